@@ -1,0 +1,3 @@
+//! The `floatgate` command.
+
+fn main() {}

@@ -1,0 +1,4 @@
+//! The clock, the event queue, random numbers and ids: what any simulation needs, nothing about SSDs.
+
+pub mod time;
+pub mod rng;

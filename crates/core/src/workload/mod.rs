@@ -1,0 +1,67 @@
+//! Where requests come from: traces and synthetic workloads, both as a [`Source`].
+
+pub mod request;
+pub mod synthetic;
+pub mod trace;
+
+use crate::sim::time::Time;
+use request::Request;
+
+/// When a source's requests are issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Open loop: each request at its `arrival`, whatever the device does.
+    Timed {
+        /// At most so many outstanding; a request that finds none free waits, and its latency counts from `arrival`.
+        depth: Option<u32>,
+    },
+    /// Closed loop: up to `depth` requests outstanding, the next one `think` after a completion.
+    Depth {
+        /// Outstanding requests, at least 1.
+        depth: u32,
+        /// Time between a completion and the request that takes its place.
+        think: Time,
+    },
+}
+
+/// A stream of requests, read as they are needed.
+///
+/// A source never looks ahead further than it must, so that a trace of 100 GB needs no more memory than one of 1 MB.
+pub trait Source {
+    /// The next request, `None` at the end. Requests of a timed source come with `arrival` not decreasing; of a
+    /// closed-loop source, `arrival` is the earliest instant at which it may be issued (0 when at once).
+    fn next_request(&mut self) -> Result<Option<Request>, SourceError>;
+
+    /// How it is to be issued.
+    fn pace(&self) -> Pace;
+
+    /// Issue nothing at or after this instant (fio's `runtime`, `ramp_time` included).
+    fn stop_at(&self) -> Option<Time> {
+        None
+    }
+
+    /// Leave out of the results what arrives before this instant (fio's `ramp_time`).
+    fn measure_from(&self) -> Time {
+        Time::ZERO
+    }
+
+    /// The names of the streams, by the `stream` of the requests.
+    fn streams(&self) -> Vec<String> {
+        vec!["all".to_owned()]
+    }
+
+    /// How far it has come, in parts of one, where that is known.
+    fn progress(&self) -> Option<f64> {
+        None
+    }
+
+    /// What was noticed on the way that the user should know.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Why a source cannot go on: the text says what, where and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct SourceError(pub String);

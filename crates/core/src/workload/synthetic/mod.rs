@@ -1,0 +1,1 @@
+//! Synthetic workloads in fio's vocabulary.

@@ -1,0 +1,1 @@
+//! Recorded workloads: one file per trace format.
