@@ -1,4 +1,8 @@
 //! Floatgate's simulator: a deterministic, sans-I/O model of a flash SSD.
 
+pub mod config;
+pub mod ftl;
+pub mod policy;
+pub mod scheduler;
 pub mod sim;
 pub mod workload;

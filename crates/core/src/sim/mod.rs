@@ -1,4 +1,5 @@
 //! The clock, the event queue, random numbers and ids: what any simulation needs, nothing about SSDs.
 
-pub mod time;
+pub mod id;
 pub mod rng;
+pub mod time;

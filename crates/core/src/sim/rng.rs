@@ -16,7 +16,8 @@ impl Rng {
     /// the model never shifts those of another.
     pub fn new(seed: u64, name: &str) -> Rng {
         // FNV-1a: stable, and only has to tell a handful of names apart.
-        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+        let hash =
+            name.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
         let mut x = seed ^ hash;
         let mut splitmix = || {
             x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);

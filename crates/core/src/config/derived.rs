@@ -1,0 +1,127 @@
+//! Numbers that follow from the device file.
+
+use super::{BlockSummary, BusProtocol, Capacity, DeviceConfig};
+use crate::sim::time::{Time, transfer_time};
+
+impl DeviceConfig {
+    /// Planes of the device.
+    pub fn total_planes(&self) -> u32 {
+        let g = &self.geometry;
+        g.channels * g.chips * g.dies * g.planes
+    }
+
+    /// Blocks of the device.
+    pub fn total_blocks(&self) -> u32 {
+        self.total_planes() * self.geometry.blocks
+    }
+
+    /// Bytes of a mapping unit.
+    pub fn unit_bytes(&self) -> u64 {
+        self.geometry.mapping_unit.map_or_else(|| self.geometry.page_size.0.min(4096), |u| u.0)
+    }
+
+    /// Mapping units in a flash page; 1 where a unit spans pages.
+    pub fn units_per_page(&self) -> u32 {
+        (self.geometry.page_size.0 / self.unit_bytes()).max(1) as u32
+    }
+
+    /// Flash pages that a mapping unit spans; 1 where it is a page or a share of one.
+    pub fn pages_per_unit(&self) -> u32 {
+        (self.unit_bytes() / self.geometry.page_size.0).max(1) as u32
+    }
+
+    /// Mapping units that one program command fills, or the one unit that several of them do.
+    pub fn units_per_program(&self) -> u32 {
+        self.units_per_page() * self.geometry.pages_per_program
+    }
+
+    /// Mapping units that fit in a block, its summary included.
+    pub fn units_per_block(&self) -> u32 {
+        self.geometry.pages / self.pages_per_unit() * self.units_per_page()
+    }
+
+    /// Mapping units of data in a block: without its summary.
+    pub fn data_units_per_block(&self) -> u32 {
+        match self.mapping.block_summary {
+            BlockSummary::None => self.units_per_block(),
+            BlockSummary::LastPage(_) => self.units_per_block() - self.units_per_program(),
+        }
+    }
+
+    /// Sectors of a mapping unit.
+    pub fn sectors_per_unit(&self) -> u32 {
+        (self.unit_bytes() / 512) as u32
+    }
+
+    /// Bytes of the whole flash array, without spare bytes.
+    pub fn physical_bytes(&self) -> u64 {
+        u64::from(self.total_blocks()) * u64::from(self.geometry.pages) * self.geometry.page_size.0
+    }
+
+    /// Mapping units that the host sees.
+    pub fn logical_units(&self) -> u64 {
+        let bytes = match self.capacity {
+            Capacity::Spare(spare) => {
+                // Shares are decimal numbers of a few digits: exact in billionths, the same on every machine.
+                let kept = 1_000_000_000 - (spare * 1e9 + 0.5) as u64;
+                (u128::from(self.physical_bytes()) * u128::from(kept) / 1_000_000_000) as u64
+            }
+            Capacity::Logical(size) => size.0,
+        };
+        bytes / self.unit_bytes()
+    }
+
+    /// Bytes that the host sees.
+    pub fn logical_bytes(&self) -> u64 {
+        self.logical_units() * self.unit_bytes()
+    }
+
+    /// Sectors that the host sees.
+    pub fn logical_sectors(&self) -> u64 {
+        self.logical_bytes() / 512
+    }
+
+    /// Spare share: (physical - logical) / physical.
+    pub fn spare(&self) -> f64 {
+        1.0 - self.logical_bytes() as f64 / self.physical_bytes() as f64
+    }
+
+    /// The vendor's figure for over-provisioning: (physical - logical) / logical.
+    pub fn over_provisioning(&self) -> f64 {
+        self.physical_bytes() as f64 / self.logical_bytes() as f64 - 1.0
+    }
+
+    /// Bytes per second that a channel carries.
+    pub fn channel_bandwidth(&self) -> u64 {
+        let bytes_per_cycle = u64::from(self.bus.width / 8);
+        match &self.bus.protocol {
+            BusProtocol::Sdr(cycle) => bytes_per_cycle * 1_000_000_000_000 / cycle.0.max(1),
+            BusProtocol::NvDdr(rate) => bytes_per_cycle * rate.0,
+        }
+    }
+
+    /// The time that `bytes` of a page take on the channel, with their share of the spare bytes where those count.
+    pub fn data_time(&self, bytes: u64) -> Time {
+        let g = &self.geometry;
+        let spare = if self.bus.transfer_spare { (bytes * g.spare_size.0).div_ceil(g.page_size.0) } else { 0 };
+        self.raw_data_time(bytes + spare)
+    }
+
+    /// The time that exactly `bytes` take on the channel.
+    pub fn raw_data_time(&self, bytes: u64) -> Time {
+        let cycles = bytes.div_ceil(u64::from(self.bus.width / 8));
+        match &self.bus.protocol {
+            BusProtocol::Sdr(cycle) => Time(cycles * cycle.0),
+            BusProtocol::NvDdr(rate) => transfer_time(cycles, rate.0),
+        }
+    }
+
+    /// The time of `cycles` command or address cycles.
+    pub fn command_time(&self, cycles: u32) -> Time {
+        let cycle = match (&self.bus.command_cycle, &self.bus.protocol) {
+            (Some(cycle), _) | (None, BusProtocol::Sdr(cycle)) => cycle.0,
+            (None, BusProtocol::NvDdr(rate)) => 1_000_000_000_000u64.div_ceil(rate.0.max(1)),
+        };
+        Time(u64::from(cycles) * cycle)
+    }
+}

@@ -1,0 +1,346 @@
+//! The device file: one tree of documented structs.
+//!
+//! From it come the parser, the defaults, the JSON schema, the reference page and the commented example. Units are
+//! written in the values (`"20us"`, `"16KiB"`, `"800MT/s"`). Unknown keys are errors.
+
+mod derived;
+pub mod units;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ftl::allocation::AllocationConfig;
+use crate::ftl::gc::victim::VictimConfig;
+use crate::scheduler::SchedulerConfig;
+use units::{Bandwidth, BlockCount, Bytes, Duration, OneOrMany, TransferRate};
+
+/// One SSD.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceConfig {
+    /// What the device is called in results.
+    pub name: String,
+    /// Version of this device file; raised when a figure changes.
+    #[serde(default = "one")]
+    pub version: u32,
+    /// One or two sentences on what it is.
+    #[serde(default)]
+    pub description: String,
+    /// How many of everything, and how large.
+    pub geometry: Geometry,
+    /// How much of the flash the host sees.
+    #[serde(default)]
+    pub capacity: Capacity,
+    /// The flash cells: their times.
+    pub nand: Nand,
+    /// The channel between controller and chips.
+    pub bus: Bus,
+    /// Where a written unit goes.
+    #[serde(default)]
+    pub allocation: AllocationConfig,
+    /// Mapping and what is kept to rebuild it.
+    #[serde(default)]
+    pub mapping: Mapping,
+    /// Cleaning: reclaiming superseded pages.
+    #[serde(default)]
+    pub gc: Gc,
+    /// Which waiting operation a die or a channel takes next.
+    #[serde(default)]
+    pub scheduler: SchedulerConfig,
+    /// The controller's own resources.
+    #[serde(default)]
+    pub controller: Controller,
+    /// The host's side.
+    #[serde(default)]
+    pub host: Host,
+    /// Where each figure comes from: the key's path to a citation, or `assumed:` and a reason.
+    #[serde(default)]
+    pub sources: BTreeMap<String, String>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Levels of the flash array: channel > package > chip > die > plane > block > page > sector.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Geometry {
+    /// Independent channels (buses).
+    pub channels: u32,
+    /// Chips on each channel. A chip has its own chip-enable and ready/busy signals ("way").
+    pub chips: u32,
+    /// Chips that share a package. Matters for `nand.concurrency = "chip"`, where a package is busy as a whole.
+    #[serde(default = "one")]
+    pub chips_per_package: u32,
+    /// Dies in each chip.
+    pub dies: u32,
+    /// Planes in each die.
+    pub planes: u32,
+    /// Blocks in each plane.
+    pub blocks: u32,
+    /// Pages in each block.
+    pub pages: u32,
+    /// Data bytes of a flash page, the unit that is read.
+    pub page_size: Bytes,
+    /// Spare bytes of a flash page, beside its data.
+    #[serde(default)]
+    pub spare_size: Bytes,
+    /// What is mapped, and what validity counts: a share or a multiple of the page.
+    /// Default: 4 KiB, or the page where that is smaller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapping_unit: Option<Bytes>,
+    /// Pages that one program command fills: 1, or those of a wordline.
+    #[serde(default = "one")]
+    pub pages_per_program: u32,
+}
+
+/// How much of the flash the host sees. Either the share kept or the size seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Capacity {
+    /// Spare share: (physical - logical) / physical, from 0 to below 1.
+    Spare(f64),
+    /// The size that the host sees.
+    Logical(Bytes),
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Capacity::Spare(0.07)
+    }
+}
+
+/// Bits in a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Cell {
+    /// One bit.
+    #[default]
+    Slc,
+    /// Two bits: LSB and MSB pages.
+    Mlc,
+    /// Three bits: LSB, CSB and MSB pages.
+    Tlc,
+    /// Four bits.
+    Qlc,
+}
+
+impl Cell {
+    /// Page types of a wordline.
+    pub const fn bits(self) -> u32 {
+        self as u32 + 1
+    }
+}
+
+/// What takes one command at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Concurrency {
+    /// The package is busy as a whole (Agrawal et al. 2008, baseline).
+    Chip,
+    /// The chip takes its next command when all dies of an interleaved command are done (Hu et al. 2013).
+    Command,
+    /// Dies are independent (ONFI multi-LUN operations; present-day parts).
+    #[default]
+    Die,
+    /// Planes are independent (VSSIM).
+    Plane,
+}
+
+/// The flash cells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nand {
+    /// Bits in a cell.
+    #[serde(default)]
+    pub cell: Cell,
+    /// Cell to register (tR): one time, or one for each page type of the wordline, LSB first.
+    pub read: OneOrMany<Duration>,
+    /// Register to cell (tPROG): one time, or one for each page type. With `geometry.pages_per_program` above 1 it is
+    /// the time of the whole wordline.
+    pub program: OneOrMany<Duration>,
+    /// Block erase (tBERS).
+    pub erase: Duration,
+    /// Erases that a block stands, for reports on wear; 0 when unknown.
+    #[serde(default)]
+    pub endurance: u32,
+    /// What takes one command at a time.
+    #[serde(default)]
+    pub concurrency: Concurrency,
+}
+
+/// The channel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bus {
+    /// How data move.
+    pub protocol: BusProtocol,
+    /// Data lines: 8 or 16.
+    #[serde(default = "eight")]
+    pub width: u32,
+    /// Time of one command or address cycle; the default is that of one data cycle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_cycle: Option<Duration>,
+    /// Command and address cycles of each operation. All 0: commands take no time on the channel.
+    #[serde(default)]
+    pub command_cycles: CommandCycles,
+    /// Transfers carry the spare bytes too.
+    #[serde(default)]
+    pub transfer_spare: bool,
+    /// Lost when a channel turns from one chip to another.
+    #[serde(default)]
+    pub way_switch: Duration,
+    /// Lost when the controller turns from one channel to another.
+    #[serde(default)]
+    pub channel_switch: Duration,
+    /// What a channel switch holds up.
+    #[serde(default)]
+    pub channel_switch_scope: SwitchScope,
+}
+
+fn eight() -> u32 {
+    8
+}
+
+/// How data move over the channel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum BusProtocol {
+    /// Asynchronous single data rate: the time of a cycle (tRC, tWC).
+    Sdr(Duration),
+    /// NV-DDR, 2 or 3: transfers per second.
+    NvDdr(TransferRate),
+}
+
+/// Command and address cycles on the channel, by operation (ONFI: read 00h + 5 + 30h, program 80h + 5 + 10h,
+/// erase 60h + 3 + D0h).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CommandCycles {
+    /// Of a read.
+    #[serde(default)]
+    pub read: u32,
+    /// Of a program.
+    #[serde(default)]
+    pub program: u32,
+    /// Of an erase.
+    #[serde(default)]
+    pub erase: u32,
+}
+
+/// What a channel switch holds up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SwitchScope {
+    /// Only the channel that is turned to.
+    #[default]
+    Channel,
+    /// The whole controller: one switch at a time (VSSIM).
+    Controller,
+}
+
+/// Mapping and what is kept to rebuild it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Mapping {
+    /// A summary of each block, from which the map is rebuilt after power loss.
+    #[serde(default)]
+    pub block_summary: BlockSummary,
+}
+
+/// The summary of a block.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum BlockSummary {
+    /// None.
+    #[default]
+    None,
+    /// The last page of each block holds it (Agrawal et al. 2008, Section 3.4); so many bytes are transferred for it.
+    LastPage(Bytes),
+}
+
+/// Cleaning.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Gc {
+    /// Free blocks of a plane at or below which cleaning goes on: a number, or a share of the plane's blocks.
+    pub soft_threshold: BlockCount,
+    /// Free blocks of a plane at or below which cleaning goes before host operations.
+    pub hard_threshold: BlockCount,
+    /// Which block is reclaimed.
+    pub victim: VictimConfig,
+    /// Where moved units are written.
+    pub frontiers: Frontiers,
+}
+
+impl Default for Gc {
+    fn default() -> Self {
+        Gc {
+            soft_threshold: BlockCount::Blocks(3),
+            hard_threshold: BlockCount::Blocks(2),
+            victim: VictimConfig::default(),
+            frontiers: Frontiers::Separate,
+        }
+    }
+}
+
+/// Where moved units are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Frontiers {
+    /// Into blocks of their own.
+    #[default]
+    Separate,
+    /// Into the blocks that host writes go to.
+    Single,
+}
+
+/// The controller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Controller {
+    /// Mapping units of write data that it holds; a write takes one until its program ends.
+    pub slots: u32,
+}
+
+impl Default for Controller {
+    fn default() -> Self {
+        Controller { slots: 4096 }
+    }
+}
+
+/// The host's side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Host {
+    /// Requests that the device accepts at once; more wait at the host.
+    pub queue_depth: u32,
+    /// Bandwidth of the link, each way; none: data arrive at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_bandwidth: Option<Bandwidth>,
+    /// Latency of the link, each way.
+    pub link_latency: Duration,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Host { queue_depth: 65_536, link_bandwidth: None, link_latency: Duration::default() }
+    }
+}
+
+/// The error for a name that is none of `known`, with the nearest one.
+pub fn unknown_variant<E: serde::de::Error>(name: &str, known: &[&str]) -> E {
+    E::custom(format!("unknown name `{name}`{}: one of {}", did_you_mean(name, known), known.join(", ")))
+}
+
+/// ", did you mean `x`?", or nothing when none is near.
+pub fn did_you_mean(name: &str, known: &[&str]) -> String {
+    let near = known.iter().map(|k| (strsim::damerau_levenshtein(name, k), k)).min();
+    match near {
+        Some((distance, k)) if distance <= k.len().max(3) / 3 + 1 => format!(", did you mean `{k}`?"),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,299 @@
+//! Values that carry their unit: `"20us"`, `"16KiB"`, `"800MT/s"`, `"3.5GB/s"`, `"5%"`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::sim::time::Time;
+
+/// Splits `"12.5us"` into its decimal number (digits, and how many stand behind the point) and its unit.
+fn number_and_unit(text: &str) -> Result<(u128, u32, &str), String> {
+    let text = text.trim();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits: String = whole.chars().chain(fraction.chars()).filter(|c| *c != '_').collect();
+    let fraction_digits = fraction.chars().filter(char::is_ascii_digit).count() as u32;
+    if digits.is_empty() || digits.len() > 30 || digits.contains('.') {
+        return Err(format!("`{text}` does not start with a number"));
+    }
+    Ok((digits.parse().map_err(|_| format!("`{text}` does not start with a number"))?, fraction_digits, unit.trim()))
+}
+
+/// `"12.5us"` times the unit's size, exactly; an error when that is no whole number or too large.
+fn scaled(text: &str, units: &[(&str, u128)], what: &str, example: &str) -> Result<u64, String> {
+    let (digits, fraction_digits, unit) = number_and_unit(text)?;
+    let size = units.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size).ok_or_else(|| {
+        let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
+        format!("`{text}` is no {what}: write a number with one of {}, like \"{example}\"", names.join(", "))
+    })?;
+    let divisor = 10u128.checked_pow(fraction_digits).ok_or_else(|| format!("`{text}` has too many digits"))?;
+    let product = digits.checked_mul(size).ok_or_else(|| format!("`{text}` is too large"))?;
+    if product % divisor != 0 {
+        return Err(format!("`{text}` is finer than the simulator counts"));
+    }
+    u64::try_from(product / divisor).map_err(|_| format!("`{text}` is too large"))
+}
+
+/// `value` in the largest unit that leaves it whole.
+fn in_largest(value: u64, units: &[(&str, u128)]) -> String {
+    let fits = |size: u128| size > 0 && u128::from(value).is_multiple_of(size);
+    match units.iter().filter(|(_, size)| fits(*size)).max_by_key(|(_, size)| *size) {
+        Some((name, size)) if value > 0 => format!("{}{name}", u128::from(value) / size),
+        _ => format!("{value}{}", units[0].0),
+    }
+}
+
+/// Declares a quantity: a `u64` in a base unit, written with its unit.
+macro_rules! quantity {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $example:literal, parse $parse:expr, print $print:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+        pub struct $name(pub u64);
+
+        impl FromStr for $name {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> {
+                scaled(text, $parse, $what, $example).map($name)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str(&in_largest(self.0, $print))
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Visitor;
+                impl serde::de::Visitor<'_> for Visitor {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                        write!(f, "a {} with its unit, like \"{}\"", $what, $example)
+                    }
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_any(Visitor)
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let units: Vec<&str> = $parse.iter().map(|(name, _)| *name).collect();
+                schemars::json_schema!({
+                    "type": "string",
+                    "pattern": format!("^[0-9_]+(\\.[0-9]+)? ?({})$", units.join("|")),
+                    "examples": [$example],
+                })
+            }
+        }
+    };
+}
+
+const TIMES: &[(&str, u128)] =
+    &[("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000)];
+const SIZES: &[(&str, u128)] = &[
+    ("B", 1),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+];
+const BINARY_SIZES: &[(&str, u128)] =
+    &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
+const RATES: &[(&str, u128)] = &[("T/s", 1), ("kT/s", 1_000), ("MT/s", 1_000_000), ("GT/s", 1_000_000_000)];
+const BANDWIDTHS: &[(&str, u128)] = &[
+    ("B/s", 1),
+    ("KB/s", 1_000),
+    ("MB/s", 1_000_000),
+    ("GB/s", 1_000_000_000),
+    ("KiB/s", 1 << 10),
+    ("MiB/s", 1 << 20),
+    ("GiB/s", 1 << 30),
+];
+
+quantity!(
+    /// A span of time, in picoseconds; written `"25us"`, `"1.5ms"`.
+    Duration, "time", "25us", parse TIMES, print TIMES
+);
+quantity!(
+    /// A size, in bytes; written `"4KiB"`, `"27GB"`.
+    Bytes, "size", "4KiB", parse SIZES, print BINARY_SIZES
+);
+quantity!(
+    /// Transfers per second; written `"800MT/s"`.
+    TransferRate, "transfer rate", "800MT/s", parse RATES, print RATES
+);
+quantity!(
+    /// Bytes per second; written `"3.5GB/s"`.
+    Bandwidth, "bandwidth", "3.5GB/s", parse BANDWIDTHS, print &BANDWIDTHS[..4]
+);
+
+impl Duration {
+    /// As simulated time.
+    pub const fn time(self) -> Time {
+        Time(self.0)
+    }
+}
+
+/// One value, or a list of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum OneOrMany<T> {
+    /// The same for all.
+    One(T),
+    /// One for each.
+    Many(Vec<T>),
+}
+
+impl<T: Copy> OneOrMany<T> {
+    /// The value for `index`; a list is repeated.
+    pub fn get(&self, index: usize) -> T {
+        match self {
+            OneOrMany::One(value) => *value,
+            OneOrMany::Many(values) => values[index % values.len()],
+        }
+    }
+
+    /// All values.
+    pub fn values(&self) -> Vec<T> {
+        match self {
+            OneOrMany::One(value) => vec![*value],
+            OneOrMany::Many(values) => values.clone(),
+        }
+    }
+}
+
+/// Blocks of a plane: a number, or a share written `"5%"`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum BlockCount {
+    /// So many blocks.
+    Blocks(u32),
+    /// So many of ten thousand: `"5%"` is 500.
+    Share(u32),
+}
+
+impl BlockCount {
+    /// The number of blocks, of a plane with `blocks`; a share is rounded up.
+    pub fn of(self, blocks: u32) -> u32 {
+        match self {
+            BlockCount::Blocks(n) => n,
+            BlockCount::Share(s) => (u64::from(blocks) * u64::from(s)).div_ceil(10_000) as u32,
+        }
+    }
+}
+
+impl FromStr for BlockCount {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let share = scaled(text, &[("%", 100)], "share of the blocks", "5%")?;
+        u32::try_from(share)
+            .ok()
+            .filter(|s| *s <= 10_000)
+            .map(BlockCount::Share)
+            .ok_or_else(|| format!("`{text}` is over 100%"))
+    }
+}
+
+impl Serialize for BlockCount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            BlockCount::Blocks(n) => serializer.serialize_u32(*n),
+            BlockCount::Share(s) if s % 100 == 0 => serializer.collect_str(&format_args!("{}%", s / 100)),
+            BlockCount::Share(s) => serializer.collect_str(&format_args!("{}.{:02}%", s / 100, s % 100)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for BlockCount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = BlockCount;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a number of blocks, like 4, or a share, like \"5%\"")
+            }
+            fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<BlockCount, E> {
+                u32::try_from(n).map(BlockCount::Blocks).map_err(|_| E::custom(format!("{n} is no number of blocks")))
+            }
+            fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<BlockCount, E> {
+                u32::try_from(n).map(BlockCount::Blocks).map_err(|_| E::custom(format!("{n} is no number of blocks")))
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<BlockCount, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl schemars::JsonSchema for BlockCount {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "BlockCount".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "anyOf": [
+            { "type": "integer", "minimum": 0, "description": "a number of blocks" },
+            { "type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?%$", "description": "a share of the plane's blocks" },
+        ]})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_exact() {
+        assert_eq!("1.5ms".parse(), Ok(Duration(1_500_000_000)));
+        assert_eq!("0.0005ns".parse::<Duration>(), Err("`0.0005ns` is finer than the simulator counts".to_owned()));
+        assert_eq!("16KiB".parse(), Ok(Bytes(16_384)));
+        assert_eq!("1.875 GiB".parse(), Ok(Bytes(2_013_265_920)));
+        assert_eq!("800MT/s".parse(), Ok(TransferRate(800_000_000)));
+        assert_eq!("3.5GB/s".parse(), Ok(Bandwidth(3_500_000_000)));
+        assert_eq!("5%".parse(), Ok(BlockCount::Share(500)));
+    }
+
+    #[test]
+    fn what_is_printed_parses_back() {
+        for ps in [0, 1, 999, 25_000, 1_500_000_000, 20_000_000, 3_000_000_000_000] {
+            assert_eq!(Duration(ps).to_string().parse(), Ok(Duration(ps)));
+        }
+        assert_eq!(Duration(1_500_000_000).to_string(), "1500us");
+        for bytes in [0, 1, 512, 4096, 4097, 27_000_000_000, 1 << 40] {
+            assert_eq!(Bytes(bytes).to_string().parse(), Ok(Bytes(bytes)));
+        }
+    }
+
+    #[test]
+    fn errors_say_what_to_write() {
+        let error = "25".parse::<Duration>().unwrap_err();
+        assert!(error.contains("ps, ns, us, ms, s") && error.contains("\"25us\""), "{error}");
+        assert!("us".parse::<Duration>().unwrap_err().contains("does not start with a number"));
+        assert!("101%".parse::<BlockCount>().is_err());
+    }
+
+    #[test]
+    fn shares_of_blocks_round_up() {
+        assert_eq!(BlockCount::Share(500).of(2048), 103);
+        assert_eq!(BlockCount::Share(500).of(100), 5);
+        assert_eq!(BlockCount::Blocks(7).of(100), 7);
+    }
+}

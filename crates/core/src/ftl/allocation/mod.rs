@@ -1,0 +1,108 @@
+//! Where a written unit goes: which plane, decided early (static) or when something is idle (dynamic).
+
+mod order;
+
+pub use order::{Level, LevelOrder, Order};
+
+use crate::policy_family;
+use crate::sim::id::PlaneId;
+
+/// Chooses the plane of a host write.
+pub trait AllocationPolicy {
+    /// The plane of the flash page's worth of units number `stripe` of the host's address space, when the scheme
+    /// fixes it; `None` when any plane will do.
+    fn home(&self, stripe: u32) -> Option<PlaneId>;
+
+    /// The next plane among `candidates`, for schemes without a home. Candidates are a set of positions in the
+    /// scheme's order.
+    fn choose(&mut self, candidates: &PlaneSet) -> Option<PlaneId>;
+
+    /// The place of each plane in the scheme's order.
+    fn order(&self) -> &Order;
+}
+
+policy_family! {
+    /// Where host writes go.
+    Allocation / AllocationConfig: dyn AllocationPolicy {
+        /// The plane follows from the address, by an order of channel, chip, die and plane.
+        fixed::Static = "static",
+        /// Any idle plane, by a priority order of channel, chip, die and plane.
+        dynamic::Dynamic = "dynamic",
+    }
+}
+
+impl Default for AllocationConfig {
+    fn default() -> Self {
+        AllocationConfig::Static(Default::default())
+    }
+}
+
+/// A set of planes, by their position in an order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlaneSet {
+    words: Vec<u64>,
+}
+
+impl PlaneSet {
+    /// The empty set, for `planes` planes.
+    pub fn new(planes: u32) -> PlaneSet {
+        PlaneSet { words: vec![0; planes.div_ceil(64) as usize] }
+    }
+
+    /// Adds or removes a position.
+    #[inline]
+    pub fn set(&mut self, position: u32, member: bool) {
+        let word = &mut self.words[(position / 64) as usize];
+        let bit = 1 << (position % 64);
+        *word = if member { *word | bit } else { *word & !bit };
+    }
+
+    /// Whether a position is in the set.
+    #[inline]
+    pub fn contains(&self, position: u32) -> bool {
+        self.words[(position / 64) as usize] >> (position % 64) & 1 == 1
+    }
+
+    /// Removes all positions.
+    pub fn clear(&mut self) {
+        self.words.fill(0);
+    }
+
+    /// Adds what `other` holds.
+    pub fn union_with(&mut self, other: &PlaneSet) {
+        self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a |= b);
+    }
+
+    /// Keeps what `other` holds too.
+    pub fn intersect_with(&mut self, other: &PlaneSet) {
+        self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a &= b);
+    }
+
+    /// The first position from `from` on, going round.
+    pub fn next_from(&self, from: u32) -> Option<u32> {
+        let (first_word, first_bit) = ((from / 64) as usize, from % 64);
+        let at = |word: usize, bits: u64| (bits != 0).then(|| word as u32 * 64 + bits.trailing_zeros());
+        at(first_word, self.words[first_word] & (!0 << first_bit))
+            .or_else(|| (first_word + 1..self.words.len()).find_map(|w| at(w, self.words[w])))
+            .or_else(|| (0..=first_word).find_map(|w| at(w, self.words[w])))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_searched_going_round() {
+        let mut set = PlaneSet::new(130);
+        assert_eq!(set.next_from(0), None);
+        for position in [3, 64, 129] {
+            set.set(position, true);
+        }
+        let found: Vec<_> = [0, 3, 4, 64, 65, 129].iter().map(|&from| set.next_from(from).unwrap()).collect();
+        assert_eq!(found, [3, 3, 64, 64, 129, 129]);
+        set.set(129, false);
+        assert_eq!(set.next_from(65), Some(3));
+        assert!(set.contains(64) && !set.contains(129));
+    }
+}

@@ -1,0 +1,3 @@
+//! Cleaning: reclaiming the space of superseded units.
+
+pub mod victim;

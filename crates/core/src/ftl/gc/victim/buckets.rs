@@ -1,0 +1,98 @@
+//! Candidates by their number of valid units: every change and the choice of the least take O(1).
+
+use crate::config::DeviceConfig;
+use crate::sim::id::{BlockId, PlaneId};
+
+/// For each plane and each number of valid units, a list of the candidates that have it, oldest entry first.
+///
+/// Circular doubly linked lists over one array: nodes `0..blocks` are the blocks, the rest are the heads. With heads
+/// as nodes, linking and unlinking have no branches.
+#[derive(Clone, Debug)]
+pub struct Buckets {
+    next: Vec<u32>,
+    prev: Vec<u32>,
+    /// A lower bound of the fewest valid units of any candidate, by plane.
+    least: Vec<u32>,
+    blocks: u32,
+    blocks_per_plane: u32,
+    units: u32,
+}
+
+impl Buckets {
+    /// No candidates.
+    pub fn new(device: &DeviceConfig) -> Buckets {
+        let (blocks, planes, units) = (device.total_blocks(), device.total_planes(), device.data_units_per_block());
+        let nodes = blocks + planes * (units + 1);
+        let links: Vec<u32> = (0..nodes).collect();
+        Buckets {
+            next: links.clone(),
+            prev: links,
+            least: vec![units; planes as usize],
+            blocks,
+            blocks_per_plane: device.geometry.blocks,
+            units,
+        }
+    }
+
+    fn head(&self, plane: u32, valid: u32) -> usize {
+        (self.blocks + plane * (self.units + 1) + valid) as usize
+    }
+
+    fn plane(&self, block: BlockId) -> u32 {
+        block.0 / self.blocks_per_plane
+    }
+
+    fn unlink(&mut self, block: BlockId) {
+        let (next, prev) = (self.next[block.index()], self.prev[block.index()]);
+        self.next[prev as usize] = next;
+        self.prev[next as usize] = prev;
+    }
+
+    /// Adds a candidate behind those with as many valid units.
+    pub fn insert(&mut self, block: BlockId, valid: u32) {
+        debug_assert!(valid <= self.units);
+        let plane = self.plane(block);
+        let head = self.head(plane, valid);
+        let last = self.prev[head];
+        self.next[last as usize] = block.0;
+        self.prev[block.index()] = last;
+        self.next[block.index()] = head as u32;
+        self.prev[head] = block.0;
+        let least = &mut self.least[plane as usize];
+        *least = (*least).min(valid);
+    }
+
+    /// Moves a candidate to the list of those with `valid` units.
+    pub fn update(&mut self, block: BlockId, valid: u32) {
+        self.unlink(block);
+        self.insert(block, valid);
+    }
+
+    /// Takes a candidate out.
+    pub fn remove(&mut self, block: BlockId) {
+        self.unlink(block);
+    }
+
+    /// The candidate of `plane` that has had exactly `valid` units for the longest time.
+    pub fn oldest_with(&self, plane: PlaneId, valid: u32) -> Option<BlockId> {
+        let first = self.next[self.head(plane.0, valid)];
+        (first < self.blocks).then_some(BlockId(first))
+    }
+
+    /// The fewest valid units of any candidate of `plane`, if some candidate has less than a full block.
+    ///
+    /// Amortised O(1): the bound falls by one at most with an update, or to a closed block's count.
+    pub fn least(&mut self, plane: PlaneId) -> Option<u32> {
+        let mut valid = self.least[plane.index()];
+        while valid < self.units && self.oldest_with(plane, valid).is_none() {
+            valid += 1;
+        }
+        self.least[plane.index()] = valid;
+        (valid < self.units).then_some(valid)
+    }
+
+    /// Valid units of a full block.
+    pub fn units(&self) -> u32 {
+        self.units
+    }
+}

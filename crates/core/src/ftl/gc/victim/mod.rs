@@ -1,0 +1,44 @@
+//! Which block is reclaimed next.
+
+mod buckets;
+mod closed;
+
+use crate::policy_family;
+use crate::sim::id::{BlockId, PlaneId};
+
+/// Chooses victims among the closed blocks of a plane.
+///
+/// The policy hears of every change to a candidate and keeps what it needs of it, so that a choice is no scan. A
+/// block is a candidate from `on_close` until `take` returns it.
+pub trait VictimPolicy {
+    /// `block` is full: it can be chosen from now on. `valid` of its units are valid; `clock` counts host writes.
+    fn on_close(&mut self, block: BlockId, valid: u32, clock: u64);
+
+    /// A unit of the candidate `block` was superseded or trimmed; `valid` remain.
+    fn on_invalidate(&mut self, block: BlockId, valid: u32, clock: u64);
+
+    /// Chooses a victim of `plane` and takes it off the candidates; `None` when none would gain anything.
+    fn take(&mut self, plane: PlaneId, clock: u64) -> Option<BlockId>;
+}
+
+policy_family! {
+    /// Which block cleaning reclaims.
+    Victim / VictimConfig: dyn VictimPolicy {
+        /// The block with the fewest valid units; of several, the one that has had so few for the longest time.
+        greedy::Greedy = "greedy",
+        /// The block that was closed first.
+        fifo::Fifo = "fifo",
+        /// Any block.
+        random::Random = "random",
+        /// The block with the fewest valid units of d random ones.
+        d_choices::DChoices = "d-choices",
+        /// The block with the highest age * (1 - u) / 2u, u its share of valid units (Kawaguchi et al. 1995).
+        cost_benefit::CostBenefit = "cost-benefit",
+    }
+}
+
+impl Default for VictimConfig {
+    fn default() -> Self {
+        VictimConfig::Greedy(Default::default())
+    }
+}

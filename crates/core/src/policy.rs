@@ -1,0 +1,141 @@
+//! Policy families: one policy is one new file and one line.
+//!
+//! The line in [`policy_family!`] declares the module, the config variant and its name, the constructor, and so
+//! reaches the parser, the JSON schema, the list of names in errors and the contract tests.
+
+use crate::config::DeviceConfig;
+
+/// What every policy of every family has: its options, and how it is made from them.
+pub trait Policy: Sized + Clone + std::fmt::Debug {
+    /// The options; `{}` where there are none.
+    type Config: Default + Clone + PartialEq + std::fmt::Debug;
+    /// Builds the policy for a device, or says which option cannot be and why.
+    fn new(options: &Self::Config, device: &DeviceConfig, seed: u64) -> Result<Self, String>;
+}
+
+/// Declares one policy family.
+///
+/// In a config a policy is its name (`victim = "greedy"`) or a table of one key with its options
+/// (`victim = { d-choices = { d = 10 } }`): serde's external tagging, which keeps errors at the exact key, and the
+/// bare name for defaults. The built policy is an enum, so that a device can be cloned, and derefs to the family's
+/// trait: the dispatch costs 1-3 % of an event.
+#[macro_export]
+macro_rules! policy_family {
+    ($(#[$doc:meta])* $family:ident / $config:ident: dyn $contract:ident {
+        $($(#[$policy_doc:meta])* $module:ident :: $policy:ident = $name:literal),+ $(,)?
+    }) => {
+        $(pub mod $module;)+
+
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum $config {
+            $($(#[$policy_doc])* $policy(<$module::$policy as $crate::policy::Policy>::Config)),+
+        }
+
+        impl $config {
+            /// The names of the family's policies.
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// Every policy with its default options, for contract tests and lists.
+            pub fn all() -> Vec<$config> {
+                vec![$($config::$policy(Default::default())),+]
+            }
+
+            /// The policy's name.
+            pub fn name(&self) -> &'static str {
+                match self { $($config::$policy(_) => $name),+ }
+            }
+
+            /// Builds the policy.
+            pub fn build(&self, device: &$crate::config::DeviceConfig, seed: u64) -> Result<$family, String> {
+                use $crate::policy::Policy;
+                Ok(match self {
+                    $($config::$policy(options) => $family::$policy(
+                        $module::$policy::new(options, device, seed).map_err(|e| format!("{}: {e}", $name))?,
+                    )),+
+                })
+            }
+        }
+
+        impl serde::Serialize for $config {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use serde::ser::SerializeMap;
+                match self {
+                    $($config::$policy(options) if *options == Default::default() => serializer.serialize_str($name),
+                    $config::$policy(options) => {
+                        let mut map = serializer.serialize_map(Some(1))?;
+                        map.serialize_entry($name, options)?;
+                        map.end()
+                    })+
+                }
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $config {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Visitor;
+                impl<'de> serde::de::Visitor<'de> for Visitor {
+                    type Value = $config;
+                    fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                        write!(f, "one of {}, or a table of one of them with its options", $config::NAMES.join(", "))
+                    }
+                    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<$config, E> {
+                        match name {
+                            $($name => Ok($config::$policy(Default::default())),)+
+                            _ => Err($crate::config::unknown_variant(name, $config::NAMES)),
+                        }
+                    }
+                    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<$config, A::Error> {
+                        use serde::de::Error;
+                        let Some(name) = map.next_key::<String>()? else {
+                            return Err(A::Error::custom(format!("an empty table: name one of {}", $config::NAMES.join(", "))));
+                        };
+                        let policy = match name.as_str() {
+                            $($name => $config::$policy(map.next_value()?),)+
+                            _ => return Err($crate::config::unknown_variant(&name, $config::NAMES)),
+                        };
+                        match map.next_key::<String>()? {
+                            None => Ok(policy),
+                            Some(second) => Err(A::Error::custom(format!("two policies, `{name}` and `{second}`: name one"))),
+                        }
+                    }
+                }
+                deserializer.deserialize_any(Visitor)
+            }
+        }
+
+        impl schemars::JsonSchema for $config {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($family).into()
+            }
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let mut choices = vec![schemars::json_schema!({ "enum": $config::NAMES })];
+                $({
+                    let options = generator.subschema_for::<<$module::$policy as $crate::policy::Policy>::Config>();
+                    choices.push(schemars::json_schema!({
+                        "type": "object", "properties": { $name: options },
+                        "required": [$name], "additionalProperties": false,
+                    }));
+                })+
+                schemars::json_schema!({ "anyOf": choices })
+            }
+        }
+
+        /// A built policy with its state; cloning it clones that state.
+        #[derive(Clone, Debug)]
+        pub enum $family { $($policy($module::$policy)),+ }
+
+        impl std::ops::Deref for $family {
+            type Target = dyn $contract;
+            fn deref(&self) -> &(dyn $contract + 'static) {
+                match self { $($family::$policy(policy) => policy),+ }
+            }
+        }
+
+        impl std::ops::DerefMut for $family {
+            fn deref_mut(&mut self) -> &mut (dyn $contract + 'static) {
+                match self { $($family::$policy(policy) => policy),+ }
+            }
+        }
+    };
+}

@@ -1,0 +1,31 @@
+//! Host reads first.
+
+use super::{Class, SchedulerPolicy};
+use crate::config::DeviceConfig;
+use crate::policy::Policy;
+
+/// Read-first has no options.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadFirstConfig {}
+
+/// Host reads go before all that waits, at the die and at the channel; the rest as in `fcfs`.
+#[derive(Clone, Debug)]
+pub struct ReadFirst;
+
+impl Policy for ReadFirst {
+    type Config = ReadFirstConfig;
+    fn new(_: &ReadFirstConfig, _: &DeviceConfig, _: u64) -> Result<Self, String> {
+        Ok(ReadFirst)
+    }
+}
+
+impl SchedulerPolicy for ReadFirst {
+    fn rank(&self, class: Class) -> u8 {
+        match class {
+            Class::HostRead => 0,
+            Class::UrgentGc | Class::Summary => 1,
+            Class::RmwRead | Class::HostProgram | Class::Gc => 2,
+        }
+    }
+}
