@@ -1,8 +1,14 @@
 //! Floatgate's simulator: a deterministic, sans-I/O model of a flash SSD.
 
 pub mod config;
+pub mod device;
 pub mod ftl;
+pub mod host;
+pub mod metrics;
+pub mod nand;
 pub mod policy;
+pub mod precondition;
+pub mod run;
 pub mod scheduler;
 pub mod sim;
 pub mod workload;

@@ -123,7 +123,7 @@ macro_rules! policy_family {
 
         /// A built policy with its state; cloning it clones that state.
         #[derive(Clone, Debug)]
-        pub enum $family { $($policy($module::$policy)),+ }
+        pub enum $family { $($(#[$policy_doc])* $policy($module::$policy)),+ }
 
         impl std::ops::Deref for $family {
             type Target = dyn $contract;

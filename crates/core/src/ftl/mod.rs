@@ -1,4 +1,390 @@
 //! The flash translation layer: decides *what* is read and written where, and knows nothing of time.
+//!
+//! It runs by itself ("functional mode"): [`Ftl::write`], [`Ftl::trim`] and cleaning happen at once, for
+//! preconditioning at tens of millions of page programs per second and for checks against a reference model. In
+//! timed mode the router calls the same steps one by one, as the array gets to them.
 
 pub mod allocation;
+pub mod blocks;
 pub mod gc;
+pub mod mapping;
+pub mod partial;
+
+use allocation::{Allocation, PlaneSet};
+use blocks::{Blocks, Stream};
+use mapping::{Location, PADDING, PageMap};
+use partial::{PartialUnits, Update};
+
+use crate::config::{BlockSummary, DeviceConfig, Frontiers};
+use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
+use crate::nand::media::Media;
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use crate::sim::memory::Divider;
+
+/// The FTL with its state.
+#[derive(Clone, Debug)]
+pub struct Ftl {
+    /// The map.
+    pub map: PageMap,
+    /// The physical space.
+    pub blocks: Blocks,
+    /// Sector masks.
+    pub partial: PartialUnits,
+    /// Where host writes go.
+    pub allocation: Allocation,
+    /// What was counted.
+    pub counters: Counters,
+    /// Contents, when they are verified.
+    pub media: Option<Media>,
+    shape: Shape,
+    /// Planes that take host writes, by position in the allocation's order; only for schemes without a home.
+    ready: PlaneSet,
+    copies: Vec<(u32, u32)>,
+}
+
+/// Numbers of the device that the FTL needs all the time.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Sectors of a mapping unit.
+    pub sectors_per_unit: u32,
+    /// Mapping units of a page.
+    pub units_per_page: Divider,
+    /// Pages of a mapping unit.
+    pub pages_per_unit: u32,
+    /// Mapping units that one program command fills.
+    pub units_per_program: u32,
+    /// Pages that it fills.
+    pub pages_per_program: u32,
+    /// Stock at or below which cleaning goes on.
+    pub soft: u32,
+    /// Stock at or below which it goes first.
+    pub hard: u32,
+    /// Whether each block ends with a summary.
+    pub summary: bool,
+    /// Planes of the device.
+    pub planes: u32,
+    /// Whether moved units go into the blocks that host writes go to.
+    pub single_frontier: bool,
+}
+
+impl Shape {
+    fn new(device: &DeviceConfig) -> Shape {
+        Shape {
+            sectors_per_unit: device.sectors_per_unit(),
+            units_per_page: Divider::new(device.units_per_page()),
+            pages_per_unit: device.pages_per_unit(),
+            units_per_program: device.units_per_program(),
+            pages_per_program: device.geometry.pages_per_program * device.pages_per_unit(),
+            soft: device.gc.soft_threshold.of(device.geometry.blocks),
+            hard: device.gc.hard_threshold.of(device.geometry.blocks),
+            summary: device.mapping.block_summary != BlockSummary::None,
+            planes: device.total_planes(),
+            single_frontier: device.gc.frontiers == Frontiers::Single,
+        }
+    }
+}
+
+impl Ftl {
+    /// An empty device; `verify` keeps the contents of every sector to check reads against.
+    pub fn new(device: &DeviceConfig, seed: u64, verify: bool) -> Result<Ftl, String> {
+        let allocation = device.allocation.build(device, seed).map_err(|e| format!("allocation: {e}"))?;
+        let planes = device.total_planes();
+        let mut ready = PlaneSet::new(planes);
+        (0..planes).for_each(|position| ready.set(position, true));
+        Ok(Ftl {
+            map: PageMap::new(device),
+            blocks: Blocks::new(device, seed)?,
+            partial: PartialUnits::new(device.logical_units() as u32, device.sectors_per_unit()),
+            allocation,
+            counters: Counters::default(),
+            media: verify.then(|| Media::new(device)),
+            shape: Shape::new(device),
+            ready,
+            copies: Vec::with_capacity(device.units_per_block() as usize),
+        })
+    }
+
+    /// Numbers of the device.
+    #[inline]
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The plane that the allocation fixes for `lpn`, if it does. Units of one flash page share a plane.
+    #[inline]
+    pub fn home(&self, lpn: Lpn) -> Option<PlaneId> {
+        self.allocation.home(self.shape.units_per_page.divide(lpn.0))
+    }
+
+    /// Planes that take host writes, by position; for schemes without a home.
+    pub fn ready(&self) -> &PlaneSet {
+        &self.ready
+    }
+
+    /// Asks for what superseding `lpn` will touch; its map entry should be in the cache by now.
+    #[inline]
+    pub fn prefetch(&self, lpn: Lpn) {
+        if let Location::Flash(ppn) = self.map.get(lpn) {
+            self.blocks.prefetch(ppn);
+        }
+    }
+
+    /// Brings the set of planes that take host writes up to date.
+    #[inline]
+    pub fn refresh_ready(&mut self, plane: PlaneId) {
+        let position = self.allocation.order().position(plane);
+        self.ready.set(position, self.blocks.takes_host_write(plane));
+    }
+
+    /// Counts a host write of some sectors of a unit.
+    #[inline]
+    pub fn note_update(&mut self, update: Update) {
+        let counter = match update {
+            Update::First => &mut self.counters.updates_first,
+            Update::Covered => &mut self.counters.updates_covered,
+            Update::Uncovered => &mut self.counters.updates_uncovered,
+        };
+        *counter += 1;
+    }
+
+    /// Counts one program command that holds `units` units of data.
+    #[inline]
+    pub fn note_program(&mut self, cause: ProgramCause, units: u32) {
+        let shape = &self.shape;
+        let pages = shape.pages_per_program;
+        let with_data = if shape.pages_per_unit > 1 {
+            pages
+        } else {
+            shape.units_per_page.divide(units + shape.units_per_page.divisor() - 1)
+        };
+        self.counters.program_commands += u64::from(shape.pages_per_unit);
+        self.counters.pages_programmed[cause as usize] += u64::from(with_data);
+        self.counters.pages_programmed[ProgramCause::Padding as usize] += u64::from(pages - with_data);
+        self.counters.units_programmed += u64::from(units);
+        self.counters.units_padded += u64::from(shape.units_per_program - units);
+    }
+
+    /// Counts a program of a summary page.
+    pub fn note_summary(&mut self) {
+        self.counters.program_commands += 1;
+        self.counters.pages_programmed[ProgramCause::Summary as usize] += u64::from(self.shape.pages_per_program);
+    }
+
+    /// Counts a read of `pages` pages.
+    #[inline]
+    pub fn note_read(&mut self, cause: ReadCause, pages: u32) {
+        self.counters.read_commands += u64::from(pages);
+        self.counters.pages_read[cause as usize] += u64::from(pages);
+    }
+
+    /// Counts the choice of a victim.
+    pub fn note_victim(&mut self, plane: PlaneId, victim: BlockId) {
+        self.counters.victims += 1;
+        self.counters.victim_valid_units += u64::from(self.blocks.block(victim).valid);
+        self.counters.stock_at_choice += u64::from(self.blocks.stock(plane));
+        self.counters.open_units_at_choice += u64::from(self.blocks.open_units(plane));
+    }
+
+    /// Writes one whole or partial unit at once, functional mode.
+    ///
+    /// `sectors` is the range within the unit. Returns nothing: afterwards the unit is in flash.
+    pub fn write(&mut self, lpn: Lpn, first: u32, end: u32, version: u32) {
+        let old = self.map.get(lpn);
+        let mapped = old != Location::Unmapped;
+        let update = self.partial.write(lpn.0, mapped, first, end, self.shape.sectors_per_unit);
+        self.note_update(update);
+        if update == Update::Uncovered {
+            self.note_read(ReadCause::Rmw, self.shape.pages_per_unit);
+        }
+        self.counters.host_bytes += u64::from(end - first) * 512;
+        self.place_now(lpn, old, Some((first, end, version)));
+    }
+
+    /// Writes one whole unit at once; the fast path of preconditioning.
+    #[inline]
+    pub fn write_whole(&mut self, lpn: Lpn) {
+        let old = self.map.get(lpn);
+        let mapped = old != Location::Unmapped;
+        let update = self.partial.write(lpn.0, mapped, 0, self.shape.sectors_per_unit, self.shape.sectors_per_unit);
+        self.note_update(update);
+        self.counters.host_bytes += u64::from(self.shape.sectors_per_unit) * 512;
+        self.place_now(lpn, old, None);
+    }
+
+    #[inline]
+    fn place_now(&mut self, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
+        self.blocks.clock += 1;
+        self.counters.host_units += 1;
+        let plane = match self.home(lpn) {
+            Some(plane) => plane,
+            None => self.choose_now(),
+        };
+        if self.blocks.room(plane, Stream::Host) == 0 {
+            // Opening a block may start cleaning, which may move `lpn` itself.
+            self.open_for_host(plane);
+        }
+        let place = self.program_now(plane, Stream::Host, lpn.0);
+        let old = if old == Location::Unmapped { old } else { self.map.get(lpn) };
+        if let Some(media) = &mut self.media {
+            let from = if let Location::Flash(ppn) = old { Some(ppn) } else { None };
+            media.write(place, from, contents);
+        }
+        if let Location::Flash(ppn) = old {
+            self.blocks.invalidate(ppn);
+            self.counters.units_superseded += 1;
+        }
+        self.map.set_flash(lpn, place);
+        self.blocks.validate(place);
+        self.close_if_full(place, Stream::Host);
+    }
+
+    /// A plane for a host write of a scheme without a home.
+    fn choose_now(&mut self) -> PlaneId {
+        let chosen = self.allocation.choose(&self.ready);
+        chosen.unwrap_or_else(|| unreachable!("an accepted device has a plane with room: config/check.rs"))
+    }
+
+    /// Makes room for a host write: a block from stock, and cleaning when that leaves too few.
+    #[cold]
+    fn open_for_host(&mut self, plane: PlaneId) {
+        // One block of stock is taken by this write, so cleaning keeps one more than the threshold ready.
+        self.clean_until(plane, self.shape.soft + 1);
+    }
+
+    /// Programs one unit at the next place of a frontier.
+    #[inline]
+    fn program_now(&mut self, plane: PlaneId, stream: Stream, lpn: u32) -> Ppn {
+        let place = self.blocks.advance(plane, stream, 1);
+        self.map.set_owner(place, lpn);
+        // One in so many units completes a page, and one in so many a program command.
+        let cause = if stream == Stream::Host { ProgramCause::Host } else { ProgramCause::Gc };
+        let (_, in_page) = self.shape.units_per_page.divide_with_rest(place.0);
+        self.counters.pages_programmed[cause as usize] +=
+            if in_page == 0 { u64::from(self.shape.pages_per_unit) } else { 0 };
+        self.counters.units_programmed += 1;
+        place
+    }
+
+    /// Closes the block of `place` when that was its last, with its summary.
+    #[inline]
+    fn close_if_full(&mut self, place: Ppn, stream: Stream) {
+        if self.blocks.ends_data(Ppn(place.0 + 1)) {
+            let block = self.blocks.block_of(place);
+            if self.shape.summary {
+                self.note_summary();
+            }
+            self.blocks.close(block);
+            if stream == Stream::Host {
+                let plane = self.blocks.plane_of(block);
+                self.refresh_ready(plane);
+            }
+        }
+    }
+
+    /// Cleans at once until the plane has `stock` free blocks, or nothing would gain any.
+    fn clean_until(&mut self, plane: PlaneId, stock: u32) {
+        while self.blocks.stock(plane) < stock {
+            let Some(victim) = self.blocks.take_victim(plane) else { break };
+            self.note_victim(plane, victim);
+            self.move_all(plane, victim);
+            self.blocks.doom(victim);
+            self.erase_now(victim);
+        }
+        self.refresh_ready(plane);
+    }
+
+    /// Moves all valid units of a victim.
+    fn move_all(&mut self, plane: PlaneId, victim: BlockId) {
+        let mut copies = std::mem::take(&mut self.copies);
+        copies.clear();
+        let first = self.blocks.first_unit(victim).0;
+        let end = first + self.blocks.data_units();
+        let mut last_page = u32::MAX;
+        for unit in first..end {
+            if self.blocks.is_valid(Ppn(unit)) {
+                let lpn = self.map.owner(Ppn(unit));
+                self.map.prefetch(Lpn(lpn));
+                copies.push((lpn, unit));
+                let page = self.shape.units_per_page.divide(unit);
+                if page != last_page {
+                    self.note_read(ReadCause::Gc, self.shape.pages_per_unit);
+                    last_page = page;
+                }
+            }
+        }
+        for &(lpn, from) in &copies {
+            let place = self.program_now(plane, Stream::Gc, lpn);
+            if let Some(media) = &mut self.media {
+                media.copy(Ppn(from), place);
+            }
+            self.blocks.invalidate(Ppn(from));
+            self.map.set_flash(Lpn(lpn), place);
+            self.blocks.validate(place);
+            self.close_if_full(place, Stream::Gc);
+        }
+        self.counters.units_moved += copies.len() as u64;
+        self.copies = copies;
+    }
+
+    /// Erases a block without dependants.
+    pub fn erase_now(&mut self, block: BlockId) {
+        if let Some(media) = &mut self.media {
+            media.erase(block);
+        }
+        self.blocks.erased(block);
+        self.counters.blocks_erased += 1;
+    }
+
+    /// Deallocates a unit at once, functional mode.
+    pub fn trim(&mut self, lpn: Lpn) {
+        if let Location::Flash(ppn) = self.map.get(lpn) {
+            self.blocks.invalidate(ppn);
+            self.map.unmap(lpn);
+            self.partial.forget(lpn.0);
+            self.counters.units_trimmed += 1;
+        }
+    }
+
+    /// Fills up pages and wordlines that functional writes have begun, so that timed writes start with whole ones.
+    pub fn seal(&mut self) {
+        let group = self.shape.units_per_program;
+        for plane in (0..self.shape.planes).map(PlaneId) {
+            for stream in [Stream::Host, Stream::Gc] {
+                let Some((place, count)) = self.blocks.align(plane, stream, group) else { continue };
+                for unit in place.0..place.0 + count {
+                    self.map.set_owner(Ppn(unit), PADDING);
+                }
+                self.counters.units_padded += u64::from(count);
+                self.close_if_full(Ppn(place.0 + count - 1), stream);
+            }
+            self.refresh_ready(plane);
+        }
+    }
+
+    /// What the sectors `first..end` of a unit hold, by the media; functional mode, for verification.
+    pub fn read_contents(&self, lpn: Lpn, first: u32, end: u32) -> Vec<u32> {
+        match (self.map.get(lpn), &self.media) {
+            (Location::Flash(ppn), Some(media)) => media.read(ppn)[first as usize..end as usize].to_vec(),
+            _ => vec![0; (end - first) as usize],
+        }
+    }
+
+    /// Checks the map and the blocks against a count from scratch; for tests. No write may be on its way.
+    pub fn recount(&self) -> Result<(), String> {
+        self.blocks.recount()?;
+        let mut mapped = 0u64;
+        for lpn in 0..self.map.len() {
+            if let Location::Flash(ppn) = self.map.get(Lpn(lpn)) {
+                mapped += 1;
+                if !self.blocks.is_valid(ppn) || self.map.owner(ppn) != lpn {
+                    return Err(format!("LPN {lpn} is mapped to {}, which is not its own", ppn.0));
+                }
+            }
+        }
+        let valid: u64 = self.blocks.all().iter().map(|b| u64::from(b.valid)).sum();
+        if valid != mapped {
+            return Err(format!("{mapped} units are mapped, {valid} are valid"));
+        }
+        Ok(())
+    }
+}

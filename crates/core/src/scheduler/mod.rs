@@ -1,5 +1,7 @@
 //! Which waiting operation a die or a channel takes next.
 
+pub mod lines;
+
 use crate::policy_family;
 
 /// What an operation on the flash array is for; what scheduling may tell apart.

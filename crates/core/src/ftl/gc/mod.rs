@@ -1,3 +1,4 @@
 //! Cleaning: reclaiming the space of superseded units.
 
+pub mod job;
 pub mod victim;

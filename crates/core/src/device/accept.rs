@@ -1,0 +1,444 @@
+//! Taking requests apart: from sectors to mapping units, from units to transactions.
+
+use super::transaction::{Kind, Transaction};
+use super::{Device, LINK};
+use crate::ftl::mapping::Location;
+use crate::ftl::partial::Update;
+use crate::nand::media::BLANK;
+use crate::scheduler::Class;
+use crate::scheduler::lines::NONE;
+use crate::sim::id::{Lpn, PlaneId, Ppn};
+use crate::sim::time::Time;
+use crate::workload::request::{Operation, Request, Status};
+
+/// A part of a read, for verification: what a place holds goes to where in the reply.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PartRead {
+    pub(super) place: Ppn,
+    pub(super) request: u32,
+    pub(super) offset: u32,
+    pub(super) first: u32,
+    pub(super) end: u32,
+}
+
+/// One unit's part of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) lpn: Lpn,
+    /// Sectors within the unit, from and to before.
+    pub(super) first: u32,
+    pub(super) end: u32,
+    /// Sectors of the request before this part.
+    pub(super) offset: u32,
+}
+
+/// The unit number `index` of a request.
+#[inline]
+fn part(request: &Request, index: u32, per_unit: u32) -> Part {
+    let first_unit = request.lba / u64::from(per_unit);
+    let unit = first_unit + u64::from(index);
+    let start = unit * u64::from(per_unit);
+    let first = request.lba.max(start);
+    let end = (request.lba + u64::from(request.sectors)).min(start + u64::from(per_unit));
+    Part {
+        lpn: Lpn(unit as u32),
+        first: (first - start) as u32,
+        end: (end - start) as u32,
+        offset: (first - request.lba) as u32,
+    }
+}
+
+/// How many units a request touches.
+#[inline]
+fn units(request: &Request, per_unit: u32) -> u32 {
+    let (per_unit, end) = (u64::from(per_unit), request.lba + u64::from(request.sectors));
+    (end.div_ceil(per_unit) - request.lba / per_unit) as u32
+}
+
+impl Device {
+    /// Asks for what a request of the near future needs of the map. Changes nothing.
+    #[inline]
+    pub fn prefetch(&self, request: &Request) {
+        let unit = request.lba / u64::from(self.ftl.shape().sectors_per_unit);
+        self.ftl.map.prefetch(Lpn(unit as u32));
+    }
+
+    /// A request has got a place in the queue.
+    pub(super) fn enter(&mut self, at: Time, request: Request) {
+        let flush = request.operation == Operation::Flush;
+        let end = request.lba.checked_add(u64::from(request.sectors));
+        if !flush && (request.sectors == 0 || end.is_none_or(|end| end > self.config.logical_sectors())) {
+            return self.refuse(request, Status::OutOfRange);
+        }
+        let id = self.requests.insert(request);
+        if self.options.verify {
+            let needed = id as usize + 1;
+            self.contents.replies.resize_with(self.contents.replies.len().max(needed), Vec::new);
+            let read = if request.operation == Operation::Read { request.sectors } else { 0 };
+            self.contents.replies[id as usize] = vec![BLANK; read as usize];
+        }
+        let Some(link) = &mut self.link else { return self.receive(id) };
+        if request.operation == Operation::Write {
+            let per_unit = self.config.sectors_per_unit();
+            link.send(
+                at,
+                id,
+                request.bytes(),
+                self.config.unit_bytes().min(request.bytes()),
+                units(&request, per_unit),
+            );
+        } else {
+            link.send(at, id, 0, 0, 1);
+        }
+        let resource = self.array.first_other() + LINK;
+        if !self.array.events().is_set(resource) {
+            self.arm_link();
+        }
+    }
+
+    /// One step of a request has crossed the link.
+    pub(super) fn arrived(&mut self, id: u32, last: bool) {
+        if self.requests[id].request.operation != Operation::Write {
+            return self.receive(id);
+        }
+        self.requests[id].arrived += 1;
+        if self.requests[id].arrived == 1 {
+            self.unadmitted.push_back(id);
+        }
+        debug_assert!(!last || self.requests[id].arrived > 0);
+        self.admit();
+    }
+
+    /// A request is in the controller.
+    fn receive(&mut self, id: u32) {
+        let request = self.requests[id].request;
+        let per_unit = self.ftl.shape().sectors_per_unit;
+        match request.operation {
+            Operation::Read => self.receive_read(id, &request),
+            Operation::Write => {
+                self.requests[id].arrived = units(&request, per_unit);
+                self.unadmitted.push_back(id);
+                return self.admit();
+            }
+            Operation::Trim => self.receive_trim(&request),
+            Operation::WriteZeroes => {
+                self.requests[id].arrived = units(&request, per_unit);
+                self.unadmitted.push_back(id);
+                return self.admit();
+            }
+            // Without a volatile cache, what was acknowledged is in flash.
+            Operation::Flush => {}
+        }
+        if request.operation != Operation::Read {
+            self.requests[id].start = self.now;
+        }
+        self.part_done(id, self.now);
+    }
+
+    fn receive_read(&mut self, id: u32, request: &Request) {
+        let per_unit = self.ftl.shape().sectors_per_unit;
+        let count = units(request, per_unit);
+        self.requests[id].remaining += count;
+        let mut open = NONE;
+        for index in 0..count {
+            let part = part(request, index, per_unit);
+            match self.ftl.map.get(part.lpn) {
+                Location::Unmapped => {
+                    self.ftl.counters.unmapped_reads += 1;
+                    self.answer_at_once(id);
+                }
+                Location::Slot(slot) => self.read_slot(id, slot, part),
+                Location::Flash(ppn) => open = self.read_flash(id, ppn, part, open),
+            }
+        }
+        if open != NONE {
+            self.line_up(open);
+        }
+    }
+
+    /// The controller answers a part of a read by itself.
+    fn answer_at_once(&mut self, id: u32) {
+        let pending = &mut self.requests[id];
+        pending.start = pending.start.min(self.now);
+        let bytes = u64::from(self.ftl.shape().sectors_per_unit) * 512;
+        self.reply(id, bytes.min(self.requests[id].request.bytes()));
+    }
+
+    /// Reads a unit whose write is on its way.
+    fn read_slot(&mut self, id: u32, slot: u32, part: Part) {
+        let write = self.transactions[slot];
+        let held = write.complete || (u32::from(write.first) <= part.first && part.end <= u32::from(write.end));
+        self.ftl.counters.slot_reads += 1;
+        if held {
+            self.copy_from_slot(id, slot, part);
+            return self.answer_at_once(id);
+        }
+        let mut read = Transaction::new(Kind::SlotRead, Class::HostRead);
+        (read.owner, read.lpn, read.place) = (id, part.lpn.0, part.offset);
+        (read.first, read.end) = (part.first as u16, part.end as u16);
+        read.next = write.readers;
+        self.transactions[slot].readers = self.transactions.insert(read);
+    }
+
+    /// With verification: what a slot holds of a part goes to the reply.
+    pub(super) fn copy_from_slot(&mut self, request: u32, slot: u32, part: Part) {
+        if self.options.verify {
+            let held = &self.contents.slots[slot as usize][part.first as usize..part.end as usize];
+            let reply = &mut self.contents.replies[request as usize];
+            reply[part.offset as usize..][..held.len()].copy_from_slice(held);
+        }
+    }
+
+    /// Reads a unit from flash. Neighbours in one page are read together: `open` is the read that may take more.
+    fn read_flash(&mut self, id: u32, ppn: Ppn, part: Part, open: u32) -> u32 {
+        let shape = *self.ftl.shape();
+        let (page, _) = shape.units_per_page.divide_with_rest(ppn.0);
+        if open != NONE {
+            let read = &mut self.transactions[open];
+            if shape.units_per_page.divide(read.place) == page {
+                read.units += 1;
+                self.requests[id].remaining -= 1;
+                self.note_part(open, id, ppn, part);
+                return open;
+            }
+            self.line_up(open);
+        }
+        let block = self.ftl.blocks.depend(ppn);
+        let mut read = Transaction::new(Kind::HostRead, Class::HostRead);
+        read.plane = self.ftl.blocks.plane_of(block).0;
+        read.place = ppn.0;
+        read.owner = id;
+        read.dependency = block.0;
+        if shape.pages_per_unit > 1 {
+            let per_page = shape.sectors_per_unit / shape.pages_per_unit;
+            read.units = (part.end.div_ceil(per_page) - part.first / per_page) as u16;
+        }
+        let read = self.transactions.insert(read);
+        if self.options.verify {
+            let needed = read as usize + 1;
+            self.contents.reads.resize_with(self.contents.reads.len().max(needed), Vec::new);
+            self.contents.reads[read as usize].clear();
+        }
+        self.note_part(read, id, ppn, part);
+        read
+    }
+
+    fn note_part(&mut self, read: u32, request: u32, place: Ppn, part: Part) {
+        if self.options.verify {
+            let Part { first, end, offset, .. } = part;
+            self.contents.reads[read as usize].push(PartRead { place, request, offset, first, end });
+        }
+    }
+
+    /// Takes units of waiting writes into controller slots, in order of arrival.
+    pub(super) fn admit(&mut self) {
+        while let Some(&id) = self.unadmitted.front() {
+            let request = self.requests[id].request;
+            let per_unit = self.ftl.shape().sectors_per_unit;
+            let count = units(&request, per_unit);
+            while self.requests[id].admitted < self.requests[id].arrived {
+                if self.slots_free == 0 {
+                    return;
+                }
+                let index = self.requests[id].admitted;
+                self.requests[id].admitted += 1;
+                let part = part(&request, index, per_unit);
+                if request.operation == Operation::WriteZeroes && part.end - part.first == per_unit {
+                    self.deallocate(part.lpn);
+                } else {
+                    self.accept_write(id, &request, part);
+                }
+            }
+            if self.requests[id].admitted < count {
+                return;
+            }
+            self.unadmitted.pop_front();
+            if request.operation == Operation::WriteZeroes {
+                let pending = &mut self.requests[id];
+                pending.start = pending.start.min(self.now);
+            }
+            self.part_done(id, self.now);
+        }
+    }
+
+    /// Accepts a unit's write: from here on reads see it.
+    fn accept_write(&mut self, id: u32, request: &Request, part: Part) {
+        let per_unit = self.ftl.shape().sectors_per_unit;
+        self.slots_free -= 1;
+        self.requests[id].remaining += 1;
+        let before = self.ftl.map.get(part.lpn);
+        let mapped = before != Location::Unmapped;
+        let update = self.ftl.partial.write(part.lpn.0, mapped, part.first, part.end, per_unit);
+        self.ftl.note_update(update);
+        self.ftl.counters.host_units += 1;
+        self.ftl.counters.host_bytes += u64::from(part.end - part.first) * 512;
+        self.ftl.blocks.clock += 1;
+
+        let mut write = Transaction::new(Kind::Write, Class::HostProgram);
+        write.owner = id;
+        write.lpn = part.lpn.0;
+        (write.first, write.end) = (part.first as u16, part.end as u16);
+        write.version = if request.operation == Operation::WriteZeroes { BLANK } else { request.tag as u32 };
+        write.complete = update != Update::Uncovered;
+        match before {
+            Location::Unmapped => {}
+            Location::Flash(ppn) => {
+                write.source = ppn.0 + 1;
+                self.ftl.blocks.prefetch(ppn);
+            }
+            Location::Slot(older) => write.older = older,
+        }
+        let write_id = self.transactions.insert(write);
+        self.ftl.map.set_slot(part.lpn, write_id);
+        self.fill_slot(write_id, before, part);
+        match before {
+            Location::Slot(older) => self.transactions[older].newer = write_id,
+            Location::Flash(ppn) if update == Update::Uncovered => self.read_for(write_id, ppn),
+            _ => self.queue_write(write_id),
+        }
+    }
+
+    /// With verification: the slot's own sectors, over what it may already know of the others.
+    fn fill_slot(&mut self, write: u32, before: Location, part: Part) {
+        if !self.options.verify {
+            return;
+        }
+        let needed = write as usize + 1;
+        self.contents.slots.resize_with(self.contents.slots.len().max(needed), Vec::new);
+        let per_unit = self.ftl.shape().sectors_per_unit as usize;
+        let mut held = match (before, &self.ftl.media) {
+            // Sectors that a covered update leaves out were never written: they stay blank.
+            (Location::Flash(ppn), Some(media)) if self.transactions[write].complete => media.read(ppn).to_vec(),
+            (Location::Slot(older), _) if self.transactions[write].complete => {
+                self.contents.slots[older as usize].clone()
+            }
+            _ => vec![BLANK; per_unit],
+        };
+        held[part.first as usize..part.end as usize].fill(self.transactions[write].version);
+        self.contents.slots[write as usize] = held;
+    }
+
+    /// Reads what a partial write has to keep.
+    fn read_for(&mut self, write: u32, ppn: Ppn) {
+        let block = self.ftl.blocks.depend(ppn);
+        let mut read = Transaction::new(Kind::RmwRead, Class::RmwRead);
+        read.plane = self.ftl.blocks.plane_of(block).0;
+        read.place = ppn.0;
+        read.owner = write;
+        read.dependency = block.0;
+        read.units = self.ftl.shape().pages_per_unit as u16;
+        self.dispatch(read);
+    }
+
+    /// A write has all its data: it waits for a place.
+    pub(super) fn queue_write(&mut self, id: u32) {
+        let Some(plane) = self.ftl.home(Lpn(self.transactions[id].lpn)) else {
+            return self.queue_anywhere(id);
+        };
+        self.transactions[id].plane = plane.0;
+        if !self.stalled[plane.index()].is_empty() || !self.ftl.blocks.takes_host_write(plane) {
+            self.stalled[plane.index()].push(&mut self.transactions, id);
+            return self.clean(plane);
+        }
+        self.line_up(id);
+    }
+
+    /// A write that any plane may take goes to an idle die of an idle channel at once, or waits for the first one.
+    fn queue_anywhere(&mut self, id: u32) {
+        self.transactions[id].order = self.orders;
+        self.orders += 1;
+        self.pool.push(&mut self.transactions, id);
+        self.offer_pool();
+    }
+
+    /// Lets idle LUNs know of writes in the pool, in the order of the allocation.
+    pub(super) fn offer_pool(&mut self) {
+        let mut idle = self.idle_planes(true);
+        while !self.pool.is_empty() {
+            let Some(plane) = self.ftl.allocation.choose(&idle) else { break };
+            self.offer_plane(plane);
+            self.forget_lun(&mut idle, plane);
+        }
+        if self.pool.is_empty() {
+            return;
+        }
+        // The rest line up at their channels; whichever is granted first takes the oldest write.
+        let waiting = self.idle_planes(false);
+        for position in 0..self.ftl.allocation.order().len() {
+            if waiting.contains(position) {
+                let plane = self.ftl.allocation.order().plane(position);
+                self.kick(self.array.lun_of(plane));
+            }
+        }
+    }
+
+    /// Gives the oldest write of the pool to `plane`, whose LUN is idle.
+    fn offer_plane(&mut self, plane: PlaneId) {
+        let id = self.pool.pop(&mut self.transactions);
+        self.transactions[id].plane = plane.0;
+        let lun = self.array.lun_of(plane);
+        let rank = self.ranks[Class::HostProgram as usize];
+        self.lines[lun.index()][usize::from(rank)].push(&mut self.transactions, id);
+        self.kick(lun);
+    }
+
+    /// Planes with room whose LUN is idle, by position; with `channel_too` only those of idle channels.
+    fn idle_planes(&self, channel_too: bool) -> crate::ftl::allocation::PlaneSet {
+        let mut set = crate::ftl::allocation::PlaneSet::new(self.ftl.shape().planes);
+        let order = self.ftl.allocation.order();
+        for lun in (0..self.array.luns()).map(crate::sim::id::LunId) {
+            let idle = self.lun_waits(lun)
+                && (!channel_too || self.array.channel_is_idle(self.array.channel_of(lun), self.now));
+            if idle {
+                self.array.planes_of(lun).for_each(|plane| set.set(order.position(PlaneId(plane)), true));
+            }
+        }
+        set.intersect_with(self.ftl.ready());
+        set
+    }
+
+    fn forget_lun(&self, set: &mut crate::ftl::allocation::PlaneSet, plane: PlaneId) {
+        let order = self.ftl.allocation.order();
+        for plane in self.array.planes_of(self.array.lun_of(plane)) {
+            set.set(order.position(PlaneId(plane)), false);
+        }
+    }
+
+    fn receive_trim(&mut self, request: &Request) {
+        let per_unit = self.ftl.shape().sectors_per_unit;
+        for index in 0..units(request, per_unit) {
+            let part = part(request, index, per_unit);
+            // A unit that is not covered whole keeps its data, as NVMe allows.
+            if part.end - part.first == per_unit {
+                self.deallocate(part.lpn);
+            }
+        }
+    }
+
+    /// Deallocates a unit, with all writes of it that are on their way.
+    fn deallocate(&mut self, lpn: Lpn) {
+        let stale = match self.ftl.map.get(lpn) {
+            Location::Unmapped => return,
+            Location::Flash(ppn) => Some(ppn),
+            Location::Slot(newest) => {
+                let mut id = newest;
+                loop {
+                    let write = &mut self.transactions[id];
+                    write.trimmed = true;
+                    if write.older == NONE {
+                        let source = std::mem::take(&mut write.source);
+                        break (source > 0).then(|| Ppn(source - 1));
+                    }
+                    id = write.older;
+                }
+            }
+        };
+        self.ftl.map.unmap(lpn);
+        self.ftl.partial.forget(lpn.0);
+        if let Some(ppn) = stale {
+            self.ftl.blocks.invalidate(ppn);
+            self.ftl.counters.units_trimmed += 1;
+            self.clean(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn)));
+        }
+    }
+}

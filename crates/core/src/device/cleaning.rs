@@ -1,0 +1,118 @@
+//! Cleaning in time: the steps of each plane's job as transactions that contend like any other.
+
+use super::Device;
+use super::transaction::{Kind, Transaction};
+use crate::ftl::blocks::RESERVE;
+use crate::ftl::gc::job::Step;
+use crate::scheduler::Class;
+use crate::sim::id::{BlockId, PlaneId};
+
+impl Device {
+    /// How urgent cleaning of a plane is.
+    pub(super) fn cleaning_class(&self, plane: PlaneId) -> Class {
+        if self.ftl.blocks.stock(plane) <= self.ftl.shape().hard { Class::UrgentGc } else { Class::Gc }
+    }
+
+    /// A block has left the stock of a plane.
+    pub(super) fn block_taken(&mut self, plane: PlaneId) {
+        self.ftl.refresh_ready(plane);
+        self.clean(plane);
+    }
+
+    /// Takes the next step of cleaning a plane, if it needs cleaning and no step is on its way.
+    #[inline]
+    pub(super) fn clean(&mut self, plane: PlaneId) {
+        let job = &self.jobs[plane.index()];
+        if !job.busy && (self.ftl.blocks.stock(plane) <= self.ftl.shape().soft || !job.is_idle()) {
+            self.step(plane);
+        }
+    }
+
+    fn step(&mut self, plane: PlaneId) {
+        let job = &mut self.jobs[plane.index()];
+        let mut transaction = loop {
+            match job.next_step(&mut self.ftl, plane) {
+                Step::Rest => return,
+                Step::Erase(block) => {
+                    // The erase lines up behind the lines of its LUN; what it calls needs no step of this job.
+                    job.busy = true;
+                    self.erase(block);
+                    self.jobs[plane.index()].busy = false;
+                    return self.step(plane);
+                }
+                Step::Write => break Transaction::new(Kind::GcWrite, Class::Gc),
+                Step::Read { first, units } => {
+                    let mut read = Transaction::new(Kind::GcRead, Class::Gc);
+                    let spans = self.ftl.shape().pages_per_unit;
+                    read.place = first.0;
+                    read.units = if spans > 1 { spans as u16 } else { units as u16 };
+                    break read;
+                }
+            }
+        };
+        job.busy = true;
+        transaction.class = self.cleaning_class(plane);
+        transaction.plane = plane.0;
+        self.dispatch(transaction);
+    }
+
+    /// A page of a victim has been read.
+    pub(super) fn finish_gc_read(&mut self, id: u32) {
+        let plane = PlaneId(self.transactions[id].plane);
+        self.transactions.remove(id);
+        self.jobs[plane.index()].busy = false;
+        self.drop_stale_copies(plane);
+        self.clean(plane);
+    }
+
+    /// Forgets units in hand that were superseded since they were read.
+    pub(super) fn drop_stale_copies(&mut self, plane: PlaneId) {
+        let mut index = 0;
+        while let Some(copy) = self.jobs[plane.index()].copies.get(index).copied() {
+            if self.ftl.blocks.is_valid(copy.from) {
+                index += 1;
+                continue;
+            }
+            let job = &mut self.jobs[plane.index()];
+            job.copies.remove(index);
+            // The erase that this may start must not step the job in the middle of its own step.
+            let busy = std::mem::replace(&mut job.busy, true);
+            let victim: BlockId = self.ftl.blocks.block_of(copy.from);
+            self.release(victim.0);
+            self.jobs[plane.index()].busy = busy;
+        }
+    }
+
+    /// A write finds no room in its plane: it waits for an erase.
+    pub(super) fn stall(&mut self, id: u32, plane: PlaneId) {
+        if self.dynamic {
+            self.pool.push_front(&mut self.transactions, id);
+            return self.clean(plane);
+        }
+        self.stalled[plane.index()].push(&mut self.transactions, id);
+        self.clean(plane);
+    }
+
+    /// A plane has room again: as many of its writes as fit go back to the front of their line, in order.
+    pub(super) fn unstall(&mut self, plane: PlaneId) {
+        if self.dynamic {
+            return self.offer_pool();
+        }
+        if self.stalled[plane.index()].is_empty() || !self.ftl.blocks.takes_host_write(plane) {
+            return;
+        }
+        let blocks = &self.ftl.blocks;
+        let room = blocks.room(plane, crate::ftl::blocks::Stream::Host)
+            + blocks.stock(plane).saturating_sub(RESERVE) * blocks.data_units();
+        let mut back = Vec::with_capacity(room as usize);
+        while back.len() < room as usize && !self.stalled[plane.index()].is_empty() {
+            back.push(self.stalled[plane.index()].pop(&mut self.transactions));
+        }
+        let lun = self.array.lun_of(plane);
+        let rank = self.ranks[Class::HostProgram as usize];
+        for id in back.into_iter().rev() {
+            self.lines[lun.index()][usize::from(rank)].push_front(&mut self.transactions, id);
+        }
+        self.kick_for(lun, rank);
+    }
+}

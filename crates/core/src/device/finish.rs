@@ -1,0 +1,252 @@
+//! Ending operations: what has been read goes to the host, what has been programmed becomes valid.
+
+use super::accept::Part;
+use super::transaction::{Kind, Transaction};
+use super::{Device, Mutant};
+use crate::ftl::blocks::BlockState;
+use crate::ftl::mapping::Location;
+use crate::scheduler::Class;
+use crate::scheduler::lines::NONE;
+use crate::sim::id::{BlockId, Lpn, LunId, PlaneId, Ppn};
+use crate::sim::time::Time;
+use crate::workload::request::Operation;
+
+impl Device {
+    /// The operation of a LUN has ended.
+    pub(super) fn finish(&mut self, lun: LunId) {
+        let id = std::mem::replace(&mut self.running[lun.index()], NONE);
+        match self.transactions[id].kind {
+            Kind::HostRead => self.finish_read(id),
+            Kind::RmwRead => self.finish_rmw(id),
+            Kind::GcRead => self.finish_gc_read(id),
+            Kind::Write => self.finish_writes(id),
+            Kind::GcWrite => self.finish_copies(id),
+            Kind::Erase => self.finish_erase(id),
+            Kind::Summary => self.finish_summary(id),
+            Kind::SlotRead => unreachable!("slot reads do not run"),
+        }
+    }
+
+    fn finish_read(&mut self, id: u32) {
+        let read = self.transactions[id];
+        if self.options.verify {
+            for part in std::mem::take(&mut self.contents.reads[id as usize]) {
+                let Some(media) = &self.ftl.media else { continue };
+                let held = &media.read(part.place)[part.first as usize..part.end as usize];
+                let reply = &mut self.contents.replies[part.request as usize];
+                reply[part.offset as usize..][..held.len()].copy_from_slice(held);
+            }
+        }
+        self.release(read.dependency);
+        self.transactions.remove(id);
+        let shape = self.ftl.shape();
+        let bytes = u64::from(read.units) * u64::from(shape.sectors_per_unit / shape.pages_per_unit) * 512;
+        self.reply(read.owner, bytes.min(self.requests[read.owner].request.bytes()));
+    }
+
+    /// `bytes` of a read leave for the host.
+    pub(super) fn reply(&mut self, request: u32, bytes: u64) {
+        let now = self.now;
+        let at = match &mut self.link {
+            Some(link) if self.requests[request].request.operation == Operation::Read => link.reply(now, bytes),
+            _ => now,
+        };
+        self.part_done(request, at);
+    }
+
+    /// A part of a request is done at `at`.
+    #[inline]
+    pub(super) fn part_done(&mut self, request: u32, at: Time) {
+        let pending = &mut self.requests[request];
+        pending.finish = pending.finish.max(at);
+        pending.remaining -= 1;
+        if pending.remaining == 0 {
+            self.complete(request);
+        }
+    }
+
+    /// A partial write has what it keeps: its contents are complete.
+    fn finish_rmw(&mut self, id: u32) {
+        let read = self.transactions[id];
+        if self.options.verify {
+            let held = self.ftl.media.as_ref().map(|media| media.read(Ppn(read.place)).to_vec()).unwrap_or_default();
+            self.complete_contents(read.owner, &held);
+        }
+        self.release(read.dependency);
+        self.transactions.remove(id);
+        self.contents_complete(read.owner);
+        self.queue_write(read.owner);
+    }
+
+    /// With verification: puts what a partial write keeps around its own sectors.
+    fn complete_contents(&mut self, write: u32, kept: &[u32]) {
+        let own = self.transactions[write].first as usize..self.transactions[write].end as usize;
+        let held = &mut self.contents.slots[write as usize];
+        for (sector, version) in held.iter_mut().enumerate() {
+            if !own.contains(&sector) {
+                *version = kept[sector];
+            }
+        }
+    }
+
+    /// Answers the reads that waited for the contents of a slot.
+    fn contents_complete(&mut self, write: u32) {
+        self.transactions[write].complete = true;
+        let mut id = std::mem::replace(&mut self.transactions[write].readers, NONE);
+        while id != NONE {
+            let read = self.transactions[id];
+            let (first, end) = (u32::from(read.first), u32::from(read.end));
+            self.copy_from_slot(read.owner, write, Part { lpn: Lpn(read.lpn), first, end, offset: read.place });
+            self.transactions.remove(id);
+            let pending = &mut self.requests[read.owner];
+            pending.start = pending.start.min(self.now);
+            self.reply(read.owner, u64::from(end - first) * 512);
+            id = read.next;
+        }
+    }
+
+    /// All writes of a program command.
+    fn finish_writes(&mut self, first: u32) {
+        let Transaction { place, plane, .. } = self.transactions[first];
+        let mut id = first;
+        while id != NONE {
+            let next = self.transactions[id].next;
+            self.finish_write(id);
+            id = next;
+        }
+        self.program_ended(PlaneId(plane), Ppn(place));
+        self.admit();
+    }
+
+    fn finish_write(&mut self, id: u32) {
+        let write = self.transactions[id];
+        let (lpn, place) = (Lpn(write.lpn), Ppn(write.place));
+        if let Some(media) = &mut self.ftl.media {
+            media.program(place, &self.contents.slots[id as usize]);
+        }
+        if write.trimmed {
+            self.ftl.counters.units_trimmed += 1;
+        } else {
+            self.ftl.blocks.validate(place);
+            if write.newer == NONE || self.options.mutant == Mutant::MapMovesBack {
+                self.ftl.map.set_flash(lpn, place);
+            }
+        }
+        if write.dependency != NONE {
+            self.release(write.dependency);
+            self.clean(self.ftl.blocks.plane_of(BlockId(write.dependency)));
+        }
+        if write.newer != NONE {
+            self.release_newer(id, write.newer);
+        }
+        self.slots_free += 1;
+        self.transactions.remove(id);
+        self.part_done(write.owner, self.now);
+    }
+
+    /// The write that waited on `id` takes over: it keeps what `id` still has in the controller.
+    fn release_newer(&mut self, id: u32, newer: u32) {
+        let write = self.transactions[id];
+        self.transactions[newer].older = NONE;
+        self.transactions[newer].source = if write.trimmed { 0 } else { write.place + 1 };
+        if !self.transactions[newer].complete {
+            if self.options.verify {
+                let kept = std::mem::take(&mut self.contents.slots[id as usize]);
+                self.complete_contents(newer, &kept);
+            }
+            self.contents_complete(newer);
+        }
+        self.queue_write(newer);
+    }
+
+    /// A program command at `place` has ended: closes the block, or adds its summary, when that was its last.
+    pub(super) fn program_ended(&mut self, plane: PlaneId, place: Ppn) {
+        let end = Ppn(place.0 + self.ftl.shape().units_per_program);
+        if !self.ftl.blocks.ends_data(end) {
+            return;
+        }
+        let block = self.ftl.blocks.block_of(place);
+        if self.ftl.shape().summary {
+            let mut summary = Transaction::new(Kind::Summary, Class::Summary);
+            (summary.plane, summary.place) = (plane.0, end.0);
+            self.dispatch(summary);
+        } else {
+            self.close(block);
+        }
+    }
+
+    fn finish_summary(&mut self, id: u32) {
+        let block = self.ftl.blocks.block_of(Ppn(self.transactions[id].place));
+        self.transactions.remove(id);
+        self.close(block);
+    }
+
+    fn close(&mut self, block: BlockId) {
+        self.ftl.blocks.close(block);
+        self.clean(self.ftl.blocks.plane_of(block));
+    }
+
+    /// All copies of a program command of cleaning.
+    fn finish_copies(&mut self, id: u32) {
+        let Transaction { plane, place, .. } = self.transactions[id];
+        let plane = PlaneId(plane);
+        self.transactions.remove(id);
+        let count = std::mem::take(&mut self.jobs[plane.index()].writing);
+        for index in 0..count {
+            let copy = self.jobs[plane.index()].copies[index];
+            if let Some(media) = &mut self.ftl.media {
+                media.copy(copy.from, copy.to);
+            }
+            self.finish_copy(Lpn(copy.lpn), copy.from, copy.to);
+            let victim = self.ftl.blocks.block_of(copy.from);
+            self.release(victim.0);
+        }
+        let job = &mut self.jobs[plane.index()];
+        job.copies.drain(..count);
+        job.busy = false;
+        self.program_ended(plane, Ppn(place));
+        self.clean(plane);
+    }
+
+    /// Moves the map to a copy, unless its unit was superseded on the way: that is not resurrected.
+    fn finish_copy(&mut self, lpn: Lpn, from: Ppn, to: Ppn) {
+        if !self.ftl.blocks.is_valid(from) {
+            self.ftl.counters.copies_in_vain += 1;
+            if self.options.mutant == Mutant::RenumberCopies {
+                self.ftl.map.set_flash(lpn, to);
+            }
+            return;
+        }
+        self.ftl.blocks.invalidate(from);
+        self.ftl.blocks.validate(to);
+        self.ftl.counters.units_moved += 1;
+        match self.ftl.map.get(lpn) {
+            Location::Flash(ppn) => {
+                debug_assert_eq!(ppn, from, "a valid unit is mapped");
+                self.ftl.map.set_flash(lpn, to);
+            }
+            // A write of the unit waits for its place; it supersedes the copy now.
+            Location::Slot(newest) => {
+                let mut id = newest;
+                while self.transactions[id].older != NONE {
+                    id = self.transactions[id].older;
+                }
+                debug_assert_eq!(self.transactions[id].source, from.0 + 1);
+                self.transactions[id].source = to.0 + 1;
+            }
+            Location::Unmapped => debug_assert!(false, "a valid unit is mapped"),
+        }
+    }
+
+    fn finish_erase(&mut self, id: u32) {
+        let Transaction { plane, place, .. } = self.transactions[id];
+        let (plane, block) = (PlaneId(plane), BlockId(place));
+        self.transactions.remove(id);
+        debug_assert_eq!(self.ftl.blocks.block(block).state, BlockState::Doomed);
+        self.ftl.erase_now(block);
+        self.jobs[plane.index()].doomed -= 1;
+        self.ftl.refresh_ready(plane);
+        self.unstall(plane);
+        self.clean(plane);
+    }
+}

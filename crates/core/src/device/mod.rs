@@ -1,0 +1,390 @@
+//! The device: a deterministic state machine without threads, clocks or files.
+//!
+//! [`Device::submit`] takes a request, [`Device::next_event_time`] says when something happens next, and
+//! [`Device::advance_to`] makes it happen. Replay, a real-time server, stepping from Python and the tests are loops
+//! over these three calls. At one instant internal events come first, to exhaustion, then completions, then
+//! submissions.
+//!
+//! The way of a request through the device is the way of the files here: `accept` takes it apart into transactions,
+//! `start` binds a transaction to a place when its die and channel are granted, `finish` ends it, and `cleaning`
+//! moves what is in the way. This file routes the events between the layers, which do not know each other.
+
+mod accept;
+mod cleaning;
+mod finish;
+mod start;
+pub mod transaction;
+
+use std::collections::VecDeque;
+
+use crate::config::DeviceConfig;
+use crate::ftl::Ftl;
+use crate::ftl::gc::job::Job;
+use crate::host::link::Link;
+use crate::host::requests::Requests;
+use crate::nand::array::{Array, Outcome, Owner};
+use crate::scheduler::lines::{Line, NONE, RankedLines};
+use crate::scheduler::{Class, Scheduler};
+use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId};
+use crate::sim::time::Time;
+use crate::workload::request::{Completion, Request, Status};
+use transaction::{Kind, Transaction, Transactions};
+
+/// Deliberate bugs, to show that the tests catch them. No option reaches them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[doc(hidden)]
+pub enum Mutant {
+    /// The model as it is.
+    #[default]
+    None,
+    /// Blocks are erased without waiting for their dependants.
+    EraseEarly,
+    /// A copy made by cleaning counts as newer than a write that was accepted meanwhile.
+    RenumberCopies,
+    /// The map moves to an older write of a unit that ends after a newer one.
+    MapMovesBack,
+}
+
+/// How to build a device.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Seed of all random numbers of the device.
+    pub seed: u64,
+    /// Keep a version for every sector, in flash and in the controller, and return them with reads.
+    pub verify: bool,
+    /// For tests of the tests.
+    #[doc(hidden)]
+    pub mutant: Mutant,
+}
+
+/// A simulated SSD. Cloning it gives a device with the same future.
+#[derive(Clone, Debug)]
+pub struct Device {
+    config: DeviceConfig,
+    options: Options,
+    now: Time,
+    ftl: Ftl,
+    array: Array,
+    scheduler: Scheduler,
+    ranks: [u8; Class::COUNT],
+    link: Option<Link>,
+    requests: Requests,
+    /// Requests beyond the queue depth.
+    host_line: VecDeque<Request>,
+    transactions: Transactions,
+    /// Transactions that wait for a LUN, and what each LUN does.
+    lines: Vec<RankedLines>,
+    running: Vec<u32>,
+    /// Writes that any plane may take.
+    pool: Line,
+    /// Writes that wait for their plane to have room.
+    stalled: Vec<Line>,
+    /// Write requests that wait for controller slots.
+    unadmitted: VecDeque<u32>,
+    slots_free: u32,
+    jobs: Vec<Job>,
+    orders: u64,
+    dynamic: bool,
+    completions: Vec<Completion>,
+    contents: Contents,
+}
+
+/// Sector versions of data in the controller, for verification.
+#[derive(Clone, Debug, Default)]
+struct Contents {
+    /// By transaction: of a write what its unit will hold.
+    slots: Vec<Vec<u32>>,
+    /// By transaction: of a read, which parts of which units it is for: place, request, offset, first and end sector.
+    reads: Vec<Vec<accept::PartRead>>,
+    /// By request: what its read has returned so far.
+    replies: Vec<Vec<u32>>,
+    /// By the tags of completed reads.
+    done: Vec<(u64, Vec<u32>)>,
+}
+
+/// The number, behind the array's resources, of the link's events.
+const LINK: u32 = 0;
+
+impl Device {
+    /// An empty device. The configuration must have passed its checks.
+    pub fn new(config: DeviceConfig, options: Options) -> Result<Device, String> {
+        let array = Array::new(&config, 1);
+        let scheduler = config.scheduler.build(&config, options.seed).map_err(|e| format!("scheduler: {e}"))?;
+        let planes = config.total_planes() as usize;
+        let mut ftl = Ftl::new(&config, options.seed, options.verify)?;
+        ftl.blocks.ignore_dependants = options.mutant == Mutant::EraseEarly;
+        let dynamic = ftl.home(crate::sim::id::Lpn(0)).is_none();
+        Ok(Device {
+            now: Time::ZERO,
+            ranks: Class::ALL.map(|class| scheduler.rank(class)),
+            scheduler,
+            link: Link::new(&config),
+            requests: Requests::default(),
+            host_line: VecDeque::new(),
+            transactions: Transactions::default(),
+            lines: vec![RankedLines::default(); array.luns() as usize],
+            running: vec![NONE; array.luns() as usize],
+            pool: Line::default(),
+            stalled: vec![Line::default(); planes],
+            unadmitted: VecDeque::new(),
+            slots_free: config.controller.slots,
+            jobs: vec![Job::default(); planes],
+            orders: 0,
+            dynamic,
+            completions: Vec::new(),
+            contents: Contents::default(),
+            ftl,
+            array,
+            options,
+            config,
+        })
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &DeviceConfig {
+        &self.config
+    }
+
+    /// The clock: all that happens up to here has happened.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The FTL, to look at.
+    pub fn ftl(&self) -> &Ftl {
+        &self.ftl
+    }
+
+    /// The FTL, for functional mode. Nothing may be in progress.
+    pub fn ftl_mut(&mut self) -> &mut Ftl {
+        debug_assert!(self.is_idle());
+        &mut self.ftl
+    }
+
+    /// The array, to look at.
+    pub fn array(&self) -> &Array {
+        &self.array
+    }
+
+    /// The array, to watch it or to start a measurement.
+    pub fn array_mut(&mut self) -> &mut Array {
+        &mut self.array
+    }
+
+    /// The scheduling policy.
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// Requests that were submitted and have not completed.
+    pub fn outstanding(&self) -> usize {
+        self.requests.len() + self.host_line.len()
+    }
+
+    /// Whether the device accepts another request at once.
+    pub fn has_room(&self) -> bool {
+        self.requests.len() < self.config.host.queue_depth as usize
+    }
+
+    /// Whether nothing is in progress: no request, and no cleaning.
+    pub fn is_idle(&self) -> bool {
+        self.outstanding() == 0 && self.array.next_event().is_none()
+    }
+
+    /// Takes a request at `now`, which must not lie before the clock. Requests beyond the queue depth wait.
+    pub fn submit(&mut self, now: Time, request: Request) {
+        debug_assert!(now >= self.now, "time runs forward");
+        self.now = self.now.max(now);
+        if self.has_room() { self.enter(now, request) } else { self.host_line.push_back(request) }
+    }
+
+    /// When something happens next; `None` when nothing will without another request.
+    pub fn next_event_time(&self) -> Option<Time> {
+        self.array.next_event().map(|(at, _)| at)
+    }
+
+    /// Makes everything happen up to and at `until`.
+    pub fn advance_to(&mut self, until: Time) {
+        while let Some((at, resource)) = self.array.next_event() {
+            if at > until {
+                break;
+            }
+            debug_assert!(at >= self.now, "events come in order");
+            self.now = at;
+            match self.array.owner(resource) {
+                Owner::Lun(lun) => match self.array.lun_event(lun, at) {
+                    Outcome::WantsChannel => self.serve_channel(self.array.channel_of(lun)),
+                    Outcome::Done => {
+                        self.finish(lun);
+                        self.array.set_idle(lun);
+                        self.kick(lun);
+                    }
+                },
+                Owner::Channel(channel) => {
+                    self.array.channel_event(channel);
+                    self.serve_channel(channel);
+                }
+                Owner::Other(_) => self.link_event(),
+            }
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// The completions since the last call, in the order in which they were decided.
+    pub fn take_completions(&mut self, into: &mut Vec<Completion>) {
+        into.append(&mut self.completions);
+    }
+
+    /// The sector versions that completed reads returned, by tag; with `verify` only.
+    pub fn take_contents(&mut self) -> Vec<(u64, Vec<u32>)> {
+        std::mem::take(&mut self.contents.done)
+    }
+
+    /// Why requests do not complete although no event is left: a bug of the model, told for a report.
+    pub fn explain_stall(&self) -> String {
+        let waiting = |line: &Line| !line.is_empty();
+        let stalled: Vec<String> = (0..self.stalled.len())
+            .filter(|&p| waiting(&self.stalled[p]))
+            .map(|p| {
+                format!(
+                    "plane {p} (stock {} of {})",
+                    self.ftl.blocks.stock(PlaneId(p as u32)),
+                    self.config.geometry.blocks
+                )
+            })
+            .collect();
+        format!(
+            "{} requests in progress, {} at the host, {} waiting for controller slots ({} free), writes waiting for \
+             a free block in: {}; writes waiting for any plane: {}",
+            self.requests.len(),
+            self.host_line.len(),
+            self.unadmitted.len(),
+            self.slots_free,
+            if stalled.is_empty() { "none".to_owned() } else { stalled.join(", ") },
+            waiting(&self.pool),
+        )
+    }
+
+    /// Checks what must hold at any time; for tests.
+    pub fn check_invariants(&self) -> Result<(), String> {
+        let counters = &self.ftl.counters;
+        let data_units = u64::from(self.ftl.blocks.data_units());
+        let erased = counters.blocks_erased * data_units;
+        if self.is_idle() {
+            self.ftl.recount()?;
+            // What was programmed and is not valid any more was superseded, trimmed, moved, in vain or padding.
+            let gone = counters.units_superseded
+                + counters.units_trimmed
+                + counters.units_moved
+                + counters.copies_in_vain
+                + counters.units_padded;
+            let programmed = counters.units_programmed + counters.units_padded;
+            let valid: u64 = self.ftl.blocks.all().iter().map(|b| u64::from(b.valid)).sum();
+            if programmed != valid + gone {
+                return Err(format!("{programmed} units programmed, {valid} valid and {gone} gone"));
+            }
+            if erased > gone {
+                return Err(format!("{erased} units erased, only {gone} gone"));
+            }
+            if self.ftl.blocks.all().iter().any(|b| b.dependants != 0) {
+                return Err("a block has dependants though nothing is in progress".to_owned());
+            }
+            if self.slots_free != self.config.controller.slots {
+                return Err("controller slots are taken though nothing is in progress".to_owned());
+            }
+            if self.transactions.len() != 0 {
+                return Err("transactions are left though nothing is in progress".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a transaction to the lines of its plane's LUN.
+    #[inline]
+    fn line_up(&mut self, id: u32) {
+        let transaction = &mut self.transactions[id];
+        transaction.order = self.orders;
+        self.orders += 1;
+        let lun = self.array.lun_of(PlaneId(transaction.plane));
+        let rank = self.ranks[transaction.class as usize];
+        self.lines[lun.index()][usize::from(rank)].push(&mut self.transactions, id);
+        self.kick_for(lun, rank);
+    }
+
+    /// Adds a new transaction that is bound to a plane.
+    #[inline]
+    fn dispatch(&mut self, transaction: Transaction) -> u32 {
+        let id = self.transactions.insert(transaction);
+        self.line_up(id);
+        id
+    }
+
+    /// Queues the erase of a block that nothing depends on.
+    fn erase(&mut self, block: BlockId) {
+        let plane = self.ftl.blocks.plane_of(block);
+        let mut erase = Transaction::new(Kind::Erase, self.cleaning_class(plane));
+        erase.plane = plane.0;
+        erase.place = block.0;
+        self.dispatch(erase);
+    }
+
+    /// One dependant of a block is done; erases it when that was the last that it waited for.
+    #[inline]
+    fn release(&mut self, block: u32) {
+        if self.ftl.blocks.release(BlockId(block)) {
+            self.erase(BlockId(block));
+        }
+    }
+
+    /// Gives a channel to those who wait for it, until it is taken.
+    fn serve_channel(&mut self, channel: ChannelId) {
+        while let Some(lun) = self.array.grant(channel, self.now) {
+            self.serve_lun(lun);
+        }
+    }
+
+    fn link_event(&mut self) {
+        let resource = self.array.first_other() + LINK;
+        self.array.events().clear(resource);
+        let Some(link) = &mut self.link else { return };
+        if let Some((request, last)) = link.arrive() {
+            self.arm_link();
+            self.arrived(request, last);
+        }
+    }
+
+    fn arm_link(&mut self) {
+        let resource = self.array.first_other() + LINK;
+        if let Some(at) = self.link.as_ref().and_then(Link::next_arrival) {
+            self.array.events().set(resource, at);
+        }
+    }
+
+    /// Whether a LUN is idle.
+    #[inline]
+    fn lun_waits(&self, lun: LunId) -> bool {
+        self.array.phase(lun) == crate::nand::array::Phase::Idle
+    }
+
+    /// A request of which all is done: the host has the answer one latency later.
+    fn complete(&mut self, id: u32) {
+        let pending = self.requests.remove(id);
+        let latency = self.link.as_ref().map_or(Time::ZERO, Link::latency);
+        let finish = pending.finish.max(self.now) + latency;
+        let start = pending.start.min(finish);
+        self.completions.push(Completion { request: pending.request, status: pending.status, start, finish });
+        if self.options.verify {
+            let reply = std::mem::take(&mut self.contents.replies[id as usize]);
+            self.contents.done.push((pending.request.tag, reply));
+        }
+        if let Some(request) = self.host_line.pop_front() {
+            self.enter(finish, request);
+        }
+    }
+
+    /// Answers a request that cannot be served.
+    fn refuse(&mut self, request: Request, status: Status) {
+        let now = self.now;
+        self.completions.push(Completion { request, status, start: now, finish: now });
+    }
+}

@@ -1,0 +1,156 @@
+//! Transactions: what a request, or cleaning, asks of one place in flash.
+
+use crate::scheduler::Class;
+use crate::scheduler::lines::{Links, NONE};
+
+/// What a transaction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A page read for a host read; `owner` is the request.
+    HostRead,
+    /// A host read that waits for the contents of a slot; `owner` is the request.
+    SlotRead,
+    /// A page read to complete a partial write; `owner` is the write's transaction.
+    RmwRead,
+    /// A unit that the host writes, which is also the controller slot that holds its data; `owner` is the request.
+    Write,
+    /// A page read of cleaning.
+    GcRead,
+    /// A program of cleaning; the units are in the plane's job.
+    GcWrite,
+    /// An erase.
+    Erase,
+    /// A program of a summary page.
+    Summary,
+}
+
+/// One transaction: a cache line.
+#[derive(Clone, Copy, Debug)]
+pub struct Transaction {
+    /// What it is.
+    pub kind: Kind,
+    /// What scheduling sees.
+    pub class: Class,
+    /// A write was superseded by a trim on its way: what it programs is not valid.
+    pub trimmed: bool,
+    /// A write has all data of its unit: its own and those that it keeps.
+    pub complete: bool,
+    /// Reads: units that leave the page, or pages of a unit that spans them.
+    pub units: u16,
+    /// Writes and slot reads: the sectors of the unit, from and to before.
+    pub first: u16,
+    /// See `first`.
+    pub end: u16,
+    /// The plane, once it is fixed.
+    pub plane: u32,
+    /// The physical place: of a read its first unit, of a write what it was given, of an erase the block.
+    pub place: u32,
+    /// The logical page.
+    pub lpn: u32,
+    /// Whose it is; see [`Kind`].
+    pub owner: u32,
+    /// The next in line, or in the same program command.
+    pub next: u32,
+    /// Writes: the place that it supersedes, plus one; 0 for none. Changes when cleaning moves that unit.
+    pub source: u32,
+    /// Reads: the block that is read. Writes: the block that holds what a running program supersedes.
+    pub dependency: u32,
+    /// Writes: the older write of the same unit that has not ended, on which this one waits.
+    pub older: u32,
+    /// Writes: the newer write of the same unit that waits on this one.
+    pub newer: u32,
+    /// Writes: slot reads that wait for its contents.
+    pub readers: u32,
+    /// The version that a write stores, for verification.
+    pub version: u32,
+    /// When it lined up, as a running number.
+    pub order: u64,
+}
+
+impl Transaction {
+    /// A transaction with nothing but a kind and a class.
+    pub const fn new(kind: Kind, class: Class) -> Transaction {
+        Transaction {
+            kind,
+            class,
+            trimmed: false,
+            complete: false,
+            units: 1,
+            first: 0,
+            end: 0,
+            plane: NONE,
+            place: 0,
+            lpn: NONE,
+            owner: NONE,
+            next: NONE,
+            source: 0,
+            dependency: NONE,
+            older: NONE,
+            newer: NONE,
+            readers: NONE,
+            version: 0,
+            order: 0,
+        }
+    }
+}
+
+/// The transactions in progress, by number.
+#[derive(Clone, Debug, Default)]
+pub struct Transactions {
+    all: Vec<Transaction>,
+    free: Vec<u32>,
+}
+
+impl Transactions {
+    /// How many are in progress.
+    pub fn len(&self) -> usize {
+        self.all.len() - self.free.len()
+    }
+
+    /// Adds one.
+    #[inline]
+    pub fn insert(&mut self, transaction: Transaction) -> u32 {
+        match self.free.pop() {
+            Some(id) => {
+                self.all[id as usize] = transaction;
+                id
+            }
+            None => {
+                self.all.push(transaction);
+                self.all.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Takes one out.
+    #[inline]
+    pub fn remove(&mut self, id: u32) {
+        self.free.push(id);
+    }
+}
+
+impl Links for Transactions {
+    #[inline]
+    fn next(&self, id: u32) -> u32 {
+        self.all[id as usize].next
+    }
+    #[inline]
+    fn set_next(&mut self, id: u32, next: u32) {
+        self.all[id as usize].next = next;
+    }
+}
+
+impl std::ops::Index<u32> for Transactions {
+    type Output = Transaction;
+    #[inline]
+    fn index(&self, id: u32) -> &Transaction {
+        &self.all[id as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Transactions {
+    #[inline]
+    fn index_mut(&mut self, id: u32) -> &mut Transaction {
+        &mut self.all[id as usize]
+    }
+}

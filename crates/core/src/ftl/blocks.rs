@@ -1,0 +1,386 @@
+//! The physical space: blocks, their states, the stock of free ones, and the frontiers that writes go to.
+
+use super::gc::victim::Victim;
+use crate::config::{DeviceConfig, Frontiers};
+use crate::sim::id::{BlockId, PlaneId, Ppn};
+use crate::sim::memory::{Divider, zeroed_words};
+
+/// Where a block is in its life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlockState {
+    /// Erased, in stock.
+    #[default]
+    Free,
+    /// A frontier is in it, or its last program has not ended.
+    Open,
+    /// Full: cleaning may choose it.
+    Closed,
+    /// Chosen by cleaning; its valid units are being moved.
+    Victim,
+    /// All moved; waits for its dependants, then for its erase.
+    Doomed,
+}
+
+/// What is known of a block.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Block {
+    /// Valid units.
+    pub valid: u16,
+    /// Reads of it, unfinished copies from it, and unfinished programs that supersede units of it: it is not erased
+    /// while there are any (design decision 4).
+    pub dependants: u16,
+    /// Erases so far.
+    pub erases: u32,
+    /// Where it is in its life.
+    pub state: BlockState,
+}
+
+/// What kind of data a frontier takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Stream {
+    /// The host's.
+    Host,
+    /// Moved by cleaning.
+    Gc,
+}
+
+/// The place in an open block where the next unit goes: pages of a block are programmed in order by construction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Frontier {
+    next: u32,
+    left: u32,
+}
+
+/// What is known of a plane.
+#[derive(Clone, Debug, Default)]
+struct Plane {
+    /// Free blocks, first in, first out.
+    first_free: u32,
+    last_free: u32,
+    stock: u32,
+    /// Stale units of closed blocks: what cleaning could gain.
+    stale: u32,
+    frontiers: [Frontier; 2],
+}
+
+/// The physical space of the device.
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    blocks: Vec<Block>,
+    next_free: Vec<u32>,
+    planes: Vec<Plane>,
+    /// One bit for each physical unit.
+    valid: Vec<u64>,
+    victim: Victim,
+    units_per_block: Divider,
+    data_units: u32,
+    blocks_per_plane: Divider,
+    /// Index of the frontier for moved data.
+    gc_frontier: usize,
+    /// Counts host writes; the clock of victim policies.
+    pub clock: u64,
+    /// For tests of the tests: erase without waiting.
+    #[doc(hidden)]
+    pub ignore_dependants: bool,
+}
+
+/// One block of stock is kept for cleaning: with it, any victim's valid units find room.
+pub const RESERVE: u32 = 1;
+
+impl Blocks {
+    /// All blocks erased.
+    pub fn new(device: &DeviceConfig, seed: u64) -> Result<Blocks, String> {
+        let (planes, per_plane) = (device.total_planes(), device.geometry.blocks);
+        let plane = |p: u32| Plane {
+            first_free: p * per_plane,
+            last_free: (p + 1) * per_plane - 1,
+            stock: per_plane,
+            stale: 0,
+            frontiers: Default::default(),
+        };
+        let total_units = device.total_blocks() as usize * device.units_per_block() as usize;
+        Ok(Blocks {
+            blocks: vec![Block::default(); device.total_blocks() as usize],
+            next_free: (1..=device.total_blocks()).collect(),
+            planes: (0..planes).map(plane).collect(),
+            valid: zeroed_words(total_units.div_ceil(64)),
+            victim: device.gc.victim.build(device, seed).map_err(|e| format!("gc.victim: {e}"))?,
+            units_per_block: Divider::new(device.units_per_block()),
+            data_units: device.data_units_per_block(),
+            blocks_per_plane: Divider::new(per_plane),
+            gc_frontier: match device.gc.frontiers {
+                Frontiers::Separate => Stream::Gc as usize,
+                Frontiers::Single => Stream::Host as usize,
+            },
+            clock: 0,
+            ignore_dependants: false,
+        })
+    }
+
+    /// The block of a unit.
+    #[inline]
+    pub fn block_of(&self, ppn: Ppn) -> BlockId {
+        BlockId(self.units_per_block.divide(ppn.0))
+    }
+
+    /// The number of a unit within its block.
+    #[inline]
+    pub fn offset_in_block(&self, ppn: Ppn) -> u32 {
+        self.units_per_block.divide_with_rest(ppn.0).1
+    }
+
+    /// The plane of a block.
+    #[inline]
+    pub fn plane_of(&self, block: BlockId) -> PlaneId {
+        PlaneId(self.blocks_per_plane.divide(block.0))
+    }
+
+    /// The first unit of a block.
+    #[inline]
+    pub fn first_unit(&self, block: BlockId) -> Ppn {
+        Ppn(block.0 * self.units_per_block.divisor())
+    }
+
+    /// Units of data in a block.
+    #[inline]
+    pub fn data_units(&self) -> u32 {
+        self.data_units
+    }
+
+    /// What is known of a block.
+    #[inline]
+    pub fn block(&self, block: BlockId) -> &Block {
+        &self.blocks[block.index()]
+    }
+
+    /// All blocks.
+    pub fn all(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// Free blocks of a plane.
+    #[inline]
+    pub fn stock(&self, plane: PlaneId) -> u32 {
+        self.planes[plane.index()].stock
+    }
+
+    /// Unwritten units of the open blocks of a plane.
+    pub fn open_units(&self, plane: PlaneId) -> u32 {
+        self.planes[plane.index()].frontiers.iter().map(|f| f.left).sum()
+    }
+
+    /// Units left in the open block that `stream` goes to.
+    #[inline]
+    pub fn room(&self, plane: PlaneId, stream: Stream) -> u32 {
+        self.planes[plane.index()].frontiers[self.frontier_index(stream)].left
+    }
+
+    #[inline]
+    fn frontier_index(&self, stream: Stream) -> usize {
+        if stream == Stream::Gc { self.gc_frontier } else { Stream::Host as usize }
+    }
+
+    /// Whether a host write finds room in the plane: in its open block, or in one more from stock above the reserve.
+    /// With a single frontier, room that cleaning took from the reserve is not the host's either.
+    #[inline]
+    pub fn takes_host_write(&self, plane: PlaneId) -> bool {
+        let p = &self.planes[plane.index()];
+        let open = p.frontiers[Stream::Host as usize].left > 0;
+        p.stock > RESERVE || (open && (self.gc_frontier != Stream::Host as usize || p.stock >= RESERVE))
+    }
+
+    /// Takes the next `units` places of the frontier, in a new block when the open one is full. The caller has made
+    /// sure that there is one. `units` divides what a block holds, so the places lie in one block.
+    #[inline]
+    pub fn advance(&mut self, plane: PlaneId, stream: Stream, units: u32) -> Ppn {
+        let index = self.frontier_index(stream);
+        if self.planes[plane.index()].frontiers[index].left == 0 {
+            self.open_block(plane, index);
+        }
+        let frontier = &mut self.planes[plane.index()].frontiers[index];
+        debug_assert!(frontier.left >= units);
+        let place = Ppn(frontier.next);
+        frontier.next += units;
+        frontier.left -= units;
+        place
+    }
+
+    #[cold]
+    fn open_block(&mut self, plane: PlaneId, index: usize) {
+        let p = &mut self.planes[plane.index()];
+        assert!(p.stock > 0, "plane {} has no free block: the reserve was not kept", plane.0);
+        let block = BlockId(p.first_free);
+        p.first_free = self.next_free[block.index()];
+        p.stock -= 1;
+        p.frontiers[index] = Frontier { next: block.0 * self.units_per_block.divisor(), left: self.data_units };
+        debug_assert_eq!(self.blocks[block.index()].state, BlockState::Free);
+        self.blocks[block.index()].state = BlockState::Open;
+    }
+
+    /// Marks a programmed unit as valid.
+    #[inline]
+    pub fn validate(&mut self, ppn: Ppn) {
+        let bit = 1 << (ppn.0 % 64);
+        debug_assert!(self.valid[(ppn.0 / 64) as usize] & bit == 0, "a unit is programmed once between erases");
+        self.valid[(ppn.0 / 64) as usize] |= bit;
+        let block = self.block_of(ppn);
+        self.blocks[block.index()].valid += 1;
+    }
+
+    /// Whether a unit is valid.
+    #[inline]
+    pub fn is_valid(&self, ppn: Ppn) -> bool {
+        self.valid[(ppn.0 / 64) as usize] >> (ppn.0 % 64) & 1 == 1
+    }
+
+    /// Marks a valid unit as superseded, trimmed or moved.
+    #[inline]
+    pub fn invalidate(&mut self, ppn: Ppn) {
+        let word = &mut self.valid[(ppn.0 / 64) as usize];
+        debug_assert!(*word >> (ppn.0 % 64) & 1 == 1, "only a valid unit is superseded");
+        *word &= !(1 << (ppn.0 % 64));
+        let id = self.block_of(ppn);
+        let block = &mut self.blocks[id.index()];
+        block.valid -= 1;
+        if block.state == BlockState::Closed {
+            self.victim.on_invalidate(id, u32::from(block.valid), self.clock);
+            let plane = self.plane_of(id);
+            self.planes[plane.index()].stale += 1;
+        }
+    }
+
+    /// The valid bits of the 64 units that `ppn` is the first of, `ppn` being a multiple of 64.
+    #[inline]
+    pub fn valid_word(&self, ppn: u32) -> u64 {
+        self.valid[(ppn / 64) as usize]
+    }
+
+    /// Whether the frontier places up to and with the unit before `end` are the last of their block's data.
+    #[inline]
+    pub fn ends_data(&self, end: Ppn) -> bool {
+        self.offset_in_block(Ppn(end.0 - 1)) + 1 == self.data_units
+    }
+
+    /// The last program of a block has ended: cleaning may choose it.
+    pub fn close(&mut self, id: BlockId) {
+        let block = &mut self.blocks[id.index()];
+        debug_assert_eq!(block.state, BlockState::Open);
+        block.state = BlockState::Closed;
+        let stale = self.data_units - u32::from(block.valid);
+        let plane = self.plane_of(id);
+        self.planes[plane.index()].stale += stale;
+        let block = &self.blocks[id.index()];
+        self.victim.on_close(id, u32::from(block.valid), self.clock);
+    }
+
+    /// Chooses a victim of `plane`, if one would gain anything.
+    pub fn take_victim(&mut self, plane: PlaneId) -> Option<BlockId> {
+        if self.planes[plane.index()].stale == 0 {
+            return None;
+        }
+        let id = self.victim.take(plane, self.clock)?;
+        let stale = self.data_units - u32::from(self.blocks[id.index()].valid);
+        self.planes[plane.index()].stale -= stale;
+        let block = &mut self.blocks[id.index()];
+        debug_assert_eq!(block.state, BlockState::Closed);
+        block.state = BlockState::Victim;
+        Some(id)
+    }
+
+    /// All valid units of a victim have been read.
+    pub fn doom(&mut self, id: BlockId) {
+        self.blocks[id.index()].state = BlockState::Doomed;
+    }
+
+    /// Whether a doomed block has nothing left that depends on it.
+    #[inline]
+    pub fn can_erase(&self, id: BlockId) -> bool {
+        let block = &self.blocks[id.index()];
+        block.state == BlockState::Doomed && (block.dependants == 0 || self.ignore_dependants)
+    }
+
+    /// Notes one more dependant of the block of `ppn`.
+    #[inline]
+    pub fn depend(&mut self, ppn: Ppn) -> BlockId {
+        let id = self.block_of(ppn);
+        self.blocks[id.index()].dependants += 1;
+        id
+    }
+
+    /// A dependant is done; whether the block can be erased now.
+    #[inline]
+    pub fn release(&mut self, id: BlockId) -> bool {
+        let block = &mut self.blocks[id.index()];
+        block.dependants -= 1;
+        block.dependants == 0 && block.state == BlockState::Doomed && !self.ignore_dependants
+    }
+
+    /// A block has been erased: back to stock.
+    pub fn erased(&mut self, id: BlockId) {
+        let plane = self.plane_of(id);
+        let block = &mut self.blocks[id.index()];
+        debug_assert_eq!(block.valid, 0, "nothing valid is erased");
+        block.state = BlockState::Free;
+        block.erases += 1;
+        let p = &mut self.planes[plane.index()];
+        if p.stock == 0 {
+            p.first_free = id.0;
+        } else {
+            self.next_free[p.last_free as usize] = id.0;
+        }
+        p.last_free = id.0;
+        p.stock += 1;
+    }
+
+    /// Places left until the frontier of `stream` stands at a multiple of `group` again, taken.
+    pub fn align(&mut self, plane: PlaneId, stream: Stream, group: u32) -> Option<(Ppn, u32)> {
+        let index = self.frontier_index(stream);
+        let frontier = &mut self.planes[plane.index()].frontiers[index];
+        let over = frontier.left % group;
+        if over == 0 {
+            return None;
+        }
+        let place = Ppn(frontier.next);
+        frontier.next += over;
+        frontier.left -= over;
+        Some((place, over))
+    }
+
+    /// The arrays that superseding a unit will touch, asked for ahead of time.
+    #[inline]
+    pub fn prefetch(&self, ppn: Ppn) {
+        crate::sim::memory::prefetch(&self.valid, (ppn.0 / 64) as usize);
+        crate::sim::memory::prefetch(&self.blocks, self.block_of(ppn).index());
+    }
+
+    /// Checks everything that must hold against a count from scratch; for tests.
+    pub fn recount(&self) -> Result<(), String> {
+        for (i, block) in self.blocks.iter().enumerate() {
+            let id = BlockId(i as u32);
+            let first = self.first_unit(id).0;
+            let valid = (first..first + self.units_per_block.divisor()).filter(|&u| self.is_valid(Ppn(u))).count();
+            if valid != usize::from(block.valid) {
+                return Err(format!("block {i}: {} units are valid, {} counted", valid, block.valid));
+            }
+        }
+        for (p, plane) in self.planes.iter().enumerate() {
+            let range =
+                p * self.blocks_per_plane.divisor() as usize..(p + 1) * self.blocks_per_plane.divisor() as usize;
+            let free = self.blocks[range].iter().filter(|b| b.state == BlockState::Free).count() as u32;
+            let mut listed = 0;
+            let mut next = plane.first_free;
+            while listed < plane.stock {
+                if self.blocks[next as usize].state != BlockState::Free {
+                    return Err(format!("plane {p}: block {next} is in stock and not free"));
+                }
+                listed += 1;
+                next = self.next_free[next as usize];
+            }
+            if free != plane.stock {
+                return Err(format!("plane {p}: {free} blocks are free, {} in stock", plane.stock));
+            }
+        }
+        Ok(())
+    }
+}

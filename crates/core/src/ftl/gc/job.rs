@@ -1,0 +1,122 @@
+//! Cleaning of one plane, step by step: which page is read next, what is programmed next.
+
+use crate::ftl::Ftl;
+use crate::sim::id::{BlockId, PlaneId, Ppn};
+
+/// A unit on its way from a victim to the frontier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// The logical page.
+    pub lpn: u32,
+    /// Where it is.
+    pub from: Ppn,
+    /// Where it goes, once that is bound.
+    pub to: Ppn,
+}
+
+/// What a job does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Read the page of `first`: so many valid units of it.
+    Read {
+        /// The first valid unit of the page.
+        first: Ppn,
+        /// How many units are moved from it.
+        units: u32,
+    },
+    /// Program what has been read.
+    Write,
+    /// A victim has been read out; it can be erased at once.
+    Erase(BlockId),
+    /// Nothing to do now.
+    Rest,
+}
+
+/// The cleaning of one plane. One victim is moved at a time, page by page.
+#[derive(Clone, Debug, Default)]
+pub struct Job {
+    /// A read or a program of it is on its way.
+    pub busy: bool,
+    victim: Option<BlockId>,
+    cursor: u32,
+    end: u32,
+    /// Units that have been read, or are being read, and are not programmed. A program takes the first ones.
+    pub copies: Vec<Copy>,
+    /// How many of `copies` the program on its way holds.
+    pub writing: usize,
+    /// Victims that are read out and not yet erased.
+    pub doomed: u32,
+}
+
+impl Job {
+    /// Whether the job has anything in hand.
+    pub fn is_idle(&self) -> bool {
+        !self.busy && self.victim.is_none() && self.copies.is_empty() && self.doomed == 0
+    }
+
+    /// What to do next, given that nothing of the job is on its way.
+    ///
+    /// Program commands are filled with the units of the next victim where cleaning goes on, so that nothing is
+    /// padded while space is short; the rest is programmed, padded, when it stops.
+    pub fn next_step(&mut self, ftl: &mut Ftl, plane: PlaneId) -> Step {
+        debug_assert!(!self.busy);
+        let group = ftl.shape().units_per_program as usize;
+        if self.copies.len() >= group {
+            return Step::Write;
+        }
+        loop {
+            if self.victim.is_none() && !self.choose(ftl, plane) {
+                return if self.copies.is_empty() { Step::Rest } else { Step::Write };
+            }
+            if let Some(step) = self.read_next(ftl) {
+                return step;
+            }
+            let Some(victim) = self.victim.take() else { continue };
+            ftl.blocks.doom(victim);
+            self.doomed += 1;
+            if ftl.blocks.can_erase(victim) {
+                return Step::Erase(victim);
+            }
+        }
+    }
+
+    /// Chooses a victim, if the plane needs cleaning and what is read has room.
+    fn choose(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
+        let (stock, shape) = (ftl.blocks.stock(plane), *ftl.shape());
+        if stock + self.doomed > shape.soft {
+            return false;
+        }
+        // A whole victim must find room, behind what is in hand; if it does not, that is programmed first. With a
+        // single frontier the host may take the open block meanwhile, so nothing is ever kept in hand there.
+        let data = ftl.blocks.data_units();
+        let room = ftl.blocks.room(plane, crate::ftl::blocks::Stream::Gc) + stock * data;
+        let in_hand = if self.copies.is_empty() { 0 } else { shape.units_per_program };
+        if room < data + in_hand || (in_hand > 0 && shape.single_frontier) {
+            return false;
+        }
+        let Some(victim) = ftl.blocks.take_victim(plane) else { return false };
+        ftl.note_victim(plane, victim);
+        self.cursor = ftl.blocks.first_unit(victim).0;
+        self.end = self.cursor + data;
+        self.victim = Some(victim);
+        true
+    }
+
+    /// The next page of the victim that holds valid units. They depend on the victim until they are programmed.
+    fn read_next(&mut self, ftl: &mut Ftl) -> Option<Step> {
+        let first = (self.cursor..self.end).find(|&unit| ftl.blocks.is_valid(Ppn(unit)))?;
+        let (page, _) = ftl.shape().units_per_page.divide_with_rest(first);
+        let page_end = ((page + 1) * ftl.shape().units_per_page.divisor()).min(self.end);
+        let before = self.copies.len();
+        for unit in (first..page_end).map(Ppn) {
+            if ftl.blocks.is_valid(unit) {
+                ftl.blocks.depend(unit);
+                let lpn = ftl.map.owner(unit);
+                ftl.map.prefetch(crate::sim::id::Lpn(lpn));
+                self.copies.push(Copy { lpn, from: unit, to: Ppn(0) });
+            }
+        }
+        self.cursor = page_end;
+        Some(Step::Read { first: Ppn(first), units: (self.copies.len() - before) as u32 })
+    }
+}

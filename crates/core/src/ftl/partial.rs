@@ -1,0 +1,130 @@
+//! Which sectors of a unit have ever been written: kept for partly written units only.
+
+use std::collections::BTreeMap;
+
+/// How a write meets the valid sectors of its unit (Hu et al. 2011, Section 4.1 and Figure 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// The unit has no valid sector.
+    First,
+    /// The new data replace all valid sectors.
+    Covered,
+    /// Some valid sectors stay and have to be read.
+    Uncovered,
+}
+
+/// The sector masks of units that are mapped and not whole.
+///
+/// A bit stands for a sector, in units of more than 64 sectors for a 64th of them. Most devices never have such a
+/// unit: until the first one, nothing is looked up; after it, one bit tells whether there is a mask.
+#[derive(Clone, Debug)]
+pub struct PartialUnits {
+    masks: BTreeMap<u32, u64>,
+    flags: Vec<u64>,
+    units: u32,
+    granule: u32,
+    full: u64,
+}
+
+impl PartialUnits {
+    /// No partly written unit, of `units` with `sectors` each.
+    pub fn new(units: u32, sectors: u32) -> PartialUnits {
+        let granule = sectors.div_ceil(64);
+        let bits = sectors / granule;
+        let full = if bits == 64 { !0 } else { (1 << bits) - 1 };
+        PartialUnits { masks: BTreeMap::new(), flags: Vec::new(), units, granule, full }
+    }
+
+    /// The mask of the sectors from `first` to before `end`: granules written at all, and granules written whole.
+    fn masks_of(&self, first: u32, end: u32) -> (u64, u64) {
+        let bits = |from: u32, to: u32| -> u64 { if from >= to { 0 } else { (!0u64 >> (64 - (to - from))) << from } };
+        let touched = bits(first / self.granule, end.div_ceil(self.granule));
+        let whole = bits(first.div_ceil(self.granule), end / self.granule);
+        (touched, whole)
+    }
+
+    fn has_mask(&self, lpn: u32) -> bool {
+        !self.masks.is_empty() && self.flags[(lpn / 64) as usize] >> (lpn % 64) & 1 == 1
+    }
+
+    /// Notes a write of the sectors from `first` to before `end` of a unit, and says how it meets what was there.
+    #[inline]
+    pub fn write(&mut self, lpn: u32, mapped: bool, first: u32, end: u32, sectors: u32) -> Update {
+        if first == 0 && end == sectors {
+            if mapped && self.has_mask(lpn) {
+                self.forget(lpn);
+            }
+            return if mapped { Update::Covered } else { Update::First };
+        }
+        self.write_part(lpn, mapped, first, end)
+    }
+
+    #[cold]
+    fn write_part(&mut self, lpn: u32, mapped: bool, first: u32, end: u32) -> Update {
+        let (touched, whole) = self.masks_of(first, end);
+        let old = match (mapped, self.has_mask(lpn)) {
+            (false, _) => 0,
+            (true, true) => self.masks.get(&lpn).copied().unwrap_or(self.full),
+            (true, false) => self.full,
+        };
+        let new = old | touched;
+        if new == self.full {
+            self.forget(lpn);
+        } else {
+            if self.flags.is_empty() {
+                self.flags = vec![0; self.units.div_ceil(64) as usize];
+            }
+            self.flags[(lpn / 64) as usize] |= 1 << (lpn % 64);
+            self.masks.insert(lpn, new);
+        }
+        match old {
+            0 => Update::First,
+            _ if old & !whole == 0 => Update::Covered,
+            _ => Update::Uncovered,
+        }
+    }
+
+    /// The unit is whole or unmapped now.
+    #[inline]
+    pub fn forget(&mut self, lpn: u32) {
+        if self.has_mask(lpn) {
+            self.masks.remove(&lpn);
+            self.flags[(lpn / 64) as usize] &= !(1 << (lpn % 64));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn updates_are_told_apart_by_sector() {
+        // Hu et al. 2011, Figure 9, with its page of four sectors.
+        let mut units = PartialUnits::new(10, 4);
+        assert_eq!(units.write(7, false, 1, 3, 4), Update::First);
+        assert_eq!(units.write(7, true, 0, 3, 4), Update::Covered, "sectors 0-2 over the valid 1-2");
+        assert_eq!(units.write(7, true, 3, 4, 4), Update::Uncovered);
+        assert_eq!(units.write(7, true, 0, 3, 4), Update::Uncovered, "sector 3 is valid and stays");
+        assert_eq!(units.write(7, true, 0, 4, 4), Update::Covered);
+        assert_eq!(units.write(8, false, 0, 4, 4), Update::First);
+        assert_eq!(units.write(8, true, 0, 1, 4), Update::Uncovered);
+    }
+
+    #[test]
+    fn trimmed_units_start_anew() {
+        let mut units = PartialUnits::new(10, 8);
+        units.write(1, false, 2, 3, 8);
+        units.forget(1);
+        assert_eq!(units.write(1, false, 0, 1, 8), Update::First);
+        assert_eq!(units.write(1, true, 0, 1, 8), Update::Covered);
+    }
+
+    #[test]
+    fn large_units_count_in_64ths() {
+        let mut units = PartialUnits::new(10, 512);
+        assert_eq!(units.write(0, false, 0, 8, 512), Update::First);
+        assert_eq!(units.write(0, true, 0, 8, 512), Update::Covered);
+        assert_eq!(units.write(0, true, 0, 7, 512), Update::Uncovered, "the granule is not replaced whole");
+    }
+}

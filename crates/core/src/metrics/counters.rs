@@ -1,0 +1,125 @@
+//! Counters: plain fields, so that counting costs an addition.
+
+use serde::Serialize;
+
+/// Why a page was programmed. Each programmed page has exactly one cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum ProgramCause {
+    /// It holds data that the host wrote.
+    Host,
+    /// It holds data that cleaning moved.
+    Gc,
+    /// It holds the summary of its block.
+    Summary,
+    /// It holds nothing: the rest of a wordline.
+    Padding,
+}
+
+/// Why a page was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum ReadCause {
+    /// For a host read.
+    Host,
+    /// To move what is valid.
+    Gc,
+    /// To complete a partial write.
+    Rmw,
+}
+
+/// Everything that is counted while requests are served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Pages programmed, by [`ProgramCause`].
+    pub pages_programmed: [u64; 4],
+    /// Pages read, by [`ReadCause`].
+    pub pages_read: [u64; 3],
+    /// Blocks erased.
+    pub blocks_erased: u64,
+    /// Read commands.
+    pub read_commands: u64,
+    /// Program commands.
+    pub program_commands: u64,
+    /// Mapping units touched by accepted host writes.
+    pub host_units: u64,
+    /// Bytes of accepted host writes.
+    pub host_bytes: u64,
+    /// Mapping units programmed with data, the host's or moved.
+    pub units_programmed: u64,
+    /// Mapping units programmed without data, to fill a page or a wordline.
+    pub units_padded: u64,
+    /// Units that were superseded by a host write.
+    pub units_superseded: u64,
+    /// Units that were trimmed.
+    pub units_trimmed: u64,
+    /// Units whose valid copy was moved by cleaning.
+    pub units_moved: u64,
+    /// Copies that were superseded while they were on their way, and so never valid.
+    pub copies_in_vain: u64,
+    /// Reads of never-written units, answered by the controller.
+    pub unmapped_reads: u64,
+    /// Reads of units whose write is on its way, answered by the controller.
+    pub slot_reads: u64,
+    /// Unit writes that replaced all valid sectors.
+    pub updates_covered: u64,
+    /// Unit writes that had to keep some valid sectors.
+    pub updates_uncovered: u64,
+    /// Unit writes that found no valid sector.
+    pub updates_first: u64,
+    /// Victims chosen.
+    pub victims: u64,
+    /// Valid units of the victims when chosen.
+    pub victim_valid_units: u64,
+    /// Free blocks of the plane, summed over the choices of a victim.
+    pub stock_at_choice: u64,
+    /// Unwritten units of the plane's open blocks, summed over the choices of a victim.
+    pub open_units_at_choice: u64,
+}
+
+impl Counters {
+    /// What was counted since `earlier`.
+    pub fn since(&self, earlier: &Counters) -> Counters {
+        macro_rules! difference {
+            ($($field:ident),+) => {
+                Counters {
+                    pages_programmed: std::array::from_fn(|i| self.pages_programmed[i] - earlier.pages_programmed[i]),
+                    pages_read: std::array::from_fn(|i| self.pages_read[i] - earlier.pages_read[i]),
+                    $($field: self.$field - earlier.$field),+
+                }
+            };
+        }
+        difference!(
+            blocks_erased,
+            read_commands,
+            program_commands,
+            host_units,
+            host_bytes,
+            units_programmed,
+            units_padded,
+            units_superseded,
+            units_trimmed,
+            units_moved,
+            copies_in_vain,
+            unmapped_reads,
+            slot_reads,
+            updates_covered,
+            updates_uncovered,
+            updates_first,
+            victims,
+            victim_valid_units,
+            stock_at_choice,
+            open_units_at_choice
+        )
+    }
+
+    /// Pages programmed, whatever the cause.
+    pub fn pages_programmed_total(&self) -> u64 {
+        self.pages_programmed.iter().sum()
+    }
+
+    /// Pages read, whatever the cause.
+    pub fn pages_read_total(&self) -> u64 {
+        self.pages_read.iter().sum()
+    }
+}

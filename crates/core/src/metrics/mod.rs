@@ -1,0 +1,6 @@
+//! What is counted and measured.
+
+pub mod counters;
+pub mod latency;
+pub mod probe;
+pub mod results;

@@ -1,0 +1,461 @@
+//! Channels and what hangs on them: who holds a bus, which die is busy until when.
+
+use std::collections::VecDeque;
+
+use super::timing::Timing;
+use crate::config::{Concurrency, DeviceConfig};
+use crate::metrics::probe::{Lane, Phase as SlicePhase, Probe, Slice};
+use crate::scheduler::{Class, RANKS};
+use crate::sim::id::{ChannelId, LunId, PlaneId};
+use crate::sim::queue::EventQueue;
+use crate::sim::time::Time;
+
+/// What the array does for one command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Cell to register, register to controller.
+    Read,
+    /// Controller to register, register to cell.
+    Program,
+    /// Erase of a block.
+    Erase,
+}
+
+/// One command for a LUN, with the times of its phases.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    /// What it does.
+    pub kind: Kind,
+    /// What it is for.
+    pub class: Class,
+    /// Rank of its data transfer where that waits for the channel by itself.
+    pub rank: u8,
+    /// The plane it works on.
+    pub plane: PlaneId,
+    /// Pages still to go, this one included; above 1 where a mapping unit spans pages.
+    pub pages: u32,
+    /// Time on the channel for command and address cycles.
+    pub command: Time,
+    /// Time on the channel for the data of a page.
+    pub data: Time,
+    /// Time in the cells.
+    pub cell: Time,
+    /// The host request it is for, or `u64::MAX`; for observers.
+    pub tag: u64,
+    /// The physical page; for observers.
+    pub place: u32,
+}
+
+/// What a LUN does now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing; takes a command.
+    Idle,
+    /// Nothing yet, but waits for the channel to start its next command; the command may still change.
+    Requesting,
+    /// Nothing yet: its next operation is being bound, or its last one wound up.
+    Binding,
+    /// The cells work.
+    Cell,
+    /// Data of a read are in the register and wait for the channel.
+    Holding,
+    /// Data of a read leave over the channel.
+    Out,
+    /// Waits for the channel to go on with the next page of a unit that spans pages.
+    NextPage,
+}
+
+/// What takes one operation at a time.
+#[derive(Clone, Debug)]
+struct Lun {
+    phase: Phase,
+    /// Tells a live entry of the channel's queue from one that was given up.
+    ticket: u32,
+    rank: u8,
+    operation: Operation,
+    held_since: Time,
+    /// Time that the cells have worked for the operation.
+    cells: Time,
+}
+
+/// A bus.
+#[derive(Clone, Debug)]
+struct Channel {
+    busy_until: Time,
+    waiting: [VecDeque<(LunId, u32)>; RANKS],
+    last_chip: u32,
+}
+
+/// Time spent by a channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChannelTime {
+    /// Carrying data.
+    pub data: Time,
+    /// Carrying commands and addresses, or turning to another chip or channel.
+    pub command: Time,
+}
+
+/// Time spent by a die.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DieTime {
+    /// Its cells work.
+    pub cell: Time,
+    /// Held by an operation whose cells do not work: data move, or wait for the channel.
+    pub register_held: Time,
+}
+
+/// What a LUN's event means for the router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It waits for its channel now.
+    WantsChannel,
+    /// Its operation has ended.
+    Done,
+}
+
+/// The flash array in time.
+#[derive(Clone, Debug)]
+pub struct Array {
+    timing: Timing,
+    luns: Vec<Lun>,
+    channels: Vec<Channel>,
+    events: EventQueue,
+    lun_of_plane: Vec<LunId>,
+    planes_per_lun: u32,
+    planes_per_die: u32,
+    planes_per_chip: u32,
+    luns_per_channel: u32,
+    last_channel: u32,
+    switch_free: Time,
+    /// Time spent, by channel.
+    pub channel_time: Vec<ChannelTime>,
+    /// Time spent, by die.
+    pub die_time: Vec<DieTime>,
+    /// Watches every phase when there is one.
+    pub probe: Option<Probe>,
+}
+
+/// No chip or channel yet.
+const NOWHERE: u32 = u32::MAX;
+
+impl Array {
+    /// An idle array. `others` resources beside LUNs and channels have events in its queue; they come last.
+    pub fn new(device: &DeviceConfig, others: u32) -> Array {
+        let g = &device.geometry;
+        let planes_per_lun = g.planes
+            * match device.nand.concurrency {
+                Concurrency::Plane => 1,
+                Concurrency::Die => g.planes,
+                Concurrency::Command => g.dies * g.planes,
+                Concurrency::Chip => g.chips_per_package * g.dies * g.planes,
+            }
+            / g.planes;
+        let planes = device.total_planes();
+        let luns = planes / planes_per_lun;
+        let idle = Lun {
+            phase: Phase::Idle,
+            ticket: 0,
+            rank: 0,
+            operation: NO_OPERATION,
+            held_since: Time::ZERO,
+            cells: Time::ZERO,
+        };
+        let channel = Channel { busy_until: Time::ZERO, waiting: Default::default(), last_chip: NOWHERE };
+        Array {
+            timing: Timing::new(device),
+            luns: vec![idle; luns as usize],
+            channels: vec![channel; g.channels as usize],
+            events: EventQueue::new(luns + g.channels + others),
+            lun_of_plane: (0..planes).map(|p| LunId(p / planes_per_lun)).collect(),
+            planes_per_lun,
+            planes_per_die: g.planes,
+            planes_per_chip: g.dies * g.planes,
+            luns_per_channel: luns / g.channels,
+            last_channel: NOWHERE,
+            switch_free: Time::ZERO,
+            channel_time: vec![ChannelTime::default(); g.channels as usize],
+            die_time: vec![DieTime::default(); (planes / g.planes) as usize],
+            probe: None,
+        }
+    }
+
+    /// How many LUNs there are.
+    pub fn luns(&self) -> u32 {
+        self.luns.len() as u32
+    }
+
+    /// The durations of the phases.
+    #[inline]
+    pub fn timing(&self) -> &Timing {
+        &self.timing
+    }
+
+    /// The LUN of a plane.
+    #[inline]
+    pub fn lun_of(&self, plane: PlaneId) -> LunId {
+        self.lun_of_plane[plane.index()]
+    }
+
+    /// The planes of a LUN.
+    #[inline]
+    pub fn planes_of(&self, lun: LunId) -> std::ops::Range<u32> {
+        lun.0 * self.planes_per_lun..(lun.0 + 1) * self.planes_per_lun
+    }
+
+    /// The channel of a LUN.
+    #[inline]
+    pub fn channel_of(&self, lun: LunId) -> ChannelId {
+        ChannelId(lun.0 / self.luns_per_channel)
+    }
+
+    /// The number of the queue's first resource that is no LUN and no channel.
+    pub fn first_other(&self) -> u32 {
+        (self.luns.len() + self.channels.len()) as u32
+    }
+
+    /// Whose event a resource number is.
+    #[inline]
+    pub fn owner(&self, resource: u32) -> Owner {
+        let luns = self.luns.len() as u32;
+        if resource < luns {
+            Owner::Lun(LunId(resource))
+        } else if resource < self.first_other() {
+            Owner::Channel(ChannelId(resource - luns))
+        } else {
+            Owner::Other(resource - self.first_other())
+        }
+    }
+
+    /// The event queue.
+    #[inline]
+    pub fn events(&mut self) -> &mut EventQueue {
+        &mut self.events
+    }
+
+    /// The earliest event.
+    #[inline]
+    pub fn next_event(&self) -> Option<(Time, u32)> {
+        self.events.peek()
+    }
+
+    /// What a LUN does.
+    #[inline]
+    pub fn phase(&self, lun: LunId) -> Phase {
+        self.luns[lun.index()].phase
+    }
+
+    /// The rank with which a LUN waits for its channel.
+    #[inline]
+    pub fn rank(&self, lun: LunId) -> u8 {
+        self.luns[lun.index()].rank
+    }
+
+    /// Whether the channel of `lun` is free and nothing waits for it.
+    #[inline]
+    pub fn channel_is_idle(&self, channel: ChannelId, now: Time) -> bool {
+        let channel = &self.channels[channel.index()];
+        channel.busy_until <= now && channel.waiting.iter().all(VecDeque::is_empty)
+    }
+
+    /// Puts an idle LUN in line for its channel, to start a command there; or, with a better rank, once more.
+    pub fn request_start(&mut self, lun: LunId, rank: u8) {
+        self.luns[lun.index()].phase = Phase::Requesting;
+        self.line_up(lun, rank);
+    }
+
+    fn line_up(&mut self, lun: LunId, rank: u8) {
+        let channel = self.channel_of(lun);
+        let state = &mut self.luns[lun.index()];
+        state.ticket = state.ticket.wrapping_add(1);
+        state.rank = rank;
+        self.channels[channel.index()].waiting[usize::from(rank)].push_back((lun, state.ticket));
+    }
+
+    /// Gives up the place in line of a requesting LUN.
+    pub fn withdraw(&mut self, lun: LunId) {
+        let state = &mut self.luns[lun.index()];
+        state.phase = Phase::Idle;
+        state.ticket = state.ticket.wrapping_add(1);
+    }
+
+    /// Keeps a LUN from being started: its next operation is being bound.
+    #[inline]
+    pub fn set_binding(&mut self, lun: LunId) {
+        self.luns[lun.index()].phase = Phase::Binding;
+    }
+
+    /// A LUN takes operations again.
+    #[inline]
+    pub fn set_idle(&mut self, lun: LunId) {
+        self.luns[lun.index()].phase = Phase::Idle;
+    }
+
+    /// The LUN that gets `channel` now, if it is free; sees to it that the channel has an event when others wait.
+    pub fn grant(&mut self, channel: ChannelId, now: Time) -> Option<LunId> {
+        let state = &mut self.channels[channel.index()];
+        let free = state.busy_until <= now;
+        for line in &mut state.waiting {
+            while let Some(&(lun, ticket)) = line.front() {
+                if self.luns[lun.index()].ticket != ticket {
+                    line.pop_front();
+                } else if free {
+                    line.pop_front();
+                    self.luns[lun.index()].ticket = ticket.wrapping_add(1);
+                    return Some(lun);
+                } else {
+                    let resource = self.luns.len() as u32 + channel.0;
+                    self.events.set(resource, state.busy_until);
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// Takes the channel of `lun` for command cycles and data, after what turning to it costs; returns when that
+    /// has ended.
+    #[inline]
+    fn seize(&mut self, lun: LunId, plane: PlaneId, now: Time, command: Time, data: Time) -> Time {
+        let channel_id = self.channel_of(lun);
+        let chip = plane.0 / self.planes_per_chip;
+        let channel = &mut self.channels[channel_id.index()];
+        debug_assert!(channel.busy_until <= now, "the channel carries one transfer at a time");
+        let mut lead = Time::ZERO;
+        if self.timing.way_switch.0 > 0 && channel.last_chip != chip {
+            if channel.last_chip != NOWHERE {
+                lead += self.timing.way_switch;
+            }
+            channel.last_chip = chip;
+        }
+        if self.timing.channel_switch.0 > 0 && self.last_channel != channel_id.0 {
+            if self.last_channel != NOWHERE {
+                if self.timing.switch_is_shared {
+                    lead += self.switch_free.since(now);
+                    self.switch_free = now + lead + self.timing.channel_switch;
+                }
+                lead += self.timing.channel_switch;
+            }
+            self.last_channel = channel_id.0;
+        }
+        let end = now + lead + command + data;
+        channel.busy_until = end;
+        let time = &mut self.channel_time[channel_id.index()];
+        time.command += lead + command;
+        time.data += data;
+        if let Some(probe) = &mut self.probe {
+            let operation = self.luns[lun.index()].operation;
+            let lane = Lane::Channel(channel_id.0);
+            let slice = |phase, start, end| Slice::of(lane, phase, start, end, &operation);
+            probe.record(slice(SlicePhase::Switch, now, now + lead));
+            probe.record(slice(SlicePhase::Command, now + lead, now + lead + command));
+            probe.record(slice(SlicePhase::Data, end - data, end));
+        }
+        end
+    }
+
+    /// Starts `operation` on a LUN that holds none; one that needs the channel has been granted it.
+    #[inline]
+    pub fn start(&mut self, lun: LunId, operation: Operation, now: Time) {
+        let state = &mut self.luns[lun.index()];
+        debug_assert!(matches!(state.phase, Phase::Idle | Phase::Binding), "a LUN takes one operation at a time");
+        state.operation = operation;
+        state.held_since = now;
+        state.cells = Time::ZERO;
+        self.start_page(lun, now);
+    }
+
+    /// Starts the command of the next page of the operation.
+    fn start_page(&mut self, lun: LunId, now: Time) {
+        let Operation { kind, plane, command, data, cell, .. } = self.luns[lun.index()].operation;
+        let data_in = if kind == Kind::Program { data } else { Time::ZERO };
+        let begin = if command + data_in == Time::ZERO { now } else { self.seize(lun, plane, now, command, data_in) };
+        let end = begin + cell;
+        let state = &mut self.luns[lun.index()];
+        state.phase = Phase::Cell;
+        state.cells += cell;
+        self.die_time[(plane.0 / self.planes_per_die) as usize].cell += cell;
+        self.events.set(lun.0, end);
+        if let Some(probe) = &mut self.probe {
+            let operation = &self.luns[lun.index()].operation;
+            probe.record(Slice::of(Lane::Plane(plane.0), SlicePhase::Cell, begin, end, operation));
+        }
+    }
+
+    /// Goes on with a LUN that has been granted its channel in the middle of an operation.
+    #[inline]
+    pub fn resume(&mut self, lun: LunId, now: Time) {
+        let state = &mut self.luns[lun.index()];
+        if state.phase == Phase::NextPage {
+            return self.start_page(lun, now);
+        }
+        debug_assert_eq!(state.phase, Phase::Holding);
+        state.phase = Phase::Out;
+        let (plane, data) = (state.operation.plane, state.operation.data);
+        let end = self.seize(lun, plane, now, Time::ZERO, data);
+        self.events.set(lun.0, end);
+    }
+
+    /// Takes the event of a LUN at `now`.
+    #[inline]
+    pub fn lun_event(&mut self, lun: LunId, now: Time) -> Outcome {
+        self.events.clear(lun.0);
+        let state = &mut self.luns[lun.index()];
+        let operation = &mut state.operation;
+        if state.phase == Phase::Cell && operation.kind == Kind::Read {
+            state.phase = Phase::Holding;
+            let rank = operation.rank;
+            self.line_up(lun, rank);
+            return Outcome::WantsChannel;
+        }
+        debug_assert!(matches!(state.phase, Phase::Cell | Phase::Out));
+        if operation.pages > 1 {
+            operation.pages -= 1;
+            state.phase = Phase::NextPage;
+            let rank = operation.rank;
+            self.line_up(lun, rank);
+            return Outcome::WantsChannel;
+        }
+        // The router winds the operation up, then sets the LUN idle.
+        state.phase = Phase::Binding;
+        let die = (operation.plane.0 / self.planes_per_die) as usize;
+        self.die_time[die].register_held += now - state.held_since - state.cells;
+        Outcome::Done
+    }
+
+    /// Takes the event of a channel.
+    #[inline]
+    pub fn channel_event(&mut self, channel: ChannelId) {
+        let resource = self.luns.len() as u32 + channel.0;
+        self.events.clear(resource);
+    }
+
+    /// Forgets the time spent so far: what follows is measured.
+    pub fn reset_times(&mut self) {
+        self.channel_time.fill(ChannelTime::default());
+        self.die_time.fill(DieTime::default());
+    }
+}
+
+/// Whose event it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A LUN's.
+    Lun(LunId),
+    /// A channel's.
+    Channel(ChannelId),
+    /// Of something outside the array, by its number there.
+    Other(u32),
+}
+
+const NO_OPERATION: Operation = Operation {
+    kind: Kind::Read,
+    class: Class::HostRead,
+    rank: 0,
+    plane: PlaneId(0),
+    pages: 0,
+    command: Time::ZERO,
+    data: Time::ZERO,
+    cell: Time::ZERO,
+    tag: u64::MAX,
+    place: 0,
+};

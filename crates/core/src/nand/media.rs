@@ -1,0 +1,76 @@
+//! What the flash holds, for verification: a version for each sector, under the rules of flash.
+
+use crate::config::DeviceConfig;
+use crate::sim::id::{BlockId, Ppn};
+
+/// The version of a sector that was never written.
+pub const BLANK: u32 = 0;
+
+/// The contents of every physical unit, a version number for each sector.
+///
+/// It keeps the rules of flash by itself: a unit is programmed once between erases and in order within its block, so
+/// an FTL that breaks them is caught here and not covered up.
+#[derive(Clone, Debug)]
+pub struct Media {
+    versions: Vec<u32>,
+    /// The next unit to be programmed, by block.
+    next: Vec<u32>,
+    sectors: usize,
+    units_per_block: u32,
+}
+
+impl Media {
+    /// All erased.
+    pub fn new(device: &DeviceConfig) -> Media {
+        let units = device.total_blocks() as usize * device.units_per_block() as usize;
+        let sectors = device.sectors_per_unit() as usize;
+        Media {
+            versions: vec![BLANK; units * sectors],
+            next: vec![0; device.total_blocks() as usize],
+            sectors,
+            units_per_block: device.units_per_block(),
+        }
+    }
+
+    /// What a unit holds.
+    pub fn read(&self, ppn: Ppn) -> &[u32] {
+        let start = ppn.index() * self.sectors;
+        &self.versions[start..start + self.sectors]
+    }
+
+    fn check_order(&mut self, ppn: Ppn) {
+        let (block, offset) = (ppn.0 / self.units_per_block, ppn.0 % self.units_per_block);
+        let next = &mut self.next[block as usize];
+        assert!(offset >= *next, "unit {} is programmed twice between erases, or out of order", ppn.0);
+        *next = offset + 1;
+    }
+
+    /// Programs a unit with `contents`.
+    pub fn program(&mut self, ppn: Ppn, contents: &[u32]) {
+        self.check_order(ppn);
+        let start = ppn.index() * self.sectors;
+        self.versions[start..start + self.sectors].copy_from_slice(contents);
+    }
+
+    /// Programs a unit with what `from` holds, and over it a version for a range of sectors (for all, if none).
+    pub fn write(&mut self, ppn: Ppn, from: Option<Ppn>, range: Option<(u32, u32, u32)>) {
+        let mut contents = from.map_or_else(|| vec![BLANK; self.sectors], |from| self.read(from).to_vec());
+        let (first, end, version) = range.unwrap_or((0, self.sectors as u32, BLANK));
+        contents[first as usize..end as usize].fill(version);
+        self.program(ppn, &contents);
+    }
+
+    /// Programs a unit with what another holds.
+    pub fn copy(&mut self, from: Ppn, to: Ppn) {
+        let contents = self.read(from).to_vec();
+        self.program(to, &contents);
+    }
+
+    /// Erases a block.
+    pub fn erase(&mut self, block: BlockId) {
+        let units = self.units_per_block as usize;
+        let start = block.index() * units * self.sectors;
+        self.versions[start..start + units * self.sectors].fill(BLANK);
+        self.next[block.index()] = 0;
+    }
+}

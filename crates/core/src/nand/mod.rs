@@ -1,0 +1,5 @@
+//! The flash array: decides *when*. It knows of channels and of what is busy, not of mappings.
+
+pub mod array;
+pub mod media;
+pub mod timing;

@@ -1,0 +1,78 @@
+//! How long everything takes, computed once from the device file.
+
+use crate::config::{BlockSummary, DeviceConfig, SwitchScope};
+use crate::sim::time::Time;
+
+/// The durations of the array's phases.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    /// Command and address cycles of a read.
+    pub read_command: Time,
+    /// Command and address cycles of a program.
+    pub program_command: Time,
+    /// Command and address cycles of an erase.
+    pub erase_command: Time,
+    read: Vec<Time>,
+    program: Vec<Time>,
+    /// Block erase.
+    pub erase: Time,
+    /// Data of so many mapping units out of a page, by their number.
+    pub units_out: Vec<Time>,
+    /// Data of one page out.
+    pub page_out: Time,
+    /// Data into all pages of one program command.
+    pub program_in: Time,
+    /// Data of a summary page in.
+    pub summary_in: Time,
+    /// Lost when a channel turns to another chip.
+    pub way_switch: Time,
+    /// Lost when the controller turns to another channel.
+    pub channel_switch: Time,
+    /// Whether a channel switch holds up the whole controller.
+    pub switch_is_shared: bool,
+}
+
+impl Timing {
+    /// The durations of a device.
+    pub fn new(device: &DeviceConfig) -> Timing {
+        let cycles = device.bus.command_cycles;
+        let page = device.geometry.page_size.0;
+        let page_time = device.data_time(page);
+        // Wordlines are programmed at once: their pages go in one after another. A unit that spans pages is programmed
+        // by one command per page.
+        let pages_in = if device.pages_per_unit() > 1 { 1 } else { device.geometry.pages_per_program };
+        let times = |of: Vec<crate::config::units::Duration>| of.iter().map(|d| d.time()).collect();
+        Timing {
+            read_command: device.command_time(cycles.read),
+            program_command: device.command_time(cycles.program),
+            erase_command: device.command_time(cycles.erase),
+            read: times(device.nand.read.values()),
+            program: times(device.nand.program.values()),
+            erase: device.nand.erase.time(),
+            units_out: (0..=u64::from(device.units_per_page()))
+                .map(|units| device.data_time((units * device.unit_bytes()).min(page)))
+                .collect(),
+            page_out: page_time,
+            program_in: Time(page_time.0 * u64::from(pages_in)),
+            summary_in: match device.mapping.block_summary {
+                BlockSummary::None => Time::ZERO,
+                BlockSummary::LastPage(bytes) => device.raw_data_time(bytes.0),
+            },
+            way_switch: device.bus.way_switch.time(),
+            channel_switch: device.bus.channel_switch.time(),
+            switch_is_shared: device.bus.channel_switch_scope == SwitchScope::Controller,
+        }
+    }
+
+    /// Cell to register, of page number `page` of a block: the types of the pages of a wordline alternate.
+    #[inline]
+    pub fn read(&self, page: u32) -> Time {
+        self.read[page as usize % self.read.len()]
+    }
+
+    /// Register to cell, of page number `page` of a block.
+    #[inline]
+    pub fn program(&self, page: u32) -> Time {
+        self.program[page as usize % self.program.len()]
+    }
+}

@@ -1,0 +1,230 @@
+//! Preconditioning: bringing the device into a state before the measured part, in functional mode.
+
+use crate::device::Device;
+use crate::ftl::Ftl;
+use crate::metrics::counters::Counters;
+use crate::sim::id::Lpn;
+use crate::sim::rng::Rng;
+use crate::workload::request::{Operation, Request};
+
+/// The state that a device is brought into.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Precondition {
+    /// As it left the factory.
+    None,
+    /// Each unit written once, in order.
+    Fill,
+    /// Filled so that this share of each block is superseded.
+    Aged(f64),
+    /// Overwritten in random order until write amplification stands still.
+    Steady,
+}
+
+impl std::str::FromStr for Precondition {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Precondition::None),
+            "fill" => Ok(Precondition::Fill),
+            "steady" => Ok(Precondition::Steady),
+            _ => {
+                let share = text.strip_prefix("aged=").and_then(|share| share.parse::<f64>().ok());
+                match share {
+                    Some(share) if (0.0..1.0).contains(&share) => Ok(Precondition::Aged(share)),
+                    _ => Err(format!(
+                        "`{text}` is no precondition: none, fill, steady, aged=V with V from 0 to below 1, or a workload"
+                    )),
+                }
+            }
+        }
+    }
+}
+
+/// The state that was reached.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, schemars::JsonSchema)]
+pub struct Reached {
+    /// Host writes in drive sizes.
+    pub drive_writes: f64,
+    /// Write amplification of the last drive write; null where nothing was written.
+    pub write_amplification: Option<f64>,
+    /// Share of the logical units that are mapped.
+    pub mapped: f64,
+    /// Whether write amplification stood still; null where that was not asked for.
+    pub converged: Option<bool>,
+}
+
+/// Told how far preconditioning has come, in parts of one; whether to go on.
+pub type OnProgress<'a> = &'a mut dyn FnMut(f64) -> bool;
+
+/// Units between two calls for progress.
+const PROGRESS_EVERY: u32 = 1 << 18;
+
+/// Brings `device` into a state; fails where the device cannot be in it, or when told not to go on.
+pub fn precondition(
+    device: &mut Device,
+    to: Precondition,
+    seed: u64,
+    on_progress: OnProgress,
+) -> Result<Reached, String> {
+    let ftl = device.ftl_mut();
+    let before = ftl.counters;
+    let mut reached = Reached::default();
+    match to {
+        Precondition::None => {}
+        Precondition::Fill => fill(ftl, on_progress)?,
+        Precondition::Aged(share) => age(ftl, share, on_progress)?,
+        Precondition::Steady => {
+            fill(ftl, &mut |share| on_progress(share / 4.0))?;
+            reached.converged = Some(overwrite(ftl, seed, &mut reached.write_amplification, on_progress)?);
+        }
+    }
+    ftl.seal();
+    finish(ftl, &before, &mut reached);
+    Ok(reached)
+}
+
+/// Fills in what a state is described by.
+fn finish(ftl: &Ftl, before: &Counters, reached: &mut Reached) {
+    let counted = ftl.counters.since(before);
+    let units = f64::from(ftl.map.len());
+    let valid: u64 = ftl.blocks.all().iter().map(|b| u64::from(b.valid)).sum();
+    reached.mapped = valid as f64 / units;
+    reached.drive_writes = counted.host_units as f64 / units;
+    if reached.write_amplification.is_none() && counted.host_units > 0 {
+        reached.write_amplification = Some(amplification(&counted));
+    }
+}
+
+/// Units programmed for each unit that the host wrote.
+fn amplification(counted: &Counters) -> f64 {
+    counted.units_programmed as f64 / counted.host_units as f64
+}
+
+const STOPPED: &str = "preconditioning was stopped";
+
+fn fill(ftl: &mut Ftl, on_progress: OnProgress) -> Result<(), String> {
+    let units = ftl.map.len();
+    for lpn in 0..units {
+        if lpn % PROGRESS_EVERY == 0 && !on_progress(f64::from(lpn) / f64::from(units)) {
+            return Err(STOPPED.to_owned());
+        }
+        ftl.write_whole(Lpn(lpn));
+    }
+    Ok(())
+}
+
+/// Fills the device so that a share of each block is superseded: as often as the share asks for, a unit is written
+/// twice in a row, and both copies land in the same plane.
+fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
+    let units = ftl.map.len();
+    let shape = *ftl.shape();
+    let room: u64 = ftl.blocks.all().len() as u64 * u64::from(ftl.blocks.data_units())
+        - u64::from(shape.planes) * u64::from(shape.soft + 2) * u64::from(ftl.blocks.data_units());
+    let needed = f64::from(units) / (1.0 - share);
+    if needed > room as f64 {
+        let most = (1.0 - f64::from(units) / room as f64).max(0.0);
+        return Err(format!(
+            "aged={share}: with all its data, this device holds at most {:.3} of superseded units without cleaning; \
+             give at most aged={:.3}, or a device with more spare",
+            most,
+            (most * 1000.0).floor() / 1000.0,
+        ));
+    }
+    // Extra copies per unit in 2^32 parts, spread over the units of each plane alike.
+    let extra = (share / (1.0 - share) * 4_294_967_296.0) as u64;
+    let mut owed = vec![0u64; shape.planes as usize];
+    for lpn in 0..units {
+        if lpn % PROGRESS_EVERY == 0 && !on_progress(f64::from(lpn) / f64::from(units)) {
+            return Err(STOPPED.to_owned());
+        }
+        let plane = ftl.home(Lpn(lpn)).map_or(lpn % shape.planes, |plane| plane.0);
+        let due = &mut owed[plane as usize];
+        *due += extra;
+        while *due >= 1 << 32 {
+            *due -= 1 << 32;
+            ftl.write_whole(Lpn(lpn));
+        }
+        ftl.write_whole(Lpn(lpn));
+    }
+    Ok(())
+}
+
+/// Writes of one drive size each, in random order, at least and at most.
+const DRIVE_WRITES: std::ops::RangeInclusive<u32> = 3..=20;
+
+/// Overwrites uniformly at random, a drive size at a time, until two have the same write amplification within 1 %.
+fn overwrite(ftl: &mut Ftl, seed: u64, last: &mut Option<f64>, on_progress: OnProgress) -> Result<bool, String> {
+    let mut rng = Rng::new(seed, "precondition");
+    for round in 1..=*DRIVE_WRITES.end() {
+        let before = ftl.counters;
+        random_drive_write(ftl, &mut rng, &mut |share| {
+            let expected = f64::from(*DRIVE_WRITES.start());
+            on_progress((0.25 + 0.75 * (f64::from(round - 1) + share) / expected).min(0.99))
+        })?;
+        let now = amplification(&ftl.counters.since(&before));
+        let previous = last.replace(now);
+        let still = previous.is_some_and(|previous| (now / previous - 1.0).abs() < 0.01);
+        if round >= *DRIVE_WRITES.start() && still {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Writes in a batch; the map entries of the next batch are asked for while this one is written.
+const BATCH: usize = 32;
+
+fn random_drive_write(ftl: &mut Ftl, rng: &mut Rng, on_progress: OnProgress) -> Result<(), String> {
+    let units = ftl.map.len();
+    let mut draw = |ftl: &Ftl| {
+        let batch: [Lpn; BATCH] = std::array::from_fn(|_| Lpn(rng.below(u64::from(units)) as u32));
+        batch.iter().for_each(|&lpn| ftl.map.prefetch(lpn));
+        batch
+    };
+    let mut next = draw(ftl);
+    let mut written = 0;
+    while written < units {
+        let batch = std::mem::replace(&mut next, draw(ftl));
+        batch.iter().for_each(|&lpn| ftl.prefetch(lpn));
+        let count = (units - written).min(BATCH as u32);
+        batch[..count as usize].iter().for_each(|&lpn| ftl.write_whole(lpn));
+        if written / PROGRESS_EVERY != (written + count) / PROGRESS_EVERY
+            && !on_progress(f64::from(written) / f64::from(units))
+        {
+            return Err(STOPPED.to_owned());
+        }
+        written += count;
+    }
+    Ok(())
+}
+
+impl Device {
+    /// Serves a request at once, without time; for preconditioning with a workload and for tests. Nothing may be in
+    /// progress. Returns what a read returns, with `verify`; `None` when the request lies outside the device.
+    pub fn serve_now(&mut self, request: &Request) -> Option<Vec<u32>> {
+        let per_unit = self.config().sectors_per_unit();
+        let end = request.lba.checked_add(u64::from(request.sectors))?;
+        if end > self.config().logical_sectors() {
+            return None;
+        }
+        let ftl = self.ftl_mut();
+        let mut contents = Vec::new();
+        let mut sector = request.lba;
+        while sector < end {
+            let unit = sector / u64::from(per_unit);
+            let start = unit * u64::from(per_unit);
+            let (first, stop) = ((sector - start) as u32, (end.min(start + u64::from(per_unit)) - start) as u32);
+            let (lpn, whole) = (Lpn(unit as u32), stop - first == per_unit);
+            match request.operation {
+                Operation::Read if ftl.media.is_some() => contents.extend(ftl.read_contents(lpn, first, stop)),
+                Operation::Read | Operation::Flush => {}
+                Operation::Write => ftl.write(lpn, first, stop, request.tag as u32),
+                Operation::Trim | Operation::WriteZeroes if whole => ftl.trim(lpn),
+                Operation::Trim => {}
+                Operation::WriteZeroes => ftl.write(lpn, first, stop, crate::nand::media::BLANK),
+            }
+            sector = start + u64::from(stop);
+        }
+        Some(contents)
+    }
+}

@@ -1,0 +1,310 @@
+//! The replay loop: sources of requests on one side, the device on the other.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::device::Device;
+use crate::metrics::counters::Counters;
+use crate::metrics::results::Results;
+use crate::sim::time::Time;
+use crate::workload::request::{Completion, Request};
+use crate::workload::{Pace, Source, SourceError};
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The workload cannot be read on.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// Requests did not complete: a defect of the model.
+    #[error("{submitted} requests were submitted and only {completed} completed, with nothing left to happen: {stall}")]
+    Lost {
+        /// Requests that the device took.
+        submitted: u64,
+        /// Requests that it answered.
+        completed: u64,
+        /// What the rest waits for.
+        stall: String,
+    },
+    /// What observes the run failed, such as a full disk.
+    #[error("{0}")]
+    Observer(String),
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Requests completed.
+    pub completed: u64,
+    /// Simulated time.
+    pub now: Time,
+    /// Share of the workload, where known.
+    pub share: Option<f64>,
+}
+
+/// What watches a run.
+pub trait Watcher {
+    /// A request has completed, in the measured part.
+    fn completed(&mut self, completion: &Completion) -> Result<(), String>;
+    /// Called now and then. Returns whether to go on; if not, what is outstanding is completed and the run ends.
+    fn progress(&mut self, progress: Progress) -> bool;
+}
+
+/// A watcher that does nothing.
+#[derive(Debug, Default)]
+pub struct NoWatcher;
+
+impl Watcher for NoWatcher {
+    fn completed(&mut self, _: &Completion) -> Result<(), String> {
+        Ok(())
+    }
+    fn progress(&mut self, _: Progress) -> bool {
+        true
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// All sources came to their end.
+    pub complete: bool,
+    /// What was measured.
+    pub results: Results,
+    /// What the device counted in the measured part.
+    pub counters: Counters,
+    /// From the first arrival to the last completion of the measured part.
+    pub measured: Time,
+}
+
+/// Requests that are read ahead of their issue, so that what they need of the map is in the cache by then.
+const LOOKAHEAD: usize = 16;
+
+/// A source and how far it is.
+struct Feed<'a> {
+    source: &'a mut dyn Source,
+    stream_base: u16,
+    ahead: VecDeque<Request>,
+    ended: bool,
+    pace: Pace,
+    outstanding: u32,
+    /// Closed loop: when each free place of the depth may be used.
+    free_at: BinaryHeap<Reverse<Time>>,
+    stop_at: Time,
+}
+
+impl<'a> Feed<'a> {
+    fn new(source: &'a mut dyn Source, stream_base: u16, start: Time) -> Feed<'a> {
+        let pace = source.pace();
+        let stop_at = source.stop_at().map_or(Time::NEVER, |at| start + at);
+        let free_at = BinaryHeap::new();
+        Feed {
+            source,
+            stream_base,
+            ahead: VecDeque::with_capacity(LOOKAHEAD),
+            ended: false,
+            pace,
+            outstanding: 0,
+            free_at,
+            stop_at,
+        }
+    }
+
+    /// Reads ahead.
+    fn fill(&mut self, device: &Device) -> Result<(), SourceError> {
+        while !self.ended && self.ahead.len() < LOOKAHEAD {
+            match self.source.next_request()? {
+                Some(mut request) => {
+                    request.stream += self.stream_base;
+                    device.prefetch(&request);
+                    self.ahead.push_back(request);
+                }
+                None => self.ended = true,
+            }
+        }
+        Ok(())
+    }
+
+    /// When the next request may be issued; `None` while that depends on a completion, or never.
+    fn next_time(&self) -> Option<Time> {
+        let arrival = self.ahead.front()?.arrival;
+        let at = match self.pace {
+            Pace::Timed { depth: Some(depth) } if self.outstanding >= depth => return None,
+            Pace::Timed { .. } => arrival,
+            Pace::Depth { depth, .. } if self.outstanding >= depth => return None,
+            // Places that were never used are free from the start; a used one after its completion and the think time.
+            Pace::Depth { depth, .. } => {
+                let fresh = self.outstanding as usize + self.free_at.len() < depth as usize;
+                let free = if fresh { Time::ZERO } else { self.free_at.peek().map_or(Time::ZERO, |at| at.0) };
+                arrival.max(free)
+            }
+        };
+        (at < self.stop_at).then_some(at)
+    }
+
+    /// Takes the next request, to be issued at `now`.
+    fn take(&mut self, now: Time) -> Option<Request> {
+        let mut request = self.ahead.pop_front()?;
+        if let Pace::Depth { depth, .. } = self.pace {
+            let fresh = self.outstanding as usize + self.free_at.len() < depth as usize;
+            if !fresh {
+                self.free_at.pop();
+            }
+            request.arrival = now;
+        }
+        self.outstanding += 1;
+        Some(request)
+    }
+
+    fn completed(&mut self, finish: Time) {
+        self.outstanding -= 1;
+        if let Pace::Depth { think, .. } = self.pace {
+            self.free_at.push(Reverse(finish + think));
+        }
+    }
+}
+
+/// Runs the sources on the device, each with streams of its own, until they end and all is answered.
+pub fn run(
+    device: &mut Device,
+    sources: &mut [Box<dyn Source>],
+    watcher: &mut dyn Watcher,
+) -> Result<Outcome, RunError> {
+    Runner::new(device, sources).run(watcher)
+}
+
+struct Runner<'a> {
+    device: &'a mut Device,
+    feeds: Vec<Feed<'a>>,
+    /// The feed of each stream.
+    feed_of: Vec<usize>,
+    results: Results,
+    counters: Counters,
+    measure_from: Time,
+    measuring: bool,
+    submitted: u64,
+    completed: u64,
+    completions: Vec<Completion>,
+    stopped: bool,
+}
+
+/// Completions between two calls for progress.
+const PROGRESS_EVERY: u64 = 16_384;
+
+impl<'a> Runner<'a> {
+    fn new(device: &'a mut Device, sources: &'a mut [Box<dyn Source>]) -> Runner<'a> {
+        let start = device.now();
+        let mut names = Vec::new();
+        let mut feed_of = Vec::new();
+        let mut feeds = Vec::new();
+        let mut measure_from = start;
+        for (index, source) in sources.iter_mut().enumerate() {
+            measure_from = measure_from.max(start + source.measure_from());
+            let base = names.len() as u16;
+            names.extend(source.streams());
+            feed_of.resize(names.len(), index);
+            feeds.push(Feed::new(source.as_mut(), base, start));
+        }
+        let counters = device.ftl().counters;
+        device.array_mut().reset_times();
+        Runner {
+            device,
+            feeds,
+            feed_of,
+            results: Results::new(names),
+            counters,
+            measure_from,
+            measuring: measure_from == start,
+            submitted: 0,
+            completed: 0,
+            completions: Vec::new(),
+            stopped: false,
+        }
+    }
+
+    fn run(mut self, watcher: &mut dyn Watcher) -> Result<Outcome, RunError> {
+        for feed in &mut self.feeds {
+            feed.fill(self.device)?;
+        }
+        let mut next_report = PROGRESS_EVERY;
+        loop {
+            let submission = self.next_submission();
+            let event = self.device.next_event_time();
+            let Some(now) = [submission.map(|(at, _)| at), event].into_iter().flatten().min() else { break };
+            self.begin_measuring(now);
+            self.device.advance_to(now);
+            self.collect(watcher)?;
+            self.submit_all(now)?;
+            self.collect(watcher)?;
+            if self.completed >= next_report {
+                next_report = self.completed + PROGRESS_EVERY;
+                let share = self.feeds.iter().find_map(|feed| feed.source.progress());
+                self.stopped |= !watcher.progress(Progress { completed: self.completed, now, share });
+            }
+        }
+        self.end()
+    }
+
+    /// The next request that can be issued: when, and of which feed.
+    fn next_submission(&self) -> Option<(Time, usize)> {
+        if self.stopped || !self.device.has_room() {
+            return None;
+        }
+        let now = self.device.now();
+        let times = self.feeds.iter().enumerate().filter_map(|(index, feed)| Some((feed.next_time()?.max(now), index)));
+        times.min()
+    }
+
+    fn submit_all(&mut self, now: Time) -> Result<(), RunError> {
+        while let Some((at, index)) = self.next_submission() {
+            if at > now {
+                break;
+            }
+            let feed = &mut self.feeds[index];
+            if let Some(request) = feed.take(now) {
+                self.submitted += 1;
+                self.device.submit(now, request);
+            }
+            feed.fill(self.device)?;
+        }
+        Ok(())
+    }
+
+    fn collect(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        self.device.take_completions(&mut self.completions);
+        for completion in self.completions.drain(..) {
+            self.completed += 1;
+            self.feeds[self.feed_of[usize::from(completion.request.stream)]].completed(completion.finish);
+            if completion.request.arrival >= self.measure_from {
+                self.results.record(&completion);
+                watcher.completed(&completion).map_err(RunError::Observer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the measured part when its time has come.
+    fn begin_measuring(&mut self, now: Time) {
+        if !self.measuring && now >= self.measure_from {
+            self.measuring = true;
+            self.counters = self.device.ftl().counters;
+            self.device.array_mut().reset_times();
+        }
+    }
+
+    fn end(self) -> Result<Outcome, RunError> {
+        if self.submitted != self.completed || self.device.outstanding() > 0 {
+            return Err(RunError::Lost {
+                submitted: self.submitted,
+                completed: self.completed,
+                stall: self.device.explain_stall(),
+            });
+        }
+        let measured = self.results.span();
+        Ok(Outcome {
+            complete: !self.stopped,
+            counters: self.device.ftl().counters.since(&self.counters),
+            results: self.results,
+            measured,
+        })
+    }
+}

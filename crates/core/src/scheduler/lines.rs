@@ -1,0 +1,77 @@
+//! Lines of waiting transactions: singly linked through the transactions themselves, so that joining one allocates
+//! nothing.
+
+use super::RANKS;
+
+/// No transaction.
+pub const NONE: u32 = u32::MAX;
+
+/// Where the link to the next one in line is kept.
+pub trait Links {
+    /// The one behind `id`.
+    fn next(&self, id: u32) -> u32;
+    /// Sets the one behind `id`.
+    fn set_next(&mut self, id: u32, next: u32);
+}
+
+/// A line: first in, first out.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    first: u32,
+    last: u32,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Line { first: NONE, last: NONE }
+    }
+}
+
+impl Line {
+    /// Whether nobody waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.first == NONE
+    }
+
+    /// The one that has waited longest, or [`NONE`].
+    #[inline]
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// Joins at the end.
+    #[inline]
+    pub fn push(&mut self, links: &mut impl Links, id: u32) {
+        links.set_next(id, NONE);
+        if self.first == NONE {
+            self.first = id;
+        } else {
+            links.set_next(self.last, id);
+        }
+        self.last = id;
+    }
+
+    /// Joins at the front.
+    #[inline]
+    pub fn push_front(&mut self, links: &mut impl Links, id: u32) {
+        links.set_next(id, self.first);
+        if self.first == NONE {
+            self.last = id;
+        }
+        self.first = id;
+    }
+
+    /// Takes the first.
+    #[inline]
+    pub fn pop(&mut self, links: &mut impl Links) -> u32 {
+        let id = self.first;
+        if id != NONE {
+            self.first = links.next(id);
+        }
+        id
+    }
+}
+
+/// The lines of one LUN, by rank.
+pub type RankedLines = [Line; RANKS];

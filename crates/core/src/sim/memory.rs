@@ -1,0 +1,113 @@
+//! Large arrays, prefetching and division: where the simulator meets the machine. The only unsafe code of the core.
+#![allow(unsafe_code)]
+
+/// `len` zeros, on huge pages where the system has them: the maps of a device are read at random, and with small
+/// pages half of the misses would be those of the address translation.
+pub fn zeroed(len: usize) -> Vec<u32> {
+    let array = vec![0u32; len];
+    advise_huge_pages(array.as_ptr().cast_mut().cast(), len * size_of::<u32>());
+    array
+}
+
+/// Like [`zeroed`], of 64-bit words.
+pub fn zeroed_words(len: usize) -> Vec<u64> {
+    let array = vec![0u64; len];
+    advise_huge_pages(array.as_ptr().cast_mut().cast(), len * size_of::<u64>());
+    array
+}
+
+#[cfg(target_os = "linux")]
+fn advise_huge_pages(start: *mut std::ffi::c_void, bytes: usize) {
+    use rustix::mm::{Advice, madvise};
+    const PAGE: usize = 4096;
+    const HUGE: usize = 2 << 20;
+    if bytes < 2 * HUGE {
+        return;
+    }
+    let skip = start.align_offset(PAGE);
+    let length = (bytes - skip) & !(PAGE - 1);
+    // SAFETY: the range lies within a live allocation of ours, and this advice changes no contents. An error only
+    // means that the system has no huge pages.
+    let _ = unsafe { madvise(start.byte_add(skip), length, Advice::LinuxHugepage) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise_huge_pages(_: *mut std::ffi::c_void, _: usize) {}
+
+/// Asks for the cache line of `array[index]`, if there is one.
+#[inline]
+pub fn prefetch<T>(array: &[T], index: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if index < array.len() {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: the address is within the array, and a prefetch has no effect but on the cache.
+        unsafe { _mm_prefetch(array.as_ptr().add(index).cast(), _MM_HINT_T0) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (array, index);
+}
+
+/// Division by a number that is fixed at start: a multiplication.
+///
+/// Exact for all 32-bit numerators (Granlund and Montgomery, "Division by invariant integers using multiplication",
+/// PLDI 1994, with a 64-bit reciprocal).
+#[derive(Clone, Copy, Debug)]
+pub struct Divider {
+    reciprocal: u64,
+    divisor: u32,
+}
+
+impl Divider {
+    /// Divides by `divisor`, which must not be 0.
+    pub const fn new(divisor: u32) -> Divider {
+        Divider { reciprocal: (u64::MAX / divisor as u64).wrapping_add(1), divisor }
+    }
+
+    /// `n / divisor`.
+    #[inline]
+    pub const fn divide(self, n: u32) -> u32 {
+        if self.divisor == 1 {
+            return n; // The reciprocal, 2^64, does not fit.
+        }
+        ((self.reciprocal as u128 * n as u128) >> 64) as u32
+    }
+
+    /// `n / divisor` and `n % divisor`.
+    #[inline]
+    pub const fn divide_with_rest(self, n: u32) -> (u32, u32) {
+        let quotient = self.divide(n);
+        (quotient, n - quotient * self.divisor)
+    }
+
+    /// The divisor.
+    #[inline]
+    pub const fn divisor(self) -> u32 {
+        self.divisor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn divides_exactly() {
+        for divisor in [1, 2, 3, 5, 7, 64, 63, 252, 256, 1000, 65_535, 65_536, 1 << 31, u32::MAX] {
+            let fast = Divider::new(divisor);
+            for n in [0, 1, 2, divisor - 1, divisor, divisor.wrapping_add(1), u32::MAX - 1, u32::MAX]
+                .into_iter()
+                .chain((0..10_000).map(|i: u32| i.wrapping_mul(2_654_435_761)))
+            {
+                assert_eq!(fast.divide_with_rest(n), (n / divisor, n % divisor), "{n} / {divisor}");
+            }
+        }
+    }
+
+    #[test]
+    fn large_arrays_are_zero() {
+        let array = zeroed(3 << 20);
+        assert!(array.iter().all(|&x| x == 0));
+        prefetch(&array, 0);
+        prefetch(&array, usize::MAX);
+    }
+}
