@@ -9,6 +9,12 @@ use crate::config::DeviceConfig;
 pub trait Policy: Sized + Clone + std::fmt::Debug {
     /// The options; `{}` where there are none.
     type Config: Default + Clone + PartialEq + std::fmt::Debug;
+
+    /// Says which option cannot be on this device, and why. It must be cheap: nothing is built.
+    fn check(_options: &Self::Config, _device: &DeviceConfig) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Builds the policy for a device, or says which option cannot be and why.
     fn new(options: &Self::Config, device: &DeviceConfig, seed: u64) -> Result<Self, String>;
 }
@@ -21,15 +27,15 @@ pub trait Policy: Sized + Clone + std::fmt::Debug {
 /// trait: the dispatch costs 1-3 % of an event.
 #[macro_export]
 macro_rules! policy_family {
-    ($(#[$doc:meta])* $family:ident / $config:ident: dyn $contract:ident {
-        $($(#[$policy_doc:meta])* $module:ident :: $policy:ident = $name:literal),+ $(,)?
+    ($(#[doc = $doc:literal])* $family:ident / $config:ident: dyn $contract:ident {
+        $($(#[doc = $policy_doc:literal])* $module:ident :: $policy:ident = $name:literal),+ $(,)?
     }) => {
         $(pub mod $module;)+
 
-        $(#[$doc])*
+        $(#[doc = $doc])*
         #[derive(Clone, Debug, PartialEq)]
         pub enum $config {
-            $($(#[$policy_doc])* $policy(<$module::$policy as $crate::policy::Policy>::Config)),+
+            $($(#[doc = $policy_doc])* $policy(<$module::$policy as $crate::policy::Policy>::Config)),+
         }
 
         impl $config {
@@ -44,6 +50,15 @@ macro_rules! policy_family {
             /// The policy's name.
             pub fn name(&self) -> &'static str {
                 match self { $($config::$policy(_) => $name),+ }
+            }
+
+            /// Says which option cannot be on this device, and why: the policy's name, and what is wrong.
+            pub fn check(&self, device: &$crate::config::DeviceConfig) -> Result<(), (&'static str, String)> {
+                match self {
+                    $($config::$policy(options) => {
+                        <$module::$policy as $crate::policy::Policy>::check(options, device).map_err(|e| ($name, e))
+                    })+
+                }
             }
 
             /// Builds the policy.
@@ -109,10 +124,14 @@ macro_rules! policy_family {
                 stringify!($family).into()
             }
             fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                let mut choices = vec![schemars::json_schema!({ "enum": $config::NAMES })];
+                let mut choices = Vec::new();
                 $({
+                    let doc = concat!($($policy_doc, "\n"),*);
+                    let doc = doc.lines().map(str::trim).collect::<Vec<_>>().join("\n");
                     let options = generator.subschema_for::<<$module::$policy as $crate::policy::Policy>::Config>();
+                    choices.push(schemars::json_schema!({ "description": doc, "const": $name }));
                     choices.push(schemars::json_schema!({
+                        "description": doc,
                         "type": "object", "properties": { $name: options },
                         "required": [$name], "additionalProperties": false,
                     }));
@@ -123,7 +142,7 @@ macro_rules! policy_family {
 
         /// A built policy with its state; cloning it clones that state.
         #[derive(Clone, Debug)]
-        pub enum $family { $($(#[$policy_doc])* $policy($module::$policy)),+ }
+        pub enum $family { $($(#[doc = $policy_doc])* $policy($module::$policy)),+ }
 
         impl std::ops::Deref for $family {
             type Target = dyn $contract;

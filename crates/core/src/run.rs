@@ -227,18 +227,19 @@ impl<'a> Runner<'a> {
         }
         let mut next_report = PROGRESS_EVERY;
         loop {
-            let submission = self.next_submission();
-            let event = self.device.next_event_time();
-            let Some(now) = [submission.map(|(at, _)| at), event].into_iter().flatten().min() else { break };
-            self.begin_measuring(now);
-            self.device.advance_to(now);
+            let submission = self.next_submission().map(|(at, _)| at);
+            if submission.is_none() && self.device.next_event_time().is_none() {
+                break;
+            }
+            self.advance(submission.unwrap_or(Time::NEVER));
             self.collect(watcher)?;
-            self.submit_all(now)?;
+            self.submit_all(self.device.now())?;
             self.collect(watcher)?;
             if self.completed >= next_report {
                 next_report = self.completed + PROGRESS_EVERY;
                 let share = self.feeds.iter().find_map(|feed| feed.source.progress());
-                self.stopped |= !watcher.progress(Progress { completed: self.completed, now, share });
+                self.stopped |=
+                    !watcher.progress(Progress { completed: self.completed, now: self.device.now(), share });
             }
         }
         self.end()
@@ -282,9 +283,13 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Starts the measured part when its time has come.
-    fn begin_measuring(&mut self, now: Time) {
-        if !self.measuring && now >= self.measure_from {
+    /// Advances the device to the next submission or completion, and starts the measured part when its time comes.
+    fn advance(&mut self, until: Time) {
+        if self.measuring {
+            return self.device.advance_to_completion(until);
+        }
+        self.device.advance_to_completion(until.min(self.measure_from));
+        if self.device.now() >= self.measure_from {
             self.measuring = true;
             self.counters = self.device.ftl().counters;
             self.device.array_mut().reset_times();

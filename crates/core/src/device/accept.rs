@@ -8,6 +8,7 @@ use crate::nand::media::BLANK;
 use crate::scheduler::Class;
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{Lpn, PlaneId, Ppn};
+use crate::sim::memory::Divider;
 use crate::sim::time::Time;
 use crate::workload::request::{Operation, Request, Status};
 
@@ -34,8 +35,9 @@ pub(super) struct Part {
 
 /// The unit number `index` of a request.
 #[inline]
-fn part(request: &Request, index: u32, per_unit: u32) -> Part {
-    let first_unit = request.lba / u64::from(per_unit);
+fn part(request: &Request, index: u32, per_unit: Divider) -> Part {
+    let first_unit = per_unit.divide_long(request.lba);
+    let per_unit = per_unit.divisor();
     let unit = first_unit + u64::from(index);
     let start = unit * u64::from(per_unit);
     let first = request.lba.max(start);
@@ -50,16 +52,16 @@ fn part(request: &Request, index: u32, per_unit: u32) -> Part {
 
 /// How many units a request touches.
 #[inline]
-fn units(request: &Request, per_unit: u32) -> u32 {
-    let (per_unit, end) = (u64::from(per_unit), request.lba + u64::from(request.sectors));
-    (end.div_ceil(per_unit) - request.lba / per_unit) as u32
+fn units(request: &Request, per_unit: Divider) -> u32 {
+    let last = request.lba + u64::from(request.sectors) - 1;
+    (per_unit.divide_long(last) - per_unit.divide_long(request.lba) + 1) as u32
 }
 
 impl Device {
     /// Asks for what a request of the near future needs of the map. Changes nothing.
     #[inline]
     pub fn prefetch(&self, request: &Request) {
-        let unit = request.lba / u64::from(self.ftl.shape().sectors_per_unit);
+        let unit = self.ftl.shape().unit_sectors.divide_long(request.lba.min(self.sectors));
         self.ftl.map.prefetch(Lpn(unit as u32));
     }
 
@@ -67,7 +69,7 @@ impl Device {
     pub(super) fn enter(&mut self, at: Time, request: Request) {
         let flush = request.operation == Operation::Flush;
         let end = request.lba.checked_add(u64::from(request.sectors));
-        if !flush && (request.sectors == 0 || end.is_none_or(|end| end > self.config.logical_sectors())) {
+        if !flush && (request.sectors == 0 || end.is_none_or(|end| end > self.sectors)) {
             return self.refuse(request, Status::OutOfRange);
         }
         let id = self.requests.insert(request);
@@ -79,16 +81,10 @@ impl Device {
         }
         let Some(link) = &mut self.link else { return self.receive(id) };
         if request.operation == Operation::Write {
-            let per_unit = self.config.sectors_per_unit();
-            link.send(
-                at,
-                id,
-                request.bytes(),
-                self.config.unit_bytes().min(request.bytes()),
-                units(&request, per_unit),
-            );
+            let steps = units(&request, self.ftl.shape().unit_sectors);
+            link.send(at, id, request.bytes(), steps);
         } else {
-            link.send(at, id, 0, 0, 1);
+            link.send(at, id, 0, 1);
         }
         let resource = self.array.first_other() + LINK;
         if !self.array.events().is_set(resource) {
@@ -112,7 +108,7 @@ impl Device {
     /// A request is in the controller.
     fn receive(&mut self, id: u32) {
         let request = self.requests[id].request;
-        let per_unit = self.ftl.shape().sectors_per_unit;
+        let per_unit = self.ftl.shape().unit_sectors;
         match request.operation {
             Operation::Read => self.receive_read(id, &request),
             Operation::Write => {
@@ -136,7 +132,7 @@ impl Device {
     }
 
     fn receive_read(&mut self, id: u32, request: &Request) {
-        let per_unit = self.ftl.shape().sectors_per_unit;
+        let per_unit = self.ftl.shape().unit_sectors;
         let count = units(request, per_unit);
         self.requests[id].remaining += count;
         let mut open = NONE;
@@ -234,7 +230,7 @@ impl Device {
     pub(super) fn admit(&mut self) {
         while let Some(&id) = self.unadmitted.front() {
             let request = self.requests[id].request;
-            let per_unit = self.ftl.shape().sectors_per_unit;
+            let per_unit = self.ftl.shape().unit_sectors;
             let count = units(&request, per_unit);
             while self.requests[id].admitted < self.requests[id].arrived {
                 if self.slots_free == 0 {
@@ -243,7 +239,7 @@ impl Device {
                 let index = self.requests[id].admitted;
                 self.requests[id].admitted += 1;
                 let part = part(&request, index, per_unit);
-                if request.operation == Operation::WriteZeroes && part.end - part.first == per_unit {
+                if request.operation == Operation::WriteZeroes && part.end - part.first == per_unit.divisor() {
                     self.deallocate(part.lpn);
                 } else {
                     self.accept_write(id, &request, part);
@@ -405,11 +401,11 @@ impl Device {
     }
 
     fn receive_trim(&mut self, request: &Request) {
-        let per_unit = self.ftl.shape().sectors_per_unit;
+        let per_unit = self.ftl.shape().unit_sectors;
         for index in 0..units(request, per_unit) {
             let part = part(request, index, per_unit);
             // A unit that is not covered whole keeps its data, as NVMe allows.
-            if part.end - part.first == per_unit {
+            if part.end - part.first == per_unit.divisor() {
                 self.deallocate(part.lpn);
             }
         }

@@ -85,6 +85,8 @@ pub struct Device {
     jobs: Vec<Job>,
     orders: u64,
     dynamic: bool,
+    /// Sectors that the host sees.
+    sectors: u64,
     completions: Vec<Completion>,
     contents: Contents,
 }
@@ -131,6 +133,7 @@ impl Device {
             jobs: vec![Job::default(); planes],
             orders: 0,
             dynamic,
+            sectors: config.logical_sectors(),
             completions: Vec::new(),
             contents: Contents::default(),
             ftl,
@@ -200,34 +203,48 @@ impl Device {
 
     /// When something happens next; `None` when nothing will without another request.
     pub fn next_event_time(&self) -> Option<Time> {
-        self.array.next_event().map(|(at, _)| at)
+        self.array.next_event()
     }
 
     /// Makes everything happen up to and at `until`.
     pub fn advance_to(&mut self, until: Time) {
-        while let Some((at, resource)) = self.array.next_event() {
-            if at > until {
-                break;
-            }
-            debug_assert!(at >= self.now, "events come in order");
-            self.now = at;
-            match self.array.owner(resource) {
-                Owner::Lun(lun) => match self.array.lun_event(lun, at) {
-                    Outcome::WantsChannel => self.serve_channel(self.array.channel_of(lun)),
-                    Outcome::Done => {
-                        self.finish(lun);
-                        self.array.set_idle(lun);
-                        self.kick(lun);
-                    }
-                },
-                Owner::Channel(channel) => {
-                    self.array.channel_event(channel);
-                    self.serve_channel(channel);
-                }
-                Owner::Other(_) => self.link_event(),
-            }
+        while let Some((at, resource)) = self.array.events().pop(until) {
+            self.handle(at, resource);
         }
         self.now = self.now.max(until);
+    }
+
+    /// Like [`Device::advance_to`], but stops at the end of the first instant that brings a completion.
+    pub fn advance_to_completion(&mut self, until: Time) {
+        let mut until = until;
+        while let Some((at, resource)) = self.array.events().pop(until) {
+            self.handle(at, resource);
+            if !self.completions.is_empty() {
+                until = at;
+            }
+        }
+        if until < Time::NEVER {
+            self.now = self.now.max(until);
+        }
+    }
+
+    /// Routes one event.
+    #[inline]
+    fn handle(&mut self, at: Time, resource: u32) {
+        debug_assert!(at >= self.now, "events come in order");
+        self.now = at;
+        match self.array.owner(resource) {
+            Owner::Lun(lun) => match self.array.lun_event(lun, at) {
+                Outcome::WantsChannel(rank) => self.go_on(lun, rank),
+                Outcome::Done => {
+                    self.finish(lun);
+                    self.array.set_idle(lun);
+                    self.kick(lun);
+                }
+            },
+            Owner::Channel(channel) => self.serve_channel(channel),
+            Owner::Other(_) => self.link_event(),
+        }
     }
 
     /// The completions since the last call, in the order in which they were decided.
@@ -336,6 +353,17 @@ impl Device {
         }
     }
 
+    /// Goes on with a LUN that needs its channel in the middle of an operation.
+    #[inline]
+    fn go_on(&mut self, lun: LunId, rank: u8) {
+        let channel = self.array.channel_of(lun);
+        if self.array.channel_is_idle(channel, self.now) {
+            return self.array.resume(lun, self.now);
+        }
+        self.array.line_up(lun, rank);
+        self.serve_channel(channel);
+    }
+
     /// Gives a channel to those who wait for it, until it is taken.
     fn serve_channel(&mut self, channel: ChannelId) {
         while let Some(lun) = self.array.grant(channel, self.now) {
@@ -344,8 +372,6 @@ impl Device {
     }
 
     fn link_event(&mut self) {
-        let resource = self.array.first_other() + LINK;
-        self.array.events().clear(resource);
         let Some(link) = &mut self.link else { return };
         if let Some((request, last)) = link.arrive() {
             self.arm_link();

@@ -18,7 +18,7 @@ impl Device {
             Phase::Holding | Phase::NextPage => self.array.resume(lun, self.now),
             _ => {
                 if !self.start(lun) {
-                    self.array.withdraw(lun);
+                    self.array.set_idle(lun);
                 }
             }
         }
@@ -50,14 +50,15 @@ impl Device {
             Kind::Erase => timing.erase_command > Time::ZERO,
             _ => true,
         };
-        if !needs_channel {
+        let channel = self.array.channel_of(lun);
+        if !needs_channel || self.array.channel_is_idle(channel, self.now) {
             if !self.start(lun) {
                 self.array.set_idle(lun);
             }
             return;
         }
         self.array.request_start(lun, rank);
-        self.serve_channel(self.array.channel_of(lun));
+        self.serve_channel(channel);
     }
 
     /// The transaction that `lun` takes next, and its rank: of its own lines or of the pool, by rank, then by age.

@@ -47,6 +47,8 @@ pub struct Ftl {
 pub struct Shape {
     /// Sectors of a mapping unit.
     pub sectors_per_unit: u32,
+    /// The same, to divide by.
+    pub unit_sectors: Divider,
     /// Mapping units of a page.
     pub units_per_page: Divider,
     /// Pages of a mapping unit.
@@ -71,6 +73,7 @@ impl Shape {
     fn new(device: &DeviceConfig) -> Shape {
         Shape {
             sectors_per_unit: device.sectors_per_unit(),
+            unit_sectors: Divider::new(device.sectors_per_unit()),
             units_per_page: Divider::new(device.units_per_page()),
             pages_per_unit: device.pages_per_unit(),
             units_per_program: device.units_per_program(),

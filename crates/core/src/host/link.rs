@@ -11,8 +11,9 @@ struct Crossing {
     request: u32,
     /// When its first byte starts.
     start: Time,
-    /// Bytes that have to arrive for each step: those of a mapping unit of a write; 0 for a command alone.
-    step_bytes: u64,
+    /// Bytes in all; 0 for a command alone.
+    bytes: u64,
+    /// It arrives in so many equal steps: a write by its mapping units.
     steps: u32,
     done: u32,
 }
@@ -51,17 +52,18 @@ impl Link {
         self.bandwidth.map_or(Time::ZERO, |bandwidth| transfer_time(bytes, bandwidth))
     }
 
-    /// Sends a request towards the device at `now`, with its data in `steps` of `step_bytes`, `bytes` in all.
-    pub fn send(&mut self, now: Time, request: u32, bytes: u64, step_bytes: u64, steps: u32) {
+    /// Sends a request towards the device at `now`, with `bytes` of data that arrive in `steps`.
+    pub fn send(&mut self, now: Time, request: u32, bytes: u64, steps: u32) {
         let start = now.max(self.inward_free);
         self.inward_free = start + self.time_of(bytes);
-        self.inward.push_back(Crossing { request, start, step_bytes, steps, done: 0 });
+        self.inward.push_back(Crossing { request, start, bytes, steps, done: 0 });
     }
 
     /// When the next step arrives at the device.
     pub fn next_arrival(&self) -> Option<Time> {
         let head = self.inward.front()?;
-        Some(head.start + self.time_of(head.step_bytes * u64::from(head.done + 1)) + self.latency)
+        let arrived = (head.bytes * u64::from(head.done + 1)).div_ceil(u64::from(head.steps));
+        Some(head.start + self.time_of(arrived) + self.latency)
     }
 
     /// Takes the step that has arrived: its request, and whether it was the last.

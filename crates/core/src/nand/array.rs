@@ -1,7 +1,5 @@
 //! Channels and what hangs on them: who holds a bus, which die is busy until when.
 
-use std::collections::VecDeque;
-
 use super::timing::Timing;
 use crate::config::{Concurrency, DeviceConfig};
 use crate::metrics::probe::{Lane, Phase as SlicePhase, Probe, Slice};
@@ -69,8 +67,9 @@ pub enum Phase {
 #[derive(Clone, Debug)]
 struct Lun {
     phase: Phase,
-    /// Tells a live entry of the channel's queue from one that was given up.
-    ticket: u32,
+    /// Its neighbours in the channel's line.
+    next: u32,
+    prev: u32,
     rank: u8,
     operation: Operation,
     held_since: Time,
@@ -82,7 +81,10 @@ struct Lun {
 #[derive(Clone, Debug)]
 struct Channel {
     busy_until: Time,
-    waiting: [VecDeque<(LunId, u32)>; RANKS],
+    /// LUNs that wait, by rank: first and last of each line.
+    lines: [(u32, u32); RANKS],
+    /// One bit for each line that is not empty.
+    waiting: u32,
     last_chip: u32,
 }
 
@@ -107,8 +109,8 @@ pub struct DieTime {
 /// What a LUN's event means for the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It waits for its channel now.
-    WantsChannel,
+    /// It needs its channel now, with this rank.
+    WantsChannel(u8),
     /// Its operation has ended.
     Done,
 }
@@ -154,13 +156,15 @@ impl Array {
         let luns = planes / planes_per_lun;
         let idle = Lun {
             phase: Phase::Idle,
-            ticket: 0,
+            next: NOWHERE,
+            prev: NOWHERE,
             rank: 0,
             operation: NO_OPERATION,
             held_since: Time::ZERO,
             cells: Time::ZERO,
         };
-        let channel = Channel { busy_until: Time::ZERO, waiting: Default::default(), last_chip: NOWHERE };
+        let channel =
+            Channel { busy_until: Time::ZERO, lines: [(NOWHERE, NOWHERE); RANKS], waiting: 0, last_chip: NOWHERE };
         Array {
             timing: Timing::new(device),
             luns: vec![idle; luns as usize],
@@ -232,10 +236,10 @@ impl Array {
         &mut self.events
     }
 
-    /// The earliest event.
+    /// The time of the earliest event.
     #[inline]
-    pub fn next_event(&self) -> Option<(Time, u32)> {
-        self.events.peek()
+    pub fn next_event(&self) -> Option<Time> {
+        self.events.peek().map(|(at, _)| at)
     }
 
     /// What a LUN does.
@@ -250,32 +254,62 @@ impl Array {
         self.luns[lun.index()].rank
     }
 
-    /// Whether the channel of `lun` is free and nothing waits for it.
+    /// Whether a channel is free and nothing waits for it.
     #[inline]
     pub fn channel_is_idle(&self, channel: ChannelId, now: Time) -> bool {
         let channel = &self.channels[channel.index()];
-        channel.busy_until <= now && channel.waiting.iter().all(VecDeque::is_empty)
+        channel.busy_until <= now && channel.waiting == 0
     }
 
-    /// Puts an idle LUN in line for its channel, to start a command there; or, with a better rank, once more.
+    /// Puts an idle LUN in line for its channel, to start a command there.
     pub fn request_start(&mut self, lun: LunId, rank: u8) {
         self.luns[lun.index()].phase = Phase::Requesting;
         self.line_up(lun, rank);
     }
 
-    fn line_up(&mut self, lun: LunId, rank: u8) {
+    /// Puts a LUN in line for its channel.
+    pub fn line_up(&mut self, lun: LunId, rank: u8) {
         let channel = self.channel_of(lun);
+        let channel = &mut self.channels[channel.index()];
+        let line = &mut channel.lines[usize::from(rank)];
+        let last = line.1;
         let state = &mut self.luns[lun.index()];
-        state.ticket = state.ticket.wrapping_add(1);
-        state.rank = rank;
-        self.channels[channel.index()].waiting[usize::from(rank)].push_back((lun, state.ticket));
+        (state.rank, state.prev, state.next) = (rank, last, NOWHERE);
+        line.1 = lun.0;
+        if last == NOWHERE {
+            line.0 = lun.0;
+            channel.waiting |= 1 << rank;
+        } else {
+            self.luns[last as usize].next = lun.0;
+        }
+    }
+
+    /// Takes a LUN out of its line.
+    fn leave_line(&mut self, lun: LunId) {
+        let Lun { next, prev, rank, .. } = self.luns[lun.index()];
+        let channel = self.channel_of(lun);
+        let channel = &mut self.channels[channel.index()];
+        let line = &mut channel.lines[usize::from(rank)];
+        if prev == NOWHERE {
+            line.0 = next
+        } else {
+            self.luns[prev as usize].next = next
+        }
+        if next == NOWHERE {
+            line.1 = prev
+        } else {
+            self.luns[next as usize].prev = prev
+        }
+        if line.0 == NOWHERE {
+            channel.waiting &= !(1 << rank);
+        }
     }
 
     /// Gives up the place in line of a requesting LUN.
     pub fn withdraw(&mut self, lun: LunId) {
-        let state = &mut self.luns[lun.index()];
-        state.phase = Phase::Idle;
-        state.ticket = state.ticket.wrapping_add(1);
+        debug_assert_eq!(self.luns[lun.index()].phase, Phase::Requesting);
+        self.leave_line(lun);
+        self.luns[lun.index()].phase = Phase::Idle;
     }
 
     /// Keeps a LUN from being started: its next operation is being bound.
@@ -291,25 +325,22 @@ impl Array {
     }
 
     /// The LUN that gets `channel` now, if it is free; sees to it that the channel has an event when others wait.
+    #[inline]
     pub fn grant(&mut self, channel: ChannelId, now: Time) -> Option<LunId> {
-        let state = &mut self.channels[channel.index()];
-        let free = state.busy_until <= now;
-        for line in &mut state.waiting {
-            while let Some(&(lun, ticket)) = line.front() {
-                if self.luns[lun.index()].ticket != ticket {
-                    line.pop_front();
-                } else if free {
-                    line.pop_front();
-                    self.luns[lun.index()].ticket = ticket.wrapping_add(1);
-                    return Some(lun);
-                } else {
-                    let resource = self.luns.len() as u32 + channel.0;
-                    self.events.set(resource, state.busy_until);
-                    return None;
-                }
-            }
+        let state = &self.channels[channel.index()];
+        if state.waiting == 0 {
+            return None;
         }
-        None
+        if state.busy_until > now {
+            let resource = self.luns.len() as u32 + channel.0;
+            if !self.events.is_set(resource) {
+                self.events.set(resource, state.busy_until);
+            }
+            return None;
+        }
+        let lun = LunId(state.lines[state.waiting.trailing_zeros() as usize].0);
+        self.leave_line(lun);
+        Some(lun)
     }
 
     /// Takes the channel of `lun` for command cycles and data, after what turning to it costs; returns when that
@@ -398,35 +429,23 @@ impl Array {
     /// Takes the event of a LUN at `now`.
     #[inline]
     pub fn lun_event(&mut self, lun: LunId, now: Time) -> Outcome {
-        self.events.clear(lun.0);
         let state = &mut self.luns[lun.index()];
         let operation = &mut state.operation;
         if state.phase == Phase::Cell && operation.kind == Kind::Read {
             state.phase = Phase::Holding;
-            let rank = operation.rank;
-            self.line_up(lun, rank);
-            return Outcome::WantsChannel;
+            return Outcome::WantsChannel(operation.rank);
         }
         debug_assert!(matches!(state.phase, Phase::Cell | Phase::Out));
         if operation.pages > 1 {
             operation.pages -= 1;
             state.phase = Phase::NextPage;
-            let rank = operation.rank;
-            self.line_up(lun, rank);
-            return Outcome::WantsChannel;
+            return Outcome::WantsChannel(operation.rank);
         }
         // The router winds the operation up, then sets the LUN idle.
         state.phase = Phase::Binding;
         let die = (operation.plane.0 / self.planes_per_die) as usize;
         self.die_time[die].register_held += now - state.held_since - state.cells;
         Outcome::Done
-    }
-
-    /// Takes the event of a channel.
-    #[inline]
-    pub fn channel_event(&mut self, channel: ChannelId) {
-        let resource = self.luns.len() as u32 + channel.0;
-        self.events.clear(resource);
     }
 
     /// Forgets the time spent so far: what follows is measured.

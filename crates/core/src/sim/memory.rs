@@ -72,6 +72,16 @@ impl Divider {
         ((self.reciprocal as u128 * n as u128) >> 64) as u32
     }
 
+    /// `n / divisor` for longer numerators: exact while `n * divisor` fits in 64 bits.
+    #[inline]
+    pub const fn divide_long(self, n: u64) -> u64 {
+        debug_assert!(n.checked_mul(self.divisor as u64).is_some());
+        if self.divisor == 1 {
+            return n;
+        }
+        ((self.reciprocal as u128 * n as u128) >> 64) as u64
+    }
+
     /// `n / divisor` and `n % divisor`.
     #[inline]
     pub const fn divide_with_rest(self, n: u32) -> (u32, u32) {
@@ -99,6 +109,8 @@ mod tests {
                 .chain((0..10_000).map(|i: u32| i.wrapping_mul(2_654_435_761)))
             {
                 assert_eq!(fast.divide_with_rest(n), (n / divisor, n % divisor), "{n} / {divisor}");
+                let long = u64::from(n) * (u64::from(u32::MAX) / u64::from(divisor)).min(1 << 20);
+                assert_eq!(fast.divide_long(long), long / u64::from(divisor), "{long} / {divisor}");
             }
         }
     }

@@ -10,27 +10,46 @@ use super::time::Time;
 /// in the order of their resources' numbers, so the order is total and never depends on history.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
-    /// A complete binary tree, root at 1: each node is the lesser of its children. A key is time, then resource.
-    nodes: Vec<u128>,
+    /// A complete binary tree, root at 1: each node is the earlier of its children, the left one of equals.
+    nodes: Vec<Node>,
     leaves: usize,
+    /// The resource whose event was taken and has not been set anew; its leaf still holds the old one. Most events
+    /// set the next one of their resource, which saves the update in between.
+    taken: u32,
 }
 
-const NONE: u128 = u128::MAX;
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    at: u64,
+    resource: u32,
+}
+
+/// Later than any time, with room for one more.
+const NEVER: u64 = u64::MAX - 1;
+const NOBODY: u32 = u32::MAX;
 
 impl EventQueue {
     /// An empty queue for resources `0..resources`.
     pub fn new(resources: u32) -> EventQueue {
         let leaves = (resources as usize).next_power_of_two().max(2);
-        EventQueue { nodes: vec![NONE; 2 * leaves], leaves }
+        let mut nodes = vec![Node { at: NEVER, resource: 0 }; 2 * leaves];
+        for (resource, leaf) in nodes[leaves..].iter_mut().enumerate() {
+            leaf.resource = resource as u32;
+        }
+        EventQueue { nodes, leaves, taken: NOBODY }
     }
 
     #[inline]
-    fn replay(&mut self, resource: u32, key: u128) {
+    fn replay(&mut self, resource: u32, at: u64) {
         let mut node = self.leaves + resource as usize;
-        self.nodes[node] = key;
-        let mut least = key;
+        let mut least = Node { at, resource };
+        self.nodes[node] = least;
         while node > 1 {
-            least = least.min(self.nodes[node ^ 1]);
+            let sibling = self.nodes[node ^ 1];
+            // A right child (odd) also loses to an equal left one.
+            if sibling.at < least.at + (node as u64 & 1) {
+                least = sibling;
+            }
             node >>= 1;
             self.nodes[node] = least;
         }
@@ -39,26 +58,63 @@ impl EventQueue {
     /// Sets the event of `resource`, replacing the one it had.
     #[inline]
     pub fn set(&mut self, resource: u32, at: Time) {
-        self.replay(resource, u128::from(at.0) << 32 | u128::from(resource));
+        debug_assert!(at.0 < NEVER);
+        if self.taken == resource {
+            self.taken = NOBODY;
+        }
+        self.replay(resource, at.0);
     }
 
     /// Takes the event of `resource` away.
     #[inline]
     pub fn clear(&mut self, resource: u32) {
-        self.replay(resource, NONE);
+        if self.taken == resource {
+            self.taken = NOBODY;
+        }
+        self.replay(resource, NEVER);
     }
 
     /// Whether `resource` has an event.
     #[inline]
     pub fn is_set(&self, resource: u32) -> bool {
-        self.nodes[self.leaves + resource as usize] != NONE
+        self.taken != resource && self.nodes[self.leaves + resource as usize].at < NEVER
     }
 
     /// The earliest event.
     #[inline]
     pub fn peek(&self) -> Option<(Time, u32)> {
-        let key = self.nodes[1];
-        (key != NONE).then_some((Time((key >> 32) as u64), key as u32))
+        if self.taken != NOBODY {
+            return self.peek_without_taken();
+        }
+        let Node { at, resource } = self.nodes[1];
+        (at < NEVER).then_some((Time(at), resource))
+    }
+
+    #[cold]
+    fn peek_without_taken(&self) -> Option<(Time, u32)> {
+        let events = self.nodes[self.leaves..].iter().filter(|node| node.at < NEVER && node.resource != self.taken);
+        events.map(|node| (Time(node.at), node.resource)).min()
+    }
+
+    /// Takes the earliest event if it is not later than `until`.
+    #[inline]
+    pub fn pop(&mut self, until: Time) -> Option<(Time, u32)> {
+        self.settle();
+        let Node { at, resource } = self.nodes[1];
+        if at > until.0 || at >= NEVER {
+            return None;
+        }
+        self.taken = resource;
+        Some((Time(at), resource))
+    }
+
+    /// Brings the tree up to date with the event taken last.
+    #[inline]
+    pub fn settle(&mut self) {
+        if self.taken != NOBODY {
+            let resource = std::mem::replace(&mut self.taken, NOBODY);
+            self.replay(resource, NEVER);
+        }
     }
 }
 
@@ -75,7 +131,14 @@ mod tests {
             let mut model: Vec<Option<u64>> = vec![None; resources as usize];
             for _ in 0..2_000 {
                 let resource = rng.below(u64::from(resources)) as u32;
-                if rng.below(3) == 0 {
+                if rng.below(4) == 0 {
+                    let least = model.iter().enumerate().filter_map(|(r, at)| at.map(|at| (Time(at), r as u32))).min();
+                    let popped = queue.pop(Time(30));
+                    assert_eq!(popped, least.filter(|(at, _)| *at <= Time(30)));
+                    if let Some((_, resource)) = popped {
+                        model[resource as usize] = None;
+                    }
+                } else if rng.below(3) == 0 {
                     queue.clear(resource);
                     model[resource as usize] = None;
                 } else {

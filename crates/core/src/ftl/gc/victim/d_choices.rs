@@ -37,10 +37,12 @@ pub struct DChoices {
 
 impl Policy for DChoices {
     type Config = DChoicesConfig;
+    fn check(options: &DChoicesConfig, _: &DeviceConfig) -> Result<(), String> {
+        if options.d == 0 { Err("d = 0 draws no block: d must be 1 or more".to_owned()) } else { Ok(()) }
+    }
+
     fn new(options: &DChoicesConfig, device: &DeviceConfig, seed: u64) -> Result<Self, String> {
-        if options.d == 0 {
-            return Err("d = 0 draws no block: d must be 1 or more".to_owned());
-        }
+        Self::check(options, device)?;
         Ok(DChoices {
             d: options.d,
             candidates: Closed::new(device),

@@ -1,0 +1,61 @@
+# Floatgate. `make help` lists what can be made.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+FLOATGATE := $(or $(CARGO_TARGET_DIR),target)/release/floatgate
+RUST_FILES = find crates -name '*.rs' -print0
+
+# What the demo runs: make demo DEVICE=... TRACE=... OPTIONS=...
+DEVICE ?= tlc-nvme
+TRACE ?= examples/sqlite-oltp.csv.xz
+OPTIONS ?= --precondition aged=2
+
+# Random cases of each property in `make soak`.
+CASES ?= 5000
+
+.PHONY: help
+help: ## This list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
+		while IFS=$$'\t' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+
+.PHONY: demo
+demo: ## Build it, and run SQLite's recorded requests on an aged SSD
+	@scripts/prerequisites.sh build
+	$(CARGO) build --release --locked --package floatgate
+	$(FLOATGATE) run $(DEVICE) $(TRACE) $(OPTIONS)
+
+.PHONY: test
+test: ## All that must hold: format, lints, documentation, tests
+	@scripts/prerequisites.sh test
+	$(RUST_FILES) | xargs -0 rustfmt --check --edition 2024
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	python3 -B -m unittest discover --start-directory scripts
+	$(CARGO) test --workspace --locked
+	$(if $(wildcard crates/core/tests/determinism.rs),$(CARGO) test --release --locked --test determinism)
+
+.PHONY: bench
+bench: ## Measure the speed
+	@scripts/prerequisites.sh build
+	$(CARGO) bench --workspace --benches --locked
+
+.PHONY: soak
+soak: ## Test for long: CASES random cases of each property, and the tests that `make test` leaves out
+	@scripts/prerequisites.sh build
+	PROPTEST_CASES=$(CASES) $(CARGO) test --release --workspace --locked -- --include-ignored
+
+.PHONY: bless
+bless: ## Write the generated documents and recorded results again; look at `git diff` afterwards
+	@scripts/prerequisites.sh build
+	FLOATGATE_BLESS=1 $(CARGO) test --workspace --locked
+
+.PHONY: fmt
+fmt: ## Format every Rust file, also those that `cargo fmt` does not find because a macro declares them
+	$(RUST_FILES) | xargs -0 rustfmt --edition 2024
+
+.PHONY: clean
+clean: ## Delete what was built
+	$(CARGO) clean

@@ -1,0 +1,33 @@
+//! MQSim traces: SSDsim's five columns, but any operation other than 0 reads (`host/ASCII_Trace_Definition.h`).
+
+use super::{Expected, Format, Record, TimeUnit, ssdsim};
+use crate::workload::request::Operation;
+
+pub(super) static FORMAT: Format = Format {
+    name: "mqsim",
+    title: "MQSim",
+    columns: "time device lba sectors 0|1 (0 writes, anything else reads)",
+    unit: TimeUnit::Ns,
+    looks: ssdsim::FORMAT.looks,
+    parser: || Box::new(parse),
+};
+
+fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
+    let (record, operation) = ssdsim::columns(line)?;
+    let operation = if operation == 0 { Operation::Write } else { Operation::Read };
+    Ok(Some(Record { operation, ..record }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn anything_but_zero_reads() {
+        let operation = |line: &str| parse(line.as_bytes()).unwrap().unwrap().operation;
+        assert_eq!(operation("938513000 4 264719034 16 0"), Operation::Write);
+        assert_eq!(operation("938513000 4 264719034 16 1"), Operation::Read);
+        assert_eq!(operation("938513000 4 264719034 16 7"), Operation::Read);
+        assert!(parse(b"938513000 4 264719034 16 R").is_err());
+    }
+}

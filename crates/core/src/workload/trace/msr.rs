@@ -1,0 +1,125 @@
+//! MSR Cambridge traces (SNIA IOTTA 388): CSV with Windows file times.
+//!
+//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`: the time in 100 ns since 1601, offset and size in
+//! bytes, `Read` or `Write`. The response time is that of the traced machine and is not used. Host and disk together
+//! name a device: `rsrch_1`.
+
+use super::fields::{Decimal, Fields};
+use super::{DeviceName, Expected, Format, Parser, Record, TimeUnit};
+use crate::workload::request::Operation;
+
+pub(super) static FORMAT: Format = Format {
+    name: "msr",
+    title: "MSR Cambridge CSV",
+    columns: "time,host,disk,Read|Write,byte offset,bytes[,response time]",
+    unit: TimeUnit::HundredNs,
+    looks: |_| true,
+    parser: || Box::<Msr>::default(),
+};
+
+/// The devices met so far.
+#[derive(Default)]
+struct Msr {
+    /// Host and disk, by device.
+    names: Vec<(Box<[u8]>, u64)>,
+    /// The devices, ordered by host and disk.
+    sorted: Vec<u32>,
+    /// The device of the previous line, usually that of the next one too.
+    recent: u32,
+}
+
+impl Msr {
+    fn device_of(&mut self, host: &[u8], disk: u64) -> Result<u32, Expected> {
+        let is = |(name, number): &(Box<[u8]>, u64)| **name == *host && *number == disk;
+        if self.names.get(self.recent as usize).is_some_and(is) {
+            return Ok(self.recent);
+        }
+        let key = |device: &u32| {
+            let (name, number) = &self.names[*device as usize];
+            (**name).cmp(host).then(number.cmp(&disk))
+        };
+        self.recent = match self.sorted.binary_search_by(key) {
+            Ok(place) => self.sorted[place],
+            Err(_) if self.names.len() >= super::records::MOST_DEVICES => {
+                return Err(Expected("at most 65536 different devices"));
+            }
+            Err(place) => {
+                let device = self.names.len() as u32;
+                self.sorted.insert(place, device);
+                self.names.push((host.into(), disk));
+                device
+            }
+        };
+        Ok(self.recent)
+    }
+}
+
+impl Parser for Msr {
+    fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, Expected> {
+        let mut fields = Fields(line);
+        fields.blanks();
+        let stamp = Decimal::whole(fields.integer("the time, a whole number")?);
+        fields.comma()?;
+        let host = fields.word();
+        fields.comma()?;
+        let disk = fields.integer("the disk, a whole number")?;
+        fields.comma()?;
+        let operation = fields.word();
+        let operation = match operation {
+            _ if operation.eq_ignore_ascii_case(b"Read") => Operation::Read,
+            _ if operation.eq_ignore_ascii_case(b"Write") => Operation::Write,
+            _ => return Err(Expected("the operation, Read or Write")),
+        };
+        fields.comma()?;
+        let offset = fields.integer("the offset in bytes, a whole number")?;
+        fields.comma()?;
+        let bytes = fields.integer("the size in bytes, a whole number")?;
+        fields.blanks();
+        if !matches!(fields.0.first(), None | Some(b',')) {
+            return Err(Expected("the end of the line or the response time after the size"));
+        }
+        let record = Record::in_bytes(stamp, 0, operation, offset, bytes)?;
+        Ok(Some(Record { device: self.device_of(host, disk)?, ..record }))
+    }
+
+    fn device(&self, device: u32) -> DeviceName {
+        let (host, number) = &self.names[device as usize];
+        DeviceName { host: String::from_utf8_lossy(host).into_owned(), number: *number }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_published_fields() {
+        let mut parser = Msr::default();
+        let record = parser.parse(b"128166372003061629,hm,1,Read,383496192,32768,413").unwrap().unwrap();
+        assert_eq!((record.lba, record.sectors, record.operation), (383_496_192 / 512, 64, Operation::Read));
+        assert_eq!(record.stamp, Decimal::whole(128_166_372_003_061_629));
+        assert_eq!(parser.device(record.device).to_string(), "hm_1");
+    }
+
+    #[test]
+    fn host_and_disk_name_a_device() {
+        let mut parser = Msr::default();
+        let mut device = |host: &str, disk: u32| {
+            let line = format!("1,{host},{disk},write,1000,100");
+            parser.parse(line.as_bytes()).unwrap().unwrap().device
+        };
+        let numbers = [device("web", 0), device("hm", 1), device("web", 1), device("hm", 1), device("web", 0)];
+        assert_eq!(numbers, [0, 1, 2, 1, 0]);
+        assert_eq!(parser.sorted, [1, 0, 2]);
+    }
+
+    #[test]
+    fn says_what_it_expected() {
+        let expected = |line: &str| Msr::default().parse(line.as_bytes()).unwrap_err().0;
+        assert!(expected("1,hm,1,Trim,0,512,1").contains("Read or Write"));
+        assert!(expected("1.5,hm,1,Read,0,512,1").contains("comma"));
+        assert!(expected("1,hm,x,Read,0,512,1").contains("disk"));
+        assert!(expected("1,hm,1,Read,0").contains("comma"));
+        assert!(expected("1,hm,1,Read,18446744073709551615,512").contains("16 EiB"));
+    }
+}

@@ -1,0 +1,174 @@
+//! Whether a trace's requests come at a rate that a host can have: a wrong time unit is the commonest mistake with
+//! traces, and shows here.
+
+use super::TimeUnit;
+use crate::sim::time::Time;
+
+/// Requests over which a burst is measured. Stamps may be coarse: a burst within one stamp says nothing.
+const BURST: usize = 1024;
+/// Requests below which a mean says nothing.
+const FEW: u64 = 16;
+/// No link of one drive carries more in a burst: 16 lanes of PCIe 5.0, in bytes per second.
+const BURST_BANDWIDTH: f64 = 64e9;
+/// No host offers more in the mean, in bytes per second.
+const MEAN_BANDWIDTH: f64 = 100e9;
+/// No host issues more, in requests per second.
+const MOST_REQUESTS: f64 = 100e6;
+/// Nobody traces less, in requests per second: one an hour.
+const FEWEST_REQUESTS: f64 = 1.0 / 3600.0;
+/// What another unit must give to be proposed.
+const ORDINARY_BANDWIDTH: f64 = 10e9;
+const ORDINARY_REQUESTS: f64 = 2e6;
+
+/// A number of requests over a span.
+#[derive(Clone, Copy)]
+struct Rate {
+    requests: f64,
+    bandwidth: f64,
+}
+
+impl Rate {
+    fn over(requests: u64, bytes: u64, span: Time) -> Rate {
+        Rate { requests: requests as f64 / span.as_s(), bandwidth: bytes as f64 / span.as_s() }
+    }
+
+    fn times(self, factor: f64) -> Rate {
+        Rate { requests: self.requests * factor, bandwidth: self.bandwidth * factor }
+    }
+
+    fn is_above(self, requests: f64, bandwidth: f64) -> bool {
+        self.requests > requests || self.bandwidth > bandwidth
+    }
+}
+
+/// Watches the requests of a trace go by.
+pub(super) struct RateCheck {
+    count: u64,
+    bytes: u64,
+    first: Time,
+    last: Time,
+    /// Arrivals of the last requests, and the bytes before each.
+    recent: Box<[(Time, u64); BURST]>,
+    /// The first impossible burst: the line that ends it, and its rate.
+    burst: Option<(u64, Rate)>,
+}
+
+impl RateCheck {
+    pub(super) fn new() -> RateCheck {
+        let recent = Box::new([(Time::ZERO, 0); BURST]);
+        RateCheck { count: 0, bytes: 0, first: Time::ZERO, last: Time::ZERO, recent, burst: None }
+    }
+
+    /// A request of so many bytes arrives.
+    #[inline]
+    pub(super) fn note(&mut self, line: u64, arrival: Time, bytes: u64) {
+        if self.count == 0 {
+            self.first = arrival;
+        }
+        let place = &mut self.recent[(self.count % BURST as u64) as usize];
+        let (earlier, bytes_before) = std::mem::replace(place, (arrival, self.bytes));
+        if self.count >= BURST as u64 && self.burst.is_none() {
+            let (span, moved) = (arrival.since(earlier), self.bytes - bytes_before);
+            // In whole numbers and on the safe side first, this being on the way of every request: a burst is
+            // impossible only if it is shorter than 1 us per request or 1 us per 64 KB.
+            let at_least_ps = (moved / 64_000).max(BURST as u64).saturating_mul(1_000_000);
+            if span > Time::ZERO && span.ps() < at_least_ps {
+                self.note_burst(line, Rate::over(BURST as u64, moved, span));
+            }
+        }
+        self.count += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.last = arrival;
+    }
+
+    #[cold]
+    fn note_burst(&mut self, line: u64, rate: Rate) {
+        if rate.is_above(MOST_REQUESTS, BURST_BANDWIDTH) {
+            self.burst = Some((line, rate));
+        }
+    }
+
+    /// What is implausible, if anything; `unit` is that of the trace's times.
+    pub(super) fn warning(&self, unit: TimeUnit) -> Option<String> {
+        let span = self.last.since(self.first);
+        if self.count < FEW || span == Time::ZERO {
+            return None;
+        }
+        let mean = Rate::over(self.count - 1, self.bytes, span);
+        let (what, rate) = if mean.is_above(MOST_REQUESTS, MEAN_BANDWIDTH) {
+            (format!("the trace offers {} on average, more than a host can", said(mean)), mean)
+        } else if let Some((line, rate)) = self.burst {
+            (format!("{BURST} requests up to line {line} are offered at {}, more than a host can", said(rate)), rate)
+        } else if mean.requests < FEWEST_REQUESTS {
+            (format!("the trace offers less than one request an hour ({} on average)", said(mean)), mean)
+        } else {
+            return None;
+        };
+        let advice = match plausible(unit, mean, rate) {
+            Some(other) => {
+                format!("were its times in {other} instead of {unit}, it would be plausible: --time-unit {other}")
+            }
+            None => format!("its times are taken to be in {unit}; --time-unit and --time-scale change that"),
+        };
+        Some(format!("{what}; {advice}"))
+    }
+}
+
+/// The unit nearest to `unit` that makes both rates ordinary.
+fn plausible(unit: TimeUnit, mean: Rate, peak: Rate) -> Option<TimeUnit> {
+    // 100 ns is the unit of Windows file times only, nothing that one would mistake another unit for.
+    let mut others = [TimeUnit::Ps, TimeUnit::Ns, TimeUnit::Us, TimeUnit::Ms, TimeUnit::S];
+    others.sort_by_key(|other| other.exponent().abs_diff(unit.exponent()));
+    others.into_iter().find(|other| {
+        let factor = libm::exp10(f64::from(unit.exponent()) - f64::from(other.exponent()));
+        *other != unit
+            && !mean.times(factor).is_above(ORDINARY_REQUESTS, ORDINARY_BANDWIDTH)
+            && !peak.times(factor).is_above(ORDINARY_REQUESTS, ORDINARY_BANDWIDTH)
+            && mean.times(factor).requests >= FEWEST_REQUESTS
+    })
+}
+
+fn said(rate: Rate) -> String {
+    format!("{:.3e} requests/s and {:.3e} B/s", rate.requests, rate.bandwidth)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warning(unit: TimeUnit, count: u64, bytes: u64, arrival: impl Fn(u64) -> u64) -> Option<String> {
+        let mut check = RateCheck::new();
+        for n in 0..count {
+            check.note(n + 1, Time(arrival(n)), bytes);
+        }
+        check.warning(unit)
+    }
+
+    #[test]
+    fn ordinary_rates_pass() {
+        assert_eq!(warning(TimeUnit::Us, 5000, 4096, |n| n * 1_000_000), None);
+        assert_eq!(warning(TimeUnit::S, 5000, 131_072, |n| n * 10_000_000), None);
+        // A minute apart; two requests a day apart; all at once; stamps in whole seconds.
+        assert_eq!(warning(TimeUnit::S, 5000, 4096, |n| n * 60_000_000_000_000), None);
+        assert_eq!(warning(TimeUnit::S, 2, 4096, |n| n * 86_400_000_000_000_000), None);
+        assert_eq!(warning(TimeUnit::S, 5000, 4096, |_| 0), None);
+        assert_eq!(warning(TimeUnit::S, 50_000, 65_536, |n| n / 20_000 * 1_000_000_000_000), None);
+    }
+
+    #[test]
+    fn impossible_rates_are_warned_of() {
+        let text = warning(TimeUnit::Ps, 5000, 4096, |n| n * 1_000).unwrap();
+        assert!(text.contains("on average") && text.contains("--time-unit ns"), "{text}");
+        let text = warning(TimeUnit::S, 100, 4096, |n| n * 7_200_000_000_000_000).unwrap();
+        assert!(text.contains("less than one request an hour") && text.contains("--time-unit ms"), "{text}");
+    }
+
+    #[test]
+    fn an_impossible_burst_is_warned_of() {
+        // 64 KiB every 0.7 us is 94 GB/s, for 2000 requests after a calm second.
+        let arrival = |n| if n < 100 { n * 10_000_000_000 } else { 1_000_000_000_000 + n * 700_000 };
+        let text = warning(TimeUnit::Ns, 2000, 65_536, arrival).unwrap();
+        assert!(text.starts_with("1024 requests up to line 1125 "), "{text}");
+        assert!(text.contains("--time-unit us"), "{text}");
+    }
+}

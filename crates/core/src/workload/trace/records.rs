@@ -1,0 +1,350 @@
+//! The records of a trace, in order of time: bad lines, selection of devices, limit.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::path::Path;
+
+use super::detect::{Detected, detect};
+use super::input::Input;
+use super::lines::{Line, Lines, shown};
+use super::{DeviceName, Devices, Expected, Parser, Record, Replay, TimeUnit, TraceOptions};
+use crate::workload::SourceError;
+
+/// A trace with more devices than this has something else in that column; memory for them stays bounded.
+pub(super) const MOST_DEVICES: usize = 65_536;
+/// How many devices a message lists.
+const LISTED: usize = 20;
+
+/// A record and where it stands.
+pub(super) struct Entry {
+    /// Its time, in ps since whatever the trace counts from: 2^64 s at most, so that nothing is lost before rebasing.
+    pub(super) ps: u128,
+    /// Its line.
+    pub(super) line: u64,
+    pub(super) record: Record,
+}
+
+/// Reads records from a file.
+pub(super) struct Records {
+    lines: Lines,
+    detected: Detected,
+    unit: TimeUnit,
+    parser: Box<dyn Parser>,
+    selection: Option<Selection>,
+    bad: BadLines,
+    window: Option<Window>,
+    /// Records must come in order of time.
+    ordered: bool,
+    /// Time and line of the record given out last.
+    last: (u128, u64),
+    /// How many more are wanted.
+    left: u64,
+    /// Records read whose range was widened to sectors.
+    widened: u64,
+}
+
+impl Records {
+    pub(super) fn open(path: &Path, options: &TraceOptions) -> Result<Records, SourceError> {
+        let lines = Lines::new(Input::open(path)?)?;
+        let detected = detect(&lines, options.format)?;
+        let selection = match &options.devices {
+            Devices::Select(names) => Some(Selection::new(names)),
+            Devices::SideBySide | Devices::Merge => None,
+        };
+        Ok(Records {
+            lines,
+            unit: options.time_unit.unwrap_or(detected.format.unit),
+            parser: (detected.format.parser)(),
+            detected,
+            selection,
+            bad: BadLines { allowed: options.skip_bad_lines, ..BadLines::default() },
+            window: (options.sort_window > 0).then(|| Window::new(options.sort_window)),
+            ordered: options.replay == Replay::Timed || options.sort_window > 0,
+            last: (0, 0),
+            left: options.limit.unwrap_or(u64::MAX),
+            widened: 0,
+        })
+    }
+
+    /// The next record, `None` at the end or at the limit.
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<Option<Entry>, SourceError> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let entry = if self.window.is_some() { self.next_sorted()? } else { self.read()? };
+        let Some(entry) = entry else {
+            self.left = 0;
+            return match self.selection.as_ref().and_then(|selection| selection.missing(&*self.parser)) {
+                Some(missing) => Err(SourceError(format!("{}: {missing}", self.name()))),
+                None => Ok(None),
+            };
+        };
+        if entry.ps < self.last.0 && self.ordered {
+            return Err(self.backwards(&entry));
+        }
+        self.last = (entry.ps, entry.line);
+        self.left -= 1;
+        Ok(Some(entry))
+    }
+
+    /// The next record of the file, of a device that is wanted.
+    #[inline]
+    fn read(&mut self) -> Result<Option<Entry>, SourceError> {
+        while let Some(line) = self.lines.next_line()? {
+            match self.parser.parse(self.lines.text(&line)) {
+                Ok(Some(record)) if !line.too_long => {
+                    self.bad.in_header = false;
+                    if self.selection.as_mut().is_none_or(|selection| selection.takes(record.device, &*self.parser)) {
+                        self.widened += u64::from(record.widened);
+                        let ps = record.stamp.scaled(self.unit.exponent());
+                        return Ok(Some(Entry { ps, line: line.number, record }));
+                    }
+                }
+                Ok(None) if !line.too_long => {}
+                Ok(_) => self.refuse(&line, Expected("a line of at most 64 KiB"))?,
+                Err(expected) => self.refuse(&line, expected)?,
+            }
+        }
+        Ok(None)
+    }
+
+    /// The earliest record of the window, which is filled first.
+    fn next_sorted(&mut self) -> Result<Option<Entry>, SourceError> {
+        while self.window.as_ref().is_some_and(|window| window.heap.len() <= window.size) {
+            match self.read()? {
+                Some(entry) => self.window.iter_mut().for_each(|window| window.push(&entry)),
+                None => break,
+            }
+        }
+        Ok(self.window.as_mut().and_then(Window::pop))
+    }
+
+    /// A line that cannot be read: passed over if it holds nothing or may be left out, otherwise an error.
+    #[cold]
+    fn refuse(&mut self, line: &Line, expected: Expected) -> Result<(), SourceError> {
+        let text = self.lines.text(line);
+        let in_header = self.bad.in_header;
+        self.bad.in_header &= is_empty(text);
+        if !line.too_long && holds_nothing(text, in_header) {
+            return Ok(());
+        }
+        let format = self.detected.format;
+        let what = format!("{}: expected {} (format {}: {})", shown(text), expected.0, format.name, format.columns);
+        self.bad.count += 1;
+        if self.bad.count <= self.bad.allowed {
+            self.bad.first.get_or_insert_with(|| format!("line {}: {what}", line.number));
+            return Ok(());
+        }
+        let advice = match self.bad.allowed {
+            0 => "`--skip-bad-lines N` leaves up to N such lines out".to_owned(),
+            allowed => format!("{allowed} bad lines were left out before it, as many as --skip-bad-lines allows"),
+        };
+        Err(self.error(line.number, &format!("{what}; {advice}")))
+    }
+
+    #[cold]
+    fn backwards(&self, entry: &Entry) -> SourceError {
+        let (now, before, line) = (self.unit.write(entry.ps), self.unit.write(self.last.0), self.last.1);
+        let advice = match &self.window {
+            None => "`--sort-window N` reorders requests that come up to N requests too late".to_owned(),
+            Some(window) => format!("--sort-window {} is too small; try a larger one", window.size),
+        };
+        self.error(entry.line, &format!("time runs backwards: {now} comes after {before} of line {line}; {advice}"))
+    }
+
+    /// An error at a line.
+    pub(super) fn error(&self, line: u64, what: &str) -> SourceError {
+        SourceError(format!("{}: line {line}: {what}", self.name()))
+    }
+
+    /// The file, for messages.
+    pub(super) fn name(&self) -> &str {
+        self.lines.input().name()
+    }
+
+    pub(super) fn input(&self) -> &Input {
+        self.lines.input()
+    }
+
+    pub(super) fn detected(&self) -> &Detected {
+        &self.detected
+    }
+
+    pub(super) fn unit(&self) -> TimeUnit {
+        self.unit
+    }
+
+    pub(super) fn device(&self, device: u32) -> DeviceName {
+        self.parser.device(device)
+    }
+
+    /// What was noticed on the way.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let name = self.name();
+        let mut warnings = Vec::new();
+        if let Some(first) = &self.bad.first {
+            let count = self.bad.count.min(self.bad.allowed);
+            warnings.push(format!("{name}: {count} bad lines were left out, the first being {first}"));
+        }
+        if self.widened > 0 {
+            let count = self.widened;
+            warnings.push(format!("{name}: {count} requests were not whole sectors of 512 B and were widened to them"));
+        }
+        warnings
+    }
+}
+
+/// Lines that could not be read.
+struct BadLines {
+    allowed: u64,
+    count: u64,
+    first: Option<String>,
+    /// Nothing but empty lines has been met yet.
+    in_header: bool,
+}
+
+impl Default for BadLines {
+    fn default() -> BadLines {
+        BadLines { allowed: 0, count: 0, first: None, in_header: true }
+    }
+}
+
+fn is_empty(line: &[u8]) -> bool {
+    line.iter().all(u8::is_ascii_whitespace)
+        || line.starts_with(b"#")
+        || line.starts_with(b";")
+        || line.starts_with(b"//")
+}
+
+/// Whether an unreadable line is no bad line: it is empty, a comment, or (as the `first` with anything in it) a header,
+/// which is a line in which no field begins like a number.
+pub(super) fn holds_nothing(line: &[u8], first: bool) -> bool {
+    let numeric = |field: &[u8]| field.first().is_some_and(|byte| byte.is_ascii_digit() || b"+-.".contains(byte));
+    let is_text = |field: &[u8]| field.iter().all(|byte| !byte.is_ascii_control() && *byte < 0x80);
+    let is_header = || {
+        let mut fields = line.split(|byte| b", \t".contains(byte)).filter(|field| !field.is_empty());
+        fields.all(|field| is_text(field) && !numeric(field))
+    };
+    is_empty(line) || (first && is_header())
+}
+
+/// Which devices are read.
+struct Selection {
+    wanted: Vec<String>,
+    /// The devices met so far.
+    known: BTreeMap<u32, bool>,
+    recent: Option<(u32, bool)>,
+}
+
+impl Selection {
+    fn new(names: &[String]) -> Selection {
+        Selection { wanted: names.to_vec(), known: BTreeMap::new(), recent: None }
+    }
+
+    #[inline]
+    fn takes(&mut self, device: u32, parser: &dyn Parser) -> bool {
+        match self.recent {
+            Some((recent, taken)) if recent == device => taken,
+            _ => self.look_up(device, parser),
+        }
+    }
+
+    fn look_up(&mut self, device: u32, parser: &dyn Parser) -> bool {
+        let is_wanted = || self.wanted.contains(&parser.device(device).to_string());
+        let taken = match self.known.get(&device) {
+            Some(taken) => *taken,
+            None => {
+                let taken = is_wanted();
+                // Beyond that many the list is only of use for a message.
+                if taken || self.known.len() < MOST_DEVICES {
+                    self.known.insert(device, taken);
+                }
+                taken
+            }
+        };
+        self.recent = Some((device, taken));
+        taken
+    }
+
+    /// At the end of the trace: what is wrong if a device asked for did not occur.
+    fn missing(&self, parser: &dyn Parser) -> Option<String> {
+        let mut known: Vec<DeviceName> = self.known.keys().map(|device| parser.device(*device)).collect();
+        known.sort();
+        let known: Vec<String> = known.iter().map(DeviceName::to_string).collect();
+        let missing = self.wanted.iter().find(|name| !known.contains(name))?;
+        let more = if known.len() > LISTED { ", ..." } else { "" };
+        let listed = known[..known.len().min(LISTED)].join(", ");
+        Some(format!("no request of device {missing}; the trace has the devices {listed}{more}"))
+    }
+}
+
+/// Records held back until those that belong before them have come.
+struct Window {
+    size: usize,
+    heap: BinaryHeap<Reverse<Held>>,
+}
+
+/// A record in the window; ordered by time, then by line, which keeps equal times as they stood.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Held {
+    key: (u128, u64),
+    record: Unordered,
+}
+
+/// A record that does not take part in the order of what holds it.
+struct Unordered(Record);
+
+impl PartialEq for Unordered {
+    fn eq(&self, _: &Unordered) -> bool {
+        true
+    }
+}
+
+impl Eq for Unordered {}
+
+impl PartialOrd for Unordered {
+    fn partial_cmp(&self, other: &Unordered) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Unordered {
+    fn cmp(&self, _: &Unordered) -> std::cmp::Ordering {
+        std::cmp::Ordering::Equal
+    }
+}
+
+impl Window {
+    fn new(size: u32) -> Window {
+        Window { size: size as usize, heap: BinaryHeap::new() }
+    }
+
+    fn push(&mut self, entry: &Entry) {
+        self.heap.push(Reverse(Held { key: (entry.ps, entry.line), record: Unordered(entry.record) }));
+    }
+
+    fn pop(&mut self) -> Option<Entry> {
+        let Reverse(Held { key: (ps, line), record: Unordered(record) }) = self.heap.pop()?;
+        Some(Entry { ps, line, record })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_recognised_on_the_first_line_only() {
+        for header in ["ASU,LBA,Size,Opcode,Timestamp", "time device lba", "\"Timestamp\",\"Hostname\""] {
+            assert!(holds_nothing(header.as_bytes(), true), "{header}");
+            assert!(!holds_nothing(header.as_bytes(), false), "{header}");
+        }
+        for content in ["0,1,512,X,1", "a b 1", "\x7fELF", "time -5"] {
+            assert!(!holds_nothing(content.as_bytes(), true), "{content}");
+        }
+        for nothing in ["", "  \t", "# 1 2 3", "; 1", "// 1"] {
+            assert!(holds_nothing(nothing.as_bytes(), false), "{nothing}");
+        }
+    }
+}

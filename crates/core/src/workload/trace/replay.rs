@@ -1,0 +1,179 @@
+//! A trace as a source of requests.
+
+use std::path::Path;
+
+use super::place::Placement;
+use super::rate::RateCheck;
+use super::records::{Entry, Records};
+use super::{Detected, Devices, Record, Replay, TimeScale, TimeUnit, TraceOptions};
+use crate::sim::time::Time;
+use crate::workload::request::Request;
+use crate::workload::{Pace, Source, SourceError};
+
+/// A trace being replayed.
+///
+/// The first request arrives at 0, whatever its stamp. Memory does not grow with the trace, but for
+/// [`Fit::Compact`](super::Fit::Compact), where it grows with the range of addresses touched.
+pub struct Trace {
+    records: Records,
+    placement: Placement,
+    rate: RateCheck,
+    digest: Digest,
+    replay: Replay,
+    scale: TimeScale,
+    merge: bool,
+    /// The first request's stamp.
+    base: Option<u128>,
+    count: u64,
+}
+
+impl Trace {
+    /// Opens a trace file, packed or not, for a device of so many sectors.
+    ///
+    /// It is read through once here where that is needed to place its requests: with several devices side by side, and
+    /// with [`Fit::Compact`](super::Fit::Compact). What is wrong with its lines then shows here already.
+    pub fn open(path: &Path, options: &TraceOptions, device_sectors: u64) -> Result<Trace, SourceError> {
+        let records = Records::open(path, options)?;
+        let placement = if Placement::needs_survey(options) {
+            if !records.input().is_file() {
+                return Err(SourceError(format!(
+                    "{}: must be read twice, and is no regular file: use `--devices merge` without `--fit compact`, or \
+                     store the trace in a file",
+                    records.name()
+                )));
+            }
+            Placement::survey(Records::open(path, options)?, options, device_sectors)?
+        } else {
+            Placement::as_is(options, device_sectors)
+        };
+        Ok(Trace {
+            records,
+            placement,
+            rate: RateCheck::new(),
+            digest: Digest::new(),
+            replay: options.replay,
+            scale: options.time_scale,
+            merge: options.devices == Devices::Merge,
+            base: None,
+            count: 0,
+        })
+    }
+
+    /// The format, and how it was found.
+    pub fn detected(&self) -> &Detected {
+        self.records.detected()
+    }
+
+    /// The unit in which the trace's times are read.
+    pub fn unit(&self) -> TimeUnit {
+        self.records.unit()
+    }
+
+    /// Requests given out so far.
+    pub fn requests(&self) -> u64 {
+        self.count
+    }
+
+    /// A digest of the requests given out so far, as the trace tells them: time since the first one, device,
+    /// operation, address and length, before scaling and placing. So it is the same for the same trace however it is
+    /// packed, whatever device it runs on and however it is paced.
+    pub fn digest(&self) -> u64 {
+        self.digest.0
+    }
+
+    /// The format, its confidence, the unit of time, and how many requests were read.
+    pub fn description(&self) -> String {
+        let (detected, unit) = (self.records.detected(), self.records.unit());
+        format!("format {detected}, times in {unit}, {} requests read", self.count)
+    }
+
+    /// The time of a request, counted from the first one and scaled.
+    #[inline]
+    fn arrival(&self, entry: &Entry, base: u128) -> Result<Time, SourceError> {
+        if self.replay != Replay::Timed {
+            return Ok(Time::ZERO);
+        }
+        // Records come in order, so nothing is before the first.
+        let span = entry.ps.saturating_sub(base);
+        self.scale.apply(span).map(Time).ok_or_else(|| self.too_late(entry.line, span))
+    }
+
+    #[cold]
+    fn too_late(&self, line: u64, span: u128) -> SourceError {
+        let unit = self.records.unit();
+        let (days, scale) = (span / (86_400 * 10_u128.pow(12)), self.scale);
+        let what = format!(
+            "{} ({days} days) after the first request, times {scale}, is longer than the 213 days that simulated time \
+             holds; `--time-unit` changes the unit ({unit}), `--time-scale` the speed",
+            unit.write(span)
+        );
+        self.records.error(line, &what)
+    }
+}
+
+impl Source for Trace {
+    fn next_request(&mut self) -> Result<Option<Request>, SourceError> {
+        let Some(entry) = self.records.next()? else {
+            return Ok(None);
+        };
+        let base = *self.base.get_or_insert(entry.ps);
+        let arrival = self.arrival(&entry, base)?;
+        let lba =
+            self.placement.place(&entry.record, self.merge).map_err(|what| self.records.error(entry.line, &what))?;
+        let request = Request::new(arrival, entry.record.operation, lba, entry.record.sectors);
+        self.rate.note(entry.line, arrival, request.bytes());
+        self.digest.add(entry.ps.wrapping_sub(base) as u64, &entry.record);
+        self.count += 1;
+        Ok(Some(request))
+    }
+
+    fn pace(&self) -> Pace {
+        match self.replay {
+            Replay::Timed => Pace::Timed { depth: None },
+            Replay::Asap => Pace::Depth { depth: u32::MAX, think: Time::ZERO },
+            Replay::Depth(depth) => Pace::Depth { depth, think: Time::ZERO },
+        }
+    }
+
+    fn progress(&self) -> Option<f64> {
+        self.records.input().progress()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let name = self.records.name();
+        let mut warnings = self.records.warnings();
+        if let Some(warning) = self.rate.warning(self.records.unit()) {
+            warnings.push(format!("{name}: {warning}"));
+        }
+        let wrapped = self.placement.wrapped();
+        if wrapped > 0 {
+            let count = self.count;
+            warnings
+                .push(format!("{name}: {wrapped} of {count} requests lay behind the device and were wrapped into it"));
+        }
+        warnings
+    }
+}
+
+/// A running 64-bit hash over the words of requests: FNV-1a's step on whole words, with a shift that brings the high
+/// bits down again. It tells traces apart; it does not withstand someone who wants two to collide.
+struct Digest(u64);
+
+impl Digest {
+    const fn new() -> Digest {
+        Digest(0xcbf2_9ce4_8422_2325)
+    }
+
+    #[inline]
+    fn add(&mut self, ps: u64, record: &Record) {
+        let length_and_device = u64::from(record.sectors) << 32 | u64::from(record.device);
+        for word in [ps, record.lba, length_and_device, record.operation.index() as u64] {
+            // Odd, and with as many ones as zeros: 2^64 divided by the golden ratio.
+            self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            self.0 ^= self.0 >> 32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

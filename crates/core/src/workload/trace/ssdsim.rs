@@ -1,0 +1,70 @@
+//! SSDsim traces: `time device lba sectors operation`, five whole numbers.
+//!
+//! Time in ns, addresses and lengths in sectors of 512 B, 1 reads and 0 writes (`ssd.c`, `get_requests`; there the
+//! address is read into 32 bits, here into 64).
+
+use super::fields::{Decimal, Fields};
+use super::{Expected, Format, Record, TimeUnit};
+use crate::workload::request::Operation;
+
+pub(super) static FORMAT: Format = Format {
+    name: "ssdsim",
+    title: "SSDsim",
+    columns: "time device lba sectors 1|0 (1 reads)",
+    unit: TimeUnit::Ns,
+    // Tabs are DiskSim's.
+    looks: |line| !line.contains(&b'\t'),
+    parser: || Box::new(parse),
+};
+
+fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
+    let (record, operation) = columns(line)?;
+    let operation = match operation {
+        1 => Operation::Read,
+        0 => Operation::Write,
+        _ => return Err(Expected("the operation, 1 (read) or 0 (write)")),
+    };
+    Ok(Some(Record { operation, ..record }))
+}
+
+/// The five columns, and the last one as it stands; MQSim's are the same.
+pub(super) fn columns(line: &[u8]) -> Result<(Record, u64), Expected> {
+    let mut fields = Fields(line);
+    fields.blanks();
+    let stamp = Decimal::whole(fields.integer("the time, a whole number")?);
+    fields.gap()?;
+    let device = fields.device()?;
+    fields.gap()?;
+    let lba = fields.integer("the first sector, a whole number")?;
+    fields.gap()?;
+    let sectors = fields.integer("the length in sectors, a whole number")?;
+    fields.gap()?;
+    let operation = fields.integer("the operation, a whole number")?;
+    fields.end()?;
+    Ok((Record::in_sectors(stamp, device, Operation::Read, lba, sectors)?, operation))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_reads_and_zero_writes() {
+        let read = parse(b"26214000 1 240840 6 1").unwrap().unwrap();
+        assert_eq!((read.device, read.lba, read.sectors, read.operation), (1, 240_840, 6, Operation::Read));
+        assert_eq!(read.stamp, Decimal::whole(26_214_000));
+        assert_eq!(parse(b"0 0 303567 7 0 ").unwrap().unwrap().operation, Operation::Write);
+        // Beyond SSDsim's own 32 bits.
+        assert_eq!(parse(b"0 0 8589934592 1 0").unwrap().unwrap().lba, 1 << 33);
+    }
+
+    #[test]
+    fn says_what_it_expected() {
+        let expected = |line: &str| parse(line.as_bytes()).unwrap_err().0;
+        assert!(expected("0 0 0 8 2").contains("1 (read) or 0 (write)"));
+        assert!(expected("0 0 0 8").contains("five columns"));
+        assert!(expected("0 0 0 8 1 1").contains("end of the line"));
+        assert!(expected("0.5 0 0 8 1").contains("five columns"));
+        assert!(expected("0 0 0 0 1").contains("at least one byte"));
+    }
+}

@@ -1,0 +1,529 @@
+//! The style of the house, as a test: it reads the source tree, and fails with a file and a line.
+//!
+//! What rustfmt and clippy can check is not here. CONTRIBUTING.md has the rules and their reasons.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a module may use, and why.
+type Uses = &'static [(&'static str, &'static str)];
+
+/// What the top-level modules of the core may use of one another, and why. What is not here is an error: requests
+/// flow from the workload down to the flash, events come back up, and `device` alone knows all layers.
+///
+/// A target is a path below `crate` and stands for all that is below it; `*` at the start of a part stands for the
+/// start of a name.
+const LAYERS: &[(&str, Uses)] = &[
+    ("sim", &[]),
+    (
+        "config",
+        &[
+            ("sim", "values of the device file are times"),
+            ("scheduler::*Config", "the file names policies: families give the types of their options, nothing else"),
+            ("ftl::allocation::*Config", "as above"),
+            ("ftl::gc::victim::*Config", "as above"),
+            ("ftl::gc::trigger::*Config", "as above"),
+            ("ftl::wear::*Config", "as above"),
+            ("host::arbitration::*Config", "as above"),
+            ("cache::eviction::*Config", "as above"),
+        ],
+    ),
+    ("policy", &[("config", "a policy is made for a device")]),
+    ("workload", &[("sim", "requests have times, and synthetic ones are random")]),
+    (
+        "metrics",
+        &[
+            ("sim", "what is measured is time"),
+            ("config", "results hold the device file"),
+            ("workload", "results are by operation and stream"),
+            ("scheduler::Class", "what an operation on the array is for"),
+            ("nand::array", "observers hear of the array's operations, in its words"),
+        ],
+    ),
+    (
+        "scheduler",
+        &[
+            ("sim", "operations wait in order of time"),
+            ("config", "policies are made for a device"),
+            ("policy", "schedulers are policies"),
+            ("policy_family", "schedulers are policies"),
+        ],
+    ),
+    (
+        "nand",
+        &[
+            ("sim", "operations take time"),
+            ("config", "geometry and times of the flash"),
+            ("scheduler", "a channel and a die ask which operation goes first"),
+            ("metrics", "events go to the observers"),
+        ],
+    ),
+    (
+        "ftl",
+        &[
+            ("sim", "ids and random numbers"),
+            ("config", "geometry, and options of the policies"),
+            ("policy", "allocation and victims are policies"),
+            ("policy_family", "allocation and victims are policies"),
+            ("metrics::counters", "what was programmed, by cause"),
+            ("nand::media", "what the flash holds, which a recovery has to go by"),
+            ("scheduler::Class", "what an operation is for"),
+        ],
+    ),
+    (
+        "cache",
+        &[
+            ("sim", "ids and times"),
+            ("config", "sizes, and options of the policies"),
+            ("policy", "eviction is a policy"),
+            ("policy_family", "eviction is a policy"),
+            ("metrics", "hits are counted"),
+            ("workload::request", "it holds parts of requests"),
+        ],
+    ),
+    (
+        "host",
+        &[
+            ("sim", "requests have times"),
+            ("config", "link and queues"),
+            ("policy", "arbitration is a policy"),
+            ("policy_family", "arbitration is a policy"),
+            ("metrics", "completions are measured"),
+            ("workload::request", "what a host sends"),
+        ],
+    ),
+    (
+        "device",
+        &[
+            ("sim", "the router: the only module that knows all layers"),
+            ("config", "as above"),
+            ("metrics", "as above"),
+            ("workload", "as above"),
+            ("scheduler", "as above"),
+            ("nand", "as above"),
+            ("ftl", "as above"),
+            ("cache", "as above"),
+            ("host", "as above"),
+            ("policy", "as above"),
+        ],
+    ),
+    (
+        "precondition",
+        &[
+            ("sim", "what a device has gone through before the run"),
+            ("config", "as above"),
+            ("workload", "as above"),
+            ("device", "as above"),
+            ("metrics::counters", "how far it has come"),
+            ("ftl", "without time, the translation layer works by itself"),
+            ("nand::media", "what the flash holds"),
+        ],
+    ),
+    (
+        "run",
+        &[
+            ("sim", "the loop that feeds a device from a source, to its end"),
+            ("config", "as above"),
+            ("metrics", "as above"),
+            ("workload", "as above"),
+            ("precondition", "as above"),
+            ("device", "as above"),
+        ],
+    ),
+];
+
+/// Functions that may be longer than [`LONGEST_FUNCTION`], by file and name, and why: tables, not control flow.
+const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[];
+
+/// Lines of a function, signature and closing brace included: what fits a screen.
+const LONGEST_FUNCTION: usize = 70;
+
+/// Characters of a line; in Rust, those inside strings do not count, so that a message can be searched for.
+const LONGEST_LINE: usize = 120;
+
+/// What is looked at, from the root of the repository. A directory stands for all that is below it.
+const LOOKED_AT: &[&str] = &[
+    "crates",
+    "devices",
+    "docs",
+    "examples",
+    "scripts",
+    ".ci",
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "Cargo.toml",
+    "Makefile",
+    "clippy.toml",
+    "rustfmt.toml",
+];
+
+#[test]
+fn layers_import_downwards_only() {
+    let mut found = Vec::new();
+    for (path, text) in rust_files() {
+        let Some(inner) = path.strip_prefix("crates/core/src/").filter(|inner| *inner != "lib.rs") else { continue };
+        let module = inner.split(['/', '.']).next().unwrap_or_default();
+        let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| *name == module) else {
+            found.push(format!("{path}:1: the module `{module}` has no line in LAYERS (crates/core/tests/tidy.rs)"));
+            continue;
+        };
+        let code = without_test_modules(&code_only(&text));
+        for (line, target) in crate_paths(&code) {
+            let inside = target.split("::").next() == Some(module);
+            if !inside && !allowed.iter().any(|(pattern, _)| covers(pattern, &target)) {
+                found.push(format!("{path}:{line}: `{module}` may not use `crate::{target}` (LAYERS, in tidy.rs)"));
+            }
+        }
+        let to_the_root = "super::".repeat(depth(inner));
+        for (number, _) in code.lines().enumerate().filter(|(_, line)| line.contains(&to_the_root)) {
+            found.push(format!("{path}:{}: reaches the crate's root by `super`: say `crate::`", number + 1));
+        }
+    }
+    report(&found);
+}
+
+#[test]
+fn functions_fit_a_screen() {
+    let mut found = Vec::new();
+    let mut unused: Vec<_> = LONG_FUNCTIONS.iter().map(|(path, name, _)| (*path, *name)).collect();
+    for (path, text) in rust_files() {
+        let code = without_macro_definitions(&without_test_modules(&code_only(&text)));
+        for Function { name, line, lines } in functions(&code) {
+            if lines > LONGEST_FUNCTION {
+                let before = unused.len();
+                unused.retain(|entry| *entry != (path.as_str(), name.as_str()));
+                if unused.len() == before {
+                    found.push(format!("{path}:{line}: `{name}` has {lines} lines, more than {LONGEST_FUNCTION}"));
+                }
+            }
+        }
+    }
+    found.extend(unused.iter().map(|(path, name)| format!("{path}:1: `{name}` needs no line in LONG_FUNCTIONS")));
+    report(&found);
+}
+
+#[test]
+fn lines_are_clean() {
+    // Put together here, so that this file has none of them.
+    let markers =
+        [["TO", "DO"], ["FIX", "ME"], ["XX", "X"], ["dbg", "!("], ["to", "do!("], ["unimple", "mented!("]].map(join);
+    let hosts =
+        [["crates", ".io"], ["pypi", ".org"], ["python", "hosted"], ["npmjs", "."], ["index", "-url"]].map(join);
+    let ignored = join(["#[ig", "nore]"]);
+    let mut found = Vec::new();
+    for (path, text) in files() {
+        let kind = kind_of(&path);
+        for (number, line) in text.lines().enumerate() {
+            let mut fault = |what: String| found.push(format!("{path}:{}: {what}", number + 1));
+            if line.contains('\t') && kind != "Makefile" {
+                fault("a tab".to_owned());
+            }
+            if line.ends_with([' ', '\t']) {
+                fault("white space at the end".to_owned());
+            }
+            for marker in markers.iter().filter(|marker| has_word(line, marker)) {
+                fault(format!("`{marker}` is left over"));
+            }
+            for host in hosts.iter().filter(|host| line.contains(*host)) {
+                fault(format!("`{host}`: which registry packages come from is the user's to set"));
+            }
+            if kind == "rs" && line.contains(&ignored) {
+                fault("a test is ignored without a reason: `#[ignore = \"...\"]`".to_owned());
+            }
+        }
+        let counted = if kind == "rs" { without_literals(&text) } else { text.clone() };
+        for (number, line) in counted.lines().enumerate().filter(|(_, line)| line.chars().count() > LONGEST_LINE) {
+            if kind != "md" && kind != "cff" {
+                let length = line.chars().count();
+                found.push(format!("{path}:{}: {length} characters, more than {LONGEST_LINE}", number + 1));
+            }
+        }
+        if !text.is_empty() && !text.ends_with('\n') {
+            found.push(format!("{path}:{}: no line feed at the end", text.lines().count()));
+        }
+    }
+    report(&found);
+}
+
+#[test]
+fn every_library_has_its_reason() {
+    let record = fs::read_to_string(root().join("docs/decisions/0001-libraries.md")).expect("decision 0001");
+    let manifest: toml::Table = fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    let libraries: Vec<&String> = manifest["workspace"]["dependencies"].as_table().unwrap().keys().collect();
+    let mut found = Vec::new();
+    for name in libraries.iter().filter(|name| !name.starts_with("floatgate")) {
+        if !record.contains(&format!("| `{name}` |")) {
+            found.push(format!("Cargo.toml:1: `{name}` has no line in docs/decisions/0001-libraries.md"));
+        }
+    }
+    for (number, line) in record.lines().enumerate().filter(|(_, line)| line.starts_with("| `")) {
+        let name = line.split('`').nth(1).unwrap_or_default();
+        if !libraries.iter().any(|library| *library == name) {
+            found.push(format!("docs/decisions/0001-libraries.md:{}: `{name}` is not used any more", number + 1));
+        }
+    }
+    report(&found);
+}
+
+// What the tests above are made of.
+
+fn report(found: &[String]) {
+    assert!(found.is_empty(), "\n\n{}\n", found.join("\n"));
+}
+
+fn join(parts: [&str; 2]) -> String {
+    parts.concat()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+/// The text files, by path from the root, in order.
+fn files() -> Vec<(String, String)> {
+    let root = root();
+    let mut open: Vec<PathBuf> = LOOKED_AT.iter().map(|path| root.join(path)).collect();
+    let mut files = Vec::new();
+    while let Some(path) = open.pop() {
+        let name = path.strip_prefix(&root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+        if path.is_dir() {
+            let entries = fs::read_dir(&path).unwrap_or_else(|e| panic!("{name}: {e}"));
+            open.extend(entries.map(|entry| entry.unwrap().path()));
+        } else if let (true, Ok(text)) = (is_text(&name), fs::read_to_string(&path)) {
+            files.push((name, text));
+        }
+    }
+    files.sort();
+    assert!(files.len() > 20, "the source tree was not found at {}", root.display());
+    files
+}
+
+fn rust_files() -> Vec<(String, String)> {
+    files().into_iter().filter(|(path, _)| kind_of(path) == "rs").collect()
+}
+
+fn is_text(path: &str) -> bool {
+    ["rs", "md", "toml", "py", "sh", "cff", "run", "Makefile"].contains(&kind_of(path))
+}
+
+/// The ending of a file's name, or the name where it has none.
+fn kind_of(path: &str) -> &str {
+    path.rsplit(['/', '.']).next().unwrap_or(path)
+}
+
+/// How many `super`s lead from a file, by its path below `src`, to the crate's root.
+fn depth(inner: &str) -> usize {
+    inner.trim_end_matches(".rs").split('/').filter(|part| *part != "mod").count()
+}
+
+fn in_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Whether `word` is in `line`, and not as a part of a longer name.
+fn has_word(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(at, _)| {
+        let after = &line[at + word.len()..];
+        !line[..at].ends_with(in_name) && (word.ends_with('(') || !after.starts_with(in_name))
+    })
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Code,
+    Comment,
+    Literal,
+}
+
+/// The source with blanks for comments and literals; all else stays at its line and column.
+fn code_only(text: &str) -> String {
+    characters(text).map(|(kind, c)| if kind == Kind::Code || c == '\n' { c } else { ' ' }).collect()
+}
+
+/// The source without the literals; all else stays at its line.
+fn without_literals(text: &str) -> String {
+    characters(text).filter(|(kind, c)| *kind != Kind::Literal || *c == '\n').map(|(_, c)| c).collect()
+}
+
+/// The characters of the source, and what each belongs to.
+fn characters(text: &str) -> impl Iterator<Item = (Kind, char)> {
+    let text: Vec<char> = text.chars().collect();
+    let mut kinds = Vec::with_capacity(text.len());
+    while kinds.len() < text.len() {
+        let i = kinds.len();
+        let (kind, end) = part(&text, i);
+        kinds.resize(end.max(i + 1), kind);
+    }
+    kinds.into_iter().zip(text)
+}
+
+/// What starts at `i`, and where it ends.
+fn part(text: &[char], i: usize) -> (Kind, usize) {
+    let at = |i: usize| text.get(i).copied().unwrap_or('\0');
+    let find = |is: &dyn Fn(usize) -> bool| (i..text.len()).find(|j| is(*j)).unwrap_or(text.len());
+    match (at(i), at(i + 1)) {
+        ('/', '/') => (Kind::Comment, find(&|j| at(j) == '\n')),
+        ('/', '*') => (Kind::Comment, find(&|j| j > i + 3 && at(j - 2) == '*' && at(j - 1) == '/')),
+        ('"', _) | ('\'', '\\') => (Kind::Literal, end_of_quoted(text, i)),
+        ('\'', _) if at(i + 2) == '\'' => (Kind::Literal, i + 3),
+        ('r', '"' | '#') if i == 0 || at(i - 1) == 'b' || !in_name(at(i - 1)) => match end_of_raw(text, i) {
+            Some(end) => (Kind::Literal, end),
+            None => (Kind::Code, i + 1),
+        },
+        _ => (Kind::Code, i + 1),
+    }
+}
+
+fn end_of_quoted(text: &[char], start: usize) -> usize {
+    let mut i = start + 1;
+    while i < text.len() && text[i] != text[start] {
+        i += if text[i] == '\\' { 2 } else { 1 };
+    }
+    (i + 1).min(text.len())
+}
+
+/// The end of a raw string that starts at `start`, `None` where there is but a raw name such as `r#type`.
+fn end_of_raw(text: &[char], start: usize) -> Option<usize> {
+    let hashes = text[start + 1..].iter().take_while(|c| **c == '#').count();
+    let open = start + 1 + hashes;
+    let hashes_at = |j: usize| text[j..].iter().take(hashes).filter(|c| **c == '#').count();
+    let closes = |j: &usize| text[*j] == '"' && hashes_at(*j + 1) == hashes;
+    let end = || (open + 1..text.len()).find(closes).map_or(text.len(), |j| j + 1 + hashes);
+    (text.get(open) == Some(&'"')).then(end)
+}
+
+fn without_test_modules(code: &str) -> String {
+    without_blocks(code, "#[cfg(test)]\nmod ")
+}
+
+fn without_macro_definitions(code: &str) -> String {
+    without_blocks(code, "macro_rules! ")
+}
+
+/// The code without what starts with `head` and ends with the block that follows; lines stay where they are.
+fn without_blocks(code: &str, head: &str) -> String {
+    let mut rest = code;
+    let mut kept = String::with_capacity(code.len());
+    while let Some(start) = rest.find(head) {
+        let body = rest[start..].find(['{', ';']).map_or(rest.len(), |offset| start + offset);
+        let end = end_of_block(rest, body);
+        kept.push_str(&rest[..start]);
+        kept.extend(rest[start..end].chars().filter(|c| *c == '\n'));
+        rest = &rest[end..];
+    }
+    kept + rest
+}
+
+/// The end of the block that opens at `start`, or behind `start` where none does.
+fn end_of_block(code: &str, start: usize) -> usize {
+    let mut open = 0;
+    for (offset, c) in code[start..].char_indices() {
+        open += i32::from(c == '{') - i32::from(c == '}');
+        if open == 0 {
+            return start + offset + c.len_utf8();
+        }
+    }
+    code.len()
+}
+
+fn line_of(code: &str, at: usize) -> usize {
+    code[..at].matches('\n').count() + 1
+}
+
+struct Function {
+    name: String,
+    line: usize,
+    lines: usize,
+}
+
+/// The functions that have a name and a body.
+fn functions(code: &str) -> Vec<Function> {
+    let function = |at: usize| {
+        let after = &code[at + 3..];
+        let name: String = after.chars().take_while(|c| in_name(*c)).collect();
+        // A `;` before the body ends a declaration, but not inside brackets: `[u8; 4]`.
+        let mut brackets = 0;
+        let body = after.char_indices().find(|(_, c)| {
+            brackets += i32::from(matches!(c, '[' | '(')) - i32::from(matches!(c, ']' | ')'));
+            brackets == 0 && matches!(c, '{' | ';')
+        })?;
+        let end = end_of_block(code, at + 3 + body.0);
+        let lines = code[at..end].matches('\n').count() + 1;
+        (body.1 == '{' && !name.is_empty()).then(|| Function { name, line: line_of(code, at), lines })
+    };
+    let starts = code.match_indices("fn ").filter(|(at, _)| !code[..*at].ends_with(in_name));
+    starts.filter_map(|(at, _)| function(at)).collect()
+}
+
+/// All paths that start at the crate's root, without `crate::`, and their lines. Braces are multiplied out.
+fn crate_paths(code: &str) -> Vec<(usize, String)> {
+    let mut paths = Vec::new();
+    for (at, found) in code.match_indices("crate::").filter(|(at, _)| !code[..*at].ends_with(in_name)) {
+        let line = line_of(code, at);
+        expand(&code[at + found.len()..], "", &mut |path| paths.push((line, path.to_owned())));
+    }
+    paths
+}
+
+/// Reads one tree of a `use`, or a plain path, calls `found` with its paths, and returns what is behind it.
+fn expand<'a>(code: &'a str, prefix: &str, found: &mut dyn FnMut(&str)) -> &'a str {
+    let mut path = prefix.to_owned();
+    let mut rest = code.trim_start();
+    loop {
+        if let Some(inside) = rest.strip_prefix('{') {
+            rest = inside.trim_start();
+            while !rest.starts_with('}') && !rest.is_empty() {
+                rest = expand(rest, &path, found);
+                // What is left of an item is a renaming: `as name`.
+                rest = rest.find([',', '}']).map_or("", |end| &rest[end..]);
+                rest = rest.strip_prefix(',').unwrap_or(rest).trim_start();
+            }
+            return rest.strip_prefix('}').unwrap_or("");
+        }
+        let end = rest.find(|c| !in_name(c) && c != '*').unwrap_or(rest.len());
+        path.push_str(&rest[..end]);
+        rest = &rest[end..];
+        match rest.strip_prefix("::").map(str::trim_start) {
+            Some(after) if after.starts_with(|c| in_name(c) || c == '{' || c == '*') => {
+                path.push_str("::");
+                rest = after;
+            }
+            _ => {
+                found(&path);
+                return rest;
+            }
+        }
+    }
+}
+
+/// Whether a target of [`LAYERS`] covers a path.
+fn covers(pattern: &str, path: &str) -> bool {
+    let mut parts = path.split("::");
+    pattern.split("::").all(|wanted| {
+        let part = parts.next().unwrap_or_default();
+        wanted.strip_prefix('*').map_or(part == wanted, |end| part.ends_with(end))
+    })
+}
+
+#[test]
+fn the_checks_see_what_they_look_for() {
+    let text = "\"crate::x\"; // crate::y\nuse crate::{a::{B, c::D as F}, e}; 'x' '\\'' r#\"\n\"# crate::f::g::<u8>()";
+    let expected = [(2, "a::B"), (2, "a::c::D"), (2, "e"), (3, "f::g")].map(|(line, path)| (line, path.to_owned()));
+    assert_eq!(crate_paths(&code_only(text)), expected);
+    assert!(covers("a::b", "a::b::c") && !covers("a::b", "a::bc") && !covers("a::b", "a"));
+    assert!(covers("a::*Config", "a::XConfig::new") && !covers("a::*Config", "a::X"));
+
+    let text =
+        "fn a() {\n '{';\n}\n#[cfg(test)]\nmod tests {\n fn b() {\n }\n}\nfn c();\nfn d(f: [u8; 4]) {\n{\n}\n}\n";
+    let code = without_test_modules(&code_only(text));
+    let found: Vec<_> = functions(&code).into_iter().map(|f| (f.name, f.line, f.lines)).collect();
+    assert_eq!(found, [("a".to_owned(), 1, 3), ("d".to_owned(), 10, 4)]);
+
+    assert_eq!(without_literals("a(\"b\\\"\nc\", d) // \"e\"\n/* f */r\"\"g"), "a(\n, d) // \"e\"\n/* f */g");
+    assert_eq!(["device.rs", "nand/mod.rs", "nand/array.rs", "a/b/mod.rs"].map(depth), [1, 1, 2, 2]);
+    assert!(
+        has_word("// XY: b", "XY") && !has_word("AXY", "XY") && !has_word("XYZ", "XY") && has_word("xy!(1)", "xy!(")
+    );
+}
