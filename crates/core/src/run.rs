@@ -87,7 +87,7 @@ struct Feed<'a> {
     ended: bool,
     pace: Pace,
     outstanding: u32,
-    /// Closed loop: when each free place of the depth may be used.
+    /// Closed loop: when each place of the depth that is not free yet may be used.
     free_at: BinaryHeap<Reverse<Time>>,
     stop_at: Time,
 }
@@ -131,7 +131,7 @@ impl<'a> Feed<'a> {
             Pace::Timed { depth: Some(depth) } if self.outstanding >= depth => return None,
             Pace::Timed { .. } => arrival,
             Pace::Depth { depth, .. } if self.outstanding >= depth => return None,
-            // Places that were never used are free from the start; a used one after its completion and the think time.
+            // A place is free from the start, and again one think time after its request's completion.
             Pace::Depth { depth, .. } => {
                 let fresh = self.outstanding as usize + self.free_at.len() < depth as usize;
                 let free = if fresh { Time::ZERO } else { self.free_at.peek().map_or(Time::ZERO, |at| at.0) };
@@ -155,9 +155,11 @@ impl<'a> Feed<'a> {
         Some(request)
     }
 
-    fn completed(&mut self, finish: Time) {
+    fn completed(&mut self, finish: Time, now: Time) {
         self.outstanding -= 1;
-        if let Pace::Depth { think, .. } = self.pace {
+        if let Pace::Depth { think, .. } = self.pace
+            && finish + think > now
+        {
             self.free_at.push(Reverse(finish + think));
         }
     }
@@ -272,9 +274,10 @@ impl<'a> Runner<'a> {
 
     fn collect(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         self.device.take_completions(&mut self.completions);
+        let now = self.device.now();
         for completion in self.completions.drain(..) {
             self.completed += 1;
-            self.feeds[self.feed_of[usize::from(completion.request.stream)]].completed(completion.finish);
+            self.feeds[self.feed_of[usize::from(completion.request.stream)]].completed(completion.finish, now);
             if completion.request.arrival >= self.measure_from {
                 self.results.record(&completion);
                 watcher.completed(&completion).map_err(RunError::Observer)?;

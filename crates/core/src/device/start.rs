@@ -17,7 +17,7 @@ impl Device {
         match self.array.phase(lun) {
             Phase::Holding | Phase::NextPage => self.array.resume(lun, self.now),
             _ => {
-                if !self.start(lun) {
+                if !self.start(lun, None) {
                     self.array.set_idle(lun);
                 }
             }
@@ -52,7 +52,7 @@ impl Device {
         };
         let channel = self.array.channel_of(lun);
         if !needs_channel || self.array.channel_is_idle(channel, self.now) {
-            if !self.start(lun) {
+            if !self.start(lun, Some((rank, id))) {
                 self.array.set_idle(lun);
             }
             return;
@@ -85,11 +85,12 @@ impl Device {
         self.array.planes_of(lun).any(|plane| self.ftl.ready().contains(order.position(PlaneId(plane))))
     }
 
-    /// Starts the next operation of a LUN; false when there is none that can start.
-    fn start(&mut self, lun: LunId) -> bool {
+    /// Starts the next operation of a LUN, `next` where that is known; false when there is none that can start.
+    fn start(&mut self, lun: LunId, next: Option<(u8, u32)>) -> bool {
         // What binding sets off must not start the LUN a second time.
         self.array.set_binding(lun);
-        while let Some((rank, id)) = self.first_for(lun) {
+        let mut next = next.or_else(|| self.first_for(lun));
+        while let Some((rank, id)) = next {
             if id == self.pool.first() {
                 self.pool.pop(&mut self.transactions);
                 self.transactions[id].plane = self.choose_plane(lun).0;
@@ -111,6 +112,7 @@ impl Device {
                 self.array.start(lun, operation, self.now);
                 return true;
             }
+            next = self.first_for(lun);
         }
         false
     }

@@ -1,5 +1,7 @@
 //! The event queue: at most one event per resource, found and replaced in a fixed number of steps.
 
+use std::hint::select_unpredictable;
+
 use super::time::Time;
 
 /// The next event of each resource (a die, a channel, a link), and the earliest of all.
@@ -46,10 +48,10 @@ impl EventQueue {
         self.nodes[node] = least;
         while node > 1 {
             let sibling = self.nodes[node ^ 1];
-            // A right child (odd) also loses to an equal left one.
-            if sibling.at < least.at + (node as u64 & 1) {
-                least = sibling;
-            }
+            // A right child (odd) also loses to an equal left one. Which side wins is as good as random: no branch.
+            let loses = sibling.at < least.at + (node as u64 & 1);
+            least.at = select_unpredictable(loses, sibling.at, least.at);
+            least.resource = select_unpredictable(loses, sibling.resource, least.resource);
             node >>= 1;
             self.nodes[node] = least;
         }
