@@ -7,7 +7,7 @@ use crate::ftl::partial::Update;
 use crate::nand::media::BLANK;
 use crate::scheduler::Class;
 use crate::scheduler::lines::NONE;
-use crate::sim::id::{Lpn, PlaneId, Ppn};
+use crate::sim::id::{Lpn, Ppn};
 use crate::sim::memory::Divider;
 use crate::sim::time::Time;
 use crate::workload::request::{Operation, Request, Status};
@@ -337,67 +337,6 @@ impl Device {
             return self.clean(plane);
         }
         self.line_up(id);
-    }
-
-    /// A write that any plane may take goes to an idle die of an idle channel at once, or waits for the first one.
-    fn queue_anywhere(&mut self, id: u32) {
-        self.transactions[id].order = self.orders;
-        self.orders += 1;
-        self.pool.push(&mut self.transactions, id);
-        self.offer_pool();
-    }
-
-    /// Lets idle LUNs know of writes in the pool, in the order of the allocation.
-    pub(super) fn offer_pool(&mut self) {
-        let mut idle = self.idle_planes(true);
-        while !self.pool.is_empty() {
-            let Some(plane) = self.ftl.allocation.choose(&idle) else { break };
-            self.offer_plane(plane);
-            self.forget_lun(&mut idle, plane);
-        }
-        if self.pool.is_empty() {
-            return;
-        }
-        // The rest line up at their channels; whichever is granted first takes the oldest write.
-        let waiting = self.idle_planes(false);
-        for position in 0..self.ftl.allocation.order().len() {
-            if waiting.contains(position) {
-                let plane = self.ftl.allocation.order().plane(position);
-                self.kick(self.array.lun_of(plane));
-            }
-        }
-    }
-
-    /// Gives the oldest write of the pool to `plane`, whose LUN is idle.
-    fn offer_plane(&mut self, plane: PlaneId) {
-        let id = self.pool.pop(&mut self.transactions);
-        self.transactions[id].plane = plane.0;
-        let lun = self.array.lun_of(plane);
-        let rank = self.ranks[Class::HostProgram as usize];
-        self.lines[lun.index()][usize::from(rank)].push(&mut self.transactions, id);
-        self.kick(lun);
-    }
-
-    /// Planes with room whose LUN is idle, by position; with `channel_too` only those of idle channels.
-    fn idle_planes(&self, channel_too: bool) -> crate::ftl::allocation::PlaneSet {
-        let mut set = crate::ftl::allocation::PlaneSet::new(self.ftl.shape().planes);
-        let order = self.ftl.allocation.order();
-        for lun in (0..self.array.luns()).map(crate::sim::id::LunId) {
-            let idle = self.lun_waits(lun)
-                && (!channel_too || self.array.channel_is_idle(self.array.channel_of(lun), self.now));
-            if idle {
-                self.array.planes_of(lun).for_each(|plane| set.set(order.position(PlaneId(plane)), true));
-            }
-        }
-        set.intersect_with(self.ftl.ready());
-        set
-    }
-
-    fn forget_lun(&self, set: &mut crate::ftl::allocation::PlaneSet, plane: PlaneId) {
-        let order = self.ftl.allocation.order();
-        for plane in self.array.planes_of(self.array.lun_of(plane)) {
-            set.set(order.position(PlaneId(plane)), false);
-        }
     }
 
     fn receive_trim(&mut self, request: &Request) {

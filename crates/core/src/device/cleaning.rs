@@ -5,6 +5,7 @@ use super::transaction::{Kind, Transaction};
 use crate::ftl::blocks::RESERVE;
 use crate::ftl::gc::job::Step;
 use crate::scheduler::Class;
+use crate::scheduler::lines::Line;
 use crate::sim::id::{BlockId, PlaneId};
 
 impl Device {
@@ -86,7 +87,7 @@ impl Device {
     /// A write finds no room in its plane: it waits for an erase.
     pub(super) fn stall(&mut self, id: u32, plane: PlaneId) {
         if self.dynamic {
-            self.pool.push_front(&mut self.transactions, id);
+            self.pool.line.push_front(&mut self.transactions, id);
             return self.clean(plane);
         }
         self.stalled[plane.index()].push(&mut self.transactions, id);
@@ -104,15 +105,17 @@ impl Device {
         let blocks = &self.ftl.blocks;
         let room = blocks.room(plane, crate::ftl::blocks::Stream::Host)
             + blocks.stock(plane).saturating_sub(RESERVE) * blocks.data_units();
-        let mut back = Vec::with_capacity(room as usize);
-        while back.len() < room as usize && !self.stalled[plane.index()].is_empty() {
-            back.push(self.stalled[plane.index()].pop(&mut self.transactions));
+        let mut back = Line::default();
+        for _ in 0..room {
+            if self.stalled[plane.index()].is_empty() {
+                break;
+            }
+            let id = self.stalled[plane.index()].pop(&mut self.transactions);
+            back.push(&mut self.transactions, id);
         }
         let lun = self.array.lun_of(plane);
         let rank = self.ranks[Class::HostProgram as usize];
-        for id in back.into_iter().rev() {
-            self.lines[lun.index()][usize::from(rank)].push_front(&mut self.transactions, id);
-        }
+        self.lines[lun.index()][usize::from(rank)].put_before(&mut self.transactions, back);
         self.kick_for(lun, rank);
     }
 }

@@ -12,6 +12,7 @@
 mod accept;
 mod cleaning;
 mod finish;
+mod pool;
 mod start;
 pub mod transaction;
 
@@ -28,6 +29,7 @@ use crate::scheduler::{Class, Scheduler};
 use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId};
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Request, Status};
+use pool::Pool;
 use transaction::{Kind, Transaction, Transactions};
 
 /// Deliberate bugs, to show that the tests catch them. No option reaches them.
@@ -75,8 +77,7 @@ pub struct Device {
     /// Transactions that wait for a LUN, and what each LUN does.
     lines: Vec<RankedLines>,
     running: Vec<u32>,
-    /// Writes that any plane may take.
-    pool: Line,
+    pool: Pool,
     /// Writes that wait for their plane to have room.
     stalled: Vec<Line>,
     /// Write requests that wait for controller slots.
@@ -116,7 +117,7 @@ impl Device {
         let mut ftl = Ftl::new(&config, options.seed, options.verify)?;
         ftl.blocks.ignore_dependants = options.mutant == Mutant::EraseEarly;
         let dynamic = ftl.home(crate::sim::id::Lpn(0)).is_none();
-        Ok(Device {
+        let mut device = Device {
             now: Time::ZERO,
             ranks: Class::ALL.map(|class| scheduler.rank(class)),
             scheduler,
@@ -126,7 +127,7 @@ impl Device {
             transactions: Transactions::default(),
             lines: vec![RankedLines::default(); array.luns() as usize],
             running: vec![NONE; array.luns() as usize],
-            pool: Line::default(),
+            pool: Pool::new(&config),
             stalled: vec![Line::default(); planes],
             unadmitted: VecDeque::new(),
             slots_free: config.controller.slots,
@@ -140,7 +141,9 @@ impl Device {
             array,
             options,
             config,
-        })
+        };
+        device.number_planes();
+        Ok(device)
     }
 
     /// The configuration.
@@ -238,7 +241,7 @@ impl Device {
                 Outcome::WantsChannel(rank) => self.go_on(lun, rank),
                 Outcome::Done => {
                     self.finish(lun);
-                    self.array.set_idle(lun);
+                    self.set_idle(lun);
                     self.kick(lun);
                 }
             },
@@ -278,7 +281,7 @@ impl Device {
             self.unadmitted.len(),
             self.slots_free,
             if stalled.is_empty() { "none".to_owned() } else { stalled.join(", ") },
-            waiting(&self.pool),
+            waiting(&self.pool.line),
         )
     }
 
@@ -384,6 +387,13 @@ impl Device {
         if let Some(at) = self.link.as_ref().and_then(Link::next_arrival) {
             self.array.events().set(resource, at);
         }
+    }
+
+    /// A LUN takes operations again.
+    #[inline]
+    fn set_idle(&mut self, lun: LunId) {
+        self.array.set_idle(lun);
+        self.note_idle(lun, true);
     }
 
     /// Whether a LUN is idle.

@@ -18,7 +18,7 @@ impl Device {
             Phase::Holding | Phase::NextPage => self.array.resume(lun, self.now),
             _ => {
                 if !self.start(lun, None) {
-                    self.array.set_idle(lun);
+                    self.set_idle(lun);
                 }
             }
         }
@@ -32,6 +32,7 @@ impl Device {
             // It waits for its channel with something less urgent.
             Phase::Requesting if rank < self.array.rank(lun) => {
                 self.array.withdraw(lun);
+                self.note_idle(lun, true);
                 self.kick(lun);
             }
             _ => {}
@@ -53,18 +54,19 @@ impl Device {
         let channel = self.array.channel_of(lun);
         if !needs_channel || self.array.channel_is_idle(channel, self.now) {
             if !self.start(lun, Some((rank, id))) {
-                self.array.set_idle(lun);
+                self.set_idle(lun);
             }
             return;
         }
         self.array.request_start(lun, rank);
+        self.note_idle(lun, false);
         self.serve_channel(channel);
     }
 
     /// The transaction that `lun` takes next, and its rank: of its own lines or of the pool, by rank, then by age.
     #[inline]
     fn first_for(&self, lun: LunId) -> Option<(u8, u32)> {
-        let pool = if self.pool.is_empty() || !self.has_ready_plane(lun) { NONE } else { self.pool.first() };
+        let pool = if self.pool.line.is_empty() || !self.has_ready_plane(lun) { NONE } else { self.pool.line.first() };
         let pool_rank = if pool == NONE { RANKS } else { usize::from(self.ranks[Class::HostProgram as usize]) };
         for (rank, line) in self.lines[lun.index()].iter().enumerate() {
             let own = line.first();
@@ -80,19 +82,15 @@ impl Device {
         None
     }
 
-    fn has_ready_plane(&self, lun: LunId) -> bool {
-        let order = self.ftl.allocation.order();
-        self.array.planes_of(lun).any(|plane| self.ftl.ready().contains(order.position(PlaneId(plane))))
-    }
-
     /// Starts the next operation of a LUN, `next` where that is known; false when there is none that can start.
     fn start(&mut self, lun: LunId, next: Option<(u8, u32)>) -> bool {
         // What binding sets off must not start the LUN a second time.
         self.array.set_binding(lun);
+        self.note_idle(lun, false);
         let mut next = next.or_else(|| self.first_for(lun));
         while let Some((rank, id)) = next {
-            if id == self.pool.first() {
-                self.pool.pop(&mut self.transactions);
+            if id == self.pool.line.first() {
+                self.pool.line.pop(&mut self.transactions);
                 self.transactions[id].plane = self.choose_plane(lun).0;
             } else {
                 self.lines[lun.index()][usize::from(rank)].pop(&mut self.transactions);
@@ -115,16 +113,6 @@ impl Device {
             next = self.first_for(lun);
         }
         false
-    }
-
-    /// A plane with room of `lun`, for a write of the pool.
-    fn choose_plane(&mut self, lun: LunId) -> PlaneId {
-        let mut planes = crate::ftl::allocation::PlaneSet::new(self.ftl.shape().planes);
-        let order = self.ftl.allocation.order();
-        self.array.planes_of(lun).for_each(|plane| planes.set(order.position(PlaneId(plane)), true));
-        planes.intersect_with(self.ftl.ready());
-        let chosen = self.ftl.allocation.choose(&planes);
-        chosen.unwrap_or_else(|| unreachable!("a LUN takes from the pool only with a plane that has room"))
     }
 
     /// Notes that a request is served from now on.
@@ -232,7 +220,7 @@ impl Device {
                 NONE
             };
         }
-        let id = self.pool.pop(&mut self.transactions);
+        let id = self.pool.line.pop(&mut self.transactions);
         if id != NONE {
             self.transactions[id].plane = plane.0;
         }

@@ -62,6 +62,18 @@ impl Line {
         self.first = id;
     }
 
+    /// Lets all of another line join at the front, in their order.
+    pub fn put_before(&mut self, links: &mut impl Links, other: Line) {
+        if other.first == NONE {
+            return;
+        }
+        links.set_next(other.last, self.first);
+        if self.first == NONE {
+            self.last = other.last;
+        }
+        self.first = other.first;
+    }
+
     /// Takes the first.
     #[inline]
     pub fn pop(&mut self, links: &mut impl Links) -> u32 {

@@ -1,0 +1,130 @@
+//! Writes that any plane may take (dynamic allocation), and which planes could.
+
+use super::Device;
+use crate::config::DeviceConfig;
+use crate::ftl::allocation::PlaneSet;
+use crate::scheduler::Class;
+use crate::scheduler::lines::Line;
+use crate::sim::id::{ChannelId, LunId, PlaneId};
+
+/// The pool, with sets of planes by their position in the allocation's order.
+#[derive(Clone, Debug)]
+pub(super) struct Pool {
+    /// Writes without a plane, oldest first.
+    pub(super) line: Line,
+    /// Planes of idle LUNs.
+    idle: PlaneSet,
+    /// Planes of each channel.
+    of_channel: Vec<PlaneSet>,
+    /// Room to work in.
+    candidates: PlaneSet,
+}
+
+impl Pool {
+    /// An empty pool; all LUNs idle. Positions are filled in by [`Device::number_planes`].
+    pub(super) fn new(config: &DeviceConfig) -> Pool {
+        let planes = config.total_planes();
+        let mut idle = PlaneSet::new(planes);
+        (0..planes).for_each(|position| idle.set(position, true));
+        let empty = PlaneSet::new(planes);
+        Pool {
+            line: Line::default(),
+            idle,
+            of_channel: vec![empty.clone(); config.geometry.channels as usize],
+            candidates: empty,
+        }
+    }
+}
+
+impl Device {
+    /// Notes which planes each channel has.
+    pub(super) fn number_planes(&mut self) {
+        let order = self.ftl.allocation.order();
+        for plane in (0..order.len()).map(PlaneId) {
+            let channel = self.array.channel_of(self.array.lun_of(plane));
+            self.pool.of_channel[channel.index()].set(order.position(plane), true);
+        }
+    }
+
+    /// A LUN takes operations again, or does not.
+    #[inline]
+    pub(super) fn note_idle(&mut self, lun: LunId, idle: bool) {
+        if self.dynamic {
+            let order = self.ftl.allocation.order();
+            for plane in self.array.planes_of(lun) {
+                self.pool.idle.set(order.position(PlaneId(plane)), idle);
+            }
+        }
+    }
+
+    /// A write that any plane may take goes to an idle die of an idle channel at once, or waits for the first one.
+    pub(super) fn queue_anywhere(&mut self, id: u32) {
+        self.transactions[id].order = self.orders;
+        self.orders += 1;
+        self.pool.line.push(&mut self.transactions, id);
+        self.offer_pool();
+    }
+
+    /// Lets idle LUNs know of writes in the pool, in the order of the allocation.
+    pub(super) fn offer_pool(&mut self) {
+        while !self.pool.line.is_empty() {
+            self.find_idle_planes();
+            let Some(plane) = self.ftl.allocation.choose(&self.pool.candidates) else { break };
+            self.offer_plane(plane);
+        }
+        if self.pool.line.is_empty() {
+            return;
+        }
+        // The rest line up at their busy channels; whichever is granted first takes the oldest write.
+        self.pool.candidates.clone_from(&self.pool.idle);
+        self.pool.candidates.intersect_with(self.ftl.ready());
+        let mut from = 0;
+        while let Some(position) = self.pool.candidates.next_from(from) {
+            self.pool.candidates.set(position, false);
+            from = position;
+            let plane = self.ftl.allocation.order().plane(position);
+            self.kick(self.array.lun_of(plane));
+        }
+    }
+
+    /// The candidates become the planes with room of idle LUNs of idle channels.
+    fn find_idle_planes(&mut self) {
+        let Pool { candidates, of_channel, idle, .. } = &mut self.pool;
+        candidates.clear();
+        for (channel, planes) in of_channel.iter().enumerate() {
+            if self.array.channel_is_idle(ChannelId(channel as u32), self.now) {
+                candidates.union_with(planes);
+            }
+        }
+        candidates.intersect_with(idle);
+        candidates.intersect_with(self.ftl.ready());
+    }
+
+    /// Gives the oldest write of the pool to `plane`, whose LUN is idle.
+    fn offer_plane(&mut self, plane: PlaneId) {
+        let id = self.pool.line.pop(&mut self.transactions);
+        self.transactions[id].plane = plane.0;
+        let lun = self.array.lun_of(plane);
+        let rank = self.ranks[Class::HostProgram as usize];
+        self.lines[lun.index()][usize::from(rank)].push(&mut self.transactions, id);
+        self.kick(lun);
+    }
+
+    /// Whether `lun` could take a write of the pool.
+    #[inline]
+    pub(super) fn has_ready_plane(&self, lun: LunId) -> bool {
+        let order = self.ftl.allocation.order();
+        self.array.planes_of(lun).any(|plane| self.ftl.ready().contains(order.position(PlaneId(plane))))
+    }
+
+    /// A plane with room of `lun`, for a write of the pool.
+    pub(super) fn choose_plane(&mut self, lun: LunId) -> PlaneId {
+        self.pool.candidates.clear();
+        for plane in self.array.planes_of(lun) {
+            self.pool.candidates.set(self.ftl.allocation.order().position(PlaneId(plane)), true);
+        }
+        self.pool.candidates.intersect_with(self.ftl.ready());
+        let chosen = self.ftl.allocation.choose(&self.pool.candidates);
+        chosen.unwrap_or_else(|| unreachable!("a LUN takes from the pool only with a plane that has room"))
+    }
+}
