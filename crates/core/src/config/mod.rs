@@ -3,7 +3,18 @@
 //! From it come the parser, the defaults, the JSON schema, the reference page and the commented example. Units are
 //! written in the values (`"20us"`, `"16KiB"`, `"800MT/s"`). Unknown keys are errors.
 
+mod builtin;
+mod check;
 mod derived;
+mod digest;
+mod error;
+mod layer;
+mod load;
+mod origin;
+mod reference;
+mod reserve;
+mod schema;
+mod structure;
 pub mod units;
 
 use std::collections::BTreeMap;
@@ -14,13 +25,19 @@ use serde::{Deserialize, Serialize};
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::gc::victim::VictimConfig;
 use crate::scheduler::SchedulerConfig;
+pub use builtin::{BUILTINS, Builtin, builtin, builtin_names};
+pub use error::{ConfigError, Place, Problem};
+pub use load::{from_toml, load};
+pub use reference::{example, reference_page};
+pub use schema::json_schema;
 use units::{Bandwidth, BlockCount, Bytes, Duration, OneOrMany, TransferRate};
 
 /// One SSD.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceConfig {
-    /// What the device is called in results.
+    /// What the device is called in results. A file without it is called by its own name.
+    #[serde(default)]
     pub name: String,
     /// Version of this device file; raised when a figure changes.
     #[serde(default = "one")]
@@ -69,19 +86,26 @@ fn one() -> u32 {
 #[serde(deny_unknown_fields)]
 pub struct Geometry {
     /// Independent channels (buses).
+    #[schemars(range(min = 1))]
     pub channels: u32,
     /// Chips on each channel. A chip has its own chip-enable and ready/busy signals ("way").
+    #[schemars(range(min = 1))]
     pub chips: u32,
     /// Chips that share a package. Matters for `nand.concurrency = "chip"`, where a package is busy as a whole.
     #[serde(default = "one")]
+    #[schemars(range(min = 1))]
     pub chips_per_package: u32,
     /// Dies in each chip.
+    #[schemars(range(min = 1))]
     pub dies: u32,
     /// Planes in each die.
+    #[schemars(range(min = 1))]
     pub planes: u32,
     /// Blocks in each plane.
+    #[schemars(range(min = 1))]
     pub blocks: u32,
     /// Pages in each block.
+    #[schemars(range(min = 1))]
     pub pages: u32,
     /// Data bytes of a flash page, the unit that is read.
     pub page_size: Bytes,
@@ -94,6 +118,7 @@ pub struct Geometry {
     pub mapping_unit: Option<Bytes>,
     /// Pages that one program command fills: 1, or those of a wordline.
     #[serde(default = "one")]
+    #[schemars(range(min = 1))]
     pub pages_per_program: u32,
 }
 
@@ -102,7 +127,7 @@ pub struct Geometry {
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Capacity {
     /// Spare share: (physical - logical) / physical, from 0 to below 1.
-    Spare(f64),
+    Spare(#[schemars(range(min = 0.0, max = 1.0))] f64),
     /// The size that the host sees.
     Logical(Bytes),
 }
@@ -180,6 +205,7 @@ pub struct Bus {
     pub protocol: BusProtocol,
     /// Data lines: 8 or 16.
     #[serde(default = "eight")]
+    #[schemars(extend("enum" = [8, 16]))]
     pub width: u32,
     /// Time of one command or address cycle; the default is that of one data cycle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -303,6 +329,7 @@ pub enum Frontiers {
 #[serde(deny_unknown_fields, default)]
 pub struct Controller {
     /// Mapping units of write data that it holds; a write takes one until its program ends.
+    #[schemars(range(min = 1))]
     pub slots: u32,
 }
 
@@ -317,6 +344,7 @@ impl Default for Controller {
 #[serde(deny_unknown_fields, default)]
 pub struct Host {
     /// Requests that the device accepts at once; more wait at the host.
+    #[schemars(range(min = 1))]
     pub queue_depth: u32,
     /// Bandwidth of the link, each way; none: data arrive at once.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -334,6 +362,21 @@ impl Default for Host {
 /// The error for a name that is none of `known`, with the nearest one.
 pub fn unknown_variant<E: serde::de::Error>(name: &str, known: &[&str]) -> E {
     E::custom(format!("unknown name `{name}`{}: one of {}", did_you_mean(name, known), known.join(", ")))
+}
+
+impl DeviceConfig {
+    /// Where the figure at `path` comes from: the entry of [`DeviceConfig::sources`] for it, or for the nearest table
+    /// that it is in.
+    pub fn source_of(&self, path: &str) -> Option<&str> {
+        let mut key = path;
+        loop {
+            match (self.sources.get(key), key.rsplit_once('.')) {
+                (Some(source), _) => return Some(source),
+                (None, Some((table, _))) => key = table,
+                (None, None) => return None,
+            }
+        }
+    }
 }
 
 /// ", did you mean `x`?", or nothing when none is near.

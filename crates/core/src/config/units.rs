@@ -94,6 +94,7 @@ macro_rules! quantity {
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
                 let units: Vec<&str> = $parse.iter().map(|(name, _)| *name).collect();
                 schemars::json_schema!({
+                    "description": format!("{}, like {:?}; units {}", $what, $example, units.join(", ")),
                     "type": "string",
                     "pattern": format!("^[0-9_]+(\\.[0-9]+)? ?({})$", units.join("|")),
                     "examples": [$example],
@@ -154,13 +155,37 @@ impl Duration {
 }
 
 /// One value, or a list of them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum OneOrMany<T> {
     /// The same for all.
     One(T),
     /// One for each.
     Many(Vec<T>),
+}
+
+// Not derived: serde's untagged enums say "data did not match any variant" of whatever is wrong.
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for Visitor<T> {
+            type Value = OneOrMany<T>;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a value with its unit, like \"25us\", or a list of them")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<OneOrMany<T>, E> {
+                T::deserialize(serde::de::value::StrDeserializer::new(text)).map(OneOrMany::One)
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<OneOrMany<T>, A::Error> {
+                let mut values = Vec::new();
+                while let Some(value) = items.next_element()? {
+                    values.push(value);
+                }
+                Ok(OneOrMany::Many(values))
+            }
+        }
+        deserializer.deserialize_any(Visitor(std::marker::PhantomData))
+    }
 }
 
 impl<T: Copy> OneOrMany<T> {
@@ -212,12 +237,21 @@ impl FromStr for BlockCount {
     }
 }
 
+impl fmt::Display for BlockCount {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            BlockCount::Blocks(n) => n.fmt(f),
+            BlockCount::Share(s) if s % 100 == 0 => write!(f, "{}%", s / 100),
+            BlockCount::Share(s) => write!(f, "{}.{:02}%", s / 100, s % 100),
+        }
+    }
+}
+
 impl Serialize for BlockCount {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             BlockCount::Blocks(n) => serializer.serialize_u32(*n),
-            BlockCount::Share(s) if s % 100 == 0 => serializer.collect_str(&format_args!("{}%", s / 100)),
-            BlockCount::Share(s) => serializer.collect_str(&format_args!("{}.{:02}%", s / 100, s % 100)),
+            BlockCount::Share(_) => serializer.collect_str(self),
         }
     }
 }

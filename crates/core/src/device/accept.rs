@@ -141,7 +141,7 @@ impl Device {
             match self.ftl.map.get(part.lpn) {
                 Location::Unmapped => {
                     self.ftl.counters.unmapped_reads += 1;
-                    self.answer_at_once(id);
+                    self.answer_at_once(id, part);
                 }
                 Location::Slot(slot) => self.read_slot(id, slot, part),
                 Location::Flash(ppn) => open = self.read_flash(id, ppn, part, open),
@@ -153,11 +153,10 @@ impl Device {
     }
 
     /// The controller answers a part of a read by itself.
-    fn answer_at_once(&mut self, id: u32) {
+    fn answer_at_once(&mut self, id: u32, part: Part) {
         let pending = &mut self.requests[id];
         pending.start = pending.start.min(self.now);
-        let bytes = u64::from(self.ftl.shape().sectors_per_unit) * 512;
-        self.reply(id, bytes.min(self.requests[id].request.bytes()));
+        self.reply(id, part.end - part.first);
     }
 
     /// Reads a unit whose write is on its way.
@@ -167,7 +166,7 @@ impl Device {
         self.ftl.counters.slot_reads += 1;
         if held {
             self.copy_from_slot(id, slot, part);
-            return self.answer_at_once(id);
+            return self.answer_at_once(id, part);
         }
         let mut read = Transaction::new(Kind::SlotRead, Class::HostRead);
         (read.owner, read.lpn, read.place) = (id, part.lpn.0, part.offset);
@@ -193,6 +192,7 @@ impl Device {
             let read = &mut self.transactions[open];
             if shape.units_per_page.divide(read.place) == page {
                 read.units += 1;
+                read.end += (part.end - part.first) as u16;
                 self.requests[id].remaining -= 1;
                 self.note_part(open, id, ppn, part);
                 return open;
@@ -205,6 +205,7 @@ impl Device {
         read.place = ppn.0;
         read.owner = id;
         read.dependency = block.0;
+        read.end = (part.end - part.first) as u16;
         if shape.pages_per_unit > 1 {
             let per_page = shape.sectors_per_unit / shape.pages_per_unit;
             read.units = (part.end.div_ceil(per_page) - part.first / per_page) as u16;

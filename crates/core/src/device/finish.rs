@@ -9,7 +9,7 @@ use crate::scheduler::Class;
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{BlockId, Lpn, LunId, PlaneId, Ppn};
 use crate::sim::time::Time;
-use crate::workload::request::Operation;
+use crate::workload::request::{Operation, SECTOR};
 
 impl Device {
     /// The operation of a LUN has ended.
@@ -39,16 +39,16 @@ impl Device {
         }
         self.release(read.dependency);
         self.transactions.remove(id);
-        let shape = self.ftl.shape();
-        let bytes = u64::from(read.units) * u64::from(shape.sectors_per_unit / shape.pages_per_unit) * 512;
-        self.reply(read.owner, bytes.min(self.requests[read.owner].request.bytes()));
+        self.reply(read.owner, u32::from(read.end));
     }
 
-    /// `bytes` of a read leave for the host.
-    pub(super) fn reply(&mut self, request: u32, bytes: u64) {
+    /// So many sectors of a read leave for the host.
+    pub(super) fn reply(&mut self, request: u32, sectors: u32) {
         let now = self.now;
         let at = match &mut self.link {
-            Some(link) if self.requests[request].request.operation == Operation::Read => link.reply(now, bytes),
+            Some(link) if self.requests[request].request.operation == Operation::Read => {
+                link.reply(now, u64::from(sectors) * SECTOR)
+            }
             _ => now,
         };
         self.part_done(request, at);
@@ -100,7 +100,7 @@ impl Device {
             self.transactions.remove(id);
             let pending = &mut self.requests[read.owner];
             pending.start = pending.start.min(self.now);
-            self.reply(read.owner, u64::from(end - first) * 512);
+            self.reply(read.owner, end - first);
             id = read.next;
         }
     }

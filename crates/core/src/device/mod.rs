@@ -73,6 +73,8 @@ pub struct Device {
     requests: Requests,
     /// Requests beyond the queue depth.
     host_line: VecDeque<Request>,
+    /// When places in the queue became free that they can take.
+    vacated: VecDeque<Time>,
     transactions: Transactions,
     /// Transactions that wait for a LUN, and what each LUN does.
     lines: Vec<RankedLines>,
@@ -124,6 +126,7 @@ impl Device {
             link: Link::new(&config),
             requests: Requests::default(),
             host_line: VecDeque::new(),
+            vacated: VecDeque::new(),
             transactions: Transactions::default(),
             lines: vec![RankedLines::default(); array.luns() as usize],
             running: vec![NONE; array.luns() as usize],
@@ -201,7 +204,12 @@ impl Device {
     pub fn submit(&mut self, now: Time, request: Request) {
         debug_assert!(now >= self.now, "time runs forward");
         self.now = self.now.max(now);
-        if self.has_room() { self.enter(now, request) } else { self.host_line.push_back(request) }
+        if self.has_room() {
+            self.enter(now, request)
+        } else {
+            self.host_line.push_back(request)
+        }
+        self.admit_from_host();
     }
 
     /// When something happens next; `None` when nothing will without another request.
@@ -248,6 +256,7 @@ impl Device {
             Owner::Channel(channel) => self.serve_channel(channel),
             Owner::Other(_) => self.link_event(),
         }
+        self.admit_from_host();
     }
 
     /// The completions since the last call, in the order in which they were decided.
@@ -413,8 +422,18 @@ impl Device {
             let reply = std::mem::take(&mut self.contents.replies[id as usize]);
             self.contents.done.push((pending.request.tag, reply));
         }
-        if let Some(request) = self.host_line.pop_front() {
-            self.enter(finish, request);
+        if !self.host_line.is_empty() {
+            self.vacated.push_back(finish);
+        }
+    }
+
+    /// Lets requests in for which a place in the queue has become free: when the host has the answer of another.
+    #[inline]
+    fn admit_from_host(&mut self) {
+        while let Some(at) = self.vacated.pop_front() {
+            if let Some(request) = self.host_line.pop_front() {
+                self.enter(at, request);
+            }
         }
     }
 

@@ -39,7 +39,7 @@ pub struct Transaction {
     pub units: u16,
     /// Writes and slot reads: the sectors of the unit, from and to before.
     pub first: u16,
-    /// See `first`.
+    /// See `first`; of host reads, how many sectors go to the host.
     pub end: u16,
     /// The plane, once it is fixed.
     pub plane: u32,

@@ -94,7 +94,10 @@ impl schemars::JsonSchema for LevelOrder {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let mut names: Vec<String> = NAMED.iter().map(|(name, _)| (*name).to_owned()).collect();
         names.extend(LevelOrder::all().iter().map(ToString::to_string));
-        schemars::json_schema!({ "enum": names })
+        schemars::json_schema!({
+            "description": "order, s1 to s6 or the four levels like \"channel-die-plane-chip\"",
+            "enum": names,
+        })
     }
 }
 

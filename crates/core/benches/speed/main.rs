@@ -1,0 +1,150 @@
+//! `make bench`: what the simulator costs, per CPU second, beside bare loops that do nothing but the least.
+//!
+//! CPU seconds of this process, not wall time: other load on the machine moves them by a few per cent only. Each case
+//! runs three times; the best counts, because nothing makes a run faster than it is. Arguments, after `--`: the names
+//! of the cases to run (`functional`, `timed`, `scaling`); none runs all.
+
+mod bare;
+
+use floatgate_core::config::{self, DeviceConfig};
+use floatgate_core::device::{Device, Options};
+use floatgate_core::metrics::counters::Counters;
+use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::run::{NoWatcher, run};
+use floatgate_core::workload::{Source, synthetic};
+
+/// CPU seconds that this process has used.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/schedstat").expect("the benchmark needs Linux's /proc");
+    let nanoseconds: f64 = stat.split(' ').next().and_then(|first| first.parse().ok()).expect("a number comes first");
+    nanoseconds / 1e9
+}
+
+/// Peak resident memory in MiB.
+fn peak_mib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("the benchmark needs Linux's /proc");
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("the kernel reports the peak");
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<f64>().ok()).expect("in KiB") / 1024.0
+}
+
+/// The CPU seconds of `work`, and what it returned.
+fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
+    let start = cpu_seconds();
+    let result = work();
+    (cpu_seconds() - start, result)
+}
+
+fn device(name: &str) -> Device {
+    let config = config::load(name, &[]).expect("a built-in device");
+    Device::new(config, Options::default()).expect("a checked device")
+}
+
+fn bring(device: &mut Device, to: Precondition) {
+    precondition(device, to, 1, &mut |_| true).expect("the state can be reached");
+}
+
+/// Runs a job; CPU seconds and what the device counted. Each run needs a seed of its own: writing the same addresses
+/// again would find them together in blocks that cost nothing to clean.
+fn job(device: &mut Device, text: &str, seed: u64) -> (f64, Counters) {
+    let jobs = synthetic::parse(text, device.config().logical_bytes(), seed).expect("a valid job");
+    let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| Box::new(job) as Box<dyn Source>).collect();
+    let (seconds, outcome) = timed(|| run(device, &mut sources, &mut NoWatcher).expect("all requests complete"));
+    (seconds, outcome.counters)
+}
+
+fn flash_operations(counted: &Counters) -> f64 {
+    (counted.pages_programmed_total() + counted.pages_read_total() + counted.blocks_erased) as f64
+}
+
+fn best(runs: impl Iterator<Item = f64>) -> f64 {
+    runs.fold(0.0, f64::max)
+}
+
+/// Preconditioning without time.
+fn functional() {
+    let rate = best((0..3).map(|_| {
+        let mut device = device("bench-32g");
+        let before = device.ftl().counters;
+        let (seconds, ()) = timed(|| bring(&mut device, Precondition::Steady));
+        device.ftl().counters.since(&before).units_programmed as f64 / seconds
+    }));
+    let bare = best((0..3).map(|_| bare::functional(&config::load("bench-32g", &[]).expect("built in"), cpu_seconds)));
+    println!("functional, bench-32g to `steady`:    {:6.1} M page programs/CPU s   (bar 20)", rate / 1e6);
+    println!("  bare loop over the same arrays:     {:6.1} M   ratio {:.2}", bare / 1e6, rate / bare);
+    let mut large = device("bench-1t");
+    let (seconds, ()) = timed(|| bring(&mut large, Precondition::Fill));
+    let units = f64::from(large.ftl().map.len());
+    println!(
+        "fill of bench-1t:                     {seconds:6.1} CPU s   (bar 15); {:.1} M units/s",
+        units / seconds / 1e6
+    );
+}
+
+/// The full model in time.
+fn timed_cases() {
+    let mut device = device("bench-32g");
+    bring(&mut device, Precondition::Steady);
+    let writes = 1_000_000.0;
+    let mut rates = (0.0, 0.0);
+    for seed in 1..=3 {
+        let (seconds, counted) =
+            job(&mut device, "rw=randwrite bs=4k iodepth=32 norandommap=1 number_ios=1000000", seed);
+        rates = (f64::max(rates.0, flash_operations(&counted) / seconds), f64::max(rates.1, writes / seconds));
+    }
+    println!("steady random 4 KiB writes, depth 32: {:6.2} M flash operations/CPU s   (bar 4)", rates.0 / 1e6);
+    println!("                                      {:6.2} M host writes/CPU s   (bar 0.8)", rates.1 / 1e6);
+    let bare = best((0..3).map(|_| bare::timed(device.config(), cpu_seconds)));
+    println!(
+        "  bare event loop, no metrics:        {:6.2} M flash operations   ratio {:.2}",
+        bare / 1e6,
+        rates.0 / bare
+    );
+    let reads = best((1..=3).map(|seed| {
+        let (seconds, _) = job(&mut device, "rw=randread bs=4k iodepth=32 norandommap=1 number_ios=4000000", seed);
+        4e6 / seconds
+    }));
+    println!("random 4 KiB reads, depth 32:         {:6.2} M/CPU s   (bar 4, aim 10)", reads / 1e6);
+}
+
+/// Cost over device size and length of the run; memory.
+fn scaling() {
+    let small: DeviceConfig = config::load(
+        "bench-32g",
+        &[
+            "geometry.blocks=8".into(),
+            "gc.soft_threshold=1".into(),
+            "gc.hard_threshold=1".into(),
+            "capacity={spare=0.55}".into(),
+        ],
+    )
+    .expect("an accepted device");
+    for (name, config) in [
+        ("1 GiB", small),
+        ("32 GiB", config::load("bench-32g", &[]).expect("built in")),
+        ("1 TiB", config::load("bench-1t", &[]).expect("built in")),
+    ] {
+        let mut device = Device::new(config, Options::default()).expect("a checked device");
+        bring(&mut device, Precondition::Fill);
+        let mut cost = |kind: &str, count: u64| {
+            let text = format!("rw={kind} bs=4k iodepth=32 norandommap=1 number_ios={count}");
+            job(&mut device, &text, count).0 / count as f64 * 1e9
+        };
+        let (one, four) = (cost("randread", 500_000), cost("randread", 2_000_000));
+        let writes = cost("randwrite", 500_000);
+        println!(
+            "{name:>7}: read {one:5.0} ns, {four:5.0} ns each of four times as many; write {writes:5.0} ns; peak {:.0} MiB",
+            peak_mib()
+        );
+    }
+    println!("  (bar: cost per request within 2x from 1 GiB to 1 TiB, and linear in the number; 3072 MiB for 1 TiB)");
+}
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let cases: [(&str, fn()); 3] = [("functional", functional), ("timed", timed_cases), ("scaling", scaling)];
+    for (name, case) in cases {
+        if wanted.is_empty() || wanted.iter().any(|w| w == name) {
+            case();
+        }
+    }
+}

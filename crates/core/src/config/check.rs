@@ -1,0 +1,310 @@
+//! Checks across the whole device: ranges, and values at odds with one another.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use super::error::{ConfigError, Problem};
+use super::units::{Bandwidth, Bytes, Duration, OneOrMany, TransferRate};
+use super::{BlockSummary, BusProtocol, Capacity, DeviceConfig};
+
+/// Physical mapping units that a device may have: ids are `u32`, their top bit marks units that are in a controller
+/// slot, and a little is left for marks of other kinds.
+pub const MAX_UNITS: u64 = (1 << 31) - (1 << 20);
+/// Mapping units that a block may have: counts of valid units are `u16`.
+pub const MAX_UNITS_PER_BLOCK: u64 = u16::MAX as u64;
+/// Mapping units that one program may fill: sets of them are one word.
+pub const MAX_UNITS_PER_PROGRAM: u64 = 64;
+/// Controller slots: what [`MAX_UNITS`] leaves of the ids.
+pub const MAX_SLOTS: u32 = 1 << 20;
+
+/// Bytes of a page. Far above any part, but a synchronous gang is one chip with many times the page (Agrawal et al.
+/// 2008, Section 3.3).
+const MAX_PAGE: u64 = 16 << 20;
+/// Longer than any operation; with it no sum of times comes near the end of the clock.
+const MAX_TIME: Duration = Duration(100_000_000_000_000);
+/// Longer than any bus cycle.
+const MAX_CYCLE: Duration = Duration(1_000_000_000);
+
+impl DeviceConfig {
+    /// Checks all figures, each by itself and against the others. The error has everything that was found.
+    ///
+    /// Where figures are so far out that others cannot be computed from them, those are left to the next attempt.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let mut check = Check { device: self, problems: Vec::new() };
+        check.nand();
+        check.bus();
+        check.controller();
+        let so_far = check.problems.len();
+        check.geometry();
+        check.mapping_unit();
+        if check.problems.len() == so_far {
+            check.sizes();
+        }
+        if check.problems.len() == so_far {
+            check.block();
+        }
+        if check.problems.len() == so_far {
+            check.capacity();
+            check.thresholds();
+            check.policies();
+        }
+        if check.problems.is_empty() { Ok(()) } else { Err(ConfigError::Refused(check.problems)) }
+    }
+}
+
+struct Check<'a> {
+    device: &'a DeviceConfig,
+    problems: Vec<Problem>,
+}
+
+impl Check<'_> {
+    fn refuse(&mut self, path: &str, value: impl Display, what: &str) {
+        self.problems.push(Problem::new(path, format!("{path} = {value}: {what}")));
+    }
+
+    fn in_range<T: Display + PartialOrd>(&mut self, path: &str, value: T, range: RangeInclusive<T>, why: &str) {
+        if !range.contains(&value) {
+            let (least, most) = range.into_inner();
+            self.refuse(path, value, &format!("must be from {least} to {most}: {why}"));
+        }
+    }
+
+    fn nand(&mut self) {
+        let nand = &self.device.nand;
+        let per_program = self.device.geometry.pages_per_program;
+        self.times("nand.read", &nand.read);
+        if per_program > 1 && nand.program.values().len() > 1 {
+            let what = "with geometry.pages_per_program above 1 it is one time, that of the whole wordline";
+            self.refuse("nand.program", shown(&nand.program), what);
+        } else {
+            self.times("nand.program", &nand.program);
+        }
+        self.in_range("nand.erase", nand.erase, Duration(0)..=MAX_TIME, "no erase takes longer");
+    }
+
+    fn times(&mut self, path: &str, times: &OneOrMany<Duration>) {
+        let values = times.values();
+        let bits = self.device.nand.cell.bits() as usize;
+        if values.len() != 1 && values.len() != bits {
+            let cell = format!("{:?}", self.device.nand.cell).to_uppercase();
+            let what = format!("one time, or {bits}: one for each page type of {cell} cells (nand.cell)");
+            self.refuse(path, shown(times), &what);
+        }
+        for value in values {
+            self.in_range(path, value, Duration(0)..=MAX_TIME, "no operation takes longer");
+        }
+    }
+
+    fn bus(&mut self) {
+        let bus = &self.device.bus;
+        if ![8, 16].contains(&bus.width) {
+            self.refuse("bus.width", bus.width, "8 or 16: the data lines that flash parts have");
+        }
+        match &bus.protocol {
+            BusProtocol::Sdr(cycle) => {
+                self.in_range("bus.protocol.sdr", *cycle, Duration(1)..=MAX_CYCLE, "it is the time of one bus cycle");
+            }
+            BusProtocol::NvDdr(rate) => {
+                let range = TransferRate(1_000)..=TransferRate(1_000_000_000_000);
+                self.in_range("bus.protocol.nv-ddr", *rate, range, "it is the number of transfers per second");
+            }
+        }
+        if let Some(cycle) = bus.command_cycle {
+            self.in_range("bus.command_cycle", cycle, Duration(0)..=MAX_CYCLE, "it is the time of one bus cycle");
+        }
+        let cycles = bus.command_cycles;
+        for (name, cycles) in [("read", cycles.read), ("program", cycles.program), ("erase", cycles.erase)] {
+            let path = format!("bus.command_cycles.{name}");
+            self.in_range(&path, cycles, 0..=1000, "commands and addresses are a handful of cycles");
+        }
+        for (path, time) in [("bus.way_switch", bus.way_switch), ("bus.channel_switch", bus.channel_switch)] {
+            self.in_range(path, time, Duration(0)..=MAX_TIME, "no switch takes longer");
+        }
+    }
+
+    fn controller(&mut self) {
+        let host = &self.device.host;
+        self.in_range("host.queue_depth", host.queue_depth, 1..=u32::MAX, "else no request is ever accepted");
+        if let Some(bandwidth) = host.link_bandwidth {
+            let range = Bandwidth(1_000)..=Bandwidth(1_000_000_000_000_000);
+            self.in_range("host.link_bandwidth", bandwidth, range, "leave it out for a link that takes no time");
+        }
+        self.in_range("host.link_latency", host.link_latency, Duration(0)..=MAX_TIME, "no link is slower");
+    }
+
+    fn geometry(&mut self) {
+        let g = &self.device.geometry;
+        let counts = [
+            ("channels", g.channels),
+            ("chips", g.chips),
+            ("chips_per_package", g.chips_per_package),
+            ("dies", g.dies),
+            ("planes", g.planes),
+            ("blocks", g.blocks),
+            ("pages", g.pages),
+            ("pages_per_program", g.pages_per_program),
+        ];
+        for (name, count) in counts {
+            let most = MAX_UNITS as u32 - 1;
+            self.in_range(&format!("geometry.{name}"), count, 1..=most, "a device has at least one of everything");
+        }
+        if g.chips_per_package > 0 && !g.chips.is_multiple_of(g.chips_per_package) {
+            let what = format!("must divide geometry.chips = {}: packages are equal", g.chips);
+            self.refuse("geometry.chips_per_package", g.chips_per_package, &what);
+        }
+        if g.page_size.0 == 0 || g.page_size.0 > MAX_PAGE || !g.page_size.0.is_multiple_of(512) {
+            self.refuse("geometry.page_size", g.page_size, "must be whole sectors of 512 B, up to 16 MiB");
+        }
+        if g.spare_size > g.page_size {
+            let what = format!("at most geometry.page_size = {}: it is what is beside the data", g.page_size);
+            self.refuse("geometry.spare_size", g.spare_size, &what);
+        }
+        if g.pages_per_program > 0 && !g.pages.is_multiple_of(g.pages_per_program) {
+            let what = format!("must divide geometry.pages = {}: a block is whole programs", g.pages);
+            self.refuse("geometry.pages_per_program", g.pages_per_program, &what);
+        }
+    }
+
+    fn mapping_unit(&mut self) {
+        let g = &self.device.geometry;
+        let (Some(unit), page) = (g.mapping_unit.map(|unit| unit.0), g.page_size.0) else { return };
+        if unit == 0 || !unit.is_multiple_of(512) {
+            return self.refuse("geometry.mapping_unit", Bytes(unit), "must be whole sectors of 512 B");
+        }
+        if page == 0 {
+            return; // Said already.
+        }
+        let shown = Bytes(unit);
+        if unit <= page {
+            if !page.is_multiple_of(unit) {
+                let what = format!("must divide geometry.page_size = {}, or be a multiple of it", g.page_size);
+                self.refuse("geometry.mapping_unit", shown, &what);
+            }
+            return;
+        }
+        if !unit.is_multiple_of(page) {
+            let what = format!("must be a multiple of geometry.page_size = {}, or divide it", g.page_size);
+            self.refuse("geometry.mapping_unit", shown, &what);
+        } else if !u64::from(g.pages).is_multiple_of(unit / page) {
+            let what = format!("spans {} pages, which must divide geometry.pages = {}", unit / page, g.pages);
+            self.refuse("geometry.mapping_unit", shown, &what);
+        }
+        if g.pages_per_program > 1 {
+            let what = "must be 1 where a mapping unit spans pages";
+            self.refuse("geometry.pages_per_program", g.pages_per_program, what);
+        }
+    }
+
+    /// What must fit into ids; everything is computed wide here, and may be computed in `u32` afterwards.
+    fn sizes(&mut self) {
+        let g = &self.device.geometry;
+        let planes = [g.channels, g.chips, g.dies, g.planes].into_iter().map(u128::from).product::<u128>();
+        let unit = u128::from(g.mapping_unit.map_or(g.page_size.0.min(4096), |unit| unit.0));
+        let per_block = u128::from(g.pages) * u128::from(g.page_size.0) / unit;
+        let units = planes * u128::from(g.blocks) * per_block;
+        if per_block > u128::from(MAX_UNITS_PER_BLOCK) {
+            let what = format!("a block of {per_block} mapping units, at most {MAX_UNITS_PER_BLOCK}: they are counted in 16 bits");
+            self.refuse("geometry.pages", g.pages, &what);
+        }
+        if units >= u128::from(MAX_UNITS) {
+            let what = format!(
+                "a device of {units} mapping units, fewer than {MAX_UNITS} can be told apart: ids have 31 bits; \
+                 a larger geometry.mapping_unit makes fewer of them"
+            );
+            self.refuse("geometry.blocks", g.blocks, &what);
+        }
+    }
+
+    fn block(&mut self) {
+        let device = self.device;
+        let g = &device.geometry;
+        let per_program = u64::from(device.units_per_page()) * u64::from(g.pages_per_program);
+        if per_program > MAX_UNITS_PER_PROGRAM {
+            let what = format!("a program of {per_program} mapping units, at most {MAX_UNITS_PER_PROGRAM}");
+            return self.refuse("geometry.pages_per_program", g.pages_per_program, &what);
+        }
+        let why = "a program waits until its units are in the controller, and ids of slots have 20 bits";
+        let slots = device.controller.slots;
+        self.in_range("controller.slots", slots, device.units_per_program()..=MAX_SLOTS, why);
+        if let BlockSummary::LastPage(bytes) = device.mapping.block_summary {
+            let path = "mapping.block_summary.last_page";
+            let page = Bytes(g.page_size.0 + g.spare_size.0);
+            self.in_range(path, bytes, Bytes(1)..=page, "a page and its spare bytes hold it");
+            if device.units_per_block() <= device.units_per_program() {
+                self.refuse("geometry.pages", g.pages, "the summary of mapping.block_summary leaves no page for data");
+            }
+        }
+    }
+
+    fn capacity(&mut self) {
+        let device = self.device;
+        match device.capacity {
+            Capacity::Spare(spare) => {
+                if !(0.0..1.0).contains(&spare) {
+                    return self.refuse("capacity.spare", spare, "must be from 0 to below 1: it is a share of the flash");
+                }
+                if device.logical_units() == 0 {
+                    self.refuse("capacity.spare", spare, "leaves the host nothing");
+                }
+            }
+            Capacity::Logical(size) => {
+                let range = Bytes(device.unit_bytes())..=Bytes(device.physical_bytes());
+                self.in_range("capacity.logical", size, range, "from one mapping unit to the whole flash");
+            }
+        }
+    }
+
+    fn thresholds(&mut self) {
+        let device = self.device;
+        let (soft, hard) = (device.soft_threshold(), device.hard_threshold());
+        if soft == 0 {
+            let what = "must be 1 block or more: cleaning copies into a free block";
+            return self.refuse("gc.soft_threshold", device.gc.soft_threshold, what);
+        }
+        if hard > soft {
+            let what = format!("{hard} blocks, at most gc.soft_threshold = {soft} blocks: it is the more urgent of the two");
+            self.refuse("gc.hard_threshold", device.gc.hard_threshold, &what);
+        }
+        if self.problems.iter().any(|problem| problem.path.starts_with("capacity")) || device.reserve_ok() {
+            return;
+        }
+        let spare = match (device.min_spare(), &device.capacity) {
+            (None, _) => "no spare is enough".to_owned(),
+            (Some(least), Capacity::Spare(now)) => format!("capacity.spare must be at least {least} (it is {now})"),
+            (Some(least), Capacity::Logical(_)) => {
+                let most = Bytes(device.max_logical_units() * device.unit_bytes());
+                format!("capacity.logical must be at most {most}, a spare of {least}")
+            }
+        };
+        let threshold = match device.max_soft_threshold() {
+            Some(most) => format!("or the threshold at most {most}"),
+            None => "and no threshold is low enough for the present one".to_owned(),
+        };
+        let what = format!(
+            "{soft} of {} blocks cannot be kept free on a full device: {spare}, {threshold}",
+            device.geometry.blocks
+        );
+        self.refuse("gc.soft_threshold", device.gc.soft_threshold, &what);
+    }
+
+    fn policies(&mut self) {
+        let device = self.device;
+        for (path, result) in [
+            ("allocation", device.allocation.check(device)),
+            ("gc.victim", device.gc.victim.check(device)),
+            ("scheduler", device.scheduler.check(device)),
+        ] {
+            if let Err((policy, what)) = result {
+                self.problems.push(Problem::new(format!("{path}.{policy}"), format!("{path}.{policy}: {what}")));
+            }
+        }
+    }
+}
+
+/// A time or a list of them, as it is written.
+fn shown(times: &OneOrMany<Duration>) -> String {
+    match times {
+        OneOrMany::One(time) => time.to_string(),
+        OneOrMany::Many(times) => format!("[{}]", times.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}

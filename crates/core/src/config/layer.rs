@@ -1,0 +1,151 @@
+//! Layers of a device: a table over a table, and overrides.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde_json::Value;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::Problem;
+use super::origin::{Origin, Texts, moved_table};
+use super::schema::{Schema, Shape, join};
+
+/// Lays `over` on `under`: tables are merged, all else is replaced. Of a choice only one can be, so another one
+/// replaces the whole: `gc.victim.d-choices.d=4` over `gc.victim = "greedy"`, or `capacity.logical` over
+/// `capacity.spare`.
+pub(super) fn merge<'t>(schema: &Schema, node: Option<&Value>, under: &mut DeTable<'t>, over: DeTable<'t>) {
+    if let Some(Shape::Choice(_)) = node.map(|node| schema.shape(node)) {
+        keep(under, |key| over.contains_key(key));
+    }
+    for (key, mut value) in over {
+        let child = node.and_then(|node| schema.child(node, key.get_ref()));
+        // The key is removed and put in again, because its place is the new one too.
+        if let Some(mut old) = under.remove(key.get_ref().as_ref())
+            && let (DeValue::Table(below), DeValue::Table(above)) = (old.get_mut(), value.get_mut())
+        {
+            merge(schema, child, below, std::mem::take(above));
+            *above = std::mem::take(below);
+        }
+        under.insert(key, value);
+    }
+}
+
+/// Drops the keys that `wanted` is not true for.
+pub(super) fn keep(table: &mut DeTable<'_>, wanted: impl Fn(&str) -> bool) {
+    let unwanted: Vec<String> =
+        table.keys().map(|key| key.get_ref().to_string()).filter(|key| !wanted(key)).collect();
+    for key in unwanted {
+        table.remove(key.as_str());
+    }
+}
+
+/// One `path=value`.
+///
+/// A value is TOML: a number, `true`, `"text"`, `[1, 2]`, `{ key = 1 }`. What is no TOML and does not begin like it is
+/// a text without its quotes, like `greedy`, `25us` or `5%`.
+pub(super) struct Override<'t> {
+    text: &'t str,
+    /// TOML: the text, or its path with an empty text for a value.
+    toml: Cow<'t, str>,
+    /// The place of a text without quotes.
+    bare: Option<Range<usize>>,
+}
+
+impl<'t> Override<'t> {
+    /// Splits an override.
+    pub fn new(text: &'t str) -> Result<Override<'t>, Problem> {
+        let usage = |what: &str| Err(usage(text, what));
+        let Some((path, value)) = text.split_once('=') else { return usage("no `=`") };
+        let bare = value.trim();
+        if text.contains(['\n', '\r']) {
+            return usage("more than one line");
+        }
+        if path.trim().is_empty() {
+            return usage("no path before the `=`");
+        }
+        if bare.is_empty() {
+            return usage("no value behind the `=`");
+        }
+        let is_toml = matches!(
+            DeValue::parse(bare).map(Spanned::into_inner),
+            Ok(DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::String(_))
+        );
+        if is_toml || bare.starts_with(['"', '\'', '[', '{']) {
+            return Ok(Override { text, toml: Cow::Borrowed(text), bare: None });
+        }
+        let start = text.len() - value.trim_start().len();
+        let toml = Cow::Owned(format!("{path}=''"));
+        Ok(Override { text, toml, bare: Some(start..start + bare.len()) })
+    }
+
+    /// The table that it stands for.
+    pub fn parse(&'t self, texts: &mut Texts) -> Result<DeTable<'t>, Problem> {
+        let Some(bare) = self.bare.clone() else { return texts.parse(Origin::Override, self.text) };
+        let table = DeTable::parse(&self.toml).map_err(|error| usage(self.text, error.message()))?;
+        let start = texts.add(Origin::Override, self.text);
+        let mut table = moved_table(table.into_inner(), start);
+        set_leaf(&mut table, &self.text[bare.clone()], start + bare.start..start + bare.end);
+        Ok(table)
+    }
+}
+
+fn usage(text: &str, what: &str) -> Problem {
+    Problem::new("", format!("--set {}: {what}; write it like gc.victim=fifo", text.escape_debug()))
+}
+
+/// Puts a text at the one leaf of a table.
+fn set_leaf<'t>(table: &mut DeTable<'t>, text: &'t str, span: Range<usize>) {
+    for (_, value) in table.iter_mut() {
+        match value.get_mut() {
+            DeValue::Table(below) => set_leaf(below, text, span.clone()),
+            _ => *value = Spanned::new(span.clone(), DeValue::String(Cow::Borrowed(text))),
+        }
+    }
+}
+
+/// The paths of all values in a table, without what says nothing about the device itself.
+pub(super) fn leaf_paths(table: &DeTable<'_>) -> Vec<String> {
+    let mut paths = Vec::new();
+    for (key, value) in table {
+        if !matches!(key.get_ref().as_ref(), "base" | "name" | "version" | "description" | "sources") {
+            collect_leaves(value.get_ref(), key.get_ref(), &mut paths);
+        }
+    }
+    paths
+}
+
+fn collect_leaves(value: &DeValue<'_>, path: &str, paths: &mut Vec<String>) {
+    match value {
+        DeValue::Table(table) if !table.is_empty() => {
+            table.iter().for_each(|(key, value)| collect_leaves(value.get_ref(), &join(path, key.get_ref()), paths));
+        }
+        _ => paths.push(path.to_owned()),
+    }
+}
+
+/// The span of the value at `path`.
+pub(super) fn span_of(table: &DeTable<'_>, path: &str) -> Option<Range<usize>> {
+    let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+    let value = table.get(first)?;
+    match (rest, value.get_ref()) {
+        (None, _) => Some(value.span()),
+        (Some(rest), DeValue::Table(below)) => span_of(below, rest),
+        (Some(_), _) => None,
+    }
+}
+
+/// The path of the innermost key whose value covers `span`.
+pub(super) fn path_at(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
+    table.iter().find_map(|(key, value)| {
+        let inner = match value.get_ref() {
+            DeValue::Table(below) => path_at(below, span),
+            _ => None,
+        };
+        let here = value.span().start <= span.start && span.end <= value.span().end || key.span() == *span;
+        match inner {
+            Some(below) => Some(join(key.get_ref(), &below)),
+            None => here.then(|| key.get_ref().to_string()),
+        }
+    })
+}

@@ -1,0 +1,175 @@
+//! From a name or a file, and overrides, to a checked device.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{ConfigError, Problem};
+use super::layer::{Override, keep, leaf_paths, merge, path_at, span_of};
+use super::origin::{Origin, Texts};
+use super::schema::Schema;
+use super::structure::Structure;
+use super::{DeviceConfig, builtin, builtin_names, did_you_mean};
+
+/// Loads a device: a built-in one by its name, or a file by its path; then the overrides, in order, each as
+/// `path=value`. The device is checked.
+///
+/// ```
+/// let device = floatgate_core::config::load("tiny", &["gc.victim=fifo".to_owned()])?;
+/// assert_eq!(device.gc.victim.name(), "fifo");
+/// # Ok::<(), floatgate_core::config::ConfigError>(())
+/// ```
+pub fn load(name_or_path: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
+    if let Some(device) = builtin(name_or_path) {
+        return read_all(Origin::Builtin(device.name.to_owned()), device.text, overrides);
+    }
+    let path = Path::new(name_or_path);
+    // Words are names, everything that looks like a path is one; a file without a suffix is found all the same.
+    let looks_like_path = name_or_path.contains(['/', '\\']) || path.extension().is_some();
+    if !looks_like_path && !path.is_file() {
+        let known = builtin_names();
+        let hint = did_you_mean(name_or_path, &known);
+        return Err(ConfigError::UnknownDevice { name: name_or_path.to_owned(), hint, known });
+    }
+    let text = std::fs::read_to_string(path).map_err(|source| {
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let hint = match builtin(&stem) {
+            Some(device) => format!("\n`{}` is a built-in device: give its name alone", device.name),
+            None => String::new(),
+        };
+        ConfigError::Unreadable { path: path.to_owned(), hint, source }
+    })?;
+    read_all(Origin::File(name_or_path.to_owned()), &text, overrides)
+}
+
+/// As [`load`], from the text of a device file; `path` is what errors call it.
+pub fn from_toml(text: &str, path: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
+    read_all(Origin::File(path.to_owned()), text, overrides)
+}
+
+fn read_all(origin: Origin, text: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
+    let malformed = |problem| ConfigError::Malformed(vec![problem]);
+    let overrides = overrides.iter().map(|text| Override::new(text)).collect::<Result<Vec<_>, _>>().map_err(malformed)?;
+    let mut loader = Loader { schema: Schema::new(), texts: Texts::default() };
+    let table = loader.layers(origin, text, &overrides).map_err(malformed)?;
+    loader.device(table)
+}
+
+struct Loader {
+    schema: Schema,
+    texts: Texts,
+}
+
+impl Loader {
+    /// All layers on one another.
+    fn layers<'t>(&mut self, origin: Origin, text: &'t str, overrides: &'t [Override<'t>]) -> Result<DeTable<'t>, Problem> {
+        let mut table = self.file(origin, text, &mut Vec::new())?;
+        for over in overrides {
+            let over = over.parse(&mut self.texts)?;
+            self.lay(&mut table, over, &Origin::Override);
+        }
+        Ok(table)
+    }
+
+    /// The device that a table is, checked.
+    fn device(self, table: DeTable<'_>) -> Result<DeviceConfig, ConfigError> {
+        let problems = Structure::problems(&self.schema, &self.texts, &table);
+        if !problems.is_empty() {
+            return Err(ConfigError::Malformed(problems));
+        }
+        let device = self.read(&table).map_err(|problem| ConfigError::Malformed(vec![problem]))?;
+        match device.check() {
+            Ok(()) => Ok(device),
+            Err(ConfigError::Refused(problems)) => Err(ConfigError::Refused(self.placed(problems, &table))),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// A device file over its base; `names` are the built-in devices on the way.
+    fn file<'t>(&mut self, origin: Origin, text: &'t str, names: &mut Vec<String>) -> Result<DeTable<'t>, Problem> {
+        let mut table = self.texts.parse(origin.clone(), text)?;
+        let base = table.remove("base");
+        if let (Origin::File(path), false) = (&origin, table.contains_key("name")) {
+            // Not the base's name: a result must not be taken for one of the base.
+            let stem = Path::new(path).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            table.insert(Spanned::new(0..0, "name".into()), Spanned::new(0..0, DeValue::String(stem.into())));
+        }
+        let Some(base) = base else { return Ok(table) };
+        let span = base.span();
+        let DeValue::String(name) = base.into_inner() else {
+            return Err(self.texts.problem("base", "`base` is the name of a built-in device", span));
+        };
+        let Some(device) = builtin(&name).filter(|device| !names.iter().any(|n| n == device.name)) else {
+            let known = builtin_names();
+            let message = match names.iter().any(|n| *n == name) {
+                true => format!("`base`: `{name}` would be based on itself"),
+                false => format!(
+                    "`base`: no built-in device is called `{name}`{}; one of {}",
+                    did_you_mean(&name, &known),
+                    known.join(", ")
+                ),
+            };
+            return Err(self.texts.problem("base", &message, span));
+        };
+        names.push(device.name.to_owned());
+        let mut under = self.file(Origin::Builtin(device.name.to_owned()), device.text, names)?;
+        self.lay(&mut under, table, &origin);
+        Ok(under)
+    }
+
+    /// Lays a layer on a device. The sources of what it replaces go; its own are those that it gives, or itself.
+    fn lay<'t>(&self, under: &mut DeTable<'t>, mut over: DeTable<'t>, origin: &Origin) {
+        let paths = leaf_paths(&over);
+        if let Some(sources) = sources_of(under) {
+            keep(sources, |key| !paths.iter().any(|path| covers(path, key)));
+        }
+        if !over.contains_key("sources") {
+            let nothing = DeValue::Table(DeTable::new());
+            over.insert(Spanned::new(0..0, "sources".into()), Spanned::new(0..0, nothing));
+        }
+        if let Some(sources) = sources_of(&mut over) {
+            for path in paths {
+                if !sources.keys().any(|key| covers(key.get_ref(), &path)) {
+                    let source = DeValue::String(origin.as_source().into());
+                    sources.insert(Spanned::new(0..0, path.into()), Spanned::new(0..0, source));
+                }
+            }
+        }
+        merge(&self.schema, Some(self.schema.root()), under, over);
+        let left = leaf_paths(under);
+        if let Some(sources) = sources_of(under) {
+            keep(sources, |key| left.iter().any(|path| covers(key, path)));
+        }
+    }
+
+    /// Reads the values.
+    fn read(&self, table: &DeTable<'_>) -> Result<DeviceConfig, Problem> {
+        let deserializer = toml::Deserializer::from(Spanned::new(0..0, table.clone()));
+        DeviceConfig::deserialize(deserializer).map_err(|error| {
+            let span = error.span().unwrap_or(0..0);
+            let path = path_at(table, &span).unwrap_or_default();
+            let message = if path.is_empty() { error.message().to_owned() } else { format!("`{path}`: {}", error.message()) };
+            self.texts.problem(&path, &message, span)
+        })
+    }
+
+    /// The problems with the places of their keys.
+    fn placed(&self, problems: Vec<Problem>, table: &DeTable<'_>) -> Vec<Problem> {
+        let place = |path: &str| self.texts.place(span_of(table, path)?);
+        problems.into_iter().map(|problem| Problem { place: place(&problem.path), ..problem }).collect()
+    }
+}
+
+fn sources_of<'a, 't>(table: &'a mut DeTable<'t>) -> Option<&'a mut DeTable<'t>> {
+    match table.get_mut("sources")?.get_mut() {
+        DeValue::Table(sources) => Some(sources),
+        _ => None,
+    }
+}
+
+/// Whether `path` is `key` or below it.
+pub(super) fn covers(key: &str, path: &str) -> bool {
+    path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}

@@ -1,0 +1,118 @@
+//! The texts that a device comes from, and which place of which text a span is.
+//!
+//! A device is layered: a built-in, a file, overrides. Each text gets a range of one long line of offsets, and the
+//! spans of what is parsed from it are moved there. So a value keeps its place through all merging, and an error about
+//! it points to the file or to the override that said it.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{Place, Problem};
+
+/// Where a text comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A built-in device, by its name.
+    Builtin(String),
+    /// A file, by its path.
+    File(String),
+    /// One `--set path=value`.
+    Override,
+}
+
+impl Origin {
+    /// What stands for a figure's source when the text gives none.
+    pub fn as_source(&self) -> String {
+        match self {
+            Origin::Builtin(name) => format!("built-in device {name}"),
+            Origin::File(path) => path.clone(),
+            Origin::Override => "--set".to_owned(),
+        }
+    }
+}
+
+/// All texts of a device.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    texts: Vec<Text>,
+    end: usize,
+}
+
+#[derive(Debug)]
+struct Text {
+    origin: Origin,
+    text: String,
+    start: usize,
+}
+
+impl Texts {
+    /// Adds a text and says what to move its spans by.
+    pub fn add(&mut self, origin: Origin, text: &str) -> usize {
+        let start = self.end;
+        self.end += text.len() + 1; // A span may lie just behind the last character.
+        self.texts.push(Text { origin, text: text.to_owned(), start });
+        start
+    }
+
+    /// Parses a text; the spans are moved already.
+    pub fn parse<'t>(&mut self, origin: Origin, text: &'t str) -> Result<DeTable<'t>, Problem> {
+        let start = self.add(origin, text);
+        match DeTable::parse(text) {
+            Ok(table) => Ok(moved_table(table.into_inner(), start)),
+            Err(error) => {
+                let span = error.span().unwrap_or(0..0);
+                Err(self.problem("", error.message(), span.start + start..span.end + start))
+            }
+        }
+    }
+
+    /// A problem at a span.
+    pub fn problem(&self, path: &str, message: &str, span: Range<usize>) -> Problem {
+        Problem { path: path.to_owned(), message: message.to_owned(), place: self.place(span) }
+    }
+
+    /// The place that a span is.
+    pub fn place(&self, span: Range<usize>) -> Option<Place> {
+        let text = self.texts.iter().rfind(|text| text.start <= span.start)?;
+        let (start, end) = (span.start - text.start, span.end.saturating_sub(text.start));
+        // A span is only trusted as far as the text goes.
+        let before = text.text.get(..start).unwrap_or(&text.text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = text.text[line_start..].lines().next().unwrap_or("");
+        let column = text.text[line_start..before.len()].chars().count();
+        let marked = line.get(before.len() - line_start..end.saturating_sub(line_start).min(line.len()));
+        let carets = "^".repeat(marked.map_or(1, |m| m.chars().count().max(1)));
+        let number = before.matches('\n').count() + 1;
+        let (origin, position, label) = match &text.origin {
+            Origin::Builtin(name) => (format!("built-in device {name}"), Some((number, column + 1)), number.to_string()),
+            Origin::File(path) => (path.clone(), Some((number, column + 1)), number.to_string()),
+            Origin::Override => (format!("--set {}", text.text), None, String::new()),
+        };
+        // Tabs are kept, so that the caret stands under its character however wide they are shown.
+        let indent: String = line.chars().take(column).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        let margin = " ".repeat(label.len());
+        Some(Place { origin, position, snippet: format!("{label} | {line}\n{margin} | {indent}{carets}") })
+    }
+}
+
+/// A table with its spans moved.
+pub(super) fn moved_table(table: DeTable<'_>, by: usize) -> DeTable<'_> {
+    table.into_iter().map(|(key, value)| (moved(key, by), moved_value(value, by))).collect()
+}
+
+fn moved<T>(value: Spanned<T>, by: usize) -> Spanned<T> {
+    let span = value.span();
+    Spanned::new(span.start + by..span.end + by, value.into_inner())
+}
+
+fn moved_value(value: Spanned<DeValue<'_>>, by: usize) -> Spanned<DeValue<'_>> {
+    let span = value.span();
+    let inner = match value.into_inner() {
+        DeValue::Table(table) => DeValue::Table(moved_table(table, by)),
+        DeValue::Array(array) => DeValue::Array(array.into_iter().map(|item| moved_value(item, by)).collect()),
+        other => other,
+    };
+    moved(Spanned::new(span, inner), by)
+}

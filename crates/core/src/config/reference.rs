@@ -1,0 +1,209 @@
+//! The reference page and the commented example of a device file, written from the tree of keys.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::schema::{BASE_DOC, Schema, Shape, Variant, join};
+use super::{BUILTINS, DeviceConfig, builtin};
+
+const INTRODUCTION: &str = "\
+# Device files
+
+<!-- Written from the sources by `make bless`: changes made here are lost. -->
+
+A device is a TOML file, or a built-in one by its name. `--set path=value` changes single keys, with the paths of this
+page: `--set geometry.channels=8 --set gc.victim=fifo`. Unknown keys are errors.
+
+* Quantities carry their unit: times ps, ns, us, ms, s; sizes B, KiB, MiB, GiB, TiB, KB, MB, GB, TB; transfer rates T/s,
+  kT/s, MT/s, GT/s; bandwidths B/s, KB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s.
+* Where one of several is chosen, it is a name, `victim = \"greedy\"`, or a table of one name with its options,
+  `victim = { d-choices = { d = 4 } }`, on the command line `--set gc.victim.d-choices.d=4`. Choosing another one replaces
+  the whole.
+* Figures are followed by their source: `[sources]` has a text for each key or table, a citation or `assumed:` and a
+  reason.
+
+The [JSON schema](device.schema.json) gives completion in editors; [device.example.toml](device.example.toml) is a
+complete file.
+
+";
+
+/// `docs/reference/config.md`: every key with its type, default and meaning.
+pub fn reference_page() -> String {
+    let schema = Schema::new();
+    let mut page = INTRODUCTION.to_owned();
+    page.push_str("## Built-in devices\n\n| Device | What it is |\n|---|---|\n");
+    for device in BUILTINS {
+        let description = super::load(device.name, &[]).map(|d| d.description).unwrap_or_default();
+        let _ = writeln!(page, "| [`{0}`](../../devices/{0}.toml) | {1} |", device.name, cell(&description));
+    }
+    page.push_str("\n## Keys of the top level\n\n");
+    let base = format!("| `base` | name of a built-in device | | {BASE_DOC} |\n");
+    write_table(&mut page, &schema, schema.root(), &base);
+    write_sections(&mut page, &schema, schema.root(), "");
+    page.truncate(page.trim_end().len());
+    page.push('\n');
+    page
+}
+
+/// The tables and choices among the keys of `node`, each under a heading of its own.
+fn write_sections(page: &mut String, schema: &Schema, node: &Value, prefix: &str) {
+    let Shape::Table(fields) = schema.shape(node) else { return };
+    for field in fields {
+        let path = join(prefix, field.name);
+        match schema.shape(field.node) {
+            Shape::Table(_) => {
+                let _ = writeln!(page, "## `{path}`\n\n{}\n", schema.doc(field.node));
+                write_table(page, schema, field.node, "");
+            }
+            Shape::Choice(variants) => {
+                let _ = writeln!(page, "## `{path}`\n\n{}\n", schema.doc(field.node));
+                write_choice(page, schema, &variants, &path);
+            }
+            Shape::Map | Shape::Value => {}
+        }
+        write_sections(page, schema, field.node, &path);
+    }
+}
+
+fn write_table(page: &mut String, schema: &Schema, node: &Value, first: &str) {
+    let Shape::Table(fields) = schema.shape(node) else { return };
+    page.push_str("| Key | Type | Default | Meaning |\n|---|---|---|---|\n");
+    page.push_str(first);
+    for field in &fields {
+        let default = match (&field.node["default"], schema.shape(field.node)) {
+            (_, Shape::Table(_) | Shape::Map) | (Value::Null, _) if !field.required => String::new(),
+            (Value::String(empty), _) if empty.is_empty() => String::new(),
+            (Value::Null, _) => "*required*".to_owned(),
+            (default, _) => format!("`{}`", inline(default)),
+        };
+        let (kind, doc) = (type_of(schema, field.node), cell(schema.doc(field.node)));
+        let _ = writeln!(page, "| `{}` | {} | {default} | {doc} |", field.name, cell(&kind));
+    }
+    page.push('\n');
+}
+
+fn write_choice(page: &mut String, schema: &Schema, variants: &[Variant<'_>], path: &str) {
+    page.push_str("| Choice | Meaning |\n|---|---|\n");
+    for variant in variants {
+        let written = match (variant.options, variant.bare) {
+            (Some(value), false) => format!("`{}` = {}", variant.name, type_of(schema, value)),
+            _ => format!("`{}`", variant.name),
+        };
+        let _ = writeln!(page, "| {} | {} |", cell(&written), cell(variant.doc));
+    }
+    page.push('\n');
+    for (name, options) in variants.iter().filter_map(|v| Some((v.name, v.options?))) {
+        if matches!(schema.shape(options), Shape::Table(fields) if !fields.is_empty()) {
+            let _ = writeln!(page, "Options of `{path}.{name}`:\n");
+            write_table(page, schema, options, "");
+        }
+    }
+}
+
+/// The type of a key, in words.
+fn type_of(schema: &Schema, node: &Value) -> String {
+    let inner = schema.resolve(node);
+    match schema.shape(node) {
+        Shape::Table(_) | Shape::Map => return "table".to_owned(),
+        Shape::Choice(variants) => {
+            return variants.iter().map(|v| format!("`{}`", v.name)).collect::<Vec<_>>().join(", ");
+        }
+        Shape::Value => {}
+    }
+    if let Some(alternatives) = inner["anyOf"].as_array() {
+        return alternatives.iter().map(|one| type_of(schema, one)).collect::<Vec<_>>().join(", or ");
+    }
+    // A type of its own says what it is; the description of a plain one is that of its key.
+    let is_own = !std::ptr::eq(inner, node);
+    if let Some(words) = inner["description"].as_str().filter(|_| is_own) {
+        return words.split(';').next().unwrap_or(words).to_owned();
+    }
+    if let Some(names) = inner["enum"].as_array() {
+        return names.iter().map(|name| format!("`{}`", inline(name))).collect::<Vec<_>>().join(", ");
+    }
+    match inner["type"].as_str().unwrap_or_default() {
+        "array" => "a list of them".to_owned(),
+        "integer" => inner["minimum"].as_u64().map_or("integer".to_owned(), |least| format!("integer, {least} or more")),
+        "number" => "number".to_owned(),
+        "boolean" => "`true` or `false`".to_owned(),
+        _ => inner["pattern"].as_str().filter(|p| p.ends_with("%$")).map_or("text", |_| "share, like \"5%\"").to_owned(),
+    }
+}
+
+/// Text in a cell of a table: one line.
+fn cell(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+}
+
+/// A value as TOML, in one line.
+fn inline(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let entries: Vec<String> = map.iter().map(|(key, value)| format!("{key} = {}", inline(value))).collect();
+            format!("{{ {} }}", entries.join(", "))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
+    }
+}
+
+/// `docs/reference/device.example.toml`: every key of the device `tiny`, with its meaning.
+pub fn example() -> String {
+    let schema = Schema::new();
+    let device = builtin("tiny").and_then(|tiny| super::from_toml(tiny.text, "tiny.toml", &[]).ok());
+    let values = device.as_ref().map(with_all_keys).unwrap_or_default();
+    let mut text = "# A device file with every key. Only geometry, nand and bus are required.\n".to_owned();
+    write_example(&mut text, &schema, schema.root(), &values, "");
+    text
+}
+
+/// The values of a device, those too that are left out when they follow from others.
+fn with_all_keys(device: &DeviceConfig) -> Value {
+    let mut device = device.clone();
+    device.geometry.mapping_unit = Some(super::units::Bytes(device.unit_bytes()));
+    device.bus.command_cycle = Some(super::units::Duration(device.command_time(1).ps()));
+    serde_json::to_value(&device).unwrap_or_default()
+}
+
+/// Values before tables, as TOML wants it.
+fn write_example(text: &mut String, schema: &Schema, node: &Value, values: &Value, prefix: &str) {
+    let Shape::Table(fields) = schema.shape(node) else { return };
+    let is_table = |node| matches!(schema.shape(node), Shape::Table(_) | Shape::Map);
+    for field in fields.iter().filter(|field| !is_table(field.node)) {
+        comment(text, schema.doc(field.node));
+        if let Shape::Choice(variants) = schema.shape(field.node) {
+            for variant in variants {
+                comment(text, &format!("- {}: {}", variant.name, variant.doc));
+            }
+        }
+        match &values[field.name] {
+            // Nothing stands for "no limit": there is no value to show but an example's.
+            Value::Null => {
+                let example = &schema.resolve(field.node)["examples"][0];
+                let _ = writeln!(text, "# {} = {}", field.name, inline(example));
+            }
+            value => {
+                let _ = writeln!(text, "{} = {}", field.name, inline(value));
+            }
+        }
+    }
+    for field in fields.iter().filter(|field| is_table(field.node)) {
+        let path = join(prefix, field.name);
+        text.push('\n');
+        comment(text, schema.doc(field.node));
+        let _ = writeln!(text, "[{path}]");
+        if let (Shape::Map, Some(entries)) = (schema.shape(field.node), values[field.name].as_object()) {
+            for (key, value) in entries {
+                let _ = writeln!(text, "{key} = {}", inline(value));
+            }
+        }
+        write_example(text, schema, field.node, &values[field.name], &path);
+    }
+}
+
+fn comment(text: &mut String, doc: &str) {
+    for line in doc.lines() {
+        let _ = writeln!(text, "# {line}");
+    }
+}

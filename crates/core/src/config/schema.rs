@@ -1,0 +1,207 @@
+//! The JSON schema of a device file, and the tree of keys in it.
+//!
+//! Everything that has to know which keys there are reads them here: merging, unknown keys and suggestions, the
+//! reference page. None of it is written down twice.
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::{DeviceConfig, builtin_names, did_you_mean};
+
+/// The JSON schema of a device file, for editors: that of [`DeviceConfig`], and `base`.
+pub fn json_schema() -> Value {
+    let mut root = Schema::new().root;
+    let tables = tables_with_required_keys(&root);
+    let Some(object) = root.as_object_mut() else { return root };
+    object.insert("title".to_owned(), json!("Floatgate device"));
+    let mut properties = Map::new();
+    properties.insert("base".to_owned(), json!({ "description": BASE_DOC, "enum": builtin_names() }));
+    if let Some(Value::Object(fields)) = object.get_mut("properties") {
+        properties.append(fields);
+    }
+    object.insert("properties".to_owned(), Value::Object(properties));
+    // A file with a base lists only what differs; without one, what has no default must be there.
+    object.remove("required");
+    let mut complete = Map::new();
+    for (key, definition, required) in tables {
+        if let Some(table) = object.get_mut("$defs").and_then(|defs| defs[&definition].as_object_mut()) {
+            table.remove("required");
+        }
+        complete.insert(key, json!({ "required": required }));
+    }
+    let keys: Vec<&String> = complete.keys().collect();
+    object.insert("if".to_owned(), json!({ "not": { "required": ["base"] } }));
+    object.insert("then".to_owned(), json!({ "required": keys, "properties": complete }));
+    root
+}
+
+/// What `base` means, which is no field of [`DeviceConfig`] because loading resolves it.
+pub(super) const BASE_DOC: &str = "A built-in device that this one starts from. The file then lists only what differs.";
+
+/// The tables of the top level with keys that must be there: key, name of the definition, required keys.
+fn tables_with_required_keys(root: &Value) -> Vec<(String, String, Value)> {
+    let fields = root["properties"].as_object().into_iter().flatten();
+    fields
+        .filter_map(|(key, field)| {
+            let definition = field["$ref"].as_str()?.strip_prefix("#/$defs/")?;
+            let required = root["$defs"][definition].get("required")?;
+            Some((key.clone(), definition.to_owned(), required.clone()))
+        })
+        .collect()
+}
+
+/// The schema of [`DeviceConfig`] as a tree of keys.
+pub(super) struct Schema {
+    root: Value,
+}
+
+/// What may stand at a key.
+pub(super) enum Shape<'a> {
+    /// A table with these keys.
+    Table(Vec<Field<'a>>),
+    /// One of several: a name, or a table of one name with its options.
+    Choice(Vec<Variant<'a>>),
+    /// A table with any keys.
+    Map,
+    /// One value, or a list.
+    Value,
+}
+
+/// A key of a table.
+#[derive(Clone, Copy)]
+pub(super) struct Field<'a> {
+    pub name: &'a str,
+    pub required: bool,
+    pub node: &'a Value,
+}
+
+/// One of several.
+#[derive(Clone, Copy)]
+pub(super) struct Variant<'a> {
+    pub name: &'a str,
+    pub doc: &'a str,
+    /// Whether its name alone will do.
+    pub bare: bool,
+    /// The schema of its options or value; `None` when it is but a name.
+    pub options: Option<&'a Value>,
+}
+
+impl Schema {
+    pub fn new() -> Schema {
+        Schema { root: SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<DeviceConfig>().into() }
+    }
+
+    /// The node of the whole file.
+    pub fn root(&self) -> &Value {
+        &self.root
+    }
+
+    /// The node behind references, and behind "or nothing".
+    pub fn resolve<'a>(&'a self, node: &'a Value) -> &'a Value {
+        if let Some(name) = node["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")) {
+            return self.resolve(&self.root["$defs"][name]);
+        }
+        match node["anyOf"].as_array().map(Vec::as_slice) {
+            Some([some, none]) if none["type"] == "null" => self.resolve(some),
+            _ => node,
+        }
+    }
+
+    /// What may stand at a node.
+    pub fn shape<'a>(&'a self, node: &'a Value) -> Shape<'a> {
+        let node = self.resolve(node);
+        if let Some(fields) = node["properties"].as_object() {
+            let required = node["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let field = |(name, node): (&'a String, &'a Value)| Field {
+                name,
+                required: required.iter().any(|r| r == name),
+                node,
+            };
+            return Shape::Table(fields.iter().map(field).collect());
+        }
+        if node["type"] == "object" {
+            return if node["additionalProperties"] == false { Shape::Table(Vec::new()) } else { Shape::Map };
+        }
+        match node["oneOf"].as_array().or(node["anyOf"].as_array()) {
+            Some(alternatives) => choice(alternatives).map_or(Shape::Value, Shape::Choice),
+            None => Shape::Value,
+        }
+    }
+
+    /// The node of `key` in a table or a choice.
+    pub fn child<'a>(&'a self, node: &'a Value, key: &str) -> Option<&'a Value> {
+        match self.shape(node) {
+            Shape::Table(fields) => fields.iter().find(|field| field.name == key).map(|field| field.node),
+            Shape::Choice(variants) => variants.iter().find(|variant| variant.name == key)?.options,
+            Shape::Map | Shape::Value => None,
+        }
+    }
+
+    /// What a node says about itself: the text of the field, or of what it refers to.
+    pub fn doc<'a>(&'a self, node: &'a Value) -> &'a str {
+        node["description"].as_str().or(self.resolve(node)["description"].as_str()).unwrap_or_default()
+    }
+
+    /// The paths of all keys, tables before what is in them.
+    pub fn paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        self.paths_below(&self.root, "", &mut paths);
+        paths
+    }
+
+    fn paths_below(&self, node: &Value, prefix: &str, paths: &mut Vec<String>) {
+        let children: Vec<(&str, Option<&Value>)> = match self.shape(node) {
+            Shape::Table(fields) => fields.iter().map(|f| (f.name, Some(f.node))).collect(),
+            Shape::Choice(variants) => {
+                variants.iter().filter(|v| v.options.is_some()).map(|v| (v.name, v.options)).collect()
+            }
+            Shape::Map | Shape::Value => Vec::new(),
+        };
+        for (name, node) in children {
+            let path = join(prefix, name);
+            paths.push(path.clone());
+            if let Some(node) = node {
+                self.paths_below(node, &path, paths);
+            }
+        }
+    }
+
+    /// The suggestion for an unknown `key` of the table at `prefix` that has the keys `known`: the same key elsewhere,
+    /// or a similar one here.
+    pub fn suggestion(&self, prefix: &str, key: &str, known: &[&str]) -> String {
+        let elsewhere = self.paths().into_iter().find(|path| path.rsplit('.').next() == Some(key));
+        match elsewhere {
+            Some(path) if path != join(prefix, key) => format!(", did you mean `{path}`?"),
+            _ => did_you_mean(key, known),
+        }
+    }
+}
+
+/// The variants, when all alternatives are names, or tables of one name.
+fn choice(alternatives: &[Value]) -> Option<Vec<Variant<'_>>> {
+    let mut variants: Vec<Variant<'_>> = Vec::new();
+    for alternative in alternatives {
+        let doc = alternative["description"].as_str().unwrap_or("");
+        let (name, options) = match (alternative["const"].as_str(), alternative["properties"].as_object()) {
+            (Some(name), _) => (name, None),
+            (None, Some(properties)) => {
+                let (name, options) = properties.iter().next()?;
+                (name.as_str(), Some(options))
+            }
+            (None, None) => return None,
+        };
+        match variants.iter_mut().find(|variant| variant.name == name) {
+            Some(variant) => {
+                variant.options = variant.options.or(options);
+                variant.bare |= options.is_none();
+            }
+            None => variants.push(Variant { name, doc, bare: options.is_none(), options }),
+        }
+    }
+    Some(variants)
+}
+
+/// `a.b`, or `b` at the top.
+pub(super) fn join(prefix: &str, key: &str) -> String {
+    if prefix.is_empty() { key.to_owned() } else { format!("{prefix}.{key}") }
+}

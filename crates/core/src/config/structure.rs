@@ -1,0 +1,123 @@
+//! Whether a device's text has the right keys, before its values are read.
+//!
+//! serde stops at the first unknown or missing key and knows no suggestion; this finds all of them.
+
+use std::ops::Range;
+
+use serde_json::Value;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::did_you_mean;
+use super::error::Problem;
+use super::origin::Texts;
+use super::schema::{Schema, Shape, Variant, join};
+
+/// Finds unknown keys, missing keys, and values where tables belong or the other way round.
+pub(super) struct Structure<'a> {
+    schema: &'a Schema,
+    texts: &'a Texts,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Structure<'a> {
+    /// All problems of the device `table`.
+    pub fn problems(schema: &'a Schema, texts: &'a Texts, table: &DeTable<'_>) -> Vec<Problem> {
+        let mut structure = Structure { schema, texts, problems: Vec::new() };
+        structure.table(table, schema.root(), "", None);
+        structure.problems
+    }
+
+    fn problem(&mut self, path: &str, message: &str, span: Option<Range<usize>>) {
+        self.problems.push(match span {
+            Some(span) => self.texts.problem(path, message, span),
+            None => Problem::new(path, message),
+        });
+    }
+
+    fn value(&mut self, value: &Spanned<DeValue<'_>>, node: &'a Value, path: &str) {
+        let span = Some(value.span());
+        match (self.schema.shape(node), value.get_ref()) {
+            (Shape::Table(_), DeValue::Table(table)) => self.table(table, node, path, span),
+            (Shape::Table(fields), _) => {
+                let keys = fields.iter().map(|field| field.name).collect::<Vec<_>>().join(", ");
+                self.problem(path, &format!("`{path}` is a table, with the keys {keys}"), span);
+            }
+            (Shape::Choice(variants), given) => self.choice(given, &variants, path, value.span()),
+            (Shape::Value, DeValue::Table(_)) => self.problem(path, &format!("`{path}` is one value, not a table"), span),
+            (Shape::Map | Shape::Value, _) => {}
+        }
+    }
+
+    fn table(&mut self, table: &DeTable<'_>, node: &'a Value, path: &str, span: Option<Range<usize>>) {
+        let Shape::Table(fields) = self.schema.shape(node) else { return };
+        let known: Vec<&str> = fields.iter().map(|field| field.name).collect();
+        for (key, value) in table {
+            match fields.iter().find(|field| field.name == key.get_ref()) {
+                Some(field) => self.value(value, field.node, &join(path, field.name)),
+                None => {
+                    let hint = self.schema.suggestion(path, key.get_ref(), &known);
+                    let hint = if hint.is_empty() { ";".to_owned() } else { hint };
+                    let of = if path.is_empty() { "a device".to_owned() } else { format!("`{path}`") };
+                    let keys = if known.is_empty() { "no keys".to_owned() } else { known.join(", ") };
+                    let full = join(path, key.get_ref());
+                    self.problem(&full, &format!("unknown key `{full}`{hint} {of} has {keys}"), Some(key.span()));
+                }
+            }
+        }
+        for field in fields.iter().filter(|field| field.required && !table.contains_key(field.name)) {
+            let doc = self.schema.doc(field.node);
+            let full = join(path, field.name);
+            let message = format!("missing key `{full}`: {}", doc.lines().next().unwrap_or_default());
+            self.problem(&full, &message, span.clone());
+        }
+    }
+
+    fn choice(&mut self, given: &DeValue<'_>, variants: &[Variant<'a>], path: &str, span: Range<usize>) {
+        let names: Vec<&str> = variants.iter().map(|variant| variant.name).collect();
+        let one_of = names.join(", ");
+        match given {
+            DeValue::String(name) => match variants.iter().find(|variant| variant.name == name) {
+                Some(Variant { bare: true, .. }) => {}
+                Some(_) => {
+                    self.problem(path, &format!("`{path}`: `{name}` needs a value: write {path}.{name} = ..."), Some(span));
+                }
+                None => self.unknown_name(path, name, &names, path, span),
+            },
+            DeValue::Table(table) if table.len() == 1 => {
+                for (key, value) in table {
+                    let name = key.get_ref();
+                    let full = join(path, name);
+                    match variants.iter().find(|variant| variant.name == name).map(|variant| variant.options) {
+                        Some(Some(options)) => self.value(value, options, &full),
+                        Some(None) => {
+                            let message = format!("`{path}`: `{name}` has no options: write {path} = \"{name}\"");
+                            self.problem(&full, &message, Some(key.span()));
+                        }
+                        None => self.unknown_name(path, name, &names, &full, key.span()),
+                    }
+                }
+            }
+            DeValue::Table(table) => {
+                let given: Vec<&str> = table.keys().map(|key| key.get_ref().as_ref()).collect();
+                let given = if given.is_empty() { "an empty table".to_owned() } else { given.join(" and ") };
+                self.problem(path, &format!("`{path}`: {given}: name exactly one of {one_of}"), Some(span));
+            }
+            _ if variants.iter().any(|variant| variant.bare) => {
+                let message = format!("`{path}`: one of {one_of}, or a table of one of them with its options");
+                self.problem(path, &message, Some(span));
+            }
+            _ => {
+                let ways: Vec<String> = names.iter().map(|name| format!("{path}.{name} = ...")).collect();
+                self.problem(path, &format!("`{path}`: write {}", ways.join(" or ")), Some(span));
+            }
+        }
+    }
+
+    fn unknown_name(&mut self, path: &str, name: &str, names: &[&str], at: &str, span: Range<usize>) {
+        let hint = did_you_mean(name, names);
+        let hint = if hint.is_empty() { ":".to_owned() } else { hint };
+        let message = format!("`{path}`: unknown name `{name}`{hint} one of {}", names.join(", "));
+        self.problem(at, &message, Some(span));
+    }
+}
