@@ -441,5 +441,8 @@ impl Device {
     fn refuse(&mut self, request: Request, status: Status) {
         let now = self.now;
         self.completions.push(Completion { request, status, start: now, finish: now });
+        if !self.host_line.is_empty() {
+            self.vacated.push_back(now);
+        }
     }
 }
