@@ -117,6 +117,9 @@ impl<'a> Feed<'a> {
                     request.stream += self.stream_base;
                     device.prefetch(&request);
                     self.ahead.push_back(request);
+                    if let Some(halfway) = self.ahead.len().checked_sub(LOOKAHEAD / 2) {
+                        device.prefetch_place(&self.ahead[halfway]);
+                    }
                 }
                 None => self.ended = true,
             }

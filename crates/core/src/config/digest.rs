@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::DeviceConfig;
-use super::units::{Bytes, Duration};
 
 impl DeviceConfig {
     /// 128 bits as hexadecimal digits that are equal for equal devices: of the resolved figures, whatever name,
@@ -14,11 +13,8 @@ impl DeviceConfig {
 
     /// The resolved figures as JSON without spaces, keys in alphabetical order.
     fn canonical_json(&self) -> String {
-        let mut resolved = self.clone();
         // A default that follows from other figures is the same device as that figure written down.
-        resolved.geometry.mapping_unit = Some(Bytes(self.unit_bytes()));
-        resolved.bus.command_cycle = Some(Duration(self.command_time(1).ps()));
-        let mut json = serde_json::to_value(&resolved).unwrap_or_default();
+        let mut json = serde_json::to_value(self.resolved()).unwrap_or_default();
         if let Some(keys) = json.as_object_mut() {
             for key in ["name", "description", "sources"] {
                 keys.remove(key);

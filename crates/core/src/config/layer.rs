@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::Problem;
+use super::figures::ABOUT;
 use super::origin::{Origin, Texts, moved_table};
 use super::schema::{Schema, Shape, join};
 
@@ -108,7 +109,7 @@ fn set_leaf<'t>(table: &mut DeTable<'t>, text: &'t str, span: Range<usize>) {
 pub(super) fn leaf_paths(table: &DeTable<'_>) -> Vec<String> {
     let mut paths = Vec::new();
     for (key, value) in table {
-        if !matches!(key.get_ref().as_ref(), "base" | "name" | "version" | "description" | "sources") {
+        if !ABOUT.contains(&key.get_ref().as_ref()) {
             collect_leaves(value.get_ref(), key.get_ref(), &mut paths);
         }
     }

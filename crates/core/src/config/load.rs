@@ -79,9 +79,12 @@ impl Loader {
         if !problems.is_empty() {
             return Err(ConfigError::Malformed(problems));
         }
-        let device = self.read(&table).map_err(|problem| ConfigError::Malformed(vec![problem]))?;
+        let mut device = self.read(&table).map_err(|problem| ConfigError::Malformed(vec![problem]))?;
         match device.check() {
-            Ok(()) => Ok(device),
+            Ok(()) => {
+                device.spread_sources(&leaf_paths(&table));
+                Ok(device)
+            }
             Err(ConfigError::Refused(problems)) => Err(ConfigError::Refused(self.placed(problems, &table))),
             Err(other) => Err(other),
         }

@@ -4,10 +4,11 @@
 //! written in the values (`"20us"`, `"16KiB"`, `"800MT/s"`). Unknown keys are errors.
 
 mod builtin;
-mod check;
+pub mod check;
 mod derived;
 mod digest;
 mod error;
+mod figures;
 mod layer;
 mod load;
 mod origin;
@@ -27,6 +28,7 @@ use crate::ftl::gc::victim::VictimConfig;
 use crate::scheduler::SchedulerConfig;
 pub use builtin::{BUILTINS, Builtin, builtin, builtin_names};
 pub use error::{ConfigError, Place, Problem};
+pub use figures::Figure;
 pub use load::{from_toml, load};
 pub use reference::{example, reference_page};
 pub use schema::json_schema;
@@ -72,7 +74,8 @@ pub struct DeviceConfig {
     /// The host's side.
     #[serde(default)]
     pub host: Host,
-    /// Where each figure comes from: the key's path to a citation, or `assumed:` and a reason.
+    /// Where each figure comes from: the path of a key, or of the table that it is in, to a citation, or `assumed:` and
+    /// a reason. Once loaded, each key that was written has its own.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
 }
@@ -362,21 +365,6 @@ impl Default for Host {
 /// The error for a name that is none of `known`, with the nearest one.
 pub fn unknown_variant<E: serde::de::Error>(name: &str, known: &[&str]) -> E {
     E::custom(format!("unknown name `{name}`{}: one of {}", did_you_mean(name, known), known.join(", ")))
-}
-
-impl DeviceConfig {
-    /// Where the figure at `path` comes from: the entry of [`DeviceConfig::sources`] for it, or for the nearest table
-    /// that it is in.
-    pub fn source_of(&self, path: &str) -> Option<&str> {
-        let mut key = path;
-        loop {
-            match (self.sources.get(key), key.rsplit_once('.')) {
-                (Some(source), _) => return Some(source),
-                (None, Some((table, _))) => key = table,
-                (None, None) => return None,
-            }
-        }
-    }
 }
 
 /// ", did you mean `x`?", or nothing when none is near.

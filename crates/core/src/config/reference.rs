@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::schema::{BASE_DOC, Schema, Shape, Variant, join};
-use super::{BUILTINS, DeviceConfig, builtin};
+use super::{BUILTINS, builtin};
 
 const INTRODUCTION: &str = "\
 # Device files
@@ -152,18 +152,10 @@ fn inline(value: &Value) -> String {
 pub fn example() -> String {
     let schema = Schema::new();
     let device = builtin("tiny").and_then(|tiny| super::from_toml(tiny.text, "tiny.toml", &[]).ok());
-    let values = device.as_ref().map(with_all_keys).unwrap_or_default();
+    let values = device.and_then(|tiny| serde_json::to_value(tiny.resolved()).ok()).unwrap_or_default();
     let mut text = "# A device file with every key. Only geometry, nand and bus are required.\n".to_owned();
     write_example(&mut text, &schema, schema.root(), &values, "");
     text
-}
-
-/// The values of a device, those too that are left out when they follow from others.
-fn with_all_keys(device: &DeviceConfig) -> Value {
-    let mut device = device.clone();
-    device.geometry.mapping_unit = Some(super::units::Bytes(device.unit_bytes()));
-    device.bus.command_cycle = Some(super::units::Duration(device.command_time(1).ps()));
-    serde_json::to_value(&device).unwrap_or_default()
 }
 
 /// Values before tables, as TOML wants it.
@@ -195,7 +187,7 @@ fn write_example(text: &mut String, schema: &Schema, node: &Value, values: &Valu
         let _ = writeln!(text, "[{path}]");
         if let (Shape::Map, Some(entries)) = (schema.shape(field.node), values[field.name].as_object()) {
             for (key, value) in entries {
-                let _ = writeln!(text, "{key} = {}", inline(value));
+                let _ = writeln!(text, "{key:?} = {}", inline(value));
             }
         }
         write_example(text, schema, field.node, &values[field.name], &path);

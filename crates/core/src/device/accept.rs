@@ -58,11 +58,23 @@ fn units(request: &Request, per_unit: Divider) -> u32 {
 }
 
 impl Device {
-    /// Asks for what a request of the near future needs of the map. Changes nothing.
+    /// Asks for the map entry of a request of the near future. Changes nothing.
     #[inline]
     pub fn prefetch(&self, request: &Request) {
-        let unit = self.ftl.shape().unit_sectors.divide_long(request.lba.min(self.sectors));
-        self.ftl.map.prefetch(Lpn(unit as u32));
+        self.ftl.map.prefetch(self.first_unit(request));
+    }
+
+    /// Asks for what is known of the place of a request of the near future, whose map entry was asked for before.
+    #[inline]
+    pub fn prefetch_place(&self, request: &Request) {
+        let lpn = self.first_unit(request);
+        if lpn.0 < self.ftl.map.len() {
+            self.ftl.prefetch(lpn);
+        }
+    }
+
+    fn first_unit(&self, request: &Request) -> Lpn {
+        Lpn(self.ftl.shape().unit_sectors.divide_long(request.lba.min(self.sectors)) as u32)
     }
 
     /// A request has got a place in the queue.

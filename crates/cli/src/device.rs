@@ -1,0 +1,208 @@
+//! `floatgate device`: the SSDs that can be simulated.
+
+use std::fmt;
+use std::io::Write;
+
+use clap::Subcommand;
+use floatgate_core::config::{self, BUILTINS, ConfigError, DeviceConfig};
+use floatgate_core::nand::timing::Timing;
+use floatgate_core::sim::time::Time;
+
+/// `floatgate device`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the built-in devices
+    List,
+    /// Show all figures of a device, their sources, and what follows from them
+    Show {
+        #[command(flatten)]
+        device: Selection,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Check a device file
+    Check {
+        #[command(flatten)]
+        device: Selection,
+    },
+    /// Print the JSON schema of device files, for completion in editors
+    Schema,
+}
+
+/// A device, as it is named on the command line.
+#[derive(clap::Args)]
+pub struct Selection {
+    /// A built-in device (`floatgate device list`), or the path of a device file
+    device: String,
+    /// Change a figure, like geometry.channels=8 or gc.victim=fifo
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    overrides: Vec<String>,
+}
+
+impl Selection {
+    /// Loads and checks the device.
+    pub fn load(&self) -> Result<DeviceConfig, ConfigError> {
+        config::load(&self.device, &self.overrides)
+    }
+}
+
+#[derive(clap::Args)]
+#[group(multiple = false)]
+struct Format {
+    /// As a device file
+    #[arg(long)]
+    toml: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let out = &mut std::io::stdout().lock();
+    match args.command {
+        Command::List => list(out)?,
+        Command::Show { device, format } => {
+            let device = device.load()?;
+            if format.toml {
+                write!(out, "{}", toml::to_string(&device.resolved())?)?;
+            } else if format.json {
+                writeln!(out, "{}", serde_json::to_string_pretty(&device.resolved())?)?;
+            } else {
+                show(out, &device)?;
+            }
+        }
+        Command::Check { device } => {
+            let config = device.load()?;
+            writeln!(out, "{}: {} is a device, digest {}", device.device, config.name, config.digest())?;
+        }
+        Command::Schema => writeln!(out, "{}", serde_json::to_string_pretty(&config::json_schema())?)?,
+    }
+    Ok(out.flush()?)
+}
+
+fn list(out: &mut impl Write) -> anyhow::Result<()> {
+    let devices = BUILTINS.iter().map(|builtin| config::load(builtin.name, &[])).collect::<Result<Vec<_>, _>>()?;
+    let widest = devices.iter().map(|device| device.name.len()).max().unwrap_or(0);
+    for device in devices {
+        let g = &device.geometry;
+        let (size, cell) = (Size(device.logical_bytes()).to_string(), format!("{:?}", device.nand.cell).to_lowercase());
+        let array = format!("{}x{}x{}x{}", g.channels, g.chips, g.dies, g.planes);
+        writeln!(out, "{:widest$}  {size:>10}  {array:>9}  {cell}  {}", device.name, device.description)?;
+    }
+    Ok(())
+}
+
+fn show(out: &mut impl Write, device: &DeviceConfig) -> anyhow::Result<()> {
+    writeln!(out, "{}: {}", device.name, device.description)?;
+    writeln!(out, "version {}, digest {}\n", device.version, device.digest())?;
+    for (name, value) in derived(device) {
+        writeln!(out, "{name:<22}{value}")?;
+    }
+    let mut table = String::new();
+    let mut above = None;
+    for figure in device.figures() {
+        let first = figure.path.split('.').next().unwrap_or_default();
+        if first != table {
+            writeln!(out)?;
+            (table, above) = (first.to_owned(), None);
+        }
+        let source = match figure.source {
+            Some(source) if above == Some(source) => "\"",
+            Some(source) => source,
+            None => "default",
+        };
+        above = figure.source;
+        writeln!(out, "{:<32} {:<18} {source}", figure.path, Shown(&figure.value))?;
+    }
+    Ok(())
+}
+
+/// What follows from the figures, by name.
+fn derived(device: &DeviceConfig) -> Vec<(&'static str, String)> {
+    let g = &device.geometry;
+    let timing = Timing::new(device);
+    let types = device.nand.cell.bits();
+    let reads: Vec<Time> = (0..types).map(|page| timing.read_command + timing.read(page) + timing.page_out).collect();
+    let programs: Vec<Time> =
+        (0..types).map(|page| timing.program_command + timing.program_in + timing.program(page)).collect();
+    let channel = device.channel_bandwidth();
+    let at_most = device.max_soft_threshold().unwrap_or(0);
+    let stock = u64::from(device.soft_threshold()) * u64::from(device.total_planes()) * device.physical_bytes()
+        / u64::from(device.total_blocks());
+    vec![
+        ("physical", format!("{} ({} B)", Size(device.physical_bytes()), device.physical_bytes())),
+        ("logical", format!("{} ({} B)", Size(device.logical_bytes()), device.logical_bytes())),
+        ("spare", format!("{:.2} % of physical", 100.0 * device.spare())),
+        ("over-provisioning", format!("{:.2} % of logical, the vendor's figure", 100.0 * device.over_provisioning())),
+        ("array", format!("{} planes, {} blocks of {}", device.total_planes(), device.total_blocks(), block(device))),
+        ("page read", format!("{} without waiting and without the host's link", Span(&reads))),
+        ("program", format!("{}", Span(&programs))),
+        ("erase", format!("{}", Span(&[timing.erase_command + timing.erase]))),
+        ("channel", format!("{:.1} MB/s, {:.1} MB/s over {}", mega(channel), mega(channel * u64::from(g.channels)), g.channels)),
+        (
+            "stock of free blocks",
+            format!("{} in each plane, {} in all; a full device can keep {at_most}", device.soft_threshold(), Size(stock)),
+        ),
+    ]
+}
+
+fn block(device: &DeviceConfig) -> Size {
+    Size(u64::from(device.geometry.pages) * device.geometry.page_size.0)
+}
+
+fn mega(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+/// A number of bytes to be read by people.
+struct Size(u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+        match units.iter().find(|(_, shift)| self.0 >> shift > 0) {
+            Some((unit, shift)) => {
+                let digits = format!("{:.2}", self.0 as f64 / (1u64 << shift) as f64);
+                write!(f, "{} {unit}", digits.trim_end_matches('0').trim_end_matches('.'))
+            }
+            None => write!(f, "{} B", self.0),
+        }
+    }
+}
+
+/// A time for each page type, or the one that they have in common.
+struct Span<'a>(&'a [Time]);
+
+impl fmt::Display for Span<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match (self.0.iter().min(), self.0.iter().max()) {
+            (Some(least), Some(most)) if least < most => write!(f, "{:.2} to {:.2} us", least.as_us(), most.as_us()),
+            (Some(least), _) => write!(f, "{:.2} us", least.as_us()),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+/// A value without the quotes of JSON.
+struct Shown<'a>(&'a serde_json::Value);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let text = match self.0 {
+            serde_json::Value::String(text) => text.clone(),
+            serde_json::Value::Array(items) => {
+                let items: Vec<String> = items.iter().map(|item| Shown(item).to_string()).collect();
+                items.join(", ")
+            }
+            other => other.to_string(),
+        };
+        f.pad(&text)
+    }
+}

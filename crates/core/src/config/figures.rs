@@ -1,0 +1,70 @@
+//! A device as a list: every key with its value and where that comes from.
+
+use serde_json::Value;
+
+use super::DeviceConfig;
+use super::load::covers;
+use super::schema::join;
+use super::units::{Bytes, Duration};
+
+/// One key of a device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure<'a> {
+    /// The key, like `gc.soft_threshold`.
+    pub path: String,
+    /// Its value, as it is written.
+    pub value: Value,
+    /// Where it comes from; `None` for a default, and in files that do not say.
+    pub source: Option<&'a str>,
+}
+
+impl DeviceConfig {
+    /// The device with the defaults written down that follow from other figures.
+    pub fn resolved(&self) -> DeviceConfig {
+        let mut resolved = self.clone();
+        resolved.geometry.mapping_unit = Some(Bytes(self.unit_bytes()));
+        resolved.bus.command_cycle = Some(Duration(self.command_time(1).ps()));
+        resolved
+    }
+
+    /// All figures of the resolved device in the order of the reference, without its name and description.
+    pub fn figures(&self) -> Vec<Figure<'_>> {
+        let json = serde_json::to_value(self.resolved()).unwrap_or_default();
+        let mut figures = Vec::new();
+        for (key, value) in json.as_object().into_iter().flatten() {
+            if !ABOUT.contains(&key.as_str()) {
+                collect(value, key, &mut figures);
+            }
+        }
+        let source = |path: &str| self.sources.get(path).map(String::as_str);
+        figures.into_iter().map(|(path, value)| Figure { source: source(&path), path, value }).collect()
+    }
+
+    /// Gives each key that was written its own source, in place of one for its table: that would seem to be the source
+    /// of the table's defaults too.
+    pub(super) fn spread_sources(&mut self, written: &[String]) {
+        let given = std::mem::take(&mut self.sources);
+        // The longest key that covers a path is the nearest.
+        let source = |path: &str| given.iter().filter(|(key, _)| covers(key, path)).max_by_key(|(key, _)| key.len());
+        let figures: Vec<String> = self.figures().into_iter().map(|figure| figure.path).collect();
+        for path in written {
+            // A policy with the options that it has by default is written shorter than it may have been.
+            let figure = figures.iter().find(|figure| covers(figure, path) || covers(path, figure));
+            if let (Some(figure), Some((_, source))) = (figure, source(path)) {
+                self.sources.insert(figure.clone(), source.clone());
+            }
+        }
+    }
+}
+
+/// Keys that say something about the device file, not about the device.
+pub(super) const ABOUT: [&str; 5] = ["base", "name", "version", "description", "sources"];
+
+fn collect(value: &Value, path: &str, figures: &mut Vec<(String, Value)>) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            map.iter().for_each(|(key, value)| collect(value, &join(path, key), figures));
+        }
+        _ => figures.push((path.to_owned(), value.clone())),
+    }
+}
