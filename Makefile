@@ -11,7 +11,7 @@ RUST_FILES = find crates -name '*.rs' -print0
 # What the demo runs: make demo DEVICE=... TRACE=... OPTIONS=...
 DEVICE ?= tlc-nvme
 TRACE ?= examples/sqlite-oltp.csv.xz
-OPTIONS ?= --precondition aged=2
+OPTIONS ?= --precondition aged=0.05
 
 # Random cases of each property in `make soak`.
 CASES ?= 5000

@@ -39,10 +39,10 @@ enum Command {
 #[derive(clap::Args)]
 pub struct Selection {
     /// A built-in device (`floatgate device list`), or the path of a device file
-    device: String,
+    pub device: String,
     /// Change a figure, like geometry.channels=8 or gc.victim=fifo
     #[arg(long = "set", value_name = "PATH=VALUE")]
-    overrides: Vec<String>,
+    pub overrides: Vec<String>,
 }
 
 impl Selection {
@@ -145,10 +145,17 @@ fn derived(device: &DeviceConfig) -> Vec<(&'static str, String)> {
         ("page read", format!("{} without waiting and without the host's link", Span(&reads))),
         ("program", format!("{}", Span(&programs))),
         ("erase", format!("{}", Span(&[timing.erase_command + timing.erase]))),
-        ("channel", format!("{:.1} MB/s, {:.1} MB/s over {}", mega(channel), mega(channel * u64::from(g.channels)), g.channels)),
+        (
+            "channel",
+            format!("{:.1} MB/s, {:.1} MB/s over {}", mega(channel), mega(channel * u64::from(g.channels)), g.channels),
+        ),
         (
             "stock of free blocks",
-            format!("{} in each plane, {} in all; a full device can keep {at_most}", device.soft_threshold(), Size(stock)),
+            format!(
+                "{} in each plane, {} in all; a full device can keep {at_most}",
+                device.soft_threshold(),
+                Size(stock)
+            ),
         ),
     ]
 }

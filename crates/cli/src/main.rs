@@ -1,11 +1,13 @@
 //! The `floatgate` command.
 
 mod device;
+mod failure;
+mod run;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use floatgate_core::config::ConfigError;
+use failure::Failure;
 
 /// An SSD you can take apart: a fast, deterministic simulator of flash SSDs.
 #[derive(Parser)]
@@ -17,31 +19,20 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run a workload on a device, and say how it was served
+    ///
+    /// Ctrl-C ends a run early: what has been issued is completed, and the result says that it is not complete; the
+    /// exit status is 130 then. A second Ctrl-C stops at once. The exit status is 2 where what was asked for cannot
+    /// be, and 1 where something went wrong.
+    Run(run::RunArgs),
     /// The SSDs that can be simulated: list them, show one, check a file
     Device(device::Args),
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Device(args) => device::run(args),
+    let done = match Cli::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Device(args) => device::run(args).map_err(Failure::from),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::from(if is_mistake(&error) { 2 } else { 1 })
-        }
-    }
-}
-
-/// Whether what reads the output has gone, as `head` does when it has seen enough: no failure.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let kind = |e: &(dyn std::error::Error + 'static)| e.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-    error.chain().any(|e| kind(e) == Some(std::io::ErrorKind::BrokenPipe))
-}
-
-/// Whether what was asked for cannot be, in contrast to something that went wrong.
-fn is_mistake(error: &anyhow::Error) -> bool {
-    error.chain().any(|e| e.is::<ConfigError>())
+    failure::exit_code(done)
 }

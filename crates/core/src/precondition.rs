@@ -3,9 +3,11 @@
 use crate::device::Device;
 use crate::ftl::Ftl;
 use crate::metrics::counters::Counters;
+pub use crate::metrics::summary::Reached;
 use crate::sim::id::Lpn;
 use crate::sim::rng::Rng;
 use crate::workload::request::{Operation, Request};
+use crate::workload::{Pace, Source, SourceError};
 
 /// The state that a device is brought into.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,19 +40,6 @@ impl std::str::FromStr for Precondition {
             }
         }
     }
-}
-
-/// The state that was reached.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, schemars::JsonSchema)]
-pub struct Reached {
-    /// Host writes in drive sizes.
-    pub drive_writes: f64,
-    /// Write amplification of the last drive write; null where nothing was written.
-    pub write_amplification: Option<f64>,
-    /// Share of the logical units that are mapped.
-    pub mapped: f64,
-    /// Whether write amplification stood still; null where that was not asked for.
-    pub converged: Option<bool>,
 }
 
 /// Told how far preconditioning has come, in parts of one; whether to go on.
@@ -196,6 +185,47 @@ fn random_drive_write(ftl: &mut Ftl, rng: &mut Rng, on_progress: OnProgress) -> 
         written += count;
     }
     Ok(())
+}
+
+/// Brings `device` into the state that a workload leaves behind, as fast as it can be worked out. The requests of
+/// several sources take turns; times in them mean nothing here.
+pub fn precondition_with(
+    device: &mut Device,
+    sources: &mut [Box<dyn Source>],
+    on_progress: OnProgress,
+) -> Result<Reached, SourceError> {
+    let before = device.ftl().counters;
+    if sources.iter().any(|source| ends_by_time_alone(source.as_ref())) {
+        let what = "a workload to precondition with is served without time, so `runtime` cannot end it: give it size, \
+                    io_size or number_ios";
+        return Err(SourceError(what.to_owned()));
+    }
+    let mut ended = vec![false; sources.len()];
+    let mut served = 0u64;
+    while ended.contains(&false) {
+        for (source, ended) in sources.iter_mut().zip(&mut ended).filter(|(_, ended)| !**ended) {
+            match source.next_request()? {
+                Some(request) => {
+                    device.serve_now(&request);
+                }
+                None => *ended = true,
+            }
+        }
+        served += 1;
+        let share = || sources.iter().find_map(|source| source.progress()).unwrap_or(0.0);
+        if served.is_multiple_of(u64::from(PROGRESS_EVERY)) && !on_progress(share()) {
+            return Err(SourceError(STOPPED.to_owned()));
+        }
+    }
+    let mut reached = Reached::default();
+    device.ftl_mut().seal();
+    finish(device.ftl(), &before, &mut reached);
+    Ok(reached)
+}
+
+/// Whether only simulated time would end a source.
+fn ends_by_time_alone(source: &dyn Source) -> bool {
+    matches!(source.pace(), Pace::Depth { .. }) && source.stop_at().is_some() && source.progress().is_none()
 }
 
 impl Device {

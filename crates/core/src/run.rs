@@ -6,6 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use crate::device::Device;
 use crate::metrics::counters::Counters;
 use crate::metrics::results::Results;
+use crate::metrics::summary::Measurement;
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Request};
 use crate::workload::{Pace, Source, SourceError};
@@ -74,6 +75,22 @@ pub struct Outcome {
     pub counters: Counters,
     /// From the first arrival to the last completion of the measured part.
     pub measured: Time,
+}
+
+impl Outcome {
+    /// What was measured on `device`, from which a [`Summary`](crate::metrics::summary::Summary) is made.
+    pub fn measurement<'a>(&'a self, device: &'a Device) -> Measurement<'a> {
+        Measurement {
+            config: device.config(),
+            complete: self.complete,
+            results: &self.results,
+            counters: &self.counters,
+            measured: self.measured,
+            channels: &device.array().channel_time,
+            dies: &device.array().die_time,
+            erases: device.ftl().blocks.all().iter().map(|block| block.erases).collect(),
+        }
+    }
 }
 
 /// Requests that are read ahead of their issue, so that what they need of the map is in the cache by then.

@@ -115,6 +115,7 @@ const LAYERS: &[(&str, Uses)] = &[
             ("workload", "as above"),
             ("device", "as above"),
             ("metrics::counters", "how far it has come"),
+            ("metrics::summary", "the state that it reached is a part of the result"),
             ("ftl", "without time, the translation layer works by itself"),
             ("nand::media", "what the flash holds"),
         ],

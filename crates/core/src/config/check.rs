@@ -203,7 +203,9 @@ impl Check<'_> {
         let per_block = u128::from(g.pages) * u128::from(g.page_size.0) / unit;
         let units = planes * u128::from(g.blocks) * per_block;
         if per_block > u128::from(MAX_UNITS_PER_BLOCK) {
-            let what = format!("a block of {per_block} mapping units, at most {MAX_UNITS_PER_BLOCK}: they are counted in 16 bits");
+            let what = format!(
+                "a block of {per_block} mapping units, at most {MAX_UNITS_PER_BLOCK}: they are counted in 16 bits"
+            );
             self.refuse("geometry.pages", g.pages, &what);
         }
         if units >= u128::from(MAX_UNITS) {
@@ -241,7 +243,11 @@ impl Check<'_> {
         match device.capacity {
             Capacity::Spare(spare) => {
                 if !(0.0..1.0).contains(&spare) {
-                    return self.refuse("capacity.spare", spare, "must be from 0 to below 1: it is a share of the flash");
+                    return self.refuse(
+                        "capacity.spare",
+                        spare,
+                        "must be from 0 to below 1: it is a share of the flash",
+                    );
                 }
                 if device.logical_units() == 0 {
                     self.refuse("capacity.spare", spare, "leaves the host nothing");
@@ -262,7 +268,8 @@ impl Check<'_> {
             return self.refuse("gc.soft_threshold", device.gc.soft_threshold, what);
         }
         if hard > soft {
-            let what = format!("{hard} blocks, at most gc.soft_threshold = {soft} blocks: it is the more urgent of the two");
+            let what =
+                format!("{hard} blocks, at most gc.soft_threshold = {soft} blocks: it is the more urgent of the two");
             self.refuse("gc.hard_threshold", device.gc.hard_threshold, &what);
         }
         if self.problems.iter().any(|problem| problem.path.starts_with("capacity")) || device.reserve_ok() {

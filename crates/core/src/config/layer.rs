@@ -34,8 +34,7 @@ pub(super) fn merge<'t>(schema: &Schema, node: Option<&Value>, under: &mut DeTab
 
 /// Drops the keys that `wanted` is not true for.
 pub(super) fn keep(table: &mut DeTable<'_>, wanted: impl Fn(&str) -> bool) {
-    let unwanted: Vec<String> =
-        table.keys().map(|key| key.get_ref().to_string()).filter(|key| !wanted(key)).collect();
+    let unwanted: Vec<String> = table.keys().map(|key| key.get_ref().to_string()).filter(|key| !wanted(key)).collect();
     for key in unwanted {
         table.remove(key.as_str());
     }

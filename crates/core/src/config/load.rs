@@ -51,7 +51,8 @@ pub fn from_toml(text: &str, path: &str, overrides: &[String]) -> Result<DeviceC
 
 fn read_all(origin: Origin, text: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
     let malformed = |problem| ConfigError::Malformed(vec![problem]);
-    let overrides = overrides.iter().map(|text| Override::new(text)).collect::<Result<Vec<_>, _>>().map_err(malformed)?;
+    let overrides =
+        overrides.iter().map(|text| Override::new(text)).collect::<Result<Vec<_>, _>>().map_err(malformed)?;
     let mut loader = Loader { schema: Schema::new(), texts: Texts::default() };
     let table = loader.layers(origin, text, &overrides).map_err(malformed)?;
     loader.device(table)
@@ -64,7 +65,12 @@ struct Loader {
 
 impl Loader {
     /// All layers on one another.
-    fn layers<'t>(&mut self, origin: Origin, text: &'t str, overrides: &'t [Override<'t>]) -> Result<DeTable<'t>, Problem> {
+    fn layers<'t>(
+        &mut self,
+        origin: Origin,
+        text: &'t str,
+        overrides: &'t [Override<'t>],
+    ) -> Result<DeTable<'t>, Problem> {
         let mut table = self.file(origin, text, &mut Vec::new())?;
         for over in overrides {
             let over = over.parse(&mut self.texts)?;
@@ -153,7 +159,8 @@ impl Loader {
         DeviceConfig::deserialize(deserializer).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
             let path = path_at(table, &span).unwrap_or_default();
-            let message = if path.is_empty() { error.message().to_owned() } else { format!("`{path}`: {}", error.message()) };
+            let message =
+                if path.is_empty() { error.message().to_owned() } else { format!("`{path}`: {}", error.message()) };
             self.texts.problem(&path, &message, span)
         })
     }

@@ -86,7 +86,9 @@ impl Texts {
         let carets = "^".repeat(marked.map_or(1, |m| m.chars().count().max(1)));
         let number = before.matches('\n').count() + 1;
         let (origin, position, label) = match &text.origin {
-            Origin::Builtin(name) => (format!("built-in device {name}"), Some((number, column + 1)), number.to_string()),
+            Origin::Builtin(name) => {
+                (format!("built-in device {name}"), Some((number, column + 1)), number.to_string())
+            }
             Origin::File(path) => (path.clone(), Some((number, column + 1)), number.to_string()),
             Origin::Override => (format!("--set {}", text.text), None, String::new()),
         };

@@ -124,10 +124,14 @@ fn type_of(schema: &Schema, node: &Value) -> String {
     }
     match inner["type"].as_str().unwrap_or_default() {
         "array" => "a list of them".to_owned(),
-        "integer" => inner["minimum"].as_u64().map_or("integer".to_owned(), |least| format!("integer, {least} or more")),
+        "integer" => {
+            inner["minimum"].as_u64().map_or("integer".to_owned(), |least| format!("integer, {least} or more"))
+        }
         "number" => "number".to_owned(),
         "boolean" => "`true` or `false`".to_owned(),
-        _ => inner["pattern"].as_str().filter(|p| p.ends_with("%$")).map_or("text", |_| "share, like \"5%\"").to_owned(),
+        _ => {
+            inner["pattern"].as_str().filter(|p| p.ends_with("%$")).map_or("text", |_| "share, like \"5%\"").to_owned()
+        }
     }
 }
 
@@ -194,8 +198,20 @@ fn write_example(text: &mut String, schema: &Schema, node: &Value, values: &Valu
     }
 }
 
+/// A comment, in lines of at most 120 characters.
 fn comment(text: &mut String, doc: &str) {
     for line in doc.lines() {
-        let _ = writeln!(text, "# {line}");
+        let mut column = 1;
+        text.push('#');
+        for word in line.split_whitespace() {
+            if column + 1 + word.chars().count() > 120 {
+                text.push_str("\n#  ");
+                column = 3;
+            }
+            text.push(' ');
+            text.push_str(word);
+            column += 1 + word.chars().count();
+        }
+        text.push('\n');
     }
 }

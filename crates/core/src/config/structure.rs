@@ -44,7 +44,9 @@ impl<'a> Structure<'a> {
                 self.problem(path, &format!("`{path}` is a table, with the keys {keys}"), span);
             }
             (Shape::Choice(variants), given) => self.choice(given, &variants, path, value.span()),
-            (Shape::Value, DeValue::Table(_)) => self.problem(path, &format!("`{path}` is one value, not a table"), span),
+            (Shape::Value, DeValue::Table(_)) => {
+                self.problem(path, &format!("`{path}` is one value, not a table"), span)
+            }
             (Shape::Map | Shape::Value, _) => {}
         }
     }
@@ -80,7 +82,11 @@ impl<'a> Structure<'a> {
             DeValue::String(name) => match variants.iter().find(|variant| variant.name == name) {
                 Some(Variant { bare: true, .. }) => {}
                 Some(_) => {
-                    self.problem(path, &format!("`{path}`: `{name}` needs a value: write {path}.{name} = ..."), Some(span));
+                    self.problem(
+                        path,
+                        &format!("`{path}`: `{name}` needs a value: write {path}.{name} = ..."),
+                        Some(span),
+                    );
                 }
                 None => self.unknown_name(path, name, &names, path, span),
             },

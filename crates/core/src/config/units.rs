@@ -242,6 +242,7 @@ impl fmt::Display for BlockCount {
         match self {
             BlockCount::Blocks(n) => n.fmt(f),
             BlockCount::Share(s) if s % 100 == 0 => write!(f, "{}%", s / 100),
+            BlockCount::Share(s) if s % 10 == 0 => write!(f, "{}.{}%", s / 100, s % 100 / 10),
             BlockCount::Share(s) => write!(f, "{}.{:02}%", s / 100, s % 100),
         }
     }
@@ -313,6 +314,13 @@ mod tests {
         assert_eq!(Duration(1_500_000_000).to_string(), "1500us");
         for bytes in [0, 1, 512, 4096, 4097, 27_000_000_000, 1 << 40] {
             assert_eq!(Bytes(bytes).to_string().parse(), Ok(Bytes(bytes)));
+        }
+    }
+
+    #[test]
+    fn shares_print_as_they_are_written() {
+        for text in ["0%", "0.05%", "0.5%", "5%", "12.34%", "100%"] {
+            assert_eq!(text.parse::<BlockCount>().map(|share| share.to_string()), Ok(text.to_owned()));
         }
     }
 

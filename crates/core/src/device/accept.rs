@@ -2,6 +2,7 @@
 
 use super::transaction::{Kind, Transaction};
 use super::{Device, LINK};
+use crate::ftl::Shape;
 use crate::ftl::mapping::Location;
 use crate::ftl::partial::Update;
 use crate::nand::media::BLANK;
@@ -57,6 +58,14 @@ fn units(request: &Request, per_unit: Divider) -> u32 {
     (per_unit.divide_long(last) - per_unit.divide_long(request.lba) + 1) as u32
 }
 
+/// The flash pages' worth of units that a request touches: its data cross the link in so many steps, so that a page
+/// is programmed when all that the request has for it is there.
+fn pages(request: &Request, shape: &Shape) -> u32 {
+    let last = request.lba + u64::from(request.sectors) - 1;
+    let page = |sector| shape.units_per_page.divide(shape.unit_sectors.divide_long(sector) as u32);
+    page(last) - page(request.lba) + 1
+}
+
 impl Device {
     /// Asks for the map entry of a request of the near future. Changes nothing.
     #[inline]
@@ -93,8 +102,7 @@ impl Device {
         }
         let Some(link) = &mut self.link else { return self.receive(id) };
         if request.operation == Operation::Write {
-            let steps = units(&request, self.ftl.shape().unit_sectors);
-            link.send(at, id, request.bytes(), steps);
+            link.send(at, id, request.bytes(), pages(&request, self.ftl.shape()));
         } else {
             link.send(at, id, 0, 1);
         }
@@ -109,11 +117,17 @@ impl Device {
         if self.requests[id].request.operation != Operation::Write {
             return self.receive(id);
         }
-        self.requests[id].arrived += 1;
-        if self.requests[id].arrived == 1 {
+        let pending = &mut self.requests[id];
+        if pending.arrived == 0 {
             self.unadmitted.push_back(id);
         }
-        debug_assert!(!last || self.requests[id].arrived > 0);
+        let shape = self.ftl.shape();
+        let per_page = shape.units_per_page.divisor();
+        let first = shape.unit_sectors.divide_long(pending.request.lba) as u32;
+        // Up to the end of the page that has just arrived.
+        let end = (first + pending.arrived) / per_page * per_page + per_page;
+        let count = units(&pending.request, shape.unit_sectors);
+        pending.arrived = if last { count } else { (end - first).min(count) };
         self.admit();
     }
 
@@ -241,33 +255,53 @@ impl Device {
 
     /// Takes units of waiting writes into controller slots, in order of arrival.
     pub(super) fn admit(&mut self) {
+        if self.unadmitted.is_empty() {
+            return;
+        }
+        // Where a program holds several units, none starts before those that come with it are in line.
+        self.hold = self.ftl.shape().units_per_program > 1;
         while let Some(&id) = self.unadmitted.front() {
-            let request = self.requests[id].request;
-            let per_unit = self.ftl.shape().unit_sectors;
-            let count = units(&request, per_unit);
-            while self.requests[id].admitted < self.requests[id].arrived {
-                if self.slots_free == 0 {
-                    return;
-                }
-                let index = self.requests[id].admitted;
-                self.requests[id].admitted += 1;
-                let part = part(&request, index, per_unit);
-                if request.operation == Operation::WriteZeroes && part.end - part.first == per_unit.divisor() {
-                    self.deallocate(part.lpn);
-                } else {
-                    self.accept_write(id, &request, part);
-                }
-            }
-            if self.requests[id].admitted < count {
-                return;
+            if !self.admit_request(id) {
+                break;
             }
             self.unadmitted.pop_front();
-            if request.operation == Operation::WriteZeroes {
-                let pending = &mut self.requests[id];
-                pending.start = pending.start.min(self.now);
-            }
             self.part_done(id, self.now);
         }
+        if std::mem::take(&mut self.hold) {
+            for index in 0..self.held.len() {
+                let (lun, rank) = self.held[index];
+                self.kick_for(lun, rank);
+            }
+            self.held.clear();
+            if self.dynamic {
+                self.offer_pool();
+            }
+        }
+    }
+
+    /// Takes what has arrived of a request; whether that was all.
+    fn admit_request(&mut self, id: u32) -> bool {
+        let request = self.requests[id].request;
+        let per_unit = self.ftl.shape().unit_sectors;
+        let zeroes = request.operation == Operation::WriteZeroes;
+        while self.requests[id].admitted < self.requests[id].arrived {
+            if self.slots_free == 0 {
+                return false;
+            }
+            let index = self.requests[id].admitted;
+            self.requests[id].admitted += 1;
+            let part = part(&request, index, per_unit);
+            if zeroes && part.end - part.first == per_unit.divisor() {
+                self.deallocate(part.lpn);
+            } else {
+                self.accept_write(id, &request, part);
+            }
+        }
+        if zeroes {
+            let pending = &mut self.requests[id];
+            pending.start = pending.start.min(self.now);
+        }
+        self.requests[id].admitted == units(&request, per_unit)
     }
 
     /// Accepts a unit's write: from here on reads see it.

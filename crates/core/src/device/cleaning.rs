@@ -30,28 +30,25 @@ impl Device {
     }
 
     fn step(&mut self, plane: PlaneId) {
-        let job = &mut self.jobs[plane.index()];
-        let mut transaction = loop {
-            match job.next_step(&mut self.ftl, plane) {
-                Step::Rest => return,
-                Step::Erase(block) => {
-                    // The erase lines up behind the lines of its LUN; what it calls needs no step of this job.
-                    job.busy = true;
-                    self.erase(block);
-                    self.jobs[plane.index()].busy = false;
-                    return self.step(plane);
-                }
-                Step::Write => break Transaction::new(Kind::GcWrite, Class::Gc),
-                Step::Read { first, units } => {
-                    let mut read = Transaction::new(Kind::GcRead, Class::Gc);
-                    let spans = self.ftl.shape().pages_per_unit;
-                    read.place = first.0;
-                    read.units = if spans > 1 { spans as u16 } else { units as u16 };
-                    break read;
-                }
+        let mut transaction = match self.jobs[plane.index()].next_step(&mut self.ftl, plane) {
+            Step::Rest => return,
+            Step::Erase(block) => {
+                // Lining the erase up must not take the next step of this job: that is done behind it.
+                self.jobs[plane.index()].busy = true;
+                self.erase(block);
+                self.jobs[plane.index()].busy = false;
+                return self.step(plane);
+            }
+            Step::Write => Transaction::new(Kind::GcWrite, Class::Gc),
+            Step::Read { first, units } => {
+                let spans = self.ftl.shape().pages_per_unit;
+                let mut read = Transaction::new(Kind::GcRead, Class::Gc);
+                read.place = first.0;
+                read.units = if spans > 1 { spans as u16 } else { units as u16 };
+                read
             }
         };
-        job.busy = true;
+        self.jobs[plane.index()].busy = true;
         transaction.class = self.cleaning_class(plane);
         transaction.plane = plane.0;
         self.dispatch(transaction);

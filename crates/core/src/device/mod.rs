@@ -85,6 +85,10 @@ pub struct Device {
     /// Write requests that wait for controller slots.
     unadmitted: VecDeque<u32>,
     slots_free: u32,
+    /// Writes are being admitted: LUNs are told of them afterwards.
+    hold: bool,
+    /// Those LUNs, with the ranks of what has lined up.
+    held: Vec<(LunId, u8)>,
     jobs: Vec<Job>,
     orders: u64,
     dynamic: bool,
@@ -134,6 +138,8 @@ impl Device {
             stalled: vec![Line::default(); planes],
             unadmitted: VecDeque::new(),
             slots_free: config.controller.slots,
+            hold: false,
+            held: Vec::new(),
             jobs: vec![Job::default(); planes],
             orders: 0,
             dynamic,
@@ -321,7 +327,7 @@ impl Device {
             if self.slots_free != self.config.controller.slots {
                 return Err("controller slots are taken though nothing is in progress".to_owned());
             }
-            if self.transactions.len() != 0 {
+            if !self.transactions.is_empty() {
                 return Err("transactions are left though nothing is in progress".to_owned());
             }
         }
@@ -337,7 +343,11 @@ impl Device {
         let lun = self.array.lun_of(PlaneId(transaction.plane));
         let rank = self.ranks[transaction.class as usize];
         self.lines[lun.index()][usize::from(rank)].push(&mut self.transactions, id);
-        self.kick_for(lun, rank);
+        if self.hold {
+            self.held.push((lun, rank));
+        } else {
+            self.kick_for(lun, rank);
+        }
     }
 
     /// Adds a new transaction that is bound to a plane.

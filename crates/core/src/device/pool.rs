@@ -62,7 +62,9 @@ impl Device {
         self.transactions[id].order = self.orders;
         self.orders += 1;
         self.pool.line.push(&mut self.transactions, id);
-        self.offer_pool();
+        if !self.hold {
+            self.offer_pool();
+        }
     }
 
     /// Lets idle LUNs know of writes in the pool, in the order of the allocation.

@@ -102,9 +102,9 @@ pub struct Transactions {
 }
 
 impl Transactions {
-    /// How many are in progress.
-    pub fn len(&self) -> usize {
-        self.all.len() - self.free.len()
+    /// Whether none is in progress.
+    pub fn is_empty(&self) -> bool {
+        self.all.len() == self.free.len()
     }
 
     /// Adds one.

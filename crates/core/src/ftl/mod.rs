@@ -39,6 +39,8 @@ pub struct Ftl {
     shape: Shape,
     /// Planes that take host writes, by position in the allocation's order; only for schemes without a home.
     ready: PlaneSet,
+    /// The plane of the last functional write.
+    filling: PlaneId,
     copies: Vec<(u32, u32)>,
 }
 
@@ -103,6 +105,7 @@ impl Ftl {
             media: verify.then(|| Media::new(device)),
             shape: Shape::new(device),
             ready,
+            filling: PlaneId(0),
             copies: Vec::with_capacity(device.units_per_block() as usize),
         })
     }
@@ -241,8 +244,16 @@ impl Ftl {
         self.close_if_full(place, Stream::Host);
     }
 
-    /// A plane for a host write of a scheme without a home.
+    /// A plane for a host write of a scheme without a home; the next one only when a page or wordline is full.
     fn choose_now(&mut self) -> PlaneId {
+        if !self.blocks.room(self.filling, Stream::Host).is_multiple_of(self.shape.units_per_program) {
+            return self.filling;
+        }
+        self.filling = self.choose_plane_now();
+        self.filling
+    }
+
+    fn choose_plane_now(&mut self) -> PlaneId {
         let chosen = self.allocation.choose(&self.ready);
         chosen.unwrap_or_else(|| unreachable!("an accepted device has a plane with room: config/check.rs"))
     }

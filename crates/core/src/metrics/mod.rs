@@ -4,3 +4,4 @@ pub mod counters;
 pub mod latency;
 pub mod probe;
 pub mod results;
+pub mod summary;

@@ -55,6 +55,16 @@ pub trait Source {
         None
     }
 
+    /// What it is, in a line for people.
+    fn description(&self) -> String {
+        String::new()
+    }
+
+    /// A digest of what it has given out, where it keeps one.
+    fn digest(&self) -> Option<u64> {
+        None
+    }
+
     /// What was noticed on the way that the user should know.
     fn warnings(&self) -> Vec<String> {
         Vec::new()

@@ -45,6 +45,11 @@ pub fn parse(text: &str, device_bytes: u64, seed: u64) -> Result<Vec<Synthetic>,
     Ok(jobs)
 }
 
+/// A digest of jobs: of their text, and the seed they run with. As hexadecimal digits.
+pub fn digest(text: &str, seed: u64) -> String {
+    format!("{:032x}", xxhash_rust::xxh3::xxh3_128(format!("{seed} {text}").as_bytes()))
+}
+
 /// Whether `text` looks like a job rather than the name of a file: one of its words starts with `rw=` or `readwrite=`.
 pub fn looks_like_job(text: &str) -> bool {
     text.split(|c: char| c.is_whitespace() || c == ';')
@@ -187,6 +192,10 @@ impl Source for Synthetic {
 
     fn streams(&self) -> Vec<String> {
         vec![self.name.clone()]
+    }
+
+    fn description(&self) -> String {
+        self.description.clone()
     }
 
     /// By requests or bytes, whichever end is nearer; not known where time alone ends the job.

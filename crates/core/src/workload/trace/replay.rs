@@ -135,6 +135,14 @@ impl Source for Trace {
         }
     }
 
+    fn description(&self) -> String {
+        Trace::description(self)
+    }
+
+    fn digest(&self) -> Option<u64> {
+        Some(Trace::digest(self))
+    }
+
     fn progress(&self) -> Option<f64> {
         self.records.input().progress()
     }

@@ -1,0 +1,72 @@
+//! How the command ends, and what it says when that is not well.
+
+use std::fmt::Display;
+use std::io;
+use std::process::ExitCode;
+
+use floatgate_core::config::ConfigError;
+
+/// Why the command did not do what was asked.
+#[derive(Debug)]
+pub enum Failure {
+    /// What was asked for cannot be: exit status 2, as for a wrong option.
+    Mistake(anyhow::Error),
+    /// What was asked for went wrong: exit status 1.
+    Fault(anyhow::Error),
+    /// The user stopped it: exit status 130, as shells have it for Ctrl-C.
+    Interrupted(&'static str),
+    /// Nobody reads what is printed any more, as behind `| head`: exit status 0, for that is no failure.
+    NobodyListens,
+}
+
+impl Failure {
+    /// A mistake of the user, told in full by `error`.
+    pub fn mistake(error: impl Display) -> Failure {
+        Failure::Mistake(anyhow::anyhow!("{error}"))
+    }
+
+    /// Something that went wrong, told in full by `error`.
+    pub fn fault(error: impl Display) -> Failure {
+        Failure::Fault(anyhow::anyhow!("{error}"))
+    }
+
+    /// Standard output does not take any more.
+    pub fn of_stdout(error: io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::NobodyListens,
+            _ => Failure::fault(format!("cannot write to standard output: {error}")),
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    /// Judges an error by what is at its bottom.
+    fn from(error: anyhow::Error) -> Failure {
+        let is_pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
+        if error.chain().any(|cause| cause.downcast_ref().is_some_and(is_pipe)) {
+            Failure::NobodyListens
+        } else if error.chain().any(|cause| cause.is::<ConfigError>()) {
+            Failure::Mistake(error)
+        } else {
+            Failure::Fault(error)
+        }
+    }
+}
+
+/// Says what went wrong, and returns the status to exit with.
+pub fn exit_code(done: Result<(), Failure>) -> ExitCode {
+    let (status, text) = match done {
+        Ok(()) | Err(Failure::NobodyListens) => return ExitCode::SUCCESS,
+        Err(Failure::Mistake(error)) => (2, format!("error: {error:#}")),
+        Err(Failure::Fault(error)) => (1, format!("error: {error:#}")),
+        Err(Failure::Interrupted(what)) => (130, format!("interrupted: {what}")),
+    };
+    say(&text);
+    ExitCode::from(status)
+}
+
+/// Prints a line to standard error, and lets it be where that is closed.
+pub fn say(text: &str) {
+    use io::Write;
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}

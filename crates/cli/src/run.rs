@@ -1,0 +1,213 @@
+//! `floatgate run`: a workload on a device.
+
+mod cost;
+mod interrupt;
+mod output;
+mod progress;
+mod report;
+mod trace;
+mod workload;
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use floatgate_core::config::{self, DeviceConfig};
+use floatgate_core::device::{Device, Options};
+use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
+use floatgate_core::run::RunError;
+use floatgate_core::workload::Source;
+
+use crate::device::Selection;
+use crate::failure::{Failure, say};
+use cost::Stopwatch;
+use interrupt::Interrupt;
+use output::{Directory, RequestLog};
+use progress::{Monitor, Reporter};
+use trace::TraceArgs;
+use workload::Workload;
+
+/// `floatgate run`.
+#[derive(clap::Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    device: Selection,
+    /// A job in fio's words, like 'rw=randread bs=4k iodepth=32 number_ios=100k', or a trace file
+    workload: String,
+    /// State of the device before the run: none, fill, aged=V (this share of each block is superseded), steady
+    /// (overwritten at random until write amplification stands still), or a job or trace, which is served without time
+    #[arg(long, value_name = "STATE", default_value = "fill")]
+    precondition: String,
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Write the result to DIR/summary.json
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write every request to DIR/requests.csv, with its times
+    #[arg(long, value_name = "FORMAT")]
+    requests: Option<RequestFormat>,
+    /// Print the result as JSON instead
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    trace: TraceArgs,
+}
+
+/// How requests are written.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum RequestFormat {
+    /// One line each, separated by commas
+    Csv,
+}
+
+/// Runs the command.
+pub fn run(args: &RunArgs) -> Result<(), Failure> {
+    args.check()?;
+    let config = args.device.load().map_err(Failure::mistake)?;
+    let mut device = new_device(args, &config)?;
+    let mut workload = Workload::open(&args.workload, &args.trace, &config, args.seed)?;
+    let mut warnings = Warnings::default();
+    warnings.add(workload.warnings());
+    let interrupt = Interrupt::install()?;
+    let directory = args.out.as_deref().map(Directory::open).transpose().map_err(Failure::Fault)?;
+    let mut log = match (&directory, args.requests) {
+        (Some(directory), Some(RequestFormat::Csv)) => {
+            Some(directory.log(&workload.streams()).map_err(Failure::Fault)?)
+        }
+        _ => None,
+    };
+    let precondition = precondition(args, &mut device, &interrupt)?;
+    if precondition.reached.converged == Some(false) {
+        warnings.add([format!(
+            "preconditioning to a steady state gave up: after {:.0} drive writes, write amplification still moved by \
+             more than 1 % from one to the next",
+            precondition.reached.drive_writes
+        )]);
+    }
+    let stopwatch = Stopwatch::start();
+    let outcome = measure(&mut device, &mut workload.sources, log.as_mut(), &interrupt)?;
+    let (wall_s, cpu_s) = stopwatch.read();
+    warnings.add(workload.warnings());
+    if !outcome.complete {
+        warnings.add(["interrupted: the workload did not come to its end".to_owned()]);
+    }
+    let about = About {
+        seed: args.seed,
+        device: Named { name: config.name.clone(), digest: plain_digest(args, &config) },
+        workload: workload.named(),
+        precondition,
+        warnings: warnings.said,
+    };
+    let mut summary = Summary::new(about, &outcome.measurement(&device));
+    summary.set_cost(wall_s, cpu_s, cost::peak_rss_bytes());
+    if let Some(directory) = &directory {
+        directory.write(&summary, log).map_err(Failure::Fault)?;
+    }
+    print(args, &summary, &workload)?;
+    if outcome.complete { Ok(()) } else { Err(Failure::Interrupted("the result is that of a part of the workload")) }
+}
+
+impl RunArgs {
+    /// Options that would do nothing are mistakes.
+    fn check(&self) -> Result<(), Failure> {
+        if self.requests.is_some() && self.out.is_none() {
+            return Err(Failure::mistake("--requests needs a directory to write requests.csv to: give --out DIR"));
+        }
+        let given = self.trace.given();
+        if given.is_empty() || [&self.workload, &self.precondition].iter().any(|text| workload::is_trace(text)) {
+            return Ok(());
+        }
+        let (verb, options) = (if given.len() == 1 { "is" } else { "are" }, given.join(", "));
+        Err(Failure::mistake(format!("{options} {verb} for traces, and the workload is a job: `{}`", self.workload)))
+    }
+}
+
+/// The device as it leaves the factory.
+fn new_device(args: &RunArgs, config: &DeviceConfig) -> Result<Device, Failure> {
+    let options = Options { seed: args.seed, ..Options::default() };
+    Device::new(config.clone(), options).map_err(|error| Failure::mistake(format!("{}: {error}", args.device.device)))
+}
+
+/// The digest of the device without the overrides.
+fn plain_digest(args: &RunArgs, config: &DeviceConfig) -> String {
+    // A file that needs the overrides to be a device at all has no other digest.
+    let Selection { device, overrides } = &args.device;
+    let plain = if overrides.is_empty() { None } else { config::load(device, &[]).ok() };
+    plain.as_ref().unwrap_or(config).digest()
+}
+
+/// Brings the device into the state that was asked for.
+fn precondition(args: &RunArgs, device: &mut Device, interrupt: &Interrupt) -> Result<Precondition, Failure> {
+    let reporter = Reporter::new("preconditioning");
+    let on_progress = &mut |share: f64| {
+        reporter.share(share);
+        !interrupt.requested()
+    };
+    let asked = args.precondition.clone();
+    let reached = match asked.parse() {
+        Ok(state) => floatgate_core::precondition::precondition(device, state, args.seed, on_progress),
+        Err(error) if !workload::looks_like_workload(&asked) => return Err(Failure::mistake(error)),
+        Err(_) => {
+            // Not the run's seed: a job like the one that is measured would use the same blocks in the same order.
+            let seed = workload::preconditioning_seed(args.seed);
+            let mut workload = Workload::open(&asked, &args.trace, device.config(), seed)?;
+            floatgate_core::precondition::precondition_with(device, &mut workload.sources, on_progress)
+                .map_err(|error| error.to_string())
+        }
+    };
+    reporter.finish();
+    match reached {
+        Ok(reached) => Ok(Precondition { asked, reached }),
+        Err(_) if interrupt.requested() => Err(Failure::Interrupted("preconditioning was stopped, there is no result")),
+        Err(error) => Err(Failure::mistake(format!("--precondition {error}"))),
+    }
+}
+
+/// Runs the workload.
+fn measure(
+    device: &mut Device,
+    sources: &mut [Box<dyn Source>],
+    log: Option<&mut RequestLog>,
+    interrupt: &Interrupt,
+) -> Result<floatgate_core::run::Outcome, Failure> {
+    let reporter = Reporter::new("running");
+    let stop_at = sources.iter().filter_map(|source| source.stop_at()).max();
+    let mut monitor = Monitor::new(&reporter, interrupt, stop_at, log);
+    let outcome = floatgate_core::run::run(device, sources, &mut monitor);
+    reporter.finish();
+    outcome.map_err(|error| match error {
+        RunError::Source(error) => Failure::mistake(error),
+        RunError::Lost { .. } => {
+            Failure::fault(format!("{error}\nThis is a defect of the simulator: please report it."))
+        }
+        RunError::Observer(error) => Failure::fault(error),
+    })
+}
+
+/// Prints the result.
+fn print(args: &RunArgs, summary: &Summary, workload: &Workload) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    // On a screen that shows both, warnings have just been said.
+    let with_warnings = !(stdout.is_terminal() && std::io::stderr().is_terminal());
+    let text =
+        if args.json { summary.to_json() } else { report::text(summary, &workload.descriptions(), with_warnings) };
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
+}
+
+/// Warnings, each of which is said once.
+#[derive(Debug, Default)]
+struct Warnings {
+    said: Vec<String>,
+}
+
+impl Warnings {
+    fn add(&mut self, warnings: impl IntoIterator<Item = String>) {
+        for warning in warnings {
+            if !self.said.contains(&warning) {
+                say(&format!("warning: {warning}"));
+                self.said.push(warning);
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Progress, on a terminal only.
+
+use std::time::Duration;
+
+use floatgate_core::run::{Progress, Watcher};
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::Completion;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::interrupt::Interrupt;
+use super::output::RequestLog;
+
+/// Steps of a bar.
+const STEPS: u64 = 1000;
+
+/// A bar on standard error, or nothing where that is no terminal.
+#[derive(Debug)]
+pub struct Reporter {
+    bar: ProgressBar,
+}
+
+impl Reporter {
+    /// A bar for a part of the work.
+    pub fn new(what: &'static str) -> Reporter {
+        let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr()).with_prefix(what);
+        let template = "{prefix} [{bar:30}] {percent:>3} % {msg} {eta} left";
+        // A template that cannot be read is replaced by the default one: a bar is not worth a failure.
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style.progress_chars("=> "));
+        Reporter { bar }
+    }
+
+    /// How far it has come, in parts of one.
+    pub fn share(&self, share: f64) {
+        self.bar.set_position((share.clamp(0.0, 1.0) * STEPS as f64) as u64);
+    }
+
+    /// How far a run has come.
+    fn progress(&self, progress: &Progress, share: Option<f64>) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        let seconds = self.bar.elapsed().max(Duration::from_millis(1)).as_secs_f64();
+        let rate = progress.completed as f64 / seconds;
+        self.bar.set_message(format!("{:.3} s simulated, {} requests/s,", progress.now.as_s(), short(rate)));
+        match share {
+            Some(share) => self.share(share),
+            None => self.bar.tick(),
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A number with three digits, as `1.23 M`.
+pub fn short(value: f64) -> String {
+    let (scaled, unit) = match value {
+        v if v >= 1e9 => (v / 1e9, " G"),
+        v if v >= 1e6 => (v / 1e6, " M"),
+        v if v >= 1e3 => (v / 1e3, " k"),
+        v => (v, ""),
+    };
+    let digits = if scaled >= 100.0 { 0 } else { usize::from(scaled < 10.0) + 1 };
+    format!("{scaled:.digits$}{unit}")
+}
+
+/// Watches a run: shows how far it is, writes down its requests, and ends it when the user says so.
+pub struct Monitor<'a> {
+    reporter: &'a Reporter,
+    interrupt: &'a Interrupt,
+    stop_at: Option<Time>,
+    log: Option<&'a mut RequestLog>,
+}
+
+impl<'a> Monitor<'a> {
+    /// A monitor of a run that ends at `stop_at`, if time ends it.
+    pub fn new(
+        reporter: &'a Reporter,
+        interrupt: &'a Interrupt,
+        stop_at: Option<Time>,
+        log: Option<&'a mut RequestLog>,
+    ) -> Monitor<'a> {
+        Monitor { reporter, interrupt, stop_at, log }
+    }
+}
+
+impl Watcher for Monitor<'_> {
+    fn completed(&mut self, completion: &Completion) -> Result<(), String> {
+        match &mut self.log {
+            Some(log) => log.write(completion).map_err(|error| format!("{error:#}")),
+            None => Ok(()),
+        }
+    }
+
+    fn progress(&mut self, progress: Progress) -> bool {
+        let of_time = self.stop_at.map(|at| progress.now.as_s() / at.as_s());
+        // Whichever end is nearer.
+        let share = [progress.share, of_time].into_iter().flatten().reduce(f64::max);
+        self.reporter.progress(&progress, share);
+        !self.interrupt.requested()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn numbers_are_short() {
+        let texts = [0.0, 9.5, 42.0, 999.0, 1_234.0, 45_600.0, 1_230_000.0, 2e9].map(short);
+        assert_eq!(texts, ["0.00", "9.50", "42.0", "999", "1.23 k", "45.6 k", "1.23 M", "2.00 G"]);
+    }
+}

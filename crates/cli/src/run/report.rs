@@ -1,0 +1,329 @@
+//! The result for people: what matters of it, on one screen.
+
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::config::units::Bytes;
+use floatgate_core::metrics::summary::{Operations, Requests, Share, Summary};
+use floatgate_core::workload::synthetic::looks_like_job;
+
+use super::progress::short;
+
+/// The result as text. `descriptions` say what the sources do; warnings may have been said elsewhere.
+pub fn text(summary: &Summary, descriptions: &[String], with_warnings: bool) -> String {
+    let mut page = Page::default();
+    head(&mut page, summary, descriptions);
+    page.gap();
+    requests(&mut page, summary);
+    page.gap();
+    amplification(&mut page, summary);
+    cleaning(&mut page, summary);
+    busy(&mut page, summary);
+    wear(&mut page, summary);
+    speed(&mut page, summary);
+    warnings(&mut page, summary, with_warnings);
+    page.text
+}
+
+/// Lines with a label at the left.
+#[derive(Debug, Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn line(&mut self, label: &str, what: impl AsRef<str>) {
+        let line = format!("{label:<15}{}", what.as_ref());
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    fn gap(&mut self) {
+        self.text.push('\n');
+    }
+}
+
+fn head(page: &mut Page, summary: &Summary, descriptions: &[String]) {
+    let changed = if summary.config_digest == summary.device.digest { "" } else { " (changed by --set)" };
+    page.line("device", format!("{}{changed}: {}", summary.device.name, shape(&summary.config)));
+    let mut label = "workload";
+    // A job is told best by what it does, a trace by its file.
+    if !looks_like_job(&summary.workload.name) {
+        page.line(label, &summary.workload.name);
+        label = "";
+    }
+    for description in descriptions {
+        page.line(label, description);
+        label = "";
+    }
+    page.line("precondition", precondition(summary));
+    let end = if summary.complete { "" } else { ", INTERRUPTED: a part of the workload" };
+    page.line("measured", format!("{} simulated, seed {}{end}", seconds(summary.measured_s), summary.seed));
+}
+
+/// Channels, chips and so on, and the size.
+fn shape(config: &DeviceConfig) -> String {
+    let g = &config.geometry;
+    let levels = [(g.channels, "channel"), (g.chips, "chip"), (g.dies, "die"), (g.planes, "plane")];
+    let levels = levels.map(|(count, name)| format!("{count} {name}{}", if count == 1 { "" } else { "s" }));
+    format!(
+        "{}; {} of {} visible ({:.1} % spare)",
+        levels.join(" x "),
+        size(config.logical_bytes()),
+        size(config.physical_bytes()),
+        config.spare() * 100.0
+    )
+}
+
+fn size(bytes: u64) -> String {
+    let units = [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) if bytes.is_multiple_of(*unit) => format!("{} {name}", bytes / unit),
+        Some((unit, name)) => format!("{:.2} {name}", bytes as f64 / *unit as f64),
+        None => Bytes(bytes).to_string(),
+    }
+}
+
+fn seconds(s: f64) -> String {
+    match s {
+        s if s >= 1.0 => format!("{s:.3} s"),
+        s if s >= 1e-3 => format!("{:.3} ms", s * 1e3),
+        s => format!("{:.3} us", s * 1e6),
+    }
+}
+
+fn precondition(summary: &Summary) -> String {
+    let state = &summary.precondition;
+    let reached = &state.reached;
+    let amplified = reached.write_amplification.map(|wa| format!(", write amplification {wa:.3}")).unwrap_or_default();
+    let steady = match reached.converged {
+        Some(true) => ", steady",
+        Some(false) => ", NOT steady",
+        None => "",
+    };
+    let (writes, mapped) = (reached.drive_writes, reached.mapped * 100.0);
+    format!("{}: {writes:.2} drive writes, {mapped:.1} % mapped{amplified}{steady}", state.asked)
+}
+
+fn requests(page: &mut Page, summary: &Summary) {
+    let mut table = Table::new(summary);
+    table.add("", &summary.requests);
+    if summary.streams.len() > 1 {
+        for stream in &summary.streams {
+            table.add(&stream.name, &stream.requests);
+        }
+    }
+    page.text.push_str(&table.text());
+    if summary.requests.all.errors > 0 {
+        page.line("", format!("{} requests were not served", grouped(summary.requests.all.errors)));
+    }
+}
+
+/// Requests: a line for each operation of each stream.
+struct Table {
+    rows: Vec<[String; 9]>,
+    /// Microseconds in the unit of latency, and its name.
+    unit: (f64, &'static str),
+}
+
+impl Table {
+    fn new(summary: &Summary) -> Table {
+        let in_ms = summary.requests.all.latency_us.mean.unwrap_or_default() >= 10_000.0;
+        let unit = if in_ms { (1e3, "ms") } else { (1.0, "us") };
+        let latency = |name: &str| format!("{name} {}", unit.1);
+        let head = ["", "requests", "IOPS", "MiB/s"].map(str::to_owned);
+        let [count, a, b, c] = head;
+        let [mean, p50, p99, p99_9, max] = ["mean", "p50", "p99", "p99.9", "max"].map(latency);
+        Table { rows: vec![[count, a, b, c, mean, p50, p99, p99_9, max]], unit }
+    }
+
+    /// The lines of all requests, or of those of a stream. A sum of one operation is left out.
+    fn add(&mut self, stream: &str, requests: &Requests) {
+        let there: Vec<_> = requests.by_operation().into_iter().filter(|(_, of)| of.count > 0).collect();
+        for (name, operations) in &there {
+            self.row(stream, name, operations);
+        }
+        if there.len() != 1 {
+            self.row(stream, "all", &requests.all);
+        }
+    }
+
+    fn row(&mut self, stream: &str, name: &str, of: &Operations) {
+        let time = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), |us| decimals(us / self.unit.0));
+        let latency = &of.latency_us;
+        let label = if stream.is_empty() { name.to_owned() } else { format!("  {stream} {name}") };
+        self.rows.push([
+            label,
+            grouped(of.count),
+            grouped(of.iops.round() as u64),
+            decimals(of.mib_per_s),
+            time(latency.mean),
+            time(latency.p50),
+            time(latency.p99),
+            time(latency.p99_9),
+            time(latency.max),
+        ]);
+    }
+
+    fn text(&self) -> String {
+        let width = |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..9).map(width).collect();
+        let mut text = String::new();
+        for row in &self.rows {
+            let mut line = format!("{:<1$}", row[0], widths[0].max(14));
+            for (cell, width) in row.iter().zip(&widths).skip(1) {
+                line += &format!(" {cell:>width$} ");
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// A number with as many decimals as are of interest.
+fn decimals(value: f64) -> String {
+    let digits = match value.abs() {
+        v if v >= 1000.0 => 0,
+        v if v >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$}")
+}
+
+/// A whole number in groups of three digits.
+fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn amplification(page: &mut Page, summary: &Summary) {
+    let (flash, causes) = (&summary.flash, &summary.flash.programs_by_cause);
+    page.line("amplification", amplification_by_cause(summary).unwrap_or_else(|| "no writes".to_owned()));
+    let programmed =
+        [("host", causes.host), ("cleaning", causes.gc), ("summary", causes.summary), ("padding", causes.padding)];
+    page.line("pages written", by_cause(flash.pages.programmed, &programmed));
+    let causes = &flash.reads_by_cause;
+    let read = [("host", causes.host), ("cleaning", causes.gc), ("read-modify-write", causes.rmw)];
+    page.line("pages read", by_cause(flash.pages.read, &read));
+    let updates = &summary.updates;
+    if updates.covered + updates.uncovered + updates.first > 0 {
+        let parts = [updates.covered, updates.uncovered, updates.first].map(grouped);
+        let [covered, uncovered, first] = parts;
+        page.line("updates", format!("{covered} covered, {uncovered} un-covered, {first} first writes"));
+    }
+    if summary.unmapped_reads > 0 {
+        let count = grouped(summary.unmapped_reads);
+        page.line("unmapped reads", format!("{count} mapping units that hold nothing, answered without the flash"));
+    }
+}
+
+/// Write amplification as a sum: of what the host wrote, what was moved, and what was programmed for nothing.
+fn amplification_by_cause(summary: &Summary) -> Option<String> {
+    let Summary { config, updates, .. } = summary;
+    let (total, in_bytes) = (summary.write_amplification?, summary.write_amplification_bytes?);
+    let written = (updates.covered + updates.uncovered + updates.first) as f64;
+    let units = |pages: f64| pages * f64::from(config.units_per_page()) / f64::from(config.pages_per_unit());
+    let cleaning = units(summary.cleaning.pages_moved) / written;
+    let summaries = units(summary.flash.programs_by_cause.summary as f64) / written;
+    let host_and_rest = (total - cleaning - summaries).max(0.0);
+    let host = host_and_rest.min(1.0);
+    let causes = [("host", host), ("cleaning", cleaning), ("summaries", summaries), ("unfilled", host_and_rest - host)];
+    let causes = causes.iter().filter(|(_, share)| *share >= 0.0005).map(|(name, share)| format!("{share:.3} {name}"));
+    Some(format!("{total:.3} = {}; {in_bytes:.3} in bytes", causes.collect::<Vec<_>>().join(" + ")))
+}
+
+/// A number of pages, and what they were for.
+fn by_cause(total: u64, causes: &[(&str, u64)]) -> String {
+    let share = |count: u64| count as f64 / total as f64 * 100.0;
+    let parts = causes.iter().filter(|(_, count)| *count > 0);
+    let parts: Vec<String> = parts.map(|(name, count)| format!("{name} {:.1} %", share(*count))).collect();
+    if parts.is_empty() { "none".to_owned() } else { format!("{} ({})", grouped(total), parts.join(", ")) }
+}
+
+fn cleaning(page: &mut Page, summary: &Summary) {
+    let cleaning = &summary.cleaning;
+    let (Some(efficiency), Some(stock)) = (cleaning.efficiency, cleaning.stock_blocks) else {
+        return page.line("cleaning", "none");
+    };
+    let (victims, moved) = (grouped(cleaning.victims), grouped(cleaning.pages_moved.round() as u64));
+    let efficiency = efficiency * 100.0;
+    page.line(
+        "cleaning",
+        format!("{victims} victims, {moved} pages moved, efficiency {efficiency:.1} %, {stock:.2} blocks in stock"),
+    );
+}
+
+fn busy(page: &mut Page, summary: &Summary) {
+    let (channels, dies) = (&summary.utilization.channels, &summary.utilization.dies);
+    let share = |name: &str, s: &Share| {
+        let [mean, min, max] = [s.mean, s.min, s.max].map(|share| share * 100.0);
+        format!("{name} {mean:.1} % ({min:.1} to {max:.1})")
+    };
+    page.line("channels", [share("data", &channels.data), share("commands", &channels.command)].join(", "));
+    page.line("dies", [share("cells", &dies.cell), share("held for transfers", &dies.register_held)].join(", "));
+}
+
+fn wear(page: &mut Page, summary: &Summary) {
+    let (blocks, planes) = (&summary.wear.blocks, &summary.wear.planes);
+    page.line(
+        "wear",
+        format!(
+            "{:.2} erases a block since new (most {}, deviation {:.2}), {:.0} a plane (most {}); {} in this run",
+            blocks.mean,
+            grouped(blocks.max),
+            blocks.stddev,
+            planes.mean,
+            grouped(planes.max),
+            grouped(summary.flash.blocks_erased)
+        ),
+    );
+}
+
+fn speed(page: &mut Page, summary: &Summary) {
+    let Some(cost) = &summary.run else { return };
+    let wall = seconds(cost.wall_s);
+    let cpu = cost.cpu_s.map(|s| format!(", {} of processor time", seconds(s))).unwrap_or_default();
+    let rate = |name: &str, rate: Option<f64>| rate.map(|rate| format!("{} {name}/s", short(rate)));
+    let rates = [rate("requests", cost.requests_per_cpu_s), rate("flash operations", cost.flash_ops_per_cpu_s)];
+    let rates: Vec<String> = rates.into_iter().flatten().collect();
+    let rates = if rates.is_empty() { String::new() } else { format!(" ({})", rates.join(", ")) };
+    let memory = cost.peak_rss_bytes.map(|bytes| format!(", {} of memory", size(bytes))).unwrap_or_default();
+    page.line("simulation", format!("{wall}{cpu}{rates}{memory}"));
+}
+
+fn warnings(page: &mut Page, summary: &Summary, in_full: bool) {
+    let mut label = "warnings";
+    if !in_full && !summary.warnings.is_empty() {
+        page.line(label, format!("{}, above", summary.warnings.len()));
+        return;
+    }
+    for warning in &summary.warnings {
+        page.line(label, warning);
+        label = "";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0.5, 12.34, 1234.5].map(decimals), ["0.50", "12.3", "1234"]);
+        assert_eq!([512, 4096, 1 << 30, (1 << 30) + (1 << 29)].map(size), ["512B", "4 KiB", "1 GiB", "1.50 GiB"]);
+        assert_eq!([2.5, 0.0025, 1e-6].map(seconds), ["2.500 s", "2.500 ms", "1.000 us"]);
+    }
+
+    #[test]
+    fn causes_without_pages_are_left_out() {
+        assert_eq!(by_cause(4, &[("host", 3), ("cleaning", 1), ("padding", 0)]), "4 (host 75.0 %, cleaning 25.0 %)");
+        assert_eq!(by_cause(0, &[("host", 0)]), "none");
+    }
+}

@@ -1,0 +1,81 @@
+//! From what the user calls a workload to sources of requests.
+
+use std::path::Path;
+
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::metrics::summary::Named;
+use floatgate_core::sim::rng::Rng;
+use floatgate_core::workload::Source;
+use floatgate_core::workload::synthetic;
+use floatgate_core::workload::trace::Trace;
+
+use super::trace::TraceArgs;
+use crate::failure::Failure;
+
+/// A workload, and where its requests come from.
+pub struct Workload {
+    /// The sources; they run beside each other.
+    pub sources: Vec<Box<dyn Source>>,
+    name: String,
+    /// Of jobs; that of a trace is known when it has been read.
+    digest: Option<String>,
+}
+
+impl Workload {
+    /// Opens a job or a trace for a device.
+    pub fn open(text: &str, args: &TraceArgs, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
+        let name = text.to_owned();
+        if synthetic::looks_like_job(text) {
+            let jobs = synthetic::parse(text, device.logical_bytes(), seed).map_err(Failure::mistake)?;
+            let sources = jobs.into_iter().map(|job| Box::new(job) as Box<dyn Source>).collect();
+            return Ok(Workload { sources, name, digest: Some(synthetic::digest(text, seed)) });
+        }
+        if !Path::new(text).exists() && text.contains('=') {
+            return Err(Failure::mistake(format!(
+                "`{text}` is no file, and no job: a job says what to do with rw=..."
+            )));
+        }
+        let trace =
+            Trace::open(Path::new(text), &args.options(), device.logical_sectors()).map_err(Failure::mistake)?;
+        Ok(Workload { sources: vec![Box::new(trace)], name, digest: None })
+    }
+
+    /// Name and digest; complete when the workload has been run.
+    pub fn named(&self) -> Named {
+        let of_sources = || {
+            let digests = self.sources.iter().filter_map(|source| source.digest());
+            digests.map(|digest| format!("{digest:016x}")).collect::<Vec<_>>().join("-")
+        };
+        Named { name: self.name.clone(), digest: self.digest.clone().unwrap_or_else(of_sources) }
+    }
+
+    /// The names of all streams, by the number in the requests.
+    pub fn streams(&self) -> Vec<String> {
+        self.sources.iter().flat_map(|source| source.streams()).collect()
+    }
+
+    /// What the sources do, in a line each.
+    pub fn descriptions(&self) -> Vec<String> {
+        self.sources.iter().map(|source| source.description()).collect()
+    }
+
+    /// What the sources have noticed so far.
+    pub fn warnings(&self) -> Vec<String> {
+        self.sources.iter().flat_map(|source| source.warnings()).collect()
+    }
+}
+
+/// Whether what stands for a workload or a state is a trace.
+pub fn is_trace(text: &str) -> bool {
+    !synthetic::looks_like_job(text) && text.parse::<floatgate_core::precondition::Precondition>().is_err()
+}
+
+/// Whether what is no known state can be a workload.
+pub fn looks_like_workload(text: &str) -> bool {
+    synthetic::looks_like_job(text) || Path::new(text).exists()
+}
+
+/// The seed of a workload to precondition with, in a run of this seed.
+pub fn preconditioning_seed(seed: u64) -> u64 {
+    Rng::new(seed, "precondition/workload").next_u64()
+}

@@ -1,0 +1,117 @@
+//! `floatgate device`, as a user calls it.
+
+use std::io::Read;
+use std::process::{Command, Output, Stdio};
+
+fn floatgate(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    command.args(arguments);
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    floatgate(arguments).output().unwrap()
+}
+
+/// The standard output of a command that must succeed, and say nothing else.
+fn output(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.is_empty(), "{arguments:?}: {} {errors}", output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The error of a command that must fail as a mistake of the user.
+fn mistake(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
+    assert!(output.stdout.is_empty(), "{arguments:?} printed something before it failed");
+    assert!(errors.starts_with("error: ") && !errors.contains("backtrace"), "{errors}");
+    errors
+}
+
+#[test]
+fn list_has_a_line_for_each_device() {
+    let list = output(&["device", "list"]);
+    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices")).unwrap().count();
+    assert_eq!(list.lines().count(), files);
+    let tiny = list.lines().find(|line| line.starts_with("tiny ")).unwrap();
+    assert!(tiny.contains("51.2 MiB") && tiny.contains("2x2x1x2") && tiny.contains("slc"), "{tiny}");
+}
+
+#[test]
+fn show_has_figures_sources_and_what_follows() {
+    let shown = output(&["device", "show", "hu2011", "--set", "geometry.channels=8"]);
+    let line = |key: &str| {
+        let found = shown.lines().find(|line| line.starts_with(key)).unwrap_or_else(|| panic!("no {key} in\n{shown}"));
+        found.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(line("geometry.channels"), "geometry.channels 8 --set");
+    assert!(line("geometry.chips ").starts_with("geometry.chips 4 Hu et al. 2011, Table 2: channel-chip"));
+    assert_eq!(line("host.queue_depth"), "host.queue_depth 65536 default");
+    assert_eq!(line("physical"), "physical 32 GiB (34359738368 B)");
+    assert_eq!(line("spare"), "spare 10.00 % of physical");
+    assert_eq!(line("over-provisioning"), "over-provisioning 11.11 % of logical, the vendor's figure");
+    // 2048 B at 25 ns: 51.2 us on the bus.
+    assert!(line("page read").starts_with("page read 71.20 us"), "{}", line("page read"));
+    assert_eq!(line("program"), "program 251.20 us");
+    assert_eq!(line("erase"), "erase 1500.00 us");
+    assert_eq!(line("channel"), "channel 40.0 MB/s, 320.0 MB/s over 8");
+    assert!(line("stock").contains("3 in each plane") && line("stock").ends_with("can keep 203"), "{}", line("stock"));
+}
+
+#[test]
+fn what_show_prints_is_the_same_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("copy.toml");
+    let path = path.to_str().unwrap();
+    for name in ["mqsim-default", "vssim-e"] {
+        std::fs::write(path, output(&["device", "show", name, "--toml"])).unwrap();
+        assert_eq!(output(&["device", "show", path]), output(&["device", "show", name]));
+        let json: serde_json::Value = serde_json::from_str(&output(&["device", "show", name, "--json"])).unwrap();
+        assert_eq!(json["name"], name);
+    }
+}
+
+#[test]
+fn check_accepts_and_refuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    let file = path.to_str().unwrap();
+    std::fs::write(&path, "base = \"tiny\"\n[gc]\nsoft_threshold = 4\n").unwrap();
+    assert!(output(&["device", "check", file]).contains("mine is a device, digest "));
+    let error = mistake(&["device", "check", file, "--set", "capacity.spare=0.1"]);
+    assert!(error.contains("mine.toml:3:18: gc.soft_threshold = 4: 4 of 32 blocks cannot be kept free"), "{error}");
+    std::fs::write(&path, "base = \"tiny\"\n[geometry]\nchanels = 4\n").unwrap();
+    let error = mistake(&["device", "check", file]);
+    assert!(error.contains(":3:1: unknown key `geometry.chanels`, did you mean `channels`?"), "{error}");
+    assert!(error.contains("\n3 | chanels = 4\n  | ^^^^^^^\n"), "{error}");
+}
+
+#[test]
+fn mistakes_have_status_2() {
+    assert!(mistake(&["device", "show", "tinny"]).contains("did you mean `tiny`?"));
+    assert!(mistake(&["device", "show", "./tinny.toml"]).contains("cannot read the device file ./tinny.toml"));
+    assert!(mistake(&["device", "show", "tiny", "--set", "gc.victim=fifoo"]).contains("did you mean `fifo`?"));
+    assert!(mistake(&["device", "show", "tiny", "--set", "gc.victim"]).contains("no `=`"));
+    assert!(mistake(&["device", "show", "tiny", "--toml", "--json"]).contains("cannot be used with"));
+    assert!(mistake(&["device", "shwo"]).contains("show"));
+}
+
+#[test]
+fn schema_is_json() {
+    let schema: serde_json::Value = serde_json::from_str(&output(&["device", "schema"])).unwrap();
+    assert!(schema["properties"]["geometry"].is_object());
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    for arguments in [&["device", "schema"][..], &["device", "list"], &["device", "show", "mqsim-default"]] {
+        let mut child = floatgate(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let mut errors = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        assert!(child.wait().unwrap().success() && errors.is_empty(), "{arguments:?}: {errors}");
+    }
+}

@@ -1,0 +1,364 @@
+//! `floatgate run`, through the real program.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use floatgate_core::metrics::summary::Summary;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const DEVICE: &str = r#"
+name = "test-drive"
+[geometry]
+channels = 2
+chips = 2
+dies = 1
+planes = 2
+blocks = 32
+pages = 64
+page_size = "4KiB"
+[capacity]
+spare = 0.25
+[nand]
+read = "25us"
+program = "200us"
+erase = "1500us"
+[bus]
+protocol = { nv-ddr = "200MT/s" }
+[gc]
+soft_threshold = 2
+hard_threshold = 1
+"#;
+
+/// What overwrites the device, and so makes it clean.
+const OVERWRITE: &str = "rw=randwrite bs=4k iodepth=8 number_ios=20000";
+
+/// A directory with a device file.
+struct Bench {
+    directory: TempDir,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let bench = Bench { directory: tempfile::tempdir().unwrap() };
+        bench.file("device.toml", DEVICE);
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        fs::write(self.path(name), text).unwrap();
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// The command `floatgate run` on the device.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+        command.arg("run").arg(self.path("device.toml")).args(arguments).current_dir(self.directory.path());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// The result of a run that goes well.
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[arguments, &["--json"]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// What a run says that ends with an exit status other than 0.
+    fn error(&self, status: i32, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(status), "{text}");
+        assert!(output.stdout.is_empty());
+        assert!(!text.contains("panicked"), "{text}");
+        text
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// All but the part that differs from run to run.
+fn without_run(mut summary: Value) -> String {
+    summary.as_object_mut().unwrap().shift_remove("run").unwrap();
+    summary.to_string()
+}
+
+/// Checks the part of JSON schema that ours uses; there is no key that the schema does not have.
+fn validate(value: &Value, schema: &Value, root: &Value, path: &str) {
+    if let Some(name) = schema["$ref"].as_str() {
+        return validate(value, root.pointer(name.trim_start_matches('#')).unwrap(), root, path);
+    }
+    if let Some(choices) = schema["anyOf"].as_array() {
+        let choice = choices.iter().find(|choice| (choice["type"] == "null") == value.is_null());
+        return validate(value, choice.unwrap_or_else(|| panic!("{path}: {value}")), root, path);
+    }
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let kinds = schema["type"].as_array().cloned().unwrap_or_else(|| vec![schema["type"].clone()]);
+    assert!(kinds.iter().any(|allowed| allowed == kind), "{path} is {kind}, the schema has {kinds:?}");
+    assert!(schema.get("const").is_none_or(|only| only == value), "{path} is {value}");
+    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+        validate(item, &schema["items"], root, &format!("{path}[{index}]"));
+    }
+    let Some(properties) = schema["properties"].as_object() else { return };
+    for key in schema["required"].as_array().into_iter().flatten() {
+        assert!(value.get(key.as_str().unwrap()).is_some(), "{path} has no {key}");
+    }
+    for (key, value) in value.as_object().unwrap() {
+        let property = properties.get(key).unwrap_or_else(|| panic!("{path}.{key} is not in the schema"));
+        validate(value, property, root, &format!("{path}.{key}"));
+    }
+}
+
+fn validate_summary(summary: &Value) {
+    // That docs/reference/summary.schema.json is the same is tested where the struct is.
+    let schema = Summary::json_schema();
+    validate(summary, &schema, &schema, "summary");
+}
+
+#[test]
+fn a_result_has_the_form_of_the_schema() {
+    let bench = Bench::new();
+    let jobs = "rw=randrw name=mix number_ios=9000 iodepth=4; rw=randtrim name=trims number_ios=200";
+    let summary = bench.json(&[jobs, "--precondition", "steady"]);
+    validate_summary(&summary);
+    assert_eq!(summary["complete"], true);
+    assert_eq!(summary["device"]["name"], "test-drive");
+    assert_eq!(summary["workload"]["name"], jobs);
+    assert_eq!(summary["precondition"]["converged"], true);
+    assert_eq!(summary["requests"]["all"]["count"], 9200);
+    assert_eq!(summary["requests"]["trim"]["count"], 200);
+    assert_eq!(summary["requests"]["flush"]["latency_us"]["mean"], Value::Null);
+    assert_eq!(summary["streams"][1]["name"], "trims");
+    assert_eq!(summary["streams"][1]["requests"]["all"]["count"], 200);
+    let programs = summary["flash"]["programs_by_cause"].as_object().unwrap().values();
+    assert_eq!(programs.map(|count| count.as_u64().unwrap()).sum::<u64>(), summary["flash"]["pages"]["programmed"]);
+    assert!(summary["write_amplification"].as_f64().unwrap() > 1.0);
+    assert!(summary["run"]["wall_s"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn a_run_without_writes_has_no_amplification() {
+    let bench = Bench::new();
+    let summary = bench.json(&["rw=randread number_ios=100", "--precondition", "none"]);
+    validate_summary(&summary);
+    assert_eq!(summary["write_amplification"], Value::Null);
+    assert_eq!(summary["cleaning"]["efficiency"], Value::Null);
+    assert_eq!(summary["unmapped_reads"], 100);
+    assert_eq!(summary["precondition"]["mapped"], 0.0);
+}
+
+#[test]
+fn the_same_run_gives_the_same_bytes() {
+    let bench = Bench::new();
+    let run = |arguments: &[&str]| without_run(bench.json(arguments));
+    let first = run(&[OVERWRITE]);
+    assert_eq!(first, run(&[OVERWRITE]));
+    assert_ne!(first, run(&[OVERWRITE, "--seed", "2"]));
+}
+
+#[test]
+fn an_override_changes_the_result() {
+    let bench = Bench::new();
+    let (plain, changed) = (bench.json(&[OVERWRITE]), bench.json(&[OVERWRITE, "--set", "gc.victim=fifo"]));
+    assert_eq!(plain["config_digest"], plain["device"]["digest"]);
+    assert_eq!(changed["device"], plain["device"]);
+    assert_ne!(changed["config_digest"], plain["config_digest"]);
+    assert_eq!(changed["config"]["gc"]["victim"], "fifo");
+    assert_ne!(changed["write_amplification"], plain["write_amplification"]);
+}
+
+#[test]
+fn a_workload_can_precondition() {
+    let bench = Bench::new();
+    let summary = bench.json(&["rw=randread number_ios=1000", "--precondition", "rw=write size=50%"]);
+    assert_eq!(summary["precondition"]["asked"], "rw=write size=50%");
+    let mapped = summary["precondition"]["mapped"].as_f64().unwrap();
+    assert!((mapped - 0.5).abs() < 0.001, "{mapped}");
+    assert!(summary["unmapped_reads"].as_u64().unwrap() > 300);
+    let error = bench.error(2, &["rw=read", "--precondition", "rw=write time_based runtime=1"]);
+    assert!(error.contains("number_ios"), "{error}");
+}
+
+#[test]
+fn the_page_for_people_has_what_they_look_for() {
+    let bench = Bench::new();
+    let output = bench.run(&["rw=randrw name=a number_ios=9000 iodepth=8; rw=write name=b number_ios=100"]);
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
+    let page = String::from_utf8(output.stdout).unwrap();
+    let words = ["test-drive", "fill:", "IOPS", "p99.9 ", "a read", "b write", "amplification", "efficiency", "cells"];
+    for word in words {
+        assert!(page.contains(word), "`{word}` is missing in\n{page}");
+    }
+}
+
+#[test]
+fn mistakes_are_told_and_end_with_2() {
+    let bench = Bench::new();
+    let says = |arguments: &[&str], words: &[&str]| {
+        let error = bench.error(2, arguments);
+        for word in words {
+            assert!(error.contains(word), "`{word}` is missing in: {error}");
+        }
+    };
+    says(&[OVERWRITE, "--set", "gc.victm=fifo"], &["victm"]);
+    says(&[OVERWRITE, "--set", "gc.victim=newest"], &["newest", "greedy"]);
+    says(&["rw=randwrite bss=4k"], &["bss"]);
+    says(&["bs=4k iodepth=2"], &["bs=4k iodepth=2", "rw="]);
+    says(&["missing.csv"], &["missing.csv", "No such file"]);
+    says(&[OVERWRITE, "--requests", "csv"], &["--out"]);
+    says(&[OVERWRITE, "--limit", "3", "--fit", "wrap"], &["--fit, --limit", "traces"]);
+    says(&[OVERWRITE, "--precondition", "old"], &["old", "steady", "aged=V"]);
+    says(&[OVERWRITE, "--precondition", "aged=0.9"], &["aged=0.9", "at most"]);
+    says(&["missing.csv", "--replay", "fast"], &["timed", "asap"]);
+    let unknown = Command::new(env!("CARGO_BIN_EXE_floatgate")).args(["run", "no-such-device", OVERWRITE]).output();
+    let unknown = unknown.unwrap();
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("no-such-device"));
+}
+
+#[test]
+fn lines_that_cannot_be_read_are_told_by_number() {
+    let bench = Bench::new();
+    let good = "0,0,4096,W,0.0\n0,8,4096,R,0.001\n";
+    let trace = bench.file("bad.spc", &format!("{good}0,16,4096,what,0.002\n0,24,4096,R,0.003\n"));
+    let error = bench.error(2, &[&trace, "--format", "spc"]);
+    assert!(error.contains("bad.spc") && error.contains("line 3"), "{error}");
+    let summary = bench.json(&[&trace, "--format", "spc", "--skip-bad-lines", "1"]);
+    assert_eq!(summary["requests"]["all"]["count"], 3);
+    assert_eq!(summary["warnings"].as_array().unwrap().len(), 1);
+    let trace = bench.file("far.spc", &format!("{good}0,99999999,4096,R,0.002\n"));
+    let error = bench.error(2, &[&trace]);
+    assert!(error.contains("far.spc") && error.contains("line 3") && error.contains("--fit"), "{error}");
+    let summary = bench.json(&[&trace, "--fit", "wrap"]);
+    validate_summary(&summary);
+    assert_eq!(summary["requests"]["all"]["count"], 3);
+    assert_eq!(summary["workload"]["digest"].as_str().unwrap().len(), 16);
+}
+
+#[test]
+fn warnings_are_told_and_kept() {
+    let bench = Bench::new();
+    let trace = bench.file("wrap.spc", "0,99999999,4096,R,0.0\n0,8,4096,R,0.001\n");
+    let output = bench.run(&[&trace, "--fit", "wrap"]);
+    let page = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(stderr(&output).starts_with("warning: ") && stderr(&output).contains("wrapped"), "{}", stderr(&output));
+    assert!(page.contains("warnings") && page.contains("wrapped"), "{page}");
+}
+
+#[test]
+fn every_request_can_be_written_down() {
+    let bench = Bench::new();
+    let jobs = "rw=randrw name=a,b number_ios=2000 iodepth=4; rw=write name=c bs=16k number_ios=500 rate_iops=10k";
+    let output = bench.run(&[jobs, "--out", "new/result", "--requests", "csv"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let summary: Value =
+        serde_json::from_str(&fs::read_to_string(bench.path("new/result/summary.json")).unwrap()).unwrap();
+    validate_summary(&summary);
+    let csv = fs::read_to_string(bench.path("new/result/requests.csv")).unwrap();
+    let (header, lines) = csv.split_once('\n').unwrap();
+    let columns = "stream,operation,lba,sectors,arrival_ns,start_ns,finish_ns,waiting_us,service_us,latency_us";
+    assert_eq!(header, columns);
+    let rows: Vec<Vec<&str>> = lines.lines().map(|line| line.rsplitn(10, ',').collect()).collect();
+    assert_eq!(rows.len(), 2500);
+    assert!(rows.iter().any(|row| row[9] == "\"a,b\""));
+    // The last column comes first. Six digits behind the point are picoseconds.
+    let ps = |text: &str| text.replace('.', "").parse::<u128>().unwrap();
+    let total: u128 = rows.iter().map(|row| ps(row[0])).sum();
+    let mean = total as f64 / rows.len() as f64 / 1e6;
+    assert_eq!(summary["requests"]["all"]["latency_us"]["mean"].as_f64().unwrap(), mean);
+    let mut latencies: Vec<u128> = rows.iter().map(|row| ps(row[0])).collect();
+    latencies.sort_unstable();
+    for (key, rank) in [("p50", 1250), ("p99", 2475), ("p99_9", 2498), ("max", 2500)] {
+        let exact = latencies[rank - 1] as f64 / 1e6;
+        let told = summary["requests"]["all"]["latency_us"][key].as_f64().unwrap();
+        assert!((told - exact).abs() <= (exact * 0.001).max(0.001), "{key} is {told}, exactly {exact}");
+    }
+    for row in &rows {
+        assert_eq!(ps(row[0]), ps(row[1]) + ps(row[2]), "{row:?}");
+        assert_eq!(ps(row[0]), ps(row[3]) - ps(row[5]), "{row:?}");
+    }
+    // A second result without requests does not leave those of the first beside it.
+    assert!(bench.run(&[OVERWRITE, "--out", "new/result"]).status.success());
+    let files = fs::read_dir(bench.path("new/result")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(files.collect::<Vec<_>>(), ["summary.json"]);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_to_is_told() {
+    let bench = Bench::new();
+    bench.file("occupied", "");
+    for directory in ["occupied", "occupied/below"] {
+        let error = bench.error(1, &[OVERWRITE, "--out", directory]);
+        assert!(error.contains("occupied"), "{error}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_leaves_nothing_behind() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("full")).unwrap();
+    std::os::unix::fs::symlink("/dev/full", bench.path("full/requests.csv.partial")).unwrap();
+    let error = bench.error(1, &[OVERWRITE, "--out", "full", "--requests", "csv"]);
+    assert!(error.contains("requests.csv") && error.contains("No space left"), "{error}");
+    assert_eq!(fs::read_dir(bench.path("full")).unwrap().count(), 0);
+}
+
+#[test]
+#[cfg(unix)]
+fn nobody_listening_is_no_failure() {
+    let bench = Bench::new();
+    let mut child =
+        bench.command(&[OVERWRITE, "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
+}
+
+#[test]
+#[cfg(unix)]
+#[expect(clippy::disallowed_methods, reason = "waits for another process")]
+fn an_interrupted_run_has_a_result() {
+    let bench = Bench::new();
+    let arguments = ["rw=randwrite number_ios=1g iodepth=8", "--out", "part", "--requests", "csv", "--json"];
+    let mut command = bench.command(&arguments);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // When requests come out, it runs.
+    let partial = bench.path("part/requests.csv.partial");
+    for _ in 0..6000 {
+        if fs::metadata(&partial).is_ok_and(|file| file.len() > 0) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    validate_summary(&summary);
+    assert_eq!(summary["complete"], false);
+    assert!(summary["warnings"][0].as_str().unwrap().contains("interrupted"));
+    assert_eq!(fs::read(bench.path("part/summary.json")).unwrap(), output.stdout);
+    let lines = fs::read_to_string(bench.path("part/requests.csv")).unwrap().lines().count();
+    assert_eq!(summary["requests"]["all"]["count"], lines as u64 - 1);
+}

@@ -1,0 +1,303 @@
+//! From what was counted to the result.
+
+use super::*;
+use crate::config::{BlockSummary, Concurrency};
+use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
+use crate::metrics::latency::Latency;
+use crate::metrics::results::{OperationResults, Results, StreamResults};
+use crate::nand::array::{ChannelTime, DieTime};
+use crate::sim::time::Time;
+use crate::workload::request::Operation;
+
+/// What was run: everything of a result that is not measured.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// Seed of all random numbers.
+    pub seed: u64,
+    /// The device, without overrides.
+    pub device: Named,
+    /// The workload.
+    pub workload: Named,
+    /// The state before the run.
+    pub precondition: Precondition,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Measurement<'a> {
+    /// The device.
+    pub config: &'a DeviceConfig,
+    /// Whether the workload came to its end.
+    pub complete: bool,
+    /// What the host saw.
+    pub results: &'a Results,
+    /// What the device counted.
+    pub counters: &'a Counters,
+    /// First arrival to last completion.
+    pub measured: Time,
+    /// Time spent, by channel.
+    pub channels: &'a [ChannelTime],
+    /// Time spent, by die.
+    pub dies: &'a [DieTime],
+    /// Erases since birth, by block.
+    pub erases: Vec<u32>,
+}
+
+impl Summary {
+    /// Puts a result together.
+    pub fn new(about: About, measurement: &Measurement) -> Summary {
+        let Measurement { config, results, counters, measured, .. } = *measurement;
+        Summary {
+            schema: SCHEMA.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            complete: measurement.complete,
+            warnings: about.warnings,
+            seed: about.seed,
+            device: about.device,
+            workload: about.workload,
+            config_digest: config.digest(),
+            config: config.resolved(),
+            precondition: about.precondition,
+            measured_s: measured.as_s(),
+            requests: Requests::new(measured, &results.all(), |operation| Some(results.of(operation))),
+            streams: results.streams.iter().map(Stream::new).collect(),
+            unmapped_reads: counters.unmapped_reads,
+            flash: Flash::new(counters),
+            write_amplification: ratio(units_programmed(config, counters), counters.host_units),
+            write_amplification_bytes: ratio(
+                counters.pages_programmed_total() * config.geometry.page_size.0,
+                counters.host_bytes,
+            ),
+            cleaning: Cleaning::new(config, counters),
+            wear: Wear::new(config, &measurement.erases),
+            utilization: Utilization::new(measurement),
+            updates: Updates {
+                covered: counters.updates_covered,
+                uncovered: counters.updates_uncovered,
+                first: counters.updates_first,
+            },
+            run: None,
+        }
+    }
+}
+
+/// A ratio, where there is something to divide by.
+fn ratio(count: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| count as f64 / of as f64)
+}
+
+/// Mapping units programmed, whatever the cause.
+fn units_programmed(config: &DeviceConfig, counters: &Counters) -> u64 {
+    let summaries = match config.mapping.block_summary {
+        BlockSummary::None => 0,
+        // A summary takes the place of so many units, whatever it holds.
+        BlockSummary::LastPage(_) => {
+            counters.pages_programmed[ProgramCause::Summary as usize] * u64::from(config.units_per_page())
+                / u64::from(config.pages_per_unit())
+        }
+    };
+    counters.units_programmed + counters.units_padded + summaries
+}
+
+impl Requests {
+    /// The requests of a span of time; `of` tells those of an operation, if any.
+    fn new<F>(span: Time, all: &OperationResults, of: F) -> Requests
+    where
+        F: Fn(Operation) -> Option<OperationResults>,
+    {
+        let operations = |operation| of(operation).map_or_else(Operations::default, |o| Operations::new(span, &o));
+        Requests {
+            read: operations(Operation::Read),
+            write: operations(Operation::Write),
+            trim: operations(Operation::Trim),
+            write_zeroes: operations(Operation::WriteZeroes),
+            flush: operations(Operation::Flush),
+            all: Operations::new(span, all),
+        }
+    }
+}
+
+impl Stream {
+    fn new(stream: &StreamResults) -> Stream {
+        let mut all = OperationResults::default();
+        stream.operations.iter().flatten().for_each(|operation| all.add(operation));
+        let of = |operation: Operation| stream.operations[operation.index()].as_deref().cloned();
+        Stream { name: stream.name.clone(), requests: Requests::new(stream.last.since(stream.first), &all, of) }
+    }
+}
+
+impl Operations {
+    fn new(span: Time, results: &OperationResults) -> Operations {
+        let count = results.count();
+        let per_second = |amount: f64| if span > Time::ZERO { amount / span.as_s() } else { 0.0 };
+        let mean = |sum: u128| Mean { mean: (count > 0).then(|| sum as f64 / count as f64 / 1e6) };
+        Operations {
+            count,
+            bytes: results.bytes,
+            errors: results.errors,
+            iops: per_second(count as f64),
+            mib_per_s: per_second(results.bytes as f64 / 1_048_576.0),
+            latency_us: Distribution::new(&results.latency),
+            waiting_us: mean(results.waiting),
+            service_us: mean(results.service),
+        }
+    }
+}
+
+impl Distribution {
+    fn new(latency: &Latency) -> Distribution {
+        if latency.count() == 0 {
+            return Distribution::default();
+        }
+        let quantile = |share| Some(latency.quantile_us(share));
+        Distribution {
+            mean: Some(latency.mean_us()),
+            min: Some(latency.min_us()),
+            p50: quantile(0.5),
+            p90: quantile(0.9),
+            p95: quantile(0.95),
+            p99: quantile(0.99),
+            p99_9: quantile(0.999),
+            p99_99: quantile(0.9999),
+            max: Some(latency.max_us()),
+        }
+    }
+}
+
+impl Flash {
+    fn new(counters: &Counters) -> Flash {
+        let programs = |cause| counters.pages_programmed[cause as usize];
+        let reads = |cause| counters.pages_read[cause as usize];
+        Flash {
+            pages: FlashPages { read: counters.pages_read_total(), programmed: counters.pages_programmed_total() },
+            blocks_erased: counters.blocks_erased,
+            commands: FlashCommands {
+                read: counters.read_commands,
+                program: counters.program_commands,
+                erase: counters.blocks_erased,
+            },
+            programs_by_cause: ProgramCauses {
+                host: programs(ProgramCause::Host),
+                gc: programs(ProgramCause::Gc),
+                summary: programs(ProgramCause::Summary),
+                padding: programs(ProgramCause::Padding),
+            },
+            reads_by_cause: ReadCauses {
+                host: reads(ReadCause::Host),
+                gc: reads(ReadCause::Gc),
+                rmw: reads(ReadCause::Rmw),
+            },
+        }
+    }
+}
+
+impl Cleaning {
+    fn new(config: &DeviceConfig, counters: &Counters) -> Cleaning {
+        let units = counters.victims * u64::from(config.data_units_per_block());
+        let moved = counters.units_moved * u64::from(config.pages_per_unit());
+        Cleaning {
+            victims: counters.victims,
+            pages_moved: moved as f64 / f64::from(config.units_per_page()),
+            efficiency: ratio(units.saturating_sub(counters.victim_valid_units), units),
+            stock_blocks: ratio(counters.stock_at_choice, counters.victims),
+        }
+    }
+}
+
+impl Wear {
+    fn new(config: &DeviceConfig, erases: &[u32]) -> Wear {
+        let blocks = (config.geometry.blocks as usize).max(1);
+        Wear {
+            blocks: Spread::new(erases.iter().map(|e| u64::from(*e))),
+            planes: Spread::new(erases.chunks(blocks).map(|plane| plane.iter().map(|e| u64::from(*e)).sum())),
+        }
+    }
+}
+
+impl Spread {
+    fn new(values: impl Iterator<Item = u64>) -> Spread {
+        let (mut count, mut sum, mut squares, mut max) = (0u128, 0u128, 0u128, 0);
+        for value in values {
+            count += 1;
+            sum += u128::from(value);
+            squares += u128::from(value).pow(2);
+            max = max.max(value);
+        }
+        let n = count.max(1);
+        // In whole numbers, so that equal values have no deviation at all.
+        let variance = (n * squares - sum * sum) as f64 / (n * n) as f64;
+        Spread { mean: sum as f64 / n as f64, stddev: variance.sqrt(), max }
+    }
+}
+
+impl Utilization {
+    fn new(measurement: &Measurement) -> Utilization {
+        let Measurement { config, measured, channels, dies, .. } = *measurement;
+        let busy = |first: Time, second: Time, lanes: u32| busy(first, second, measured, lanes);
+        let channels: Vec<_> = channels.iter().map(|time| busy(time.data, time.command, 1)).collect();
+        // Planes that work by themselves spend the time of their die several times over.
+        let lanes = if config.nand.concurrency == Concurrency::Plane { config.geometry.planes } else { 1 };
+        let dies: Vec<_> = dies.iter().map(|time| busy(time.cell, time.register_held, lanes)).collect();
+        let [data, command, idle] = [0, 1, 2].map(|part| Share::new(channels.iter().map(|shares| shares[part])));
+        let channels = ChannelShares { data, command, idle };
+        let [cell, register_held, idle] = [0, 1, 2].map(|part| Share::new(dies.iter().map(|shares| shares[part])));
+        Utilization { channels, dies: DieShares { cell, register_held, idle } }
+    }
+}
+
+/// The shares of two ways to be busy, and of idleness.
+fn busy(first: Time, second: Time, measured: Time, lanes: u32) -> [f64; 3] {
+    let time = measured.ps() as f64 * f64::from(lanes);
+    // What is booked beyond the measured time: see `Utilization`.
+    let whole = time.max((first + second).ps() as f64);
+    if whole <= 0.0 {
+        return [0.0, 0.0, 1.0];
+    }
+    let (first, second) = (first.ps() as f64 / whole, second.ps() as f64 / whole);
+    [first, second, (1.0 - first - second).max(0.0)]
+}
+
+impl Share {
+    fn new(shares: impl Iterator<Item = f64>) -> Share {
+        let (mut count, mut sum, mut min, mut max) = (0u32, 0.0, 1.0f64, 0.0f64);
+        for share in shares {
+            count += 1;
+            sum += share;
+            min = min.min(share);
+            max = max.max(share);
+        }
+        Share { mean: sum / f64::from(count.max(1)), min, max }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_wear_has_no_deviation() {
+        let spread = Spread::new([3, 3, 3].into_iter());
+        assert_eq!(spread, Spread { mean: 3.0, stddev: 0.0, max: 3 });
+        let spread = Spread::new([1, 3].into_iter());
+        assert_eq!(spread, Spread { mean: 2.0, stddev: 1.0, max: 3 });
+        assert_eq!(Spread::new(std::iter::empty()), Spread { mean: 0.0, stddev: 0.0, max: 0 });
+    }
+
+    #[test]
+    fn shares_add_up_to_one() {
+        assert_eq!(busy(Time(25), Time(25), Time(100), 1), [0.25, 0.25, 0.5]);
+        assert_eq!(busy(Time(100), Time(100), Time(100), 4), [0.25, 0.25, 0.5]);
+        // Booked beyond the end.
+        assert_eq!(busy(Time(300), Time(100), Time(100), 1), [0.75, 0.25, 0.0]);
+        assert_eq!(busy(Time::ZERO, Time::ZERO, Time::ZERO, 1), [0.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn numbers_without_requests_are_null() {
+        let none = Operations::new(Time::ZERO, &OperationResults::default());
+        assert_eq!(none, Operations::default());
+        assert_eq!(serde_json::to_value(&none).unwrap()["latency_us"]["p99_9"], serde_json::Value::Null);
+    }
+}

@@ -1,0 +1,390 @@
+//! The result of a run: one struct with one JSON form, everywhere.
+//!
+//! Everything in it but `run` is the same for the same configuration, workload, seed and version, on every machine.
+
+mod build;
+
+pub use build::{About, Measurement};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::config::DeviceConfig;
+
+/// The value of `schema` in results of this form; the number is raised when a field changes its meaning or goes.
+pub const SCHEMA: &str = "floatgate-summary-1";
+
+/// The result of a run. Numbers cover the measured part: what arrives after `ramp_time`, which is all without one.
+///
+/// Times called latency run from a request's arrival to its completion; waiting time is the part before it was first
+/// served (a channel was granted to it, or the controller's memory had it), service time the rest. Means, least and
+/// greatest values are exact; percentiles differ from the exact value by at most 0.1 % or 1 ns, whichever is more. What
+/// cannot be said, such as a mean without requests, is null. One MiB is 2^20 bytes.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Summary {
+    /// Which form this is: `floatgate-summary-1`.
+    pub schema: String,
+    /// Version of Floatgate.
+    pub version: String,
+    /// Whether the workload came to its end. If not, the run was interrupted; what had been issued by then was
+    /// completed, and is in the numbers.
+    pub complete: bool,
+    /// What the user should know of this result, in words.
+    pub warnings: Vec<String>,
+    /// Seed of all random numbers.
+    pub seed: u64,
+    /// The device: its name, and a digest of it without the overrides of this run.
+    pub device: Named,
+    /// The workload: its name, and a digest. Of a job, of its text and seed; of a trace, of the requests that it gave.
+    pub workload: Named,
+    /// The device as it was simulated: file, overrides and defaults together. Its form is that of a device file.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub config: DeviceConfig,
+    /// Digest of `config`; equal to `device.digest` when the overrides changed nothing.
+    pub config_digest: String,
+    /// The state of the device before the run.
+    pub precondition: Precondition,
+    /// Simulated time from the first arrival to the last completion, in seconds.
+    pub measured_s: f64,
+    /// Requests by operation.
+    pub requests: Requests,
+    /// The same for each stream of the workload, over its own time from first arrival to last completion.
+    pub streams: Vec<Stream>,
+    /// Reads of mapping units that hold nothing, answered by the controller.
+    pub unmapped_reads: u64,
+    /// What the flash did.
+    pub flash: Flash,
+    /// Mapping units programmed, whatever the cause (padding and summaries too), for each one touched by an accepted
+    /// host write; null without writes.
+    pub write_amplification: Option<f64>,
+    /// Bytes of the pages programmed, for each byte that the host wrote; null without writes.
+    pub write_amplification_bytes: Option<f64>,
+    /// Cleaning: reclaiming superseded units.
+    pub cleaning: Cleaning,
+    /// Wear at the end of the run. It is a state: erases count from the device's birth, preconditioning included.
+    pub wear: Wear,
+    /// How busy channels and dies were.
+    pub utilization: Utilization,
+    /// What host writes did to the mapping units they touched.
+    pub updates: Updates,
+    /// What the simulation itself took. The only part that differs from run to run; null where nobody measured it.
+    pub run: Option<Cost>,
+}
+
+/// Something with a name, and a digest that tells whether two of that name are the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Named {
+    /// Its name.
+    pub name: String,
+    /// Its digest, as hexadecimal digits.
+    pub digest: String,
+}
+
+/// What was done to the device before the run.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Precondition {
+    /// What was asked for: `none`, `fill`, `aged=V`, `steady`, or a workload.
+    pub asked: String,
+    /// What was reached.
+    #[serde(flatten)]
+    pub reached: Reached,
+}
+
+/// The state that preconditioning reached.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Reached {
+    /// Host writes in drive sizes.
+    pub drive_writes: f64,
+    /// Write amplification of preconditioning, in mapping units; of its last drive write where it went on until that
+    /// stood still. Null where nothing was written.
+    pub write_amplification: Option<f64>,
+    /// Share of the logical units that are mapped.
+    pub mapped: f64,
+    /// Whether write amplification stood still; null where that was not asked for.
+    pub converged: Option<bool>,
+}
+
+/// Requests by operation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Requests {
+    /// Reads.
+    pub read: Operations,
+    /// Writes.
+    pub write: Operations,
+    /// Deallocations.
+    pub trim: Operations,
+    /// Writes of zeros.
+    pub write_zeroes: Operations,
+    /// Flushes.
+    pub flush: Operations,
+    /// All of them together.
+    pub all: Operations,
+}
+
+impl Requests {
+    /// The operations with their names, without the sum.
+    pub fn by_operation(&self) -> [(&'static str, &Operations); 5] {
+        [
+            ("read", &self.read),
+            ("write", &self.write),
+            ("trim", &self.trim),
+            ("write_zeroes", &self.write_zeroes),
+            ("flush", &self.flush),
+        ]
+    }
+}
+
+/// The requests of one operation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Operations {
+    /// Requests.
+    pub count: u64,
+    /// Bytes that they were for.
+    pub bytes: u64,
+    /// Those among them that were not served well, such as one beyond the end of the device.
+    pub errors: u64,
+    /// Requests per second, from the first arrival to the last completion of all operations.
+    pub iops: f64,
+    /// MiB per second, over the same time.
+    pub mib_per_s: f64,
+    /// Arrival to completion, in microseconds.
+    pub latency_us: Distribution,
+    /// Arrival to first service, in microseconds.
+    pub waiting_us: Mean,
+    /// First service to completion, in microseconds.
+    pub service_us: Mean,
+}
+
+/// How a time is distributed, in microseconds. All null without requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Distribution {
+    /// Mean, exact.
+    pub mean: Option<f64>,
+    /// Least, exact.
+    pub min: Option<f64>,
+    /// Half of the requests took no longer. As the other percentiles, within 0.1 % or 1 ns, whichever is more.
+    pub p50: Option<f64>,
+    /// 90 % took no longer.
+    pub p90: Option<f64>,
+    /// 95 % took no longer.
+    pub p95: Option<f64>,
+    /// 99 % took no longer.
+    pub p99: Option<f64>,
+    /// 99.9 % took no longer.
+    pub p99_9: Option<f64>,
+    /// 99.99 % took no longer.
+    pub p99_99: Option<f64>,
+    /// Greatest, exact.
+    pub max: Option<f64>,
+}
+
+/// The mean of a time, in microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Mean {
+    /// Mean, exact; null without requests.
+    pub mean: Option<f64>,
+}
+
+/// The requests of one stream of the workload.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Stream {
+    /// Its name: the job's, or `all` for a trace.
+    pub name: String,
+    /// Its requests by operation.
+    pub requests: Requests,
+}
+
+/// What the flash did, cleaning that went on after the last completion included.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Flash {
+    /// Pages.
+    pub pages: FlashPages,
+    /// Blocks erased.
+    pub blocks_erased: u64,
+    /// Commands.
+    pub commands: FlashCommands,
+    /// Pages programmed, by what they were programmed for; the sum is `pages.programmed`.
+    pub programs_by_cause: ProgramCauses,
+    /// Pages read, by what they were read for; the sum is `pages.read`.
+    pub reads_by_cause: ReadCauses,
+}
+
+/// Pages of flash.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct FlashPages {
+    /// Pages read.
+    pub read: u64,
+    /// Pages programmed.
+    pub programmed: u64,
+}
+
+/// Commands to the flash.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct FlashCommands {
+    /// Read commands.
+    pub read: u64,
+    /// Program commands; one may fill several pages.
+    pub program: u64,
+    /// Erase commands.
+    pub erase: u64,
+}
+
+/// Pages programmed, each for one cause.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ProgramCauses {
+    /// For data that the host wrote.
+    pub host: u64,
+    /// For data that cleaning moved.
+    pub gc: u64,
+    /// For the summaries of blocks.
+    pub summary: u64,
+    /// For nothing: the rest of a wordline.
+    pub padding: u64,
+}
+
+/// Pages read, each for one cause.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ReadCauses {
+    /// For host reads.
+    pub host: u64,
+    /// For cleaning, to move what is valid.
+    pub gc: u64,
+    /// To complete writes of a part of a mapping unit (read-modify-write).
+    pub rmw: u64,
+}
+
+/// Cleaning.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Cleaning {
+    /// Blocks chosen to be reclaimed.
+    pub victims: u64,
+    /// Data moved out of them, in flash pages; a page with one valid mapping unit of four counts a quarter.
+    pub pages_moved: f64,
+    /// Share of the victims' mapping units that need not be moved, being superseded, trimmed or padding; null without
+    /// victims.
+    pub efficiency: Option<f64>,
+    /// Free blocks of the plane when a victim was chosen in it, on average; null without victims.
+    pub stock_blocks: Option<f64>,
+}
+
+/// Wear, as erases since the device's birth.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Wear {
+    /// Erases of a block, over all blocks.
+    pub blocks: Spread,
+    /// Erases of all blocks of a plane, over all planes.
+    pub planes: Spread,
+}
+
+/// How erases are spread.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Spread {
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub stddev: f64,
+    /// Most.
+    pub max: u64,
+}
+
+/// How busy channels and dies were, as shares of the measured time.
+///
+/// An operation counts where it starts, in full. So the last ones may reach beyond the measured time, and cleaning may
+/// go on after it: where a sum of shares would exceed 1, it is scaled down to 1.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Utilization {
+    /// Over all channels.
+    pub channels: ChannelShares,
+    /// Over all dies. Where planes are independent, a die's share is the mean of its planes'.
+    pub dies: DieShares,
+}
+
+/// What channels spent their time with.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ChannelShares {
+    /// Carrying data.
+    pub data: Share,
+    /// Carrying commands and addresses, or turning to another chip or channel.
+    pub command: Share,
+    /// Nothing.
+    pub idle: Share,
+}
+
+/// What dies spent their time with.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct DieShares {
+    /// The cells work.
+    pub cell: Share,
+    /// Held by an operation whose cells do not work: data move, or wait for the channel.
+    pub register_held: Share,
+    /// Nothing.
+    pub idle: Share,
+}
+
+/// A share of the measured time, from 0 to 1.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Share {
+    /// Mean of all.
+    pub mean: f64,
+    /// Of the one with the least.
+    pub min: f64,
+    /// Of the one with the most.
+    pub max: f64,
+}
+
+/// What host writes did to the mapping units they touched; the sum is the number of units touched.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Updates {
+    /// All valid sectors of the unit were replaced.
+    pub covered: u64,
+    /// Some valid sectors had to be kept: the unit was read, and written whole.
+    pub uncovered: u64,
+    /// The unit held nothing.
+    pub first: u64,
+}
+
+/// What the simulation of the workload took, without preconditioning.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Cost {
+    /// Time by the clock on the wall, in seconds.
+    pub wall_s: f64,
+    /// Processor time, in seconds; null where the system does not tell.
+    pub cpu_s: Option<f64>,
+    /// Measured requests per second of processor time.
+    pub requests_per_cpu_s: Option<f64>,
+    /// Measured flash operations (pages read and programmed, blocks erased) per second of processor time.
+    pub flash_ops_per_cpu_s: Option<f64>,
+    /// Most memory in use at any time since the program started, in bytes; null where the system does not tell.
+    pub peak_rss_bytes: Option<u64>,
+}
+
+impl Summary {
+    /// The JSON schema of a result.
+    pub fn json_schema() -> serde_json::Value {
+        let mut schema = schemars::schema_for!(Summary).to_value();
+        if let Some(properties) = schema.get_mut("properties") {
+            properties["schema"]["const"] = SCHEMA.into();
+        }
+        schema
+    }
+
+    /// The result as JSON, for files and for people: indented, with a line feed at the end.
+    pub fn to_json(&self) -> String {
+        let json = serde_json::to_string_pretty(self);
+        json.unwrap_or_else(|error| unreachable!("a tree of strings and numbers: {error}")) + "\n"
+    }
+
+    /// Adds what the simulation took.
+    pub fn set_cost(&mut self, wall_s: f64, cpu_s: Option<f64>, peak_rss_bytes: Option<u64>) {
+        let flash = &self.flash;
+        let operations = flash.pages.read + flash.pages.programmed + flash.blocks_erased;
+        let rate = |count: u64| cpu_s.filter(|s| *s > 0.0).map(|s| count as f64 / s);
+        self.run = Some(Cost {
+            wall_s,
+            cpu_s,
+            requests_per_cpu_s: rate(self.requests.all.count),
+            flash_ops_per_cpu_s: rate(operations),
+            peak_rss_bytes,
+        });
+    }
+}
