@@ -9,9 +9,9 @@ FLOATGATE := $(or $(CARGO_TARGET_DIR),target)/release/floatgate
 RUST_FILES = find crates -name '*.rs' -print0
 
 # What the demo runs: make demo DEVICE=... TRACE=... OPTIONS=...
-DEVICE ?= tlc-nvme
+DEVICE ?= hu2011
 TRACE ?= examples/sqlite-oltp.csv.xz
-OPTIONS ?= --precondition aged=0.05
+OPTIONS ?= --precondition steady
 
 # Random cases of each property in `make soak`.
 CASES ?= 5000

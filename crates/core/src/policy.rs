@@ -1,7 +1,8 @@
 //! Policy families: one policy is one new file and one line.
 //!
-//! The line in [`policy_family!`](crate::policy_family) declares the module, the config variant and its name, the constructor, and so
-//! reaches the parser, the JSON schema, the list of names in errors and the contract tests.
+//! The line in [`policy_family!`](crate::policy_family) declares the module, the config variant and its name, the
+//! constructor, and so reaches the parser, the JSON schema, the reference page, the list of names in errors and the
+//! contract tests.
 
 use crate::config::DeviceConfig;
 

@@ -309,7 +309,7 @@ impl Default for Gc {
     fn default() -> Self {
         Gc {
             soft_threshold: BlockCount::Blocks(3),
-            hard_threshold: BlockCount::Blocks(2),
+            hard_threshold: BlockCount::Blocks(1),
             victim: VictimConfig::default(),
             frontiers: Frontiers::Separate,
         }

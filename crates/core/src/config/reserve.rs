@@ -1,9 +1,11 @@
 //! How many free blocks a full device can keep.
 //!
 //! Per plane let B be its blocks, D the data units of a block, U the units of a program, f the open blocks (frontiers)
-//! and S the soft threshold. When the host has written its whole address space, a plane holds L units. Cleaning then
-//! reaches a stock of S free blocks if and only if the rest of the plane can hold L units and one more program:
-//! (B - S - f) D >= L + U. Without that, cleaning would go on forever and gain nothing, so such a device is refused.
+//! and S the soft threshold. When the host has written its whole address space, a plane holds L units. Cleaning moves a
+//! victim in whole programs and pads the last one, so it gains a block's U stale units or more and nothing of fewer.
+//! With S blocks free, one of the B - S - f closed blocks has so many for certain if and only if they would hold L + 1
+//! units with U - 1 stale ones in each: (B - S - f) (D - U + 1) >= L + 1. Without that, cleaning could go on forever
+//! and gain nothing, so such a device is refused.
 
 use super::{DeviceConfig, Frontiers};
 use crate::ftl::allocation::AllocationConfig;
@@ -47,8 +49,12 @@ impl DeviceConfig {
     /// Units that a plane can hold while `stock` of its blocks are free and a program is under way.
     fn room(&self, stock: u32) -> u64 {
         let blocks = self.geometry.blocks.saturating_sub(stock).saturating_sub(self.frontiers_per_plane());
-        let units = u64::from(blocks) * u64::from(self.data_units_per_block());
-        units.saturating_sub(u64::from(self.units_per_program()))
+        (u64::from(blocks) * self.sure_units()).saturating_sub(1)
+    }
+
+    /// Units that are valid in each closed block at least when none would gain anything: D - U + 1.
+    fn sure_units(&self) -> u64 {
+        u64::from(self.data_units_per_block()) - u64::from(self.units_per_program()) + 1
     }
 
     /// Whether a full device can reach its soft threshold.
@@ -59,8 +65,8 @@ impl DeviceConfig {
     /// The highest soft threshold, in blocks, that this device can reach when it is full; `None` when not even one
     /// block can be kept free.
     pub fn max_soft_threshold(&self) -> Option<u32> {
-        let needed = self.units_to_hold() + u64::from(self.units_per_program());
-        let blocks = needed.div_ceil(u64::from(self.data_units_per_block())) + u64::from(self.frontiers_per_plane());
+        let needed = self.units_to_hold() + 1;
+        let blocks = needed.div_ceil(self.sure_units()) + u64::from(self.frontiers_per_plane());
         u64::from(self.geometry.blocks).checked_sub(blocks).filter(|stock| *stock > 0).map(|stock| stock as u32)
     }
 

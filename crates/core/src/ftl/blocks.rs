@@ -61,6 +61,8 @@ struct Plane {
     stock: u32,
     /// Stale units of closed blocks: what cleaning could gain.
     stale: u32,
+    /// Closed blocks.
+    closed: u32,
     frontiers: [Frontier; 2],
 }
 
@@ -75,6 +77,7 @@ pub struct Blocks {
     victim: Victim,
     units_per_block: Divider,
     data_units: u32,
+    units_per_program: u32,
     blocks_per_plane: Divider,
     /// Index of the frontier for moved data.
     gc_frontier: usize,
@@ -97,6 +100,7 @@ impl Blocks {
             last_free: (p + 1) * per_plane - 1,
             stock: per_plane,
             stale: 0,
+            closed: 0,
             frontiers: Default::default(),
         };
         let total_units = device.total_blocks() as usize * device.units_per_block() as usize;
@@ -108,6 +112,7 @@ impl Blocks {
             victim: device.gc.victim.build(device, seed).map_err(|e| format!("gc.victim: {e}"))?,
             units_per_block: Divider::new(device.units_per_block()),
             data_units: device.data_units_per_block(),
+            units_per_program: device.units_per_program(),
             blocks_per_plane: Divider::new(per_plane),
             gc_frontier: match device.gc.frontiers {
                 Frontiers::Separate => Stream::Gc as usize,
@@ -270,18 +275,24 @@ impl Blocks {
         let stale = self.data_units - u32::from(block.valid);
         let plane = self.plane_of(id);
         self.planes[plane.index()].stale += stale;
+        self.planes[plane.index()].closed += 1;
         let block = &self.blocks[id.index()];
         self.victim.on_close(id, u32::from(block.valid), self.clock);
     }
 
-    /// Chooses a victim of `plane`, if one would gain anything.
+    /// Chooses a victim of `plane`, if some block would gain anything.
+    ///
+    /// A victim's units are moved in whole programs, of which the last is padded. So a block gains only where a
+    /// program's worth of its units is stale, which is so of one at least when each had one unit less and more are.
     pub fn take_victim(&mut self, plane: PlaneId) -> Option<BlockId> {
-        if self.planes[plane.index()].stale == 0 {
+        let p = &self.planes[plane.index()];
+        if u64::from(p.stale) <= u64::from(p.closed) * u64::from(self.units_per_program - 1) {
             return None;
         }
         let id = self.victim.take(plane, self.clock)?;
         let stale = self.data_units - u32::from(self.blocks[id.index()].valid);
         self.planes[plane.index()].stale -= stale;
+        self.planes[plane.index()].closed -= 1;
         let block = &mut self.blocks[id.index()];
         debug_assert_eq!(block.state, BlockState::Closed);
         block.state = BlockState::Victim;

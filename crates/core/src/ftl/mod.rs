@@ -254,6 +254,11 @@ impl Ftl {
     }
 
     fn choose_plane_now(&mut self) -> PlaneId {
+        if let Some(plane) = self.allocation.choose(&self.ready) {
+            return plane;
+        }
+        // With a low threshold all planes may be down to their reserve between two cleanings.
+        (0..self.shape.planes).for_each(|plane| self.clean_until(PlaneId(plane), self.shape.soft + 1));
         let chosen = self.allocation.choose(&self.ready);
         chosen.unwrap_or_else(|| unreachable!("an accepted device has a plane with room: config/check.rs"))
     }
@@ -363,16 +368,27 @@ impl Ftl {
     pub fn seal(&mut self) {
         let group = self.shape.units_per_program;
         for plane in (0..self.shape.planes).map(PlaneId) {
-            for stream in [Stream::Host, Stream::Gc] {
-                let Some((place, count)) = self.blocks.align(plane, stream, group) else { continue };
-                for unit in place.0..place.0 + count {
-                    self.map.set_owner(Ppn(unit), PADDING);
-                }
-                self.counters.units_padded += u64::from(count);
-                self.close_if_full(Ppn(place.0 + count - 1), stream);
+            self.pad(plane, Stream::Host, group);
+            if !self.blocks.takes_host_write(plane) {
+                // In time a plane is cleaned when it has given away a block: what is below the reserve never would be.
+                self.clean_until(plane, self.shape.soft + 1);
             }
+            self.pad(plane, Stream::Gc, group);
             self.refresh_ready(plane);
         }
+    }
+
+    /// Fills up what a frontier has begun of a group of units.
+    fn pad(&mut self, plane: PlaneId, stream: Stream, group: u32) {
+        let Some((place, count)) = self.blocks.align(plane, stream, group) else { return };
+        for unit in place.0..place.0 + count {
+            self.map.set_owner(Ppn(unit), PADDING);
+        }
+        self.counters.units_padded += u64::from(count);
+        // The page that was begun counts already.
+        self.counters.pages_programmed[ProgramCause::Padding as usize] +=
+            u64::from(self.shape.units_per_page.divide(count));
+        self.close_if_full(Ppn(place.0 + count - 1), stream);
     }
 
     /// What the sectors `first..end` of a unit hold, by the media; functional mode, for verification.

@@ -16,7 +16,7 @@ pub struct CostBenefitConfig {}
 /// file system", USENIX 1995). Reading a block costs u, writing it back u, and 1 - u is gained.
 ///
 /// The exact maximum without a scan of the blocks: among blocks with equally many valid units the oldest wins, and a
-/// list of [`Buckets`] is ordered by age, because a block enters it at its last change. So only the heads compete:
+/// list of `Buckets` is ordered by age, because a block enters it at its last change. So only the heads compete:
 /// at most one for each number of valid units, less than a comparison for each unit that the victim moves.
 #[derive(Clone, Debug)]
 pub struct CostBenefit {
