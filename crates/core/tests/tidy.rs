@@ -36,8 +36,8 @@ const LAYERS: &[(&str, Uses)] = &[
             ("sim", "what is measured is time"),
             ("config", "results hold the device file"),
             ("workload", "results are by operation and stream"),
-            ("scheduler::Class", "what an operation on the array is for"),
-            ("nand::array", "observers hear of the array's operations, in its words"),
+            ("nand::array::ChannelTime", "utilisation is made of the array's times"),
+            ("nand::array::DieTime", "as above"),
         ],
     ),
     (
@@ -55,7 +55,6 @@ const LAYERS: &[(&str, Uses)] = &[
             ("sim", "operations take time"),
             ("config", "geometry and times of the flash"),
             ("scheduler", "a channel and a die ask which operation goes first"),
-            ("metrics", "events go to the observers"),
         ],
     ),
     (

@@ -269,8 +269,7 @@ impl Device {
         }
         if std::mem::take(&mut self.hold) {
             for index in 0..self.held.len() {
-                let (lun, rank) = self.held[index];
-                self.kick_for(lun, rank);
+                self.kick(self.held[index]);
             }
             self.held.clear();
             if self.dynamic {

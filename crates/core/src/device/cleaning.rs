@@ -113,6 +113,6 @@ impl Device {
         let lun = self.array.lun_of(plane);
         let rank = self.ranks[Class::HostProgram as usize];
         self.lines[lun.index()][usize::from(rank)].put_before(&mut self.transactions, back);
-        self.kick_for(lun, rank);
+        self.kick(lun);
     }
 }

@@ -88,7 +88,7 @@ pub struct Device {
     /// Writes are being admitted: LUNs are told of them afterwards.
     hold: bool,
     /// Those LUNs, with the ranks of what has lined up.
-    held: Vec<(LunId, u8)>,
+    held: Vec<LunId>,
     jobs: Vec<Job>,
     orders: u64,
     dynamic: bool,
@@ -344,9 +344,9 @@ impl Device {
         let rank = self.ranks[transaction.class as usize];
         self.lines[lun.index()][usize::from(rank)].push(&mut self.transactions, id);
         if self.hold {
-            self.held.push((lun, rank));
+            self.held.push(lun);
         } else {
-            self.kick_for(lun, rank);
+            self.kick(lun);
         }
     }
 

@@ -17,25 +17,13 @@ impl Device {
         match self.array.phase(lun) {
             Phase::Holding | Phase::NextPage => self.array.resume(lun, self.now),
             _ => {
-                if !self.start(lun, None) {
+                // It was granted the channel for what was first in line when it asked. What is more urgent and came
+                // later is its next operation: this one holds the LUN since then.
+                let next = self.first_of(lun, self.array.rank(lun));
+                if !self.start(lun, next) {
                     self.set_idle(lun);
                 }
             }
-        }
-    }
-
-    /// A transaction of `rank` has lined up for `lun`: sees to it that the LUN takes it when it can.
-    #[inline]
-    pub(super) fn kick_for(&mut self, lun: LunId, rank: u8) {
-        match self.array.phase(lun) {
-            Phase::Idle => self.kick(lun),
-            // It waits for its channel with something less urgent.
-            Phase::Requesting if rank < self.array.rank(lun) => {
-                self.array.withdraw(lun);
-                self.note_idle(lun, true);
-                self.kick(lun);
-            }
-            _ => {}
         }
     }
 
@@ -66,20 +54,20 @@ impl Device {
     /// The transaction that `lun` takes next, and its rank: of its own lines or of the pool, by rank, then by age.
     #[inline]
     fn first_for(&self, lun: LunId) -> Option<(u8, u32)> {
-        let pool = if self.pool.line.is_empty() || !self.has_ready_plane(lun) { NONE } else { self.pool.line.first() };
-        let pool_rank = if pool == NONE { RANKS } else { usize::from(self.ranks[Class::HostProgram as usize]) };
-        for (rank, line) in self.lines[lun.index()].iter().enumerate() {
-            let own = line.first();
-            let older_in_pool =
-                rank == pool_rank && (own == NONE || self.transactions[pool].order < self.transactions[own].order);
-            if older_in_pool {
-                return Some((rank as u8, pool));
-            }
-            if own != NONE {
-                return Some((rank as u8, own));
+        (0..RANKS as u8).find_map(|rank| self.first_of(lun, rank))
+    }
+
+    /// The transaction of `rank` that `lun` takes next, with its rank.
+    #[inline]
+    fn first_of(&self, lun: LunId, rank: u8) -> Option<(u8, u32)> {
+        let own = self.lines[lun.index()][usize::from(rank)].first();
+        if rank == self.ranks[Class::HostProgram as usize] && !self.pool.line.is_empty() && self.has_ready_plane(lun) {
+            let pool = self.pool.line.first();
+            if own == NONE || self.transactions[pool].order < self.transactions[own].order {
+                return Some((rank, pool));
             }
         }
-        None
+        (own != NONE).then_some((rank, own))
     }
 
     /// Starts the next operation of a LUN, `next` where that is known; false when there is none that can start.

@@ -2,6 +2,5 @@
 
 pub mod counters;
 pub mod latency;
-pub mod probe;
 pub mod results;
 pub mod summary;

@@ -1,8 +1,8 @@
 //! Channels and what hangs on them: who holds a bus, which die is busy until when.
 
+use super::probe::{Lane, Phase as SlicePhase, Probe, Slice};
 use super::timing::Timing;
 use crate::config::{Concurrency, DeviceConfig};
-use crate::metrics::probe::{Lane, Phase as SlicePhase, Probe, Slice};
 use crate::scheduler::{Class, RANKS};
 use crate::sim::id::{ChannelId, LunId, PlaneId};
 use crate::sim::queue::EventQueue;

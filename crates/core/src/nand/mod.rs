@@ -2,4 +2,5 @@
 
 pub mod array;
 pub mod media;
+pub mod probe;
 pub mod timing;

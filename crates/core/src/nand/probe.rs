@@ -1,6 +1,6 @@
 //! Observers: every phase of every operation, for those who want to look. Off, they cost one test per phase.
 
-use crate::nand::array::{Kind, Operation};
+use super::array::{Kind, Operation};
 use crate::scheduler::Class;
 use crate::sim::time::Time;
 

@@ -1,0 +1,147 @@
+//! What the tests share: small devices, closed loops, and figures for people.
+#![allow(dead_code)] // Each test file is a crate of its own and uses a part of this.
+
+use floatgate_core::config::{DeviceConfig, from_toml};
+use floatgate_core::device::{Device, Options};
+use floatgate_core::run::{NoWatcher, Outcome, run};
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Completion, Operation, Request};
+use floatgate_core::workload::{Pace, Source, SourceError};
+
+/// The device that the tests change: 2 channels with 2 chips each, of one plane; pages of 4 KiB, 25/200/1500 us, and
+/// 25 ns a byte: the part of Agrawal et al. 2008, Table 1.
+pub const BASE: &str = r#"
+name = "test"
+[geometry]
+channels = 2
+chips = 2
+dies = 1
+planes = 1
+blocks = 64
+pages = 64
+page_size = "4KiB"
+[capacity]
+spare = 0.25
+[nand]
+read = "25us"
+program = "200us"
+erase = "1500us"
+[bus]
+protocol = { sdr = "25ns" }
+"#;
+
+/// [`BASE`] with overrides, checked.
+pub fn device_config<S: AsRef<str>>(overrides: &[S]) -> DeviceConfig {
+    let overrides: Vec<String> = overrides.iter().map(|o| o.as_ref().to_owned()).collect();
+    from_toml(BASE, "test.toml", &overrides).unwrap_or_else(|error| panic!("{overrides:?}: {error}"))
+}
+
+/// A device of [`device_config`], without verification.
+pub fn device<S: AsRef<str>>(overrides: &[S]) -> Device {
+    build(device_config(overrides), Options::default())
+}
+
+/// A device of a checked configuration.
+pub fn build(config: DeviceConfig, options: Options) -> Device {
+    Device::new(config, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A request of whole mapping units.
+pub fn units(device: &Device, operation: Operation, first: u64, count: u32) -> Request {
+    let per_unit = device.config().sectors_per_unit();
+    Request::new(Time::ZERO, operation, first * u64::from(per_unit), count * per_unit)
+}
+
+/// Submits a request at `at`, with its arrival there.
+pub fn submit(device: &mut Device, at: Time, request: Request) {
+    device.advance_to(at);
+    device.submit(at, Request { arrival: at, ..request });
+}
+
+/// Lets everything happen that will, and returns the completions since the last call.
+pub fn drain(device: &mut Device) -> Vec<Completion> {
+    let mut steps = 0u64;
+    while let Some(at) = device.next_event_time() {
+        device.advance_to(at);
+        steps += 1;
+        assert!(steps < 50_000_000, "the device never comes to rest: {}", device.explain_stall());
+    }
+    let mut completions = Vec::new();
+    device.take_completions(&mut completions);
+    completions
+}
+
+/// Writes `units` whole units in address order, in functional mode, and completes the pages.
+pub fn fill(device: &mut Device, units: u32) {
+    let ftl = device.ftl_mut();
+    (0..units).for_each(|lpn| ftl.write_whole(floatgate_core::sim::id::Lpn(lpn)));
+    ftl.seal();
+}
+
+/// Asserts that `measured` is within `share` of `expected`.
+#[track_caller]
+pub fn assert_close(what: &str, measured: f64, expected: f64, share: f64) {
+    let off = (measured - expected) / expected;
+    assert!(off.abs() <= share, "{what}: {measured:.4}, expected {expected:.4}: {:+.3} % off", off * 100.0);
+}
+
+/// A workload of so many requests, made by a function.
+pub struct Load<F> {
+    next: F,
+    left: u64,
+    pub pace: Pace,
+    measure_from: Time,
+}
+
+impl<F: FnMut() -> Request + 'static> Load<F> {
+    /// `depth` requests outstanding. The next one comes a nanosecond after a completion: a chip that has become free
+    /// starts what it has in line before the host's next request joins it.
+    pub fn closed(depth: u32, requests: u64, next: F) -> Load<F> {
+        Load { next, left: requests, pace: Pace::Depth { depth, think: Time::from_ns(1) }, measure_from: Time::ZERO }
+    }
+
+    /// Requests at their `arrival`.
+    pub fn open(requests: u64, next: F) -> Load<F> {
+        Load { next, left: requests, pace: Pace::Timed { depth: None }, measure_from: Time::ZERO }
+    }
+
+    /// Leaves out what arrives before `from`.
+    pub fn measured_from(self, from: Time) -> Load<F> {
+        Load { measure_from: from, ..self }
+    }
+
+    /// Runs it on a device that counts its time from now.
+    pub fn run(self, device: &mut Device) -> Outcome {
+        let mut sources: Vec<Box<dyn Source>> = vec![Box::new(self)];
+        run(device, &mut sources, &mut NoWatcher).unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+impl<F: FnMut() -> Request> Source for Load<F> {
+    fn next_request(&mut self) -> Result<Option<Request>, SourceError> {
+        self.left = match self.left.checked_sub(1) {
+            Some(left) => left,
+            None => return Ok(None),
+        };
+        Ok(Some((self.next)()))
+    }
+
+    fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    fn measure_from(&self) -> Time {
+        self.measure_from
+    }
+}
+
+/// Requests completed in a second.
+pub fn rate(outcome: &Outcome) -> f64 {
+    outcome.results.all().count() as f64 / outcome.measured.as_s()
+}
+
+/// The share of the measured time for which the channels carried data.
+pub fn bus_utilisation(device: &Device, outcome: &Outcome) -> f64 {
+    let times = &device.array().channel_time;
+    times.iter().map(|time| time.data.as_s()).sum::<f64>() / times.len() as f64 / outcome.measured.as_s()
+}

@@ -1,0 +1,197 @@
+//! Every policy of each family obeys the family's laws: nothing to add here for a new policy.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::device_config;
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::ftl::allocation::{AllocationConfig, Level, LevelOrder, Order, PlaneSet};
+use floatgate_core::ftl::gc::victim::VictimConfig;
+use floatgate_core::scheduler::{Class, RANKS, SchedulerConfig};
+use floatgate_core::sim::id::{BlockId, PlaneId};
+use floatgate_core::sim::rng::Rng;
+
+/// 3 channels, 2 chips, 5 dies, 4 planes: no two levels alike, so that a mistaken level shows.
+fn uneven() -> DeviceConfig {
+    device_config(&["geometry.channels=3", "geometry.chips=2", "geometry.dies=5", "geometry.planes=4"])
+}
+
+/// Closes, shrinks and takes blocks at random; a model of what is a candidate says what may be taken.
+fn victim_obeys(config: &VictimConfig) {
+    let device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}"]);
+    let mut victim = config.build(&device, 7).expect("defaults are valid");
+    let full = device.data_units_per_block();
+    let mut candidates: Vec<Option<u32>> = vec![None; device.total_blocks() as usize];
+    let mut rng = Rng::new(3, "contract");
+    let mut taken = 0;
+    for clock in 0..20_000 {
+        let block = rng.below(u64::from(device.total_blocks())) as u32;
+        match (rng.below(4), candidates[block as usize]) {
+            (0, _) => {
+                let plane = PlaneId(block / device.geometry.blocks);
+                let of_plane = plane.0 * device.geometry.blocks..(plane.0 + 1) * device.geometry.blocks;
+                let any = of_plane.clone().any(|b| candidates[b as usize].is_some_and(|valid| valid < full));
+                match victim.take(plane, clock) {
+                    Some(chosen) => {
+                        assert!(of_plane.contains(&chosen.0), "{}: not of the plane", config.name());
+                        assert!(candidates[chosen.index()].take().is_some(), "{}: no candidate", config.name());
+                        taken += 1;
+                    }
+                    None => assert!(!any, "{}: there was a candidate with something to gain", config.name()),
+                }
+            }
+            (1, None) => {
+                let valid = rng.below(u64::from(full) + 1) as u32;
+                candidates[block as usize] = Some(valid);
+                victim.on_close(BlockId(block), valid, clock);
+            }
+            (_, Some(valid)) if valid > 0 => {
+                candidates[block as usize] = Some(valid - 1);
+                victim.on_invalidate(BlockId(block), valid - 1, clock);
+            }
+            _ => {}
+        }
+    }
+    assert!(taken > 1_000, "{}: only {taken} victims", config.name());
+}
+
+#[test]
+fn victims_are_candidates_of_the_plane_and_taken_once() {
+    assert_eq!(VictimConfig::all().len(), VictimConfig::NAMES.len());
+    VictimConfig::all().iter().for_each(victim_obeys);
+}
+
+/// What each policy chooses of three closed blocks with 5, 2 and 9 valid units, closed in this order.
+#[test]
+fn victims_are_what_the_policies_say() {
+    let device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}"]);
+    let choose = |name: &str| {
+        let config = VictimConfig::all().into_iter().find(|config| config.name() == name).expect("a policy");
+        let mut victim = config.build(&device, 1).expect("defaults are valid");
+        [(0, 5), (1, 2), (2, 9)].iter().for_each(|&(block, valid)| victim.on_close(BlockId(block), valid, 100));
+        std::iter::from_fn(|| victim.take(PlaneId(0), 100)).map(|block| block.0).collect::<Vec<u32>>()
+    };
+    assert_eq!(choose("greedy"), [1, 0, 2]);
+    assert_eq!(choose("fifo"), [0, 1, 2]);
+    assert_eq!(choose("cost-benefit"), [1, 0, 2], "of one age, the cheapest first");
+    assert_eq!(BTreeSet::from_iter(choose("random")), BTreeSet::from([0, 1, 2]));
+    assert_eq!(choose("d-choices").len(), 3);
+}
+
+/// Kawaguchi et al. 1995: age * (1 - u) / 2u. With 64 units, a block with 32 valid that is 100 writes old has
+/// 100 * 32 / 64 = 50; one with 16 valid has 48 / 32 = 1.5 for each write of its age, so it wins from 34 writes on.
+#[test]
+fn cost_benefit_weighs_age() {
+    let device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}"]);
+    let first = |age_of_second: u64| {
+        let mut victim = VictimConfig::CostBenefit(Default::default()).build(&device, 1).expect("valid");
+        let now = 1_000;
+        victim.on_close(BlockId(0), 32, now - 99);
+        victim.on_close(BlockId(1), 16, now - (age_of_second - 1));
+        victim.take(PlaneId(0), now).expect("two candidates").0
+    };
+    assert_eq!(first(33), 0, "33 * 1.5 = 49.5 is below 50");
+    assert_eq!(first(34), 1, "34 * 1.5 = 51 is over 50");
+}
+
+#[test]
+fn static_orders_are_permutations_of_the_planes() {
+    let device = uneven();
+    assert_eq!(LevelOrder::all().iter().map(ToString::to_string).collect::<BTreeSet<_>>().len(), 24);
+    for order in LevelOrder::all() {
+        let planes = Order::new(&device, order);
+        let seen: BTreeSet<u32> = (0..planes.len()).map(|position| planes.plane(position).0).collect();
+        assert_eq!(seen.len(), device.total_planes() as usize, "{order}");
+        (0..planes.len()).for_each(|position| assert_eq!(planes.position(planes.plane(position)), position));
+    }
+}
+
+/// Channels, chips, dies and planes of [`uneven`].
+const C: u32 = 3;
+const W: u32 = 2;
+const D: u32 = 5;
+const P: u32 = 4;
+
+/// Hu et al. 2013, Section 4.2: channel, chip, die and plane of logical page `l` by each of the six schemes, written
+/// out one by one from the priority orders, without the loop of the implementation.
+fn by_the_paper(scheme: &str, l: u32) -> [u32; 4] {
+    match scheme {
+        "s1" => [l / (W * D * P) % C, l % W, l / W % D, l / (W * D) % P],
+        "s2" => [l % C, l / C % W, l / (C * W) % D, l / (C * W * D) % P],
+        "s3" => [l % C, l / (C * P) % W, l / (C * P * W) % D, l / C % P],
+        "s4" => [l % C, l / (C * D) % W, l / C % D, l / (C * D * W) % P],
+        "s5" => [l % C, l / (C * P * D) % W, l / (C * P) % D, l / C % P],
+        _ => [l % C, l / (C * D * P) % W, l / C % D, l / (C * D) % P],
+    }
+}
+
+#[test]
+fn the_papers_schemes_follow_their_formulas() {
+    use Level::{Channel, Chip, Die, Plane};
+    let device = uneven();
+    let schemes = [
+        ("s1", [Chip, Die, Plane, Channel]),
+        ("s2", [Channel, Chip, Die, Plane]),
+        ("s3", [Channel, Plane, Chip, Die]),
+        ("s4", [Channel, Die, Chip, Plane]),
+        ("s5", [Channel, Plane, Die, Chip]),
+        ("s6", [Channel, Die, Plane, Chip]),
+    ];
+    for (name, levels) in schemes {
+        let order: LevelOrder = name.parse().expect("a name of the papers");
+        assert_eq!(order, LevelOrder(levels), "{name}");
+        let placed = Order::new(&device, order);
+        for lpn in 0..3 * device.total_planes() {
+            let [channel, chip, die, plane] = by_the_paper(name, lpn);
+            let expected = ((channel * W + chip) * D + die) * P + plane;
+            assert_eq!(placed.plane(lpn).0, expected, "{name}, page {lpn}");
+        }
+    }
+}
+
+#[test]
+fn a_scheme_has_a_home_for_all_pages_or_for_none() {
+    for config in AllocationConfig::all() {
+        let scheme = config.build(&uneven(), 1).expect("defaults are valid");
+        let homes = (0..1_000).filter(|&stripe| scheme.home(stripe).is_some()).count();
+        assert!(homes == 0 || homes == 1_000, "{}", config.name());
+        assert_eq!(scheme.order().len(), uneven().total_planes(), "{}", config.name());
+    }
+}
+
+#[test]
+fn dynamic_allocation_takes_idle_planes_in_turn() {
+    let device = uneven();
+    let planes = device.total_planes();
+    for order in LevelOrder::all() {
+        let text = format!("allocation.dynamic.order={order}");
+        let device =
+            device_config(&["geometry.channels=3", "geometry.chips=2", "geometry.dies=5", "geometry.planes=4", &text]);
+        let mut scheme = device.allocation.build(&device, 1).expect("valid");
+        let mut idle = PlaneSet::new(planes);
+        (0..planes).for_each(|position| idle.set(position, true));
+        let round: Vec<u32> = (0..planes).map(|_| scheme.choose(&idle).expect("all are idle").0).collect();
+        let expected: Vec<u32> = (0..planes).map(|position| scheme.order().plane(position).0).collect();
+        assert_eq!(round, expected, "{order}: least recently used first, in the order");
+        // Only what is idle is taken.
+        idle.clear();
+        idle.set(17, true);
+        assert_eq!(scheme.choose(&idle), Some(scheme.order().plane(17)));
+        idle.clear();
+        assert_eq!(scheme.choose(&idle), None);
+    }
+}
+
+#[test]
+fn schedulers_rank_every_class() {
+    for config in SchedulerConfig::all() {
+        let scheduler = config.build(&uneven(), 1).expect("defaults are valid");
+        for class in Class::ALL {
+            assert!(usize::from(scheduler.rank(class)) < RANKS, "{}: {class:?}", config.name());
+        }
+        // Without these, nothing could be written any more.
+        assert!(scheduler.rank(Class::UrgentGc) <= scheduler.rank(Class::HostProgram), "{}", config.name());
+        assert!(scheduler.rank(Class::Summary) <= scheduler.rank(Class::HostProgram), "{}", config.name());
+    }
+}

@@ -1,0 +1,173 @@
+//! The same configuration and seed give the same bytes: again, cloned mid-run, beside another device, watched, and in
+//! debug and release (the digests below are checked in both).
+
+mod common;
+
+use common::{Load, build, device_config};
+use floatgate_core::device::{Device, Options};
+use floatgate_core::metrics::results::Results;
+use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::Pace;
+use floatgate_core::workload::request::{Completion, Operation, Request};
+
+const CASES: [(&str, &[&str]); 4] = [
+    ("static, greedy, fcfs", &[]),
+    ("dynamic, d-choices, read-first", &["allocation.dynamic.order=s6", "gc.victim=d-choices", "scheduler=read-first"]),
+    (
+        "small units, random, link",
+        &[
+            "geometry.mapping_unit=1KiB",
+            "gc.victim=random",
+            "host.link_bandwidth=500MB/s",
+            "host.link_latency=3us",
+            "controller.slots=16",
+        ],
+    ),
+    (
+        "single frontier, fifo, planes",
+        &[
+            "gc.frontiers=single",
+            "gc.victim=fifo",
+            "geometry.planes=2",
+            "nand.concurrency=plane",
+            "bus.channel_switch=2us",
+        ],
+    ),
+];
+
+fn device(overrides: &[&str]) -> Device {
+    let mut device = build(device_config(overrides), Options { seed: 11, ..Options::default() });
+    let units = device.ftl().map.len();
+    common::fill(&mut device, units);
+    device
+}
+
+/// Reads, writes of odd lengths and trims, all over the device.
+fn requests(device: &Device) -> impl FnMut() -> Request + 'static {
+    let sectors = device.config().logical_sectors();
+    let mut rng = Rng::new(5, "determinism");
+    move || {
+        let length = 1 + rng.below(24);
+        let operation = match rng.below(20) {
+            0..8 => Operation::Read,
+            8..19 => Operation::Write,
+            _ => Operation::Trim,
+        };
+        Request::new(Time::ZERO, operation, rng.below(sectors - length), length as u32)
+    }
+}
+
+fn run(device: &mut Device, count: u64) -> Results {
+    let next = requests(device);
+    let mut load = Load::closed(8, count, next);
+    load.pace = Pace::Depth { depth: 8, think: Time::ZERO };
+    load.run(device).results
+}
+
+/// Everything that a run leaves behind, in a number (FNV-1a).
+fn digest(device: &Device, results: &Results) -> u64 {
+    let all = results.all();
+    let quantiles: Vec<f64> = [0.1, 0.5, 0.9, 0.99, 0.999].iter().map(|&q| all.latency.quantile_us(q)).collect();
+    let array = device.array();
+    let wear: Vec<u32> = device.ftl().blocks.all().iter().map(|block| block.erases).collect();
+    let text = format!(
+        "{:?} {quantiles:?} {} {} {:?} {:?} {wear:?} {:?}",
+        device.ftl().counters,
+        all.waiting,
+        all.service,
+        array.channel_time,
+        array.die_time,
+        device.now()
+    );
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// A figure may change only with a line in CHANGELOG.md that says why.
+const GOLDEN: [u64; 4] =
+    [5_912_937_458_389_627_908, 15_651_939_703_348_070_965, 3_039_759_621_963_682_718, 10_099_908_731_991_369_364];
+
+#[test]
+fn digests_are_those_of_every_machine_and_build() {
+    let digests = CASES.map(|(_, overrides)| {
+        let mut device = device(overrides);
+        let results = run(&mut device, 20_000);
+        digest(&device, &results)
+    });
+    assert_eq!(digests, GOLDEN, "{digests:#x?}");
+}
+
+/// Submits the requests one by one and returns the completions.
+fn step(device: &mut Device, next: &mut impl FnMut() -> Request, count: u64) -> Vec<Completion> {
+    let mut completions = Vec::new();
+    for tag in 0..count {
+        let at = device.now() + Time::from_us(40);
+        device.advance_to(at);
+        device.submit(at, Request { tag, arrival: at, ..next() });
+        device.take_completions(&mut completions);
+    }
+    completions
+}
+
+#[test]
+fn a_clone_has_the_same_future() {
+    for (name, overrides) in CASES {
+        let mut first = device(overrides);
+        let mut next = requests(&first);
+        step(&mut first, &mut next, 3_000);
+        assert!(first.outstanding() > 0, "{name}: cloned in the middle of something");
+        let mut second = first.clone();
+        let (mut a, mut b) = (requests(&first), requests(&second));
+        assert_eq!(step(&mut first, &mut a, 3_000), step(&mut second, &mut b, 3_000), "{name}");
+        assert_eq!(first.ftl().counters, second.ftl().counters, "{name}");
+    }
+}
+
+#[test]
+fn devices_do_not_know_of_each_other() {
+    let alone = CASES.map(|(_, overrides)| {
+        let mut device = device(overrides);
+        let mut next = requests(&device);
+        step(&mut device, &mut next, 2_000)
+    });
+    let mut devices = CASES.map(|(_, overrides)| device(overrides));
+    let mut sources: Vec<_> = devices.iter().map(requests).collect();
+    let mut together: [Vec<Completion>; 4] = Default::default();
+    for _ in 0..20 {
+        for (index, device) in devices.iter_mut().enumerate() {
+            together[index].extend(step(device, &mut sources[index], 100));
+        }
+    }
+    // Tags count from 0 in every call of `step`.
+    let without_tags =
+        |all: &[Completion]| all.iter().map(|c| (c.request.lba, c.start, c.finish, c.status)).collect::<Vec<_>>();
+    for (index, (name, _)) in CASES.iter().enumerate() {
+        assert_eq!(without_tags(&together[index]), without_tags(&alone[index]), "{name}");
+    }
+}
+
+#[test]
+fn being_watched_changes_nothing() {
+    for (name, overrides) in CASES {
+        let mut plain = device(overrides);
+        let mut watched = plain.clone();
+        watched.array_mut().probe = Some(floatgate_core::nand::probe::Probe::new(Time::ZERO, Time::NEVER));
+        let (a, b) = (run(&mut plain, 5_000), run(&mut watched, 5_000));
+        assert_eq!(digest(&plain, &a), digest(&watched, &b), "{name}");
+        let slices = watched.array().probe.as_ref().map_or(0, |probe| probe.slices().len());
+        assert!(slices > 10_000, "{name}: {slices} phases seen");
+    }
+}
+
+#[test]
+fn the_seed_matters_where_something_is_drawn() {
+    let digest_with = |seed| {
+        let mut device = build(device_config(&["gc.victim=random"]), Options { seed, ..Options::default() });
+        let units = device.ftl().map.len();
+        common::fill(&mut device, units);
+        let results = run(&mut device, 20_000);
+        digest(&device, &results)
+    };
+    assert_ne!(digest_with(1), digest_with(2));
+    assert_eq!(digest_with(1), digest_with(1));
+}

@@ -1,0 +1,99 @@
+//! Unloaded latencies of all built-in devices, to the picosecond: the phases added up.
+
+mod common;
+
+use common::{build, drain, units};
+use floatgate_core::config::{BusProtocol, DeviceConfig, builtin_names, load};
+use floatgate_core::device::{Device, Options};
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Operation, Request};
+
+/// Picoseconds of `cycles` cycles of the command bus.
+fn command(config: &DeviceConfig, cycles: u32) -> u64 {
+    let cycle = match (&config.bus.command_cycle, &config.bus.protocol) {
+        (Some(cycle), _) | (None, BusProtocol::Sdr(cycle)) => cycle.0,
+        (None, BusProtocol::NvDdr(rate)) => 1_000_000_000_000u64.div_ceil(rate.0),
+    };
+    u64::from(cycles) * cycle
+}
+
+/// Picoseconds of `bytes` on the channel.
+fn data(config: &DeviceConfig, bytes: u64) -> u64 {
+    let spare =
+        if config.bus.transfer_spare { config.geometry.spare_size.0 * bytes / config.geometry.page_size.0 } else { 0 };
+    let cycles = (bytes + spare) / u64::from(config.bus.width / 8);
+    match &config.bus.protocol {
+        BusProtocol::Sdr(cycle) => cycles * cycle.0,
+        BusProtocol::NvDdr(rate) => (u128::from(cycles) * 1_000_000_000_000).div_ceil(u128::from(rate.0)) as u64,
+    }
+}
+
+/// Picoseconds of `bytes` on the host link.
+fn link(config: &DeviceConfig, bytes: u64) -> u64 {
+    config.host.link_bandwidth.map_or(0, |b| (u128::from(bytes) * 1_000_000_000_000).div_ceil(u128::from(b.0)) as u64)
+}
+
+/// The latency of one unit's request on an idle device.
+fn unit_latency(device: &mut Device, operation: Operation, unit: u64) -> Time {
+    let request = units(device, operation, unit, 1);
+    latency(device, request)
+}
+
+/// The latency of one request on an idle device.
+fn latency(device: &mut Device, request: Request) -> Time {
+    let at = device.now() + Time::from_us(10_000);
+    common::submit(device, at, request);
+    let completions = drain(device);
+    assert_eq!(completions.len(), 1);
+    completions[0].finish - at
+}
+
+#[test]
+fn reads_and_writes_take_their_phases_and_no_more() {
+    for name in builtin_names() {
+        let config = load(name, &[]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut device = build(config.clone(), Options::default());
+        let (unit, page) = (config.unit_bytes(), config.geometry.page_size.0);
+        let ends = 2 * config.host.link_latency.0;
+
+        // The first page of an empty device is the first of a block: type 0. A host write of a unit fills a page alone.
+        let expected = ends
+            + link(&config, unit)
+            + command(&config, config.bus.command_cycles.program)
+            + data(&config, page)
+            + config.nand.program.get(0).0;
+        assert_eq!(unit_latency(&mut device, Operation::Write, 0), Time(expected), "{name}: write");
+
+        let expected = ends
+            + link(&config, unit)
+            + command(&config, config.bus.command_cycles.read)
+            + config.nand.read.get(0).0
+            + data(&config, unit);
+        assert_eq!(unit_latency(&mut device, Operation::Read, 0), Time(expected), "{name}: read");
+
+        assert_eq!(
+            unit_latency(&mut device, Operation::Read, 1),
+            Time(ends + link(&config, unit)),
+            "{name}: never written"
+        );
+        assert_eq!(unit_latency(&mut device, Operation::Trim, 0), Time(ends), "{name}: trim");
+        assert_eq!(latency(&mut device, Request::new(Time::ZERO, Operation::Flush, 0, 0)), Time(ends), "{name}: flush");
+    }
+}
+
+/// The published figures, as a check on the closed forms above.
+#[test]
+fn published_latencies_come_out() {
+    let read_and_write = |name: &str| {
+        let mut device = build(load(name, &[]).expect("a built-in device"), Options::default());
+        let write = unit_latency(&mut device, Operation::Write, 0);
+        (unit_latency(&mut device, Operation::Read, 0).0, write.0)
+    };
+    // Hu et al. 2011, Table 2: 20 us + 2048 * 25 ns, 2048 * 25 ns + 200 us.
+    assert_eq!(read_and_write("hu2011"), (71_200_000, 251_200_000));
+    // Agrawal et al. 2008, Table 3: 25 us + 4224 * 25 ns = 130.6 us, printed as 130; 305.6 us without summary pages.
+    assert_eq!(read_and_write("agrawal2008"), (130_600_000, 305_600_000));
+    // MQSim: 75 us + 4096 B at 333 MB/s = 87.3 us and its commands; its own output says 88.
+    let (read, _) = read_and_write("mqsim-default");
+    assert!((87_000_000..=88_500_000).contains(&read), "{read} ps");
+}
