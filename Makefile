@@ -40,7 +40,7 @@ test: ## All that must hold: format, lints, documentation, tests
 .PHONY: bench
 bench: ## Measure the speed
 	@scripts/prerequisites.sh build
-	$(CARGO) bench --workspace --benches --locked
+	$(CARGO) bench --package floatgate-core --bench speed --bench trace --locked
 
 .PHONY: soak
 soak: ## Test for long: CASES random cases of each property, and the tests that `make test` leaves out

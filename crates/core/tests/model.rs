@@ -14,8 +14,8 @@ use floatgate_core::config::{DeviceConfig, from_toml};
 use floatgate_core::device::{Device, Mutant, Options};
 use floatgate_core::ftl::blocks::{Block, BlockState};
 use floatgate_core::metrics::counters::ProgramCause;
-use floatgate_core::nand::probe::{Lane, Phase, Probe};
 use floatgate_core::nand::array::Kind;
+use floatgate_core::nand::probe::{Lane, Phase, Probe};
 use floatgate_core::sim::id::{Lpn, PlaneId, Ppn};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
@@ -121,7 +121,8 @@ impl Reference {
     /// Later reads cannot return what was acknowledged before `write` was submitted.
     fn replaced_by(&mut self, sector: u64, write: u32) {
         let (writes, submitted) = (&self.writes, self.writes[write as usize].submitted);
-        self.sectors[sector as usize].retain(|&other| writes[other as usize].acknowledged > submitted || other == write);
+        self.sectors[sector as usize]
+            .retain(|&other| writes[other as usize].acknowledged > submitted || other == write);
     }
 }
 
@@ -487,13 +488,18 @@ fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         let stale = |b: &Block| if b.state == BlockState::Closed { data - u32::from(b.valid) } else { 0 };
         // A block with fewer stale units than a program gains nothing.
         let hidden = closed as u32 * (config.units_per_program() - 1);
-        if ftl.blocks.stock(PlaneId(plane)) + u32::from(functional) <= soft && blocks.iter().map(stale).sum::<u32>() > hidden {
+        if ftl.blocks.stock(PlaneId(plane)) + u32::from(functional) <= soft
+            && blocks.iter().map(stale).sum::<u32>() > hidden
+        {
             return Err(format!("plane {plane}: cleaning rests with {free} free blocks, threshold {soft}"));
         }
     }
     let erases: u64 = ftl.blocks.all().iter().map(|b| u64::from(b.erases)).sum();
     if erases != ftl.counters.blocks_erased || erases != ftl.counters.victims {
-        return Err(format!("{erases} erases, {} counted, {} victims", ftl.counters.blocks_erased, ftl.counters.victims));
+        return Err(format!(
+            "{erases} erases, {} counted, {} victims",
+            ftl.counters.blocks_erased, ftl.counters.victims
+        ));
     }
     check_programs(device)
 }
@@ -504,8 +510,7 @@ fn check_programs(device: &Device) -> Result<(), String> {
     let summaries = counters.pages_programmed[ProgramCause::Summary as usize];
     let pages = counters.pages_programmed_total() - summaries;
     let units = counters.units_programmed + counters.units_padded;
-    let (have, want) =
-        (pages * u64::from(config.units_per_page()), units * u64::from(config.pages_per_unit()));
+    let (have, want) = (pages * u64::from(config.units_per_page()), units * u64::from(config.pages_per_unit()));
     if have != want {
         return Err(format!("{pages} pages programmed by all causes but summaries, {units} units"));
     }

@@ -165,8 +165,7 @@ fn check_row(row: &Row, count: u64) {
 fn reads_or_writes_alone_queue_as_in_the_reference() {
     for (placement, reads, depth, mean, p99, rate, utilisation) in PURE {
         for scheduler in ["fcfs", "read-first"] {
-            let row =
-                Row { scheduler, placement, reads, depth, mean, p99, read: None, write: None, rate, utilisation };
+            let row = Row { scheduler, placement, reads, depth, mean, p99, read: None, write: None, rate, utilisation };
             check_row(&row, 60_000);
         }
     }

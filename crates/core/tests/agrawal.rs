@@ -1,0 +1,83 @@
+//! Agrawal et al., "Design tradeoffs for SSD performance", USENIX ATC 2008, Table 3: latency and rate of eight packages.
+//!
+//! Eight streams of one request at a time, each to a package of its own with a channel of its own. Table 1: page read
+//! 25 us, program 200 us; a page of 4096 + 128 bytes takes 4224 x 25 ns = 105.6 us on the bus. Nothing is cleaned.
+
+mod common;
+
+use common::{Load, assert_close};
+use floatgate_core::device::Device;
+use floatgate_core::run::{NoWatcher, Outcome, run};
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::Source;
+use floatgate_core::workload::request::{Operation, Request};
+
+const PACKAGES: u64 = 8;
+const SECTORS: u64 = 8;
+/// Pages of each package that are filled, and so can be read.
+const FILLED: u64 = 1000;
+/// 63 data pages and a summary in each block: whole blocks of requests.
+const REQUESTS: u64 = 63 * 100;
+
+fn packages(summary: &str) -> Device {
+    let mut device = common::device(&[
+        "geometry.channels=8",
+        "geometry.chips=1",
+        "geometry.blocks=256",
+        "geometry.spare_size=128B",
+        "bus.transfer_spare=true",
+        "allocation={ static = { order = \"s2\" } }",
+        summary,
+    ]);
+    common::fill(&mut device, (FILLED * PACKAGES) as u32);
+    device
+}
+
+/// One stream for each package, at depth 1. Page n of package p is unit 8 n + p.
+fn run_streams(device: &mut Device, operation: Operation) -> Outcome {
+    let stream = |package: u64| {
+        let mut page = 0;
+        let next = move || {
+            page += 1;
+            let unit = page % FILLED * PACKAGES + package;
+            Request::new(Time::ZERO, operation, unit * SECTORS, SECTORS as u32)
+        };
+        let mut load = Load::closed(1, REQUESTS, next);
+        load.pace = floatgate_core::workload::Pace::Depth { depth: 1, think: Time::ZERO };
+        Box::new(load) as Box<dyn Source>
+    };
+    let mut streams: Vec<_> = (0..PACKAGES).map(stream).collect();
+    let outcome = run(device, &mut streams, &mut NoWatcher).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(outcome.counters.victims, 0, "nothing is cleaned");
+    assert_eq!(outcome.results.all().count(), PACKAGES * REQUESTS);
+    outcome
+}
+
+#[test]
+fn reads_take_130_us_at_61_255_a_second() {
+    let outcome = run_streams(&mut packages("mapping.block_summary=none"), Operation::Read);
+    let latency = outcome.results.all().latency;
+    assert_eq!((latency.min_us(), latency.mean_us(), latency.max_us()), (130.6, 130.6, 130.6));
+    assert_eq!(common::rate(&outcome) as u64, 61_255);
+}
+
+#[test]
+fn writes_without_summaries_take_305_us_at_26_178_a_second() {
+    let outcome = run_streams(&mut packages("mapping.block_summary=none"), Operation::Write);
+    let latency = outcome.results.all().latency;
+    assert_eq!((latency.min_us(), latency.mean_us(), latency.max_us()), (305.6, 305.6, 305.6));
+    assert_eq!(common::rate(&outcome) as u64, 26_178);
+}
+
+#[test]
+fn writes_with_summaries_take_309_us_at_25_898_a_second() {
+    // Section 3.4: the last page of each block holds a summary; 528 bytes take 13.2 us, the program 200 us.
+    let mut device = packages("mapping.block_summary={ last_page = \"528B\" }");
+    let outcome = run_streams(&mut device, Operation::Write);
+    let latency = outcome.results.all().latency;
+    let closed_form = 305.6 + (13.2 + 200.0) / 63.0;
+    assert_close("latency, closed form", latency.mean_us(), closed_form, 1e-4);
+    assert_close("latency, Table 3", latency.mean_us(), 309.0, 0.005);
+    assert_close("rate, closed form", common::rate(&outcome), 8e6 / closed_form, 2e-4);
+    assert_close("rate, Table 3", common::rate(&outcome), 25_898.0, 0.005);
+}
