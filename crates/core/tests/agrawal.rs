@@ -1,4 +1,4 @@
-//! Agrawal et al., "Design tradeoffs for SSD performance", USENIX ATC 2008, Table 3: latency and rate of eight packages.
+//! Agrawal et al., "Design tradeoffs for SSD performance", USENIX ATC 2008, Table 3: latency and rate of 8 packages.
 //!
 //! Eight streams of one request at a time, each to a package of its own with a channel of its own. Table 1: page read
 //! 25 us, program 200 us; a page of 4096 + 128 bytes takes 4224 x 25 ns = 105.6 us on the bus. Nothing is cleaned.

@@ -1,6 +1,6 @@
 //! Gate by gate: when may the second of two operations start? Each gate is tried a picosecond early, when it must be
 //! closed, and on time, when it must be open. Expected times are worked out by hand, in nanoseconds, for the device of
-//! `common`: tR 25 us, tPROG 200 us, 4096 B at 25 ns = 102.4 us on the channel, no command cycles unless they are given.
+//! `common`: tR 25 us, tPROG 200 us, 4096 B at 25 ns = 102.4 us on the channel, no command cycles unless given.
 
 mod common;
 
@@ -54,8 +54,8 @@ fn gate(overrides: &[&str], first: (Operation, u64), second: (Operation, u64), n
     }
 }
 
-// Units and places: static allocation by S2, so with the base geometry of 2 channels and 2 chips unit 0 is on channel 0,
-// chip 0; unit 1 on channel 1; unit 2 on channel 0, chip 1; unit 4 on channel 0, chip 0 again.
+// Units and places: static allocation by S2, so with the base geometry of 2 channels and 2 chips unit 0 is on channel
+// 0, chip 0; unit 1 on channel 1; unit 2 on channel 0, chip 1; unit 4 on channel 0, chip 0 again.
 
 #[test]
 fn a_die_takes_one_operation_at_a_time() {

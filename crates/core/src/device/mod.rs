@@ -87,7 +87,7 @@ pub struct Device {
     slots_free: u32,
     /// Writes are being admitted: LUNs are told of them afterwards.
     hold: bool,
-    /// Those LUNs, with the ranks of what has lined up.
+    /// Those LUNs.
     held: Vec<LunId>,
     jobs: Vec<Job>,
     orders: u64,

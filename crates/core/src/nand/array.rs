@@ -49,7 +49,7 @@ pub struct Operation {
 pub enum Phase {
     /// Nothing; takes a command.
     Idle,
-    /// Nothing yet, but waits for the channel to start its next command; the command may still change.
+    /// Waits for the channel to start its next command. What that works on is bound when it is granted.
     Requesting,
     /// Nothing yet: its next operation is being bound, or its last one wound up.
     Binding,
@@ -67,9 +67,8 @@ pub enum Phase {
 #[derive(Clone, Debug)]
 struct Lun {
     phase: Phase,
-    /// Its neighbours in the channel's line.
+    /// The one behind it in the channel's line.
     next: u32,
-    prev: u32,
     rank: u8,
     operation: Operation,
     held_since: Time,
@@ -157,7 +156,6 @@ impl Array {
         let idle = Lun {
             phase: Phase::Idle,
             next: NOWHERE,
-            prev: NOWHERE,
             rank: 0,
             operation: NO_OPERATION,
             held_since: Time::ZERO,
@@ -274,7 +272,7 @@ impl Array {
         let line = &mut channel.lines[usize::from(rank)];
         let last = line.1;
         let state = &mut self.luns[lun.index()];
-        (state.rank, state.prev, state.next) = (rank, last, NOWHERE);
+        (state.rank, state.next) = (rank, NOWHERE);
         line.1 = lun.0;
         if last == NOWHERE {
             line.0 = lun.0;
@@ -282,34 +280,6 @@ impl Array {
         } else {
             self.luns[last as usize].next = lun.0;
         }
-    }
-
-    /// Takes a LUN out of its line.
-    fn leave_line(&mut self, lun: LunId) {
-        let Lun { next, prev, rank, .. } = self.luns[lun.index()];
-        let channel = self.channel_of(lun);
-        let channel = &mut self.channels[channel.index()];
-        let line = &mut channel.lines[usize::from(rank)];
-        if prev == NOWHERE {
-            line.0 = next
-        } else {
-            self.luns[prev as usize].next = next
-        }
-        if next == NOWHERE {
-            line.1 = prev
-        } else {
-            self.luns[next as usize].prev = prev
-        }
-        if line.0 == NOWHERE {
-            channel.waiting &= !(1 << rank);
-        }
-    }
-
-    /// Gives up the place in line of a requesting LUN.
-    pub fn withdraw(&mut self, lun: LunId) {
-        debug_assert_eq!(self.luns[lun.index()].phase, Phase::Requesting);
-        self.leave_line(lun);
-        self.luns[lun.index()].phase = Phase::Idle;
     }
 
     /// Keeps a LUN from being started: its next operation is being bound.
@@ -338,9 +308,16 @@ impl Array {
             }
             return None;
         }
-        let lun = LunId(state.lines[state.waiting.trailing_zeros() as usize].0);
-        self.leave_line(lun);
-        Some(lun)
+        let rank = state.waiting.trailing_zeros() as usize;
+        let first = state.lines[rank].0;
+        let next = self.luns[first as usize].next;
+        let channel = &mut self.channels[channel.index()];
+        channel.lines[rank].0 = next;
+        if next == NOWHERE {
+            channel.lines[rank].1 = NOWHERE;
+            channel.waiting &= !(1 << rank);
+        }
+        Some(LunId(first))
     }
 
     /// Takes the channel of `lun` for command cycles and data, after what turning to it costs; returns when that
