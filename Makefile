@@ -13,8 +13,9 @@ DEVICE ?= hu2011
 TRACE ?= examples/sqlite-oltp.csv.xz
 OPTIONS ?= --precondition steady
 
-# Random cases of each property in `make soak`.
+# Random cases of each property, and operations against the reference model, in `make soak`.
 CASES ?= 5000
+OPERATIONS ?= 100000000
 
 .PHONY: help
 help: ## This list
@@ -43,9 +44,10 @@ bench: ## Measure the speed
 	$(CARGO) bench --package floatgate-core --bench speed --bench trace --locked
 
 .PHONY: soak
-soak: ## Test for long: CASES random cases of each property, and the tests that `make test` leaves out
+soak: ## Test for long: CASES random cases of each property, OPERATIONS against the reference model
 	@scripts/prerequisites.sh build
-	PROPTEST_CASES=$(CASES) $(CARGO) test --release --workspace --locked -- --include-ignored
+	PROPTEST_CASES=$(CASES) $(CARGO) test --release --workspace --locked
+	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --locked --package floatgate-core --test model -- --nocapture
 
 .PHONY: bless
 bless: ## Write the generated documents and recorded results again; look at `git diff` afterwards
