@@ -1,141 +1,218 @@
-//! Which operation goes first: tiny scripted cases for each scheduler.
+//! Which operation goes first, in tiny scripted cases for each scheduler.
 
 mod common;
 
-use common::{build, device_config, drain, fill, submit, units};
-use floatgate_core::device::{Device, Options};
+use common::{drain, submit};
+use floatgate_core::device::Device;
 use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::{Phase, Probe};
-use floatgate_core::scheduler::Class;
-use floatgate_core::sim::id::PlaneId;
-use floatgate_core::sim::rng::Rng;
+use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
+use floatgate_core::scheduler::{Class, SchedulerConfig};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::Operation::{Read, Write};
 use floatgate_core::workload::request::{Operation, Request};
 
-fn device(overrides: &[&str]) -> Device {
-    let mut device = build(device_config(overrides), Options::default());
-    let units = device.ftl().map.len();
-    fill(&mut device, units);
+/// Units that hold data; those from `FRESH` on are written by the scripts.
+const FILLED: u64 = 32;
+const FRESH: u64 = 64;
+
+/// Four chips, by their number: 0 and 2 on channel 0, 1 and 3 on channel 1. Unit u is on chip u mod 4.
+fn machine(scheduler: &str, overrides: &[&str]) -> Device {
+    let scheduler = format!("scheduler={scheduler}");
+    let base = ["allocation={ static = { order = \"s2\" } }", &scheduler];
+    let mut device = common::device(&[&base, overrides].concat());
+    common::fill(&mut device, FILLED as u32);
     device.array_mut().probe = Some(Probe::new(Time::ZERO, Time::NEVER));
     device
 }
 
-/// Submits one unit's requests a nanosecond apart; the tags of the operations in the order in which their cells, or
-/// with `phase` their transfers, start.
-fn order(overrides: &[&str], phase: Phase, script: &[(Operation, u64)]) -> Vec<u64> {
-    let mut device = device(overrides);
-    for (tag, &(operation, unit)) in script.iter().enumerate() {
-        let request = units(&device, operation, unit, 1);
-        submit(&mut device, Time::from_ns(tag as u64), Request { tag: tag as u64, ..request });
+/// A script is letters: `r0` reads from chip 0, `w2` writes to chip 2, each another unit; a request's tag is its place
+/// in the script. All come within the first microsecond, a nanosecond apart.
+fn play(device: &mut Device, script: &str) {
+    for (index, word) in script.split_whitespace().enumerate() {
+        let index = index as u64;
+        let (kind, chip) = word.split_at(1);
+        let chip: u64 = chip.parse().expect("a chip");
+        let (operation, unit) = match kind {
+            "r" => (Operation::Read, index % 8 * 4 + chip),
+            _ => (Operation::Write, FRESH + index * 4 + chip),
+        };
+        let request = Request { tag: index, ..Request::new(Time::ZERO, operation, unit * 8, 8) };
+        submit(device, Time::from_ns(index), request);
     }
-    assert_eq!(drain(&mut device).len(), script.len());
-    let mut started: Vec<(Time, u64)> = device
-        .array()
-        .probe
-        .as_ref()
-        .expect("watched")
-        .slices()
-        .iter()
-        .filter(|slice| slice.phase == phase && slice.tag != u64::MAX)
-        .map(|slice| (slice.start, slice.tag))
-        .collect();
-    started.sort();
-    started.into_iter().map(|(_, tag)| tag).collect()
+    drain(device);
 }
 
-/// On one die: a write runs, then two more writes and two reads wait.
-const ON_ONE_DIE: [(Operation, u64); 5] = [(Write, 0), (Write, 4), (Read, 8), (Write, 12), (Read, 16)];
+fn slices(device: &Device) -> &[Slice] {
+    device.array().probe.as_ref().expect("it was switched on").slices()
+}
+
+/// The script's words in the order in which something starts: the cells of chip `chip`.
+fn order_in_cells<'a>(device: &Device, script: &'a str, chip: u32) -> Vec<&'a str> {
+    // Planes are counted channel by channel.
+    let plane = chip % 2 * 2 + chip / 2;
+    words(device, script, |s| s.phase == Phase::Cell && s.lane == Lane::Plane(plane))
+}
+
+/// The same for the data on a channel.
+fn order_of_data<'a>(device: &Device, script: &'a str, channel: u32) -> Vec<&'a str> {
+    words(device, script, |s| s.phase == Phase::Data && s.lane == Lane::Channel(channel))
+}
+
+fn words<'a>(device: &Device, script: &'a str, wanted: impl Fn(&Slice) -> bool) -> Vec<&'a str> {
+    let words: Vec<&str> = script.split_whitespace().collect();
+    let mut found: Vec<&Slice> = slices(device).iter().filter(|s| wanted(s)).collect();
+    found.sort_by_key(|s| s.start);
+    found.iter().map(|s| words[s.tag as usize]).collect()
+}
 
 #[test]
-fn fcfs_keeps_the_order_of_arrival() {
-    assert_eq!(order(&["scheduler=fcfs"], Phase::Cell, &ON_ONE_DIE), [0, 1, 2, 3, 4]);
+fn a_chip_serves_its_line() {
+    let script = "w0 r0 w0 r0 w0 r0";
+    let table = [
+        ("fcfs", [0, 1, 2, 3, 4, 5]),
+        // The first write runs, and is not interrupted; then reads go before all waiting writes, in their order.
+        ("read-first", [0, 1, 3, 5, 2, 4]),
+    ];
+    for (scheduler, expected) in table {
+        let mut device = machine(scheduler, &[]);
+        play(&mut device, script);
+        let mut cells: Vec<&Slice> = slices(&device).iter().filter(|s| s.phase == Phase::Cell).collect();
+        cells.sort_by_key(|s| s.start);
+        assert_eq!(cells.iter().map(|s| s.tag).collect::<Vec<_>>(), expected, "{scheduler}");
+    }
 }
 
 #[test]
-fn read_first_overtakes_waiting_writes_and_nothing_that_runs() {
-    assert_eq!(order(&["scheduler=read-first"], Phase::Cell, &ON_ONE_DIE), [0, 2, 4, 1, 3]);
+fn a_channel_serves_its_line() {
+    // While the data of w0 cross, w2 lines up for the channel, and then the data of r4.
+    let script = "w0 w2 r4";
+    let table = [("fcfs", ["w0", "w2", "r4"]), ("read-first", ["w0", "r4", "w2"])];
+    for (scheduler, expected) in table {
+        // Three chips on one channel: unit u is on chip u mod 6, and even chips are on channel 0.
+        let mut device = machine(scheduler, &["geometry.chips=3"]);
+        let unit = |index: u64, chip: u64, row: u64| (index, chip + row * 6);
+        for ((index, unit), operation) in
+            [(unit(0, 0, 20), Operation::Write), (unit(1, 2, 21), Operation::Write), (unit(2, 4, 0), Operation::Read)]
+        {
+            let request = Request { tag: index, ..Request::new(Time::ZERO, operation, unit * 8, 8) };
+            submit(&mut device, Time::from_ns(index), request);
+        }
+        drain(&mut device);
+        assert_eq!(order_of_data(&device, script, 0), expected, "{scheduler}");
+    }
 }
 
-/// On one channel with four chips: the data of a write go in, meanwhile two writes and a read line up for it. The read
-/// came first to its cells and last to the line.
 #[test]
-fn read_first_overtakes_at_the_channel_too() {
-    let script = [(Write, 0), (Write, 1), (Write, 2), (Read, 3)];
-    let chips = "geometry.chips=4";
-    let one = "geometry.channels=1";
-    assert_eq!(order(&[one, chips, "scheduler=fcfs"], Phase::Data, &script), [0, 1, 2, 3]);
-    assert_eq!(order(&[one, chips, "scheduler=read-first"], Phase::Data, &script), [0, 3, 1, 2]);
+fn a_chip_that_waits_for_its_channel_has_begun() {
+    // w2 waits for the channel of w0. A read of its chip that comes now is the chip's next operation.
+    for scheduler in ["fcfs", "read-first"] {
+        let script = "w0 w2 r2";
+        let mut device = machine(scheduler, &[]);
+        play(&mut device, script);
+        assert_eq!(order_in_cells(&device, script, 2), ["w2", "r2"], "{scheduler}");
+    }
 }
 
-/// The classes of a plane's operations in the order of their starts, while the host writes with ten in flight: from
-/// the time when the stock has come down to six blocks, for as long as there are more than three, or for 500 writes.
-fn classes(overrides: &[&str]) -> Vec<Class> {
-    let mut all = vec!["geometry.channels=1", "geometry.chips=1"];
-    all.extend(overrides);
-    let mut device = device(&all);
-    let length = u64::from(device.ftl().map.len());
-    let mut rng = Rng::new(1, "order");
-    let stock = |device: &Device| device.ftl().blocks.stock(PlaneId(0));
-    let mut write = |device: &mut Device| {
-        let request = units(device, Write, rng.below(length), 1);
-        let at = device.now();
-        submit(device, at, request);
-        while device.outstanding() >= 10 {
-            let at = device.next_event_time().expect("writes end");
+#[test]
+fn chips_do_not_wait_for_one_another() {
+    for scheduler in SchedulerConfig::NAMES {
+        let script = "w0 w0 r1 r3 w1";
+        let mut device = machine(scheduler, &[]);
+        play(&mut device, script);
+        assert_eq!(order_in_cells(&device, script, 0), ["w0", "w0"], "{scheduler}");
+        assert_eq!(order_in_cells(&device, script, 1), ["r1", "w1"], "{scheduler}");
+        assert_eq!(order_in_cells(&device, script, 3), ["r3"], "{scheduler}");
+    }
+}
+
+/// One chip that is nearly full of stale data, so that writes soon need cleaning, and a line of host requests.
+fn cleaning(scheduler: &str, hard: u32, reads: bool) -> Device {
+    let mut device = machine(
+        scheduler,
+        &[
+            "geometry.channels=1",
+            "geometry.chips=1",
+            "geometry.blocks=10",
+            "geometry.pages=8",
+            "capacity.logical=128KiB",
+            "gc.soft_threshold=3",
+            &format!("gc.hard_threshold={hard}"),
+        ],
+    );
+    // Even units are overwritten, by a line of 16 writes, so victims hold the odd ones; with `reads` those are read
+    // now and then.
+    let mut events = 0;
+    for index in 0..2000u64 {
+        let now = device.now();
+        device.submit(now, Request::new(now, Operation::Write, index * 2 % 32 * 8, 8));
+        while device.outstanding() >= 16 {
+            let at = device.next_event_time().expect("16 requests are outstanding");
             device.advance_to(at);
+            events += 1;
+            if reads && events % 6 == 0 {
+                device.submit(at, Request::new(at, Operation::Read, (index * 2 + 1) % 32 * 8, 8));
+            }
         }
-    };
-    while stock(&device) > 6 {
-        write(&mut device);
-    }
-    device.array_mut().probe = Some(Probe::new(Time::ZERO, Time::NEVER));
-    for _ in 0..500 {
-        if stock(&device) > 3 {
-            write(&mut device);
-        }
-    }
-    let slices = device.array().probe.as_ref().expect("watched").slices();
-    slices.iter().filter(|s| s.phase == Phase::Cell && s.kind != Kind::Erase).map(|s| s.class).collect()
-}
-
-/// The longest run of operations of cleaning without one of the host between them.
-fn longest_run(classes: &[Class]) -> usize {
-    let cleaning = |class: &Class| matches!(class, Class::Gc | Class::UrgentGc);
-    classes
-        .chunk_by(|a, b| cleaning(a) == cleaning(b))
-        .filter(|run| cleaning(&run[0]))
-        .map(<[Class]>::len)
-        .max()
-        .unwrap_or(0)
-}
-
-#[test]
-fn cleaning_contends_above_the_hard_threshold_and_goes_first_below_it() {
-    let contending = classes(&["gc.soft_threshold=6", "gc.hard_threshold=0"]);
-    assert!(contending.contains(&Class::Gc) && !contending.contains(&Class::UrgentGc));
-    assert_eq!(longest_run(&contending), 1, "one copy at a time, each behind the writes that wait");
-
-    let urgent = classes(&["gc.soft_threshold=6", "gc.hard_threshold=6"]);
-    assert!(urgent.contains(&Class::UrgentGc) && !urgent.contains(&Class::Gc));
-    assert!(longest_run(&urgent) > 20, "a whole victim before the next write: {}", longest_run(&urgent));
-}
-
-#[test]
-fn a_summary_goes_right_behind_the_last_page_of_its_block() {
-    let script: Vec<(Operation, u64)> = (0..70).map(|index| (Write, 4 * index)).collect();
-    let mut device = device(&["mapping.block_summary.last_page=528B", "capacity={spare=0.3}"]);
-    for &(operation, unit) in &script {
-        let request = units(&device, operation, unit, 1);
-        submit(&mut device, Time::ZERO, request);
     }
     drain(&mut device);
-    let slices = device.array().probe.as_ref().expect("watched").slices();
-    let programs: Vec<_> = slices.iter().filter(|s| s.phase == Phase::Cell && s.kind == Kind::Program).collect();
-    let summary = programs.iter().position(|s| s.class == Class::Summary).expect("70 pages end a block of 63");
-    let (before, after) = (programs[summary - 1], programs[summary]);
-    assert_eq!(after.place % 64, 63);
-    assert_eq!(before.place + 1, after.place, "the last page of the block's data");
-    // 528 bytes at 25 ns go in first.
-    assert_eq!(after.start - before.end, Time::from_ns(13_200));
+    device
+}
+
+/// The most operations of the host that start between two steps of cleaning a victim.
+fn host_operations_between(device: &Device, class: Class) -> usize {
+    let mut cells: Vec<&Slice> = slices(device).iter().filter(|s| s.phase == Phase::Cell).collect();
+    cells.sort_by_key(|s| s.start);
+    let (mut most, mut run, mut cleaning) = (0, 0, false);
+    for slice in cells {
+        if slice.class == class {
+            if cleaning {
+                most = most.max(run);
+            }
+            // An erase ends a victim.
+            (run, cleaning) = (0, slice.kind != Kind::Erase);
+        } else {
+            run += 1;
+        }
+    }
+    most
+}
+
+#[test]
+fn urgent_cleaning_goes_before_the_line() {
+    // At or below the hard threshold nothing of the host comes between the steps of cleaning; above it each step
+    // waits behind the line of 16 that has formed.
+    let urgent = cleaning("fcfs", 3, false);
+    assert_eq!(host_operations_between(&urgent, Class::UrgentGc), 0);
+    assert!(slices(&urgent).iter().all(|s| s.class != Class::Gc), "with equal thresholds all cleaning is urgent");
+    let patient = cleaning("fcfs", 0, false);
+    assert!(host_operations_between(&patient, Class::Gc) >= 8);
+}
+
+#[test]
+fn reads_go_before_urgent_cleaning_where_reads_go_first() {
+    let device = cleaning("read-first", 3, true);
+    let mut cells: Vec<&Slice> = slices(&device).iter().filter(|s| s.phase == Phase::Cell).collect();
+    cells.sort_by_key(|s| s.start);
+    let between = |class: Class| {
+        cells.windows(3).any(|w| w[0].class == Class::UrgentGc && w[1].class == class && w[2].class == Class::UrgentGc)
+    };
+    assert!(between(Class::HostRead), "no read came between two steps of cleaning");
+    // A write does at most where the erase has ended one victim.
+    let moving = |s: &Slice| s.class == Class::UrgentGc && s.kind != Kind::Erase;
+    assert!(cells.windows(3).all(|w| !(moving(w[0]) && w[1].class == Class::HostProgram && moving(w[2]))));
+}
+
+#[test]
+fn a_summary_goes_before_the_line() {
+    for scheduler in SchedulerConfig::NAMES {
+        let summary = "mapping.block_summary={ last_page = \"528B\" }";
+        let mut device = machine(scheduler, &["geometry.pages=4", summary, "capacity.spare=0.4"]);
+        // Three data pages in a block; 8 were filled: the ninth ends the third block, and a line has formed by then.
+        play(&mut device, "w0 w0 w0 w0");
+        let mut programs: Vec<&Slice> =
+            slices(&device).iter().filter(|s| s.phase == Phase::Cell && s.kind == Kind::Program).collect();
+        programs.sort_by_key(|s| s.start);
+        let classes: Vec<Class> = programs.iter().map(|s| s.class).collect();
+        let host = Class::HostProgram;
+        assert_eq!(classes, [host, Class::Summary, host, host, host, Class::Summary], "{scheduler}");
+    }
 }

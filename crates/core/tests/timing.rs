@@ -1,285 +1,402 @@
-//! Gate by gate: when may the second of two operations start? Each gate is tried a picosecond early, when it must be
-//! closed, and on time, when it must be open. Expected times are worked out by hand, in nanoseconds, for the device of
-//! `common`: tR 25 us, tPROG 200 us, 4096 B at 25 ns = 102.4 us on the channel, no command cycles unless given.
+//! Gates: the exact picosecond at which an operation may start behind another, blocked one before it and ready at it.
+//!
+//! The numbers are worked out by hand from the figures of the device: page read 25 us, program 200 us, erase 1500 us,
+//! 4096 B at 25 ns a byte: 102.4 us on the channel, and command cycles of no time except where a test gives them some.
 
 mod common;
 
-use common::{build, device_config, drain, fill, submit, units};
-use floatgate_core::device::{Device, Options};
+use common::{drain, submit};
+use floatgate_core::device::Device;
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::Operation::{Read, Write};
 use floatgate_core::workload::request::{Operation, Request};
 
-/// A filled, watched device.
-fn device(overrides: &[&str]) -> Device {
-    let mut device = build(device_config(overrides), Options::default());
-    let units = device.ftl().map.len();
-    fill(&mut device, units);
+/// Channel, chip, die and plane.
+type Place = [u32; 4];
+
+/// Four of the first kind, and one that differs from it in each level.
+const HERE: Place = [0, 0, 0, 0];
+const OTHER_PLANE: Place = [0, 0, 0, 1];
+const OTHER_DIE: Place = [0, 0, 1, 0];
+const OTHER_CHIP: Place = [0, 1, 0, 0];
+const OTHER_CHANNEL: Place = [1, 0, 0, 0];
+
+/// Rows of units, one in each plane, that hold data.
+const FILLED: u64 = 8;
+
+/// Two of every level; four channels. Unit numbers are dealt to the planes in the order channel, chip, die, plane.
+fn machine(overrides: &[&str]) -> Device {
+    let base =
+        ["geometry.channels=4", "geometry.dies=2", "geometry.planes=2", "allocation={ static = { order = \"s2\" } }"];
+    let mut device = common::device(&[&base, overrides].concat());
+    let rows = FILLED * u64::from(device.config().total_planes() * device.config().units_per_page());
+    common::fill(&mut device, rows as u32);
     device.array_mut().probe = Some(Probe::new(Time::ZERO, Time::NEVER));
     device
 }
 
-/// Submits one unit's requests at the given picoseconds, lets all end, and returns the phases of each, in order.
-fn phases(overrides: &[&str], script: &[(u64, Operation, u64)]) -> Vec<Vec<Slice>> {
-    let mut device = device(overrides);
-    for (tag, &(at, operation, unit)) in script.iter().enumerate() {
-        let request = units(&device, operation, unit, 1);
-        submit(&mut device, Time(at), Request { tag: tag as u64, ..request });
-    }
-    assert_eq!(drain(&mut device).len(), script.len());
-    let slices = device.array().probe.as_ref().expect("watched").slices();
-    (0..script.len() as u64).map(|tag| slices.iter().filter(|slice| slice.tag == tag).copied().collect()).collect()
+/// A request of one unit in row `row` of a place; its tag is the operation and the row.
+fn request(device: &Device, operation: Operation, [channel, chip, die, plane]: Place, row: u64) -> Request {
+    let config = device.config();
+    let g = &config.geometry;
+    let position = ((plane * g.dies + die) * g.chips + chip) * g.channels + channel;
+    let page = row * u64::from(config.total_planes()) + u64::from(position);
+    let sectors = config.sectors_per_unit();
+    let lba = page * u64::from(config.units_per_page()) * u64::from(sectors);
+    let tag = operation.index() as u64 * 100 + row;
+    Request { tag, ..Request::new(Time::ZERO, operation, lba, sectors) }
 }
 
-/// The start of the first phase.
-fn start(phases: &[Slice]) -> u64 {
-    phases.iter().map(|slice| slice.start.0).min().expect("an operation has phases")
+/// A read or a write of each place has a row of its own, so that no two meet in one unit.
+fn read(device: &Device, place: Place, row: u64) -> Request {
+    request(device, Operation::Read, place, row)
 }
 
-/// The start of a phase of this kind.
-fn start_of(phases: &[Slice], phase: Phase) -> u64 {
-    phases.iter().find(|slice| slice.phase == phase).expect("the operation has this phase").start.0
+fn write(device: &Device, place: Place, row: u64) -> Request {
+    request(device, Operation::Write, place, FILLED / 2 + row)
 }
 
-/// The second operation may start `ns` nanoseconds after the first, and not a picosecond before.
+/// What the array does for requests at these times.
+fn play(device: &Device, script: &[(u64, Request)]) -> Vec<Slice> {
+    let mut device = device.clone();
+    script.iter().for_each(|&(at, request)| submit(&mut device, Time(at), request));
+    drain(&mut device);
+    device.array().probe.as_ref().expect("it was switched on").slices().to_vec()
+}
+
+/// From when to when a phase of a request lasts, in picoseconds.
+fn phase_of(slices: &[Slice], request: &Request, phase: Phase) -> (u64, u64) {
+    let slice = slices.iter().find(|s| s.tag == request.tag && s.phase == phase);
+    let slice = slice.unwrap_or_else(|| panic!("{request:?} has no phase {phase:?}"));
+    (slice.start.0, slice.end.0)
+}
+
+/// Asserts that behind `first`, which comes at 0, the `phase` of `second` starts at `gate` at the earliest. `lead` is
+/// the time from submission to that phase where nothing is in the way.
 #[track_caller]
-fn gate(overrides: &[&str], first: (Operation, u64), second: (Operation, u64), ns: f64) {
-    let open = (ns * 1e3) as u64;
-    for asked in [open.saturating_sub(1), open, open + 1] {
-        let script = [(0, first.0, first.1), (asked, second.0, second.1)];
-        let begun = start(&phases(overrides, &script)[1]);
-        assert_eq!(begun, asked.max(open), "{overrides:?}: {first:?}, then {second:?} at {asked} ps");
+fn assert_gate(device: &Device, first: Request, (second, phase, lead): (Request, Phase, u64), gate: u64) {
+    for earliest in [gate.saturating_sub(1).max(lead), gate.max(lead), gate.max(lead) + 1] {
+        let slices = play(device, &[(0, first), (earliest - lead, second)]);
+        let (start, _) = phase_of(&slices, &second, phase);
+        assert_eq!(start, earliest.max(gate), "the {phase:?} that could start at {earliest} otherwise");
     }
 }
 
-// Units and places: static allocation by S2, so with the base geometry of 2 channels and 2 chips unit 0 is on channel
-// 0, chip 0; unit 1 on channel 1; unit 2 on channel 0, chip 1; unit 4 on channel 0, chip 0 again.
+const US: u64 = 1_000_000;
+const READ: u64 = 25 * US;
+const PROGRAM: u64 = 200 * US;
+const ERASE: u64 = 1500 * US;
+const DATA: u64 = 102_400_000;
 
-#[test]
-fn a_die_takes_one_operation_at_a_time() {
-    gate(&[], (Read, 0), (Read, 4), 127_400.0);
-    gate(&[], (Read, 0), (Write, 4), 127_400.0);
-    gate(&[], (Write, 0), (Write, 4), 302_400.0);
-    gate(&[], (Write, 0), (Read, 4), 302_400.0);
+/// The first phase of a read is that of the cells, of a write that of the data.
+fn cells(request: Request) -> (Request, Phase, u64) {
+    (request, Phase::Cell, 0)
+}
+
+fn data_in(request: Request) -> (Request, Phase, u64) {
+    (request, Phase::Data, 0)
+}
+
+fn data_out(request: Request) -> (Request, Phase, u64) {
+    (request, Phase::Data, READ)
 }
 
 #[test]
-fn another_channel_is_free_at_once() {
-    for (first, second) in [(Read, Read), (Read, Write), (Write, Read), (Write, Write)] {
-        gate(&[], (first, 0), (second, 1), 0.0);
+fn a_read_behind_a_read() {
+    let d = machine(&[]);
+    let first = read(&d, HERE, 0);
+    // A die is held until the data have left; so is its other plane.
+    assert_gate(&d, first, cells(read(&d, HERE, 1)), READ + DATA);
+    assert_gate(&d, first, cells(read(&d, OTHER_PLANE, 1)), READ + DATA);
+    // Other dies read at once, and wait for the channel with their data.
+    for place in [OTHER_DIE, OTHER_CHIP] {
+        assert_gate(&d, first, cells(read(&d, place, 1)), 0);
+        assert_gate(&d, first, data_out(read(&d, place, 1)), READ + DATA);
+    }
+    assert_gate(&d, first, data_out(read(&d, OTHER_CHANNEL, 1)), 0);
+}
+
+#[test]
+fn a_program_behind_a_program() {
+    let d = machine(&[]);
+    let first = write(&d, HERE, 0);
+    assert_gate(&d, first, data_in(write(&d, HERE, 1)), DATA + PROGRAM);
+    assert_gate(&d, first, data_in(write(&d, OTHER_PLANE, 1)), DATA + PROGRAM);
+    assert_gate(&d, first, data_in(write(&d, OTHER_DIE, 1)), DATA);
+    assert_gate(&d, first, data_in(write(&d, OTHER_CHIP, 1)), DATA);
+    assert_gate(&d, first, data_in(write(&d, OTHER_CHANNEL, 1)), 0);
+}
+
+#[test]
+fn a_read_behind_a_program() {
+    let d = machine(&[]);
+    let first = write(&d, HERE, 0);
+    assert_gate(&d, first, cells(read(&d, HERE, 0)), DATA + PROGRAM);
+    assert_gate(&d, first, cells(read(&d, OTHER_DIE, 0)), 0);
+    assert_gate(&d, first, data_out(read(&d, OTHER_DIE, 0)), DATA);
+    assert_gate(&d, first, data_out(read(&d, OTHER_CHANNEL, 0)), 0);
+}
+
+#[test]
+fn a_program_behind_a_read() {
+    let d = machine(&[]);
+    let first = read(&d, HERE, 0);
+    assert_gate(&d, first, data_in(write(&d, HERE, 0)), READ + DATA);
+    // While the cells are read the channel is free: a program that comes before their end takes it.
+    let program = write(&d, OTHER_DIE, 0);
+    for (at, program_start, read_start) in
+        [(0, 0, DATA), (READ - 1, READ - 1, READ - 1 + DATA), (READ, READ + DATA, READ)]
+    {
+        let slices = play(&d, &[(0, first), (at, program)]);
+        assert_eq!(phase_of(&slices, &program, Phase::Data).0, program_start, "the program that comes at {at}");
+        assert_eq!(phase_of(&slices, &first, Phase::Data).0, read_start, "the read's data, the program coming at {at}");
     }
 }
 
 #[test]
-fn a_channel_carries_one_transfer_at_a_time() {
-    gate(&[], (Write, 0), (Write, 2), 102_400.0);
-    // The data of the read go out from 25 us on; a write that comes meanwhile waits for them.
-    gate(&[], (Read, 0), (Write, 2), 127_400.0);
-    // Cells work side by side; without command cycles a read needs the channel for its data only.
-    let both = phases(&[], &[(0, Read, 0), (0, Read, 2)]);
-    assert_eq!(start(&both[1]), 0);
-    assert_eq!(start_of(&both[0], Phase::Data), 25_000_000);
-    assert_eq!(start_of(&both[1], Phase::Data), 127_400_000);
-    // A read that is ready while a write's data go in waits for them, and holds its die meanwhile.
-    let both = phases(&[], &[(0, Write, 0), (0, Read, 2), (1, Read, 6)]);
-    assert_eq!(start_of(&both[1], Phase::Data), 102_400_000);
-    assert_eq!(start(&both[2]), 204_800_000);
+fn phases_last_as_long_as_the_figures_say() {
+    let d = machine(&[]);
+    let (r, w) = (read(&d, HERE, 0), write(&d, OTHER_CHANNEL, 0));
+    let slices = play(&d, &[(0, r), (7, w)]);
+    assert_eq!(phase_of(&slices, &r, Phase::Cell), (0, READ));
+    assert_eq!(phase_of(&slices, &r, Phase::Data), (READ, READ + DATA));
+    assert_eq!(phase_of(&slices, &w, Phase::Data), (7, 7 + DATA));
+    assert_eq!(phase_of(&slices, &w, Phase::Cell), (7 + DATA, 7 + DATA + PROGRAM));
+    let lanes: Vec<Lane> = slices.iter().filter(|s| s.tag == r.tag).map(|s| s.lane).collect();
+    assert_eq!(lanes, [Lane::Plane(0), Lane::Channel(0)]);
 }
 
+/// Where a read may start at once, and where only when the one before has left, by `nand.concurrency`.
 #[test]
-fn concurrency_says_what_is_busy() {
-    // With 2 dies of 2 planes, S2: unit 4 is on die 1 of the chip of unit 0, unit 8 on plane 1 of its die; unit 2 is on
-    // the other chip of the channel.
-    let busy = |concurrency: &str, other: u64| {
-        let text = format!("nand.concurrency=\"{concurrency}\"");
-        let two = if concurrency == "chip" { "geometry.chips_per_package=2" } else { "geometry.chips_per_package=1" };
-        let all = ["geometry.dies=2", "geometry.planes=2", &text, two];
-        start(&phases(&all, &[(0, Read, 0), (1, Read, other)])[1])
-    };
-    let (at_once, after) = (1, 127_400_000);
-    assert_eq!([2, 4, 8].map(|other| busy("chip", other)), [after, after, after]);
-    assert_eq!([2, 4, 8].map(|other| busy("command", other)), [at_once, after, after]);
-    assert_eq!([2, 4, 8].map(|other| busy("die", other)), [at_once, at_once, after]);
-    assert_eq!([2, 4, 8].map(|other| busy("plane", other)), [at_once, at_once, at_once]);
-}
-
-#[test]
-fn commands_take_their_cycles() {
-    let cycles = ["bus.command_cycles={read=7,program=7,erase=5}"];
-    gate(&cycles, (Read, 0), (Read, 2), 175.0);
-    gate(&cycles, (Read, 0), (Read, 4), 127_575.0);
-    gate(&cycles, (Write, 0), (Write, 2), 102_575.0);
-    gate(&cycles, (Write, 0), (Read, 4), 302_575.0);
-    let slow = ["bus.command_cycles={read=7,program=7,erase=5}", "bus.command_cycle=100ns"];
-    gate(&slow, (Read, 0), (Read, 2), 700.0);
-    let one = phases(&cycles, &[(0, Read, 0)]);
-    assert_eq!(start_of(&one[0], Phase::Cell), 175_000);
-    assert_eq!(start_of(&one[0], Phase::Data), 25_175_000);
-}
-
-#[test]
-fn transfers_take_as_long_as_the_bus_says() {
-    let transfer = |overrides: &[&str]| {
-        let one = phases(overrides, &[(0, Write, 0)]);
-        let data = one[0].iter().find(|slice| slice.phase == Phase::Data).expect("data go in");
-        (data.end - data.start).0
-    };
-    assert_eq!(transfer(&[]), 102_400_000);
-    assert_eq!(transfer(&["bus.width=16"]), 51_200_000);
-    assert_eq!(transfer(&["bus.protocol.nv-ddr=800MT/s"]), 5_120_000);
-    // 4096 / 333e6 s = 12.3003003... us, rounded up to the picosecond once.
-    assert_eq!(transfer(&["bus.protocol.nv-ddr=333MT/s"]), 12_300_301);
-    assert_eq!(transfer(&["geometry.spare_size=128B", "bus.transfer_spare=true"]), 105_600_000);
-    assert_eq!(transfer(&["geometry.spare_size=128B"]), 102_400_000);
-}
-
-#[test]
-fn reads_move_the_units_that_are_asked_for() {
-    let page_of_four = ["geometry.page_size=16KiB", "geometry.spare_size=512B", "bus.transfer_spare=true"];
-    let one = phases(&page_of_four, &[(0, Read, 0)]);
-    let data = one[0].iter().find(|slice| slice.phase == Phase::Data).expect("data go out");
-    assert_eq!(data.end - data.start, Time((4096 + 128) * 25_000));
-    let mut device = device(&page_of_four);
-    let request = units(&device, Read, 0, 3);
-    submit(&mut device, Time::ZERO, request);
-    assert_eq!(
-        drain(&mut device)[0].finish,
-        Time(25_000_000 + 3 * 4224 * 25_000),
-        "one read of the page for three units"
-    );
-    assert_eq!(device.ftl().counters.read_commands, 1);
-}
-
-#[test]
-fn page_types_have_their_times() {
-    let types =
-        ["nand.cell=tlc", "nand.read=[\"10us\",\"20us\",\"30us\"]", "nand.program=[\"100us\",\"200us\",\"300us\"]"];
-    let mut device = device(&types);
-    let cells = |device: &Device, kind: Kind| -> Vec<u64> {
-        let slices = device.array().probe.as_ref().expect("watched").slices();
-        let of = slices.iter().filter(|s| s.phase == Phase::Cell && s.kind == kind);
-        of.map(|s| (s.end - s.start).0 / 1_000_000).collect()
-    };
-    // The planes were filled in order: units 0, 4, 8, 12 are pages 0, 1, 2, 3 of the first block of their plane.
-    for unit in [0, 4, 8, 12] {
-        let request = units(&device, Read, unit, 1);
-        let at = device.now();
-        submit(&mut device, at, request);
-        drain(&mut device);
+fn what_takes_one_command_at_a_time() {
+    let held = READ + DATA;
+    let table = [
+        // Same plane, other plane, other die, other chip of the package, other package.
+        ("plane", 1, [held, 0, 0, 0]),
+        ("die", 1, [held, held, 0, 0]),
+        ("command", 1, [held, held, held, 0]),
+        ("chip", 1, [held, held, held, 0]),
+        ("command", 2, [held, held, held, 0]),
+        ("chip", 2, [held, held, held, held]),
+    ];
+    for (concurrency, chips_per_package, gates) in table {
+        let package = format!("geometry.chips_per_package={chips_per_package}");
+        let d = machine(&[&format!("nand.concurrency={concurrency}"), &package]);
+        for (place, gate) in [HERE, OTHER_PLANE, OTHER_DIE, OTHER_CHIP].into_iter().zip(gates) {
+            assert_gate(&d, read(&d, HERE, 0), cells(read(&d, place, 1)), gate);
+        }
+        assert_gate(&d, read(&d, HERE, 0), cells(read(&d, OTHER_CHANNEL, 1)), 0);
     }
-    assert_eq!(cells(&device, Kind::Read), [10, 20, 30, 10]);
-    // The fill ended in the middle of a block; what is programmed next goes on from there.
-    let next = device.ftl().blocks.room(floatgate_core::sim::id::PlaneId(0), floatgate_core::ftl::blocks::Stream::Host);
-    let page = (device.ftl().blocks.data_units() - next) as usize;
-    for _ in 0..3 {
-        let request = units(&device, Write, 0, 1);
-        let at = device.now();
-        submit(&mut device, at, request);
-        drain(&mut device);
-    }
-    let expected: Vec<u64> = (page..page + 3).map(|page| [100, 200, 300][page % 64 % 3]).collect();
-    assert_eq!(cells(&device, Kind::Program)[..3], expected);
 }
 
 #[test]
-fn turning_costs_time_on_the_channel() {
-    let way = ["bus.way_switch=1us"];
-    assert_eq!(start_of(&phases(&way, &[(0, Write, 0), (0, Write, 2)])[1], Phase::Data), 103_400_000);
-    assert_eq!(start_of(&phases(&way, &[(0, Write, 0), (0, Write, 4)])[1], Phase::Data), 302_400_000, "the same chip");
+fn packages_are_held_as_a_whole() {
+    // Four chips in two packages: the chips of the other one are free.
+    let d = machine(&["geometry.chips=4", "geometry.chips_per_package=2", "nand.concurrency=chip"]);
+    let first = read(&d, HERE, 0);
+    assert_gate(&d, first, cells(read(&d, [0, 1, 1, 1], 1)), READ + DATA);
+    assert_gate(&d, first, cells(read(&d, [0, 2, 0, 0], 1)), 0);
+}
 
-    let data_in = |scope: &str| {
-        let all = ["geometry.channels=4", "bus.channel_switch=2us", &format!("bus.channel_switch_scope={scope}")];
-        let four = phases(&all, &[(0, Write, 0), (0, Write, 1), (0, Write, 2), (0, Write, 3)]);
-        [0, 1, 2, 3].map(|index: usize| start_of(&four[index], Phase::Data))
+#[test]
+fn commands_take_their_cycles_on_the_channel() {
+    // 7 cycles of the data cycle's 25 ns, or of their own 40 ns.
+    for (cycle, command) in [(None, 175_000), (Some("bus.command_cycle=40ns"), 280_000)] {
+        let mut overrides = vec!["bus.command_cycles={ read = 7, program = 7, erase = 5 }"];
+        overrides.extend(cycle);
+        let d = machine(&overrides);
+        let (r, w) = (read(&d, HERE, 0), write(&d, HERE, 0));
+        let slices = play(&d, &[(0, r)]);
+        assert_eq!(phase_of(&slices, &r, Phase::Command), (0, command));
+        assert_eq!(phase_of(&slices, &r, Phase::Cell), (command, command + READ));
+        assert_eq!(phase_of(&slices, &r, Phase::Data), (command + READ, command + READ + DATA));
+        let slices = play(&d, &[(0, w)]);
+        assert_eq!(phase_of(&slices, &w, Phase::Command), (0, command));
+        assert_eq!(phase_of(&slices, &w, Phase::Data), (command, command + DATA));
+        assert_eq!(phase_of(&slices, &w, Phase::Cell).1, command + DATA + PROGRAM);
+        // The next command waits for the channel, then for the die.
+        assert_gate(&d, r, (read(&d, OTHER_DIE, 1), Phase::Command, 0), command);
+        assert_gate(&d, w, (read(&d, OTHER_DIE, 1), Phase::Command, 0), command + DATA);
+        assert_gate(&d, r, (read(&d, HERE, 1), Phase::Command, 0), command + READ + DATA);
+    }
+}
+
+#[test]
+fn data_take_their_cycles_on_the_channel() {
+    let spare = ["geometry.spare_size=128B", "bus.transfer_spare=true"];
+    let table: [(&[&str], u64); 9] = [
+        (&["bus.protocol={ sdr = \"25ns\" }"], 102_400_000),
+        (&["bus.protocol={ sdr = \"25ns\" }", "bus.width=16"], 51_200_000),
+        (&["bus.protocol={ nv-ddr = \"400MT/s\" }"], 10_240_000),
+        // 4096 / 667 us = 6 140 929.5 ps, rounded up once.
+        (&["bus.protocol={ nv-ddr = \"667MT/s\" }"], 6_140_930),
+        // 2048 transfers of two bytes: 3 070 464.8 ps.
+        (&["bus.protocol={ nv-ddr = \"667MT/s\" }", "bus.width=16"], 3_070_465),
+        (&["geometry.spare_size=128B"], 102_400_000),
+        (&spare, 105_600_000),
+        // A quarter of a page with its share of the spare bytes: 1024 + 32 bytes.
+        (&[spare[0], spare[1], "geometry.mapping_unit=1KiB"], 26_400_000),
+        (&["geometry.mapping_unit=512B"], 12_800_000),
+    ];
+    for (overrides, expected) in table {
+        let d = machine(overrides);
+        let r = read(&d, HERE, 0);
+        let (start, end) = phase_of(&play(&d, &[(0, r)]), &r, Phase::Data);
+        assert_eq!((start, end - start), (READ, expected), "{overrides:?}");
+    }
+}
+
+#[test]
+fn a_wordline_takes_the_data_of_all_its_pages() {
+    let d = machine(&["geometry.pages=63", "geometry.pages_per_program=3"]);
+    let w = write(&d, HERE, 0);
+    let slices = play(&d, &[(0, w)]);
+    assert_eq!(phase_of(&slices, &w, Phase::Data), (0, 3 * DATA));
+    assert_eq!(phase_of(&slices, &w, Phase::Cell), (3 * DATA, 3 * DATA + PROGRAM));
+}
+
+#[test]
+fn a_unit_over_two_pages_takes_a_command_for_each() {
+    let d = machine(&["geometry.page_size=2KiB", "geometry.mapping_unit=4KiB"]);
+    let (r, w) = (read(&d, HERE, 0), write(&d, HERE, 0));
+    let page = DATA / 2;
+    let spans = |request: Request, phase| -> Vec<(u64, u64)> {
+        let slices = play(&d, &[(0, request)]);
+        slices.iter().filter(|s| s.phase == phase).map(|s| (s.start.0, s.end.0)).collect()
     };
-    assert_eq!(data_in("channel"), [0, 2_000_000, 2_000_000, 2_000_000]);
-    assert_eq!(data_in("controller"), [0, 2_000_000, 4_000_000, 6_000_000], "one switch at a time");
+    assert_eq!(spans(r, Phase::Cell), [(0, READ), (READ + page, 2 * READ + page)]);
+    assert_eq!(spans(r, Phase::Data), [(READ, READ + page), (2 * READ + page, 2 * (READ + page))]);
+    assert_eq!(spans(w, Phase::Data), [(0, page), (page + PROGRAM, 2 * page + PROGRAM)]);
+    assert_eq!(spans(w, Phase::Cell), [(page, page + PROGRAM), (2 * page + PROGRAM, 2 * (page + PROGRAM))]);
+}
+
+#[test]
+fn page_types_alternate() {
+    let mut overrides = vec!["nand.cell=tlc", "nand.read=[\"20us\", \"30us\", \"40us\"]"];
+    overrides.push("nand.program=[\"100us\", \"200us\", \"300us\"]");
+    let d = machine(&overrides);
+    for row in 0..6 {
+        // The units of a plane were filled page by page, so row n is page n; the next write goes to page 8.
+        let (r, w) = (read(&d, HERE, row), write(&d, HERE, 0));
+        let (start, end) = phase_of(&play(&d, &[(0, r)]), &r, Phase::Cell);
+        assert_eq!(end - start, (20 + row % 3 * 10) * US, "a read of page {row}");
+        let script: Vec<(u64, Request)> = (0..=row).map(|i| (0, Request { tag: i, ..write(&d, HERE, i) })).collect();
+        let (start, end) = phase_of(&play(&d, &script), &Request { tag: row, ..w }, Phase::Cell);
+        assert_eq!(end - start, ((FILLED + row) % 3 * 100 + 100) * US, "a program of page {}", FILLED + row);
+    }
+}
+
+#[test]
+fn turning_to_another_chip_takes_the_way_switch() {
+    let d = machine(&["bus.way_switch=1us"]);
+    let first = write(&d, HERE, 0);
+    // The channel has not been turned to any chip: the first one costs nothing, nor does another die of it.
+    assert_eq!(phase_of(&play(&d, &[(0, first)]), &first, Phase::Data), (0, DATA));
+    assert_gate(&d, first, data_in(write(&d, OTHER_DIE, 1)), DATA);
+    let second = write(&d, OTHER_CHIP, 1);
+    let slices = play(&d, &[(0, first), (0, second)]);
+    assert_eq!(phase_of(&slices, &second, Phase::Switch), (DATA, DATA + US));
+    assert_eq!(phase_of(&slices, &second, Phase::Data), (DATA + US, 2 * DATA + US));
+    let other = write(&d, OTHER_CHANNEL, 1);
+    assert_eq!(phase_of(&play(&d, &[(0, first), (0, other)]), &other, Phase::Data), (0, DATA));
+}
+
+#[test]
+fn turning_to_another_channel_takes_the_channel_switch() {
+    // With the controller as its scope, one switch at a time.
+    for (scope, third_waits) in [("channel", 0), ("controller", US)] {
+        let d = machine(&["bus.channel_switch=1us", &format!("bus.channel_switch_scope={scope}")]);
+        let writes = [0, 1, 2].map(|channel| write(&d, [channel, 0, 0, 0], u64::from(channel)));
+        let slices = play(&d, &writes.map(|w| (0, w)));
+        assert_eq!(phase_of(&slices, &writes[0], Phase::Data).0, 0, "{scope}");
+        assert_eq!(phase_of(&slices, &writes[1], Phase::Data), (US, US + DATA), "{scope}");
+        assert_eq!(phase_of(&slices, &writes[2], Phase::Data).0, US + third_waits, "{scope}");
+    }
+}
+
+/// Brings a device to the start of an erase of a block without valid units; returns that.
+fn at_an_erase() -> (Device, Slice) {
+    let mut device = machine(&["geometry.blocks=8", "geometry.pages=8", "gc.soft_threshold=2", "capacity.spare=0.8"]);
+    // Rows 0 to 7 filled a block of each plane; overwriting one unit fills others that soon hold nothing valid.
+    loop {
+        let now = device.now();
+        let w = write(&device, HERE, 0);
+        device.submit(now, Request { arrival: now, ..w });
+        while let Some(at) = device.next_event_time() {
+            device.advance_to(at);
+            let slices = device.array().probe.as_ref().expect("it was switched on").slices();
+            let slice = slices.last().copied().filter(|s| s.kind == Kind::Erase && s.phase == Phase::Cell);
+            if let Some(erase) = slice {
+                assert_eq!(device.now(), erase.start);
+                return (device, erase);
+            }
+        }
+        assert!(now < Time::from_us(1_000_000), "nothing is ever erased");
+    }
 }
 
 #[test]
 fn an_erase_holds_its_die() {
-    let mut device =
-        device(&["geometry.channels=1", "geometry.chips=1", "bus.command_cycles={read=0,program=0,erase=5}"]);
-    let erase = loop {
-        let (request, at) = (units(&device, Write, 0, 1), device.now());
-        submit(&mut device, at, request);
-        while device.outstanding() > 0 {
-            device.advance_to(device.next_event_time().expect("a write ends"));
+    let (device, erase) = at_an_erase();
+    assert_eq!(erase.end - erase.start, Time(ERASE));
+    let end = erase.end.0;
+    for (place, gate) in [(HERE, end), (OTHER_PLANE, end), (OTHER_DIE, 0), (OTHER_CHIP, 0), (OTHER_CHANNEL, 0)] {
+        for at in [end - 1, end, end + 1] {
+            let r = read(&device, place, 2);
+            let (start, _) = phase_of(&play(&device, &[(at, r)]), &r, Phase::Cell);
+            assert_eq!(start, at.max(gate), "a read of {place:?}, the erase ending at {end}");
         }
-        let slices = device.array().probe.as_ref().expect("watched").slices();
-        if let Some(erase) =
-            slices.iter().find(|s| s.kind == Kind::Erase && s.phase == Phase::Cell && s.end > device.now())
-        {
-            break *erase;
-        }
-    };
-    assert_eq!(erase.end - erase.start, Time::from_us(1_500));
-    let slices = device.array().probe.as_ref().expect("watched").slices();
-    let command = slices.iter().find(|s| s.kind == Kind::Erase && s.lane == Lane::Channel(0) && s.end == erase.start);
-    assert_eq!(command.map(|c| (c.end - c.start).0), Some(125_000), "five cycles before it");
-    let (request, at) = (units(&device, Read, 9, 1), device.now());
-    submit(&mut device, at, Request { tag: 77, ..request });
-    drain(&mut device);
-    let slices = device.array().probe.as_ref().expect("watched").slices();
-    let read = slices.iter().find(|s| s.tag == 77 && s.phase == Phase::Cell).expect("the read ran");
-    assert_eq!(read.start, erase.end);
-}
-
-#[test]
-fn queue_and_slots_hold_requests_back() {
-    // Unit 1 is on the other channel: only the queue, or the slots, can hold it back.
-    gate(&["host.queue_depth=1"], (Write, 0), (Read, 1), 302_400.0);
-    gate(&["host.queue_depth=2"], (Write, 0), (Read, 1), 0.0);
-    gate(&["controller.slots=1"], (Write, 0), (Write, 1), 302_400.0);
-    gate(&["controller.slots=2"], (Write, 0), (Write, 1), 0.0);
-    gate(&["controller.slots=1"], (Write, 0), (Read, 1), 0.0);
-}
-
-#[test]
-fn the_link_takes_its_time_each_way() {
-    let link = ["host.link_bandwidth=1GB/s", "host.link_latency=5us"];
-    let script = phases(&link, &[(0, Write, 0), (0, Write, 1), (0, Read, 2)]);
-    assert_eq!(start(&script[0]), 9_096_000, "4096 B at 1 GB/s, and 5 us");
-    assert_eq!(start(&script[1]), 13_192_000, "its data cross behind the first");
-    assert_eq!(start(&script[2]), 13_192_000, "a command crosses behind them, without data");
-
-    let finish = |operation| {
-        let mut device = device(&link);
-        let request = units(&device, operation, 0, 1);
-        submit(&mut device, Time::ZERO, request);
-        drain(&mut device)[0].finish.0
-    };
-    assert_eq!(finish(Write), 9_096_000 + 302_400_000 + 5_000_000);
-    assert_eq!(finish(Read), 5_000_000 + 127_400_000 + 4_096_000 + 5_000_000);
-}
-
-#[test]
-fn a_partial_write_reads_first() {
-    let mut device = device(&[]);
-    let before = device.ftl().counters;
-    submit(&mut device, Time::ZERO, Request::new(Time::ZERO, Write, 1, 2));
-    assert_eq!(drain(&mut device)[0].finish, Time(127_400_000 + 302_400_000));
-    let counters = device.ftl().counters.since(&before);
-    assert_eq!((counters.updates_uncovered, counters.pages_read[2], counters.pages_programmed[0]), (1, 1, 1));
-}
-
-#[test]
-fn what_is_on_its_way_is_answered_by_the_controller() {
-    let mut device = device(&[]);
-    for (at, operation) in [(0, Write), (10_000_000, Read)] {
-        let request = units(&device, operation, 0, 1);
-        submit(&mut device, Time(at), request);
     }
-    let completions = drain(&mut device);
-    assert_eq!(completions[0].finish, Time(10_000_000), "the read, at once");
-    assert_eq!(completions[1].finish, Time(302_400_000));
-    assert_eq!(device.ftl().counters.slot_reads, 1);
 }
 
 #[test]
-fn writes_of_one_unit_follow_each_other() {
-    let two = phases(&["allocation.dynamic.order=s2"], &[(0, Write, 0), (0, Write, 0)]);
-    assert_eq!(start(&two[1]), 302_400_000, "although other dies are idle");
+fn a_write_waits_for_a_controller_slot() {
+    for (slots, gate) in [(1, DATA + PROGRAM), (2, 0)] {
+        let d = machine(&[&format!("controller.slots={slots}")]);
+        assert_gate(&d, write(&d, HERE, 0), data_in(write(&d, OTHER_CHANNEL, 1)), gate);
+        assert_gate(&d, write(&d, HERE, 0), cells(read(&d, OTHER_CHANNEL, 1)), 0);
+    }
+}
+
+#[test]
+fn a_request_waits_for_its_place_in_the_queue() {
+    for (depth, gate) in [(1, READ + DATA), (2, 0)] {
+        let d = machine(&[&format!("host.queue_depth={depth}")]);
+        assert_gate(&d, read(&d, HERE, 0), cells(read(&d, OTHER_CHANNEL, 1)), gate);
+    }
+    // The host has the answer one latency after the data have left, and the next command needs one to arrive.
+    let d = machine(&["host.queue_depth=1", "host.link_latency=5us"]);
+    let second = read(&d, OTHER_CHANNEL, 1);
+    let slices = play(&d, &[(0, read(&d, HERE, 0)), (0, second)]);
+    assert_eq!(phase_of(&slices, &second, Phase::Cell).0, 5 * US + READ + DATA + 5 * US + 5 * US);
+}
+
+/// When the answers to requests at these times are with the host.
+fn finishes(device: &Device, script: &[(u64, Request)]) -> Vec<u64> {
+    let mut device = device.clone();
+    script.iter().for_each(|&(at, request)| submit(&mut device, Time(at), request));
+    let completions = drain(&mut device);
+    let of = |r: &Request| completions.iter().find(|c| c.request.tag == r.tag).expect("all are answered").finish.0;
+    script.iter().map(|(_, request)| of(request)).collect()
+}
+
+#[test]
+fn the_link_has_a_bandwidth_and_a_latency() {
+    // 4096 B take 10 us at 409.6 MB/s.
+    let crossing = 10 * US;
+    for latency in [0, 3 * US] {
+        let d = machine(&["host.link_bandwidth=409.6MB/s", &format!("host.link_latency={latency}ps")]);
+        let (r, w) = (read(&d, HERE, 0), write(&d, HERE, 0));
+        // Data come before the program, one request after another; answers to writes carry none.
+        assert_eq!(phase_of(&play(&d, &[(0, w)]), &w, Phase::Data).0, latency + crossing);
+        assert_gate(&d, w, (write(&d, OTHER_CHANNEL, 1), Phase::Data, latency + crossing), latency + 2 * crossing);
+        assert_eq!(finishes(&d, &[(0, w)]), [2 * latency + crossing + DATA + PROGRAM]);
+        // Data of reads go after the read, and do not meet those of writes.
+        let read_time = 2 * latency + READ + DATA + crossing;
+        assert_eq!(finishes(&d, &[(0, r)]), [read_time]);
+        assert_eq!(finishes(&d, &[(0, r), (0, read(&d, OTHER_CHANNEL, 1))]), [read_time, read_time + crossing]);
+        let between = READ + DATA - crossing;
+        assert_eq!(finishes(&d, &[(0, r), (between, write(&d, OTHER_CHANNEL, 1))])[0], read_time);
+    }
 }

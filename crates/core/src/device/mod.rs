@@ -16,7 +16,8 @@ mod pool;
 mod start;
 pub mod transaction;
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
@@ -73,8 +74,8 @@ pub struct Device {
     requests: Requests,
     /// Requests beyond the queue depth.
     host_line: VecDeque<Request>,
-    /// When places in the queue became free that they can take.
-    vacated: VecDeque<Time>,
+    /// Answers on their way to the host: when they arrive, and so free their places in the queue.
+    returning: BinaryHeap<Reverse<Time>>,
     transactions: Transactions,
     /// Transactions that wait for a LUN, and what each LUN does.
     lines: Vec<RankedLines>,
@@ -113,11 +114,13 @@ struct Contents {
 
 /// The number, behind the array's resources, of the link's events.
 const LINK: u32 = 0;
+/// The number of the event of the next answer to arrive at the host.
+const RETURNS: u32 = 1;
 
 impl Device {
     /// An empty device. The configuration must have passed its checks.
     pub fn new(config: DeviceConfig, options: Options) -> Result<Device, String> {
-        let array = Array::new(&config, 1);
+        let array = Array::new(&config, 2);
         let scheduler = config.scheduler.build(&config, options.seed).map_err(|e| format!("scheduler: {e}"))?;
         let planes = config.total_planes() as usize;
         let mut ftl = Ftl::new(&config, options.seed, options.verify)?;
@@ -130,7 +133,7 @@ impl Device {
             link: Link::new(&config),
             requests: Requests::default(),
             host_line: VecDeque::new(),
-            vacated: VecDeque::new(),
+            returning: BinaryHeap::new(),
             transactions: Transactions::default(),
             lines: vec![RankedLines::default(); array.luns() as usize],
             running: vec![NONE; array.luns() as usize],
@@ -198,7 +201,7 @@ impl Device {
 
     /// Whether the device accepts another request at once.
     pub fn has_room(&self) -> bool {
-        self.requests.len() < self.config.host.queue_depth as usize
+        self.requests.len() + self.returning.len() < self.config.host.queue_depth as usize
     }
 
     /// Whether nothing is in progress: no request, and no cleaning.
@@ -260,7 +263,8 @@ impl Device {
                 }
             },
             Owner::Channel(channel) => self.serve_channel(channel),
-            Owner::Other(_) => self.link_event(),
+            Owner::Other(LINK) => self.link_event(),
+            Owner::Other(_) => self.return_event(),
         }
         self.admit_from_host();
     }
@@ -432,27 +436,40 @@ impl Device {
             let reply = std::mem::take(&mut self.contents.replies[id as usize]);
             self.contents.done.push((pending.request.tag, reply));
         }
-        if !self.host_line.is_empty() {
-            self.vacated.push_back(finish);
+        if finish > self.now {
+            self.returning.push(Reverse(finish));
+            self.arm_returns();
         }
     }
 
-    /// Lets requests in for which a place in the queue has become free: when the host has the answer of another.
+    /// Lets requests in for which a place in the queue has become free.
     #[inline]
     fn admit_from_host(&mut self) {
-        while let Some(at) = self.vacated.pop_front() {
+        while !self.host_line.is_empty() && self.has_room() {
             if let Some(request) = self.host_line.pop_front() {
-                self.enter(at, request);
+                self.enter(self.now, request);
             }
         }
+    }
+
+    fn arm_returns(&mut self) {
+        let resource = self.array.first_other() + RETURNS;
+        if let Some(&Reverse(at)) = self.returning.peek() {
+            self.array.events().set(resource, at);
+        }
+    }
+
+    /// Answers have arrived at the host.
+    fn return_event(&mut self) {
+        while self.returning.peek().is_some_and(|at| at.0 <= self.now) {
+            self.returning.pop();
+        }
+        self.arm_returns();
     }
 
     /// Answers a request that cannot be served.
     fn refuse(&mut self, request: Request, status: Status) {
         let now = self.now;
         self.completions.push(Completion { request, status, start: now, finish: now });
-        if !self.host_line.is_empty() {
-            self.vacated.push_back(now);
-        }
     }
 }

@@ -1,0 +1,97 @@
+//! How the controller serves single requests: what it answers itself, what it reads first, what waits for what. Times
+//! are worked out by hand for the device of `common`: tR 25 us, tPROG 200 us, 4096 B at 25 ns = 102.4 us.
+
+mod common;
+
+use common::{build, device_config, drain, fill, submit, units};
+use floatgate_core::device::{Device, Options};
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::Operation::{Read, Write};
+use floatgate_core::workload::request::{Completion, Operation, Request};
+
+/// A filled device.
+fn device(overrides: &[&str]) -> Device {
+    let mut device = build(device_config(overrides), Options::default());
+    let units = device.ftl().map.len();
+    fill(&mut device, units);
+    device
+}
+
+/// Submits requests of `count` units from unit 0 on at the given picoseconds; their completions.
+fn serve(device: &mut Device, script: &[(u64, Operation, u32)]) -> Vec<Completion> {
+    for &(at, operation, count) in script {
+        let request = units(device, operation, 0, count);
+        submit(device, Time(at), request);
+    }
+    drain(device)
+}
+
+#[test]
+fn one_read_of_a_page_serves_all_its_units() {
+    let mut device = device(&["geometry.page_size=16KiB", "geometry.spare_size=512B", "bus.transfer_spare=true"]);
+    let one = serve(&mut device, &[(0, Read, 1)]);
+    assert_eq!(one[0].finish, Time(25_000_000 + 4224 * 25_000), "a unit moves with its share of the spare bytes");
+    let at = device.now().0;
+    let three = serve(&mut device, &[(at, Read, 3)]);
+    assert_eq!(three[0].finish, Time(at + 25_000_000 + 3 * 4224 * 25_000));
+    assert_eq!(device.ftl().counters.read_commands, 2);
+}
+
+#[test]
+fn units_of_a_page_are_programmed_together() {
+    for allocation in ["allocation=static", "allocation=dynamic"] {
+        let mut device = device(&["geometry.page_size=16KiB", allocation]);
+        let before = device.ftl().counters;
+        let write = serve(&mut device, &[(0, Write, 4)]);
+        let counted = device.ftl().counters.since(&before);
+        assert_eq!((counted.program_commands, counted.units_padded), (1, 0), "{allocation}");
+        assert_eq!(write[0].finish, Time(16_384 * 25_000 + 200_000_000), "{allocation}");
+    }
+}
+
+#[test]
+fn a_partial_write_reads_first() {
+    let mut device = device(&[]);
+    let before = device.ftl().counters;
+    submit(&mut device, Time::ZERO, Request::new(Time::ZERO, Write, 1, 2));
+    assert_eq!(drain(&mut device)[0].finish, Time(127_400_000 + 302_400_000));
+    let counters = device.ftl().counters.since(&before);
+    assert_eq!((counters.updates_uncovered, counters.pages_read[2], counters.pages_programmed[0]), (1, 1, 1));
+}
+
+#[test]
+fn what_is_on_its_way_is_answered_by_the_controller() {
+    let mut device = device(&[]);
+    for (at, operation) in [(0, Write), (10_000_000, Read)] {
+        let request = units(&device, operation, 0, 1);
+        submit(&mut device, Time(at), request);
+    }
+    let completions = drain(&mut device);
+    assert_eq!(completions[0].finish, Time(10_000_000), "the read, at once");
+    assert_eq!(completions[1].finish, Time(302_400_000));
+    assert_eq!(device.ftl().counters.slot_reads, 1);
+}
+
+#[test]
+fn writes_of_one_unit_follow_each_other() {
+    let two = serve(&mut device(&["allocation=dynamic"]), &[(0, Write, 1), (0, Write, 1)]);
+    let finishes: Vec<u64> = two.iter().map(|completion| completion.finish.0).collect();
+    assert_eq!(finishes, [302_400_000, 604_800_000], "although other dies are idle");
+}
+
+/// A place in the queue is taken until the host has the answer: with a link of 5 us each way, the second request,
+/// which came at once, crosses to the device only then.
+#[test]
+fn a_place_in_the_queue_is_free_when_the_host_has_the_answer() {
+    let link = ["host.queue_depth=1", "host.link_latency=5us"];
+    let alone = 5_000_000 + 127_400_000 + 5_000_000;
+    let finishes = |second: u64| {
+        let mut device = device(&link);
+        let script = [(0, Read, 1), (second, Read, 1)];
+        serve(&mut device, &script).iter().map(|completion| completion.finish.0).collect::<Vec<u64>>()
+    };
+    assert_eq!(finishes(0), [alone, 2 * alone]);
+    assert_eq!(finishes(135_000_000), [alone, 2 * alone], "the answer is still on its way");
+    assert_eq!(finishes(alone), [alone, 2 * alone]);
+    assert_eq!(finishes(alone + 1), [alone, 2 * alone + 1]);
+}
