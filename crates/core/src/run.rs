@@ -144,8 +144,8 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// When the next request may be issued; `None` while that depends on a completion, or never.
-    fn next_time(&self) -> Option<Time> {
+    /// When the next request may be issued, not before `now`; `None` while that depends on a completion, or never.
+    fn next_time(&self, now: Time) -> Option<Time> {
         let arrival = self.ahead.front()?.arrival;
         let at = match self.pace {
             Pace::Timed { depth: Some(depth) } if self.outstanding >= depth => return None,
@@ -158,6 +158,7 @@ impl<'a> Feed<'a> {
                 arrival.max(free)
             }
         };
+        let at = at.max(now);
         (at < self.stop_at).then_some(at)
     }
 
@@ -273,7 +274,7 @@ impl<'a> Runner<'a> {
             return None;
         }
         let now = self.device.now();
-        let times = self.feeds.iter().enumerate().filter_map(|(index, feed)| Some((feed.next_time()?.max(now), index)));
+        let times = self.feeds.iter().enumerate().filter_map(|(index, feed)| Some((feed.next_time(now)?, index)));
         times.min()
     }
 

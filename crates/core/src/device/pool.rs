@@ -16,6 +16,8 @@ pub(super) struct Pool {
     idle: PlaneSet,
     /// Planes of each channel.
     of_channel: Vec<PlaneSet>,
+    /// The plane of each LUN that comes after the one taken last.
+    turns: Vec<u32>,
     /// Room to work in.
     candidates: PlaneSet,
 }
@@ -31,6 +33,7 @@ impl Pool {
             line: Line::default(),
             idle,
             of_channel: vec![empty.clone(); config.geometry.channels as usize],
+            turns: Vec::new(),
             candidates: empty,
         }
     }
@@ -44,6 +47,7 @@ impl Device {
             let channel = self.array.channel_of(self.array.lun_of(plane));
             self.pool.of_channel[channel.index()].set(order.position(plane), true);
         }
+        self.pool.turns = (0..self.array.luns()).map(|lun| self.array.planes_of(LunId(lun)).start).collect();
     }
 
     /// A LUN takes operations again, or does not.
@@ -72,7 +76,7 @@ impl Device {
         while !self.pool.line.is_empty() {
             self.find_idle_planes();
             let Some(plane) = self.ftl.allocation.choose(&self.pool.candidates) else { break };
-            self.offer_plane(plane);
+            self.offer(self.array.lun_of(plane));
         }
         if self.pool.line.is_empty() {
             return;
@@ -102,11 +106,10 @@ impl Device {
         candidates.intersect_with(self.ftl.ready());
     }
 
-    /// Gives the oldest write of the pool to `plane`, whose LUN is idle.
-    fn offer_plane(&mut self, plane: PlaneId) {
+    /// Gives the oldest write of the pool to an idle LUN.
+    fn offer(&mut self, lun: LunId) {
         let id = self.pool.line.pop(&mut self.transactions);
-        self.transactions[id].plane = plane.0;
-        let lun = self.array.lun_of(plane);
+        self.transactions[id].plane = self.choose_plane(lun).0;
         let rank = self.ranks[Class::HostProgram as usize];
         self.lines[lun.index()][usize::from(rank)].push(&mut self.transactions, id);
         self.kick(lun);
@@ -119,14 +122,16 @@ impl Device {
         self.array.planes_of(lun).any(|plane| self.ftl.ready().contains(order.position(PlaneId(plane))))
     }
 
-    /// A plane with room of `lun`, for a write of the pool.
+    /// A plane with room of `lun`, for a write of the pool: the planes of a LUN take turns. An order alone would send
+    /// nearly all to the one that comes first in it, since a LUN that takes a write is not idle for the others.
     pub(super) fn choose_plane(&mut self, lun: LunId) -> PlaneId {
-        self.pool.candidates.clear();
-        for plane in self.array.planes_of(lun) {
-            self.pool.candidates.set(self.ftl.allocation.order().position(PlaneId(plane)), true);
-        }
-        self.pool.candidates.intersect_with(self.ftl.ready());
-        let chosen = self.ftl.allocation.choose(&self.pool.candidates);
-        chosen.unwrap_or_else(|| unreachable!("a LUN takes from the pool only with a plane that has room"))
+        let planes = self.array.planes_of(lun);
+        let (turn, order) = (self.pool.turns[lun.index()], self.ftl.allocation.order());
+        let in_turn = (turn..planes.end).chain(planes.start..turn);
+        let chosen = in_turn.into_iter().find(|&plane| self.ftl.ready().contains(order.position(PlaneId(plane))));
+        let chosen =
+            chosen.unwrap_or_else(|| unreachable!("a LUN takes from the pool only with a plane that has room"));
+        self.pool.turns[lun.index()] = if chosen + 1 < planes.end { chosen + 1 } else { planes.start };
+        PlaneId(chosen)
     }
 }

@@ -369,10 +369,8 @@ impl Ftl {
         let group = self.shape.units_per_program;
         for plane in (0..self.shape.planes).map(PlaneId) {
             self.pad(plane, Stream::Host, group);
-            if !self.blocks.takes_host_write(plane) {
-                // In time a plane is cleaned when it has given away a block: what is below the reserve never would be.
-                self.clean_until(plane, self.shape.soft + 1);
-            }
+            // In time cleaning stops above the soft threshold. A plane left at it would start with a cleaning of its own.
+            self.clean_until(plane, self.shape.soft + 1);
             self.pad(plane, Stream::Gc, group);
             self.refresh_ready(plane);
         }

@@ -1,0 +1,86 @@
+//! Runs from a steady state: what the host's workload, and nothing left over from before, makes of the device.
+
+mod common;
+
+use common::{assert_close, build, device_config};
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::device::{Device, Options};
+use floatgate_core::metrics::counters::Counters;
+use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::run::{NoWatcher, Outcome, run};
+use floatgate_core::sim::id::PlaneId;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::{Source, synthetic};
+
+fn steady(config: DeviceConfig) -> Device {
+    let mut device = build(config, Options::default());
+    let reached = precondition(&mut device, Precondition::Steady, 3, &mut |_| true).expect("the state can be reached");
+    assert_eq!(reached.converged, Some(true));
+    device
+}
+
+fn job(device: &mut Device, text: &str) -> Outcome {
+    let jobs = synthetic::parse(text, device.config().logical_bytes(), 5).expect("a valid job");
+    let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| Box::new(job) as Box<dyn Source>).collect();
+    run(device, &mut sources, &mut NoWatcher).expect("all requests complete")
+}
+
+fn amplification(counted: &Counters) -> f64 {
+    (counted.units_programmed + counted.units_padded) as f64 / counted.host_units as f64
+}
+
+/// A device with several planes in a die: the die that takes a write is busy for its other planes.
+fn planes(order: &str) -> DeviceConfig {
+    let order = format!("allocation.dynamic.order={order}");
+    device_config(&["geometry.dies=2", "geometry.planes=2", "geometry.blocks=128", "gc.hard_threshold=1", &order])
+}
+
+#[test]
+fn dynamic_orders_spread_writes_over_the_planes_alike() {
+    let run = |order: &str| {
+        let mut device = steady(planes(order));
+        let outcome = job(&mut device, "rw=randwrite norandommap=1 bs=4k iodepth=8 number_ios=100000");
+        let per_plane: Vec<u32> =
+            device.ftl().blocks.all().chunks(128).map(|p| p.iter().map(|b| b.erases).sum()).collect();
+        (amplification(&outcome.counters), per_plane)
+    };
+    let (expected, _) = run("s2");
+    for order in ["s1", "s3", "s5", "s6", "plane-die-chip-channel"] {
+        let (measured, erases) = run(order);
+        assert_close(order, measured, expected, 0.02);
+        let (least, most) = (erases.iter().min().expect("planes"), erases.iter().max().expect("planes"));
+        assert!(f64::from(*most) < 1.2 * f64::from(*least), "{order}: erases by plane {erases:?}");
+    }
+}
+
+/// Cleaning that preconditioning should have done would be charged to the first writes.
+#[test]
+fn a_run_starts_without_a_debt_of_cleaning() {
+    let mut device = steady(device_config(&["geometry.blocks=256", "gc.hard_threshold=1"]));
+    for plane in 0..device.config().total_planes() {
+        let stock = device.ftl().blocks.stock(PlaneId(plane));
+        assert_eq!(stock, device.config().soft_threshold() + 1, "plane {plane}");
+    }
+    let first = job(&mut device, "rw=randwrite norandommap=1 bs=4k iodepth=4 number_ios=20000 randseed=1");
+    let later = job(&mut device, "rw=randwrite norandommap=1 bs=4k iodepth=4 number_ios=20000 randseed=2");
+    assert_close("write amplification", amplification(&first.counters), amplification(&later.counters), 0.02);
+}
+
+#[test]
+fn a_job_ends_after_its_runtime() {
+    for (text, ms) in [
+        ("rw=randread bs=4k iodepth=8 runtime=50ms number_ios=1m", 50),
+        ("rw=randread bs=4k iodepth=1 runtime=20ms time_based=1", 20),
+        ("rw=randwrite bs=4k iodepth=4 runtime=30ms time_based=1", 30),
+        ("rw=randread bs=4k iodepth=4 runtime=30ms ramp_time=10ms time_based=1", 30),
+    ] {
+        let mut device = steady(device_config(&[] as &[&str]));
+        let outcome = job(&mut device, text);
+        let measured = outcome.measured;
+        let end = Time::from_us(ms * 1000);
+        assert!(outcome.results.all().count() > 0, "{text}");
+        assert!(measured > Time(end.0 - 2_000_000_000), "{text}: {measured:?}");
+        // What is in flight at the end is completed; behind cleaning that takes a few milliseconds.
+        assert!(measured < end + Time::from_us(20_000), "{text}: {measured:?}");
+    }
+}
