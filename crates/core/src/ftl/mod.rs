@@ -369,7 +369,7 @@ impl Ftl {
         let group = self.shape.units_per_program;
         for plane in (0..self.shape.planes).map(PlaneId) {
             self.pad(plane, Stream::Host, group);
-            // In time cleaning stops above the soft threshold. A plane left at it would start with a cleaning of its own.
+            // Cleaning in time stops above the soft threshold: a plane left at it would start with one of its own.
             self.clean_until(plane, self.shape.soft + 1);
             self.pad(plane, Stream::Gc, group);
             self.refresh_ready(plane);
