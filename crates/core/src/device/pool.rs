@@ -82,7 +82,7 @@ impl Device {
             return;
         }
         // The rest line up at their busy channels; whichever is granted first takes the oldest write.
-        self.pool.candidates.clone_from(&self.pool.idle);
+        self.pool.candidates.copy_from(&self.pool.idle);
         self.pool.candidates.intersect_with(self.ftl.ready());
         let mut from = 0;
         while let Some(position) = self.pool.candidates.next_from(from) {

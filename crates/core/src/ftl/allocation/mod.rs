@@ -68,6 +68,11 @@ impl PlaneSet {
         self.words.fill(0);
     }
 
+    /// Becomes equal to `other`, without allocating.
+    pub fn copy_from(&mut self, other: &PlaneSet) {
+        self.words.copy_from_slice(&other.words);
+    }
+
     /// Adds what `other` holds.
     pub fn union_with(&mut self, other: &PlaneSet) {
         self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a |= b);
