@@ -5,6 +5,7 @@ use super::{Device, LINK};
 use crate::ftl::Shape;
 use crate::ftl::mapping::Location;
 use crate::ftl::partial::Update;
+use crate::host::requests::Pending;
 use crate::nand::media::BLANK;
 use crate::scheduler::Class;
 use crate::scheduler::lines::NONE;
@@ -93,7 +94,7 @@ impl Device {
         if !flush && (request.sectors == 0 || end.is_none_or(|end| end > self.sectors)) {
             return self.refuse(request, Status::OutOfRange);
         }
-        let id = self.requests.insert(request);
+        let id = self.requests.insert(Pending::new(request));
         if self.options.verify {
             let needed = id as usize + 1;
             self.contents.replies.resize_with(self.contents.replies.len().max(needed), Vec::new);

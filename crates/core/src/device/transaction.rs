@@ -2,6 +2,7 @@
 
 use crate::scheduler::Class;
 use crate::scheduler::lines::{Links, NONE};
+use crate::sim::slab::Slab;
 
 /// What a transaction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,62 +96,15 @@ impl Transaction {
 }
 
 /// The transactions in progress, by number.
-#[derive(Clone, Debug, Default)]
-pub struct Transactions {
-    all: Vec<Transaction>,
-    free: Vec<u32>,
-}
-
-impl Transactions {
-    /// Whether none is in progress.
-    pub fn is_empty(&self) -> bool {
-        self.all.len() == self.free.len()
-    }
-
-    /// Adds one.
-    #[inline]
-    pub fn insert(&mut self, transaction: Transaction) -> u32 {
-        match self.free.pop() {
-            Some(id) => {
-                self.all[id as usize] = transaction;
-                id
-            }
-            None => {
-                self.all.push(transaction);
-                self.all.len() as u32 - 1
-            }
-        }
-    }
-
-    /// Takes one out.
-    #[inline]
-    pub fn remove(&mut self, id: u32) {
-        self.free.push(id);
-    }
-}
+pub type Transactions = Slab<Transaction>;
 
 impl Links for Transactions {
     #[inline]
     fn next(&self, id: u32) -> u32 {
-        self.all[id as usize].next
+        self[id].next
     }
     #[inline]
     fn set_next(&mut self, id: u32, next: u32) {
-        self.all[id as usize].next = next;
-    }
-}
-
-impl std::ops::Index<u32> for Transactions {
-    type Output = Transaction;
-    #[inline]
-    fn index(&self, id: u32) -> &Transaction {
-        &self.all[id as usize]
-    }
-}
-
-impl std::ops::IndexMut<u32> for Transactions {
-    #[inline]
-    fn index_mut(&mut self, id: u32) -> &mut Transaction {
-        &mut self.all[id as usize]
+        self[id].next = next;
     }
 }

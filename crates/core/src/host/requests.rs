@@ -1,5 +1,6 @@
 //! Requests that the device works on.
 
+use crate::sim::slab::Slab;
 use crate::sim::time::Time;
 use crate::workload::request::{Request, Status};
 
@@ -22,27 +23,10 @@ pub struct Pending {
     pub status: Status,
 }
 
-/// The requests in progress, by number.
-#[derive(Clone, Debug, Default)]
-pub struct Requests {
-    slots: Vec<Pending>,
-    free: Vec<u32>,
-}
-
-impl Requests {
-    /// How many are in progress.
-    pub fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
-    }
-
-    /// Whether none is.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Adds one.
-    pub fn insert(&mut self, request: Request) -> u32 {
-        let pending = Pending {
+impl Pending {
+    /// A request that has just got a place in the queue.
+    pub fn new(request: Request) -> Pending {
+        Pending {
             request,
             remaining: 1,
             admitted: 0,
@@ -50,37 +34,9 @@ impl Requests {
             start: Time::NEVER,
             finish: Time::ZERO,
             status: Status::Ok,
-        };
-        match self.free.pop() {
-            Some(id) => {
-                self.slots[id as usize] = pending;
-                id
-            }
-            None => {
-                self.slots.push(pending);
-                self.slots.len() as u32 - 1
-            }
         }
     }
-
-    /// Takes one out.
-    pub fn remove(&mut self, id: u32) -> Pending {
-        self.free.push(id);
-        self.slots[id as usize]
-    }
 }
 
-impl std::ops::Index<u32> for Requests {
-    type Output = Pending;
-    #[inline]
-    fn index(&self, id: u32) -> &Pending {
-        &self.slots[id as usize]
-    }
-}
-
-impl std::ops::IndexMut<u32> for Requests {
-    #[inline]
-    fn index_mut(&mut self, id: u32) -> &mut Pending {
-        &mut self.slots[id as usize]
-    }
-}
+/// The requests in progress, by number.
+pub type Requests = Slab<Pending>;

@@ -4,4 +4,5 @@ pub mod id;
 pub mod memory;
 pub mod queue;
 pub mod rng;
+pub mod slab;
 pub mod time;
