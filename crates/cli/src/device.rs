@@ -7,6 +7,7 @@ use clap::Subcommand;
 use floatgate_core::config::{self, BUILTINS, ConfigError, DeviceConfig};
 use floatgate_core::nand::timing::Timing;
 use floatgate_core::sim::time::Time;
+use floatgate_core::workload::readable;
 
 /// `floatgate device`.
 #[derive(clap::Args)]
@@ -173,14 +174,7 @@ struct Size(u64);
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-        match units.iter().find(|(_, shift)| self.0 >> shift > 0) {
-            Some((unit, shift)) => {
-                let digits = format!("{:.2}", self.0 as f64 / (1u64 << shift) as f64);
-                write!(f, "{} {unit}", digits.trim_end_matches('0').trim_end_matches('.'))
-            }
-            None => write!(f, "{} B", self.0),
-        }
+        f.pad(&readable(u128::from(self.0)))
     }
 }
 

@@ -16,6 +16,7 @@ use floatgate_core::config::{self, DeviceConfig};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_core::run::RunError;
+use floatgate_core::sim::time::Time;
 use floatgate_core::workload::Source;
 
 use crate::device::Selection;
@@ -39,12 +40,16 @@ pub struct RunArgs {
     #[arg(long, value_name = "STATE", default_value = "fill")]
     precondition: String,
     /// Seed of all random numbers
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = trace::whole, allow_hyphen_values = true)]
     seed: u64,
     /// Write the result to DIR/summary.json
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write every request to DIR/requests.csv, with its times
+    /// Write every request to DIR/requests.csv, with its times, in the order of completion
+    ///
+    /// The columns are stream, operation, lba and sectors (in sectors of 512 B), arrival_ns, start_ns and finish_ns
+    /// (simulated time since the start of the run), waiting_us, service_us and latency_us. See
+    /// docs/reference/requests.md. While the run goes on, the files of DIR are named *.partial.
     #[arg(long, value_name = "FORMAT")]
     requests: Option<RequestFormat>,
     /// Print the result as JSON instead
@@ -91,6 +96,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     warnings.add(workload.warnings());
     if !outcome.complete {
         warnings.add(["interrupted: the workload did not come to its end".to_owned()]);
+    }
+    if outcome.results.all().count() == 0 && outcome.complete {
+        warnings.add([nothing_measured(&workload)]);
     }
     let about = About {
         seed: args.seed,
@@ -183,6 +191,16 @@ fn measure(
         }
         RunError::Observer(error) => Failure::fault(error),
     })
+}
+
+/// The warning where no request was measured.
+fn nothing_measured(workload: &Workload) -> String {
+    let ramp = workload.sources.iter().map(|source| source.measure_from()).max().unwrap_or(Time::ZERO);
+    let why = match ramp > Time::ZERO {
+        true => format!("the workload ended within its ramp_time of {} s", ramp.as_s()),
+        false => "the workload has no requests".to_owned(),
+    };
+    format!("nothing arrived in the measured part: {why}")
 }
 
 /// Prints the result.

@@ -37,7 +37,7 @@ fn list_has_a_line_for_each_device() {
     let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices")).unwrap().count();
     assert_eq!(list.lines().count(), files);
     let tiny = list.lines().find(|line| line.starts_with("tiny ")).unwrap();
-    assert!(tiny.contains("51.2 MiB") && tiny.contains("2x2x1x2") && tiny.contains("slc"), "{tiny}");
+    assert!(tiny.contains("51.20 MiB") && tiny.contains("2x2x1x2") && tiny.contains("slc"), "{tiny}");
 }
 
 #[test]
@@ -81,6 +81,7 @@ fn check_accepts_and_refuses() {
     let file = path.to_str().unwrap();
     std::fs::write(&path, "base = \"tiny\"\n[gc]\nsoft_threshold = 4\n").unwrap();
     assert!(output(&["device", "check", file]).contains("mine is a device, digest "));
+    assert!(output(&["device", "show", file]).starts_with("mine: based on tiny\n"));
     let error = mistake(&["device", "check", file, "--set", "capacity.spare=0.1"]);
     assert!(error.contains("mine.toml:3:18: gc.soft_threshold = 4: 4 of 32 blocks cannot be kept free"), "{error}");
     std::fs::write(&path, "base = \"tiny\"\n[geometry]\nchanels = 4\n").unwrap();
@@ -92,7 +93,13 @@ fn check_accepts_and_refuses() {
 #[test]
 fn mistakes_have_status_2() {
     assert!(mistake(&["device", "show", "tinny"]).contains("did you mean `tiny`?"));
-    assert!(mistake(&["device", "show", "./tinny.toml"]).contains("cannot read the device file ./tinny.toml"));
+    let missing = mistake(&["device", "show", "./tinny.toml"]);
+    assert!(missing.contains("cannot read the device file ./tinny.toml"));
+    assert_eq!(missing.matches("No such file").count(), 1, "{missing}");
+    for value in ["8.0", "-1", "eight"] {
+        let error = mistake(&["device", "show", "tiny", "--set", &format!("geometry.channels={value}")]);
+        assert!(error.contains("expected a whole number, 1 or more") && !error.contains("u32"), "{error}");
+    }
     assert!(mistake(&["device", "show", "tiny", "--set", "gc.victim=fifoo"]).contains("did you mean `fifo`?"));
     assert!(mistake(&["device", "show", "tiny", "--set", "gc.victim"]).contains("no `=`"));
     assert!(mistake(&["device", "show", "tiny", "--toml", "--json"]).contains("cannot be used with"));

@@ -167,6 +167,37 @@ fn a_run_without_writes_has_no_amplification() {
 }
 
 #[test]
+fn nothing_measured_is_told() {
+    let bench = Bench::new();
+    let arguments = ["rw=randread number_ios=10 ramp_time=100", "--precondition", "none"];
+    let summary = bench.json(&arguments);
+    validate_summary(&summary);
+    assert_eq!(summary["measured_s"], 0.0);
+    assert!(summary["warnings"][0].as_str().unwrap().contains("nothing arrived in the measured part"));
+    assert_eq!(summary["utilization"]["dies"]["idle"]["mean"], Value::Null);
+    assert_eq!(summary["requests"]["all"]["iops"], Value::Null);
+    let page = String::from_utf8(bench.run(&arguments).stdout).unwrap();
+    assert!(page.contains("cells -, held for transfers -"), "{page}");
+}
+
+#[test]
+fn wear_is_told_as_a_share_of_the_endurance() {
+    let bench = Bench::new();
+    let arguments = ["rw=randwrite bs=512 iodepth=8 number_ios=20000", "--set", "nand.endurance=1000"];
+    let summary = bench.json(&arguments);
+    validate_summary(&summary);
+    let most = summary["wear"]["blocks"]["max"].as_u64().unwrap();
+    assert_eq!(summary["wear"]["life_used"].as_f64().unwrap(), most as f64 / 1000.0);
+    let units = &summary["flash"]["units"];
+    let all = units["programmed"].as_u64().unwrap() + units["unfilled"].as_u64().unwrap();
+    let touched: u64 = summary["updates"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!(summary["write_amplification"].as_f64().unwrap(), all as f64 / touched as f64);
+    assert_eq!(bench.json(&[OVERWRITE])["wear"]["life_used"], Value::Null);
+    let page = String::from_utf8(bench.run(&arguments).stdout).unwrap();
+    assert!(page.contains("% of the endurance used"), "{page}");
+}
+
+#[test]
 fn the_same_run_gives_the_same_bytes() {
     let bench = Bench::new();
     let run = |arguments: &[&str]| without_run(bench.json(arguments));
@@ -224,6 +255,12 @@ fn mistakes_are_told_and_end_with_2() {
     says(&["rw=randwrite bss=4k"], &["bss"]);
     says(&["bs=4k iodepth=2"], &["bs=4k iodepth=2", "rw="]);
     says(&["missing.csv"], &["missing.csv", "No such file"]);
+    says(&["randread"], &["`rw=randread`"]);
+    says(&["bs=8k randread"], &["`bs=8k rw=randread`"]);
+    says(&[""], &["the workload is empty", "rw=randwrite"]);
+    says(&["missing.csv", "--limit", "0"], &["--limit", "from 1"]);
+    says(&["missing.csv", "--time-scale", "-1"], &["positive decimal number"]);
+    says(&[OVERWRITE, "--seed", "-1"], &["--seed", "from 0"]);
     says(&[OVERWRITE, "--requests", "csv"], &["--out"]);
     says(&[OVERWRITE, "--limit", "3", "--fit", "wrap"], &["--fit, --limit", "traces"]);
     says(&[OVERWRITE, "--precondition", "old"], &["old", "steady", "aged=V"]);

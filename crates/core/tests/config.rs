@@ -286,7 +286,7 @@ mod errors {
         );
         assert_eq!(
             error(from_toml(&text.replace("chanels", "channels"), "mine.toml", &[])),
-            "mine.toml:5:11: `geometry.blocks`: invalid type: string \"many\", expected u32\n\
+            "mine.toml:5:11: `geometry.blocks`: invalid type: string \"many\", expected a whole number, 1 or more\n\
              5 | \tblocks = \"many\"\n  | \t         ^^^^^^"
         );
         assert_eq!(
@@ -352,7 +352,10 @@ mod errors {
             ("victim=fifo", "unknown key `victim`, did you mean `gc.victim`?"),
             ("gc=3", "`gc` is a table, with the keys soft_threshold, hard_threshold, victim, frontiers"),
             ("geometry.channels.x=3", "`geometry.channels` is one value, not a table"),
-            ("geometry.channels=-1", "`geometry.channels`: invalid value: integer `-1`, expected u32"),
+            (
+                "geometry.channels=-1",
+                "`geometry.channels`: invalid value: integer `-1`, expected a whole number, 1 or more",
+            ),
             ("capacity=0.2", "`capacity`: write capacity.spare = ... or capacity.logical = ..."),
             ("capacity=spare", "`capacity`: `spare` needs a value: write capacity.spare = ..."),
             (

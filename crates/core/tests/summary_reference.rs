@@ -31,7 +31,8 @@ fn check(name: &str, text: &str) {
 fn page(schema: &Value) -> String {
     let mut page = "# Results\n\n\
         `floatgate run ... --json` prints this, and `--out DIR` writes it to `DIR/summary.json`. The JSON schema is\n\
-        [summary.schema.json](summary.schema.json).\n\n"
+        [summary.schema.json](summary.schema.json). With `--requests csv` every request is written down beside it:\n\
+        [requests.md](requests.md).\n\n"
         .to_owned();
     page += &paragraphs(schema);
     page += &table(schema);

@@ -1,8 +1,8 @@
 //! The result for people: what matters of it, on one screen.
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::config::units::Bytes;
 use floatgate_core::metrics::summary::{Operations, Requests, Share, Summary};
+use floatgate_core::workload::readable;
 use floatgate_core::workload::synthetic::looks_like_job;
 
 use super::progress::short;
@@ -74,12 +74,7 @@ fn shape(config: &DeviceConfig) -> String {
 }
 
 fn size(bytes: u64) -> String {
-    let units = [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    match units.iter().find(|(unit, _)| bytes >= *unit) {
-        Some((unit, name)) if bytes.is_multiple_of(*unit) => format!("{} {name}", bytes / unit),
-        Some((unit, name)) => format!("{:.2} {name}", bytes as f64 / *unit as f64),
-        None => Bytes(bytes).to_string(),
-    }
+    readable(u128::from(bytes))
 }
 
 fn seconds(s: f64) -> String {
@@ -113,7 +108,9 @@ fn requests(page: &mut Page, summary: &Summary) {
     }
     page.text.push_str(&table.text());
     if summary.requests.all.errors > 0 {
-        page.line("", format!("{} requests were not served", grouped(summary.requests.all.errors)));
+        let errors = summary.requests.all.errors;
+        let verb = if errors == 1 { "request was" } else { "requests were" };
+        page.line("", format!("{} {verb} not served", grouped(errors)));
     }
 }
 
@@ -147,14 +144,14 @@ impl Table {
     }
 
     fn row(&mut self, stream: &str, name: &str, of: &Operations) {
-        let time = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), |us| decimals(us / self.unit.0));
+        let time = |us: Option<f64>| or_dash(us, |us| decimals(us / self.unit.0));
         let latency = &of.latency_us;
         let label = if stream.is_empty() { name.to_owned() } else { format!("  {stream} {name}") };
         self.rows.push([
             label,
             grouped(of.count),
-            grouped(of.iops.round() as u64),
-            decimals(of.mib_per_s),
+            or_dash(of.iops, rate),
+            or_dash(of.mib_per_s, decimals),
             time(latency.mean),
             time(latency.p50),
             time(latency.p99),
@@ -179,14 +176,41 @@ impl Table {
     }
 }
 
-/// A number with as many decimals as are of interest.
+/// A number with as many decimals as are of interest; at least two digits that are not 0.
 fn decimals(value: f64) -> String {
     let digits = match value.abs() {
-        v if v >= 1000.0 => 0,
+        v if v >= 1000.0 => return grouped(value.round() as u64),
         v if v >= 10.0 => 1,
-        _ => 2,
+        v => leading_zeros(v) + 2,
     };
     format!("{value:.digits$}")
+}
+
+/// Zeros behind the point, before the first digit that is none; 0 for 0 itself, and at most 9.
+fn leading_zeros(value: f64) -> usize {
+    let limits = std::iter::successors(Some(0.1), |limit| Some(limit / 10.0)).take(9);
+    limits.take_while(|limit| value > 0.0 && value < *limit).count()
+}
+
+/// Requests per second: without decimals where there are many.
+fn rate(value: f64) -> String {
+    if value >= 100.0 { grouped(value.round() as u64) } else { decimals(value) }
+}
+
+/// A share in percent, with a digit behind the point or as many as the first that is not 0 needs.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    format!("{percent:.0$}", leading_zeros(percent) + 1)
+}
+
+/// What cannot be said is a dash.
+fn or_dash(value: Option<f64>, text: impl Fn(f64) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), text)
+}
+
+/// A noun for so many.
+fn plural(count: u64, noun: &str) -> String {
+    if count == 1 { noun.to_owned() } else { format!("{noun}s") }
 }
 
 /// A whole number in groups of three digits.
@@ -219,7 +243,8 @@ fn amplification(page: &mut Page, summary: &Summary) {
     }
     if summary.unmapped_reads > 0 {
         let count = grouped(summary.unmapped_reads);
-        page.line("unmapped reads", format!("{count} mapping units that hold nothing, answered without the flash"));
+        let (units, verb) = if summary.unmapped_reads == 1 { ("unit", "holds") } else { ("units", "hold") };
+        page.line("unmapped reads", format!("{count} mapping {units} that {verb} nothing, answered without the flash"));
     }
 }
 
@@ -240,9 +265,9 @@ fn amplification_by_cause(summary: &Summary) -> Option<String> {
 
 /// A number of pages, and what they were for.
 fn by_cause(total: u64, causes: &[(&str, u64)]) -> String {
-    let share = |count: u64| count as f64 / total as f64 * 100.0;
+    let share = |count: u64| percent(count as f64 / total as f64);
     let parts = causes.iter().filter(|(_, count)| *count > 0);
-    let parts: Vec<String> = parts.map(|(name, count)| format!("{name} {:.1} %", share(*count))).collect();
+    let parts: Vec<String> = parts.map(|(name, count)| format!("{name} {} %", share(*count))).collect();
     if parts.is_empty() { "none".to_owned() } else { format!("{} ({})", grouped(total), parts.join(", ")) }
 }
 
@@ -252,18 +277,23 @@ fn cleaning(page: &mut Page, summary: &Summary) {
         return page.line("cleaning", "none");
     };
     let (victims, moved) = (grouped(cleaning.victims), grouped(cleaning.pages_moved.round() as u64));
-    let efficiency = efficiency * 100.0;
+    let efficiency = percent(efficiency);
+    let (victim, page_moved) = (plural(cleaning.victims, "victim"), if moved == "1" { "page" } else { "pages" });
     page.line(
         "cleaning",
-        format!("{victims} victims, {moved} pages moved, efficiency {efficiency:.1} %, {stock:.2} blocks in stock"),
+        format!(
+            "{victims} {victim}, {moved} {page_moved} moved, efficiency {efficiency} %, {stock:.2} blocks in stock"
+        ),
     );
 }
 
 fn busy(page: &mut Page, summary: &Summary) {
     let (channels, dies) = (&summary.utilization.channels, &summary.utilization.dies);
-    let share = |name: &str, s: &Share| {
-        let [mean, min, max] = [s.mean, s.min, s.max].map(|share| share * 100.0);
-        format!("{name} {mean:.1} % ({min:.1} to {max:.1})")
+    let share = |name: &str, s: &Share| match (s.mean, s.min, s.max) {
+        (Some(mean), Some(min), Some(max)) => {
+            format!("{name} {} % ({} to {})", percent(mean), percent(min), percent(max))
+        }
+        _ => format!("{name} -"),
     };
     page.line("channels", [share("data", &channels.data), share("commands", &channels.command)].join(", "));
     page.line("dies", [share("cells", &dies.cell), share("held for transfers", &dies.register_held)].join(", "));
@@ -271,14 +301,16 @@ fn busy(page: &mut Page, summary: &Summary) {
 
 fn wear(page: &mut Page, summary: &Summary) {
     let (blocks, planes) = (&summary.wear.blocks, &summary.wear.planes);
+    let used = |used: f64| format!("; {} % of the endurance used", percent(used));
+    let life = summary.wear.life_used.map(used).unwrap_or_default();
     page.line(
         "wear",
         format!(
-            "{:.2} erases a block since new (most {}, deviation {:.2}), {:.0} a plane (most {}); {} in this run",
-            blocks.mean,
+            "{} erases a block since new (most {}, deviation {}), {} a plane (most {}); {} in this run{life}",
+            decimals(blocks.mean),
             grouped(blocks.max),
-            blocks.stddev,
-            planes.mean,
+            decimals(blocks.stddev),
+            grouped(planes.mean.round() as u64),
             grouped(planes.max),
             grouped(summary.flash.blocks_erased)
         ),
@@ -316,8 +348,11 @@ mod tests {
     #[test]
     fn numbers_are_readable() {
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([0.5, 12.34, 1234.5].map(decimals), ["0.50", "12.3", "1234"]);
-        assert_eq!([512, 4096, 1 << 30, (1 << 30) + (1 << 29)].map(size), ["512B", "4 KiB", "1 GiB", "1.50 GiB"]);
+        let texts = [0.0, 0.024, 0.5, 12.34, 1234.5].map(decimals);
+        assert_eq!(texts, ["0.00", "0.024", "0.50", "12.3", "1,235"]);
+        assert_eq!([0.024, 1.5, 99.0, 100.4, 12_345.0].map(rate), ["0.024", "1.50", "99.0", "100", "12,345"]);
+        assert_eq!([0.0, 0.0004, 0.004, 0.5, 1.0].map(percent), ["0.0", "0.04", "0.4", "50.0", "100.0"]);
+        assert_eq!([512, 4096, 1 << 30, (1 << 30) + (1 << 29)].map(size), ["512 B", "4 KiB", "1 GiB", "1.50 GiB"]);
         assert_eq!([2.5, 0.0025, 1e-6].map(seconds), ["2.500 s", "2.500 ms", "1.000 us"]);
     }
 

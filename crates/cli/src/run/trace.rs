@@ -13,7 +13,7 @@ pub struct TraceArgs {
     #[arg(long, value_name = "UNIT")]
     time_unit: Option<TimeUnit>,
     /// Multiply times by X: 0.5 offers the same requests twice as fast
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_hyphen_values = true)]
     time_scale: Option<TimeScale>,
     /// When requests are issued: timed (as recorded), asap, or depth=N (N outstanding) [default: timed]
     #[arg(long)]
@@ -26,14 +26,27 @@ pub struct TraceArgs {
     #[arg(long)]
     devices: Option<Devices>,
     /// Stop after N requests
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = one_or_more, allow_hyphen_values = true)]
     limit: Option<u64>,
     /// Put requests in order of time that come up to N requests too late
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_32, allow_hyphen_values = true)]
     sort_window: Option<u32>,
     /// Leave out up to N lines that cannot be read
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole, allow_hyphen_values = true)]
     skip_bad_lines: Option<u64>,
+}
+
+/// A whole number.
+pub fn whole(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("must be a whole number from 0 to {}", u64::MAX))
+}
+
+fn whole_32(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("must be a whole number from 0 to {}", u32::MAX))
+}
+
+fn one_or_more(text: &str) -> Result<u64, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| format!("must be a whole number from 1 to {}", u64::MAX))
 }
 
 impl TraceArgs {

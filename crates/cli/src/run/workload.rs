@@ -30,6 +30,17 @@ impl Workload {
             let sources = jobs.into_iter().map(|job| Box::new(job) as Box<dyn Source>).collect();
             return Ok(Workload { sources, name, digest: Some(synthetic::digest(text, seed)) });
         }
+        if text.trim().is_empty() {
+            return Err(Failure::mistake(
+                "the workload is empty: give a job, like 'rw=randwrite bs=4k iodepth=32', or the path of a trace",
+            ));
+        }
+        let pattern = text.split_whitespace().find(|word| synthetic::is_pattern(word));
+        if let (Some(pattern), false) = (pattern, Path::new(text).exists()) {
+            let words: Vec<String> = text.split_whitespace().map(|word| with_key(word, pattern)).collect();
+            let job = words.join(" ");
+            return Err(Failure::mistake(format!("`{text}` is no file; as a job it is written `{job}`")));
+        }
         if !Path::new(text).exists() && text.contains('=') {
             return Err(Failure::mistake(format!(
                 "`{text}` is no file, and no job: a job says what to do with rw=..."
@@ -63,6 +74,11 @@ impl Workload {
     pub fn warnings(&self) -> Vec<String> {
         self.sources.iter().flat_map(|source| source.warnings()).collect()
     }
+}
+
+/// The pattern with its key before it, or another word.
+fn with_key(word: &str, pattern: &str) -> String {
+    if word == pattern { format!("rw={word}") } else { word.to_owned() }
 }
 
 /// Whether what stands for a workload or a state is a trace.

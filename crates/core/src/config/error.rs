@@ -17,14 +17,14 @@ pub enum ConfigError {
         known: Vec<&'static str>,
     },
     /// A device file that cannot be read.
-    #[error("cannot read the device file {}: {source}{hint}", path.display())]
+    #[error("cannot read the device file {}: {cause}{hint}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
         /// What to try instead, or nothing.
         hint: String,
-        /// What the operating system says.
-        source: std::io::Error,
+        /// What the operating system says. Not `source`: the message has it already.
+        cause: std::io::Error,
     },
     /// Text that is no device: syntax, unknown keys, values of the wrong type.
     #[error("{}", list(.0))]

@@ -33,13 +33,13 @@ pub fn load(name_or_path: &str, overrides: &[String]) -> Result<DeviceConfig, Co
         let hint = did_you_mean(name_or_path, &known);
         return Err(ConfigError::UnknownDevice { name: name_or_path.to_owned(), hint, known });
     }
-    let text = std::fs::read_to_string(path).map_err(|source| {
+    let text = std::fs::read_to_string(path).map_err(|cause| {
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let hint = match builtin(&stem) {
             Some(device) => format!("\n`{}` is a built-in device: give its name alone", device.name),
             None => String::new(),
         };
-        ConfigError::Unreadable { path: path.to_owned(), hint, source }
+        ConfigError::Unreadable { path: path.to_owned(), hint, cause }
     })?;
     read_all(Origin::File(name_or_path.to_owned()), &text, overrides)
 }
@@ -123,6 +123,11 @@ impl Loader {
             return Err(self.texts.problem("base", &message, span));
         };
         names.push(device.name.to_owned());
+        if let (Origin::File(_), false) = (&origin, table.contains_key("description")) {
+            // The base's may not be true of it.
+            let description = DeValue::String(format!("based on {name}").into());
+            table.insert(Spanned::new(0..0, "description".into()), Spanned::new(0..0, description));
+        }
         let mut under = self.file(Origin::Builtin(device.name.to_owned()), device.text, names)?;
         self.lay(&mut under, table, &origin);
         Ok(under)
@@ -159,10 +164,21 @@ impl Loader {
         DeviceConfig::deserialize(deserializer).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
             let path = path_at(table, &span).unwrap_or_default();
-            let message =
-                if path.is_empty() { error.message().to_owned() } else { format!("`{path}`: {}", error.message()) };
+            let what = self.in_words(&path, error.message());
+            let message = if path.is_empty() { what } else { format!("`{path}`: {what}") };
             self.texts.problem(&path, &message, span)
         })
+    }
+
+    /// What serde says of a value, without the names of Rust's types.
+    fn in_words(&self, path: &str, message: &str) -> String {
+        let Some(what) = message.strip_suffix("expected u32") else { return message.to_owned() };
+        let node = path.split('.').try_fold(self.schema.root(), |node, key| self.schema.child(node, key));
+        let least = node.and_then(|node| node["minimum"].as_u64()).unwrap_or(0);
+        match what.contains("integer `") && !what.contains("`-") {
+            true => format!("{what}expected a whole number from {least} to {}", u32::MAX),
+            false => format!("{what}expected a whole number, {least} or more"),
+        }
     }
 
     /// The problems with the places of their keys.

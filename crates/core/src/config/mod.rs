@@ -44,7 +44,7 @@ pub struct DeviceConfig {
     /// Version of this device file; raised when a figure changes.
     #[serde(default = "one")]
     pub version: u32,
-    /// One or two sentences on what it is.
+    /// One or two sentences on what it is. A file with a base and without this is `based on` its base.
     #[serde(default)]
     pub description: String,
     /// How many of everything, and how large.
@@ -192,7 +192,7 @@ pub struct Nand {
     pub program: OneOrMany<Duration>,
     /// Block erase (tBERS).
     pub erase: Duration,
-    /// Erases that a block stands, for reports on wear; 0 when unknown.
+    /// Erases that a block stands, of which results tell the share used (`wear.life_used`); 0 when unknown.
     #[serde(default)]
     pub endurance: u32,
     /// What takes one command at a time.

@@ -75,3 +75,16 @@ pub trait Source {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SourceError(pub String);
+
+/// A number of bytes for people: in the largest unit of which there is one, whole or with two decimals, like `32 GiB`
+/// or `14.40 GiB`.
+pub fn readable(bytes: u128) -> String {
+    let units = [("EiB", 60), ("PiB", 50), ("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)];
+    let (unit, shift) = units.into_iter().find(|(_, shift)| bytes >> shift > 0).unwrap_or(("B", 0));
+    let size = 1u128 << shift;
+    if bytes.is_multiple_of(size) {
+        return format!("{} {unit}", bytes >> shift);
+    }
+    let hundredths = (bytes.saturating_mul(100) + size / 2) >> shift;
+    format!("{}.{:02} {unit}", hundredths / 100, hundredths % 100)
+}

@@ -131,7 +131,7 @@ impl Stream {
 impl Operations {
     fn new(span: Time, results: &OperationResults) -> Operations {
         let count = results.count();
-        let per_second = |amount: f64| if span > Time::ZERO { amount / span.as_s() } else { 0.0 };
+        let per_second = |amount: f64| (span > Time::ZERO).then(|| amount / span.as_s());
         let mean = |sum: u128| Mean { mean: (count > 0).then(|| sum as f64 / count as f64 / 1e6) };
         Operations {
             count,
@@ -172,6 +172,7 @@ impl Flash {
         let reads = |cause| counters.pages_read[cause as usize];
         Flash {
             pages: FlashPages { read: counters.pages_read_total(), programmed: counters.pages_programmed_total() },
+            units: FlashUnits { programmed: counters.units_programmed, unfilled: counters.units_padded },
             blocks_erased: counters.blocks_erased,
             commands: FlashCommands {
                 read: counters.read_commands,
@@ -202,6 +203,7 @@ impl Cleaning {
             pages_moved: moved as f64 / f64::from(config.units_per_page()),
             efficiency: ratio(units.saturating_sub(counters.victim_valid_units), units),
             stock_blocks: ratio(counters.stock_at_choice, counters.victims),
+            copies_in_vain: counters.copies_in_vain,
         }
     }
 }
@@ -209,7 +211,9 @@ impl Cleaning {
 impl Wear {
     fn new(config: &DeviceConfig, erases: &[u32]) -> Wear {
         let blocks = (config.geometry.blocks as usize).max(1);
+        let most = erases.iter().max().map_or(0, |most| u64::from(*most));
         Wear {
+            life_used: ratio(most, u64::from(config.nand.endurance)),
             blocks: Spread::new(erases.iter().map(|e| u64::from(*e))),
             planes: Spread::new(erases.chunks(blocks).map(|plane| plane.iter().map(|e| u64::from(*e)).sum())),
         }
@@ -235,6 +239,9 @@ impl Spread {
 impl Utilization {
     fn new(measurement: &Measurement) -> Utilization {
         let Measurement { config, measured, channels, dies, .. } = *measurement;
+        if measured == Time::ZERO {
+            return Utilization::default();
+        }
         let busy = |first: Time, second: Time, lanes: u32| busy(first, second, measured, lanes);
         let channels: Vec<_> = channels.iter().map(|time| busy(time.data, time.command, 1)).collect();
         // Planes that work by themselves spend the time of their die several times over.
@@ -268,7 +275,7 @@ impl Share {
             min = min.min(share);
             max = max.max(share);
         }
-        Share { mean: sum / f64::from(count.max(1)), min, max }
+        Share { mean: Some(sum / f64::from(count.max(1))), min: Some(min), max: Some(max) }
     }
 }
 

@@ -44,7 +44,7 @@ pub struct Summary {
     pub config_digest: String,
     /// The state of the device before the run.
     pub precondition: Precondition,
-    /// Simulated time from the first arrival to the last completion, in seconds.
+    /// Simulated time from the first arrival to the last completion, in seconds; 0 where nothing was measured.
     pub measured_s: f64,
     /// Requests by operation.
     pub requests: Requests,
@@ -54,8 +54,10 @@ pub struct Summary {
     pub unmapped_reads: u64,
     /// What the flash did.
     pub flash: Flash,
-    /// Mapping units programmed, whatever the cause (padding and summaries too), for each one touched by an accepted
-    /// host write; null without writes.
+    /// Mapping units programmed, whatever the cause, for each one touched by an accepted host write; null without
+    /// writes. Units are those of the host and of cleaning (`flash.units.programmed`), places that hold none
+    /// (`flash.units.unfilled`), and the places of summaries. `flash.programs_by_cause.padding` is no measure of the
+    /// unfilled ones, since it counts only whole pages.
     pub write_amplification: Option<f64>,
     /// Bytes of the pages programmed, for each byte that the host wrote; null without writes.
     pub write_amplification_bytes: Option<f64>,
@@ -143,10 +145,11 @@ pub struct Operations {
     pub bytes: u64,
     /// Those among them that were not served well, such as one beyond the end of the device.
     pub errors: u64,
-    /// Requests per second, from the first arrival to the last completion of all operations.
-    pub iops: f64,
-    /// MiB per second, over the same time.
-    pub mib_per_s: f64,
+    /// Requests per second, from the first arrival to the last completion of all operations; null where that is no
+    /// time.
+    pub iops: Option<f64>,
+    /// MiB per second, over the same time; null where that is no time.
+    pub mib_per_s: Option<f64>,
     /// Arrival to completion, in microseconds.
     pub latency_us: Distribution,
     /// Arrival to first service, in microseconds.
@@ -199,6 +202,8 @@ pub struct Stream {
 pub struct Flash {
     /// Pages.
     pub pages: FlashPages,
+    /// Mapping units: what the programmed pages hold, summaries aside.
+    pub units: FlashUnits,
     /// Blocks erased.
     pub blocks_erased: u64,
     /// Commands.
@@ -216,6 +221,16 @@ pub struct FlashPages {
     pub read: u64,
     /// Pages programmed.
     pub programmed: u64,
+}
+
+/// Mapping units in programmed pages, without those of summaries.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct FlashUnits {
+    /// Mapping units programmed with data, the host's or moved.
+    pub programmed: u64,
+    /// Places for mapping units in programmed pages that hold none: padding inside pages, and whole pages of it that
+    /// fill a wordline.
+    pub unfilled: u64,
 }
 
 /// Commands to the flash.
@@ -238,7 +253,8 @@ pub struct ProgramCauses {
     pub gc: u64,
     /// For the summaries of blocks.
     pub summary: u64,
-    /// For nothing: the rest of a wordline.
+    /// For nothing: whole pages, the rest of a wordline. Places within a page that hold nothing are not here, but in
+    /// `flash.units.unfilled`.
     pub padding: u64,
 }
 
@@ -265,11 +281,16 @@ pub struct Cleaning {
     pub efficiency: Option<f64>,
     /// Free blocks of the plane when a victim was chosen in it, on average; null without victims.
     pub stock_blocks: Option<f64>,
+    /// Copies that the host overwrote while they were being programmed.
+    pub copies_in_vain: u64,
 }
 
 /// Wear, as erases since the device's birth.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Wear {
+    /// Share of its endurance (`config.nand.endurance`) that the block with the most erases has used, 1 being all of
+    /// it; null where the endurance is 0, which is unknown.
+    pub life_used: Option<f64>,
     /// Erases of a block, over all blocks.
     pub blocks: Spread,
     /// Erases of all blocks of a plane, over all planes.
@@ -290,8 +311,8 @@ pub struct Spread {
 /// How busy channels and dies were, as shares of the measured time.
 ///
 /// An operation counts where it starts, in full. So the last ones may reach beyond the measured time, and cleaning may
-/// go on after it: where a sum of shares would exceed 1, it is scaled down to 1.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+/// go on after it: where a sum of shares would exceed 1, it is scaled down to 1. All null where `measured_s` is 0.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Utilization {
     /// Over all channels.
     pub channels: ChannelShares,
@@ -300,7 +321,7 @@ pub struct Utilization {
 }
 
 /// What channels spent their time with.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ChannelShares {
     /// Carrying data.
     pub data: Share,
@@ -311,7 +332,7 @@ pub struct ChannelShares {
 }
 
 /// What dies spent their time with.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct DieShares {
     /// The cells work.
     pub cell: Share,
@@ -321,15 +342,15 @@ pub struct DieShares {
     pub idle: Share,
 }
 
-/// A share of the measured time, from 0 to 1.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+/// A share of the measured time, from 0 to 1; null where that is no time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Share {
     /// Mean of all.
-    pub mean: f64,
+    pub mean: Option<f64>,
     /// Of the one with the least.
-    pub min: f64,
+    pub min: Option<f64>,
     /// Of the one with the most.
-    pub max: f64,
+    pub max: Option<f64>,
 }
 
 /// What host writes did to the mapping units they touched; the sum is the number of units touched.

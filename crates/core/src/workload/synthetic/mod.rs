@@ -15,7 +15,7 @@ use options::{Amount, Distribution, Kind, Options, Pattern, ZoneMode, ZoneShare}
 use size::Sizes;
 
 use super::request::{Operation, Request, SECTOR};
-use super::{Pace, Source, SourceError};
+use super::{Pace, Source, SourceError, readable};
 use crate::sim::rng::Rng;
 use crate::sim::time::Time;
 
@@ -54,6 +54,11 @@ pub fn digest(text: &str, seed: u64) -> String {
 pub fn looks_like_job(text: &str) -> bool {
     text.split(|c: char| c.is_whitespace() || c == ';')
         .any(|word| word.starts_with("rw=") || word.starts_with("readwrite="))
+}
+
+/// Whether `word` is a value of `rw`, like `randread`.
+pub fn is_pattern(word: &str) -> bool {
+    options::PATTERNS.iter().any(|pattern| pattern.name == word)
 }
 
 /// One job: a stream of requests made up as it goes. A clone continues on its own, with the same requests.
@@ -262,7 +267,7 @@ impl Region {
             None => left,
             Some(Amount::Bytes(bytes)) if bytes <= left => bytes,
             Some(Amount::Bytes(bytes)) => {
-                let (size, left) = (bytes_text(bytes), bytes_text(left));
+                let (size, left) = two_texts(bytes, left);
                 return Err(format!("`size` of {size} does not fit the device, which has {left} after the offset"));
             }
             Some(share) => share.of(device).unwrap_or(left).min(left) / unit * unit,
@@ -304,7 +309,7 @@ fn check_fit(directions: &[usize], sizes: &[Sizes; 3], window: &Window) -> Resul
         return Ok(());
     }
     let what = if window.size == u64::MAX { "region" } else { "zone" };
-    let (block, range) = (bytes_text(largest * SECTOR), bytes_text(window.range * SECTOR));
+    let (block, range) = two_texts(largest * SECTOR, window.range * SECTOR);
     Err(format!("a block of {block} does not fit the {what} of {range}; make bs smaller or the {what} larger"))
 }
 
@@ -501,14 +506,14 @@ fn region_text(region: &Region) -> String {
     }
 }
 
-/// Bytes in the largest unit that leaves them whole.
 fn bytes_text(bytes: u64) -> String {
-    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let power = (bytes.trailing_zeros() / 10).min(6);
-    match bytes {
-        0 => "0 B".to_owned(),
-        _ => format!("{} {}", bytes >> (10 * power), UNITS[power as usize]),
-    }
+    readable(u128::from(bytes))
+}
+
+/// Two numbers of bytes that are not the same, exactly where they would look it.
+fn two_texts(first: u64, second: u64) -> (String, String) {
+    let texts = (bytes_text(first), bytes_text(second));
+    if texts.0 == texts.1 { (format!("{first} B"), format!("{second} B")) } else { texts }
 }
 
 #[cfg(test)]

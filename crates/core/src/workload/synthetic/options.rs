@@ -31,7 +31,8 @@ pub enum Kind {
     TrimWrite,
 }
 
-const PATTERNS: &[Pattern] = &[
+/// All values of `rw`.
+pub const PATTERNS: &[Pattern] = &[
     Pattern { name: "read", kind: Kind::Read, random: false },
     Pattern { name: "write", kind: Kind::Write, random: false },
     Pattern { name: "randread", kind: Kind::Read, random: true },

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::footprint::{PAGE, Packed, Touched};
 use super::records::{Entry, MOST_DEVICES, Records};
 use super::{Devices, Fit, Record, TraceOptions};
-use crate::workload::SourceError;
 use crate::workload::request::SECTOR;
+use crate::workload::{SourceError, readable};
 
 /// Devices laid side by side begin at multiples of this many sectors (1 MiB), so that alignment to pages is kept.
 const BOUNDARY: u64 = 2048;
@@ -100,10 +100,12 @@ impl Placement {
         for (slot, (device, extent)) in devices.iter().enumerate() {
             let end = start.saturating_add(extent.end);
             if options.fit == Fit::Refuse && end > device_sectors {
-                let what = format!(
-                    "device {} of the trace, laid behind the {slot} before it, ends at sector {end}, and",
-                    records.device(*device)
-                );
+                let laid = match slot {
+                    0 => String::new(),
+                    1 => ", laid behind the one before it,".to_owned(),
+                    _ => format!(", laid behind the {slot} before it,"),
+                };
+                let what = format!("device {} of the trace{laid} ends at sector {end}, and", records.device(*device));
                 return Err(records.error(extent.line, &placement.too_small(&what)));
             }
             placement.bases.push(Base { device: *device, slot: slot as u32, start });
@@ -193,10 +195,7 @@ fn changed() -> String {
 /// A number of sectors, for people.
 fn size(sectors: u64) -> String {
     let bytes = u128::from(sectors) * u128::from(SECTOR);
-    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    let (unit, shift) = units.into_iter().find(|(_, shift)| bytes >= 1 << shift).unwrap_or(("B", 0));
-    let hundredths = (bytes * 100) >> shift;
-    format!("{}.{:02} {unit}", hundredths / 100, hundredths % 100)
+    readable(bytes)
 }
 
 #[cfg(test)]
@@ -229,7 +228,7 @@ mod tests {
         let mut placement = Placement::as_is(&TraceOptions::default(), 2048);
         assert_eq!(placement.place(&record(2040, 8), false), Ok(2040));
         let error = placement.place(&record(2041, 8), false).unwrap_err();
-        for part in ["sector 2041", "8 sectors long", "2048 sectors (1.00 MiB)", "--fit wrap", "--fit compact"] {
+        for part in ["sector 2041", "8 sectors long", "2048 sectors (1 MiB)", "--fit wrap", "--fit compact"] {
             assert!(error.contains(part), "{part}: {error}");
         }
         assert!(placement.place(&record(u64::MAX / 512, 1), false).is_err());

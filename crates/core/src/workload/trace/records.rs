@@ -185,11 +185,18 @@ impl Records {
         let mut warnings = Vec::new();
         if let Some(first) = &self.bad.first {
             let count = self.bad.count.min(self.bad.allowed);
-            warnings.push(format!("{name}: {count} bad lines were left out, the first being {first}"));
+            let lines =
+                if count == 1 { "1 bad line was left out:" } else { "bad lines were left out, the first being" };
+            let number = if count == 1 { String::new() } else { format!("{count} ") };
+            warnings.push(format!("{name}: {number}{lines} {first}"));
         }
         if self.widened > 0 {
             let count = self.widened;
-            warnings.push(format!("{name}: {count} requests were not whole sectors of 512 B and were widened to them"));
+            let text = match count {
+                1 => "1 request was not whole sectors of 512 B and was widened to them".to_owned(),
+                _ => format!("{count} requests were not whole sectors of 512 B and were widened to them"),
+            };
+            warnings.push(format!("{name}: {text}"));
         }
         warnings
     }

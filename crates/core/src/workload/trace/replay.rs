@@ -84,7 +84,8 @@ impl Trace {
     /// The format, its confidence, the unit of time, and how many requests were read.
     pub fn description(&self) -> String {
         let (detected, unit) = (self.records.detected(), self.records.unit());
-        format!("format {detected}, times in {unit}, {} requests read", self.count)
+        let requests = if self.count == 1 { "request" } else { "requests" };
+        format!("format {detected}, times in {unit}, {} {requests} read", self.count)
     }
 
     /// The time of a request, counted from the first one and scaled.
@@ -156,8 +157,11 @@ impl Source for Trace {
         let wrapped = self.placement.wrapped();
         if wrapped > 0 {
             let count = self.count;
-            warnings
-                .push(format!("{name}: {wrapped} of {count} requests lay behind the device and were wrapped into it"));
+            let requests = if count == 1 { "request" } else { "requests" };
+            let were = if wrapped == 1 { "was" } else { "were" };
+            warnings.push(format!(
+                "{name}: {wrapped} of {count} {requests} lay behind the device and {were} wrapped into it"
+            ));
         }
         warnings
     }

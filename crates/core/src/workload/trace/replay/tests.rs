@@ -157,14 +157,14 @@ fn addresses_behind_the_device_are_refused_or_fitted() {
         read_on(text, &options, sectors).map(|(requests, trace)| (addresses(&requests), trace.warnings().join("\n")))
     };
     let message = on(Fit::Refuse, 1024).unwrap_err();
-    assert_has(&message, &["line 3", "1024 sectors (512.00 KiB)", "4001", "--fit wrap", "--fit compact"]);
+    assert_has(&message, &["line 3", "1024 sectors (512 KiB)", "4001", "--fit wrap", "--fit compact"]);
     let (wrapped, warning) = on(Fit::Wrap, 1024).unwrap();
     assert_eq!(wrapped, [8, 979, 928]);
     assert_has(&warning, &["2 of 3 requests lay behind the device"]);
     // Pages 1, 250 and 500: the offset within a page stays.
     assert_eq!(on(Fit::Compact, 1024).unwrap().0, [0, 11, 16]);
     assert_eq!(on(Fit::Compact, 24).unwrap().0, [0, 11, 16]);
-    assert_has(&on(Fit::Compact, 23).unwrap_err(), &["touches 12.00 KiB", "the device has, 11.50 KiB"]);
+    assert_has(&on(Fit::Compact, 23).unwrap_err(), &["touches 12 KiB", "the device has, 11.50 KiB"]);
     let merge = TraceOptions { devices: Devices::Merge, ..TraceOptions::default() };
     assert_has(&read_on(text, &merge, 1024).err().unwrap(), &["line 2", "sector 2003, 4 sectors long"]);
 }
