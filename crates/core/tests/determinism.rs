@@ -85,7 +85,7 @@ fn digest(device: &Device, results: &Results) -> u64 {
 
 /// A figure may change only with a line in CHANGELOG.md that says why.
 const GOLDEN: [u64; 4] =
-    [5_912_937_458_389_627_908, 15_025_020_956_634_090_327, 3_039_759_621_963_682_718, 10_099_908_731_991_369_364];
+    [10_359_658_596_397_336_333, 2_120_181_053_615_585_945, 2_363_441_928_429_275_246, 4_968_609_323_256_813_779];
 
 #[test]
 fn digests_are_those_of_every_machine_and_build() {

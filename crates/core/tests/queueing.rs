@@ -130,10 +130,10 @@ impl Tolerance {
         match (row.scheduler, row.placement, row.reads) {
             ("fcfs", ..) | (_, _, 0 | 100) => Tolerance { mean: 0.01, read_p99: 0.03, write_p99: 0.03 },
             (_, Random, _) => Tolerance { mean: 0.01, read_p99: 0.03, write_p99: 0.05 },
-            // The chips of a channel fall into step, so that two often ask for it at one instant. The reference lets
-            // either go first and Floatgate the chip with the lower number, so a write of the other waits longer: the
-            // reference has the same tail when it goes by numbers.
-            (_, RoundRobin, _) => Tolerance { mean: 0.015, read_p99: 0.04, write_p99: 0.15 },
+            // The chips of a channel fall into step, so that two often ask for it at one instant. Which goes first is
+            // structural, "up to 2 % in the mean, 10 % in p99" by the reference's own account; here it is the one whose
+            // event was set first.
+            (_, RoundRobin, _) => Tolerance { mean: 0.015, read_p99: 0.03, write_p99: 0.10 },
         }
     }
 }
@@ -177,7 +177,7 @@ fn check_mixed(scheduler: &str) {
     {
         let (read, write) = (Some(read), Some(write));
         let scheduler = if scheduler == "fcfs" { "fcfs" } else { "read-first" };
-        check_row(&Row { scheduler, placement, reads: 70, depth, mean, p99, read, write, rate, utilisation }, 200_000);
+        check_row(&Row { scheduler, placement, reads: 70, depth, mean, p99, read, write, rate, utilisation }, 450_000);
     }
 }
 
