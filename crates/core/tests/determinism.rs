@@ -85,7 +85,7 @@ fn digest(device: &Device, results: &Results) -> u64 {
 
 /// A figure may change only with a line in CHANGELOG.md that says why.
 const GOLDEN: [u64; 4] =
-    [10_359_658_596_397_336_333, 2_120_181_053_615_585_945, 2_363_441_928_429_275_246, 4_968_609_323_256_813_779];
+    [10_359_658_596_397_336_333, 15_618_241_949_218_372_535, 9_222_458_694_553_994_904, 7_728_631_563_329_526_432];
 
 #[test]
 fn digests_are_those_of_every_machine_and_build() {

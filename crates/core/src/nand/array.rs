@@ -80,6 +80,8 @@ struct Lun {
 #[derive(Clone, Debug)]
 struct Channel {
     busy_until: Time,
+    /// The place of its release among the events of that instant: that of the transfer's start.
+    release_order: u32,
     /// LUNs that wait, by rank: first and last of each line.
     lines: [(u32, u32); RANKS],
     /// One bit for each line that is not empty.
@@ -161,8 +163,13 @@ impl Array {
             held_since: Time::ZERO,
             cells: Time::ZERO,
         };
-        let channel =
-            Channel { busy_until: Time::ZERO, lines: [(NOWHERE, NOWHERE); RANKS], waiting: 0, last_chip: NOWHERE };
+        let channel = Channel {
+            busy_until: Time::ZERO,
+            release_order: 0,
+            lines: [(NOWHERE, NOWHERE); RANKS],
+            waiting: 0,
+            last_chip: NOWHERE,
+        };
         Array {
             timing: Timing::new(device),
             luns: vec![idle; luns as usize],
@@ -301,11 +308,12 @@ impl Array {
         if state.waiting == 0 {
             return None;
         }
+        let resource = self.luns.len() as u32 + channel.0;
+        if self.events.is_set(resource) {
+            return None; // Its release is still to come, if only later at this instant.
+        }
         if state.busy_until > now {
-            let resource = self.luns.len() as u32 + channel.0;
-            if !self.events.is_set(resource) {
-                self.events.set(resource, state.busy_until);
-            }
+            self.events.set_stamped(resource, state.busy_until, state.release_order);
             return None;
         }
         let rank = state.waiting.trailing_zeros() as usize;
@@ -383,6 +391,7 @@ impl Array {
         state.cells += cell;
         self.die_time[(plane.0 / self.planes_per_die) as usize].cell += cell;
         self.events.set(lun.0, end);
+        self.stamp_release(lun);
         if let Some(probe) = &mut self.probe {
             let operation = &self.luns[lun.index()].operation;
             probe.record(Slice::of(Lane::Plane(plane.0), SlicePhase::Cell, begin, end, operation));
@@ -401,6 +410,15 @@ impl Array {
         let (plane, data) = (state.operation.plane, state.operation.data);
         let end = self.seize(lun, plane, now, Time::ZERO, data);
         self.events.set(lun.0, end);
+        self.stamp_release(lun);
+    }
+
+    /// Notes the place in the order of events of the release of a LUN's channel, behind the LUN's own event. The event
+    /// itself is only set when somebody waits for it.
+    #[inline]
+    fn stamp_release(&mut self, lun: LunId) {
+        let channel = self.channel_of(lun);
+        self.channels[channel.index()].release_order = self.events.stamp();
     }
 
     /// Takes the event of a LUN at `now`.

@@ -53,10 +53,9 @@ impl EventQueue {
     }
 
     #[inline]
-    fn replay(&mut self, resource: u32, at: u64) {
+    fn replay(&mut self, resource: u32, at: u64, order: u32) {
         let mut node = self.leaves + resource as usize;
-        self.sets = self.sets.wrapping_add(1);
-        let mut least = Node { at, order: self.sets, resource };
+        let mut least = Node { at, order, resource };
         self.nodes[node] = least;
         while node > 1 {
             let sibling = self.nodes[node ^ 1];
@@ -70,14 +69,28 @@ impl EventQueue {
         }
     }
 
+    /// The place in the order of an event that is set now.
+    #[inline]
+    pub fn stamp(&mut self) -> u32 {
+        self.sets = self.sets.wrapping_add(1);
+        self.sets
+    }
+
     /// Sets the event of `resource`, replacing the one it had.
     #[inline]
     pub fn set(&mut self, resource: u32, at: Time) {
+        let order = self.stamp();
+        self.set_stamped(resource, at, order);
+    }
+
+    /// Sets the event of `resource` as if that had been done when `order` was stamped.
+    #[inline]
+    pub fn set_stamped(&mut self, resource: u32, at: Time, order: u32) {
         debug_assert!(at.0 < NEVER);
         if self.taken == resource {
             self.taken = NOBODY;
         }
-        self.replay(resource, at.0);
+        self.replay(resource, at.0, order);
     }
 
     /// Takes the event of `resource` away.
@@ -86,7 +99,7 @@ impl EventQueue {
         if self.taken == resource {
             self.taken = NOBODY;
         }
-        self.replay(resource, NEVER);
+        self.replay(resource, NEVER, 0);
     }
 
     /// Whether `resource` has an event.
@@ -117,7 +130,7 @@ impl EventQueue {
     pub fn pop(&mut self, until: Time) -> Option<(Time, u32)> {
         self.settle();
         let Node { at, resource, .. } = self.nodes[1];
-        if at > until.0 || at >= NEVER {
+        if at > until.0 || at == NEVER {
             return None;
         }
         self.taken = resource;
@@ -129,7 +142,7 @@ impl EventQueue {
     pub fn settle(&mut self) {
         if self.taken != NOBODY {
             let resource = std::mem::replace(&mut self.taken, NOBODY);
-            self.replay(resource, NEVER);
+            self.replay(resource, NEVER, 0);
         }
     }
 }
