@@ -130,9 +130,10 @@ impl Tolerance {
         match (row.scheduler, row.placement, row.reads) {
             ("fcfs", ..) | (_, _, 0 | 100) => Tolerance { mean: 0.01, read_p99: 0.03, write_p99: 0.03 },
             (_, Random, _) => Tolerance { mean: 0.01, read_p99: 0.03, write_p99: 0.05 },
-            // The chips of a channel fall into step, so that requests come and chips are freed at the same instants. Which
-            // goes first is structural, "up to 2 % in the mean, 10 % in p99" by the reference's own account: here all of
-            // the device's events go before the host's next request. It shows in one row, depth 8: writes 1.1 % faster.
+            // The chips of a channel fall into step, so that requests come and chips are freed at the same instants.
+            // Which goes first is structural, "up to 2 % in the mean, 10 % in p99" by the reference's own account: here
+            // all of the device's events go before the host's next request. It shows in one row, depth 8: writes are
+            // 1.1 % faster.
             (_, RoundRobin, _) => Tolerance { mean: 0.015, read_p99: 0.03, write_p99: 0.05 },
         }
     }
