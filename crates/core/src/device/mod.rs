@@ -356,10 +356,9 @@ impl Device {
 
     /// Adds a new transaction that is bound to a plane.
     #[inline]
-    fn dispatch(&mut self, transaction: Transaction) -> u32 {
+    fn dispatch(&mut self, transaction: Transaction) {
         let id = self.transactions.insert(transaction);
         self.line_up(id);
-        id
     }
 
     /// Queues the erase of a block that nothing depends on.

@@ -255,12 +255,6 @@ impl Blocks {
         }
     }
 
-    /// The valid bits of the 64 units that `ppn` is the first of, `ppn` being a multiple of 64.
-    #[inline]
-    pub fn valid_word(&self, ppn: u32) -> u64 {
-        self.valid[(ppn / 64) as usize]
-    }
-
     /// Whether the frontier places up to and with the unit before `end` are the last of their block's data.
     #[inline]
     pub fn ends_data(&self, end: Ppn) -> bool {

@@ -145,14 +145,12 @@ impl Array {
     /// An idle array. `others` resources beside LUNs and channels have events in its queue; they come last.
     pub fn new(device: &DeviceConfig, others: u32) -> Array {
         let g = &device.geometry;
-        let planes_per_lun = g.planes
-            * match device.nand.concurrency {
-                Concurrency::Plane => 1,
-                Concurrency::Die => g.planes,
-                Concurrency::Command => g.dies * g.planes,
-                Concurrency::Chip => g.chips_per_package * g.dies * g.planes,
-            }
-            / g.planes;
+        let planes_per_lun = match device.nand.concurrency {
+            Concurrency::Plane => 1,
+            Concurrency::Die => g.planes,
+            Concurrency::Command => g.dies * g.planes,
+            Concurrency::Chip => g.chips_per_package * g.dies * g.planes,
+        };
         let planes = device.total_planes();
         let luns = planes / planes_per_lun;
         let idle = Lun {
