@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::device::Device;
+use crate::metrics::attribution::Breakdown;
 use crate::metrics::counters::Counters;
 use crate::metrics::results::Results;
 use crate::metrics::summary::Measurement;
@@ -45,8 +46,8 @@ pub struct Progress {
 
 /// What watches a run.
 pub trait Watcher {
-    /// A request has completed, in the measured part.
-    fn completed(&mut self, completion: &Completion) -> Result<(), String>;
+    /// A request has completed, in the measured part. What its time went into is told where the device attributes it.
+    fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> Result<(), String>;
     /// Called now and then. Returns whether to go on; if not, what is outstanding is completed and the run ends.
     fn progress(&mut self, progress: Progress) -> bool;
 }
@@ -56,7 +57,7 @@ pub trait Watcher {
 pub struct NoWatcher;
 
 impl Watcher for NoWatcher {
-    fn completed(&mut self, _: &Completion) -> Result<(), String> {
+    fn completed(&mut self, _: &Completion, _: Option<&Breakdown>) -> Result<(), String> {
         Ok(())
     }
     fn progress(&mut self, _: Progress) -> bool {
@@ -207,6 +208,7 @@ struct Runner<'a> {
     submitted: u64,
     completed: u64,
     completions: Vec<Completion>,
+    breakdowns: Vec<Breakdown>,
     stopped: bool,
 }
 
@@ -240,6 +242,7 @@ impl<'a> Runner<'a> {
             submitted: 0,
             completed: 0,
             completions: Vec::new(),
+            breakdowns: Vec::new(),
             stopped: false,
         }
     }
@@ -295,13 +298,15 @@ impl<'a> Runner<'a> {
 
     fn collect(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         self.device.take_completions(&mut self.completions);
+        self.breakdowns.clear();
+        self.device.take_breakdowns(&mut self.breakdowns);
         let now = self.device.now();
-        for completion in self.completions.drain(..) {
+        for (index, completion) in self.completions.drain(..).enumerate() {
             self.completed += 1;
             self.feeds[self.feed_of[usize::from(completion.request.stream)]].completed(completion.finish, now);
             if completion.request.arrival >= self.measure_from {
                 self.results.record(&completion);
-                watcher.completed(&completion).map_err(RunError::Observer)?;
+                watcher.completed(&completion, self.breakdowns.get(index)).map_err(RunError::Observer)?;
             }
         }
         Ok(())

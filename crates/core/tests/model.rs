@@ -352,7 +352,7 @@ struct Bench {
 impl Bench {
     fn new(case: &Case, mutant: Mutant) -> Bench {
         let config = case.config();
-        let options = Options { seed: case.seed, verify: true, mutant };
+        let options = Options { seed: case.seed, verify: true, mutant, ..Options::default() };
         Bench {
             reference: Reference::new(&config),
             device: common::build(config, options),

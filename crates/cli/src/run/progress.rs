@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::run::{Progress, Watcher};
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::Completion;
@@ -88,7 +89,7 @@ impl<'a> Monitor<'a> {
 }
 
 impl Watcher for Monitor<'_> {
-    fn completed(&mut self, completion: &Completion) -> Result<(), String> {
+    fn completed(&mut self, completion: &Completion, _: Option<&Breakdown>) -> Result<(), String> {
         match &mut self.log {
             Some(log) => log.write(completion).map_err(|error| format!("{error:#}")),
             None => Ok(()),

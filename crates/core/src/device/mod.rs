@@ -24,6 +24,7 @@ use crate::ftl::Ftl;
 use crate::ftl::gc::job::Job;
 use crate::host::link::Link;
 use crate::host::requests::Requests;
+use crate::metrics::attribution::Breakdown;
 use crate::nand::array::{Array, Outcome, Owner};
 use crate::scheduler::lines::{Line, NONE, RankedLines};
 use crate::scheduler::{Class, Scheduler};
@@ -55,6 +56,8 @@ pub struct Options {
     pub seed: u64,
     /// Keep a version for every sector, in flash and in the controller, and return them with reads.
     pub verify: bool,
+    /// Tell of each request what its time went into.
+    pub attribution: bool,
     /// For tests of the tests.
     #[doc(hidden)]
     pub mutant: Mutant,
@@ -96,6 +99,8 @@ pub struct Device {
     /// Sectors that the host sees.
     sectors: u64,
     completions: Vec<Completion>,
+    /// With attribution: of each of `completions`.
+    breakdowns: Vec<Breakdown>,
     contents: Contents,
 }
 
@@ -148,6 +153,7 @@ impl Device {
             dynamic,
             sectors: config.logical_sectors(),
             completions: Vec::new(),
+            breakdowns: Vec::new(),
             contents: Contents::default(),
             ftl,
             array,
@@ -272,6 +278,12 @@ impl Device {
     /// The completions since the last call, in the order in which they were decided.
     pub fn take_completions(&mut self, into: &mut Vec<Completion>) {
         into.append(&mut self.completions);
+    }
+
+    /// With attribution: what the time of each request went into, for the completions since the last call, in their
+    /// order.
+    pub fn take_breakdowns(&mut self, into: &mut Vec<Breakdown>) {
+        into.append(&mut self.breakdowns);
     }
 
     /// The sector versions that completed reads returned, by tag; with `verify` only.

@@ -1,5 +1,6 @@
 //! What is counted and measured.
 
+pub mod attribution;
 pub mod counters;
 pub mod latency;
 pub mod results;
