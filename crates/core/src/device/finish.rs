@@ -5,6 +5,7 @@ use super::transaction::{Kind, Transaction};
 use super::{Device, Mutant};
 use crate::ftl::blocks::BlockState;
 use crate::ftl::mapping::Location;
+use crate::metrics::attribution::Part as TimePart;
 use crate::scheduler::Class;
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{BlockId, Lpn, LunId, PlaneId, Ppn};
@@ -15,6 +16,7 @@ impl Device {
     /// The operation of a LUN has ended.
     pub(super) fn finish(&mut self, lun: LunId) {
         let id = std::mem::replace(&mut self.running[lun.index()], NONE);
+        self.trail_finish(lun, id);
         match self.transactions[id].kind {
             Kind::HostRead => self.finish_read(id),
             Kind::RmwRead => self.finish_rmw(id),
@@ -39,11 +41,11 @@ impl Device {
         }
         self.release(read.dependency);
         self.transactions.remove(id);
-        self.reply(read.owner, u32::from(read.end));
+        self.reply(read.owner, id, u32::from(read.end));
     }
 
-    /// So many sectors of a read leave for the host.
-    pub(super) fn reply(&mut self, request: u32, sectors: u32) {
+    /// So many sectors of a read, that transaction `by` has got, leave for the host.
+    pub(super) fn reply(&mut self, request: u32, by: u32, sectors: u32) {
         let now = self.now;
         let at = match &mut self.link {
             Some(link) if self.requests[request].request.operation == Operation::Read => {
@@ -51,16 +53,20 @@ impl Device {
             }
             _ => now,
         };
-        self.part_done(request, at);
+        self.part_done(request, by, at);
     }
 
-    /// A part of a request is done at `at`.
+    /// A part of a request is done at `at`: that of transaction `by`, or the request's own where that is [`NONE`].
     #[inline]
-    pub(super) fn part_done(&mut self, request: u32, at: Time) {
+    pub(super) fn part_done(&mut self, request: u32, by: u32, at: Time) {
         let pending = &mut self.requests[request];
-        pending.finish = pending.finish.max(at);
         pending.remaining -= 1;
-        if pending.remaining == 0 {
+        let last = pending.remaining == 0;
+        if at >= pending.finish {
+            pending.finish = at;
+            self.trail_part(request, by, at);
+        }
+        if last {
             self.complete(request);
         }
     }
@@ -100,7 +106,8 @@ impl Device {
             self.transactions.remove(id);
             let pending = &mut self.requests[read.owner];
             pending.start = pending.start.min(self.now);
-            self.reply(read.owner, end - first);
+            self.trail_spend(id, TimePart::Order);
+            self.reply(read.owner, id, end - first);
             id = read.next;
         }
     }
@@ -141,7 +148,7 @@ impl Device {
         }
         self.slots_free += 1;
         self.transactions.remove(id);
-        self.part_done(write.owner, self.now);
+        self.part_done(write.owner, id, self.now);
     }
 
     /// The write that waited on `id` takes over: it keeps what `id` still has in the controller.

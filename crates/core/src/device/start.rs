@@ -46,7 +46,7 @@ impl Device {
             }
             return;
         }
-        self.array.request_start(lun, rank);
+        self.array.request_start(lun, rank, self.now);
         self.note_idle(lun, false);
         self.serve_channel(channel);
     }
@@ -84,9 +84,9 @@ impl Device {
                 self.lines[lun.index()][usize::from(rank)].pop(&mut self.transactions);
             }
             let operation = match self.transactions[id].kind {
-                Kind::HostRead => Some(self.start_read(id, ReadCause::Host)),
-                Kind::RmwRead => Some(self.start_read(id, ReadCause::Rmw)),
-                Kind::GcRead => Some(self.start_read(id, ReadCause::Gc)),
+                Kind::HostRead => Some(self.start_read(id, lun, ReadCause::Host)),
+                Kind::RmwRead => Some(self.start_read(id, lun, ReadCause::Rmw)),
+                Kind::GcRead => Some(self.start_read(id, lun, ReadCause::Gc)),
                 Kind::Write => self.start_write(id, lun, rank),
                 Kind::GcWrite => self.start_copies(id),
                 Kind::Erase => Some(self.start_erase(id)),
@@ -103,23 +103,24 @@ impl Device {
         false
     }
 
-    /// Notes that a request is served from now on.
+    /// Notes that a request is served from now on, in `lun` by one of its transactions.
     #[inline]
-    fn serve(&mut self, request: u32) -> u64 {
+    fn serve(&mut self, transaction: u32, request: u32, lun: LunId) -> u64 {
+        self.trail_start(transaction, request, lun);
         let pending = &mut self.requests[request];
         pending.start = pending.start.min(self.now);
         pending.request.tag
     }
 
-    fn start_read(&mut self, id: u32, cause: ReadCause) -> Operation {
+    fn start_read(&mut self, id: u32, lun: LunId, cause: ReadCause) -> Operation {
         let read = self.transactions[id];
         let shape = *self.ftl.shape();
         let spans = shape.pages_per_unit > 1;
         let pages = if spans { u32::from(read.units) } else { 1 };
         self.ftl.note_read(cause, pages);
         let tag = match read.kind {
-            Kind::HostRead => self.serve(read.owner),
-            Kind::RmwRead => self.serve(self.transactions[read.owner].owner),
+            Kind::HostRead => self.serve(id, read.owner, lun),
+            Kind::RmwRead => self.serve(id, self.transactions[read.owner].owner, lun),
             _ => u64::MAX,
         };
         let timing = self.array.timing();
@@ -172,14 +173,14 @@ impl Device {
         let stock = self.ftl.blocks.stock(plane);
         let first = self.ftl.blocks.advance(plane, Stream::Host, group);
         let mut count = 1;
-        self.bind(id, first);
+        self.bind(id, lun, first);
         let mut last = id;
         while count < group {
             let more = self.pop_companion(lun, rank, plane);
             if more == NONE {
                 break;
             }
-            self.bind(more, Ppn(first.0 + count));
+            self.bind(more, lun, Ppn(first.0 + count));
             self.transactions[last].next = more;
             last = more;
             count += 1;
@@ -217,8 +218,8 @@ impl Device {
 
     /// Gives a write its place: what it supersedes is stale from now on, and kept until the program has ended.
     #[inline]
-    fn bind(&mut self, id: u32, place: Ppn) {
-        self.serve(self.transactions[id].owner);
+    fn bind(&mut self, id: u32, lun: LunId, place: Ppn) {
+        self.serve(id, self.transactions[id].owner, lun);
         let write = &mut self.transactions[id];
         write.place = place.0;
         let source = std::mem::take(&mut write.source);

@@ -1,5 +1,6 @@
 //! Channels and what hangs on them: who holds a bus, which die is busy until when.
 
+use super::ledger::{Ledger, State};
 use super::probe::{Lane, Phase as SlicePhase, Probe, Slice};
 use super::timing::Timing;
 use crate::config::{Concurrency, DeviceConfig};
@@ -136,6 +137,8 @@ pub struct Array {
     pub die_time: Vec<DieTime>,
     /// Watches every phase when there is one.
     pub probe: Option<Probe>,
+    /// Books who held what for how long when there is one.
+    pub ledger: Option<Box<Ledger>>,
 }
 
 /// No chip or channel yet.
@@ -183,6 +186,7 @@ impl Array {
             channel_time: vec![ChannelTime::default(); g.channels as usize],
             die_time: vec![DieTime::default(); (planes / g.planes) as usize],
             probe: None,
+            ledger: None,
         }
     }
 
@@ -265,13 +269,17 @@ impl Array {
     }
 
     /// Puts an idle LUN in line for its channel, to start a command there.
-    pub fn request_start(&mut self, lun: LunId, rank: u8) {
+    pub fn request_start(&mut self, lun: LunId, rank: u8, now: Time) {
         self.luns[lun.index()].phase = Phase::Requesting;
-        self.line_up(lun, rank);
+        self.line_up(lun, rank, now);
+        self.book(lun, State::Requesting, now);
     }
 
     /// Puts a LUN in line for its channel.
-    pub fn line_up(&mut self, lun: LunId, rank: u8) {
+    pub fn line_up(&mut self, lun: LunId, rank: u8, now: Time) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.line_up(lun, now);
+        }
         let channel = self.channel_of(lun);
         let channel = &mut self.channels[channel.index()];
         let line = &mut channel.lines[usize::from(rank)];
@@ -295,8 +303,17 @@ impl Array {
 
     /// A LUN takes operations again.
     #[inline]
-    pub fn set_idle(&mut self, lun: LunId) {
+    pub fn set_idle(&mut self, lun: LunId, now: Time) {
         self.luns[lun.index()].phase = Phase::Idle;
+        self.book(lun, State::Idle, now);
+    }
+
+    /// Books what a LUN does from now on.
+    #[inline]
+    fn book(&mut self, lun: LunId, state: State, now: Time) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.enter(lun, state, now);
+        }
     }
 
     /// The LUN that gets `channel` now, if it is free; sees to it that the channel has an event when others wait.
@@ -356,6 +373,9 @@ impl Array {
         let time = &mut self.channel_time[channel_id.index()];
         time.command += lead + command;
         time.data += data;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.carry(channel_id, self.luns[lun.index()].operation.class.is_cleaning(), now, end);
+        }
         if let Some(probe) = &mut self.probe {
             let operation = self.luns[lun.index()].operation;
             let lane = Lane::Channel(channel_id.0);
@@ -375,6 +395,8 @@ impl Array {
         state.operation = operation;
         state.held_since = now;
         state.cells = Time::ZERO;
+        let holder = if operation.class.is_cleaning() { State::Cleaning } else { State::Host };
+        self.book(lun, holder, now);
         self.start_page(lun, now);
     }
 
@@ -390,6 +412,9 @@ impl Array {
         self.die_time[(plane.0 / self.planes_per_die) as usize].cell += cell;
         self.events.set(lun.0, end);
         self.stamp_release(lun);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.phases(lun, now, begin, end);
+        }
         if let Some(probe) = &mut self.probe {
             let operation = &self.luns[lun.index()].operation;
             probe.record(Slice::of(Lane::Plane(plane.0), SlicePhase::Cell, begin, end, operation));
@@ -407,6 +432,9 @@ impl Array {
         state.phase = Phase::Out;
         let (plane, data) = (state.operation.plane, state.operation.data);
         let end = self.seize(lun, plane, now, Time::ZERO, data);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.phases(lun, now, end, end);
+        }
         self.events.set(lun.0, end);
         self.stamp_release(lun);
     }
