@@ -158,7 +158,7 @@ impl Device {
         if request.operation != Operation::Read {
             self.requests[id].start = self.now;
         }
-        self.part_done(id, NONE, self.now);
+        self.part_done(id, self.now);
     }
 
     fn receive_read(&mut self, id: u32, request: &Request) {
@@ -186,7 +186,7 @@ impl Device {
     fn answer_at_once(&mut self, id: u32, part: Part) {
         let pending = &mut self.requests[id];
         pending.start = pending.start.min(self.now);
-        self.reply(id, NONE, part.end - part.first);
+        self.reply(id, part.end - part.first);
     }
 
     /// Reads a unit whose write is on its way.
@@ -272,7 +272,7 @@ impl Device {
                 break;
             }
             self.unadmitted.pop_front();
-            self.part_done(id, NONE, self.now);
+            self.part_done(id, self.now);
         }
         if std::mem::take(&mut self.hold) {
             for index in 0..self.held.len() {

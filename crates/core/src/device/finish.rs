@@ -41,11 +41,12 @@ impl Device {
         }
         self.release(read.dependency);
         self.transactions.remove(id);
-        self.reply(read.owner, id, u32::from(read.end));
+        self.trail_by(id);
+        self.reply(read.owner, u32::from(read.end));
     }
 
-    /// So many sectors of a read, that transaction `by` has got, leave for the host.
-    pub(super) fn reply(&mut self, request: u32, by: u32, sectors: u32) {
+    /// So many sectors of a read leave for the host.
+    pub(super) fn reply(&mut self, request: u32, sectors: u32) {
         let now = self.now;
         let at = match &mut self.link {
             Some(link) if self.requests[request].request.operation == Operation::Read => {
@@ -53,20 +54,17 @@ impl Device {
             }
             _ => now,
         };
-        self.part_done(request, by, at);
+        self.part_done(request, at);
     }
 
-    /// A part of a request is done at `at`: that of transaction `by`, or the request's own where that is [`NONE`].
+    /// A part of a request is done at `at`.
     #[inline]
-    pub(super) fn part_done(&mut self, request: u32, by: u32, at: Time) {
+    pub(super) fn part_done(&mut self, request: u32, at: Time) {
+        self.trail_part(request);
         let pending = &mut self.requests[request];
+        pending.finish = pending.finish.max(at);
         pending.remaining -= 1;
-        let last = pending.remaining == 0;
-        if at >= pending.finish {
-            pending.finish = at;
-            self.trail_part(request, by, at);
-        }
-        if last {
+        if pending.remaining == 0 {
             self.complete(request);
         }
     }
@@ -107,7 +105,8 @@ impl Device {
             let pending = &mut self.requests[read.owner];
             pending.start = pending.start.min(self.now);
             self.trail_spend(id, TimePart::Order);
-            self.reply(read.owner, id, end - first);
+            self.trail_by(id);
+            self.reply(read.owner, end - first);
             id = read.next;
         }
     }
@@ -148,7 +147,8 @@ impl Device {
         }
         self.slots_free += 1;
         self.transactions.remove(id);
-        self.part_done(write.owner, id, self.now);
+        self.trail_by(id);
+        self.part_done(write.owner, self.now);
     }
 
     /// The write that waited on `id` takes over: it keeps what `id` still has in the controller.

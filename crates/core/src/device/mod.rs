@@ -284,9 +284,21 @@ impl Device {
         self.admit_from_host();
     }
 
+    /// Whether there are completions to take.
+    #[inline]
+    pub fn has_completions(&self) -> bool {
+        !self.completions.is_empty()
+    }
+
     /// The completions since the last call, in the order in which they were decided.
     pub fn take_completions(&mut self, into: &mut Vec<Completion>) {
         into.append(&mut self.completions);
+    }
+
+    /// Whether it tells what the time of each request went into.
+    #[inline]
+    pub fn attributes(&self) -> bool {
+        self.trails.is_some()
     }
 
     /// With attribution: what the time of each request went into, for the completions since the last call, in their
@@ -434,7 +446,7 @@ impl Device {
     }
 
     /// A LUN takes operations again.
-    #[inline]
+    #[inline(always)]
     fn set_idle(&mut self, lun: LunId) {
         self.array.set_idle(lun, self.now);
         self.note_idle(lun, true);

@@ -83,10 +83,11 @@ impl Device {
             } else {
                 self.lines[lun.index()][usize::from(rank)].pop(&mut self.transactions);
             }
+            self.trail_start(id);
             let operation = match self.transactions[id].kind {
-                Kind::HostRead => Some(self.start_read(id, lun, ReadCause::Host)),
-                Kind::RmwRead => Some(self.start_read(id, lun, ReadCause::Rmw)),
-                Kind::GcRead => Some(self.start_read(id, lun, ReadCause::Gc)),
+                Kind::HostRead => Some(self.start_read(id, ReadCause::Host)),
+                Kind::RmwRead => Some(self.start_read(id, ReadCause::Rmw)),
+                Kind::GcRead => Some(self.start_read(id, ReadCause::Gc)),
                 Kind::Write => self.start_write(id, lun, rank),
                 Kind::GcWrite => self.start_copies(id),
                 Kind::Erase => Some(self.start_erase(id)),
@@ -103,24 +104,23 @@ impl Device {
         false
     }
 
-    /// Notes that a request is served from now on, in `lun` by one of its transactions.
+    /// Notes that a request is served from now on.
     #[inline]
-    fn serve(&mut self, transaction: u32, request: u32, lun: LunId) -> u64 {
-        self.trail_start(transaction, request, lun);
+    fn serve(&mut self, request: u32) -> u64 {
         let pending = &mut self.requests[request];
         pending.start = pending.start.min(self.now);
         pending.request.tag
     }
 
-    fn start_read(&mut self, id: u32, lun: LunId, cause: ReadCause) -> Operation {
+    fn start_read(&mut self, id: u32, cause: ReadCause) -> Operation {
         let read = self.transactions[id];
         let shape = *self.ftl.shape();
         let spans = shape.pages_per_unit > 1;
         let pages = if spans { u32::from(read.units) } else { 1 };
         self.ftl.note_read(cause, pages);
         let tag = match read.kind {
-            Kind::HostRead => self.serve(id, read.owner, lun),
-            Kind::RmwRead => self.serve(id, self.transactions[read.owner].owner, lun),
+            Kind::HostRead => self.serve(read.owner),
+            Kind::RmwRead => self.serve(self.transactions[read.owner].owner),
             _ => u64::MAX,
         };
         let timing = self.array.timing();
@@ -173,14 +173,15 @@ impl Device {
         let stock = self.ftl.blocks.stock(plane);
         let first = self.ftl.blocks.advance(plane, Stream::Host, group);
         let mut count = 1;
-        self.bind(id, lun, first);
+        self.bind(id, first);
         let mut last = id;
         while count < group {
             let more = self.pop_companion(lun, rank, plane);
             if more == NONE {
                 break;
             }
-            self.bind(more, lun, Ppn(first.0 + count));
+            self.trail_start(more);
+            self.bind(more, Ppn(first.0 + count));
             self.transactions[last].next = more;
             last = more;
             count += 1;
@@ -218,8 +219,8 @@ impl Device {
 
     /// Gives a write its place: what it supersedes is stale from now on, and kept until the program has ended.
     #[inline]
-    fn bind(&mut self, id: u32, lun: LunId, place: Ppn) {
-        self.serve(id, self.transactions[id].owner, lun);
+    fn bind(&mut self, id: u32, place: Ppn) {
+        self.serve(self.transactions[id].owner);
         let write = &mut self.transactions[id];
         write.place = place.0;
         let source = std::mem::take(&mut write.source);

@@ -9,7 +9,7 @@ use super::transaction::{Kind, Transactions};
 use crate::metrics::attribution::{Breakdown, Part};
 use crate::nand::ledger::{Ledger, Mark, MarkOfAll, Spent, Wait};
 use crate::scheduler::lines::NONE;
-use crate::sim::id::LunId;
+use crate::sim::id::{LunId, PlaneId};
 use crate::sim::time::Time;
 use crate::workload::request::Request;
 
@@ -43,6 +43,7 @@ impl Trail {
         self.at = until;
     }
 
+    #[inline]
     fn wait(&mut self, wait: Wait) {
         let Wait { die, channel, cleaning } = wait;
         self.parts[Part::Die as usize] += die;
@@ -52,8 +53,13 @@ impl Trail {
     }
 
     /// The wait in line ends.
+    #[inline]
     fn leave_line(&mut self, ledger: &Ledger, now: Time) {
-        match std::mem::take(&mut self.line) {
+        let line = std::mem::take(&mut self.line);
+        if self.at == now {
+            return;
+        }
+        match line {
             Line::None => {}
             Line::Lun(lun, mark) => self.wait(ledger.wait(lun, mark, self.at, now)),
             Line::Any(mark) => self.wait(ledger.wait_for_any(mark, self.at, now)),
@@ -75,8 +81,6 @@ impl Trail {
 struct RequestTrail {
     /// Up to where its transactions begin.
     front: Trail,
-    /// That of its part that ended last.
-    critical: Trail,
     /// Channels used: a bit each, in turn where there are more of them.
     channels: u128,
 }
@@ -86,6 +90,8 @@ struct RequestTrail {
 pub(super) struct Trails {
     requests: Vec<RequestTrail>,
     transactions: Vec<Trail>,
+    /// The transaction whose part of a request is done next, or was done last.
+    by: Option<u32>,
 }
 
 impl Trails {
@@ -108,10 +114,56 @@ fn bearer(transactions: &Transactions, id: u32) -> Option<u32> {
     }
 }
 
-impl Device {
+/// A hook: nothing but a test where there is no attribution. What it does otherwise stays out of line, so that the
+/// code around it is as good as without.
+macro_rules! hooks {
+    ($($(#[$doc:meta])* $hook:ident => $method:ident($($argument:ident: $type:ty),*);)+) => {
+        impl Device {
+            $($(#[$doc])*
+            #[inline(always)]
+            pub(super) fn $hook(&mut self, $($argument: $type),*) {
+                if self.trails.is_some() {
+                    self.$method($($argument),*)
+                }
+            })+
+        }
+    };
+}
+
+hooks! {
     /// A request has got a place in the queue at `at`.
-    #[inline]
-    pub(super) fn trail_request(&mut self, id: u32, at: Time) {
+    trail_request => book_request(id: u32, at: Time);
+    /// Time of a request up to now, before it was taken apart, went into `part`.
+    trail_front => book_front(id: u32, part: Part);
+    /// A transaction of a request begins.
+    trail_begin => book_begin(id: u32, request: u32);
+    /// Time of a transaction up to now went into `part`.
+    trail_spend => book_spend(id: u32, part: Part);
+    /// A transaction lines up for a LUN.
+    trail_line_up => book_line_up(id: u32, lun: LunId);
+    /// A write waits for any LUN.
+    trail_pool => book_pool(id: u32);
+    /// A write waits for a free block.
+    trail_stall => book_stall(id: u32);
+    /// A write that waited for a free block lines up for a LUN again.
+    trail_unstall => book_unstall(id: u32, lun: LunId);
+    /// A transaction leaves its line, to start in its plane.
+    trail_start => book_start(id: u32);
+    /// The operation of a LUN has ended, for `first` and those that were bound with it.
+    trail_finish => book_finish(lun: LunId, first: u32);
+    /// The next part that is done is that of a transaction, and not the request's own.
+    trail_by => book_by(id: u32);
+    /// A part of a request is done.
+    trail_part => book_part(request: u32);
+    /// A request is complete: what its time until `finish` went into.
+    trail_complete => book_complete(id: u32, finish: Time);
+    /// A request was refused at once.
+    trail_refused => book_refused(request: &Request);
+}
+
+impl Device {
+    #[inline(never)]
+    fn book_request(&mut self, id: u32, at: Time) {
         let Some(trails) = &mut self.trails else { return };
         if trails.requests.len() <= id as usize {
             trails.requests.resize(id as usize + 1, RequestTrail::default());
@@ -121,17 +173,15 @@ impl Device {
         trails.requests[id as usize] = RequestTrail { front, ..RequestTrail::default() };
     }
 
-    /// Time of a request up to now, before it was taken apart, went into `part`.
-    #[inline]
-    pub(super) fn trail_front(&mut self, id: u32, part: Part) {
+    #[inline(never)]
+    fn book_front(&mut self, id: u32, part: Part) {
         if let Some(trails) = &mut self.trails {
             trails.request(id).front.spend(part, self.now);
         }
     }
 
-    /// A transaction of a request begins.
-    #[inline]
-    pub(super) fn trail_begin(&mut self, id: u32, request: u32) {
+    #[inline(never)]
+    fn book_begin(&mut self, id: u32, request: u32) {
         let Some(trails) = &mut self.trails else { return };
         if trails.transactions.len() <= id as usize {
             trails.transactions.resize(id as usize + 1, Trail::default());
@@ -139,17 +189,15 @@ impl Device {
         trails.transactions[id as usize] = trails.requests[request as usize].front;
     }
 
-    /// Time of a transaction up to now went into `part`.
-    #[inline]
-    pub(super) fn trail_spend(&mut self, id: u32, part: Part) {
+    #[inline(never)]
+    fn book_spend(&mut self, id: u32, part: Part) {
         if let Some(trails) = &mut self.trails {
             trails.transaction(id).spend(part, self.now);
         }
     }
 
-    /// A transaction lines up for a LUN.
-    #[inline]
-    pub(super) fn trail_line_up(&mut self, id: u32, lun: LunId) {
+    #[inline(never)]
+    fn book_line_up(&mut self, id: u32, lun: LunId) {
         if let (Some(trails), Some(ledger)) = (&mut self.trails, &self.array.ledger)
             && let Some(id) = bearer(&self.transactions, id)
         {
@@ -157,9 +205,8 @@ impl Device {
         }
     }
 
-    /// A write waits for any LUN.
-    #[inline]
-    pub(super) fn trail_pool(&mut self, id: u32) {
+    #[inline(never)]
+    fn book_pool(&mut self, id: u32) {
         if let (Some(trails), Some(ledger)) = (&mut self.trails, &self.array.ledger) {
             let trail = trails.transaction(id);
             trail.leave_line(ledger, self.now);
@@ -167,9 +214,8 @@ impl Device {
         }
     }
 
-    /// A write waits for a free block.
-    #[inline]
-    pub(super) fn trail_stall(&mut self, id: u32) {
+    #[inline(never)]
+    fn book_stall(&mut self, id: u32) {
         if let (Some(trails), Some(ledger)) = (&mut self.trails, &self.array.ledger) {
             let trail = trails.transaction(id);
             trail.leave_line(ledger, self.now);
@@ -177,9 +223,8 @@ impl Device {
         }
     }
 
-    /// A write that waited for a free block lines up for a LUN again.
-    #[inline]
-    pub(super) fn trail_unstall(&mut self, id: u32, lun: LunId) {
+    #[inline(never)]
+    fn book_unstall(&mut self, id: u32, lun: LunId) {
         if let (Some(trails), Some(ledger)) = (&mut self.trails, &self.array.ledger) {
             let trail = trails.transaction(id);
             trail.leave_line(ledger, self.now);
@@ -187,20 +232,20 @@ impl Device {
         }
     }
 
-    /// A transaction of `request` starts in `lun`.
-    #[inline]
-    pub(super) fn trail_start(&mut self, id: u32, request: u32, lun: LunId) {
+    #[inline(never)]
+    fn book_start(&mut self, id: u32) {
+        let lun = self.array.lun_of(PlaneId(self.transactions[id].plane));
         if let (Some(trails), Some(ledger)) = (&mut self.trails, &self.array.ledger)
             && let Some(id) = bearer(&self.transactions, id)
         {
             trails.transaction(id).leave_line(ledger, self.now);
-            trails.request(request).channels |= 1 << (self.array.channel_of(lun).0 % u128::BITS);
+            let request = self.transactions[id].owner;
+            trails.request(request).channels |= 1 << (ledger.channel_of(lun) as u32 % u128::BITS);
         }
     }
 
-    /// The operation of a LUN has ended, for `first` and those that were bound with it.
-    #[inline]
-    pub(super) fn trail_finish(&mut self, lun: LunId, first: u32) {
+    #[inline(never)]
+    fn book_finish(&mut self, lun: LunId, first: u32) {
         let (Some(trails), Some(ledger)) = (&mut self.trails, &self.array.ledger) else { return };
         let Some(bearer) = bearer(&self.transactions, first) else { return };
         let spent = ledger.spent(lun);
@@ -217,29 +262,36 @@ impl Device {
         }
     }
 
-    /// A part of a request was done at `at`, later than those before it: that of transaction `by`, or of the request
-    /// itself where that is [`NONE`].
-    #[inline]
-    pub(super) fn trail_part(&mut self, request: u32, by: u32, at: Time) {
-        let Some(trails) = &mut self.trails else { return };
-        let mut trail = if by == NONE { trails.request(request).front } else { *trails.transaction(by) };
-        debug_assert_eq!(trail.at, self.now, "all time up to now is spent");
-        trail.spend(Part::Link, at);
-        trails.request(request).critical = trail;
+    #[inline(never)]
+    fn book_by(&mut self, id: u32) {
+        if let Some(trails) = &mut self.trails {
+            trails.by = Some(id);
+        }
     }
 
-    /// A request is complete: what its time until `finish` went into.
-    #[inline]
-    pub(super) fn trail_complete(&mut self, id: u32, finish: Time) {
+    #[inline(never)]
+    fn book_part(&mut self, request: u32) {
         let Some(trails) = &mut self.trails else { return };
-        let RequestTrail { mut critical, channels, .. } = *trails.request(id);
-        critical.spend(Part::Link, finish);
-        self.breakdowns.push(Breakdown { parts: critical.parts, channels: channels.count_ones() });
+        // Parts are done in order of time: what counts is the last one, and that completes the request.
+        if self.requests[request].remaining > 1 {
+            trails.by = None;
+        }
     }
 
-    /// A request was refused at once.
-    #[inline]
-    pub(super) fn trail_refused(&mut self, request: &Request) {
+    #[inline(never)]
+    fn book_complete(&mut self, id: u32, finish: Time) {
+        let Some(trails) = &mut self.trails else { return };
+        let by = trails.by.take();
+        let request = &trails.requests[id as usize];
+        let critical = by.map_or(&request.front, |id| &trails.transactions[id as usize]);
+        debug_assert!(by.is_none() || critical.at == self.now, "all time up to now is spent");
+        let mut parts = critical.parts;
+        parts[Part::Link as usize] += finish - critical.at;
+        self.breakdowns.push(Breakdown { parts, channels: request.channels.count_ones() });
+    }
+
+    #[inline(never)]
+    fn book_refused(&mut self, request: &Request) {
         if self.trails.is_some() {
             let mut trail = Trail { at: request.arrival, ..Trail::default() };
             trail.spend(Part::HostQueue, self.now);

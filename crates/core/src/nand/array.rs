@@ -272,7 +272,9 @@ impl Array {
     pub fn request_start(&mut self, lun: LunId, rank: u8, now: Time) {
         self.luns[lun.index()].phase = Phase::Requesting;
         self.line_up(lun, rank, now);
-        self.book(lun, State::Requesting, now);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.enter(lun, State::Requesting, now);
+        }
     }
 
     /// Puts a LUN in line for its channel.
@@ -305,14 +307,8 @@ impl Array {
     #[inline]
     pub fn set_idle(&mut self, lun: LunId, now: Time) {
         self.luns[lun.index()].phase = Phase::Idle;
-        self.book(lun, State::Idle, now);
-    }
-
-    /// Books what a LUN does from now on.
-    #[inline]
-    fn book(&mut self, lun: LunId, state: State, now: Time) {
         if let Some(ledger) = &mut self.ledger {
-            ledger.enter(lun, state, now);
+            ledger.enter(lun, State::Idle, now);
         }
     }
 
@@ -373,18 +369,32 @@ impl Array {
         let time = &mut self.channel_time[channel_id.index()];
         time.command += lead + command;
         time.data += data;
-        if let Some(ledger) = &mut self.ledger {
-            ledger.carry(channel_id, self.luns[lun.index()].operation.class.is_cleaning(), now, end);
-        }
-        if let Some(probe) = &mut self.probe {
-            let operation = self.luns[lun.index()].operation;
-            let lane = Lane::Channel(channel_id.0);
-            let slice = |phase, start, end| Slice::of(lane, phase, start, end, &operation);
-            probe.record(slice(SlicePhase::Switch, now, now + lead));
-            probe.record(slice(SlicePhase::Command, now + lead, now + lead + command));
-            probe.record(slice(SlicePhase::Data, end - data, end));
+        if self.probe.is_some() {
+            self.show_transfer(lun, now, now + lead, end - data, end);
         }
         end
+    }
+
+    /// Shows the observer a transfer: the switch up to `switched`, the command up to `commanded`, and data.
+    #[cold]
+    fn show_transfer(&mut self, lun: LunId, now: Time, switched: Time, commanded: Time, end: Time) {
+        let lane = Lane::Channel(self.channel_of(lun).0);
+        let operation = self.luns[lun.index()].operation;
+        let slice = |phase, start, end| Slice::of(lane, phase, start, end, &operation);
+        if let Some(probe) = &mut self.probe {
+            probe.record(slice(SlicePhase::Switch, now, switched));
+            probe.record(slice(SlicePhase::Command, switched, commanded));
+            probe.record(slice(SlicePhase::Data, commanded, end));
+        }
+    }
+
+    /// Shows the observer that the cells of a LUN work.
+    #[cold]
+    fn show_cell(&mut self, lun: LunId, begin: Time, end: Time) {
+        let operation = &self.luns[lun.index()].operation;
+        if let Some(probe) = &mut self.probe {
+            probe.record(Slice::of(Lane::Plane(operation.plane.0), SlicePhase::Cell, begin, end, operation));
+        }
     }
 
     /// Starts `operation` on a LUN that holds none; one that needs the channel has been granted it.
@@ -395,8 +405,10 @@ impl Array {
         state.operation = operation;
         state.held_since = now;
         state.cells = Time::ZERO;
-        let holder = if operation.class.is_cleaning() { State::Cleaning } else { State::Host };
-        self.book(lun, holder, now);
+        if let Some(ledger) = &mut self.ledger {
+            let holder = if operation.class.is_cleaning() { State::Cleaning } else { State::Host };
+            ledger.enter(lun, holder, now);
+        }
         self.start_page(lun, now);
     }
 
@@ -415,9 +427,8 @@ impl Array {
         if let Some(ledger) = &mut self.ledger {
             ledger.phases(lun, now, begin, end);
         }
-        if let Some(probe) = &mut self.probe {
-            let operation = &self.luns[lun.index()].operation;
-            probe.record(Slice::of(Lane::Plane(plane.0), SlicePhase::Cell, begin, end, operation));
+        if self.probe.is_some() {
+            self.show_cell(lun, begin, end);
         }
     }
 

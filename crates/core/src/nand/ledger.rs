@@ -3,7 +3,7 @@
 //! Sums that only grow are kept for each LUN and channel. What a wait was for is the difference of two readings of
 //! them, so the books cost a few additions per operation, however long the wait and however many it was behind.
 
-use crate::sim::id::{ChannelId, LunId};
+use crate::sim::id::LunId;
 use crate::sim::time::Time;
 
 /// What a LUN is doing, as far as those who wait for it are concerned.
@@ -58,6 +58,7 @@ pub struct Spent {
 
 #[derive(Clone, Debug, Default)]
 struct LunBook {
+    channel: usize,
     state: State,
     since: Time,
     host: u64,
@@ -117,7 +118,6 @@ impl Sum {
 pub struct Ledger {
     luns: Vec<LunBook>,
     channels: Vec<ChannelBook>,
-    luns_per_channel: u32,
     host: Sum,
     requesting: Sum,
 }
@@ -125,66 +125,64 @@ pub struct Ledger {
 impl Ledger {
     /// Empty books.
     pub fn new(luns: u32, channels: u32) -> Ledger {
+        let per_channel = (luns / channels) as usize;
         Ledger {
-            luns: vec![LunBook::default(); luns as usize],
+            luns: (0..luns as usize).map(|lun| LunBook { channel: lun / per_channel, ..LunBook::default() }).collect(),
             channels: vec![ChannelBook::default(); channels as usize],
-            luns_per_channel: luns / channels,
             host: Sum::default(),
             requesting: Sum::default(),
         }
     }
 
-    fn cleaning_of_channel(&self, lun: LunId, now: Time) -> u64 {
-        self.channels[(lun.0 / self.luns_per_channel) as usize].cleaning_at(now)
-    }
-
     /// A LUN goes over to another state.
+    #[inline(never)]
     pub fn enter(&mut self, lun: LunId, state: State, now: Time) {
-        let Mark { host, cleaning } = self.mark(lun, now);
         let book = &mut self.luns[lun.index()];
         let (before, since) = (book.state, book.since);
-        (book.host, book.cleaning) = (host, cleaning);
         (book.state, book.since) = (state, now);
         match before {
-            State::Host => self.host.leave(since, now),
-            State::Requesting => self.requesting.leave(since, now),
-            State::Idle | State::Cleaning => {}
+            State::Idle => {}
+            State::Host => {
+                book.host += (now - since).0;
+                self.host.leave(since, now);
+            }
+            State::Cleaning => book.cleaning += (now - since).0,
+            State::Requesting => {
+                book.cleaning += self.channels[book.channel].cleaning_at(now) - book.seen;
+                self.requesting.leave(since, now);
+            }
         }
         match state {
+            State::Idle => return,
             State::Host => self.host.enter(now),
-            State::Requesting => self.requesting.enter(now),
-            State::Idle | State::Cleaning => {}
+            State::Requesting => return self.requesting.enter(now),
+            State::Cleaning => {}
         }
-        if matches!(state, State::Host | State::Cleaning) {
-            let book = &mut self.luns[lun.index()];
-            (book.spent, book.ready) = (Spent::default(), now);
-        }
+        (book.spent, book.ready) = (Spent::default(), now);
     }
 
     /// A LUN gets in line for its channel.
+    #[inline(never)]
     pub fn line_up(&mut self, lun: LunId, now: Time) {
-        self.luns[lun.index()].seen = self.cleaning_of_channel(lun, now);
-    }
-
-    /// A channel is taken until `end`.
-    pub fn carry(&mut self, channel: ChannelId, cleaning: bool, now: Time, end: Time) {
-        if cleaning {
-            let book = &mut self.channels[channel.index()];
-            book.cleaning += (end - now).0;
-            book.until = end;
-        }
-    }
-
-    /// The operation of a LUN goes on at `now`, after a wait for the channel if there was one: on the bus until `begin`,
-    /// then in the cells until `end`.
-    pub fn phases(&mut self, lun: LunId, now: Time, begin: Time, end: Time) {
-        let of_channel = self.cleaning_of_channel(lun, now);
         let book = &mut self.luns[lun.index()];
+        book.seen = self.channels[book.channel].cleaning_at(now);
+    }
+
+    /// The operation of a LUN goes on at `now`, after a wait for the channel if there was one: on the channel until
+    /// `begin`, then in the cells until `end`.
+    #[inline(never)]
+    pub fn phases(&mut self, lun: LunId, now: Time, begin: Time, end: Time) {
+        let book = &mut self.luns[lun.index()];
+        let channel = &mut self.channels[book.channel];
         let waited = now - book.ready;
         if waited > Time::ZERO {
-            let cleaning = Time(of_channel - book.seen);
+            let cleaning = Time(channel.cleaning_at(now) - book.seen);
             book.spent.wait.cleaning += cleaning;
             book.spent.wait.channel += waited - cleaning;
+        }
+        if book.state == State::Cleaning {
+            channel.cleaning += (begin - now).0;
+            channel.until = channel.until.max(begin);
         }
         book.spent.bus += begin - now;
         book.spent.cell += end - begin;
@@ -192,11 +190,19 @@ impl Ledger {
     }
 
     /// What the operation of a LUN has spent so far.
+    #[inline]
     pub fn spent(&self, lun: LunId) -> Spent {
         self.luns[lun.index()].spent
     }
 
+    /// The channel of a LUN.
+    #[inline]
+    pub fn channel_of(&self, lun: LunId) -> usize {
+        self.luns[lun.index()].channel
+    }
+
     /// A reading for what gets in line for a LUN.
+    #[inline]
     pub fn mark(&self, lun: LunId, now: Time) -> Mark {
         let book = &self.luns[lun.index()];
         let Mark { mut host, mut cleaning } = Mark { host: book.host, cleaning: book.cleaning };
@@ -204,12 +210,13 @@ impl Ledger {
             State::Idle => {}
             State::Host => host += (now - book.since).0,
             State::Cleaning => cleaning += (now - book.since).0,
-            State::Requesting => cleaning += self.cleaning_of_channel(lun, now) - book.seen,
+            State::Requesting => cleaning += self.channels[book.channel].cleaning_at(now) - book.seen,
         }
         Mark { host, cleaning }
     }
 
     /// A wait for a LUN that began at `from` with `mark`. While the LUN was held by nothing, its channel was.
+    #[inline]
     pub fn wait(&self, lun: LunId, mark: Mark, from: Time, now: Time) -> Wait {
         let Mark { host, cleaning } = self.mark(lun, now);
         let (die, cleaning) = (Time(host - mark.host), Time(cleaning - mark.cleaning));
@@ -259,23 +266,28 @@ mod tests {
 
     #[test]
     fn a_wait_for_the_channel_is_told_by_who_held_it() {
-        let mut ledger = Ledger::new(2, 1);
-        let other = LunId(1);
-        ledger.carry(ChannelId(0), true, Time(0), Time(40));
+        let mut ledger = Ledger::new(3, 1);
+        let (other, third) = (LunId(1), LunId(2));
+        let carry = |ledger: &mut Ledger, holder, from, to| {
+            ledger.enter(third, holder, Time(from));
+            ledger.phases(third, Time(from), Time(to), Time(to));
+            ledger.enter(third, State::Idle, Time(to));
+        };
+        carry(&mut ledger, State::Cleaning, 0, 40);
         let mark = ledger.mark(LUN, Time(10));
         ledger.enter(LUN, State::Requesting, Time(10));
         ledger.line_up(LUN, Time(10));
         // Half-way through, and after a transfer of the host's that follows.
         assert_eq!(ledger.wait(LUN, mark, Time(10), Time(25)), Wait { cleaning: Time(15), ..Wait::default() });
-        ledger.carry(ChannelId(0), false, Time(40), Time(60));
+        carry(&mut ledger, State::Host, 40, 60);
         let wait = Wait { cleaning: Time(30), channel: Time(20), die: Time(0) };
         assert_eq!(ledger.wait(LUN, mark, Time(10), Time(60)), wait);
         // In the middle of an operation.
         ledger.enter(other, State::Host, Time(60));
         ledger.phases(other, Time(60), Time(60), Time(70));
-        ledger.carry(ChannelId(0), true, Time(60), Time(75));
+        carry(&mut ledger, State::Cleaning, 60, 75);
         ledger.line_up(other, Time(70));
-        ledger.carry(ChannelId(0), false, Time(75), Time(77));
+        carry(&mut ledger, State::Host, 75, 77);
         ledger.phases(other, Time(77), Time(80), Time(80));
         let wait = Wait { cleaning: Time(5), channel: Time(2), die: Time(0) };
         assert_eq!(ledger.spent(other), Spent { wait, bus: Time(3), cell: Time(10) });
