@@ -2,7 +2,7 @@
 //!
 //! CPU seconds of this process, not wall time: other load on the machine moves them by a few per cent only. Each case
 //! runs three times; the best counts, because nothing makes a run faster than it is. Arguments, after `--`: the names
-//! of the cases to run (`functional`, `timed`, `scaling`); none runs all.
+//! of the cases to run (`functional`, `timed`, `attribution`, `scaling`); none runs all.
 
 mod bare;
 
@@ -106,6 +106,34 @@ fn timed_cases() {
     println!("random 4 KiB reads, depth 32:         {:6.2} M/CPU s   (bar 4, aim 10)", reads / 1e6);
 }
 
+/// What it costs to tell where the time of each request went.
+fn attribution() {
+    for (what, kind, state) in
+        [("writes", "randwrite", Precondition::Steady), ("reads", "randread", Precondition::Fill)]
+    {
+        let mut devices = [false, true].map(|attribution| {
+            let config = config::load("bench-32g", &[]).expect("a built-in device");
+            let options = Options { attribution, ..Options::default() };
+            let mut device = Device::new(config, options).expect("a checked device");
+            bring(&mut device, state);
+            device
+        });
+        // In turn, so that other load on the machine meets both.
+        let mut costs = [f64::INFINITY; 2];
+        for seed in 1..=5 {
+            for (device, cost) in devices.iter_mut().zip(&mut costs) {
+                let text = format!("rw={kind} bs=4k iodepth=32 norandommap=1 number_ios=1000000");
+                *cost = cost.min(job(device, &text, seed).0 * 1e3);
+            }
+        }
+        let [off, on] = costs;
+        println!(
+            "attribution, random {what:<6} {off:4.0} -> {on:4.0} ns each: {:+.1} %   (bar 15)",
+            (on / off - 1.0) * 100.0
+        );
+    }
+}
+
 /// Cost over device size and length of the run; memory.
 fn scaling() {
     let small: DeviceConfig = config::load(
@@ -141,7 +169,8 @@ fn scaling() {
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let cases: [(&str, fn()); 3] = [("functional", functional), ("timed", timed_cases), ("scaling", scaling)];
+    let cases: [(&str, fn()); 4] =
+        [("functional", functional), ("timed", timed_cases), ("attribution", attribution), ("scaling", scaling)];
     for (name, case) in cases {
         if wanted.is_empty() || wanted.iter().any(|w| w == name) {
             case();

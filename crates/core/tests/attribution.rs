@@ -1,0 +1,289 @@
+//! What the time of requests went into, to the picosecond: by hand, and against what an observer saw of the flash.
+//!
+//! The device of the first tests takes 25 us to read a page, 200 us to program it, and 102.4 us to move it over its
+//! channel.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{device_config, drain, fill, submit, units};
+use floatgate_core::device::{Device, Options};
+use floatgate_core::metrics::attribution::{Breakdown, Part};
+use floatgate_core::nand::array::Kind;
+use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
+use floatgate_core::sim::id::Ppn;
+use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Completion, Operation, Request};
+
+const READ: u64 = 25_000_000;
+const PROGRAM: u64 = 200_000_000;
+const PAGE: u64 = 102_400_000;
+
+fn device(overrides: &[&str]) -> Device {
+    let options = Options { attribution: true, ..Options::default() };
+    let mut device = common::build(device_config(overrides), options);
+    let logical = device.ftl().map.len();
+    fill(&mut device, logical as u32);
+    device
+}
+
+/// Completes all, and returns each request's breakdown by tag, having checked that its parts add up.
+fn breakdowns(device: &mut Device) -> BTreeMap<u64, (Completion, Breakdown)> {
+    let completions = drain(device);
+    let mut breakdowns = Vec::new();
+    device.take_breakdowns(&mut breakdowns);
+    assert_eq!(completions.len(), breakdowns.len());
+    let both = completions.into_iter().zip(breakdowns);
+    both.map(|(completion, breakdown)| {
+        assert_eq!(breakdown.total(), completion.finish - completion.request.arrival, "{completion:?} {breakdown:?}");
+        (completion.request.tag, (completion, breakdown))
+    })
+    .collect()
+}
+
+/// Submits requests of one unit each at time 0, and tells the parts of each that are not 0, in ps.
+fn parts(overrides: &[&str], requests: &[(Operation, u64)]) -> Vec<Vec<(Part, u64)>> {
+    let mut device = device(overrides);
+    for (tag, &(operation, unit)) in requests.iter().enumerate() {
+        let request = Request { tag: tag as u64, ..units(&device, operation, unit, 1) };
+        submit(&mut device, Time::ZERO, request);
+    }
+    let of = |breakdown: &Breakdown| {
+        let all = Part::ALL.map(|part| (part, breakdown.of(part).ps()));
+        all.into_iter().filter(|(_, ps)| *ps > 0).collect()
+    };
+    breakdowns(&mut device).values().map(|(_, breakdown)| of(breakdown)).collect()
+}
+
+// Units lie round the channels first, then round the chips: 0 and 1 on two channels, 0 and 2 on two chips of one
+// channel, 0 and 4 on one chip.
+use Operation::{Read, Write};
+
+#[test]
+fn a_request_alone_waits_for_nothing() {
+    assert_eq!(parts(&[], &[(Read, 0)]), [[(Part::Bus, PAGE), (Part::Cell, READ)]]);
+    assert_eq!(parts(&[], &[(Write, 0)]), [[(Part::Bus, PAGE), (Part::Cell, PROGRAM)]]);
+    let all: [Vec<(Part, u64)>; 1] = [vec![]];
+    assert_eq!(parts(&[], &[(Operation::Flush, 0)]), all);
+}
+
+#[test]
+fn waits_for_the_die_and_for_the_channel_are_told_apart() {
+    let alone = vec![(Part::Bus, PAGE), (Part::Cell, READ)];
+    // One die.
+    let behind = vec![(Part::Die, READ + PAGE), (Part::Bus, PAGE), (Part::Cell, READ)];
+    assert_eq!(parts(&[], &[(Read, 0), (Read, 4)]), [alone.clone(), behind]);
+    // Two dies of one channel: the cells work at once, the data leave one after the other.
+    let behind = vec![(Part::Channel, PAGE), (Part::Bus, PAGE), (Part::Cell, READ)];
+    assert_eq!(parts(&[], &[(Read, 0), (Read, 2)]), [alone.clone(), behind]);
+    // Two channels.
+    assert_eq!(parts(&[], &[(Read, 0), (Read, 1)]), [alone.clone(), alone]);
+    // Writes wait for the channel before they start.
+    let alone = vec![(Part::Bus, PAGE), (Part::Cell, PROGRAM)];
+    let behind = vec![(Part::Channel, PAGE), (Part::Bus, PAGE), (Part::Cell, PROGRAM)];
+    assert_eq!(parts(&[], &[(Write, 0), (Write, 2)]), [alone, behind]);
+}
+
+#[test]
+fn a_write_waits_for_an_older_one_of_its_unit() {
+    let alone = vec![(Part::Bus, PAGE), (Part::Cell, PROGRAM)];
+    let behind = vec![(Part::Order, PAGE + PROGRAM), (Part::Bus, PAGE), (Part::Cell, PROGRAM)];
+    assert_eq!(parts(&[], &[(Write, 0), (Write, 0)]), [alone, behind]);
+}
+
+#[test]
+fn a_partial_write_reads_first() {
+    let mut device = device(&[]);
+    let half = Request { sectors: 4, ..units(&device, Write, 0, 1) };
+    submit(&mut device, Time::ZERO, half);
+    let (_, breakdown) = breakdowns(&mut device)[&0];
+    assert_eq!(breakdown.of(Part::Rmw), Time(READ + PAGE));
+    assert_eq!((breakdown.of(Part::Bus), breakdown.of(Part::Cell)), (Time(PAGE), Time(PROGRAM)));
+    assert_eq!(breakdown.total(), Time(READ + PAGE + PAGE + PROGRAM));
+    // A read of what the write does not hold waits for its contents.
+    let mut device = self::device(&[]);
+    submit(&mut device, Time::ZERO, half);
+    let other_half = Request { lba: 4, sectors: 4, tag: 1, ..units(&device, Read, 0, 1) };
+    submit(&mut device, Time(1), other_half);
+    let (_, breakdown) = breakdowns(&mut device)[&1];
+    assert_eq!(breakdown.of(Part::Order), Time(READ + PAGE - 1));
+    assert_eq!(breakdown.total(), Time(READ + PAGE - 1));
+}
+
+#[test]
+fn the_host_side_is_told() {
+    // A place in the queue.
+    let alone = vec![(Part::Bus, PAGE), (Part::Cell, READ)];
+    let behind = vec![(Part::HostQueue, READ + PAGE), (Part::Bus, PAGE), (Part::Cell, READ)];
+    assert_eq!(parts(&["host.queue_depth=1"], &[(Read, 0), (Read, 1)]), [alone, behind]);
+    // A slot in the controller.
+    let alone = vec![(Part::Bus, PAGE), (Part::Cell, PROGRAM)];
+    let behind = vec![(Part::Buffer, PAGE + PROGRAM), (Part::Bus, PAGE), (Part::Cell, PROGRAM)];
+    assert_eq!(parts(&["controller.slots=1"], &[(Write, 0), (Write, 1)]), [alone, behind]);
+    // The link, both ways; 4096 B at 100 MB/s take 40.96 us. The answer of the second read waits for that of the
+    // first.
+    let link = ["host.link_latency=5us", "host.link_bandwidth=100MB/s"];
+    let both = 2 * 5_000_000 + 40_960_000;
+    let first = vec![(Part::Link, both), (Part::Bus, PAGE), (Part::Cell, READ)];
+    let second = vec![(Part::Link, both + 40_960_000), (Part::Bus, PAGE), (Part::Cell, READ)];
+    assert_eq!(parts(&link, &[(Read, 0), (Read, 1)]), [first, second]);
+    let write = vec![(Part::Link, both), (Part::Bus, PAGE), (Part::Cell, PROGRAM)];
+    assert_eq!(parts(&link, &[(Write, 0)]), [write]);
+}
+
+#[test]
+fn a_write_for_any_die_shares_its_wait_as_the_dies_spent_it() {
+    // Four dies on two channels; the fifth write finds all of them taken. Each channel moves one page after the other,
+    // so that the first die is free after one page and its program.
+    let writes: Vec<_> = (0..5).map(|unit| (Write, unit)).collect();
+    let parts = parts(&["allocation=dynamic"], &writes);
+    let last: BTreeMap<Part, u64> = parts[4].iter().copied().collect();
+    let waited = PAGE + PROGRAM;
+    // Of 4 dies' time, two have waited for their channel for one page each.
+    assert_eq!(last[&Part::Channel], (2 * PAGE) / 4);
+    assert_eq!(last[&Part::Die] + last.get(&Part::Cleaning).unwrap_or(&0), waited - PAGE / 2);
+    assert_eq!((last[&Part::Bus], last[&Part::Cell]), (PAGE, PROGRAM));
+}
+
+#[test]
+fn channels_are_counted() {
+    let mut device = device(&[]);
+    for (tag, count) in [(0, 1), (1, 2), (2, 4)] {
+        let request = Request { tag, ..units(&device, Read, 8, count) };
+        submit(&mut device, Time(tag * 1_000_000_000), request);
+    }
+    let channels: Vec<u32> = breakdowns(&mut device).values().map(|(_, breakdown)| breakdown.channels).collect();
+    assert_eq!(channels, [1, 2, 2]);
+}
+
+#[test]
+fn attribution_changes_nothing_else() {
+    let run = |attribution| {
+        let mut device =
+            common::build(device_config(&["gc.victim=greedy"]), Options { attribution, ..Options::default() });
+        fill(&mut device, 1);
+        load(&mut device, 3000);
+        drain(&mut device)
+    };
+    assert_eq!(run(true), run(false));
+}
+
+/// Random reads and writes of whole units, one at a time of those that fit.
+fn load(device: &mut Device, requests: u64) {
+    let mut rng = Rng::new(7, "attribution/load");
+    let logical = device.ftl().map.len() as u64;
+    for tag in 0..requests {
+        let operation = if rng.below(2) == 0 { Read } else { Write };
+        let request = Request { tag, ..units(device, operation, rng.below(logical), 1) };
+        let at = device.now() + Time(rng.below(2 * PAGE));
+        submit(device, at, request);
+    }
+}
+
+/// What an observer makes of the phases that it saw: who held which die and which channel, and when.
+struct Seen {
+    /// By plane: from, to, whether for cleaning.
+    dies: BTreeMap<u32, Vec<(Time, Time, bool)>>,
+    channels: BTreeMap<u32, Vec<(Time, Time, bool)>>,
+}
+
+impl Seen {
+    fn new(device: &Device, slices: &[Slice]) -> Seen {
+        let mut seen = Seen { dies: BTreeMap::new(), channels: BTreeMap::new() };
+        // A die is held from the first phase of an operation to its last, waits between them included.
+        let mut running: BTreeMap<u32, (Kind, u32)> = BTreeMap::new();
+        for slice in slices {
+            let cleaning = slice.class.is_cleaning();
+            let plane = match slice.lane {
+                Lane::Channel(channel) => {
+                    seen.channels.entry(channel).or_default().push((slice.start, slice.end, cleaning));
+                    device.ftl().blocks.plane_of(device.ftl().blocks.block_of(Ppn(slice.place))).0
+                }
+                Lane::Plane(plane) => plane,
+            };
+            let held = seen.dies.entry(plane).or_default();
+            let same = running.get(&plane) == Some(&(slice.kind, slice.place)) && !starts(slice);
+            match held.last_mut() {
+                Some(last) if same => last.1 = slice.end,
+                _ => held.push((slice.start, slice.end, cleaning)),
+            }
+            running.insert(plane, (slice.kind, slice.place));
+        }
+        seen
+    }
+
+    /// The spans between `from` and `to` that are not in `spans`, which come in order.
+    fn free(spans: &[(Time, Time, bool)], from: Time, to: Time) -> Vec<(Time, Time)> {
+        let mut free = Vec::new();
+        let mut at = from;
+        for (start, end, _) in spans.iter().filter(|span| span.1 > from && span.0 < to) {
+            if *start > at {
+                free.push((at, *start));
+            }
+            at = *end;
+        }
+        if at < to {
+            free.push((at, to));
+        }
+        free
+    }
+
+    /// The time between `from` and `to` for which one of `spans` lasted, for cleaning or not.
+    fn overlap(spans: &[(Time, Time, bool)], from: Time, to: Time, cleaning: bool) -> u64 {
+        let of = spans.iter().filter(|span| span.2 == cleaning);
+        of.map(|(start, end, _)| (*end).min(to).since((*start).max(from)).ps()).sum()
+    }
+}
+
+/// Whether a phase is the first of its operation: the cells of a read or an erase, the transfer of a program.
+fn starts(slice: &Slice) -> bool {
+    match slice.kind {
+        Kind::Program => slice.phase != Phase::Cell,
+        Kind::Read | Kind::Erase => slice.phase == Phase::Cell,
+    }
+}
+
+#[test]
+fn waits_are_those_that_an_observer_sees() {
+    let mut device = device(&["geometry.blocks=16", "capacity.spare=0.4"]);
+    device.array_mut().probe = Some(Probe::new(Time::ZERO, Time::NEVER));
+    load(&mut device, 6000);
+    let requests = breakdowns(&mut device);
+    let probe = device.array_mut().probe.take().unwrap();
+    let seen = Seen::new(&device, probe.slices());
+    let mut of_request: BTreeMap<u64, Vec<&Slice>> = BTreeMap::new();
+    probe.slices().iter().for_each(|slice| of_request.entry(slice.tag).or_default().push(slice));
+    let mut behind_cleaning = 0;
+    let mut checked = 0;
+    for (tag, (completion, breakdown)) in &requests {
+        let own = of_request.get(tag).map_or(&[][..], Vec::as_slice);
+        // Reads of what the controller holds have no phases; writes may have waited for room.
+        let [
+            Slice { lane: Lane::Plane(plane), start, end, .. },
+            Slice { lane: Lane::Channel(channel), start: out, .. },
+        ] = own
+        else {
+            continue;
+        };
+        if completion.request.operation != Read {
+            continue;
+        }
+        let (die, bus) = (&seen.dies[plane], &seen.channels[channel]);
+        let arrival = completion.request.arrival;
+        let held = |cleaning| Seen::overlap(die, arrival, *start, cleaning);
+        // A read without command cycles starts when its die is free, unless a write before it waits for the channel.
+        let free = Seen::free(die, arrival, *start);
+        let carried = |cleaning| {
+            let waits = free.iter().copied().chain([(*end, *out)]);
+            waits.map(|(from, to)| Seen::overlap(bus, from, to, cleaning)).sum::<u64>()
+        };
+        assert_eq!(breakdown.of(Part::Die).ps(), held(false), "request {tag}");
+        assert_eq!(breakdown.of(Part::Channel).ps(), carried(false), "request {tag}");
+        assert_eq!(breakdown.of(Part::Cleaning).ps(), held(true) + carried(true), "request {tag}");
+        behind_cleaning += u64::from(held(true) > 0) + u64::from(carried(true) > 0);
+        checked += 1;
+    }
+    assert!(checked > 2000 && behind_cleaning > 300, "{checked} reads, {behind_cleaning} behind cleaning");
+}
