@@ -399,3 +399,14 @@ fn an_interrupted_run_has_a_result() {
     let lines = fs::read_to_string(bench.path("part/requests.csv")).unwrap().lines().count();
     assert_eq!(summary["requests"]["all"]["count"], lines as u64 - 1);
 }
+
+/// 100 seconds for each of two million programs: longer than the clock.
+#[test]
+fn a_run_that_never_ends_is_refused() {
+    let bench = Bench::new();
+    let job = "rw=randwrite norandommap=1 bs=4k iodepth=32 number_ios=2m";
+    let output = bench.run(&[job, "--precondition", "none", "--set", "nand.program=100s"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("212 days of simulated time") && said.contains("runtime"), "{said}");
+}

@@ -27,6 +27,13 @@ pub enum RunError {
         /// What the rest waits for.
         stall: String,
     },
+    /// The clock has come to its end.
+    #[error(
+        "the run has come to {:.0} days of simulated time, which is as far as it is counted; ask for less (runtime, \
+         number_ios), or look for a time in the device that is much too long",
+        Time::LAST.as_s() / 86_400.0
+    )]
+    TooLong,
     /// What observes the run failed, such as a full disk.
     #[error("{0}")]
     Observer(String),
@@ -279,6 +286,9 @@ impl<'a> Runner<'a> {
     }
 
     fn submit_all(&mut self, now: Time) -> Result<(), RunError> {
+        if now > Time::LAST {
+            return Err(RunError::TooLong);
+        }
         while let Some((at, index)) = self.next_submission() {
             if at > now {
                 break;
@@ -296,6 +306,9 @@ impl<'a> Runner<'a> {
     fn collect(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         self.device.take_completions(&mut self.completions);
         let now = self.device.now();
+        if self.completions.iter().any(|completion| completion.finish > Time::LAST) {
+            return Err(RunError::TooLong);
+        }
         for completion in self.completions.drain(..) {
             self.completed += 1;
             self.feeds[self.feed_of[usize::from(completion.request.stream)]].completed(completion.finish, now);

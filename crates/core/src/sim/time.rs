@@ -14,6 +14,9 @@ impl Time {
     pub const ZERO: Time = Time(0);
     /// Later than any event: "never".
     pub const NEVER: Time = Time(u64::MAX);
+    /// The latest time at which something may be begun: a day and a half before the end of the clock, longer than any
+    /// operation takes.
+    pub const LAST: Time = Time(u64::MAX - (1 << 57));
 
     /// From whole nanoseconds.
     pub const fn from_ns(ns: u64) -> Time {
@@ -46,16 +49,17 @@ impl Time {
     }
 }
 
+/// What would lie beyond the end of the clock is [`Time::NEVER`]: it must not come out as an early time.
 impl Add for Time {
     type Output = Time;
     fn add(self, other: Time) -> Time {
-        Time(self.0 + other.0)
+        Time(self.0.saturating_add(other.0))
     }
 }
 
 impl AddAssign for Time {
     fn add_assign(&mut self, other: Time) {
-        self.0 += other.0;
+        *self = *self + other;
     }
 }
 
@@ -69,7 +73,7 @@ impl Sub for Time {
 /// The time to move `bytes` at `bytes_per_second`: rounded up once, never per byte (design decision 7).
 pub const fn transfer_time(bytes: u64, bytes_per_second: u64) -> Time {
     let ps = (bytes as u128 * 1_000_000_000_000).div_ceil(bytes_per_second as u128);
-    Time(ps as u64)
+    if ps < u64::MAX as u128 { Time(ps as u64) } else { Time::NEVER }
 }
 
 #[cfg(test)]
@@ -83,5 +87,6 @@ mod tests {
         assert_eq!(transfer_time(4096, 667_000_000), Time(6_140_930));
         assert_eq!(transfer_time(1, 3), Time(333_333_333_334));
         assert_eq!(transfer_time(0, 3), Time::ZERO);
+        assert_eq!(transfer_time(u64::MAX, 1), Time::NEVER);
     }
 }
