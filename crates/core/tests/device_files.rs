@@ -341,7 +341,7 @@ const SMALL: &[&str] = &[
 
 /// A key of a device and another value of the type that it has there: most are accepted.
 fn any_fitting() -> impl Strategy<Value = (String, String)> {
-    let devices = ["tiny", "tlc-nvme", "x25m", "mqsim-default"].map(|name| load_builtin(name));
+    let devices = ["tiny", "tlc-nvme", "x25m", "mqsim-default"].map(load_builtin);
     let figures: Vec<_> = devices.iter().flat_map(DeviceConfig::figures).map(|f| (f.path, f.value)).collect();
     (prop::sample::select(figures), 0u32..40).prop_map(|((path, value), number)| {
         let text = value.as_str().unwrap_or_default();
