@@ -49,6 +49,11 @@ soak: ## Test for long: CASES random cases of each property, OPERATIONS against 
 	PROPTEST_CASES=$(CASES) $(CARGO) test --release --workspace --locked
 	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --locked --package floatgate-core --test model -- --nocapture
 
+.PHONY: validate
+validate: ## Compare with papers, closed forms and other simulators, and write docs/validation.md
+	@scripts/prerequisites.sh build
+	$(CARGO) run --release --locked --package floatgate-validation
+
 .PHONY: bless
 bless: ## Write the generated documents and recorded results again; look at `git diff` afterwards
 	@scripts/prerequisites.sh build

@@ -192,7 +192,7 @@ fn wear_is_told_as_a_share_of_the_endurance() {
     let all = units["programmed"].as_u64().unwrap() + units["unfilled"].as_u64().unwrap();
     let touched: u64 = summary["updates"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
     assert_eq!(summary["write_amplification"].as_f64().unwrap(), all as f64 / touched as f64);
-    assert_eq!(bench.json(&[OVERWRITE])["wear"]["life_used"], Value::Null);
+    assert_eq!(bench.json(&[OVERWRITE, "--set", "nand.endurance=0"])["wear"]["life_used"], Value::Null);
     let page = String::from_utf8(bench.run(&arguments).stdout).unwrap();
     assert!(page.contains("% of the endurance used"), "{page}");
 }
@@ -398,4 +398,15 @@ fn an_interrupted_run_has_a_result() {
     assert_eq!(fs::read(bench.path("part/summary.json")).unwrap(), output.stdout);
     let lines = fs::read_to_string(bench.path("part/requests.csv")).unwrap().lines().count();
     assert_eq!(summary["requests"]["all"]["count"], lines as u64 - 1);
+}
+
+/// 100 seconds for each of two million programs: longer than the clock.
+#[test]
+fn a_run_that_never_ends_is_refused() {
+    let bench = Bench::new();
+    let job = "rw=randwrite norandommap=1 bs=4k iodepth=32 number_ios=2m";
+    let output = bench.run(&[job, "--precondition", "none", "--set", "nand.program=100s"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("212 days of simulated time") && said.contains("runtime"), "{said}");
 }

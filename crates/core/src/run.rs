@@ -32,6 +32,13 @@ pub enum RunError {
     /// The device did more than it can: a defect of the model.
     #[error("the run went over the device's bounds: {0}")]
     OverBound(#[from] OverBound),
+    /// The clock has come to its end.
+    #[error(
+        "the run has come to {:.0} days of simulated time, which is as far as it is counted; ask for less (runtime, \
+         number_ios), or look for a time in the device that is much too long",
+        Time::LAST.as_s() / 86_400.0
+    )]
+    TooLong,
     /// What observes the run failed, such as a full disk.
     #[error("{0}")]
     Observer(String),
@@ -187,9 +194,9 @@ impl<'a> Feed<'a> {
     fn completed(&mut self, finish: Time, now: Time) {
         self.outstanding -= 1;
         if let Pace::Depth { think, .. } = self.pace
-            && finish + think > now
+            && finish.later(think) > now
         {
-            self.free_at.push(Reverse(finish + think));
+            self.free_at.push(Reverse(finish.later(think)));
         }
     }
 }
@@ -288,6 +295,9 @@ impl<'a> Runner<'a> {
                 break;
             }
             self.advance(submission.unwrap_or(Time::NEVER));
+            if self.device.now() > Time::LAST {
+                return Err(RunError::TooLong);
+            }
             self.collect(watcher)?;
             self.submit_all(self.device.now())?;
             self.collect(watcher)?;

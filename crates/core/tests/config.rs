@@ -207,7 +207,7 @@ mod layers {
     #[test]
     fn the_digest_is_the_same_everywhere() {
         // If this fails because `tiny` or the form of a device has changed on purpose, write down the new one.
-        assert_eq!(tiny(&[]).unwrap().digest(), "63197a5abf96ca7e74924f7c7e9c9e06");
+        assert_eq!(tiny(&[]).unwrap().digest(), "a03818a9663b93cbe2b41d7ee8ebb254");
         let same =
             tiny(&["name=other", "description=other", "sources.x=y", "geometry.mapping_unit=4KiB", "bus.width=8"]);
         assert_eq!(same.unwrap().digest(), tiny(&[]).unwrap().digest());
@@ -480,8 +480,8 @@ mod rules {
         (&["nand.erase=1000s"], "nand.erase = 1000s: must be from 0ps to 100s"),
         (&["bus.width=12"], "bus.width = 12: 8 or 16"),
         (&["bus.protocol.sdr=0ns"], "bus.protocol.sdr = 0ps: must be from 1ps to"),
-        (&["bus.protocol.nv-ddr=0MT/s"], "bus.protocol.nv-ddr = 0T/s: must be from 1kT/s to"),
-        (&["bus.command_cycle=1s"], "bus.command_cycle = 1s: must be from 0ps to 1ms"),
+        (&["bus.protocol.nv-ddr=0MT/s"], "bus.protocol.nv-ddr = 0T/s: must be from 100kT/s to"),
+        (&["bus.command_cycle=1s"], "bus.command_cycle = 1s: must be from 0ps to 10us"),
         (&["bus.command_cycles.read=1001"], "bus.command_cycles.read = 1001: must be from 0 to 1000"),
         (&["mapping.block_summary.last_page=0B"], "mapping.block_summary.last_page = 0B: must be from 1B to 4KiB"),
         (&["mapping.block_summary.last_page=5KiB"], "mapping.block_summary.last_page = 5KiB: must be from 1B to 4KiB"),
@@ -609,61 +609,6 @@ mod rules {
             if let Ok(device) = load("tiny", &overrides) {
                 bounds_hold(&device);
             }
-        }
-    }
-}
-
-mod fuzz {
-    use super::*;
-
-    fn any_builtin() -> impl Strategy<Value = &'static str> {
-        prop::sample::select(BUILTINS).prop_map(|builtin| builtin.text)
-    }
-
-    /// Loading may refuse, and must then say something; it must not panic.
-    fn survives(result: Result<DeviceConfig, ConfigError>) {
-        match result {
-            Ok(device) => assert_eq!(device.digest().len(), 32),
-            Err(error) => assert!(!error.to_string().is_empty()),
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_text(text in "\\PC*") {
-            survives(from_toml(&text, "any.toml", &[]));
-        }
-
-        #[test]
-        fn any_toml(text in "((base|name|gc|[a-z]{1,4})(\\.[a-z\"]{1,3})? ?= ?([0-9]{1,20}|\"[a-z0-9]{0,5}\"|\\[\\]|\\{\\})\n){0,6}") {
-            survives(from_toml(&text, "any.toml", &[]));
-        }
-
-        #[test]
-        fn any_name(name in "\\PC{0,12}") {
-            survives(load(&name, &[]));
-        }
-
-        #[test]
-        fn mutated_files(text in any_builtin(), at in any::<prop::sample::Index>(), cut in 0usize..12, new in "[a-z0-9\\[\\]{}=\"'.,#\n é]{0,6}") {
-            let mut chars: Vec<char> = text.chars().collect();
-            let from = at.index(chars.len());
-            let to = (from + cut).min(chars.len());
-            chars.splice(from..to, new.chars());
-            survives(from_toml(&chars.into_iter().collect::<String>(), "mutated.toml", &[]));
-        }
-
-        #[test]
-        fn any_override(text in "\\PC*") {
-            survives(tiny(&[&text]));
-        }
-
-        #[test]
-        fn likely_overrides(
-            path in "(geometry|capacity|nand|bus|gc|host|controller|mapping|allocation|scheduler)(\\.(channels|blocks|pages|page_size|mapping_unit|spare|read|program|protocol|victim|slots|block_summary|static|soft_threshold|queue_depth))?(\\.[a-z-]{1,9})?",
-            value in "([0-9]{1,22}|-?[0-9]{1,3}\\.[0-9]{1,12}|[0-9]{1,20}(us|ns|s|B|KiB|TiB|MT/s|%)|[a-z-]{1,10}|\"[^\"]{0,5}\"|\\[[0-9, ]{0,6}\\]?|\\{ ?[a-z]{1,5} = [0-9]{1,3} ?\\}?)",
-        ) {
-            survives(tiny(&[&format!("{path}={value}")]));
         }
     }
 }

@@ -22,8 +22,8 @@ pub const MAX_SLOTS: u32 = 1 << 20;
 const MAX_PAGE: u64 = 16 << 20;
 /// Longer than any operation; with it no sum of times comes near the end of the clock.
 const MAX_TIME: Duration = Duration(100_000_000_000_000);
-/// Longer than any bus cycle.
-const MAX_CYCLE: Duration = Duration(1_000_000_000);
+/// Longer than any bus cycle: with it the largest program moves its data in hours (`Time::LAST`).
+const MAX_CYCLE: Duration = Duration(10_000_000);
 
 impl DeviceConfig {
     /// Checks all figures, each by itself and against the others. The error has everything that was found.
@@ -105,7 +105,7 @@ impl Check<'_> {
                 self.in_range("bus.protocol.sdr", *cycle, Duration(1)..=MAX_CYCLE, "it is the time of one bus cycle");
             }
             BusProtocol::NvDdr(rate) => {
-                let range = TransferRate(1_000)..=TransferRate(1_000_000_000_000);
+                let range = TransferRate(100_000)..=TransferRate(1_000_000_000_000);
                 self.in_range("bus.protocol.nv-ddr", *rate, range, "it is the number of transfers per second");
             }
         }

@@ -91,6 +91,11 @@ impl DeviceConfig {
         self.physical_bytes() as f64 / self.logical_bytes() as f64 - 1.0
     }
 
+    /// Erases that a block stands; 0 when unknown.
+    pub fn endurance(&self) -> u32 {
+        self.nand.endurance.unwrap_or(self.nand.cell.usual_endurance())
+    }
+
     /// Bytes per second that a channel carries.
     pub fn channel_bandwidth(&self) -> u64 {
         let bytes_per_cycle = u64::from(self.bus.width / 8);

@@ -23,6 +23,7 @@ impl DeviceConfig {
     pub fn resolved(&self) -> DeviceConfig {
         let mut resolved = self.clone();
         resolved.geometry.mapping_unit = Some(Bytes(self.unit_bytes()));
+        resolved.nand.endurance = Some(self.endurance());
         resolved.bus.command_cycle = Some(Duration(self.command_time(1).ps()));
         resolved
     }

@@ -31,7 +31,7 @@ pub use error::{ConfigError, Place, Problem};
 pub use figures::Figure;
 pub use load::{from_toml, load};
 pub use reference::{example, reference_page};
-pub use schema::json_schema;
+pub use schema::{json_schema, options};
 use units::{Bandwidth, BlockCount, Bytes, Duration, OneOrMany, TransferRate};
 
 /// One SSD.
@@ -161,6 +161,17 @@ impl Cell {
     pub const fn bits(self) -> u32 {
         self as u32 + 1
     }
+
+    /// Erases that a block usually stands: SLC as in Agrawal et al. 2008, Table 1, MLC as in MQSim's ssdconfig.xml;
+    /// TLC and QLC assumed, thousands and about a third of that.
+    pub const fn usual_endurance(self) -> u32 {
+        match self {
+            Cell::Slc => 100_000,
+            Cell::Mlc => 10_000,
+            Cell::Tlc => 3_000,
+            Cell::Qlc => 1_000,
+        }
+    }
 }
 
 /// What takes one command at a time.
@@ -182,7 +193,7 @@ pub enum Concurrency {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Nand {
-    /// Bits in a cell.
+    /// Bits in a cell: how many page types a wordline has, and what its endurance is by default.
     #[serde(default)]
     pub cell: Cell,
     /// Cell to register (tR): one time, or one for each page type of the wordline, LSB first.
@@ -193,8 +204,10 @@ pub struct Nand {
     /// Block erase (tBERS).
     pub erase: Duration,
     /// Erases that a block stands, of which results tell the share used (`wear.life_used`); 0 when unknown.
-    #[serde(default)]
-    pub endurance: u32,
+    /// Default: what is usual for the cells, 100,000 for SLC, 10,000 for MLC, 3,000 for TLC and 1,000 for QLC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32")]
+    pub endurance: Option<u32>,
     /// What takes one command at a time.
     #[serde(default)]
     pub concurrency: Concurrency,

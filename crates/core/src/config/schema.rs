@@ -6,6 +6,7 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use super::figures::ABOUT;
 use super::{DeviceConfig, builtin_names, did_you_mean};
 
 /// The JSON schema of a device file, for editors: that of [`DeviceConfig`], and `base`.
@@ -33,6 +34,18 @@ pub fn json_schema() -> Value {
     object.insert("if".to_owned(), json!({ "not": { "required": ["base"] } }));
     object.insert("then".to_owned(), json!({ "required": keys, "properties": complete }));
     root
+}
+
+/// All options of a device: the paths of the values, and of the names that can be chosen, such as `gc.victim.fifo`.
+/// Without what says nothing about the device itself.
+///
+/// A test changes each and sees that it matters (`tests/sensitivity.rs`), so that no option can do nothing.
+pub fn options() -> Vec<String> {
+    let schema = Schema::new();
+    let mut paths = Vec::new();
+    schema.options_below(&schema.root, "", &mut paths);
+    paths.retain(|path| !ABOUT.iter().any(|key| path == key));
+    paths
 }
 
 /// What `base` means, which is no field of [`DeviceConfig`] because loading resolves it.
@@ -163,6 +176,25 @@ impl Schema {
             if let Some(node) = node {
                 self.paths_below(node, &path, paths);
             }
+        }
+    }
+
+    fn options_below(&self, node: &Value, prefix: &str, paths: &mut Vec<String>) {
+        match self.shape(node) {
+            Shape::Table(fields) => {
+                fields.iter().for_each(|f| self.options_below(f.node, &join(prefix, f.name), paths));
+            }
+            Shape::Choice(variants) => {
+                for variant in variants {
+                    let path = join(prefix, variant.name);
+                    // The value of a choice like `capacity.spare` has the path of its name.
+                    if variant.options.is_none_or(|options| matches!(self.shape(options), Shape::Table(_))) {
+                        paths.push(path.clone());
+                    }
+                    variant.options.iter().for_each(|options| self.options_below(options, &path, paths));
+                }
+            }
+            Shape::Map | Shape::Value => paths.push(prefix.to_owned()),
         }
     }
 

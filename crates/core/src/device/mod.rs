@@ -462,7 +462,7 @@ impl Device {
     fn complete(&mut self, id: u32) {
         let pending = self.requests.remove(id);
         let latency = self.link.as_ref().map_or(Time::ZERO, Link::latency);
-        let finish = pending.finish.max(self.now) + latency;
+        let finish = pending.finish.max(self.now).later(latency);
         let start = pending.start.min(finish);
         self.trail_complete(id, finish);
         self.completions.push(Completion { request: pending.request, status: pending.status, start, finish });

@@ -55,7 +55,7 @@ impl Link {
     /// Sends a request towards the device at `now`, with `bytes` of data that arrive in `steps`.
     pub fn send(&mut self, now: Time, request: u32, bytes: u64, steps: u32) {
         let start = now.max(self.inward_free);
-        self.inward_free = start + self.time_of(bytes);
+        self.inward_free = start.later(self.time_of(bytes));
         self.inward.push_back(Crossing { request, start, bytes, steps, done: 0 });
     }
 
@@ -63,7 +63,7 @@ impl Link {
     pub fn next_arrival(&self) -> Option<Time> {
         let head = self.inward.front()?;
         let arrived = (head.bytes * u64::from(head.done + 1)).div_ceil(u64::from(head.steps));
-        Some(head.start + self.time_of(arrived) + self.latency)
+        Some(head.start.later(self.time_of(arrived)).later(self.latency))
     }
 
     /// Takes the step that has arrived: its request, and whether it was the last.
@@ -79,7 +79,7 @@ impl Link {
 
     /// Sends `bytes` towards the host at `now`; returns when the last has left the device.
     pub fn reply(&mut self, now: Time, bytes: u64) -> Time {
-        self.outward_free = now.max(self.outward_free) + self.time_of(bytes);
+        self.outward_free = now.max(self.outward_free).later(self.time_of(bytes));
         self.outward_free
     }
 }

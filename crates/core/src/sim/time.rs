@@ -14,6 +14,9 @@ impl Time {
     pub const ZERO: Time = Time(0);
     /// Later than any event: "never".
     pub const NEVER: Time = Time(u64::MAX);
+    /// The latest time at which something may be begun: a day and a half before the end of the clock, longer than any
+    /// operation takes.
+    pub const LAST: Time = Time(u64::MAX - (1 << 57));
 
     /// From whole nanoseconds.
     pub const fn from_ns(ns: u64) -> Time {
@@ -38,6 +41,12 @@ impl Time {
     /// In seconds, for reports only.
     pub fn as_s(self) -> f64 {
         self.0 as f64 / 1e12
+    }
+
+    /// `span` later, [`Time::NEVER`] where that would lie beyond the end of the clock: for sums that no event checks on
+    /// their way.
+    pub fn later(self, span: Time) -> Time {
+        Time(self.0.saturating_add(span.0))
     }
 
     /// The span from `earlier` to `self`, zero if it would be negative.
@@ -69,7 +78,7 @@ impl Sub for Time {
 /// The time to move `bytes` at `bytes_per_second`: rounded up once, never per byte (design decision 7).
 pub const fn transfer_time(bytes: u64, bytes_per_second: u64) -> Time {
     let ps = (bytes as u128 * 1_000_000_000_000).div_ceil(bytes_per_second as u128);
-    Time(ps as u64)
+    if ps < u64::MAX as u128 { Time(ps as u64) } else { Time::NEVER }
 }
 
 #[cfg(test)]
@@ -83,5 +92,6 @@ mod tests {
         assert_eq!(transfer_time(4096, 667_000_000), Time(6_140_930));
         assert_eq!(transfer_time(1, 3), Time(333_333_333_334));
         assert_eq!(transfer_time(0, 3), Time::ZERO);
+        assert_eq!(transfer_time(u64::MAX, 1), Time::NEVER);
     }
 }

@@ -301,7 +301,7 @@ impl Wear {
         let blocks = (config.geometry.blocks as usize).max(1);
         let most = erases.iter().max().map_or(0, |most| u64::from(*most));
         Wear {
-            life_used: ratio(most, u64::from(config.nand.endurance)),
+            life_used: ratio(most, u64::from(config.endurance())),
             blocks: Spread::new(erases.iter().map(|e| u64::from(*e))),
             planes: Spread::new(erases.chunks(blocks).map(|plane| plane.iter().map(|e| u64::from(*e)).sum())),
         }

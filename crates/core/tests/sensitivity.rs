@@ -1,0 +1,181 @@
+//! Each option of the device file changes something that is measured, in one of the cases here; else it would be an
+//! option that does nothing, and this fails. A new option without a case fails too.
+//!
+//! What merely repeats the input does not count: the configuration and its digest, names, and what the run cost.
+
+use std::collections::BTreeSet;
+
+use floatgate_core::config::{from_toml, options};
+use floatgate_core::device::{Device, Options};
+use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
+use floatgate_core::precondition::precondition;
+use floatgate_core::run::{NoWatcher, Outcome};
+use floatgate_core::workload::{Source, synthetic};
+use serde_json::Value;
+
+/// The device that is changed: 32 MiB with more than one of everything but dies.
+const BASE: &str = r#"
+[geometry]
+channels = 2
+chips = 2
+dies = 1
+planes = 2
+blocks = 16
+pages = 64
+page_size = "4KiB"
+[capacity]
+spare = 0.4
+[nand]
+read = "25us"
+program = "200us"
+erase = "1500us"
+[bus]
+protocol = { nv-ddr = "200MT/s" }
+[gc]
+soft_threshold = 3
+hard_threshold = 1
+"#;
+
+/// Reads at random, writes at random with cleaning, a mix of both, and small writes one after the other.
+const READS: &str = "rw=randread bs=4k iodepth=16 number_ios=500";
+const WRITES: &str = "rw=randwrite norandommap=1 bs=4k iodepth=16 number_ios=6000";
+const MIX: &str = "rw=randrw norandommap=1 bs=4k iodepth=32 number_ios=4000";
+const STREAM: &str = "rw=write bs=32k iodepth=4 number_ios=200";
+
+/// An option, what is set so that it can matter, the workload, and values: all of them give different results. `-`
+/// leaves the option as it is; [`ALL`] are all names that can be chosen, so that a new policy is tried as it is.
+type Case = (&'static str, &'static [&'static str], &'static str, &'static [&'static str]);
+
+/// All names of a choice.
+const ALL: &[&str] = &["*"];
+
+#[rustfmt::skip]
+const CASES: &[Case] = &[
+    ("geometry.channels", &[], READS, &["-", "4"]),
+    ("geometry.chips", &[], READS, &["-", "4"]),
+    ("geometry.chips_per_package", &["nand.concurrency=chip"], READS, &["-", "2"]),
+    ("geometry.dies", &[], READS, &["-", "2"]),
+    ("geometry.planes", &["nand.concurrency=plane"], READS, &["-", "4"]),
+    ("geometry.blocks", &[], WRITES, &["-", "20"]),
+    ("geometry.pages", &[], WRITES, &["-", "32"]),
+    ("geometry.page_size", &[], READS, &["-", "8KiB"]),
+    ("geometry.spare_size", &["bus.transfer_spare=true"], READS, &["-", "128B"]),
+    ("geometry.mapping_unit", &[], WRITES, &["-", "2KiB", "8KiB"]),
+    ("geometry.pages_per_program", &[], STREAM, &["-", "2"]),
+    ("capacity.spare", &[], WRITES, &["-", "0.35"]),
+    ("capacity.logical", &[], WRITES, &["-", "16MiB"]),
+    ("nand.cell", &[], WRITES, ALL),
+    ("nand.read", &["nand.cell=mlc"], READS, &["-", "30us", "[\"25us\", \"35us\"]"]),
+    ("nand.program", &["nand.cell=mlc"], WRITES, &["-", "300us", "[\"200us\", \"300us\"]"]),
+    ("nand.erase", &[], WRITES, &["-", "2ms"]),
+    ("nand.endurance", &[], WRITES, &["-", "1000", "0"]),
+    ("nand.concurrency", &["geometry.dies=2", "geometry.chips_per_package=2"], MIX, ALL),
+    ("bus.protocol.sdr", &[], READS, &["25ns", "30ns"]),
+    ("bus.protocol.nv-ddr", &[], READS, &["-", "400MT/s"]),
+    ("bus.width", &[], READS, &["-", "16"]),
+    ("bus.command_cycle", &["bus.command_cycles.read=7"], READS, &["-", "25ns"]),
+    ("bus.command_cycles.read", &[], READS, &["-", "7"]),
+    ("bus.command_cycles.program", &[], WRITES, &["-", "7"]),
+    ("bus.command_cycles.erase", &[], WRITES, &["-", "5"]),
+    ("bus.transfer_spare", &["geometry.spare_size=128B"], READS, &["-", "true"]),
+    ("bus.way_switch", &[], READS, &["-", "1us"]),
+    ("bus.channel_switch", &[], READS, &["-", "1us"]),
+    ("bus.channel_switch_scope", &["bus.channel_switch=30us"], READS, ALL),
+    ("allocation", &[], MIX, ALL),
+    ("allocation.static.order", &[], STREAM, &["-", "s1", "s3"]),
+    ("allocation.dynamic.order", &[], STREAM, &["s2", "s1"]),
+    ("mapping.block_summary", &[], WRITES, &["none", "{ last_page = \"528B\" }"]),
+    ("mapping.block_summary.last_page", &[], WRITES, &["528B", "1KiB"]),
+    ("gc.soft_threshold", &[], WRITES, &["-", "4", "10%"]),
+    ("gc.hard_threshold", &[], WRITES, &["-", "0", "3"]),
+    ("gc.victim", &[], WRITES, ALL),
+    ("gc.victim.d-choices.d", &[], WRITES, &["2", "5"]),
+    ("gc.frontiers", &[], WRITES, ALL),
+    ("scheduler", &[], MIX, ALL),
+    ("controller.slots", &[], WRITES, &["-", "2"]),
+    ("host.queue_depth", &[], READS, &["-", "4"]),
+    ("host.link_bandwidth", &[], READS, &["-", "100MB/s"]),
+    ("host.link_latency", &[], READS, &["-", "5us"]),
+];
+
+/// The values of a case.
+fn values(case: &Case, options: &[String]) -> Vec<String> {
+    let (path, _, _, values) = *case;
+    if values != ALL {
+        return values.iter().map(|&value| value.to_owned()).collect();
+    }
+    options.iter().filter_map(|option| chosen(path, option)).map(str::to_owned).collect()
+}
+
+/// The name that an option is, where it is one to choose at `path`.
+fn chosen<'a>(path: &str, option: &'a str) -> Option<&'a str> {
+    option.strip_prefix(path)?.strip_prefix('.').filter(|name| !name.contains('.'))
+}
+
+/// Whether a case is about an option: its own path, or the name of one of its values.
+fn tries(case: &Case, option: &str, options: &[String]) -> bool {
+    case.0 == option || chosen(case.0, option).is_some_and(|name| values(case, options).iter().any(|v| v == name))
+}
+
+#[test]
+fn every_option_has_a_case() {
+    let options = options();
+    assert!(options.iter().any(|option| option == "gc.victim.fifo") && options.len() > 40, "{options:?}");
+    let without: Vec<&String> =
+        options.iter().filter(|option| !CASES.iter().any(|case| tries(case, option, &options))).collect();
+    assert!(without.is_empty(), "no case changes these options: add one to CASES: {without:?}");
+    for (path, ..) in CASES {
+        let prefix = format!("{path}.");
+        let known = options.iter().any(|option| option == path || option.starts_with(&prefix));
+        assert!(known, "there is no option `{path}` any more");
+    }
+}
+
+#[test]
+fn every_option_changes_what_is_measured() {
+    let mut idle = Vec::new();
+    let options = options();
+    for case in CASES {
+        let (path, with, job, _) = case;
+        let mut seen = BTreeSet::new();
+        for value in values(case, &options) {
+            let mut overrides: Vec<String> = with.iter().map(|&text| text.to_owned()).collect();
+            if value != "-" {
+                overrides.push(format!("{path}={value}"));
+            }
+            if !seen.insert(measured(&overrides, job)) {
+                idle.push(format!("{path} = {value}"));
+            }
+        }
+        assert!(seen.len() > 1 || !idle.is_empty(), "{path}: nothing to compare");
+    }
+    assert!(idle.is_empty(), "these change nothing that is measured: {idle:#?}");
+}
+
+/// What is measured of a job on a full device, as text.
+fn measured(overrides: &[String], job: &str) -> String {
+    let config = from_toml(BASE, "base.toml", overrides).unwrap_or_else(|error| panic!("{overrides:?}: {error}"));
+    let mut device = Device::new(config, Options::default()).unwrap_or_else(|error| panic!("{error}"));
+    let reached = precondition(&mut device, "fill".parse().unwrap(), 1, &mut |_| true).unwrap();
+    let jobs = synthetic::parse(job, device.config().logical_bytes(), 1).unwrap();
+    let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| Box::new(job) as Box<dyn Source>).collect();
+    let outcome = run(&mut device, &mut sources);
+    let named = Named { name: String::new(), digest: String::new() };
+    let about = About {
+        seed: 1,
+        device: named.clone(),
+        workload: named,
+        precondition: Precondition { asked: String::new(), reached },
+        warnings: Vec::new(),
+    };
+    let mut summary = serde_json::to_value(Summary::new(about, &outcome.measurement(&device))).unwrap();
+    let keys = summary.as_object_mut().unwrap();
+    for echo in ["config", "config_digest"] {
+        keys.insert(echo.to_owned(), Value::Null);
+    }
+    summary.to_string()
+}
+
+fn run(device: &mut Device, sources: &mut [Box<dyn Source>]) -> Outcome {
+    floatgate_core::run::run(device, sources, &mut NoWatcher).unwrap_or_else(|error| panic!("{error}"))
+}

@@ -1,0 +1,194 @@
+//! Closed forms, typed from their papers. They share no code with the simulator.
+
+use floatgate_core::config::{DeviceConfig, Frontiers};
+use serde::Deserialize;
+
+/// A closed form by name, with its parameters.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum ClosedForm {
+    /// Write amplification of greedy cleaning, [`greedy`], at the device's [`effective_spare`].
+    Greedy,
+    /// The same of [`fifo`].
+    Fifo,
+    /// The same of [`random`].
+    Random,
+    /// The same of [`d_choices`].
+    DChoices {
+        /// Blocks drawn.
+        d: u32,
+    },
+    /// The share of the time for which a channel carries data, [`channel_utilization`].
+    ChannelUtilization {
+        /// A page on the channel, in microseconds.
+        transfer_us: f64,
+        /// The cells' part of an operation, in microseconds.
+        cell_us: f64,
+        /// Dies on the channel, each with work in line.
+        dies: u32,
+        /// Pages that one command moves.
+        #[serde(default = "one")]
+        pages: u32,
+    },
+    /// The mean response time of one server, [`m_d_1`].
+    MD1 {
+        /// Service time in microseconds.
+        service_us: f64,
+        /// Arrivals in a second.
+        rate: f64,
+    },
+    /// The least of several rates: that of link, channels and dies.
+    LeastOf(Vec<f64>),
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl ClosedForm {
+    /// Its value for a device.
+    pub fn value(&self, device: &DeviceConfig) -> f64 {
+        let (pages, spare) = (device.data_units_per_block(), || effective_spare(device));
+        match self {
+            ClosedForm::Greedy => greedy(pages, spare()),
+            ClosedForm::Fifo => fifo(spare()),
+            ClosedForm::Random => random(spare()),
+            ClosedForm::DChoices { d } => d_choices(pages, spare(), *d),
+            ClosedForm::ChannelUtilization { transfer_us, cell_us, dies, pages } => {
+                channel_utilization(*transfer_us, *cell_us, *dies, *pages)
+            }
+            ClosedForm::MD1 { service_us, rate } => m_d_1(*service_us, *rate),
+            ClosedForm::LeastOf(rates) => rates.iter().copied().fold(f64::INFINITY, f64::min),
+        }
+    }
+}
+
+/// The spare share of the space that can hold data at the moment when a timed run chooses a victim: without the free
+/// blocks in stock, the block that the host has just opened, and half of the one that cleaning fills.
+pub fn effective_spare(device: &DeviceConfig) -> f64 {
+    let open = match device.gc.frontiers {
+        Frontiers::Separate => 1.5,
+        Frontiers::Single => 1.0,
+    };
+    let blocks = f64::from(device.geometry.blocks) - f64::from(device.soft_threshold()) - open;
+    let space = f64::from(device.total_planes()) * blocks * f64::from(device.data_units_per_block());
+    1.0 - device.logical_units() as f64 / space
+}
+
+/// Finds the root of `f` between `low` and `high`, where it changes its sign.
+fn bisect(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
+    let rising = f(high) > 0.0;
+    for _ in 0..200 {
+        let middle = (low + high) / 2.0;
+        if (f(middle) > 0.0) == rising { high = middle } else { low = middle }
+    }
+    (low + high) / 2.0
+}
+
+/// Greedy, mean field (Van Houdt, "A mean field model for a class of garbage collection algorithms in flash-based
+/// solid state drives", SIGMETRICS 2013): blocks of `b` pages, spare share `sf`. A whole k and x in [0, 1] solve
+/// H_b - H_k + x / k = (b - k + x) / (b rho), and b - k + x pages of a victim are stale.
+pub fn greedy(b: u32, sf: f64) -> f64 {
+    let (pages, rho) = (f64::from(b), 1.0 - sf);
+    let harmonic = |n: u32| (1..=n).map(|i| 1.0 / f64::from(i)).sum::<f64>();
+    (1..b)
+        .find_map(|k| {
+            let kept = f64::from(k);
+            let x = ((pages - kept) / (pages * rho) - (harmonic(b) - harmonic(k))) / (1.0 / kept - 1.0 / (pages * rho));
+            (0.0..=1.0).contains(&x).then(|| pages / (pages - kept + x))
+        })
+        .expect("there is a k below b")
+}
+
+/// d-choices, mean field (Van Houdt 2013). With s_i the share of blocks with at most i valid pages and m_i that of
+/// blocks with exactly i, phi i m_i = 1 - (1 - s_(i-1))^d, where the shares add up to 1 and the mean of i is b rho.
+pub fn d_choices(b: u32, sf: f64, d: u32) -> f64 {
+    let (pages, rho) = (f64::from(b), 1.0 - sf);
+    // The sum of the shares, and the mean of i, for a share of blocks without a valid page.
+    let shares = |phi: f64, none: f64| {
+        let (mut sum, mut mean) = (none, 0.0);
+        for i in 1..=b {
+            let chosen = if sum < 1.0 { -libm::expm1(f64::from(d) * libm::log1p(-sum)) } else { 1.0 };
+            let share = chosen / (phi * f64::from(i));
+            sum += share;
+            mean += f64::from(i) * share;
+        }
+        (sum, mean)
+    };
+    let mean_of = |phi: f64| {
+        let none = libm::exp(bisect(-700.0, 0.0, |log| shares(phi, libm::exp(log)).0 - 1.0));
+        shares(phi, none).1
+    };
+    // The stale pages of a victim are phi b rho, between a few and all.
+    let phi = bisect(0.01 / rho, 1.0 / rho, |phi| pages * rho - mean_of(phi));
+    1.0 / (phi * rho)
+}
+
+/// FIFO: alpha / (alpha + W(-alpha e^-alpha)), with alpha = T / U and W the principal branch of Lambert's function
+/// (Desnoyers, "Analytic models of SSD write performance", ACM TOS 2014). W is found by Newton's method.
+pub fn fifo(sf: f64) -> f64 {
+    let alpha = 1.0 / (1.0 - sf);
+    let z = -alpha * libm::exp(-alpha);
+    let mut w = -0.1;
+    for _ in 0..100 {
+        let e = libm::exp(w);
+        w -= (w * e - z) / (e * (w + 1.0));
+    }
+    alpha / (alpha + w)
+}
+
+/// A random victim has the mean share of stale pages.
+pub fn random(sf: f64) -> f64 {
+    1.0 / sf
+}
+
+/// The share of the time for which a channel carries data, where each of `dies` moves `pages` of X microseconds one
+/// after the other and then lets its cells work: n k X / (k X + C), at most 1 (Hu et al. 2013, Section 5.1).
+pub fn channel_utilization(transfer_us: f64, cell_us: f64, dies: u32, pages: u32) -> f64 {
+    let moved = f64::from(pages) * transfer_us;
+    (f64::from(dies) * moved / (moved + cell_us)).min(1.0)
+}
+
+/// The mean response time of one server with constant service and Poisson arrivals: Pollaczek and Khinchine.
+pub fn m_d_1(service_us: f64, rate: f64) -> f64 {
+    let load = rate * service_us / 1e6;
+    service_us * (1.0 + load / (2.0 * (1.0 - load)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Computed independently: pages of a block, spare; greedy, d = 10, d = 2, FIFO, random.
+    #[rustfmt::skip]
+    const TABLE: [(u32, f64, [f64; 5]); 14] = [
+        (64,  0.05, [8.8501, 9.2842, 13.2662, 10.1724, 20.0000]),
+        (64,  0.07, [6.6155, 6.8939,  9.6354,  7.3177, 14.2857]),
+        (64,  0.10, [4.8213, 5.0002,  6.8516,  5.1787, 10.0000]),
+        (64,  0.15, [3.3536, 3.4636,  4.6475,  3.5187,  6.6667]),
+        (64,  0.20, [2.5993, 2.6754,  3.5330,  2.6927,  5.0000]),
+        (64,  0.28, [1.9425, 1.9932,  2.5732,  1.9916,  3.5714]),
+        (64,  0.40, [1.4550, 1.4867,  1.8555,  1.4798,  2.5000]),
+        (128, 0.05, [9.4605, 9.8161, 13.5874, 10.1724, 20.0000]),
+        (128, 0.07, [6.9450, 7.1821,  9.8100,  7.3177, 14.2857]),
+        (128, 0.10, [4.9922, 5.1479,  6.9409,  5.1787, 10.0000]),
+        (128, 0.15, [3.4344, 3.5314,  4.6881,  3.5187,  6.6667]),
+        (128, 0.20, [2.6449, 2.7141,  3.5559,  2.6927,  5.0000]),
+        (128, 0.28, [1.9667, 2.0131,  2.5847,  1.9916,  3.5714]),
+        (128, 0.40, [1.4674, 1.4964,  1.8609,  1.4798,  2.5000]),
+    ];
+
+    #[test]
+    fn the_formulas_are_typed_right() {
+        for (b, sf, expected) in TABLE {
+            let computed = [greedy(b, sf), d_choices(b, sf, 10), d_choices(b, sf, 2), fifo(sf), random(sf)];
+            for (computed, expected) in computed.into_iter().zip(expected) {
+                assert!((computed - expected).abs() < 1e-4, "b = {b}, Sf = {sf}: {computed}, the table has {expected}");
+            }
+        }
+        // Hu et al. 2013, Section 5.1: 72.5 and 69.1 percent. M/D/1 of 130.6 us at half the load: 195.9 us.
+        assert!((channel_utilization(52.8, 20.0, 1, 1) - 0.7253).abs() < 1e-4);
+        assert!((channel_utilization(52.8, 200.0, 2, 2) - 0.6911).abs() < 1e-4);
+        assert!((m_d_1(130.6, 3828.484) - 195.9).abs() < 1e-3);
+    }
+}
