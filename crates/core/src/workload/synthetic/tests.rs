@@ -6,8 +6,17 @@ use proptest::prelude::*;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
+/// Jobs that make their requests up.
+fn made(text: &str, device_bytes: u64, seed: u64) -> Result<Vec<Synthetic>, SourceError> {
+    let made = |planned| match planned {
+        Planned::Made(job) => *job,
+        Planned::Replayed(recipe) => panic!("{recipe:?}"),
+    };
+    Ok(plan_text(text, device_bytes, seed)?.into_iter().map(made).collect())
+}
+
 fn job(text: &str, device_bytes: u64) -> Synthetic {
-    parse(text, device_bytes, 1).unwrap().remove(0)
+    made(text, device_bytes, 1).unwrap().remove(0)
 }
 
 /// The first `max` requests.
@@ -24,7 +33,7 @@ fn lbas(requests: &[Request]) -> Vec<u64> {
 }
 
 fn error(text: &str) -> String {
-    parse(text, GIB, 1).map(|_| ()).unwrap_err().to_string()
+    made(text, GIB, 1).map(|_| ()).unwrap_err().to_string()
 }
 
 #[test]
@@ -329,7 +338,7 @@ fn closed_loops() {
 
 #[test]
 fn several_jobs_are_streams_of_their_own() {
-    let jobs = parse("rw=randread bs=4k; name=log rw=write bs=64k\niodepth=2 ;\n rw=randread bs=4k;", GIB, 1).unwrap();
+    let jobs = made("rw=randread bs=4k; name=log rw=write bs=64k\niodepth=2 ;\n rw=randread bs=4k;", GIB, 1).unwrap();
     let names: Vec<String> = jobs.iter().flat_map(|job| job.streams()).collect();
     assert_eq!(names, ["job1", "log", "job3"]);
     let orders: Vec<Vec<u64>> = jobs.into_iter().map(|mut job| lbas(&requests(&mut job, 100))).collect();
@@ -340,7 +349,7 @@ fn several_jobs_are_streams_of_their_own() {
 #[test]
 fn the_seed_decides() {
     let text = "rw=randrw bssplit=4k/50:8k/50 rate_iops=1000 rate_process=poisson random_distribution=zipf:0.9";
-    let first = |text: &str, seed: u64| requests(&mut parse(text, GIB, seed).unwrap()[0], 1000);
+    let first = |text: &str, seed: u64| requests(&mut made(text, GIB, seed).unwrap()[0], 1000);
     assert_eq!(first(text, 1), first(text, 1));
     assert_ne!(first(text, 1), first(text, 2));
     let seeded = format!("{text} randseed=2");
@@ -427,7 +436,7 @@ fn every_key_changes_something() {
         assert!(visible(base) != visible(&with), "`{key}` changes nothing of `{base}`");
         assert!(job(&with, 64 * MIB).warnings().iter().all(|warning| warning.contains("bssplit")), "{with}");
     }
-    for name in options::all_names() {
+    for name in keys::all_names() {
         assert!(
             table.iter().any(|(_, key)| key.split_whitespace().any(|word| word.split('=').next() == Some(name))),
             "{name}"
@@ -438,7 +447,7 @@ fn every_key_changes_something() {
 #[test]
 fn the_reference_has_every_key() {
     let page = include_str!("../../../../../docs/reference/synthetic.md");
-    for name in options::all_names() {
+    for name in keys::all_names() {
         assert!(
             page.contains(&format!("`{name}`")) || page.contains(&format!("`{name}=")),
             "{name} is not in the page"
@@ -453,7 +462,7 @@ fn errors_of_keys_name_them_and_what_is_near() {
         text.starts_with("job1: `blocksise` is not supported; did you mean `blocksize`? The keys are: rw, "),
         "{text}"
     );
-    assert!(options::all_names().all(|name| text.contains(name)), "{text}");
+    assert!(keys::all_names().all(|name| text.contains(name)), "{text}");
     assert!(
         error("rw=randwrite; rw=read io_depth=4")
             .starts_with("job2: `io_depth` is not supported; did you mean `iodepth`?")
@@ -596,9 +605,9 @@ fn errors_of_fit_say_what_does_not() {
         job1: `random_distribution`: zone 1 is smaller than a block
         job1: `random_distribution`: zone 2 ends beyond the region of 1 GiB
         "#);
-    assert!(parse("rw=read", 0, 1).is_err());
-    assert!(parse("rw=read", 511, 1).is_err());
-    assert!(parse("rw=read bs=512", 512, 1).is_ok());
+    assert!(made("rw=read", 0, 1).is_err());
+    assert!(made("rw=read", 511, 1).is_err());
+    assert!(made("rw=read bs=512", 512, 1).is_ok());
 }
 
 #[test]
@@ -637,7 +646,7 @@ fn jobs_are_told_from_files() {
 
 /// Words of jobs, right and wrong ones.
 fn words() -> impl Strategy<Value = String> {
-    let names: Vec<&str> = options::all_names().collect();
+    let names: Vec<&str> = keys::all_names().collect();
     let value = prop_oneof![
         "[0-9]{1,20}[a-z%]{0,3}",
         "(4k|8k|1m|512|0x1000)",
@@ -651,7 +660,7 @@ fn words() -> impl Strategy<Value = String> {
 
 /// The requests of whatever is accepted lie in the device and are not empty.
 fn check(text: &str, device_bytes: u64) {
-    for mut job in parse(text, device_bytes, 1).into_iter().flatten() {
+    for mut job in made(text, device_bytes, 1).into_iter().flatten() {
         let _ = (job.warnings(), job.description().len(), job.pace(), job.progress());
         let mut last = Time::ZERO;
         for _ in 0..200 {
@@ -696,7 +705,7 @@ proptest! {
         });
         let rw = if random { format!("randrw ba={align}") } else { "rw".to_owned() };
         let text = format!("rw={rw} bs={block} offset={offset} size={size} io_size=1m {}", zone.unwrap_or_default());
-        for mut job in parse(&text, 4 * MIB, 1).into_iter().flatten() {
+        for mut job in made(&text, 4 * MIB, 1).into_iter().flatten() {
             while let Some(request) = job.next_request().unwrap() {
                 prop_assert!(request.lba * SECTOR >= offset);
                 prop_assert!(request.lba * SECTOR + request.bytes() <= offset + size);
