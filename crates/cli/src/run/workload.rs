@@ -9,6 +9,7 @@ use floatgate_core::workload::Source;
 use floatgate_core::workload::synthetic::{self, Job};
 use floatgate_core::workload::trace::Trace;
 
+use super::iolog;
 use super::trace::TraceArgs;
 use crate::failure::Failure;
 
@@ -21,6 +22,8 @@ pub struct Workload {
     digest: Option<String>,
     /// By source, the file that its requests are written to.
     logs: Vec<Option<String>>,
+    /// Those files.
+    begun: Vec<iolog::Shared>,
 }
 
 impl Workload {
@@ -54,19 +57,19 @@ impl Workload {
         }
         let trace =
             Trace::open(Path::new(text), &args.options(), device.logical_sectors()).map_err(Failure::mistake)?;
-        Ok(Workload { sources: vec![Box::new(trace)], name, digest: None, logs: vec![None] })
+        Ok(Workload { sources: vec![Box::new(trace)], name, digest: None, logs: vec![None], begun: Vec::new() })
     }
 
     fn of_jobs(jobs: Vec<Job>, name: String, digest: String) -> Workload {
         let (sources, logs) = jobs.into_iter().map(|job| (job.source, job.write_iolog)).unzip();
-        Workload { sources, name, digest: Some(digest), logs }
+        Workload { sources, name, digest: Some(digest), logs, begun: Vec::new() }
     }
 
     /// Begins the files that jobs write their requests to.
     pub fn begin_logs(&mut self) -> Result<(), Failure> {
         for (source, log) in self.sources.iter_mut().zip(&self.logs) {
             if let Some(path) = log {
-                iolog::attach(source, Path::new(path)).map_err(Failure::Fault)?;
+                self.begun.push(iolog::attach(source, Path::new(path)).map_err(Failure::Fault)?);
             }
         }
         Ok(())
@@ -85,16 +88,15 @@ impl Workload {
 
     /// Puts the files of [`Workload::begin_logs`] into their places.
     pub fn finish_logs(&mut self) -> Result<(), Failure> {
-        self.written.drain(..).try_for_each(|log| log.finish()).map_err(Failure::Fault)
+        let mut logs = self.begun.iter().filter_map(|log| log.borrow_mut().take());
+        logs.try_for_each(iolog::Log::finish).map_err(Failure::Fault)
     }
 
     /// Name and digest; complete when the workload has been run.
     pub fn named(&self) -> Named {
-        let of_sources = || {
-            let digests = self.sources.iter().filter_map(|source| source.digest());
-            digests.map(|digest| format!("{digest:016x}")).collect::<Vec<_>>().join("-")
-        };
-        Named { name: self.name.clone(), digest: self.digest.clone().unwrap_or_else(of_sources) }
+        let of_sources = self.sources.iter().filter_map(|source| source.digest());
+        let digests = self.digest.iter().cloned().chain(of_sources.map(|digest| format!("{digest:016x}")));
+        Named { name: self.name.clone(), digest: digests.collect::<Vec<_>>().join("-") }
     }
 
     /// The names of all streams, by the number in the requests.
