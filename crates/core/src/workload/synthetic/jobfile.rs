@@ -117,7 +117,9 @@ fn sections(file: &str, lines: &[Line]) -> Result<Vec<Section>, SourceError> {
         jobs.push(Section { options, name: name.to_owned(), place, warnings });
     }
     if jobs.is_empty() {
-        return Err(SourceError(format!("{file}: there is no job in it; a job is a section like [reads] with its keys")));
+        return Err(SourceError(format!(
+            "{file}: there is no job in it; a job is a section like [reads] with its keys"
+        )));
     }
     Ok(jobs)
 }
@@ -144,18 +146,14 @@ fn head_of(line: &Line) -> Result<&str, SourceError> {
 }
 
 /// Sets the keys of a section's lines.
-fn apply(
-    options: &mut Options,
-    section: &str,
-    lines: &[Line],
-    warnings: &mut Vec<String>,
-) -> Result<(), SourceError> {
+fn apply(options: &mut Options, section: &str, lines: &[Line], warnings: &mut Vec<String>) -> Result<(), SourceError> {
     let entry = |line: &'_ Line| -> Result<(String, Option<String>), SourceError> {
         let (name, value) = match line.text.split_once('=') {
             Some((name, value)) => (name.trim(), Some(value.trim().to_owned())),
             None => (line.text.as_str(), None),
         };
-        in_line(value.as_deref()).map_err(|why| line.error(format!("[{}] `{}`: {why}", quoted(section), quoted(name))))?;
+        in_line(value.as_deref())
+            .map_err(|why| line.error(format!("[{}] `{}`: {why}", quoted(section), quoted(name))))?;
         Ok((name.to_owned(), value))
     };
     let mut seen: BTreeMap<usize, &Line> = BTreeMap::new();

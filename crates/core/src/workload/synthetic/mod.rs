@@ -608,7 +608,8 @@ impl Limits {
             u64::MAX => Some(limit),
             limit => limit.checked_mul(loops).filter(|limit| *limit < u64::MAX),
         };
-        let requests = times(options.number_ios.unwrap_or(u64::MAX)).ok_or("`number_ios` times `loops` is too large")?;
+        let requests =
+            times(options.number_ios.unwrap_or(u64::MAX)).ok_or("`number_ios` times `loops` is too large")?;
         let bytes = times(bytes).ok_or("what `loops` repeats is beyond 64 bits")?;
         let (stop_at, measure_from) = times_of(options)?;
         Ok(Limits { requests, bytes, stop_at, measure_from })

@@ -241,4 +241,3 @@ pub struct Options {
     /// Keys that were given and say nothing to a simulated device.
     pub without_meaning: BTreeSet<&'static str>,
 }
-

@@ -145,7 +145,8 @@ fn areas(sections: &[Section], device_bytes: u64) -> Result<BTreeMap<String, Are
     for section in jobs() {
         let error = |why: String| SourceError(format!("{}: {why}", section.place));
         let Some(name) = &section.options.filename else {
-            let why = "no `filename`, where other jobs have one: give all jobs one, or none to work on the whole device";
+            let why =
+                "no `filename`, where other jobs have one: give all jobs one, or none to work on the whole device";
             return Err(error(why.to_owned()));
         };
         let size = extent(&section.options).map_err(|why| error(format!("`filename={name}`: {why}")))?;

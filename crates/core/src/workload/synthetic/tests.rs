@@ -328,8 +328,11 @@ fn closed_loops() {
     let pace = |text: &str| job(text, GIB).pace();
     assert_eq!(pace("rw=read"), Pace::Depth { depth: 1, think: Time::ZERO });
     assert_eq!(pace("rw=read iodepth=1k"), Pace::Depth { depth: 1024, think: Time::ZERO });
-    assert_eq!(pace("rw=read thinktime=50"), Pace::Depth { depth: 1, think: Time::from_us(50) });
-    assert_eq!(pace("rw=read thinktime=1.5ms"), Pace::Depth { depth: 1, think: Time::from_us(1500) });
+    let batch = |requests, span, think| Pace::Batch { depth: 1, requests, span, think: Time::from_us(think) };
+    assert_eq!(pace("rw=read thinktime=50"), batch(1, Time::NEVER, 50));
+    assert_eq!(pace("rw=read thinktime=1.5ms thinktime_blocks=8"), batch(8, Time::NEVER, 1500));
+    assert_eq!(pace("rw=read thinktime=1.5ms thinktime_iotime=1"), batch(u32::MAX, Time(1_000_000_000_000), 1500));
+    assert_eq!(pace("rw=read thinktime=0"), Pace::Depth { depth: 1, think: Time::ZERO });
     let source = job("rw=read runtime=1m ramp_time=10", GIB);
     assert_eq!(source.stop_at(), Some(Time::from_us(70_000_000)));
     assert_eq!(source.measure_from(), Time::from_us(10_000_000));
@@ -372,25 +375,34 @@ fn what_is_drawn_for_one_thing_does_not_shift_another() {
 #[test]
 fn the_same_requests_in_every_version() {
     let all =
-        run("rw=randrw bssplit=4k/60:16k/40 random_distribution=zipf:1.1 rate_iops=7 rate_process=poisson", GIB, 5);
+        run("rw=randwrite bssplit=4k/60:16k/40 random_distribution=zipf:1.1 rate_iops=7 rate_process=poisson", GIB, 5);
     let text: Vec<String> =
         all.iter().map(|r| format!("{} {} {} {}", r.arrival.ps(), r.operation.name(), r.lba, r.sectors)).collect();
     insta::assert_snapshot!(text.join("\n"), @r#"
-        52149681784 read 665280 8
+        52149681784 write 665280 8
         142830747142 write 828752 32
-        198496404049 read 1898144 8
-        249405221275 read 1879184 8
-        383136942706 read 978832 32
+        198496404049 write 1898144 8
+        249405221275 write 1879184 8
+        383136942706 write 978832 32
         "#);
     let text: Vec<String> = lbas(&run("rw=randwrite size=1000m", GIB, 8)).iter().map(u64::to_string).collect();
     insta::assert_snapshot!(text.join(" "), @"416584 1573776 1536424 442264 478544 194496 726944 1935480");
 }
 
-/// What can be seen of a job from outside, but for its description.
+/// What can be seen of jobs from outside, but for their descriptions and warnings.
 fn visible(text: &str) -> impl PartialEq + std::fmt::Debug + use<> {
-    let mut source = job(text, 64 * MIB);
-    let requests = requests(&mut source, 40_000);
-    (requests, source.pace(), source.stop_at(), source.measure_from(), source.streams())
+    let of_job = |planned| match planned {
+        Planned::Made(mut source) => {
+            let requests = requests(&mut source, 40_000);
+            let times = (source.stop_at(), source.measure_from(), source.waits_for(), source.start_delay());
+            (requests, Some((source.pace(), times, source.streams())), source.place.write_iolog.clone())
+        }
+        Planned::Replayed(mut recipe) => {
+            recipe.place.warnings.clear();
+            (Vec::new(), None, Some(format!("{recipe:?}")))
+        }
+    };
+    plan_text(text, 64 * MIB, 1).unwrap().into_iter().map(of_job).collect::<Vec<_>>()
 }
 
 #[test]
@@ -429,14 +441,53 @@ fn every_key_changes_something() {
         ("rw=read", "zonemode=strided zonesize=64k zoneskip=4k"),
         (random, "randseed=3"),
         (random, "name=a"),
+        ("rw=randread:8", "rw_sequencer=identical"),
+        (random, "bsrange=4k-8k"),
+        (random, "blocksize_range=4k-8k"),
+        (random, "percentage_random=50"),
+        ("name=x filename=a size=1m; rw=randrw bs=4k size=1m filename=a", "filename=b"),
+        (random, "filesize=32m"),
+        (random, "fileoffset=4k"),
+        ("rw=randrw numjobs=2", "offset_increment=4k"),
+        (random, "io_limit=4m"),
+        ("rw=randrw number_ios=4", "loops=2"),
+        (random, "timeout=4"),
+        ("rw=randrw thinktime=1", "thinktime_blocks=4"),
+        ("rw=randrw thinktime=1", "thinktime_iotime=4"),
+        (random, "rate=1000k"),
+        (random, "fsync=4"),
+        (random, "fdatasync=4"),
+        ("rw=randrw number_ios=4", "end_fsync"),
+        (random, "sync=dsync"),
+        (random, "numjobs=2"),
+        ("name=a rw=read; rw=write", "stonewall"),
+        ("name=a rw=read; rw=write", "wait_for_previous"),
+        ("name=a rw=read; rw=write", "wait_for=a"),
+        (random, "startdelay=2"),
+        (random, "write_iolog=a.log"),
+        ("", "read_iolog=trace.csv"),
+        ("read_iolog=trace.csv", "replay_time_scale=50"),
+        ("read_iolog=trace.csv", "replay_no_stall"),
+        ("read_iolog=trace.csv", "replay_redirect=/dev/sda"),
+        ("rw=randrw bs=4ki", "kb_base=1000"),
     ];
     for (base, key) in table {
         let with = format!("{base} {key}");
-        let base = if base.is_empty() { "rw=read" } else { base };
+        let base = match base {
+            "" => "rw=read",
+            // What 4ki would be otherwise is no multiple of a sector.
+            "rw=randrw bs=4ki" => "rw=randrw bs=8k",
+            base => base,
+        };
         assert!(visible(base) != visible(&with), "`{key}` changes nothing of `{base}`");
-        assert!(job(&with, 64 * MIB).warnings().iter().all(|warning| warning.contains("bssplit")), "{with}");
+        if !with.contains("read_iolog") {
+            let warnings = made(&with, 64 * MIB, 1).unwrap().iter().flat_map(Source::warnings).collect::<Vec<_>>();
+            assert!(warnings.is_empty(), "{with}: {warnings:?}");
+        }
     }
-    for name in keys::all_names() {
+    // A sentence for people: it is in the description only.
+    assert!(job("rw=read description=mine", GIB).description().contains("mine"));
+    for name in keys::all_names().filter(|name| *name != "description") {
         assert!(
             table.iter().any(|(_, key)| key.split_whitespace().any(|word| word.split('=').next() == Some(name))),
             "{name}"
@@ -467,9 +518,9 @@ fn errors_of_keys_name_them_and_what_is_near() {
         error("rw=randwrite; rw=read io_depth=4")
             .starts_with("job2: `io_depth` is not supported; did you mean `iodepth`?")
     );
-    assert!(error("rw=randwrite numjobs=4").starts_with("job1: `numjobs` is not supported"));
-    assert!(error("rw=randwrite thinktime_blocks=4").starts_with("job1: `thinktime_blocks` is not supported"));
-    assert!(error("ioengine=libaio").starts_with("job1: `ioengine` is not supported. The keys are: rw, "));
+    assert!(error("rw=randwrite iodepth_low=4").starts_with("job1: `iodepth_low` of fio is not supported: "));
+    assert!(error("rw=randwrite verify_pattern=4").starts_with("job1: `verify_pattern` of fio is not supported: "));
+    assert!(error("quite_unheard_of=1").starts_with("job1: `quite_unheard_of` is not supported. The keys are: rw, "));
     assert!(error("bs 4k").starts_with("job1: `bs` needs a value"));
     insta::assert_snapshot!(error("bs=4k rw=read blocksize=8k"), @r#"
         job1: `bs=4k` and `blocksize=8k` set the same option; leave one out
@@ -486,7 +537,17 @@ fn errors_of_keys_name_them_and_what_is_near() {
 /// Each with something wrong in its value.
 const WRONG_VALUES: &[&str] = &[
     "rw=randwrit",
-    "rw=randread:8",
+    "rw=randread:0",
+    "rw=write:100",
+    "rw=write:-0x",
+    "rw_sequencer=same",
+    "bsrange=4k",
+    "bsrange=8k-4k",
+    "sync=yes",
+    "filename=a:b",
+    "kb_base=1001",
+    "fsync=-1",
+    "rate=0",
     "bs=4q",
     "bs=1000",
     "bs=4kib",
@@ -506,9 +567,9 @@ const WRONG_VALUES: &[&str] = &[
     "rate_process=poison",
     "thinktime=5ns",
     "random_distribution=zipf:0",
-    "random_distribution=zipf:1.2:0.5",
+    "random_distribution=zipf:1.2:1.5",
     "random_distribution=pareto:1",
-    "random_distribution=normal:10",
+    "random_distribution=normal:0",
     "random_distribution=zoned",
     "random_distribution=zoned:50/10:40/90",
     "random_distribution=zoned:50/60:50/60",
@@ -528,7 +589,17 @@ fn errors_of_values_say_what_is_allowed() {
     let errors: Vec<String> = WRONG_VALUES.iter().map(|value| error(value)).collect();
     insta::assert_snapshot!(errors.join("\n"), @r#"
         job1: `rw=randwrit`: must be one of read, write, randread, randwrite, rw, readwrite, randrw, trim, randtrim, trimwrite, randtrimwrite; did you mean `randwrite`?
-        job1: `rw=randread:8`: must be one of read, write, randread, randwrite, rw, readwrite, randrw, trim, randtrim, trimwrite, randtrimwrite; did you mean `randread`?
+        job1: `rw=randread:0`: the number of requests for each random address, `0`, must be a whole number from 1 to 4294967295; k means 1024, m 1024*1024
+        job1: `rw=write:100`: the distance between requests, `100`, must be a multiple of 512 bytes, is 100
+        job1: `rw=write:-0x`: the distance between requests, `-0x`, must be a number of bytes, with k, m, g, t or p for powers of 1024, like 4k
+        job1: `rw_sequencer=same`: must be one of sequential, identical
+        job1: `bsrange=4k`: must be a range; write min-max, like 4k-64k
+        job1: `bsrange=8k-4k`: the range ends below its start; write min-max, like 4k-64k
+        job1: `sync=yes`: must be one of none, sync, dsync
+        job1: `filename=a:b`: must be a single file: a job works on one, and a colon separates several in fio
+        job1: `kb_base=1001`: must be one of 1024, 1000; did you mean `1000`?
+        job1: `fsync=-1`: must be a whole number from 0 to 4294967295; k means 1024, m 1024*1024
+        job1: `rate=0`: must be bytes a second, from 1: a number of bytes, with k, m, g, t or p for powers of 1024, like 4k
         job1: `bs=4q`: must be a number of bytes, with k, m, g, t or p for powers of 1024, like 4k
         job1: `bs=1000`: must be a multiple of 512 bytes, is 1000
         job1: `bs=4kib`: must be a multiple of 512 bytes, is 4000 (as in fio, k is 1024 and ki is 1000)
@@ -547,10 +618,10 @@ fn errors_of_values_say_what_is_allowed() {
         job1: `rate_iops=0`: must be a whole number from 1 to 1000000000000; k means 1024, m 1024*1024
         job1: `rate_process=poison`: must be one of linear, poisson; did you mean `poisson`?
         job1: `thinktime=5ns`: must be a time in microseconds, or with us, ms, s, m, h or d, like 10s, at most 213 days
-        job1: `random_distribution=zipf:0`: zipf takes one number, theta, above 0 and at most 50, like zipf:1.2; a centre is not supported
-        job1: `random_distribution=zipf:1.2:0.5`: zipf takes one number, theta, above 0 and at most 50, like zipf:1.2; a centre is not supported
-        job1: `random_distribution=pareto:1`: pareto takes one number, h, between 0 and 1, like pareto:0.2; a centre is not supported
-        job1: `random_distribution=normal:10`: must be one of random, uniform, zipf:theta, pareto:h, zoned:..., zoned_abs:...
+        job1: `random_distribution=zipf:0`: zipf takes theta, above 0 and at most 50, like zipf:1.2; optionally a centre from 0 to 1 behind another colon
+        job1: `random_distribution=zipf:1.2:1.5`: zipf takes theta, above 0 and at most 50, like zipf:1.2; optionally a centre from 0 to 1 behind another colon
+        job1: `random_distribution=pareto:1`: pareto takes h, between 0 and 1, like pareto:0.2; optionally a centre from 0 to 1 behind another colon
+        job1: `random_distribution=normal:0`: normal takes a deviation in percent, above 0 and at most 100, like normal:10; optionally a centre from 0 to 1 behind another colon
         job1: `random_distribution=zoned`: the access share `` must be a whole percentage from 0 to 100; write access%/range%:..., like zoned:60/10:30/20:8/30:2/40
         job1: `random_distribution=zoned:50/10:40/90`: the access shares add up to 90%, not to 100%; write access%/range%:..., like zoned:60/10:30/20:8/30:2/40
         job1: `random_distribution=zoned:50/60:50/60`: the ranges: the percentages add up to 120, more than 100; write access%/range%:..., like zoned:60/10:30/20:8/30:2/40
@@ -599,7 +670,7 @@ fn errors_of_fit_say_what_does_not() {
         job1: `zonemode=none` and `zonesize` exclude each other
         job1: `zoneskip` needs zonemode=strided and zonesize
         job1: `time_based` needs runtime
-        job1: `thinktime` waits for completions, which `rate_iops` does not; leave one out
+        job1: `thinktime` waits for completions, which a rate does not; leave one out
         job1: `runtime` and `ramp_time` exceed 213 days
         job1: `blockalign` of 2 MiB leaves no place for a block
         job1: `random_distribution`: zone 1 is smaller than a block
@@ -628,7 +699,7 @@ fn what_has_no_effect_is_told() {
         job1: random_distribution has no effect on rw=read, which is sequential
         job1: blockalign has no effect on rw=read, which is sequential
         job1: bs is overridden by bssplit
-        job1: rate_process needs rate_iops
+        job1: rate_process needs rate_iops or rate
         job1: io_size has no effect with time_based
         job1: number_ios=2097152 is not reached: as in fio, size ends the job after 512 MiB; set io_size
         "#);
@@ -651,7 +722,7 @@ fn words() -> impl Strategy<Value = String> {
         "[0-9]{1,20}[a-z%]{0,3}",
         "(4k|8k|1m|512|0x1000)",
         "(read|randwrite|randrw|rw|randtrimwrite|strided|poisson)",
-        "(zipf|pareto|zoned|zoned_abs)(:[0-9./:]{0,12})?",
+        "(zipf|pareto|normal|zoned|zoned_abs)(:[0-9./:]{0,12})?",
         "([0-9]{1,3}k?/[0-9]{0,3}[:,]?){1,6}",
         "\\PC{0,20}",
     ];
@@ -660,12 +731,14 @@ fn words() -> impl Strategy<Value = String> {
 
 /// The requests of whatever is accepted lie in the device and are not empty.
 fn check(text: &str, device_bytes: u64) {
-    for mut job in made(text, device_bytes, 1).into_iter().flatten() {
+    let planned = plan_text(text, device_bytes, 1).into_iter().flatten();
+    for mut job in planned.filter_map(|job| if let Planned::Made(job) = job { Some(job) } else { None }) {
         let _ = (job.warnings(), job.description().len(), job.pace(), job.progress());
         let mut last = Time::ZERO;
         for _ in 0..200 {
             let Ok(Some(request)) = job.next_request() else { break };
-            assert!(request.sectors > 0 && request.arrival >= last, "{text}: {request:?}");
+            let flush = request.operation == Operation::Flush;
+            assert!((flush || request.sectors > 0) && request.arrival >= last, "{text}: {request:?}");
             assert!(request.lba + u64::from(request.sectors) <= device_bytes / SECTOR, "{text}: {request:?}");
             last = request.arrival;
         }

@@ -150,9 +150,7 @@ fn amount(text: &str, base: Base, max_percent: u64) -> Result<Amount, String> {
         }
         return Ok(Amount::Share(value, over * 100));
     }
-    let bytes = base
-        .read(text)
-        .ok_or_else(|| format!("must be {}, or a percentage, like 50%", base.sizes()))?;
+    let bytes = base.read(text).ok_or_else(|| format!("must be {}, or a percentage, like 50%", base.sizes()))?;
     multiple_of_sector(bytes, text, base).map(Amount::Bytes)
 }
 
@@ -216,11 +214,13 @@ pub fn time(text: &str, default: u64, min: u64) -> Result<u64, String> {
         ("h", 3_600 * SECOND),
         ("d", 86_400 * SECOND),
     ];
-    scaled(text, |suffix| units.iter().find(|(name, _)| *name == suffix).map(|(_, scale)| *scale)).filter(|ps| *ps >= min).ok_or_else(|| {
-        let unit = if default == SECOND { "seconds" } else { "microseconds" };
-        let more = if min > 0 { ", more than 0" } else { "" };
-        format!("must be a time in {unit}, or with us, ms, s, m, h or d, like 10s{more}, at most 213 days")
-    })
+    scaled(text, |suffix| units.iter().find(|(name, _)| *name == suffix).map(|(_, scale)| *scale))
+        .filter(|ps| *ps >= min)
+        .ok_or_else(|| {
+            let unit = if default == SECOND { "seconds" } else { "microseconds" };
+            let more = if min > 0 { ", more than 0" } else { "" };
+            format!("must be a time in {unit}, or with us, ms, s, m, h or d, like 10s{more}, at most 213 days")
+        })
 }
 
 pub fn switch(text: &str, _: Base) -> Result<bool, String> {
@@ -417,7 +417,9 @@ pub fn distribution(text: &str, base: Base) -> Result<Distribution, String> {
             .ok_or_else(|| {
                 format!("normal takes a deviation in percent, above 0 and at most 100, like normal:10; {CENTRE}")
             }),
-        "zoned" => by_direction(argument.unwrap_or("/"), |part| zone_shares(part, base, false)).map(Distribution::Zoned),
+        "zoned" => {
+            by_direction(argument.unwrap_or("/"), |part| zone_shares(part, base, false)).map(Distribution::Zoned)
+        }
         "zoned_abs" => {
             by_direction(argument.unwrap_or("/"), |part| zone_shares(part, base, true)).map(Distribution::Zoned)
         }
@@ -445,7 +447,8 @@ fn zone_shares(text: &str, base: Base, absolute: bool) -> Result<Vec<ZoneShare>,
     let mut zones = Vec::with_capacity(entries.len());
     let mut percents = Vec::with_capacity(entries.len());
     for (access, range) in entries {
-        let access = percent(access, base).map_err(|why| format!("the access share `{}` {why}; {form}", quoted(access)))?;
+        let access =
+            percent(access, base).map_err(|why| format!("the access share `{}` {why}; {form}", quoted(access)))?;
         let range = match (absolute, range) {
             (false, range) => {
                 percents.push(share(range).map_err(|why| format!("{why}; {form}"))?);
@@ -470,4 +473,3 @@ fn zone_shares(text: &str, base: Base, absolute: bool) -> Result<Vec<ZoneShare>,
     }
     Ok(zones)
 }
-
