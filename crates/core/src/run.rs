@@ -166,7 +166,7 @@ impl<'a> Feed<'a> {
         let begin = self.begin.filter(|_| self.outstanding == 0)?;
         let last = self.last_finish.max(begin);
         if self.ahead.is_empty() {
-            return Some(last);
+            return Some(if self.source.out_of_time() { last.max(self.stop_at) } else { last });
         }
         (self.earliest(now)? >= self.stop_at).then(|| last.max(self.stop_at))
     }

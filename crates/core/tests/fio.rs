@@ -274,14 +274,14 @@ fn random_addresses_lead_runs() {
         let seen = line(&mut instant(), text);
         seen.0.iter().map(|seen| seen.2 / 4096).collect()
     };
-    let runs = starts("rw=randread:4 size=4m number_ios=4000 norandommap");
+    let runs = starts("rw=randread:4 size=4m io_size=16000k norandommap");
     let follows = |pair: &[u64]| pair[1] == pair[0] + 1 || pair[0] == 1023;
     assert!(runs.chunks(4).all(|run| run.windows(2).all(follows)), "{runs:?}");
     assert!(runs.chunks(4).map(|run| run[0]).collect::<std::collections::BTreeSet<_>>().len() > 500);
-    let same = starts("rw=randread:4 size=4m number_ios=4000 norandommap rw_sequencer=identical");
+    let same = starts("rw=randread:4 size=4m io_size=16000k norandommap rw_sequencer=identical");
     assert!(same.chunks(4).all(|run| run.iter().all(|start| *start == run[0])));
     // A quarter at random: of 40000, 10000 with a deviation of 87; 0.1 % of these follow by chance.
-    let quarter = starts("rw=randread size=4m number_ios=40000 norandommap percentage_random=25");
+    let quarter = starts("rw=randread size=4m io_size=160000k norandommap percentage_random=25");
     let random = quarter.windows(2).filter(|pair| pair[1] != pair[0] + 1).count();
     assert!(random.abs_diff(10_000) < 500, "{random}");
 }
@@ -393,7 +393,7 @@ fn delays_and_ramps_count_from_the_start_of_the_job() {
 
 #[test]
 fn shares_of_a_split_are_by_direction() {
-    let seen = line(&mut instant(), "rw=randread bssplit=4k/25:16k/75,8k size=64m io_size=100m");
+    let seen = line(&mut instant(), "rw=randread bssplit=4k/25:16k/75,8k size=32m io_size=100m");
     let small = seen.0.iter().filter(|seen| seen.3 == 4096).count() as f64 / seen.0.len() as f64;
     // About 7900 requests: a deviation of 0.5 %.
     assert!((small - 0.25).abs() < 0.025, "{small}");
@@ -529,7 +529,9 @@ proptest! {
     #[test]
     fn mutated_files_do_no_harm(
         file: prop::sample::Index,
-        edits in prop::collection::vec((any::<prop::sample::Index>(), 0..3u8, any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        edits in prop::collection::vec(
+            (any::<prop::sample::Index>(), 0..3u8, any::<prop::sample::Index>(), any::<u8>()), 1..8,
+        ),
         device_bytes in prop_oneof![Just(256 * MIB), 0..MIB, any::<u64>()],
     ) {
         let corpus = corpus();

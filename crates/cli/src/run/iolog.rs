@@ -103,6 +103,9 @@ impl Source for Logged {
     fn stop_at(&self) -> Option<Time> {
         self.inner.stop_at()
     }
+    fn out_of_time(&self) -> bool {
+        self.inner.out_of_time()
+    }
     fn measure_from(&self) -> Time {
         self.inner.measure_from()
     }

@@ -69,6 +69,11 @@ pub trait Source {
         None
     }
 
+    /// Whether it came to its end only because what was next lay at or behind [`Source::stop_at`], when it ends then.
+    fn out_of_time(&self) -> bool {
+        false
+    }
+
     /// Leave out of the results what arrives before this instant (fio's `ramp_time`).
     fn measure_from(&self) -> Time {
         Time::ZERO

@@ -63,7 +63,9 @@ macro_rules! switch {
 
 /// Declares the keys: names, default, meaning, difference, and what reads the value.
 macro_rules! keys {
-    ($($group:ident { $($kind:ident [$($name:literal),+] $default:literal $meaning:literal $in_fio:literal $set:expr;)+ })+) => {
+    ($($group:ident {
+        $($kind:ident [$($name:literal),+] $default:literal $meaning:literal $in_fio:literal $set:expr;)+
+    })+) => {
         /// The keys, in the order of the reference.
         pub const KEYS: &[Key] = &[$($(Key {
             names: &[$($name),+],

@@ -199,6 +199,7 @@ pub struct Synthetic {
     last: Time,
     /// What was trimmed and is to be written next: first sector, sectors.
     trimmed: Option<(u64, u32)>,
+    out_of_time: bool,
 }
 
 /// What ends a job.
@@ -285,6 +286,7 @@ impl Synthetic {
             bytes: 0,
             last: Time::ZERO,
             trimmed: None,
+            out_of_time: false,
             place,
         })
     }
@@ -361,6 +363,7 @@ impl Source for Synthetic {
         }
         let (operation, arrival) = self.next_arrival().ok_or_else(|| self.too_late())?;
         if self.arrivals.is_some() && self.limits.stop_at.is_some_and(|stop| arrival >= stop) {
+            self.out_of_time = true;
             return Ok(None);
         }
         let mut request = match trimmed {
@@ -390,6 +393,10 @@ impl Source for Synthetic {
 
     fn measure_from(&self) -> Time {
         self.limits.measure_from
+    }
+
+    fn out_of_time(&self) -> bool {
+        self.out_of_time
     }
 
     fn waits_for(&self) -> Range<usize> {
