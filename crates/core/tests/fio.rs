@@ -94,9 +94,9 @@ fn plan_with(text: &str, included: &[(&str, &str)]) -> Result<Vec<Planned>, Sour
     synthetic::plan_file(Path::new("dir/jobs.fio"), &mut files, 256 * MIB, 1)
 }
 
-fn made(planned: Vec<Planned>) -> Vec<Box<synthetic::Synthetic>> {
+fn made(planned: Vec<Planned>) -> Vec<synthetic::Synthetic> {
     let made = |planned| match planned {
-        Planned::Made(job) => job,
+        Planned::Made(job) => *job,
         Planned::Replayed(recipe) => panic!("{recipe:?}"),
     };
     planned.into_iter().map(made).collect()

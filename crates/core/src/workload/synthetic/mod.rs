@@ -337,7 +337,8 @@ impl Synthetic {
     /// A flush, where one is due.
     #[inline]
     fn flush(&mut self, at_end: bool) -> Option<Request> {
-        if !self.flushes.due && !(at_end && self.flushes.at_end) {
+        let due = self.flushes.due || (at_end && self.flushes.at_end);
+        if !due {
             return None;
         }
         self.flushes.due = false;
