@@ -510,7 +510,7 @@ fn the_examples_run() {
     for (name, expected) in streams {
         let path = folder.join(name);
         // Four times the blocks of the test's device, so that the areas of the database fit.
-        let arguments = [path.to_str().unwrap(), "--precondition", "none", "--set", "geometry.blocks=128"];
+        let arguments = [path.to_str().unwrap(), "--set", "geometry.blocks=128"];
         let summary = bench.json(&arguments);
         validate_summary(&summary);
         let all = summary["streams"].as_array().unwrap();
