@@ -2,6 +2,7 @@
 
 mod cost;
 mod interrupt;
+mod iolog;
 mod output;
 mod progress;
 mod report;
@@ -34,7 +35,7 @@ use workload::Workload;
 pub struct RunArgs {
     #[command(flatten)]
     device: Selection,
-    /// A job in fio's words, like 'rw=randread bs=4k iodepth=32 number_ios=100k', or a trace file
+    /// A job in fio's words, like 'rw=randread bs=4k iodepth=32 number_ios=100k', a job file of fio's, or a trace file
     workload: String,
     /// State of the device before the run: none, fill, aged=V (this share of each block is superseded), steady
     /// (overwritten at random until write amplification stands still), or a job or trace, which is served without time
@@ -94,6 +95,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
             precondition.reached.drive_writes
         )]);
     }
+    workload.begin_logs()?;
     let stopwatch = Stopwatch::start();
     let outcome = measure(&mut device, &mut workload.sources, log.as_mut(), &interrupt)?;
     let (wall_s, cpu_s) = stopwatch.read();
@@ -116,6 +118,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if let Some(directory) = &directory {
         directory.write(&summary, log).map_err(Failure::Fault)?;
     }
+    workload.finish_logs()?;
     print(args, &summary, &workload)?;
     if outcome.complete { Ok(()) } else { Err(Failure::Interrupted("the result is that of a part of the workload")) }
 }
@@ -163,7 +166,7 @@ fn precondition(args: &RunArgs, device: &mut Device, interrupt: &Interrupt) -> R
         Err(_) => {
             // Not the run's seed: a job like the one that is measured would use the same blocks in the same order.
             let seed = workload::preconditioning_seed(args.seed);
-            let mut workload = Workload::open(&asked, &args.trace, device.config(), seed)?;
+            let mut workload = Workload::open(&asked, &args.trace, device.config(), seed)?.without_logs()?;
             floatgate_core::precondition::precondition_with(device, &mut workload.sources, on_progress)
                 .map_err(|error| error.to_string())
         }

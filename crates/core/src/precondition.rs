@@ -203,12 +203,17 @@ pub fn precondition_with(
     let mut ended = vec![false; sources.len()];
     let mut served = 0u64;
     while ended.contains(&false) {
-        for (source, ended) in sources.iter_mut().zip(&mut ended).filter(|(_, ended)| !**ended) {
+        for (index, source) in sources.iter_mut().enumerate() {
+            let others = source.waits_for();
+            let others = others.start..others.end.min(index);
+            if ended[index] || ended.get(others).is_some_and(|others| others.contains(&false)) {
+                continue;
+            }
             match source.next_request()? {
                 Some(request) => {
                     device.serve_now(&request);
                 }
-                None => *ended = true,
+                None => ended[index] = true,
             }
         }
         served += 1;
@@ -225,7 +230,7 @@ pub fn precondition_with(
 
 /// Whether only simulated time would end a source.
 fn ends_by_time_alone(source: &dyn Source) -> bool {
-    matches!(source.pace(), Pace::Depth { .. }) && source.stop_at().is_some() && source.progress().is_none()
+    !matches!(source.pace(), Pace::Timed { .. }) && source.stop_at().is_some() && source.progress().is_none()
 }
 
 impl Device {

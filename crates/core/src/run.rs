@@ -10,7 +10,7 @@ use crate::metrics::counters::Counters;
 use crate::metrics::results::Results;
 use crate::metrics::summary::Measurement;
 use crate::sim::time::Time;
-use crate::workload::request::{Completion, Request};
+use crate::workload::request::{Completion, Operation, Request};
 use crate::workload::{Pace, Source, SourceError};
 
 /// Why a run failed.
@@ -121,24 +121,69 @@ struct Feed<'a> {
     outstanding: u32,
     /// Closed loop: when each place of the depth that is not free yet may be used.
     free_at: BinaryHeap<Reverse<Time>>,
+    /// When it starts; `None` while it waits for other sources.
+    begin: Option<Time>,
+    /// What its requests' times count from.
+    shift: Time,
     stop_at: Time,
+    measure_from: Time,
+    /// The end of its last request.
+    last_finish: Time,
+    batch: Batch,
+}
+
+/// The batch that a source of [`Pace::Batch`] is in.
+#[derive(Clone, Copy, Debug, Default)]
+struct Batch {
+    /// When its first request was issued.
+    start: Time,
+    /// Requests issued.
+    issued: u32,
 }
 
 impl<'a> Feed<'a> {
-    fn new(source: &'a mut dyn Source, stream_base: u16, start: Time) -> Feed<'a> {
-        let pace = source.pace();
-        let stop_at = source.stop_at().map_or(Time::NEVER, |at| start + at);
-        let free_at = BinaryHeap::new();
+    fn new(source: &'a mut dyn Source, stream_base: u16) -> Feed<'a> {
         Feed {
+            pace: source.pace(),
             source,
             stream_base,
             ahead: VecDeque::with_capacity(LOOKAHEAD),
             ended: false,
-            pace,
             outstanding: 0,
-            free_at,
-            stop_at,
+            free_at: BinaryHeap::new(),
+            begin: None,
+            shift: Time::ZERO,
+            stop_at: Time::NEVER,
+            measure_from: Time::NEVER,
+            last_finish: Time::ZERO,
+            batch: Batch::default(),
         }
+    }
+
+    /// Starts the source's times at `at`, from which `shift` its requests' arrivals count.
+    fn start(&mut self, at: Time, shift: Time) -> Result<(), SourceError> {
+        let late = || SourceError("the workload goes beyond the 213 days that simulated time holds".to_owned());
+        let after = |from: Time, span: Time| from.0.checked_add(span.0).map(Time).ok_or_else(late);
+        let delay = self.source.start_delay();
+        let begin = after(at, delay)?;
+        self.begin = Some(begin);
+        self.shift = after(shift, delay)?;
+        self.stop_at = self.source.stop_at().map_or(Ok(Time::NEVER), |stop| after(begin, stop))?;
+        self.measure_from = after(begin, self.source.measure_from())?;
+        for request in &mut self.ahead {
+            request.arrival = after(request.arrival, self.shift)?;
+        }
+        Ok(())
+    }
+
+    /// When its last request has completed, or its time is over; `None` while it goes on.
+    fn end(&self, now: Time) -> Option<Time> {
+        let begin = self.begin.filter(|_| self.outstanding == 0)?;
+        let last = self.last_finish.max(begin);
+        if self.ahead.is_empty() {
+            return Some(if self.source.out_of_time() { last.max(self.stop_at) } else { last });
+        }
+        (self.earliest(now)? >= self.stop_at).then(|| last.max(self.stop_at))
     }
 
     /// Reads ahead.
@@ -147,6 +192,11 @@ impl<'a> Feed<'a> {
             match self.source.next_request()? {
                 Some(mut request) => {
                     request.stream += self.stream_base;
+                    if self.shift > Time::ZERO {
+                        let shifted = request.arrival.0.checked_add(self.shift.0);
+                        let late = "arrivals reach 213 days, beyond which there is no time; set runtime";
+                        request.arrival = Time(shifted.ok_or_else(|| SourceError(late.to_owned()))?);
+                    }
                     device.prefetch(&request);
                     self.ahead.push_back(request);
                     if let Some(halfway) = self.ahead.len().checked_sub(LOOKAHEAD / 2) {
@@ -161,26 +211,58 @@ impl<'a> Feed<'a> {
 
     /// When the next request may be issued, not before `now`; `None` while that depends on a completion, or never.
     fn next_time(&self, now: Time) -> Option<Time> {
-        let arrival = self.ahead.front()?.arrival;
+        self.earliest(now).filter(|at| *at < self.stop_at)
+    }
+
+    /// As [`Feed::next_time`], if time did not end the source.
+    fn earliest(&self, now: Time) -> Option<Time> {
+        let arrival = self.ahead.front()?.arrival.max(self.begin?);
+        let depth = match self.pace {
+            Pace::Timed { depth } => depth.unwrap_or(u32::MAX),
+            Pace::Depth { depth, .. } | Pace::Batch { depth, .. } => depth,
+        };
+        if self.outstanding >= depth {
+            return None;
+        }
         let at = match self.pace {
-            Pace::Timed { depth: Some(depth) } if self.outstanding >= depth => return None,
             Pace::Timed { .. } => arrival,
-            Pace::Depth { depth, .. } if self.outstanding >= depth => return None,
-            // A place is free from the start, and again one think time after its request's completion.
-            Pace::Depth { depth, .. } => {
-                let fresh = self.outstanding as usize + self.free_at.len() < depth as usize;
-                let free = if fresh { Time::ZERO } else { self.free_at.peek().map_or(Time::ZERO, |at| at.0) };
-                arrival.max(free)
+            Pace::Depth { .. } => arrival.max(self.place_free(depth)),
+            Pace::Batch { think, .. } => {
+                let at = arrival.max(self.place_free(depth)).max(now);
+                match (self.batch_over(at), self.outstanding) {
+                    (false, _) => at,
+                    (true, 0) => arrival.max(Time(self.last_finish.0.saturating_add(think.0))),
+                    (true, _) => return None,
+                }
             }
         };
-        let at = at.max(now);
-        (at < self.stop_at).then_some(at)
+        Some(at.max(now))
+    }
+
+    /// When a place of the depth is free: from the start, and again one think time after its request's completion.
+    fn place_free(&self, depth: u32) -> Time {
+        let fresh = self.outstanding as usize + self.free_at.len() < depth as usize;
+        if fresh { Time::ZERO } else { self.free_at.peek().map_or(Time::ZERO, |at| at.0) }
+    }
+
+    /// Whether a request at `at` is no part of the batch any more.
+    fn batch_over(&self, at: Time) -> bool {
+        let Pace::Batch { requests, span, .. } = self.pace else { return false };
+        let Batch { start, issued } = self.batch;
+        issued >= requests || (issued > 0 && at.since(start) >= span)
     }
 
     /// Takes the next request, to be issued at `now`.
     fn take(&mut self, now: Time) -> Option<Request> {
         let mut request = self.ahead.pop_front()?;
-        if let Pace::Depth { depth, .. } = self.pace {
+        if let Pace::Depth { depth, .. } | Pace::Batch { depth, .. } = self.pace {
+            if self.batch_over(now) {
+                self.batch.issued = 0;
+            }
+            if self.batch.issued == 0 {
+                self.batch.start = now;
+            }
+            self.batch.issued += u32::from(request.operation != Operation::Flush);
             let fresh = self.outstanding as usize + self.free_at.len() < depth as usize;
             if !fresh {
                 self.free_at.pop();
@@ -193,9 +275,13 @@ impl<'a> Feed<'a> {
 
     fn completed(&mut self, finish: Time, now: Time) {
         self.outstanding -= 1;
-        if let Pace::Depth { think, .. } = self.pace
-            && finish.later(think) > now
-        {
+        self.last_finish = self.last_finish.max(finish);
+        let think = match self.pace {
+            Pace::Depth { think, .. } => think,
+            Pace::Batch { .. } => Time::ZERO,
+            Pace::Timed { .. } => return,
+        };
+        if finish.later(think) > now {
             self.free_at.push(Reverse(finish.later(think)));
         }
     }
@@ -215,7 +301,6 @@ struct Seen {
     /// The feed of each stream.
     feed_of: Vec<usize>,
     results: Results,
-    measure_from: Time,
     completed: u64,
 }
 
@@ -231,8 +316,9 @@ impl Seen {
         watcher: &mut dyn Watcher,
     ) -> Result<(), RunError> {
         self.completed += 1;
-        feeds[self.feed_of[usize::from(completion.request.stream)]].completed(completion.finish, now);
-        if completion.request.arrival >= self.measure_from {
+        let feed = &mut feeds[self.feed_of[usize::from(completion.request.stream)]];
+        feed.completed(completion.finish, now);
+        if completion.request.arrival >= feed.measure_from {
             self.results.record(completion, breakdown);
             watcher.completed(completion, breakdown).map_err(RunError::Observer)?;
         }
@@ -245,6 +331,10 @@ struct Runner<'a> {
     feeds: Vec<Feed<'a>>,
     seen: Seen,
     counters: Counters,
+    /// Some source waits for others.
+    waiting: bool,
+    /// When the first source is measured.
+    measure_from: Time,
     measuring: bool,
     submitted: u64,
     completions: Vec<Completion>,
@@ -257,26 +347,25 @@ const PROGRESS_EVERY: u64 = 16_384;
 
 impl<'a> Runner<'a> {
     fn new(device: &'a mut Device, sources: &'a mut [Box<dyn Source>]) -> Runner<'a> {
-        let start = device.now();
         let mut names = Vec::new();
         let mut feed_of = Vec::new();
         let mut feeds = Vec::new();
-        let mut measure_from = start;
         for (index, source) in sources.iter_mut().enumerate() {
-            measure_from = measure_from.max(start + source.measure_from());
             let base = names.len() as u16;
             names.extend(source.streams());
             feed_of.resize(names.len(), index);
-            feeds.push(Feed::new(source.as_mut(), base, start));
+            feeds.push(Feed::new(source.as_mut(), base));
         }
         let counters = device.ftl().counters;
         device.array_mut().reset_times();
         Runner {
             device,
             feeds,
-            seen: Seen { feed_of, results: Results::new(names), measure_from, completed: 0 },
+            seen: Seen { feed_of, results: Results::new(names), completed: 0 },
             counters,
-            measuring: measure_from == start,
+            measure_from: Time::NEVER,
+            waiting: true,
+            measuring: false,
             submitted: 0,
             completions: Vec::new(),
             breakdowns: Vec::new(),
@@ -288,6 +377,8 @@ impl<'a> Runner<'a> {
         for feed in &mut self.feeds {
             feed.fill(self.device)?;
         }
+        self.start_waiting()?;
+        self.measuring = self.measure_from == self.device.now();
         let mut next_report = PROGRESS_EVERY;
         loop {
             let submission = self.next_submission().map(|(at, _)| at);
@@ -301,6 +392,9 @@ impl<'a> Runner<'a> {
             self.collect(watcher)?;
             self.submit_all(self.device.now())?;
             self.collect(watcher)?;
+            if self.waiting {
+                self.start_waiting()?;
+            }
             if self.seen.completed >= next_report {
                 next_report = self.seen.completed + PROGRESS_EVERY;
                 let share = self.feeds.iter().find_map(|feed| feed.source.progress());
@@ -309,6 +403,35 @@ impl<'a> Runner<'a> {
             }
         }
         self.end()
+    }
+
+    /// Starts the sources that wait for none, or for those only that have ended.
+    fn start_waiting(&mut self) -> Result<(), SourceError> {
+        let now = self.device.now();
+        self.waiting = false;
+        for index in 0..self.feeds.len() {
+            if self.feeds[index].begin.is_some() {
+                continue;
+            }
+            let others = self.feeds[index].source.waits_for();
+            let (at, shift) = match self.feeds.get(others.start..others.end.min(index)).unwrap_or(&[]) {
+                // Arrivals of a source that waits for none count from the start of the simulation.
+                [] => (now, Time::ZERO),
+                others => match others.iter().try_fold(now, |at, other| Some(at.max(other.end(now)?))) {
+                    Some(at) => (at, at),
+                    None => {
+                        self.waiting = true;
+                        continue;
+                    }
+                },
+            };
+            let feed = &mut self.feeds[index];
+            feed.start(at, shift)?;
+            if !self.measuring {
+                self.measure_from = self.measure_from.min(feed.measure_from);
+            }
+        }
+        Ok(())
     }
 
     /// The next request that can be issued: when, and of which feed.
@@ -328,6 +451,7 @@ impl<'a> Runner<'a> {
             }
             let feed = &mut self.feeds[index];
             if let Some(request) = feed.take(now) {
+                feed.source.issued(&request)?;
                 self.submitted += 1;
                 self.device.submit(now, request);
             }
@@ -368,8 +492,8 @@ impl<'a> Runner<'a> {
         if self.measuring {
             return self.device.advance_to_completion(until);
         }
-        self.device.advance_to_completion(until.min(self.seen.measure_from));
-        if self.device.now() >= self.seen.measure_from {
+        self.device.advance_to_completion(until.min(self.measure_from));
+        if self.device.now() >= self.measure_from {
             self.measuring = true;
             self.counters = self.device.ftl().counters;
             self.device.array_mut().reset_times();
@@ -385,7 +509,7 @@ impl<'a> Runner<'a> {
             });
         }
         let measured = self.seen.results.span();
-        let elapsed = self.device.now().since(self.seen.measure_from);
+        let elapsed = self.device.now().since(self.measure_from);
         let outcome = Outcome {
             complete: !self.stopped,
             counters: self.device.ftl().counters.since(&self.counters),

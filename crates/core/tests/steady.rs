@@ -21,7 +21,7 @@ fn steady(config: DeviceConfig) -> Device {
 
 fn job(device: &mut Device, text: &str) -> Outcome {
     let jobs = synthetic::parse(text, device.config().logical_bytes(), 5).expect("a valid job");
-    let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| Box::new(job) as Box<dyn Source>).collect();
+    let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| job.source).collect();
     run(device, &mut sources, &mut NoWatcher).expect("all requests complete")
 }
 

@@ -36,7 +36,7 @@ fn measure(device: &mut Device, sources: &mut [Box<dyn Source>]) -> Result<Outco
 
 fn jobs(text: &str, device: &Device, seed: u64) -> Result<Vec<Box<dyn Source>>> {
     let jobs = synthetic::parse(text, device.config().logical_bytes(), seed)?;
-    Ok(jobs.into_iter().map(|job| Box::new(job) as Box<dyn Source>).collect())
+    Ok(jobs.into_iter().map(|job| job.source).collect())
 }
 
 /// Brings the device into its state: one by name, or what a job leaves behind.

@@ -6,9 +6,10 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::summary::Named;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::workload::Source;
-use floatgate_core::workload::synthetic;
+use floatgate_core::workload::synthetic::{self, Job};
 use floatgate_core::workload::trace::Trace;
 
+use super::iolog;
 use super::trace::TraceArgs;
 use crate::failure::Failure;
 
@@ -19,6 +20,10 @@ pub struct Workload {
     name: String,
     /// Of jobs; that of a trace is known when it has been read.
     digest: Option<String>,
+    /// By source, the file that its requests are written to.
+    logs: Vec<Option<String>>,
+    /// Those files.
+    begun: Vec<iolog::Shared>,
 }
 
 impl Workload {
@@ -27,8 +32,12 @@ impl Workload {
         let name = text.to_owned();
         if synthetic::looks_like_job(text) {
             let jobs = synthetic::parse(text, device.logical_bytes(), seed).map_err(Failure::mistake)?;
-            let sources = jobs.into_iter().map(|job| Box::new(job) as Box<dyn Source>).collect();
-            return Ok(Workload { sources, name, digest: Some(synthetic::digest(text, seed)) });
+            return Ok(Workload::of_jobs(jobs, name, synthetic::digest(text, seed)));
+        }
+        if synthetic::is_job_file(Path::new(text)) {
+            let read = synthetic::read_file(Path::new(text), device.logical_bytes(), seed);
+            let (jobs, digest) = read.map_err(Failure::mistake)?;
+            return Ok(Workload::of_jobs(jobs, name, digest));
         }
         if text.trim().is_empty() {
             return Err(Failure::mistake(
@@ -48,16 +57,46 @@ impl Workload {
         }
         let trace =
             Trace::open(Path::new(text), &args.options(), device.logical_sectors()).map_err(Failure::mistake)?;
-        Ok(Workload { sources: vec![Box::new(trace)], name, digest: None })
+        Ok(Workload { sources: vec![Box::new(trace)], name, digest: None, logs: vec![None], begun: Vec::new() })
+    }
+
+    fn of_jobs(jobs: Vec<Job>, name: String, digest: String) -> Workload {
+        let (sources, logs) = jobs.into_iter().map(|job| (job.source, job.write_iolog)).unzip();
+        Workload { sources, name, digest: Some(digest), logs, begun: Vec::new() }
+    }
+
+    /// Begins the files that jobs write their requests to.
+    pub fn begin_logs(&mut self) -> Result<(), Failure> {
+        for (source, log) in self.sources.iter_mut().zip(&self.logs) {
+            if let Some(path) = log {
+                self.begun.push(iolog::attach(source, Path::new(path)).map_err(Failure::Fault)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses files to write to, where nothing is issued: in preconditioning.
+    pub fn without_logs(self) -> Result<Workload, Failure> {
+        match self.logs.iter().flatten().next() {
+            None => Ok(self),
+            Some(log) => Err(Failure::mistake(format!(
+                "`write_iolog={log}`: a workload to precondition with is served without time, so there is no log of \
+                 it; leave the key out"
+            ))),
+        }
+    }
+
+    /// Puts the files of [`Workload::begin_logs`] into their places.
+    pub fn finish_logs(&mut self) -> Result<(), Failure> {
+        let mut logs = self.begun.iter().filter_map(|log| log.borrow_mut().take());
+        logs.try_for_each(iolog::Log::finish).map_err(Failure::Fault)
     }
 
     /// Name and digest; complete when the workload has been run.
     pub fn named(&self) -> Named {
-        let of_sources = || {
-            let digests = self.sources.iter().filter_map(|source| source.digest());
-            digests.map(|digest| format!("{digest:016x}")).collect::<Vec<_>>().join("-")
-        };
-        Named { name: self.name.clone(), digest: self.digest.clone().unwrap_or_else(of_sources) }
+        let of_sources = self.sources.iter().filter_map(|source| source.digest());
+        let digests = self.digest.iter().cloned().chain(of_sources.map(|digest| format!("{digest:016x}")));
+        Named { name: self.name.clone(), digest: digests.collect::<Vec<_>>().join("-") }
     }
 
     /// The names of all streams, by the number in the requests.
@@ -83,7 +122,9 @@ fn with_key(word: &str, pattern: &str) -> String {
 
 /// Whether what stands for a workload or a state is a trace.
 pub fn is_trace(text: &str) -> bool {
-    !synthetic::looks_like_job(text) && text.parse::<floatgate_core::precondition::Precondition>().is_err()
+    !synthetic::looks_like_job(text)
+        && !synthetic::is_job_file(Path::new(text))
+        && text.parse::<floatgate_core::precondition::Precondition>().is_err()
 }
 
 /// Whether what is no known state can be a workload.

@@ -47,7 +47,7 @@ fn bring(device: &mut Device, to: Precondition) {
 /// again would find them together in blocks that cost nothing to clean.
 fn job(device: &mut Device, text: &str, seed: u64) -> (f64, Counters) {
     let jobs = synthetic::parse(text, device.config().logical_bytes(), seed).expect("a valid job");
-    let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| Box::new(job) as Box<dyn Source>).collect();
+    let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| job.source).collect();
     let (seconds, outcome) = timed(|| run(device, &mut sources, &mut NoWatcher).expect("all requests complete"));
     (seconds, outcome.counters)
 }

@@ -59,6 +59,13 @@ impl Rng {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
+    /// Normal with mean 0 and deviation 1, by the transformation of Box and Muller (Annals of Mathematical Statistics
+    /// 29(2), 1958).
+    pub fn normal(&mut self) -> f64 {
+        let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
+        radius * libm::cos(std::f64::consts::TAU * self.unit())
+    }
+
     /// Exponential with the given mean. Uses `libm`, whose results do not depend on the machine.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.unit())

@@ -4,6 +4,8 @@ pub mod request;
 pub mod synthetic;
 pub mod trace;
 
+use std::ops::Range;
+
 use crate::sim::time::Time;
 use request::Request;
 
@@ -22,6 +24,17 @@ pub enum Pace {
         /// Time between a completion and the request that takes its place.
         think: Time,
     },
+    /// Closed loop in batches, between which nothing is outstanding: fio's `thinktime_blocks` and `thinktime_iotime`.
+    Batch {
+        /// Outstanding requests, at least 1.
+        depth: u32,
+        /// Requests in a batch, at least 1; flushes do not count.
+        requests: u32,
+        /// A batch ends, too, when so much time has passed since its first request; [`Time::NEVER`] for no such end.
+        span: Time,
+        /// Time from the last completion of a batch to the first request of the next.
+        think: Time,
+    },
 }
 
 /// A stream of requests, read as they are needed.
@@ -35,9 +48,30 @@ pub trait Source {
     /// How it is to be issued.
     fn pace(&self) -> Pace;
 
+    /// The sources, by their position in the run, that end before this one starts: all of them are before it. Its
+    /// times count from its own start then.
+    fn waits_for(&self) -> Range<usize> {
+        0..0
+    }
+
+    /// How long it waits before it starts (fio's `startdelay`); its times count from then.
+    fn start_delay(&self) -> Time {
+        Time::ZERO
+    }
+
+    /// A request has been issued: at its `arrival`, in the time of the run, or later where that is a queue's.
+    fn issued(&mut self, _request: &Request) -> Result<(), SourceError> {
+        Ok(())
+    }
+
     /// Issue nothing at or after this instant (fio's `runtime`, `ramp_time` included).
     fn stop_at(&self) -> Option<Time> {
         None
+    }
+
+    /// Whether it came to its end only because what was next lay at or behind [`Source::stop_at`], when it ends then.
+    fn out_of_time(&self) -> bool {
+        false
     }
 
     /// Leave out of the results what arrives before this instant (fio's `ramp_time`).

@@ -194,6 +194,31 @@ fn over_argument(f: fn(f64) -> f64, x: f64) -> f64 {
     if x.abs() > 1e-300 { f(x) / x } else { 1.0 }
 }
 
+/// From ranks to positions: a permutation, turned so that the first rank is where it should be.
+#[derive(Clone, Debug)]
+pub struct Scatter {
+    permutation: Permutation,
+    turn: u64,
+}
+
+impl Scatter {
+    /// Over `0..n`; the first rank at `centre`, in parts of one, or anywhere.
+    pub fn new(n: u64, centre: Option<f64>, rng: &mut Rng) -> Scatter {
+        let permutation = Permutation::new(n, rng);
+        let turn = centre.map_or(0, |centre| {
+            let place = ((centre * n as f64) as u64).min(n - 1);
+            (place + n - permutation.apply(0)) % n
+        });
+        Scatter { permutation, turn }
+    }
+
+    /// The position of a rank, from 0.
+    #[inline]
+    pub fn apply(&self, rank: u64) -> u64 {
+        add_modulo(self.permutation.apply(rank), self.turn, self.permutation.n)
+    }
+}
+
 /// How one direction of a random job chooses among the positions `0..n`.
 #[derive(Clone, Debug)]
 pub enum Choice {
@@ -202,13 +227,20 @@ pub enum Choice {
     /// Each request for itself, all positions alike.
     Uniform,
     /// Zipf-distributed ranks, scattered over the positions.
-    Zipf(Zipf, Permutation),
+    Zipf(Zipf, Scatter),
     /// Rank `n * u^power` for a uniform `u` (fio's `pareto_next`), scattered over the positions.
     Pareto {
         /// `log(h) / log(1 - h)`, with which the first `h * n` ranks get `1 - h` of the requests.
         power: f64,
         /// From ranks to positions.
-        scatter: Permutation,
+        scatter: Scatter,
+    },
+    /// Normally distributed positions; those outside are drawn again.
+    Normal {
+        /// Mean and standard deviation, in positions.
+        mean: f64,
+        /// See above.
+        deviation: f64,
     },
     /// By zones, each uniform in itself.
     Zoned(Vec<Zone>),
@@ -236,6 +268,12 @@ impl Choice {
                 let rank = (positions as f64 * libm::pow(rng.unit(), *power)) as u64;
                 scatter.apply(rank.min(positions - 1))
             }
+            Choice::Normal { mean, deviation } => loop {
+                let position = *mean + *deviation * rng.normal();
+                if position >= 0.0 && position < positions as f64 {
+                    return position as u64;
+                }
+            },
             Choice::Zoned(zones) => {
                 let draw = rng.below(100) as u32;
                 let zone = zones.iter().find(|zone| draw < zone.up_to).unwrap_or(&zones[zones.len() - 1]);
@@ -260,8 +298,9 @@ pub struct Grid {
 #[derive(Clone, Debug)]
 pub enum Order {
     /// Each direction continues where it was, and at the end of the window from its start: by direction, the next
-    /// request's distance from the start of the window, in sectors.
-    Sequential([u64; 3]),
+    /// request's distance from the start of the window, in sectors; and how many sectors are left out between two
+    /// requests, negative for going back.
+    Sequential([u64; 3], i64),
     /// Random: the grids, and by direction which of them it uses. Directions that share a grid share its passes.
     Random(Vec<Grid>, [usize; 3]),
 }
@@ -282,6 +321,60 @@ pub struct Window {
     pub size: u64,
 }
 
+/// Requests of a random job that follow others instead: fio's `rw=randread:8`, `rw_sequencer`, `percentage_random`.
+#[derive(Clone, Debug)]
+pub struct Follow {
+    /// A new random address every so many requests.
+    pub run: u32,
+    /// Those between have the same address, instead of one after the other.
+    pub identical: bool,
+    /// By direction, percent of the requests that are at random where they may be.
+    pub percent: [u32; 3],
+    /// What the percentage is drawn from.
+    pub rng: Rng,
+    /// Requests until the next random one.
+    left: u32,
+    /// By direction, start and end of the last request in the window.
+    last: [(u64, u64); 3],
+}
+
+impl Follow {
+    /// At the start of a window.
+    pub fn new(run: u32, identical: bool, percent: [u32; 3], rng: Rng) -> Follow {
+        Follow { run, identical, percent, rng, left: 0, last: [(0, 0); 3] }
+    }
+
+    /// Where the next request of this direction goes, if not to a random place.
+    fn next(&mut self, direction: usize, length: u64, range: u64) -> Option<u64> {
+        let (start, end) = self.last[direction];
+        if self.left > 0 {
+            self.left -= 1;
+            let next = if self.identical { start } else { end };
+            // As in fio, what would reach beyond the end goes to a random place.
+            return (next + length <= range).then_some(next);
+        }
+        self.left = self.run - 1;
+        let percent = self.percent[direction];
+        let follows = percent < 100 && self.rng.below(100) as u32 >= percent;
+        (follows && end + length <= range).then_some(end)
+    }
+
+    fn restart(&mut self) {
+        (self.left, self.last) = (0, [(0, 0); 3]);
+    }
+}
+
+/// The start of a sequential request: `skip` behind the `end` of the last one, or from the window's other end.
+fn after(end: u64, skip: i64, length: u64, range: u64) -> u64 {
+    let next = if end == 0 { Some(0) } else { end.checked_add_signed(skip) };
+    match next.filter(|next| next.checked_add(length).is_some_and(|end| end <= range)) {
+        Some(next) => next,
+        None if skip >= 0 => 0,
+        // Going back begins as far before the end as it goes.
+        None => range.saturating_sub(skip.unsigned_abs().max(length)),
+    }
+}
+
 /// The addresses of a job.
 #[derive(Clone, Debug)]
 pub struct Addresses {
@@ -291,13 +384,15 @@ pub struct Addresses {
     /// Sectors requested in the current window.
     done: u64,
     order: Order,
+    /// Of a random job.
+    follow: Option<Box<Follow>>,
     rng: Rng,
 }
 
 impl Addresses {
     /// Addresses in `window`; the random ones are drawn from `rng`.
-    pub fn new(window: Window, order: Order, rng: Rng) -> Addresses {
-        Addresses { start: window.first, window, done: 0, order, rng }
+    pub fn new(window: Window, order: Order, follow: Option<Follow>, rng: Rng) -> Addresses {
+        Addresses { start: window.first, window, done: 0, order, follow: follow.map(Box::new), rng }
     }
 
     /// The first sector of the next request: `sectors` long, which must not exceed the window, in the direction of
@@ -310,22 +405,29 @@ impl Addresses {
         }
         self.done += length;
         let offset = match &mut self.order {
-            Order::Sequential(next) => {
-                let fits = next[direction] + length <= self.window.range;
-                let offset = if fits { next[direction] } else { 0 };
+            Order::Sequential(next, skip) => {
+                let offset = after(next[direction], *skip, length, self.window.range);
                 next[direction] = offset + length;
                 offset
             }
             Order::Random(grids, by_direction) => {
+                if let Some(follow) = &mut self.follow
+                    && let Some(offset) = follow.next(direction, length, self.window.range)
+                {
+                    follow.last[direction] = (offset, offset + length);
+                    return self.start + offset;
+                }
                 let grid = &mut grids[by_direction[direction]];
-                let offset = grid.choice.next(grid.positions, &mut self.rng) * grid.align;
-                if offset + length <= self.window.range {
-                    offset
-                } else {
+                let mut offset = grid.choice.next(grid.positions, &mut self.rng) * grid.align;
+                if offset + length > self.window.range {
                     // A large block near the end: moved back to the last position where it fits, so that the shares
                     // of the sizes stay exact.
-                    (self.window.range - length) / grid.align * grid.align
+                    offset = (self.window.range - length) / grid.align * grid.align;
                 }
+                if let Some(follow) = &mut self.follow {
+                    follow.last[direction] = (offset, offset + length);
+                }
+                offset
             }
         };
         self.start + offset
@@ -340,8 +442,11 @@ impl Addresses {
         if self.start + range > end {
             self.start = first;
         }
+        if let Some(follow) = &mut self.follow {
+            follow.restart();
+        }
         match &mut self.order {
-            Order::Sequential(next) => *next = [0; 3],
+            Order::Sequential(next, _) => *next = [0; 3],
             Order::Random(grids, _) => {
                 for grid in grids {
                     if let Choice::Passes(passes) = &mut grid.choice {
@@ -515,7 +620,7 @@ mod tests {
         for h in [0.1, 0.2, 0.4] {
             let n = 1_000_000u64;
             let mut rng = rng();
-            let scatter = Permutation::new(n, &mut rng);
+            let scatter = Scatter::new(n, None, &mut rng);
             let mut rank_of = vec![0; n as usize];
             (0..n).for_each(|rank| rank_of[scatter.apply(rank) as usize] = rank);
             let mut choice = Choice::Pareto { power: libm::log(h) / libm::log(1.0 - h), scatter };
@@ -527,6 +632,49 @@ mod tests {
                 assert!((share - expected).abs() < 0.008, "h {h}, exponent {exponent}: {share}");
             }
         }
+    }
+
+    #[test]
+    fn the_hottest_block_is_at_the_centre() {
+        for (n, centre, place) in [(1000, 0.25, 250), (1000, 0.0, 0), (1000, 1.0, 999), (7, 0.5, 3), (1, 0.5, 0)] {
+            let scatter = Scatter::new(n, Some(centre), &mut rng());
+            assert_eq!(scatter.apply(0), place);
+            let places: std::collections::BTreeSet<u64> = (0..n).map(|rank| scatter.apply(rank)).collect();
+            assert_eq!(places.len() as u64, n);
+        }
+    }
+
+    #[test]
+    fn normal_positions_have_their_mean_and_deviation() {
+        let mut choice = Choice::Normal { mean: 400.0, deviation: 50.0 };
+        let mut rng = rng();
+        let draws: Vec<f64> = (0..100_000).map(|_| choice.next(1000, &mut rng) as f64 + 0.5).collect();
+        let mean = draws.iter().sum::<f64>() / 1e5;
+        let variance = draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / 1e5;
+        // Standard errors: 0.16 of the mean, 0.11 of the deviation.
+        assert!((mean - 400.0).abs() < 0.8 && (libm::sqrt(variance) - 50.0).abs() < 0.6, "{mean} {variance}");
+        // A deviation as large as the region, around its start: the half of it, cut off at the end.
+        let mut choice = Choice::Normal { mean: 0.0, deviation: 1000.0 };
+        assert!((0..10_000).all(|_| choice.next(1000, &mut rng) < 1000));
+    }
+
+    #[test]
+    fn skips_lead_on_and_back() {
+        let starts = |skip, count: usize| {
+            let mut end = 0;
+            let mut next = || {
+                let start = after(end, skip, 8, 64);
+                end = start + 8;
+                start
+            };
+            (0..count).map(|_| next()).collect::<Vec<u64>>()
+        };
+        assert_eq!(starts(0, 9), [0, 8, 16, 24, 32, 40, 48, 56, 0]);
+        assert_eq!(starts(8, 5), [0, 16, 32, 48, 0]);
+        // As fio 3.33 goes for rw=read:-8k and bs=4k.
+        assert_eq!(starts(-16, 9), [0, 48, 40, 32, 24, 16, 8, 0, 48]);
+        assert_eq!(starts(i64::MAX, 3), [0, 0, 0]);
+        assert_eq!(starts(i64::MIN, 3), [0, 0, 0]);
     }
 
     #[test]
@@ -547,7 +695,7 @@ mod tests {
     #[test]
     fn windows_move_by_range_and_skip_and_wrap() {
         let window = Window { first: 100, end: 165, range: 20, skip: 5, size: 24 };
-        let mut addresses = Addresses::new(window, Order::Sequential([0; 3]), rng());
+        let mut addresses = Addresses::new(window, Order::Sequential([0; 3], 0), None, rng());
         let lbas: Vec<u64> = (0..10).map(|_| addresses.next(0, 8)).collect();
         // Two blocks of 8 fit a window of 20; the third starts again. After 24 sectors comes the window at 125; the
         // one at 150 would reach beyond 165.

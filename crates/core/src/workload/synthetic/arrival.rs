@@ -1,4 +1,4 @@
-//! When the requests of an open-loop job arrive: fio's `rate_iops` and `rate_process`.
+//! When the requests of an open-loop job arrive: fio's `rate`, `rate_iops` and `rate_process`.
 //!
 //! Both processes count in integer picoseconds and carry what is left of each gap into the next, so that after any
 //! number of requests an arrival is within a picosecond of where the formula puts it.
@@ -31,21 +31,26 @@ impl Process {
 
 /// The instants at which requests arrive, one after the other.
 #[derive(Clone, Debug)]
-pub enum Arrivals {
-    /// Request `i` at `i * 10^12 / rate`, rounded to the nearest picosecond, halves up.
+pub struct Arrivals {
+    due: Option<Time>,
+    gaps: Gaps,
+}
+
+/// What lies between two arrivals.
+#[derive(Clone, Debug)]
+enum Gaps {
+    /// Time by what is transferred: after `n` units, `n * 10^12 / rate`, rounded to the nearest picosecond, halves up.
     Linear {
-        /// The next arrival, in picoseconds.
-        next: u64,
-        /// What `next` was rounded by, plus a half: in parts of a picosecond of which `rate` make one.
+        /// What the last arrival was rounded by, plus a half: in parts of a picosecond of which `rate` make one.
         part: u64,
-        /// Requests per second.
+        /// Units per second.
         rate: u64,
+        /// A unit is a byte; else, a request.
+        bytes: bool,
     },
     /// Exponential gaps.
     Poisson {
-        /// The last arrival, in picoseconds.
-        last: u64,
-        /// What was cut off to make `last` whole, below 1.
+        /// What was cut off to make the last arrival whole, below 1.
         part: f64,
         /// The mean gap in picoseconds.
         mean: f64,
@@ -59,30 +64,60 @@ impl Arrivals {
     pub fn new(process: Process, rate: u64, rng: Rng) -> Arrivals {
         debug_assert!((1..=SECOND).contains(&rate));
         match process {
-            Process::Linear => Arrivals::Linear { next: 0, part: rate / 2, rate },
-            Process::Poisson => Arrivals::Poisson { last: 0, part: 0.0, mean: SECOND as f64 / rate as f64, rng },
+            Process::Linear => {
+                Arrivals { due: Some(Time::ZERO), gaps: Gaps::Linear { part: rate / 2, rate, bytes: false } }
+            }
+            Process::Poisson => Arrivals::poisson(SECOND as f64 / rate as f64, rng),
         }
     }
 
+    /// Arrivals at so many bytes per second: each as much later than the one before as that one's bytes take. By
+    /// [`Process::Poisson`], as many as there would be of `smallest` bytes, as fio has it.
+    pub fn by_bytes(process: Process, rate: u64, smallest: u64, rng: Rng) -> Arrivals {
+        match process {
+            Process::Linear => {
+                Arrivals { due: Some(Time::ZERO), gaps: Gaps::Linear { part: rate / 2, rate, bytes: true } }
+            }
+            Process::Poisson => Arrivals::poisson(SECOND as f64 * smallest as f64 / rate as f64, rng),
+        }
+    }
+
+    fn poisson(mean: f64, rng: Rng) -> Arrivals {
+        let mut arrivals = Arrivals { due: Some(Time::ZERO), gaps: Gaps::Poisson { part: 0.0, mean, rng } };
+        arrivals.advance(0);
+        arrivals
+    }
+
     /// The next arrival; `None` when it lies beyond what [`Time`] holds (213 days).
-    pub fn next(&mut self) -> Option<Time> {
-        match self {
-            Arrivals::Linear { next, part, rate } => {
-                let now = *next;
+    #[inline]
+    pub fn due(&self) -> Option<Time> {
+        self.due
+    }
+
+    /// The request that was due has come, with so many bytes.
+    #[inline]
+    pub fn advance(&mut self, size: u64) {
+        let Some(Time(due)) = self.due else { return };
+        let gap = match &mut self.gaps {
+            Gaps::Linear { part, rate, bytes: false } => {
                 let sum = *part + SECOND % *rate;
                 let carry = u64::from(sum >= *rate);
                 *part = sum - carry * *rate;
-                *next = now.checked_add(SECOND / *rate + carry)?;
-                Some(Time(now))
+                Some(SECOND / *rate + carry)
             }
-            Arrivals::Poisson { last, part, mean, rng } => {
+            Gaps::Linear { part, rate, bytes: true } => {
+                let total = u128::from(size) * u128::from(SECOND) + u128::from(*part);
+                *part = (total % u128::from(*rate)) as u64;
+                u64::try_from(total / u128::from(*rate)).ok()
+            }
+            Gaps::Poisson { part, mean, rng } => {
                 let gap = rng.exponential(*mean) + *part;
                 let whole = gap as u64;
                 *part = gap - whole as f64;
-                *last = last.checked_add(whole)?;
-                Some(Time(*last))
+                Some(whole)
             }
-        }
+        };
+        self.due = gap.and_then(|gap| due.checked_add(gap)).map(Time);
     }
 }
 
@@ -92,7 +127,12 @@ mod tests {
 
     fn arrivals(process: Process, rate: u64, count: usize) -> Vec<u64> {
         let mut arrivals = Arrivals::new(process, rate, Rng::new(7, "test"));
-        (0..count).map(|_| arrivals.next().unwrap().ps()).collect()
+        let mut next = || {
+            let due = arrivals.due().unwrap().ps();
+            arrivals.advance(4096);
+            due
+        };
+        (0..count).map(|_| next()).collect()
     }
 
     #[test]
@@ -130,10 +170,41 @@ mod tests {
     }
 
     #[test]
+    fn bytes_take_their_time() {
+        let mut arrivals = Arrivals::by_bytes(Process::Linear, 3_000, 512, Rng::new(1, "test"));
+        // 512 B at 3000 B/s are 0.170666... s, 1024 B twice that: nothing is lost in the sum.
+        let mut at = Vec::new();
+        for size in [512, 512, 1024, 1024, 512] {
+            at.push(arrivals.due().unwrap().ps());
+            arrivals.advance(size);
+        }
+        assert_eq!(at, [0, 170_666_666_667, 341_333_333_333, 682_666_666_667, 1_024_000_000_000]);
+    }
+
+    #[test]
+    fn poisson_by_bytes_counts_the_smallest() {
+        let arrivals = |arrivals: &mut Arrivals| {
+            (0..100).for_each(|_| arrivals.advance(9999));
+            arrivals.due()
+        };
+        let mut bytes = Arrivals::by_bytes(Process::Poisson, 4096 * 1000, 4096, Rng::new(1, "test"));
+        let mut requests = Arrivals::new(Process::Poisson, 1000, Rng::new(1, "test"));
+        assert_eq!(arrivals(&mut bytes), arrivals(&mut requests));
+    }
+
+    #[test]
     fn arrivals_end_where_time_does() {
-        let mut linear = Arrivals::Linear { next: u64::MAX - 1, part: 0, rate: 1 };
-        assert_eq!(linear.next(), None);
-        let mut poisson = Arrivals::Poisson { last: u64::MAX, part: 0.0, mean: 1e12, rng: Rng::new(1, "test") };
-        assert_eq!(poisson.next(), None);
+        let due = Some(Time(u64::MAX - 1));
+        let mut linear = Arrivals { due, gaps: Gaps::Linear { part: 0, rate: 1, bytes: false } };
+        assert_eq!(linear.due(), due);
+        linear.advance(1);
+        assert_eq!(linear.due(), None);
+        let mut bytes = Arrivals::by_bytes(Process::Linear, 1, 512, Rng::new(1, "test"));
+        bytes.advance(1 << 40);
+        assert_eq!(bytes.due(), None);
+        let gaps = Gaps::Poisson { part: 0.0, mean: 1e12, rng: Rng::new(1, "test") };
+        let mut poisson = Arrivals { due, gaps };
+        poisson.advance(1);
+        assert_eq!(poisson.due(), None);
     }
 }

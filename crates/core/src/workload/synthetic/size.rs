@@ -1,4 +1,4 @@
-//! How large requests are: fio's `bs` and `bssplit`.
+//! How large requests are: fio's `bs`, `bsrange` and `bssplit`.
 
 use crate::sim::rng::Rng;
 
@@ -9,6 +9,8 @@ pub enum Sizes {
     Fixed(u32),
     /// Each drawn by its weight, independently.
     Split(Vec<Part>),
+    /// Smallest and largest: the smallest plus a part of the largest, rounded down to a multiple of the smallest.
+    Range(u32, u32),
 }
 
 /// One size of a [`Sizes::Split`].
@@ -40,6 +42,11 @@ impl Sizes {
         }
     }
 
+    /// Sizes from `min` to `max` sectors, as fio's `get_next_buflen` draws them.
+    pub fn range(min: u32, max: u32) -> Sizes {
+        if min == max { Sizes::Fixed(min) } else { Sizes::Range(min, max) }
+    }
+
     /// The next request's size, in sectors. `rng` is drawn from where there is a choice only.
     #[inline]
     pub fn next(&self, rng: &mut Rng) -> u32 {
@@ -49,6 +56,10 @@ impl Sizes {
                 let draw = rng.below(u64::from(parts[parts.len() - 1].up_to)) as u32;
                 parts.iter().find(|part| draw < part.up_to).map_or(0, |part| part.sectors)
             }
+            Sizes::Range(min, max) => {
+                let drawn = u64::from(*min) + rng.below(u64::from(*max));
+                (drawn / u64::from(*min) * u64::from(*min)).min(u64::from(*max)) as u32
+            }
         }
     }
 
@@ -57,6 +68,7 @@ impl Sizes {
         match self {
             Sizes::Fixed(sectors) => *sectors,
             Sizes::Split(parts) => parts.iter().map(|part| part.sectors).min().unwrap_or(0),
+            Sizes::Range(min, _) => *min,
         }
     }
 
@@ -65,6 +77,7 @@ impl Sizes {
         match self {
             Sizes::Fixed(sectors) => *sectors,
             Sizes::Split(parts) => parts.iter().map(|part| part.sectors).max().unwrap_or(0),
+            Sizes::Range(_, max) => *max,
         }
     }
 }
@@ -87,6 +100,22 @@ mod tests {
         }
         assert_eq!(counts.len(), 3);
         assert_eq!((sizes.min(), sizes.max()), (8, 128));
+    }
+
+    #[test]
+    fn ranges_are_of_multiples_of_the_smallest() {
+        // 4 KiB plus up to 10 KiB: 4 of 10 parts round to 4 KiB, 4 to 8 KiB; 12 KiB and more is cut to 10 KiB.
+        let sizes = Sizes::range(8, 20);
+        let mut rng = Rng::new(1, "test");
+        let mut counts = std::collections::BTreeMap::new();
+        for _ in 0..100_000 {
+            *counts.entry(sizes.next(&mut rng)).or_insert(0u32) += 1;
+        }
+        for (sectors, expected) in [(8, 40_000), (16, 40_000), (20, 20_000)] {
+            assert!(counts[&sectors].abs_diff(expected) < 700, "{counts:?}");
+        }
+        assert_eq!((counts.len(), sizes.min(), sizes.max()), (3, 8, 20));
+        assert_eq!(Sizes::range(8, 8), Sizes::Fixed(8));
     }
 
     #[test]

@@ -6,8 +6,17 @@ use proptest::prelude::*;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
+/// Jobs that make their requests up.
+fn made(text: &str, device_bytes: u64, seed: u64) -> Result<Vec<Synthetic>, SourceError> {
+    let made = |planned| match planned {
+        Planned::Made(job) => *job,
+        Planned::Replayed(recipe) => panic!("{recipe:?}"),
+    };
+    Ok(plan_text(text, device_bytes, seed)?.into_iter().map(made).collect())
+}
+
 fn job(text: &str, device_bytes: u64) -> Synthetic {
-    parse(text, device_bytes, 1).unwrap().remove(0)
+    made(text, device_bytes, 1).unwrap().remove(0)
 }
 
 /// The first `max` requests.
@@ -24,7 +33,7 @@ fn lbas(requests: &[Request]) -> Vec<u64> {
 }
 
 fn error(text: &str) -> String {
-    parse(text, GIB, 1).map(|_| ()).unwrap_err().to_string()
+    made(text, GIB, 1).map(|_| ()).unwrap_err().to_string()
 }
 
 #[test]
@@ -319,8 +328,11 @@ fn closed_loops() {
     let pace = |text: &str| job(text, GIB).pace();
     assert_eq!(pace("rw=read"), Pace::Depth { depth: 1, think: Time::ZERO });
     assert_eq!(pace("rw=read iodepth=1k"), Pace::Depth { depth: 1024, think: Time::ZERO });
-    assert_eq!(pace("rw=read thinktime=50"), Pace::Depth { depth: 1, think: Time::from_us(50) });
-    assert_eq!(pace("rw=read thinktime=1.5ms"), Pace::Depth { depth: 1, think: Time::from_us(1500) });
+    let batch = |requests, span, think| Pace::Batch { depth: 1, requests, span, think: Time::from_us(think) };
+    assert_eq!(pace("rw=read thinktime=50"), batch(1, Time::NEVER, 50));
+    assert_eq!(pace("rw=read thinktime=1.5ms thinktime_blocks=8"), batch(8, Time::NEVER, 1500));
+    assert_eq!(pace("rw=read thinktime=1.5ms thinktime_iotime=1"), batch(u32::MAX, Time(1_000_000_000_000), 1500));
+    assert_eq!(pace("rw=read thinktime=0"), Pace::Depth { depth: 1, think: Time::ZERO });
     let source = job("rw=read runtime=1m ramp_time=10", GIB);
     assert_eq!(source.stop_at(), Some(Time::from_us(70_000_000)));
     assert_eq!(source.measure_from(), Time::from_us(10_000_000));
@@ -329,7 +341,7 @@ fn closed_loops() {
 
 #[test]
 fn several_jobs_are_streams_of_their_own() {
-    let jobs = parse("rw=randread bs=4k; name=log rw=write bs=64k\niodepth=2 ;\n rw=randread bs=4k;", GIB, 1).unwrap();
+    let jobs = made("rw=randread bs=4k; name=log rw=write bs=64k\niodepth=2 ;\n rw=randread bs=4k;", GIB, 1).unwrap();
     let names: Vec<String> = jobs.iter().flat_map(|job| job.streams()).collect();
     assert_eq!(names, ["job1", "log", "job3"]);
     let orders: Vec<Vec<u64>> = jobs.into_iter().map(|mut job| lbas(&requests(&mut job, 100))).collect();
@@ -340,7 +352,7 @@ fn several_jobs_are_streams_of_their_own() {
 #[test]
 fn the_seed_decides() {
     let text = "rw=randrw bssplit=4k/50:8k/50 rate_iops=1000 rate_process=poisson random_distribution=zipf:0.9";
-    let first = |text: &str, seed: u64| requests(&mut parse(text, GIB, seed).unwrap()[0], 1000);
+    let first = |text: &str, seed: u64| requests(&mut made(text, GIB, seed).unwrap()[0], 1000);
     assert_eq!(first(text, 1), first(text, 1));
     assert_ne!(first(text, 1), first(text, 2));
     let seeded = format!("{text} randseed=2");
@@ -363,73 +375,124 @@ fn what_is_drawn_for_one_thing_does_not_shift_another() {
 #[test]
 fn the_same_requests_in_every_version() {
     let all =
-        run("rw=randrw bssplit=4k/60:16k/40 random_distribution=zipf:1.1 rate_iops=7 rate_process=poisson", GIB, 5);
+        run("rw=randwrite bssplit=4k/60:16k/40 random_distribution=zipf:1.1 rate_iops=7 rate_process=poisson", GIB, 5);
     let text: Vec<String> =
         all.iter().map(|r| format!("{} {} {} {}", r.arrival.ps(), r.operation.name(), r.lba, r.sectors)).collect();
     insta::assert_snapshot!(text.join("\n"), @r#"
-        52149681784 read 665280 8
+        52149681784 write 665280 8
         142830747142 write 828752 32
-        198496404049 read 1898144 8
-        249405221275 read 1879184 8
-        383136942706 read 978832 32
+        198496404049 write 1898144 8
+        249405221275 write 1879184 8
+        383136942706 write 978832 32
         "#);
     let text: Vec<String> = lbas(&run("rw=randwrite size=1000m", GIB, 8)).iter().map(u64::to_string).collect();
     insta::assert_snapshot!(text.join(" "), @"416584 1573776 1536424 442264 478544 194496 726944 1935480");
 }
 
-/// What can be seen of a job from outside, but for its description.
+/// What can be seen of jobs from outside, but for their descriptions and warnings.
 fn visible(text: &str) -> impl PartialEq + std::fmt::Debug + use<> {
-    let mut source = job(text, 64 * MIB);
-    let requests = requests(&mut source, 40_000);
-    (requests, source.pace(), source.stop_at(), source.measure_from(), source.streams())
+    let of_job = |planned| match planned {
+        Planned::Made(mut source) => {
+            let requests = requests(&mut source, 40_000);
+            let times = (source.stop_at(), source.measure_from(), source.waits_for(), source.start_delay());
+            (requests, Some((source.pace(), times, source.streams())), source.place.write_iolog.clone())
+        }
+        Planned::Replayed(mut recipe) => {
+            recipe.place.warnings.clear();
+            (Vec::new(), None, Some(format!("{recipe:?}")))
+        }
+    };
+    plan_text(text, 64 * MIB, 1).unwrap().into_iter().map(of_job).collect::<Vec<_>>()
 }
+
+const RANDOM: &str = "rw=randrw bs=4k";
+
+/// Jobs, and a key that changes each of them.
+const CHANGES: &[(&str, &str)] = &[
+    ("", "rw=write"),
+    ("", "readwrite=randread"),
+    ("rw=randread", "bs=8k"),
+    ("rw=randread", "blocksize=8k"),
+    (RANDOM, "bssplit=4k/50:8k/50"),
+    (RANDOM, "blockalign=8k"),
+    (RANDOM, "ba=2k"),
+    (RANDOM, "rwmixread=60"),
+    (RANDOM, "rwmixwrite=60"),
+    (RANDOM, "random_distribution=zipf:0.8"),
+    (RANDOM, "random_distribution=pareto:0.3"),
+    (RANDOM, "random_distribution=zoned:60/40:40/60"),
+    (RANDOM, "random_distribution=zoned_abs:60/1m:40/60m"),
+    (RANDOM, "norandommap"),
+    (RANDOM, "offset=4k"),
+    (RANDOM, "size=4m"),
+    (RANDOM, "io_size=4m"),
+    (RANDOM, "number_ios=4"),
+    (RANDOM, "runtime=4"),
+    ("rw=randrw bs=4k runtime=4", "time_based"),
+    (RANDOM, "ramp_time=1s"),
+    (RANDOM, "iodepth=2"),
+    (RANDOM, "thinktime=1"),
+    (RANDOM, "rate_iops=1000"),
+    ("rw=randrw bs=4k rate_iops=1000", "rate_process=poisson"),
+    ("rw=randrw bs=4k rate_iops=1000", "iodepth=4"),
+    ("rw=read zonesize=64k zoneskip=64k", "zonerange=128k"),
+    ("rw=read zonesize=64k zonerange=128k", "zoneskip=64k"),
+    ("rw=read", "zonesize=64k zoneskip=4k"),
+    ("rw=read", "zonemode=strided zonesize=64k zoneskip=4k"),
+    (RANDOM, "randseed=3"),
+    (RANDOM, "name=a"),
+    ("rw=randread:8", "rw_sequencer=identical"),
+    (RANDOM, "bsrange=4k-8k"),
+    (RANDOM, "blocksize_range=4k-8k"),
+    (RANDOM, "percentage_random=50"),
+    ("rw=write size=1m", "filename=a; rw=write size=1m filename=b"),
+    (RANDOM, "filesize=32m"),
+    (RANDOM, "fileoffset=4k"),
+    ("rw=randrw numjobs=2", "offset_increment=4k"),
+    (RANDOM, "io_limit=4m"),
+    ("rw=randrw number_ios=4", "loops=2"),
+    (RANDOM, "timeout=4"),
+    ("rw=randrw thinktime=1", "thinktime_blocks=4"),
+    ("rw=randrw thinktime=1", "thinktime_iotime=4"),
+    (RANDOM, "rate=1000k"),
+    (RANDOM, "fsync=4"),
+    (RANDOM, "fdatasync=4"),
+    ("rw=randrw number_ios=4", "end_fsync"),
+    (RANDOM, "sync=dsync"),
+    (RANDOM, "numjobs=2"),
+    ("name=a rw=read; rw=write", "stonewall"),
+    ("name=a rw=read; rw=write", "wait_for_previous"),
+    ("name=a rw=read; rw=write", "wait_for=a"),
+    (RANDOM, "startdelay=2"),
+    (RANDOM, "write_iolog=a.log"),
+    ("", "read_iolog=trace.csv"),
+    ("read_iolog=trace.csv", "replay_time_scale=50"),
+    ("read_iolog=trace.csv", "replay_no_stall"),
+    ("read_iolog=trace.csv", "replay_redirect=/dev/sda"),
+    ("rw=randrw bs=4ki", "kb_base=1000"),
+];
 
 #[test]
 fn every_key_changes_something() {
-    let random = "rw=randrw bs=4k";
-    let table = [
-        ("", "rw=write"),
-        ("", "readwrite=randread"),
-        ("rw=randread", "bs=8k"),
-        ("rw=randread", "blocksize=8k"),
-        (random, "bssplit=4k/50:8k/50"),
-        (random, "blockalign=8k"),
-        (random, "ba=2k"),
-        (random, "rwmixread=60"),
-        (random, "rwmixwrite=60"),
-        (random, "random_distribution=zipf:0.8"),
-        (random, "random_distribution=pareto:0.3"),
-        (random, "random_distribution=zoned:60/40:40/60"),
-        (random, "random_distribution=zoned_abs:60/1m:40/60m"),
-        (random, "norandommap"),
-        (random, "offset=4k"),
-        (random, "size=4m"),
-        (random, "io_size=4m"),
-        (random, "number_ios=4"),
-        (random, "runtime=4"),
-        ("rw=randrw bs=4k runtime=4", "time_based"),
-        (random, "ramp_time=1s"),
-        (random, "iodepth=2"),
-        (random, "thinktime=1"),
-        (random, "rate_iops=1000"),
-        ("rw=randrw bs=4k rate_iops=1000", "rate_process=poisson"),
-        ("rw=randrw bs=4k rate_iops=1000", "iodepth=4"),
-        ("rw=read zonesize=64k zoneskip=64k", "zonerange=128k"),
-        ("rw=read zonesize=64k zonerange=128k", "zoneskip=64k"),
-        ("rw=read", "zonesize=64k zoneskip=4k"),
-        ("rw=read", "zonemode=strided zonesize=64k zoneskip=4k"),
-        (random, "randseed=3"),
-        (random, "name=a"),
-    ];
-    for (base, key) in table {
+    for &(base, key) in CHANGES {
         let with = format!("{base} {key}");
-        let base = if base.is_empty() { "rw=read" } else { base };
+        let base = match base {
+            "" => "rw=read",
+            // What 4ki would be otherwise is no multiple of a sector.
+            "rw=randrw bs=4ki" => "rw=randrw bs=8k",
+            base => base,
+        };
         assert!(visible(base) != visible(&with), "`{key}` changes nothing of `{base}`");
-        assert!(job(&with, 64 * MIB).warnings().iter().all(|warning| warning.contains("bssplit")), "{with}");
+        if !with.contains("read_iolog") {
+            let warnings = made(&with, 64 * MIB, 1).unwrap().iter().flat_map(Source::warnings).collect::<Vec<_>>();
+            assert!(warnings.iter().all(|warning| warning.contains("overridden")), "{with}: {warnings:?}");
+        }
     }
-    for name in options::all_names() {
+    // A sentence for people: it is in the description only.
+    assert!(job("rw=read description=mine", GIB).description().contains("mine"));
+    for name in keys::all_names().filter(|name| *name != "description") {
         assert!(
-            table.iter().any(|(_, key)| key.split_whitespace().any(|word| word.split('=').next() == Some(name))),
+            CHANGES.iter().any(|(_, key)| key.split_whitespace().any(|word| word.split('=').next() == Some(name))),
             "{name}"
         );
     }
@@ -438,7 +501,7 @@ fn every_key_changes_something() {
 #[test]
 fn the_reference_has_every_key() {
     let page = include_str!("../../../../../docs/reference/synthetic.md");
-    for name in options::all_names() {
+    for name in keys::all_names() {
         assert!(
             page.contains(&format!("`{name}`")) || page.contains(&format!("`{name}=")),
             "{name} is not in the page"
@@ -453,14 +516,14 @@ fn errors_of_keys_name_them_and_what_is_near() {
         text.starts_with("job1: `blocksise` is not supported; did you mean `blocksize`? The keys are: rw, "),
         "{text}"
     );
-    assert!(options::all_names().all(|name| text.contains(name)), "{text}");
+    assert!(keys::all_names().all(|name| text.contains(name)), "{text}");
     assert!(
         error("rw=randwrite; rw=read io_depth=4")
             .starts_with("job2: `io_depth` is not supported; did you mean `iodepth`?")
     );
-    assert!(error("rw=randwrite numjobs=4").starts_with("job1: `numjobs` is not supported"));
-    assert!(error("rw=randwrite thinktime_blocks=4").starts_with("job1: `thinktime_blocks` is not supported"));
-    assert!(error("ioengine=libaio").starts_with("job1: `ioengine` is not supported. The keys are: rw, "));
+    assert!(error("rw=randwrite iodepth_low=4").starts_with("job1: `iodepth_low` of fio is not supported: "));
+    assert!(error("rw=randwrite verify_pattern=4").starts_with("job1: `verify_pattern` of fio is not supported: "));
+    assert!(error("quite_unheard_of=1").starts_with("job1: `quite_unheard_of` is not supported. The keys are: rw, "));
     assert!(error("bs 4k").starts_with("job1: `bs` needs a value"));
     insta::assert_snapshot!(error("bs=4k rw=read blocksize=8k"), @r#"
         job1: `bs=4k` and `blocksize=8k` set the same option; leave one out
@@ -477,7 +540,17 @@ fn errors_of_keys_name_them_and_what_is_near() {
 /// Each with something wrong in its value.
 const WRONG_VALUES: &[&str] = &[
     "rw=randwrit",
-    "rw=randread:8",
+    "rw=randread:0",
+    "rw=write:100",
+    "rw=write:-0x",
+    "rw_sequencer=same",
+    "bsrange=4k",
+    "bsrange=8k-4k",
+    "sync=yes",
+    "filename=a:b",
+    "kb_base=1001",
+    "fsync=-1",
+    "rate=0",
     "bs=4q",
     "bs=1000",
     "bs=4kib",
@@ -497,9 +570,9 @@ const WRONG_VALUES: &[&str] = &[
     "rate_process=poison",
     "thinktime=5ns",
     "random_distribution=zipf:0",
-    "random_distribution=zipf:1.2:0.5",
+    "random_distribution=zipf:1.2:1.5",
     "random_distribution=pareto:1",
-    "random_distribution=normal:10",
+    "random_distribution=normal:0",
     "random_distribution=zoned",
     "random_distribution=zoned:50/10:40/90",
     "random_distribution=zoned:50/60:50/60",
@@ -519,7 +592,17 @@ fn errors_of_values_say_what_is_allowed() {
     let errors: Vec<String> = WRONG_VALUES.iter().map(|value| error(value)).collect();
     insta::assert_snapshot!(errors.join("\n"), @r#"
         job1: `rw=randwrit`: must be one of read, write, randread, randwrite, rw, readwrite, randrw, trim, randtrim, trimwrite, randtrimwrite; did you mean `randwrite`?
-        job1: `rw=randread:8`: must be one of read, write, randread, randwrite, rw, readwrite, randrw, trim, randtrim, trimwrite, randtrimwrite; did you mean `randread`?
+        job1: `rw=randread:0`: the number of requests for each random address, `0`, must be a whole number from 1 to 4294967295; k means 1024, m 1024*1024
+        job1: `rw=write:100`: the distance between requests, `100`, must be a multiple of 512 bytes, is 100
+        job1: `rw=write:-0x`: the distance between requests, `-0x`, must be a number of bytes, with k, m, g, t or p for powers of 1024, like 4k
+        job1: `rw_sequencer=same`: must be one of sequential, identical
+        job1: `bsrange=4k`: must be a range; write min-max, like 4k-64k
+        job1: `bsrange=8k-4k`: the range ends below its start; write min-max, like 4k-64k
+        job1: `sync=yes`: must be one of none, sync, dsync
+        job1: `filename=a:b`: must be a single file: a job works on one, and a colon separates several in fio
+        job1: `kb_base=1001`: must be one of 1024, 1000; did you mean `1000`?
+        job1: `fsync=-1`: must be a whole number from 0 to 4294967295; k means 1024, m 1024*1024
+        job1: `rate=0`: must be bytes a second, from 1: a number of bytes, with k, m, g, t or p for powers of 1024, like 4k
         job1: `bs=4q`: must be a number of bytes, with k, m, g, t or p for powers of 1024, like 4k
         job1: `bs=1000`: must be a multiple of 512 bytes, is 1000
         job1: `bs=4kib`: must be a multiple of 512 bytes, is 4000 (as in fio, k is 1024 and ki is 1000)
@@ -538,10 +621,10 @@ fn errors_of_values_say_what_is_allowed() {
         job1: `rate_iops=0`: must be a whole number from 1 to 1000000000000; k means 1024, m 1024*1024
         job1: `rate_process=poison`: must be one of linear, poisson; did you mean `poisson`?
         job1: `thinktime=5ns`: must be a time in microseconds, or with us, ms, s, m, h or d, like 10s, at most 213 days
-        job1: `random_distribution=zipf:0`: zipf takes one number, theta, above 0 and at most 50, like zipf:1.2; a centre is not supported
-        job1: `random_distribution=zipf:1.2:0.5`: zipf takes one number, theta, above 0 and at most 50, like zipf:1.2; a centre is not supported
-        job1: `random_distribution=pareto:1`: pareto takes one number, h, between 0 and 1, like pareto:0.2; a centre is not supported
-        job1: `random_distribution=normal:10`: must be one of random, uniform, zipf:theta, pareto:h, zoned:..., zoned_abs:...
+        job1: `random_distribution=zipf:0`: zipf takes theta, above 0 and at most 50, like zipf:1.2; optionally a centre from 0 to 1 behind another colon
+        job1: `random_distribution=zipf:1.2:1.5`: zipf takes theta, above 0 and at most 50, like zipf:1.2; optionally a centre from 0 to 1 behind another colon
+        job1: `random_distribution=pareto:1`: pareto takes h, between 0 and 1, like pareto:0.2; optionally a centre from 0 to 1 behind another colon
+        job1: `random_distribution=normal:0`: normal takes a deviation in percent, above 0 and at most 100, like normal:10; optionally a centre from 0 to 1 behind another colon
         job1: `random_distribution=zoned`: the access share `` must be a whole percentage from 0 to 100; write access%/range%:..., like zoned:60/10:30/20:8/30:2/40
         job1: `random_distribution=zoned:50/10:40/90`: the access shares add up to 90%, not to 100%; write access%/range%:..., like zoned:60/10:30/20:8/30:2/40
         job1: `random_distribution=zoned:50/60:50/60`: the ranges: the percentages add up to 120, more than 100; write access%/range%:..., like zoned:60/10:30/20:8/30:2/40
@@ -590,15 +673,15 @@ fn errors_of_fit_say_what_does_not() {
         job1: `zonemode=none` and `zonesize` exclude each other
         job1: `zoneskip` needs zonemode=strided and zonesize
         job1: `time_based` needs runtime
-        job1: `thinktime` waits for completions, which `rate_iops` does not; leave one out
+        job1: `thinktime` waits for completions, which a rate does not; leave one out
         job1: `runtime` and `ramp_time` exceed 213 days
         job1: `blockalign` of 2 MiB leaves no place for a block
         job1: `random_distribution`: zone 1 is smaller than a block
         job1: `random_distribution`: zone 2 ends beyond the region of 1 GiB
         "#);
-    assert!(parse("rw=read", 0, 1).is_err());
-    assert!(parse("rw=read", 511, 1).is_err());
-    assert!(parse("rw=read bs=512", 512, 1).is_ok());
+    assert!(made("rw=read", 0, 1).is_err());
+    assert!(made("rw=read", 511, 1).is_err());
+    assert!(made("rw=read bs=512", 512, 1).is_ok());
 }
 
 #[test]
@@ -619,7 +702,7 @@ fn what_has_no_effect_is_told() {
         job1: random_distribution has no effect on rw=read, which is sequential
         job1: blockalign has no effect on rw=read, which is sequential
         job1: bs is overridden by bssplit
-        job1: rate_process needs rate_iops
+        job1: rate_process needs rate_iops or rate
         job1: io_size has no effect with time_based
         job1: number_ios=2097152 is not reached: as in fio, size ends the job after 512 MiB; set io_size
         "#);
@@ -637,12 +720,12 @@ fn jobs_are_told_from_files() {
 
 /// Words of jobs, right and wrong ones.
 fn words() -> impl Strategy<Value = String> {
-    let names: Vec<&str> = options::all_names().collect();
+    let names: Vec<&str> = keys::all_names().collect();
     let value = prop_oneof![
         "[0-9]{1,20}[a-z%]{0,3}",
         "(4k|8k|1m|512|0x1000)",
         "(read|randwrite|randrw|rw|randtrimwrite|strided|poisson)",
-        "(zipf|pareto|zoned|zoned_abs)(:[0-9./:]{0,12})?",
+        "(zipf|pareto|normal|zoned|zoned_abs)(:[0-9./:]{0,12})?",
         "([0-9]{1,3}k?/[0-9]{0,3}[:,]?){1,6}",
         "\\PC{0,20}",
     ];
@@ -651,12 +734,14 @@ fn words() -> impl Strategy<Value = String> {
 
 /// The requests of whatever is accepted lie in the device and are not empty.
 fn check(text: &str, device_bytes: u64) {
-    for mut job in parse(text, device_bytes, 1).into_iter().flatten() {
+    let planned = plan_text(text, device_bytes, 1).into_iter().flatten();
+    for mut job in planned.filter_map(|job| if let Planned::Made(job) = job { Some(job) } else { None }) {
         let _ = (job.warnings(), job.description().len(), job.pace(), job.progress());
         let mut last = Time::ZERO;
         for _ in 0..200 {
             let Ok(Some(request)) = job.next_request() else { break };
-            assert!(request.sectors > 0 && request.arrival >= last, "{text}: {request:?}");
+            let flush = request.operation == Operation::Flush;
+            assert!((flush || request.sectors > 0) && request.arrival >= last, "{text}: {request:?}");
             assert!(request.lba + u64::from(request.sectors) <= device_bytes / SECTOR, "{text}: {request:?}");
             last = request.arrival;
         }
@@ -696,7 +781,7 @@ proptest! {
         });
         let rw = if random { format!("randrw ba={align}") } else { "rw".to_owned() };
         let text = format!("rw={rw} bs={block} offset={offset} size={size} io_size=1m {}", zone.unwrap_or_default());
-        for mut job in parse(&text, 4 * MIB, 1).into_iter().flatten() {
+        for mut job in made(&text, 4 * MIB, 1).into_iter().flatten() {
             while let Some(request) = job.next_request().unwrap() {
                 prop_assert!(request.lba * SECTOR >= offset);
                 prop_assert!(request.lba * SECTOR + request.bytes() <= offset + size);

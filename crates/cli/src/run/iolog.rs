@@ -1,0 +1,127 @@
+//! `write_iolog`: the requests that a job issued, as fio writes them (its HOWTO, "Trace file format v3").
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::path::Path;
+use std::rc::Rc;
+
+use anyhow::Result;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Operation, Request, SECTOR};
+use floatgate_core::workload::{Pace, Source, SourceError};
+
+use super::output::Draft;
+
+/// A log in the making.
+#[derive(Debug)]
+pub struct Log {
+    draft: Draft,
+    last: Time,
+}
+
+/// Picoseconds in a millisecond, the unit of the log.
+const MILLISECOND: u64 = 1_000_000_000;
+
+impl Log {
+    fn begin(place: &Path) -> Result<Log> {
+        let mut draft = Draft::new(place)?;
+        draft.write(b"fio version 3 iolog\n0 device add\n0 device open\n")?;
+        Ok(Log { draft, last: Time::ZERO })
+    }
+
+    fn write(&mut self, request: &Request) -> Result<(), SourceError> {
+        let action = match request.operation {
+            Operation::Read => "read",
+            Operation::Write => "write",
+            Operation::Trim => "trim",
+            Operation::Flush => "sync",
+            Operation::WriteZeroes => {
+                let why = "write_iolog: fio's logs have no word for the write-zeroes in this trace";
+                return Err(SourceError(why.to_owned()));
+            }
+        };
+        self.last = request.arrival;
+        let at = request.arrival.ps() / MILLISECOND;
+        let line = format!("{at} device {action} {} {}\n", request.lba * SECTOR, request.bytes());
+        self.draft.write(line.as_bytes()).map_err(|error| SourceError(format!("{error:#}")))
+    }
+
+    /// Puts the log into its place.
+    pub fn finish(mut self) -> Result<()> {
+        self.draft.write(format!("{} device close\n", self.last.ps() / MILLISECOND).as_bytes())?;
+        self.draft.complete()?;
+        self.draft.publish()
+    }
+}
+
+/// A log that its source writes to and the workload finishes.
+pub type Shared = Rc<RefCell<Option<Log>>>;
+
+/// Makes a source write what it issues to the file at `place`.
+pub fn attach(source: &mut Box<dyn Source>, place: &Path) -> Result<Shared> {
+    let log = Rc::new(RefCell::new(Some(Log::begin(place)?)));
+    let inner = std::mem::replace(source, Box::new(Nothing));
+    *source = Box::new(Logged { inner, log: Rc::clone(&log) });
+    Ok(log)
+}
+
+/// Holds the place of a source for a moment.
+struct Nothing;
+
+impl Source for Nothing {
+    fn next_request(&mut self) -> Result<Option<Request>, SourceError> {
+        Ok(None)
+    }
+    fn pace(&self) -> Pace {
+        Pace::Timed { depth: None }
+    }
+}
+
+/// A source whose requests are written to a log when they are issued.
+struct Logged {
+    inner: Box<dyn Source>,
+    log: Shared,
+}
+
+impl Source for Logged {
+    fn next_request(&mut self) -> Result<Option<Request>, SourceError> {
+        self.inner.next_request()
+    }
+    fn issued(&mut self, request: &Request) -> Result<(), SourceError> {
+        self.inner.issued(request)?;
+        self.log.borrow_mut().as_mut().map_or(Ok(()), |log| log.write(request))
+    }
+    fn pace(&self) -> Pace {
+        self.inner.pace()
+    }
+    fn waits_for(&self) -> Range<usize> {
+        self.inner.waits_for()
+    }
+    fn start_delay(&self) -> Time {
+        self.inner.start_delay()
+    }
+    fn stop_at(&self) -> Option<Time> {
+        self.inner.stop_at()
+    }
+    fn out_of_time(&self) -> bool {
+        self.inner.out_of_time()
+    }
+    fn measure_from(&self) -> Time {
+        self.inner.measure_from()
+    }
+    fn streams(&self) -> Vec<String> {
+        self.inner.streams()
+    }
+    fn progress(&self) -> Option<f64> {
+        self.inner.progress()
+    }
+    fn description(&self) -> String {
+        self.inner.description()
+    }
+    fn digest(&self) -> Option<u64> {
+        self.inner.digest()
+    }
+    fn warnings(&self) -> Vec<String> {
+        self.inner.warnings()
+    }
+}

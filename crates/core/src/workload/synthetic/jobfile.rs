@@ -1,0 +1,197 @@
+//! fio's job files: sections of keys, as in INI files.
+//!
+//! As fio reads them (HOWTO, "Job file format", and its `init.c`): `[global]` holds for the jobs after it; `;` and `#`
+//! start a comment anywhere in a line; a line is a key, with or without a value; `include FILE` stands for the lines of
+//! a file, which holds no sections; there is no continuation of lines. Not as in fio: nothing is taken from the
+//! environment, so that a file means the same everywhere.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::Section;
+use super::keys::{self, Set};
+use super::options::Options;
+use super::values::quoted;
+use crate::workload::SourceError;
+
+/// Gives the text of a file.
+pub type Files<'a> = &'a mut dyn FnMut(&Path) -> Result<String, String>;
+
+/// How deep files may include each other, and how many lines there may be in all: more than any use, and an end to
+/// files that include themselves.
+const MAX_DEPTH: usize = 16;
+const MAX_LINES: usize = 100_000;
+
+/// The length of a section's name, as in fio.
+const MAX_NAME: usize = 255;
+
+/// A line that is not empty, without its comment.
+struct Line {
+    /// `file:line`.
+    place: String,
+    text: String,
+}
+
+impl Line {
+    fn error(&self, why: impl std::fmt::Display) -> SourceError {
+        SourceError(format!("{}: {why}", self.place))
+    }
+}
+
+/// The jobs of the file at `path`.
+pub fn read(path: &Path, files: Files) -> Result<Vec<Section>, SourceError> {
+    let mut lines = Vec::new();
+    let text = files(path).map_err(SourceError)?;
+    collect(path, &text, 0, files, &mut lines)?;
+    sections(&path.display().to_string(), &lines)
+}
+
+/// Whether a text looks like a job file: its first line that is no comment is the head of a section.
+pub fn looks_like(text: &str) -> bool {
+    let first = text.trim_start_matches('\u{feff}').lines().map(without_comment).find(|line| !line.is_empty());
+    first.is_some_and(|line| line.starts_with('[') && line.ends_with(']') && !line.contains(','))
+}
+
+/// A line up to its comment, without the blanks around it.
+fn without_comment(line: &str) -> &str {
+    line.split([';', '#']).next().unwrap_or("").trim()
+}
+
+/// Adds the lines of a text, and of what it includes.
+fn collect(path: &Path, text: &str, depth: usize, files: Files, lines: &mut Vec<Line>) -> Result<(), SourceError> {
+    let name = path.display().to_string();
+    for (index, text) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        let text = without_comment(text);
+        if text.is_empty() {
+            continue;
+        }
+        let line = Line { place: format!("{name}:{}", index + 1), text: text.to_owned() };
+        if lines.len() >= MAX_LINES {
+            return Err(line.error(format!("the jobs have more than {MAX_LINES} lines, with what is included")));
+        }
+        if depth > 0 && text.starts_with('[') {
+            return Err(line.error("an included file has no sections; move them to the file that includes it"));
+        }
+        let Some(file) = text.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t'])) else {
+            lines.push(line);
+            continue;
+        };
+        if depth == MAX_DEPTH {
+            return Err(line.error(format!("files include each other more than {MAX_DEPTH} deep")));
+        }
+        let file = included(path, file.trim());
+        let text = files(&file).map_err(|why| line.error(format!("include: {why}")))?;
+        collect(&file, &text, depth + 1, files, lines)?;
+    }
+    Ok(())
+}
+
+/// As in fio, a relative path counts from the folder of the file that includes it.
+fn included(path: &Path, file: &str) -> PathBuf {
+    path.parent().unwrap_or(Path::new("")).join(file)
+}
+
+/// The jobs of the lines.
+fn sections(file: &str, lines: &[Line]) -> Result<Vec<Section>, SourceError> {
+    let mut global = Options::default();
+    let mut global_warnings = Vec::new();
+    let mut jobs: Vec<Section> = Vec::new();
+    let mut rest = lines;
+    while let Some((head, after)) = rest.split_first() {
+        let name = head_of(head)?;
+        let end = after.iter().position(|line| line.text.starts_with('[')).unwrap_or(after.len());
+        let (body, next) = after.split_at(end);
+        rest = next;
+        let mut warnings = Vec::new();
+        if name == "global" {
+            apply(&mut global, name, body, &mut global_warnings)?;
+            continue;
+        }
+        let mut options = global.clone();
+        apply(&mut options, name, body, &mut warnings)?;
+        warnings.splice(0..0, global_warnings.drain(..));
+        if jobs.len() == super::MAX_JOBS {
+            return Err(head.error(super::too_many()));
+        }
+        let place = format!("{}: [{}]", head.place, quoted(name));
+        jobs.push(Section { options, name: name.to_owned(), place, warnings });
+    }
+    if jobs.is_empty() {
+        return Err(SourceError(format!(
+            "{file}: there is no job in it; a job is a section like [reads] with its keys"
+        )));
+    }
+    Ok(jobs)
+}
+
+/// The name of the section that a line starts.
+fn head_of(line: &Line) -> Result<&str, SourceError> {
+    let Some(rest) = line.text.strip_prefix('[') else {
+        return Err(line.error(format!(
+            "`{}` stands outside of a section; begin one above it, like [global] or [reads]",
+            quoted(&line.text)
+        )));
+    };
+    let name = rest.strip_suffix(']').map(str::trim).ok_or_else(|| line.error("a section's name ends with `]`"))?;
+    if name.is_empty() || name.len() > MAX_NAME {
+        return Err(line.error(format!("a section's name has 1 to {MAX_NAME} bytes")));
+    }
+    if name != "global" && name.starts_with("global") {
+        return Err(line.error(format!(
+            "fio takes every section whose name begins with `global` for [global]; give [{}] another name",
+            quoted(name)
+        )));
+    }
+    Ok(name)
+}
+
+/// Sets the keys of a section's lines.
+fn apply(options: &mut Options, section: &str, lines: &[Line], warnings: &mut Vec<String>) -> Result<(), SourceError> {
+    let entry = |line: &'_ Line| -> Result<(String, Option<String>), SourceError> {
+        let (name, value) = match line.text.split_once('=') {
+            Some((name, value)) => (name.trim(), Some(value.trim().to_owned())),
+            None => (line.text.as_str(), None),
+        };
+        in_line(value.as_deref())
+            .map_err(|why| line.error(format!("[{}] `{}`: {why}", quoted(section), quoted(name))))?;
+        Ok((name.to_owned(), value))
+    };
+    let mut seen: BTreeMap<usize, &Line> = BTreeMap::new();
+    // What suffixes mean holds for the whole section, wherever it stands there; so fio has it.
+    for base in [true, false] {
+        for line in lines {
+            let (name, value) = entry(line)?;
+            if (name == "kb_base") != base {
+                continue;
+            }
+            let set = keys::set(options, &name, value.as_deref());
+            match set.map_err(|why| line.error(format!("[{}] {why}", quoted(section))))? {
+                Set::WithoutMeaning => {}
+                Set::Key(index) => {
+                    if let Some(earlier) = seen.insert(index, line) {
+                        let (place, key) = (&earlier.place, keys::KEYS[index].names[0]);
+                        warnings.push(format!("{}: [{section}] `{key}` replaces that of {place}", line.place));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What no value may have.
+fn in_line(value: Option<&str>) -> Result<(), String> {
+    let Some(value) = value else { return Ok(()) };
+    if value.contains("${") {
+        return Err("variables of the environment are not read, so that a file means the same everywhere; write the \
+                    value, or put it in with `envsubst`"
+            .to_owned());
+    }
+    if let Some(word) = ["$pagesize", "$mb_memory", "$ncpus"].into_iter().find(|word| value.contains(word)) {
+        return Err(format!("`{word}` is a figure of the machine; write the number"));
+    }
+    if value.ends_with('\\') {
+        return Err("lines are not continued in fio; write it in one line".to_owned());
+    }
+    Ok(())
+}

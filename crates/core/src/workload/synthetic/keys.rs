@@ -1,0 +1,421 @@
+//! Every key of a job, in one table: its names, how its value is read, and what the reference says of it.
+//!
+//! The reference of fio itself is its HOWTO, "Job file parameters", where each key stands under the same name.
+
+use super::options::Options;
+use super::values::*;
+
+/// A key that a job may have.
+pub struct Key {
+    /// Its name, then its aliases.
+    pub names: &'static [&'static str],
+    /// It may stand alone, which means 1.
+    flag: bool,
+    /// Where the reference has it.
+    pub group: Group,
+    /// What holds where it is not given, in Markdown; empty for nothing.
+    pub default: &'static str,
+    /// What it does, in Markdown.
+    pub meaning: &'static str,
+    /// What is different in fio, in Markdown; empty for nothing.
+    pub in_fio: &'static str,
+    /// Reads the value into the options; the error says what is allowed.
+    set: fn(&mut Options, &str, Base) -> Result<(), String>,
+}
+
+/// The tables of the reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// What is done where.
+    Where,
+    /// Strides.
+    Strides,
+    /// How much, and how long.
+    HowMuch,
+    /// How fast.
+    HowFast,
+    /// Durability.
+    Flushes,
+    /// Which jobs run when.
+    Jobs,
+    /// Logs of requests.
+    Logs,
+    /// Randomness and names.
+    Again,
+}
+
+/// Reads a value into its field.
+macro_rules! into {
+    ($field:ident, $read:expr) => {
+        |options, value, base| {
+            options.$field = Some($read(value, base)?);
+            Ok(())
+        }
+    };
+}
+
+/// Switches a field.
+macro_rules! switch {
+    ($field:ident) => {
+        |options, value, base| switch(value, base).map(|on| options.$field = on)
+    };
+}
+
+/// Declares the keys: names, default, meaning, difference, and what reads the value.
+macro_rules! keys {
+    ($($group:ident {
+        $($kind:ident [$($name:literal),+] $default:literal $meaning:literal $in_fio:literal $set:expr;)+
+    })+) => {
+        /// The keys, in the order of the reference.
+        pub const KEYS: &[Key] = &[$($(Key {
+            names: &[$($name),+],
+            flag: keys!(@ $kind),
+            group: Group::$group,
+            default: $default,
+            meaning: $meaning,
+            in_fio: $in_fio,
+            set: $set,
+        }),+),+];
+    };
+    (@ key) => { false };
+    (@ flag) => { true };
+}
+
+keys! {
+    Where {
+        key ["rw", "readwrite"] "`read`"
+            "`read`, `write`, `trim`: sequential. `randread`, `randwrite`, `randtrim`: at random. `rw` or `readwrite`, \
+             `randrw`: reads and writes. `trimwrite`, `randtrimwrite`: trims a block, then writes it. Random: \
+             `randread:8` takes a new random address only every 8 requests. Sequential: `write:4k` leaves 4 KiB out \
+             after each request, `read:-8k` goes back by 8 KiB from where the last one ended."
+            "" into!(rw, rw);
+        key ["rw_sequencer"] "`sequential`"
+            "What the requests between two addresses of `randread:8` do: each starts where the last one ended, or \
+             (`identical`) all have the same address." "" into!(rw_sequencer, sequencer);
+        key ["bs", "blocksize"] "`4k`" "Size of the requests; `read,write,trim` for each direction (see below)." ""
+            into!(bs, |value, base| by_direction(value, |part| block_size(part, base)));
+        key ["bsrange", "blocksize_range"] ""
+            "Sizes from a range, `4k-64k`: the smallest plus a random part of the largest, rounded down to a multiple \
+             of the smallest; `read,write,trim`. Overrides `bs`." ""
+            into!(bsrange, |value, base| by_direction(value, |part| size_range(part, base)));
+        key ["bssplit"] ""
+            "Several sizes: `4k/10:64k/50:32k/40` is 10 % of the requests with 4 KiB, and so on. Percentages left out \
+             share what the others leave. At most 64 sizes; `read,write,trim`. Overrides `bs` and `bsrange`." ""
+            into!(bssplit, |value, base| by_direction(value, |part| size_shares(part, base)));
+        key ["blockalign", "ba"] "smallest `bs`"
+            "Random requests start at multiples of this, counted from the start of the region; `read,write,trim`. \
+             Other than `bs`, it turns the random map off." ""
+            into!(blockalign, |value, base| by_direction(value, |part| block_size(part, base)));
+        key ["rwmixread"] "`50`" "Percent of reads in a mix. Each request is drawn for itself." ""
+            into!(rwmixread, percent);
+        key ["rwmixwrite"] "`50`" "Percent of writes in a mix. Of both, the later one holds." ""
+            into!(rwmixread, |value, base| percent(value, base).map(|write| 100 - write));
+        key ["percentage_random"] "`100`"
+            "Percent of a random job's requests that are at random addresses; the others start where the last request \
+             of their direction ended. `read,write,trim`." ""
+            into!(percentage_random, |value, base| by_direction(value, |part| percent(part, base)));
+        key ["random_distribution"] "`random`" "Which blocks random requests go to (see below)." ""
+            into!(random_distribution, distribution);
+        flag ["norandommap"] "off"
+            "Random requests go anywhere at any time. Without it, every block is used once before any is used again."
+            "" switch!(norandommap);
+        key ["filename"] "the device"
+            "The area that a job works on. Where all jobs name the same, or none, it is the whole device. Areas of \
+             different names lie side by side in the order in which they are named, each from a multiple of 1 MiB on, \
+             and are as large as `filesize` or else the largest `offset` + `size` of their jobs."
+            "A file or a device; without it, each job has a file of its own." into!(filename, file);
+        key ["filesize"] "the device"
+            "Size of the area that `offset` and `size` are parts of." "Also a range, of which it draws."
+            into!(filesize, block_size);
+        key ["offset", "fileoffset"] "`0`"
+            "Where the job's region starts: bytes, or percent of the device or `filesize` (then rounded up to a whole \
+             block)." "" into!(offset, offset);
+        key ["offset_increment"] "`0`" "The region of clone *n* of `numjobs`, from 0, starts *n* times this later." ""
+            into!(offset_increment, offset);
+        key ["size"] "to the end"
+            "How large the region is: bytes, or percent of the device or `filesize`, with which it ends. Also how much \
+             is transferred (see below)." "" into!(size, region_size);
+    }
+    Strides {
+        key ["zonemode"] "`none`; `strided` with `zonesize`"
+            "`strided`: transfer `zonesize` bytes in a zone of `zonerange` bytes, then skip `zoneskip` bytes to the \
+             next zone." "Also `zbd`." into!(zonemode, zone_mode);
+        key ["zonesize"] ""
+            "Bytes to transfer in a zone. Less than `zonerange` leaves a part of each zone alone, more goes over it \
+             again." "" into!(zonesize, block_size);
+        key ["zonerange"] "`zonesize`" "Size of a zone." "" into!(zonerange, block_size);
+        key ["zoneskip"] "`0`" "Bytes between two zones." "" into!(zoneskip, sectors_or_none);
+    }
+    HowMuch {
+        key ["io_size", "io_limit"] "`size`"
+            "End after this much instead of `size`: bytes, or percent of `size`, also more than 100 %." ""
+            into!(io_size, io_size);
+        key ["number_ios"] ""
+            "End after so many requests. A pair of `trimwrite` counts once, a flush not at all."
+            "`size`, even if not given, may end the job before." into!(number_ios, count);
+        key ["loops"] "`1`" "Do `size`, `io_size` and `number_ios` so many times." "" into!(loops, count_32);
+        key ["runtime", "timeout"] "" "Issue nothing after this time, counted from the job's start; seconds." ""
+            into!(runtime, |value, _| time(value, SECOND, 1));
+        flag ["time_based"] "off" "`size` and `io_size` do not end the job, `runtime` does." "" switch!(time_based);
+        key ["ramp_time"] "`0`"
+            "Leave what arrives in this time after the job's start out of the results; it comes before `runtime`. \
+             Seconds." "" into!(ramp_time, |value, _| time(value, SECOND, 0));
+    }
+    HowFast {
+        key ["iodepth"] "`1`; no limit with `rate`, `rate_iops` or `read_iolog`" "Requests outstanding, of each clone."
+            "`1` in any case." into!(iodepth, depth);
+        key ["thinktime"] "`0`"
+            "After `thinktime_blocks` requests, wait until all are answered, and then this long; microseconds." ""
+            into!(thinktime, |value, _| time(value, MICROSECOND, 0));
+        key ["thinktime_blocks"] "`1`; no limit with `thinktime_iotime`" "Requests between two think times."
+            "Counted as `thinktime_blocks_type` says; here at the issue." into!(thinktime_blocks, count_32);
+        key ["thinktime_iotime"] ""
+            "Think, too, when so much time has passed since the last think time; seconds." ""
+            into!(thinktime_iotime, |value, _| time(value, SECOND, 1));
+        key ["rate"] ""
+            "Bytes per second: each direction of a mix has this rate for itself, or `read,write,trim`. A request \
+             arrives when those before it have taken their time."
+            "A limit: a device that falls behind slows the arrivals down."
+            into!(rate, |value, base| by_direction(value, |part| bandwidth(part, base)));
+        key ["rate_iops"] ""
+            "Requests per second: each direction of a mix has this rate for itself, or `read,write,trim`."
+            "A limit, as above. With several sizes, it is one of bytes: the rate times the smallest size."
+            into!(rate_iops, |value, base| by_direction(value, |part| rate(part, base)));
+        key ["rate_process"] "`linear`"
+            "`linear`: the first request at 0, with `rate_iops` equal gaps. `poisson`: exponential gaps; with `rate`, \
+             of `rate` divided by the smallest size." "" into!(rate_process, process);
+    }
+    Flushes {
+        key ["fsync"] "`0`" "A flush after so many writes; 0 for none." "" into!(fsync, period);
+        key ["fdatasync"] "`0`" "The same; where both are due, there is one flush." "Leaves out metadata of the file."
+            into!(fdatasync, period);
+        flag ["end_fsync"] "off" "A flush as the last request of a job that writes." "" switch!(end_fsync);
+        key ["sync"] "`none`"
+            "`sync` or `dsync`, also `1`: writes carry the flag *force unit access* and are durable when they complete. \
+             `none` or `0`: they are not." "`sync` is `O_SYNC`, `dsync` is `O_DSYNC`." into!(sync, sync);
+    }
+    Jobs {
+        key ["numjobs"] "`1`"
+            "Run so many clones of the job, named `name.0`, `name.1`, and so on, each a stream with a depth and random \
+             numbers of its own." "All clones have one name." into!(numjobs, count_32);
+        flag ["stonewall", "wait_for_previous"] "off"
+            "All jobs before this one end before it and those after it start. Of clones, only the first waits, and the \
+             others with it." "" switch!(stonewall);
+        key ["wait_for"] "" "The job of this name, with all its clones, ends before this one starts." ""
+            into!(wait_for, text);
+        key ["startdelay"] "`0`"
+            "Start so much later: than the run, or what the job waits for; seconds."
+            "Counts from the start of the run always; also a range." into!(startdelay, |value, _| time(value, SECOND, 0));
+    }
+    Logs {
+        key ["write_iolog"] ""
+            "Write the requests that are issued to this file, as a fio iolog of version 3. With `numjobs`, clone *n* \
+             writes to `file.n`." "All clones write to one file." into!(write_iolog, text);
+        key ["read_iolog"] ""
+            "Replay this trace, of any format that `docs/reference/traces.md` has. Of the other keys, those have a \
+             meaning that say when and how often: see below." "Its own logs, and those of blktrace."
+            into!(read_iolog, file);
+        key ["replay_time_scale"] "`100`" "Speed of the replay in percent: 200 is twice as fast." ""
+            into!(replay_time_scale, scale);
+        flag ["replay_no_stall"] "off" "Leave the trace's times out: `iodepth` requests are outstanding." ""
+            switch!(replay_no_stall);
+        key ["replay_redirect"] "" "All devices of the trace are one, with one address space; else they lie side by side."
+            "Names the device." |options, _, _| {
+                options.replay_redirect = true;
+                Ok(())
+            };
+    }
+    Again {
+        key ["randseed"] "the run's seed" "Seed of everything random in the job." "" into!(randseed, seed);
+        key ["name"] "the section, or `job1`, `job2`, ..."
+            "Name of the stream. It is a part of the seed, so that two jobs that are alike are not the same." ""
+            into!(name, text);
+        key ["description"] "" "What the job is for; printed with the results." "" into!(description, text);
+        key ["kb_base"] "`1024`" "What the suffixes of numbers mean (see above): 1024 or 1000." ""
+            into!(kb_base, base);
+    }
+}
+
+/// Keys of the host's side: every job file has some, and a simulated device does not see them.
+pub const WITHOUT_MEANING: &[&str] = &[
+    "allow_file_create",
+    "allow_mounted_write",
+    "allrandrepeat",
+    "buffer_compress_chunk",
+    "buffer_compress_percentage",
+    "buffer_pattern",
+    "buffered",
+    "bwavgtime",
+    "clat_percentiles",
+    "clocksource",
+    "cpumask",
+    "cpus_allowed",
+    "cpus_allowed_policy",
+    "create_fsync",
+    "create_on_open",
+    "create_serialize",
+    "dedupe_percentage",
+    "direct",
+    "directory",
+    "disable_bw_measurement",
+    "disable_clat",
+    "disable_lat",
+    "disable_slat",
+    "disk_util",
+    "exec_postrun",
+    "exec_prerun",
+    "fadvise_hint",
+    "fallocate",
+    "filename_format",
+    "fixedbufs",
+    "force_async",
+    "group_reporting",
+    "gtod_cpu",
+    "gtod_reduce",
+    "hipri",
+    "hugepage-size",
+    "invalidate",
+    "iomem",
+    "iomem_align",
+    "ioengine",
+    "iopsavgtime",
+    "ioscheduler",
+    "lat_percentiles",
+    "libaio_nonvectored",
+    "lockmem",
+    "log_avg_msec",
+    "log_compression",
+    "log_hist_msec",
+    "log_max_value",
+    "log_offset",
+    "log_store_compressed",
+    "log_unix_epoch",
+    "mem",
+    "mem_align",
+    "new_group",
+    "nice",
+    "nonvectored",
+    "numa_cpu_nodes",
+    "numa_mem_policy",
+    "overwrite",
+    "per_job_logs",
+    "percentile_list",
+    "pre_read",
+    "prio",
+    "prioclass",
+    "random_generator",
+    "randrepeat",
+    "refill_buffers",
+    "registerfiles",
+    "scramble_buffers",
+    "significant_figures",
+    "slat_percentiles",
+    "softrandommap",
+    "sqthread_poll",
+    "sqthread_poll_cpu",
+    "stats",
+    "thinktime_spin",
+    "thread",
+    "uncached",
+    "unified_rw_reporting",
+    "unit_base",
+    "unlink",
+    "userspace_reap",
+    "write_bw_log",
+    "write_hist_log",
+    "write_iops_log",
+    "write_lat_log",
+    "zero_buffers",
+];
+
+/// Keys of fio that would change what a device sees, and what to do without them.
+pub const NOT_SUPPORTED: &[(&str, &str)] = &[
+    ("bs_is_seq_rand", "give reads and writes sizes of their own with bs=read,write"),
+    ("bs_unaligned", "sizes are multiples of the smallest; list others in bssplit"),
+    ("exitall", "end each job with runtime, size or number_ios"),
+    ("exit_what", "end each job with runtime, size or number_ios"),
+    ("file_service_type", "give each file a job of its own"),
+    ("flow", "give each job a rate of its own with rate_iops"),
+    ("io_submit_mode", "for requests that arrive whatever the device does, give rate_iops"),
+    ("iodepth_batch", "requests are issued one by one; leave it out"),
+    ("iodepth_batch_complete_max", "requests are issued one by one; leave it out"),
+    ("iodepth_batch_complete_min", "requests are issued one by one; leave it out"),
+    ("iodepth_batch_submit", "requests are issued one by one; leave it out"),
+    ("iodepth_low", "requests are issued one by one; leave it out"),
+    ("latency_target", "run the job with several values of iodepth"),
+    ("nrfiles", "give each file a job of its own"),
+    ("offset_align", "give offset in bytes"),
+    ("opendir", "name what is read with filename"),
+    ("profile", "write its jobs out"),
+    ("rate_cycle", "rates hold for each request; leave it out"),
+    ("rate_iops_min", "compare the rate in the results with it"),
+    ("rate_min", "compare the rate in the results with it"),
+    ("replay_align", "prepare the trace"),
+    ("replay_scale", "prepare the trace, or use `--fit` with the trace as the workload"),
+    ("replay_skip", "prepare the trace"),
+    ("steadystate", "precondition the device with --precondition steady"),
+    ("sync_file_range", "use fsync"),
+    ("thinktime_blocks_type", "requests are counted when they are issued; leave it out"),
+    ("trim_percentage", "use rw=randtrim, or rw=trimwrite"),
+    ("verify", "the simulator checks contents in its own tests; leave it out"),
+    ("write_barrier", "use fsync"),
+];
+
+/// What setting a key came to.
+pub enum Set {
+    /// It is the key of this index in [`KEYS`].
+    Key(usize),
+    /// It has no meaning here.
+    WithoutMeaning,
+}
+
+/// The key of that name.
+pub fn find(name: &str) -> Option<usize> {
+    KEYS.iter().position(|key| key.names.contains(&name))
+}
+
+/// Sets a key; the error tells key and value, and what is allowed.
+pub fn set(options: &mut Options, name: &str, value: Option<&str>) -> Result<Set, String> {
+    if let Some(known) = WITHOUT_MEANING.iter().find(|known| **known == name) {
+        options.without_meaning.insert(known);
+        return Ok(Set::WithoutMeaning);
+    }
+    let index = find(name).ok_or_else(|| unknown(name))?;
+    let key = &KEYS[index];
+    let value = match value {
+        Some("") | None if !key.flag => return Err(format!("`{name}` needs a value: write {name}=...")),
+        Some(value) => value,
+        None => "1",
+    };
+    let base = options.kb_base.unwrap_or_default();
+    (key.set)(options, value, base).map_err(|allowed| format!("`{name}={}`: {allowed}", quoted(value)))?;
+    options.given.insert(key.names[0]);
+    Ok(Set::Key(index))
+}
+
+/// The error for a key that is not supported.
+fn unknown(name: &str) -> String {
+    let without = |(known, _): &&(&str, &str)| {
+        *known == name || (*known == "verify" && (name.starts_with("verify_") || name == "do_verify"))
+    };
+    if let Some((_, instead)) = NOT_SUPPORTED.iter().find(without) {
+        return format!("`{name}` of fio is not supported: {instead}");
+    }
+    let names = || KEYS.iter().flat_map(|key| key.names.iter().copied());
+    // The distance takes time by the product of the lengths, and nothing long resembles a key.
+    let near = names()
+        .chain(WITHOUT_MEANING.iter().copied())
+        .filter(|_| name.len() <= 32)
+        .map(|known| (strsim::damerau_levenshtein(name, known), known))
+        .min()
+        .filter(|(distance, known)| *distance <= known.len().min(name.len()) / 2)
+        .map_or(".".to_owned(), |(_, known)| format!("; did you mean `{known}`?"));
+    let all: Vec<&str> = names().collect();
+    format!("`{}` is not supported{near} The keys are: {}", quoted(name), all.join(", "))
+}
+
+/// Every name of every key.
+#[cfg(test)]
+pub fn all_names() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().flat_map(|key| key.names.iter().copied())
+}

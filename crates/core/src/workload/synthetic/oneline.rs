@@ -1,0 +1,49 @@
+//! Jobs in a line: words of `key=value`, jobs separated by `;`.
+
+use super::keys::{self, Set};
+use super::options::Options;
+use super::values::quoted;
+use super::{MAX_JOBS, Section, too_many};
+use crate::workload::SourceError;
+
+/// The jobs of a text. Errors name the job, the key and the value.
+pub fn read(text: &str) -> Result<Vec<Section>, SourceError> {
+    let mut jobs = Vec::new();
+    for part in text.split(';').filter(|part| !part.trim().is_empty()) {
+        let name = format!("job{}", jobs.len() + 1);
+        let options = read_job(part).map_err(|why| SourceError(format!("{name}: {why}")))?;
+        let place = options.name.clone().unwrap_or_else(|| name.clone());
+        jobs.push(Section { options, place, name, warnings: Vec::new() });
+        if jobs.len() > MAX_JOBS {
+            return Err(SourceError(too_many()));
+        }
+    }
+    if jobs.is_empty() {
+        return Err(SourceError("the workload is empty; write a job like `rw=randwrite bs=4k iodepth=32`".to_owned()));
+    }
+    Ok(jobs)
+}
+
+/// One job: words of `key=value`.
+fn read_job(text: &str) -> Result<Options, String> {
+    let mut options = Options::default();
+    let mut seen = vec![None; keys::KEYS.len()];
+    // What suffixes mean holds for the whole job, wherever it stands there.
+    for base in [true, false] {
+        for word in text.split_whitespace() {
+            let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+            if (name == "kb_base") != base {
+                continue;
+            }
+            if let Some(index) = keys::find(name)
+                && let Some(earlier) = seen[index].replace(word)
+            {
+                return Err(format!("`{}` and `{}` set the same option; leave one out", quoted(earlier), quoted(word)));
+            }
+            match keys::set(&mut options, name, value)? {
+                Set::Key(_) | Set::WithoutMeaning => {}
+            }
+        }
+    }
+    Ok(options)
+}

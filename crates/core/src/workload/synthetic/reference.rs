@@ -1,0 +1,39 @@
+//! The reference of jobs: `docs/reference/synthetic.md`, from its text beside this file and the table of keys.
+
+use std::fmt::Write;
+
+use super::keys::{Group, KEYS, Key, NOT_SUPPORTED, WITHOUT_MEANING};
+
+/// The page.
+pub fn reference_page() -> String {
+    let tables = [
+        ("{where}", Group::Where),
+        ("{strides}", Group::Strides),
+        ("{how-much}", Group::HowMuch),
+        ("{how-fast}", Group::HowFast),
+        ("{flushes}", Group::Flushes),
+        ("{jobs}", Group::Jobs),
+        ("{logs}", Group::Logs),
+        ("{again}", Group::Again),
+    ];
+    let mut page = include_str!("reference.md").to_owned();
+    for (mark, group) in tables {
+        page = page.replace(mark, table(group).trim_end());
+    }
+    let host = WITHOUT_MEANING.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+    let mut unsupported = String::from("| key of fio | instead |\n|---|---|\n");
+    for (key, instead) in NOT_SUPPORTED {
+        let _ = writeln!(unsupported, "| `{key}` | {instead} |");
+    }
+    page.replace("{without-meaning}", &host).replace("{not-supported}", unsupported.trim_end())
+}
+
+/// The table of a group.
+fn table(group: Group) -> String {
+    let mut table = String::from("| key | default | meaning | in fio |\n|---|---|---|---|\n");
+    for Key { names, default, meaning, in_fio, .. } in KEYS.iter().filter(|key| key.group == group) {
+        let names = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(table, "| {names} | {default} | {meaning} | {in_fio} |");
+    }
+    table.replace("|  |", "| |").replace("|  |", "| |")
+}

@@ -1,0 +1,475 @@
+//! How the values of keys are written, and what is wrong with one that is not.
+//!
+//! Nothing here knows the device; what must fit it is checked where a job is built.
+
+use super::arrival::Process;
+use super::options::*;
+
+/// Text of the user's for an error: cut where it is long.
+pub fn quoted(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// `first[,second][,third]` for reads, writes and trims. As in fio, an empty part is the default, and the last part
+/// holds for those after it, unless a comma ends it.
+pub fn by_direction<T>(value: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<ByDirection<T>, String> {
+    let parts: Vec<&str> = value.split(',').take(4).collect();
+    if parts.len() > 3 {
+        return Err("at most three values, for reads, writes and trims".to_owned());
+    }
+    let mut values = [None, None, None];
+    for (index, place) in values.iter_mut().enumerate() {
+        let part = parts.get(index).or(parts.last()).copied().unwrap_or("");
+        *place = if part.is_empty() { None } else { Some(read(part)?) };
+    }
+    Ok(values)
+}
+
+/// A decimal number: its digits, and how many of them stand behind the point, as the power of ten that they are over;
+/// and the rest of the text in lower case. At most 18 digits, so that products with 64 bits fit 128.
+fn decimal(text: &str) -> Option<(u64, u64, String)> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, rest) = text.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = || whole.bytes().chain(fraction.bytes());
+    if whole.is_empty() || number.len() > 19 || digits().count() > 18 || digits().any(|b| b == b'.') {
+        return None;
+    }
+    let value = digits().fold(0, |value, digit| value * 10 + u64::from(digit - b'0'));
+    (rest.len() <= 8).then(|| (value, 10u64.pow(fraction.len() as u32), rest.to_ascii_lowercase()))
+}
+
+/// A number with one of the suffixes, exactly; `None` for anything else, and for fractions of one.
+fn scaled(text: &str, factor: impl Fn(&str) -> Option<u64>) -> Option<u64> {
+    if let Some(digits) = text.strip_prefix("0x").or(text.strip_prefix("0X")) {
+        return u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));
+    }
+    let (value, over, suffix) = decimal(text)?;
+    let product = u128::from(value) * u128::from(factor(&suffix)?);
+    (product % u128::from(over) == 0).then_some(product / u128::from(over)).and_then(|n| u64::try_from(n).ok())
+}
+
+/// What fio's suffixes mean, its `kb_base`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Base {
+    /// 1024: `k` is 1024 and, the other way round than the standards have it, `ki` is 1000 (HOWTO, "Parameter types").
+    #[default]
+    Binary,
+    /// 1000: `k` is 1000 and `ki` is 1024, as in the standards.
+    Decimal,
+}
+
+impl Base {
+    /// A suffix's factor.
+    fn factor(self, suffix: &str) -> Option<u64> {
+        let suffix = suffix.strip_suffix('b').unwrap_or(suffix);
+        let (letter, other) = suffix.strip_suffix('i').map_or((suffix, false), |letter| (letter, true));
+        let power = ["k", "m", "g", "t", "p"].iter().position(|known| *known == letter);
+        let kilo: u64 = if (self == Base::Binary) == other { 1000 } else { 1024 };
+        match power {
+            Some(power) => Some(kilo.pow(power as u32 + 1)),
+            None if suffix.is_empty() => Some(1),
+            None => None,
+        }
+    }
+
+    /// A number with a suffix, exactly; `None` for anything else, and for fractions of one.
+    fn read(self, text: &str) -> Option<u64> {
+        scaled(text, |suffix| self.factor(suffix))
+    }
+
+    /// What `size` and its like accept.
+    fn sizes(self) -> &'static str {
+        match self {
+            Base::Binary => "a number of bytes, with k, m, g, t or p for powers of 1024, like 4k",
+            Base::Decimal => "a number of bytes, with ki, mi, gi, ti or pi for powers of 1024 (kb_base=1000), like 4ki",
+        }
+    }
+
+    /// What `k` means, for errors about whole numbers.
+    fn hint(self) -> &'static str {
+        match self {
+            Base::Binary => "k means 1024, m 1024*1024",
+            Base::Decimal => "k means 1000, m 1000*1000 (kb_base=1000)",
+        }
+    }
+}
+
+/// `1024` or `1000`.
+pub fn base(text: &str, _: Base) -> Result<Base, String> {
+    match text {
+        "1024" => Ok(Base::Binary),
+        "1000" => Ok(Base::Decimal),
+        _ => Err(one_of(text, &["1024", "1000"])),
+    }
+}
+
+/// A whole number within limits.
+fn integer(text: &str, base: Base, min: u64, max: u64) -> Result<u64, String> {
+    base.read(text).filter(|n| (min..=max).contains(n)).ok_or_else(|| {
+        let limit = if max == u64::MAX { String::new() } else { format!(" to {max}") };
+        format!("must be a whole number from {min}{limit}; {}", base.hint())
+    })
+}
+
+fn multiple_of_sector(bytes: u64, text: &str, base: Base) -> Result<u64, String> {
+    if bytes.is_multiple_of(512) {
+        return Ok(bytes);
+    }
+    let prefix = text.trim_end_matches(['b', 'B']);
+    let hint = match (base, prefix.ends_with(['i', 'I'])) {
+        (Base::Binary, true) => " (as in fio, k is 1024 and ki is 1000)",
+        (Base::Decimal, false) => " (with kb_base=1000, k is 1000 and ki is 1024)",
+        _ => "",
+    };
+    Err(format!("must be a multiple of 512 bytes, is {bytes}{hint}"))
+}
+
+/// Bytes, whole sectors, at least one and at most what a request's 32 bits hold.
+pub fn block_size(text: &str, base: Base) -> Result<u64, String> {
+    let bytes = sectors_or_none(text, base)?;
+    if bytes == 0 { Err("must be at least 512 bytes".to_owned()) } else { Ok(bytes) }
+}
+
+/// Bytes, whole sectors, maybe none.
+pub fn sectors_or_none(text: &str, base: Base) -> Result<u64, String> {
+    let bytes = base.read(text).ok_or_else(|| format!("must be {}", base.sizes()))?;
+    multiple_of_sector(bytes, text, base)
+}
+
+/// Bytes, or a share of something.
+fn amount(text: &str, base: Base, max_percent: u64) -> Result<Amount, String> {
+    if let Some((value, over, suffix)) = decimal(text)
+        && suffix == "%"
+    {
+        if u128::from(value) > u128::from(max_percent) * u128::from(over) {
+            return Err(format!("must be at most {max_percent}%"));
+        }
+        return Ok(Amount::Share(value, over * 100));
+    }
+    let bytes = base.read(text).ok_or_else(|| format!("must be {}, or a percentage, like 50%", base.sizes()))?;
+    multiple_of_sector(bytes, text, base).map(Amount::Bytes)
+}
+
+fn more_than_nothing(amount: Amount) -> Result<Amount, String> {
+    match amount {
+        Amount::Bytes(0) | Amount::Share(0, _) => Err("must be more than 0".to_owned()),
+        _ => Ok(amount),
+    }
+}
+
+pub fn offset(text: &str, base: Base) -> Result<Amount, String> {
+    amount(text, base, 100)
+}
+
+pub fn region_size(text: &str, base: Base) -> Result<Amount, String> {
+    amount(text, base, 100).and_then(more_than_nothing)
+}
+
+/// A job may transfer its region many times.
+pub fn io_size(text: &str, base: Base) -> Result<Amount, String> {
+    amount(text, base, 1_000_000).and_then(more_than_nothing)
+}
+
+pub fn count(text: &str, base: Base) -> Result<u64, String> {
+    integer(text, base, 1, u64::MAX)
+}
+
+pub fn seed(text: &str, base: Base) -> Result<u64, String> {
+    integer(text, base, 0, u64::MAX)
+}
+
+pub fn depth(text: &str, base: Base) -> Result<u32, String> {
+    integer(text, base, 1, 1 << 20).map(|depth| depth as u32)
+}
+
+/// Up to one request in each picosecond, the simulator's unit of time.
+pub fn rate(text: &str, base: Base) -> Result<u64, String> {
+    integer(text, base, 1, SECOND)
+}
+
+pub fn percent(text: &str, _: Base) -> Result<u32, String> {
+    let number = scaled(text, |suffix| matches!(suffix, "" | "%").then_some(1)).filter(|n| *n <= 100);
+    number.map(|n| n as u32).ok_or_else(|| "must be a whole percentage from 0 to 100".to_owned())
+}
+
+/// Picoseconds in the units of time.
+pub const MICROSECOND: u64 = 1_000_000;
+pub const SECOND: u64 = 1_000_000_000_000;
+
+/// A time in picoseconds; without a unit, in `default`.
+pub fn time(text: &str, default: u64, min: u64) -> Result<u64, String> {
+    let units = [
+        ("", default),
+        ("us", MICROSECOND),
+        ("usec", MICROSECOND),
+        ("ms", 1_000 * MICROSECOND),
+        ("msec", 1_000 * MICROSECOND),
+        ("s", SECOND),
+        ("sec", SECOND),
+        ("m", 60 * SECOND),
+        ("h", 3_600 * SECOND),
+        ("d", 86_400 * SECOND),
+    ];
+    scaled(text, |suffix| units.iter().find(|(name, _)| *name == suffix).map(|(_, scale)| *scale))
+        .filter(|ps| *ps >= min)
+        .ok_or_else(|| {
+            let unit = if default == SECOND { "seconds" } else { "microseconds" };
+            let more = if min > 0 { ", more than 0" } else { "" };
+            format!("must be a time in {unit}, or with us, ms, s, m, h or d, like 10s{more}, at most 213 days")
+        })
+}
+
+pub fn switch(text: &str, _: Base) -> Result<bool, String> {
+    match text {
+        "1" => Ok(true),
+        "0" => Ok(false),
+        _ => Err("must stand alone, or be 0 or 1".to_owned()),
+    }
+}
+
+/// The error for a value that is none of the allowed ones.
+pub fn one_of(text: &str, allowed: &[&str]) -> String {
+    let near = allowed
+        .iter()
+        .filter(|_| text.len() <= 32)
+        .map(|name| (strsim::damerau_levenshtein(text, name), name))
+        .min()
+        .filter(|(distance, name)| *distance <= name.len() / 2)
+        .map_or(String::new(), |(_, name)| format!("; did you mean `{name}`?"));
+    format!("must be one of {}{near}", allowed.join(", "))
+}
+
+/// `pattern` or `pattern:n`.
+pub fn rw(text: &str, base: Base) -> Result<Rw, String> {
+    let (name, modifier) = text.split_once(':').map_or((text, None), |(name, modifier)| (name, Some(modifier)));
+    let names: Vec<&str> = PATTERNS.iter().map(|pattern| pattern.name).collect();
+    let pattern = PATTERNS.iter().find(|pattern| pattern.name == name).copied().ok_or_else(|| one_of(name, &names))?;
+    let modifier = match modifier {
+        None => Modifier::None,
+        Some(text) if pattern.random => {
+            let number = integer(text, base, 1, u64::from(u32::MAX));
+            let why = |why| format!("the number of requests for each random address, `{}`, {why}", quoted(text));
+            Modifier::Run(number.map_err(why)? as u32)
+        }
+        Some(text) => {
+            let (back, size) = text.strip_prefix('-').map_or((false, text), |size| (true, size));
+            let why = |why| format!("the distance between requests, `{}`, {why}", quoted(text));
+            let bytes = sectors_or_none(size, base).map_err(why)?;
+            let bytes = i64::try_from(bytes).map_err(|_| why("must be below 8 EiB".to_owned()))?;
+            Modifier::Skip(if back { -bytes } else { bytes })
+        }
+    };
+    Ok(Rw { pattern, modifier })
+}
+
+/// `sequential` or `identical`.
+pub fn sequencer(text: &str, _: Base) -> Result<Sequencer, String> {
+    match text {
+        "sequential" => Ok(Sequencer::Sequential),
+        "identical" => Ok(Sequencer::Identical),
+        _ => Err(one_of(text, &["sequential", "identical"])),
+    }
+}
+
+/// fio's `sync`: whether writes are durable when they complete.
+pub fn sync(text: &str, _: Base) -> Result<bool, String> {
+    match text {
+        "none" | "0" => Ok(false),
+        "sync" | "1" | "dsync" => Ok(true),
+        _ => Err(one_of(text, &["none", "sync", "dsync"])),
+    }
+}
+
+/// `min-max` for each direction.
+pub fn size_range(text: &str, base: Base) -> Result<(u64, u64), String> {
+    const FORM: &str = "write min-max, like 4k-64k";
+    let (min, max) = text.split_once('-').or(text.split_once(':')).ok_or_else(|| format!("must be a range; {FORM}"))?;
+    let read = |text: &str| block_size(text, base).map_err(|why| format!("the size `{}` {why}; {FORM}", quoted(text)));
+    let (min, max) = (read(min)?, read(max)?);
+    if min > max { Err(format!("the range ends below its start; {FORM}")) } else { Ok((min, max)) }
+}
+
+/// Bytes in a second.
+pub fn bandwidth(text: &str, base: Base) -> Result<u64, String> {
+    base.read(text).filter(|n| *n > 0).ok_or_else(|| format!("must be bytes a second, from 1: {}", base.sizes()))
+}
+
+/// How many of something that fits 32 bits, from 1.
+pub fn count_32(text: &str, base: Base) -> Result<u32, String> {
+    integer(text, base, 1, u64::from(u32::MAX)).map(|n| n as u32)
+}
+
+/// As [`count_32`], or 0 for never.
+pub fn period(text: &str, base: Base) -> Result<u32, String> {
+    integer(text, base, 0, u64::from(u32::MAX)).map(|n| n as u32)
+}
+
+/// A positive percentage of any size.
+pub fn scale(text: &str, base: Base) -> Result<u64, String> {
+    integer(text.strip_suffix('%').unwrap_or(text), base, 1, 1_000_000)
+}
+
+/// Any text but none, in one line.
+pub fn text(text: &str, _: Base) -> Result<String, String> {
+    Ok(text.to_owned())
+}
+
+/// A single file: fio's lists are not for here.
+pub fn file(text: &str, _: Base) -> Result<String, String> {
+    if text.contains(':') {
+        return Err("must be a single file: a job works on one, and a colon separates several in fio".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+pub fn process(text: &str, _: Base) -> Result<Process, String> {
+    let all = [Process::Linear, Process::Poisson];
+    all.into_iter().find(|p| p.name() == text).ok_or_else(|| one_of(text, &all.map(Process::name)))
+}
+
+pub fn zone_mode(text: &str, _: Base) -> Result<ZoneMode, String> {
+    match text {
+        "none" => Ok(ZoneMode::None),
+        "strided" => Ok(ZoneMode::Strided),
+        _ => Err(one_of(text, &["none", "strided"])),
+    }
+}
+
+/// `a/b:c/d:...`, with what stands behind the slash, or nothing.
+fn entries(text: &str, max: usize) -> Result<Vec<(&str, Option<&str>)>, String> {
+    let entries: Vec<_> = text
+        .split(':')
+        .take(max + 1)
+        .map(|entry| entry.split_once('/').map_or((entry, None), |(a, b)| (a, Some(b).filter(|b| !b.is_empty()))))
+        .collect();
+    if entries.len() > max { Err(format!("at most {max} entries")) } else { Ok(entries) }
+}
+
+/// Completes percentages: those not given share what the others leave of 100. In parts of a percent, and how many
+/// parts make one.
+fn completed(percents: &[Option<u32>]) -> Result<(Vec<u32>, u32), String> {
+    let given: u32 = percents.iter().flatten().sum();
+    let missing = percents.iter().filter(|percent| percent.is_none()).count() as u32;
+    if given > 100 {
+        return Err(format!("the percentages add up to {given}, more than 100"));
+    }
+    if given == 100 && missing > 0 {
+        return Err("the percentages add up to 100, which leaves nothing for those not given".to_owned());
+    }
+    let parts = missing.max(1);
+    Ok((percents.iter().map(|percent| percent.map_or(100 - given, |percent| percent * parts)).collect(), parts))
+}
+
+/// The percentage of an entry.
+fn share(text: Option<&str>) -> Result<Option<u32>, String> {
+    let read = |text| {
+        let number = scaled(text, |suffix| suffix.is_empty().then_some(1)).filter(|n| (1..=100).contains(n));
+        number.map(|n| n as u32).ok_or_else(|| format!("`{}` is no percentage from 1 to 100", quoted(text)))
+    };
+    text.map(read).transpose()
+}
+
+/// One direction of `bssplit`.
+pub fn size_shares(text: &str, base: Base) -> Result<SizeShares, String> {
+    const FORM: &str = "write size/percentage:size/percentage, like 4k/10:64k/50:32k/40";
+    let mut sizes = Vec::new();
+    let mut percents = Vec::new();
+    for (size, percent) in entries(text, 64)? {
+        sizes.push(block_size(size, base).map_err(|why| format!("the size `{}` {why}; {FORM}", quoted(size)))?);
+        percents.push(share(percent).map_err(|why| format!("{why}; {FORM}"))?);
+    }
+    let (weights, parts) = completed(&percents).map_err(|why| format!("{why}; {FORM}"))?;
+    let sum: u32 = weights.iter().sum();
+    if sum != 100 * parts {
+        return Err(format!("the percentages add up to {sum}, not to 100; {FORM}"));
+    }
+    Ok(sizes.into_iter().zip(weights).collect())
+}
+
+pub fn distribution(text: &str, base: Base) -> Result<Distribution, String> {
+    const CENTRE: &str = "optionally a centre from 0 to 1 behind another colon";
+    let (name, argument) = text.split_once(':').map_or((text, None), |(name, argument)| (name, Some(argument)));
+    let centred = |default| {
+        let argument = argument.unwrap_or(default);
+        let (number, centre) = argument.split_once(':').map_or((argument, None), |(n, c)| (n, Some(c)));
+        // A centre of 0 is one, which `parameter` would refuse.
+        let centre = centre.map(|c| if c.parse() == Ok(0.0) { Some(0.0) } else { parameter(c, 1.0) });
+        match centre {
+            Some(None) => None,
+            centre => Some((number, centre.flatten())),
+        }
+    };
+    match name {
+        "random" | "uniform" if argument.is_none() => Ok(Distribution::Uniform),
+        // The defaults are fio's, FIO_DEF_ZIPF and FIO_DEF_PARETO.
+        "zipf" => centred("1.1")
+            .and_then(|(theta, centre)| Some(Distribution::Zipf(parameter(theta, 50.0)?, centre)))
+            .ok_or_else(|| format!("zipf takes theta, above 0 and at most 50, like zipf:1.2; {CENTRE}")),
+        "pareto" => centred("0.2")
+            .and_then(|(h, centre)| Some(Distribution::Pareto(parameter(h, 1.0).filter(|h| *h < 1.0)?, centre)))
+            .ok_or_else(|| format!("pareto takes h, between 0 and 1, like pareto:0.2; {CENTRE}")),
+        "normal" => centred("")
+            .and_then(|(deviation, centre)| Some(Distribution::Normal(parameter(deviation, 100.0)?, centre)))
+            .ok_or_else(|| {
+                format!("normal takes a deviation in percent, above 0 and at most 100, like normal:10; {CENTRE}")
+            }),
+        "zoned" => {
+            by_direction(argument.unwrap_or("/"), |part| zone_shares(part, base, false)).map(Distribution::Zoned)
+        }
+        "zoned_abs" => {
+            by_direction(argument.unwrap_or("/"), |part| zone_shares(part, base, true)).map(Distribution::Zoned)
+        }
+        _ => Err(one_of(
+            name,
+            &["random", "uniform", "zipf:theta", "pareto:h", "normal:deviation", "zoned:...", "zoned_abs:..."],
+        )),
+    }
+}
+
+/// A number above 0 and up to `max`. Plain decimals only: neither `inf` nor exponents.
+fn parameter(text: &str, max: f64) -> Option<f64> {
+    let (value, over, suffix) = decimal(text)?;
+    let number = value as f64 / over as f64;
+    (suffix.is_empty() && number > 0.0 && number <= max).then_some(number)
+}
+
+/// One direction of `zoned` or `zoned_abs`.
+fn zone_shares(text: &str, base: Base, absolute: bool) -> Result<Vec<ZoneShare>, String> {
+    let form = match absolute {
+        false => "write access%/range%:..., like zoned:60/10:30/20:8/30:2/40",
+        true => "write access%/size:..., like zoned_abs:60/20g:30/100g:10/500g",
+    };
+    let entries = entries(text, 256)?;
+    let mut zones = Vec::with_capacity(entries.len());
+    let mut percents = Vec::with_capacity(entries.len());
+    for (access, range) in entries {
+        let access =
+            percent(access, base).map_err(|why| format!("the access share `{}` {why}; {form}", quoted(access)))?;
+        let range = match (absolute, range) {
+            (false, range) => {
+                percents.push(share(range).map_err(|why| format!("{why}; {form}"))?);
+                Amount::Bytes(0)
+            }
+            (true, None) => return Err(format!("each zone needs its size; {form}")),
+            (true, Some(size)) => {
+                Amount::Bytes(block_size(size, base).map_err(|why| format!("a zone's size {why}; {form}"))?)
+            }
+        };
+        zones.push(ZoneShare { access, range });
+    }
+    let sum: u32 = zones.iter().map(|zone| zone.access).sum();
+    if sum != 100 {
+        return Err(format!("the access shares add up to {sum}%, not to 100%; {form}"));
+    }
+    if !absolute {
+        let (weights, parts) = completed(&percents).map_err(|why| format!("the ranges: {why}; {form}"))?;
+        for (zone, weight) in zones.iter_mut().zip(weights) {
+            zone.range = Amount::Share(u64::from(weight), u64::from(100 * parts));
+        }
+    }
+    Ok(zones)
+}
