@@ -1,11 +1,11 @@
 //! `floatgate run`: a workload on a device.
 
 mod cost;
-mod interrupt;
+pub mod interrupt;
 mod output;
-mod progress;
+pub mod progress;
 mod report;
-mod trace;
+pub mod trace;
 mod workload;
 
 use std::io::{IsTerminal, Write};

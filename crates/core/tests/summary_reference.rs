@@ -1,9 +1,11 @@
-//! The reference of results, in `docs/reference`, is what the code says. `FLOATGATE_BLESS=1` writes it again.
+//! The reference of results and of profiles, in `docs/reference`, is what the code says. `FLOATGATE_BLESS=1` writes it
+//! again.
 
 use std::fmt::Write;
 use std::path::Path;
 
 use floatgate_core::metrics::summary::Summary;
+use floatgate_core::workload::trace::profile::Profile;
 use serde_json::Value;
 
 #[test]
@@ -14,8 +16,33 @@ fn the_schema_of_results_is_up_to_date() {
 
 #[test]
 fn the_page_on_results_is_up_to_date() {
-    check("summary.md", &page(&Summary::json_schema()));
+    check("summary.md", &page(SUMMARY, &Summary::json_schema()));
 }
+
+#[test]
+fn the_schema_of_profiles_is_up_to_date() {
+    let schema = serde_json::to_string_pretty(&Profile::json_schema()).unwrap() + "\n";
+    check("profile.schema.json", &schema);
+}
+
+#[test]
+fn the_page_on_profiles_is_up_to_date() {
+    check("profile.md", &page(PROFILE, &Profile::json_schema()));
+}
+
+const SUMMARY: &str = "# Results\n\n\
+    `floatgate run ... --json` prints this, and `--out DIR` writes it to `DIR/summary.json`. The JSON schema is\n\
+    [summary.schema.json](summary.schema.json). With `--requests csv` every request is written down beside it:\n\
+    [requests.md](requests.md).\n\n";
+
+const PROFILE: &str = "# Profiles of traces\n\n\
+    `floatgate trace info FILE... --json` prints this, as a list where there are several files. The JSON schema is\n\
+    [profile.schema.json](profile.schema.json). How a trace is read: [traces.md](traces.md).\n\n\
+    A trace is read once, and memory does not grow with its requests. Pages are counted one by one as long as those\n\
+    touched lie in at most 524288 regions of 256 KiB (128 GiB where they are used densely). Beyond that, regions are\n\
+    sampled by a hash of their address (as C. A. Waldspurger et al. do for blocks in \"Efficient MRC construction with\n\
+    SHARDS\", FAST 2015): `footprint.sampled` says how many, `footprint.relative_error` how far the numbers of pages are\n\
+    off, and hot shares and overwrites are those of the sample.\n\n";
 
 /// Compares a generated document with the one that is kept, or writes it.
 fn check(name: &str, text: &str) {
@@ -28,12 +55,8 @@ fn check(name: &str, text: &str) {
 }
 
 /// A section for each struct, with a table of its fields.
-fn page(schema: &Value) -> String {
-    let mut page = "# Results\n\n\
-        `floatgate run ... --json` prints this, and `--out DIR` writes it to `DIR/summary.json`. The JSON schema is\n\
-        [summary.schema.json](summary.schema.json). With `--requests csv` every request is written down beside it:\n\
-        [requests.md](requests.md).\n\n"
-        .to_owned();
+fn page(introduction: &str, schema: &Value) -> String {
+    let mut page = introduction.to_owned();
     page += &paragraphs(schema);
     page += &table(schema);
     for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
