@@ -8,6 +8,7 @@ use floatgate_core::sim::rng::Rng;
 use floatgate_core::workload::Source;
 use floatgate_core::workload::synthetic;
 use floatgate_core::workload::trace::Trace;
+use floatgate_core::workload::trace::words::{TraceWords, are_words};
 
 use super::trace::TraceArgs;
 use crate::failure::Failure;
@@ -19,6 +20,8 @@ pub struct Workload {
     name: String,
     /// Of jobs; that of a trace is known when it has been read.
     digest: Option<String>,
+    /// Of several workloads together: the digest of each, where it is known, and its number of sources.
+    parts: Vec<(Option<String>, usize)>,
 }
 
 impl Workload {
@@ -28,7 +31,12 @@ impl Workload {
         if synthetic::looks_like_job(text) {
             let jobs = synthetic::parse(text, device.logical_bytes(), seed).map_err(Failure::mistake)?;
             let sources = jobs.into_iter().map(|job| Box::new(job) as Box<dyn Source>).collect();
-            return Ok(Workload { sources, name, digest: Some(synthetic::digest(text, seed)) });
+            return Ok(Workload::new(sources, name, Some(synthetic::digest(text, seed))));
+        }
+        if are_words(text) {
+            let words = TraceWords::read(text, &args.options()).map_err(Failure::mistake)?;
+            let trace = words.open(device.logical_sectors(), words.name.as_deref()).map_err(Failure::mistake)?;
+            return Ok(Workload::new(vec![Box::new(trace)], name, None));
         }
         if text.trim().is_empty() {
             return Err(Failure::mistake(
@@ -43,21 +51,44 @@ impl Workload {
         }
         if !Path::new(text).exists() && text.contains('=') {
             return Err(Failure::mistake(format!(
-                "`{text}` is no file, and no job: a job says what to do with rw=..."
+                "`{text}` is no file, and no job: a job says what to do with rw=..., all its words between one pair of \
+                 quotes; a trace in words starts with trace=..."
             )));
         }
         let trace =
             Trace::open(Path::new(text), &args.options(), device.logical_sectors()).map_err(Failure::mistake)?;
-        Ok(Workload { sources: vec![Box::new(trace)], name, digest: None })
+        Ok(Workload::new(vec![Box::new(trace)], name, None))
+    }
+
+    pub(super) fn new(sources: Vec<Box<dyn Source>>, name: String, digest: Option<String>) -> Workload {
+        Workload { sources, name, digest, parts: Vec::new() }
+    }
+
+    /// Several workloads as one, under this name.
+    pub(super) fn join(workloads: Vec<Workload>, name: String) -> Workload {
+        let parts = workloads.iter().map(|one| (one.digest.clone(), one.sources.len())).collect();
+        let sources = workloads.into_iter().flat_map(|one| one.sources).collect();
+        Workload { sources, name, digest: None, parts }
     }
 
     /// Name and digest; complete when the workload has been run.
     pub fn named(&self) -> Named {
-        let of_sources = || {
-            let digests = self.sources.iter().filter_map(|source| source.digest());
+        let of_sources = |sources: &[Box<dyn Source>]| {
+            let digests = sources.iter().filter_map(|source| source.digest());
             digests.map(|digest| format!("{digest:016x}")).collect::<Vec<_>>().join("-")
         };
-        Named { name: self.name.clone(), digest: self.digest.clone().unwrap_or_else(of_sources) }
+        let mut left = &self.sources[..];
+        let of_parts = self.parts.iter().map(|(digest, count)| {
+            let (sources, rest) = left.split_at(*count);
+            left = rest;
+            digest.clone().unwrap_or_else(|| of_sources(sources))
+        });
+        let digest = match (&self.digest, self.parts.is_empty()) {
+            (Some(digest), _) => digest.clone(),
+            (None, true) => of_sources(&self.sources),
+            (None, false) => of_parts.collect::<Vec<_>>().join("-"),
+        };
+        Named { name: self.name.clone(), digest }
     }
 
     /// The names of all streams, by the number in the requests.
@@ -88,7 +119,7 @@ pub fn is_trace(text: &str) -> bool {
 
 /// Whether what is no known state can be a workload.
 pub fn looks_like_workload(text: &str) -> bool {
-    synthetic::looks_like_job(text) || Path::new(text).exists()
+    synthetic::looks_like_job(text) || are_words(text) || Path::new(text).exists()
 }
 
 /// The seed of a workload to precondition with, in a run of this seed.

@@ -1,5 +1,7 @@
 //! Where requests come from: traces and synthetic workloads, both as a [`Source`].
 
+pub mod placed;
+pub mod quantity;
 pub mod request;
 pub mod synthetic;
 pub mod trace;

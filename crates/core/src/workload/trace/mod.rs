@@ -25,6 +25,7 @@ mod rate;
 mod reader;
 mod records;
 mod replay;
+pub mod words;
 
 pub use detect::{Confidence, Detected};
 pub use options::{Devices, Fit, Replay, TimeScale, TimeUnit, TraceOptions};

@@ -217,8 +217,8 @@ proptest! {
                 }
             }
             let mean = counts.iter().sum::<u64>() as f64 / counts.len() as f64;
-            let variance = counts.iter().map(|n| (*n as f64 - mean) * (*n as f64 - mean)).sum::<f64>() / counts.len() as f64;
-            prop_assert!((burst.dispersion - variance / mean).abs() < 1e-9);
+            let squares: f64 = counts.iter().map(|n| (*n as f64 - mean) * (*n as f64 - mean)).sum();
+            prop_assert!((burst.dispersion - squares / counts.len() as f64 / mean).abs() < 1e-9);
         }
     }
 }
