@@ -1,11 +1,14 @@
 //! Several workloads beside each other, each with streams of its own.
 
+use std::path::Path;
+
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::workload::synthetic;
+use floatgate_core::workload::synthetic::model::looks_like_model;
 use floatgate_core::workload::trace::words::{TraceWords, are_words};
 
 use super::trace::TraceArgs;
-use super::workload::Workload;
+use super::workload::{Workload, model_name};
 use crate::failure::Failure;
 
 /// Opens the workloads of a run. One by itself is as it is; of several, the streams have names that tell them apart.
@@ -21,6 +24,9 @@ pub fn open(texts: &[String], args: &TraceArgs, device: &DeviceConfig, seed: u64
                 let name = words.name.clone().unwrap_or_else(|| free_name(&words.stem(), &names));
                 let trace = words.open(device.logical_sectors(), Some(&name)).map_err(Failure::mistake)?;
                 Workload::new(vec![Box::new(trace)], text.clone(), None)
+            }
+            None if looks_like_model(Path::new(text)) => {
+                Workload::model(text, &free_name(&model_name(text), &names), device, seed)?
             }
             None => Workload::open(text, args, device, seed)?,
         };
@@ -50,7 +56,8 @@ fn words(text: &str, args: &TraceArgs) -> Result<Option<TraceWords>, Failure> {
     if are_words(text) {
         return TraceWords::read(text, &args.options()).map(Some).map_err(Failure::mistake);
     }
-    let is_trace = !synthetic::looks_like_job(text) && std::path::Path::new(text).exists();
+    let path = Path::new(text);
+    let is_trace = !synthetic::looks_like_job(text) && !looks_like_model(path) && path.exists();
     Ok(is_trace.then(|| TraceWords::plain(text, &args.options())))
 }
 

@@ -7,8 +7,9 @@ use floatgate_core::metrics::summary::Named;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::workload::Source;
 use floatgate_core::workload::synthetic;
-use floatgate_core::workload::trace::Trace;
+use floatgate_core::workload::synthetic::model::{Model, Modelled, looks_like_model};
 use floatgate_core::workload::trace::words::{TraceWords, are_words};
+use floatgate_core::workload::trace::{Trace, TraceOptions};
 
 use super::trace::TraceArgs;
 use crate::failure::Failure;
@@ -32,6 +33,9 @@ impl Workload {
             let jobs = synthetic::parse(text, device.logical_bytes(), seed).map_err(Failure::mistake)?;
             let sources = jobs.into_iter().map(|job| Box::new(job) as Box<dyn Source>).collect();
             return Ok(Workload::new(sources, name, Some(synthetic::digest(text, seed))));
+        }
+        if looks_like_model(Path::new(text)) {
+            return Workload::model(text, &model_name(text), device, seed);
         }
         if are_words(text) {
             let words = TraceWords::read(text, &args.options()).map_err(Failure::mistake)?;
@@ -58,6 +62,14 @@ impl Workload {
         let trace =
             Trace::open(Path::new(text), &args.options(), device.logical_sectors()).map_err(Failure::mistake)?;
         Ok(Workload::new(vec![Box::new(trace)], name, None))
+    }
+
+    /// Opens a model, whose stream is called `name`.
+    pub(super) fn model(path: &str, name: &str, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
+        let model = Model::read(Path::new(path)).map_err(Failure::mistake)?;
+        let source = Modelled::new(&model, name, device.logical_sectors(), seed).map_err(Failure::mistake)?;
+        let digest = synthetic::digest(&model.to_json(), seed);
+        Ok(Workload::new(vec![Box::new(source)], path.to_owned(), Some(digest)))
     }
 
     pub(super) fn new(sources: Vec<Box<dyn Source>>, name: String, digest: Option<String>) -> Workload {
@@ -112,9 +124,16 @@ fn with_key(word: &str, pattern: &str) -> String {
     if word == pattern { format!("rw={word}") } else { word.to_owned() }
 }
 
+/// The name of a model's stream: that of its file without the endings.
+pub fn model_name(path: &str) -> String {
+    TraceWords::plain(path, &TraceOptions::default()).stem()
+}
+
 /// Whether what stands for a workload or a state is a trace.
 pub fn is_trace(text: &str) -> bool {
-    !synthetic::looks_like_job(text) && text.parse::<floatgate_core::precondition::Precondition>().is_err()
+    !synthetic::looks_like_job(text)
+        && !looks_like_model(Path::new(text))
+        && text.parse::<floatgate_core::precondition::Precondition>().is_err()
 }
 
 /// Whether what is no known state can be a workload.

@@ -1,6 +1,7 @@
-//! `floatgate trace`: looking at traces.
+//! `floatgate trace`: looking at traces, and making workloads of them.
 
 mod info;
+mod synth;
 mod text;
 
 use crate::failure::Failure;
@@ -16,11 +17,14 @@ pub struct Args {
 enum Command {
     /// Say what a trace is like, and what is implausible about it
     Info(info::InfoArgs),
+    /// Make a synthetic workload that is like a trace, and say how well it fits
+    Synth(synth::SynthArgs),
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Info(args) => info::run(args),
+        Command::Synth(args) => synth::run(args),
     }
 }

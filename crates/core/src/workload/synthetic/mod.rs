@@ -6,6 +6,7 @@
 
 mod address;
 mod arrival;
+pub mod model;
 mod options;
 mod size;
 
