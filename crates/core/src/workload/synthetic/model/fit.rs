@@ -13,8 +13,8 @@ use crate::workload::{Source, SourceError};
 
 /// The zones: parts of the pages, from the hottest on.
 const PARTS: [f64; 5] = [0.01, 0.04, 0.05, 0.1, 0.8];
-/// Trials.
-const TRIALS: usize = 12;
+/// Trials for each place of the pages that are both read and written.
+const TRIALS: usize = 10;
 /// Requests that a trial makes at most.
 pub const TRIED: u64 = 1_000_000;
 
@@ -33,6 +33,7 @@ struct Knobs {
     pages: f64,
     weights: [f64; PARTS.len()],
     sequential: f64,
+    aligned: f64,
 }
 
 /// Fits a model to the profile of a trace. `on_trial` is called with the share of the work that is done, and says
@@ -41,31 +42,44 @@ pub fn fit(trace: &Profile, seed: u64, on_trial: &mut dyn FnMut(f64) -> bool) ->
     if trace.requests < 2 || trace.arrivals.histogram.is_empty() {
         return Err(SourceError("a trace of fewer than two requests has nothing that could be fitted".to_owned()));
     }
-    let mut knobs: Vec<Knobs> = trace.operations.iter().map(|one| first_guess(trace, one)).collect();
-    let mut both = trace.footprint.both_pages;
     let mut best: Option<(f64, Fitted)> = None;
-    for trial in 0..TRIALS {
-        if !on_trial(trial as f64 / TRIALS as f64) {
-            return Ok(None);
-        }
-        let model = build(trace, &knobs, both);
-        let made = profile(&model, seed)?;
-        let moments = compare(trace, &made);
-        let score = score(&moments);
-        if best.as_ref().is_none_or(|(least, _)| score < *least) {
-            best = Some((score, Fitted { model, moments }));
-        }
-        let comparable = model_is_whole(trace);
-        for (knobs, one) in knobs.iter_mut().zip(&trace.operations) {
-            if let Some(other) = made.operation(&one.operation) {
-                knobs.turn(trace, &made, one, other, comparable);
+    let mut done = 0;
+    for hottest in [(true, true), (true, false), (false, true), (false, false)] {
+        let mut knobs: Vec<Knobs> = trace.operations.iter().map(|one| first_guess(trace, one)).collect();
+        let mut both = trace.footprint.both_pages;
+        for _ in 0..TRIALS {
+            if !on_trial(f64::from(done) / (4 * TRIALS) as f64) {
+                return Ok(None);
+            }
+            done += 1;
+            let model = build(trace, &knobs, both, hottest);
+            let made = profile(&model, seed)?;
+            let moments = compare(trace, &made);
+            turn(&mut knobs, &mut both, trace, &made);
+            let score = score(&moments);
+            if best.as_ref().is_none_or(|(least, _)| score < *least) {
+                best = Some((score, Fitted { model, moments }));
             }
         }
-        if comparable && made.footprint.both_pages > 0.0 {
-            both *= limited(trace.footprint.both_pages / made.footprint.both_pages);
+        // Where no page is both read and written, nothing depends on where these are.
+        if trace.footprint.both_pages < 1.0 {
+            break;
         }
     }
     Ok(best.map(|(_, fitted)| fitted))
+}
+
+/// Changes all knobs by how far their moments are off.
+fn turn(knobs: &mut [Knobs], both: &mut f64, trace: &Profile, made: &Profile) {
+    let comparable = model_is_whole(trace);
+    for (knobs, one) in knobs.iter_mut().zip(&trace.operations) {
+        if let Some(other) = made.operation(&one.operation) {
+            knobs.turn(trace, made, one, other, comparable);
+        }
+    }
+    if comparable && made.footprint.both_pages > 0.0 {
+        *both *= limited(trace.footprint.both_pages / made.footprint.both_pages);
+    }
 }
 
 /// Whether a trial makes as many requests as the trace has.
@@ -110,7 +124,7 @@ fn score(moments: &[Moment]) -> f64 {
         false => libm::log1p(moment.deviation.max(-0.99)).abs().min(3.0),
     };
     let counts = |moment: &&Moment| {
-        ["hottest", "MiB", "sequential", "overwrites", "unwritten"].iter().any(|part| moment.name.contains(part))
+        ["hottest", "MiB", "sequential", "overwrites", "unwritten", "4K"].iter().any(|part| moment.name.contains(part))
     };
     moments.iter().filter(counts).map(off).sum()
 }
@@ -135,7 +149,12 @@ fn pages(profile: &Profile, one: &OperationProfile) -> f64 {
 
 fn first_guess(trace: &Profile, one: &OperationProfile) -> Knobs {
     let weights = one.hot.map_or(PARTS, classes);
-    Knobs { pages: pages(trace, one).max(1.0), weights, sequential: one.sequential }
+    Knobs {
+        pages: pages(trace, one).max(1.0),
+        weights,
+        sequential: one.sequential,
+        aligned: one.aligned_starts.unwrap_or(1.0),
+    }
 }
 
 impl Knobs {
@@ -148,6 +167,7 @@ impl Knobs {
         comparable: bool,
     ) {
         self.sequential = (self.sequential + one.sequential - other.sequential).clamp(0.0, 1.0);
+        self.aligned = (self.aligned + one.aligned - other.aligned).clamp(0.0, 1.0);
         // What is neither read nor written has no pages of its own to go by.
         let (Some(wanted), Some(found)) = (one.hot, other.hot) else { return };
         if comparable {
@@ -161,7 +181,7 @@ impl Knobs {
     }
 }
 
-fn build(trace: &Profile, knobs: &[Knobs], both: f64) -> Model {
+fn build(trace: &Profile, knobs: &[Knobs], both: f64, hottest: Hottest) -> Model {
     let known = |name: &str| {
         let found = trace.operations.iter().zip(knobs).find(|(one, _)| one.operation == name);
         found.map_or(0, |(_, knobs)| knobs.pages.round() as u64)
@@ -183,9 +203,9 @@ fn build(trace: &Profile, knobs: &[Knobs], both: f64) -> Model {
                 weight: one.requests,
                 sizes: one.sizes.iter().map(|size| (size.sectors, size.requests)).collect(),
                 sequential: knobs.sequential,
-                aligned: one.aligned_starts.unwrap_or(1.0),
-                grid_pages: grid(one),
-                extents: extents(&one.operation, read, written, both),
+                aligned: knobs.aligned,
+                chunk_pages: chunk(one),
+                extents: extents(&one.operation, read, written, both, hottest),
                 zones: zones(knobs),
             })
             .collect(),
@@ -204,21 +224,28 @@ fn gap(class: &GapClass) -> Gap {
     Gap { from_ps: class.from_ps, to_ps: class.to_ps, mean_ps: class.mean_ps, weight: class.count as f64 }
 }
 
-/// Places are as far apart as requests are long, so that a pass over them touches each page about once.
-fn grid(one: &OperationProfile) -> u64 {
-    let sectors = one.size_kib.mean.unwrap_or(4.0) * 2.0;
-    ((sectors / PAGE as f64).round() as u64).max(1)
+/// Chunks hold a few runs of requests each.
+fn chunk(one: &OperationProfile) -> u64 {
+    let sectors = one.size_kib.mean.unwrap_or(4.0) * 2.0 * one.run_mean.unwrap_or(1.0).min(64.0);
+    ((sectors * 8.0 / PAGE as f64).round() as u64).max(64)
 }
 
-/// The pages that are both read and written come first, then those that are only read, then those only written.
-fn extents(operation: &str, read: u64, written: u64, both: u64) -> Vec<(u64, u64)> {
+/// Whether the pages that are both read and written are the hottest of those read, and of those written.
+type Hottest = (bool, bool);
+
+/// Pages that are both read and written lie before those that are only read, then come those only written.
+fn extents(operation: &str, read: u64, written: u64, both: u64, hottest: Hottest) -> Vec<(u64, u64)> {
     let (only_read, only_written) = (read - both, written - both);
-    let extents = match operation {
-        "read" => vec![(0, read)],
-        _ if written == 0 => vec![(0, read.max(1))],
-        _ => vec![(0, both), (both + only_read, only_written)],
+    let (own, is_hottest) = match operation {
+        "read" => ((both, only_read), hottest.0),
+        _ if written == 0 => ((0, read.max(1)), false),
+        _ => ((read, only_written), hottest.1),
     };
-    let mut extents: Vec<(u64, u64)> = extents.into_iter().filter(|(_, pages)| *pages > 0).collect();
+    let mut extents = vec![(0, both), own];
+    if !is_hottest {
+        extents.reverse();
+    }
+    extents.retain(|(_, pages)| *pages > 0);
     if extents.is_empty() {
         extents.push((0, 1));
     }

@@ -59,12 +59,13 @@ pub struct OperationModel {
     pub sequential: f64,
     /// Of the others, the probability of starting at a page; the rest start at any other sector of one.
     pub aligned: f64,
-    /// Distance in pages of the places where the others start, counted from the start of their zone.
-    pub grid_pages: u64,
+    /// The others fill chunks of so many pages, one request behind the other, up to 256 chunks at a time in random
+    /// order; in a small zone, chunks are a 16th of it.
+    pub chunk_pages: u64,
     /// Where the operation works: first page, pages. The extents follow one another in the numbering of the zones, the
     /// hottest pages being in the first. Without any, it works on the whole device.
     pub extents: Vec<(u64, u64)>,
-    /// Consecutive parts of the extents, from the hottest on; in each, all places are used once before any is used again.
+    /// Consecutive parts of the extents, from the hottest on; in each, all pages are used once before any is used again.
     pub zones: Vec<Zone>,
 }
 
@@ -200,8 +201,8 @@ impl OperationModel {
         const MOST_PAGES: u64 = 1 << 52;
         let is_extent =
             |(start, pages): &(u64, u64)| *pages > 0 && start.checked_add(*pages).is_some_and(|end| end <= MOST_PAGES);
-        if self.grid_pages == 0 || !self.extents.iter().all(is_extent) {
-            return Err("`grid_pages` and the pages of `extents` must be above 0, and end below 16 EiB".to_owned());
+        if self.chunk_pages == 0 || !self.extents.iter().all(is_extent) {
+            return Err("`chunk_pages` and the pages of `extents` must be above 0, and end below 16 EiB".to_owned());
         }
         Ok(())
     }

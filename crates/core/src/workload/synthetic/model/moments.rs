@@ -197,7 +197,7 @@ impl Moments {
                 sizes: sizes.into_iter().filter(|(_, weight)| *weight > 0).collect(),
                 sequential: self.sequential,
                 aligned: 1.0,
-                grid_pages: 1,
+                chunk_pages: 64,
                 extents: self.pages.map(|pages| (0, pages)).into_iter().collect(),
                 zones: vec![Zone { part: 0.2, weight: self.hot }, Zone { part: 0.8, weight: 1.0 - self.hot }],
             }

@@ -32,8 +32,7 @@ pub fn words(model: &Model) -> Result<Vec<(&'static str, String)>, SourceError> 
     if let Some(end) = model.end() {
         words.push(("size", format!("{}k", end * 512 / 1024)));
     }
-    let grid = both.iter().map(|one| format!("{}k", one.grid_pages * 4));
-    words.push(("blockalign", joined(grid.collect())));
+    words.push(("blockalign", "4k".to_owned()));
     words.push(("random_distribution", format!("zoned:{}", joined(both.iter().map(|one| zones(one)).collect()))));
     let weight: f64 = model.arrivals.gaps.iter().map(|gap| gap.weight).sum();
     let mean = model.arrivals.gaps.iter().map(|gap| gap.weight * gap.mean_ps).sum::<f64>() / weight;
