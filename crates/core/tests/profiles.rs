@@ -6,6 +6,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use floatgate_core::workload::synthetic::model::fit::fit;
 use floatgate_core::workload::trace::profile::{Profile, Profiler};
 use floatgate_core::workload::trace::{Reader, TimeUnit, TraceOptions};
 
@@ -82,4 +83,37 @@ fn the_wrong_unit_of_dtrs1k_is_said_with_the_rate_it_would_have() {
     let Some(path) = trace_file("DTRS1K.trace.xz") else { return };
     let warnings = profile(&path, &TraceOptions::default()).warnings.join("\n");
     assert!(warnings.contains("(423 requests/s): --time-unit us"), "{warnings}");
+}
+
+/// Moments that a fit to genuine traces must have, and by how much they may be off: shares by points, others by parts.
+const FITS: [(&str, &[&str], f64); 2] = [
+    (
+        "fin1_ssdsim_10k.ascii.xz",
+        &["share", "KiB", "sequential", "4K", "hottest", "MiB", "overwrites", "updates", "unwritten", "gap"],
+        0.06,
+    ),
+    ("wsrch-small.trace.xz", &["share", "read", "gap", "MiB"], 0.06),
+];
+
+#[test]
+fn what_is_fitted_to_genuine_traces_is_like_them() {
+    for (file, names, most) in FITS {
+        let Some(path) = trace_file(file) else { continue };
+        let trace = profile(&path, &TraceOptions::default());
+        let fitted = fit(&trace, 1, &mut |_| true).unwrap_or_else(|error| panic!("{error}")).expect("a fit");
+        let checked = fitted.moments.iter().filter(|moment| names.iter().any(|name| moment.name.contains(name)));
+        let mut count = 0;
+        for moment in checked {
+            assert!(moment.deviation.abs() < most, "{file}: {moment:?}");
+            count += 1;
+        }
+        assert!(count >= 13, "{file}: {count} moments");
+        // What the model does not have is said: how uneven whole seconds are.
+        let poor = fitted.moments.iter().filter(|moment| moment.is_poor);
+        assert!(
+            poor.clone().any(|moment| moment.name == "dispersion in 1 s"),
+            "{file}: {:?}",
+            poor.collect::<Vec<_>>()
+        );
+    }
 }

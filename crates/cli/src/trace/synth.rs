@@ -160,7 +160,7 @@ fn text(args: &SynthArgs, form: Form, trace: &Profile, fitted: &Fitted) -> Strin
     let mut page = Page::default();
     page.line("workload", &fitted.model.source);
     if trace.requests > TRIED {
-        page.line("", format!("compared by the first {TRIED} requests made up; footprints are not compared"));
+        page.line("", format!("compared by the first {TRIED} requests made up; footprints and hot shares are not"));
     }
     page.gap();
     let of = if args.moments.is_some() { "wanted" } else { "trace" };

@@ -55,12 +55,14 @@ impl Moments {
 /// The moments of a trace, and of what was made up for it.
 pub fn compare(trace: &Profile, fit: &Profile) -> Vec<Moment> {
     let mut moments = Moments(Vec::new());
+    // Pages tell nothing where the numbers of requests differ much.
+    let is_whole = fit.requests * 10 >= trace.requests * 9 && fit.requests * 9 <= trace.requests * 10;
     for one in &trace.operations {
         let Some(other) = fit.operation(&one.operation) else {
             moments.share(&format!("{} share", one.operation), Some(one.share), Some(0.0));
             continue;
         };
-        operation(&mut moments, one, other);
+        operation(&mut moments, one, other, is_whole);
     }
     let (one, other) = (&trace.arrivals, &fit.arrivals);
     moments.quantity("gap mean ms", ms(one.gap_us.mean), ms(other.gap_us.mean), QUANTITY);
@@ -73,8 +75,7 @@ pub fn compare(trace: &Profile, fit: &Profile) -> Vec<Moment> {
         moments.quantity(&name, Some(burst.dispersion), same.map(|same| same.dispersion), BURSTS);
     }
     let (one, other) = (&trace.footprint, &fit.footprint);
-    // Pages tell nothing where the numbers of requests differ much.
-    if fit.requests * 10 >= trace.requests * 9 && fit.requests * 9 <= trace.requests * 10 {
+    if is_whole {
         let mib = |pages: f64| (pages > 0.0).then_some(pages / 256.0);
         moments.quantity("footprint MiB", mib(one.pages), mib(other.pages), QUANTITY);
         moments.quantity("pages read MiB", mib(one.read_pages), mib(other.read_pages), QUANTITY);
@@ -90,7 +91,7 @@ fn ms(us: Option<f64>) -> Option<f64> {
     us.map(|us| us / 1e3)
 }
 
-fn operation(moments: &mut Moments, one: &OperationProfile, other: &OperationProfile) {
+fn operation(moments: &mut Moments, one: &OperationProfile, other: &OperationProfile, is_whole: bool) {
     let name = &one.operation;
     moments.share(&format!("{name} share"), Some(one.share), Some(other.share));
     let positive = |mean: Option<f64>| mean.filter(|mean| *mean > 0.0);
@@ -100,7 +101,7 @@ fn operation(moments: &mut Moments, one: &OperationProfile, other: &OperationPro
     moments.share(&format!("{name} sequential"), Some(one.sequential), Some(other.sequential));
     moments.share(&format!("{name} starts at 4K"), Some(one.aligned), Some(other.aligned));
     let shares = |hot: Option<HotShares>| {
-        hot.map(|hot| [hot.of_1_percent, hot.of_5_percent, hot.of_10_percent, hot.of_20_percent])
+        hot.filter(|_| is_whole).map(|hot| [hot.of_1_percent, hot.of_5_percent, hot.of_10_percent, hot.of_20_percent])
     };
     if let (Some(one), Some(other)) = (shares(one.hot), shares(other.hot)) {
         for (percent, (one, other)) in [1, 5, 10, 20].into_iter().zip(one.into_iter().zip(other)) {

@@ -14,7 +14,9 @@ use crate::workload::{Source, SourceError};
 /// The zones: parts of the pages, from the hottest on.
 const PARTS: [f64; 5] = [0.01, 0.04, 0.05, 0.1, 0.8];
 /// Trials for each place of the pages that are both read and written.
-const TRIALS: usize = 10;
+const FIRST_TRIALS: usize = 4;
+/// Trials with the best of these places.
+const LAST_TRIALS: usize = 10;
 /// Requests that a trial makes at most.
 pub const TRIED: u64 = 1_000_000;
 
@@ -42,31 +44,57 @@ pub fn fit(trace: &Profile, seed: u64, on_trial: &mut dyn FnMut(f64) -> bool) ->
     if trace.requests < 2 || trace.arrivals.histogram.is_empty() {
         return Err(SourceError("a trace of fewer than two requests has nothing that could be fitted".to_owned()));
     }
-    let mut best: Option<(f64, Fitted)> = None;
-    let mut done = 0;
-    for hottest in [(true, true), (true, false), (false, true), (false, false)] {
-        let mut knobs: Vec<Knobs> = trace.operations.iter().map(|one| first_guess(trace, one)).collect();
-        let mut both = trace.footprint.both_pages;
-        for _ in 0..TRIALS {
-            if !on_trial(f64::from(done) / (4 * TRIALS) as f64) {
-                return Ok(None);
-            }
-            done += 1;
-            let model = build(trace, &knobs, both, hottest);
-            let made = profile(&model, seed)?;
-            let moments = compare(trace, &made);
-            turn(&mut knobs, &mut both, trace, &made);
-            let score = score(&moments);
-            if best.as_ref().is_none_or(|(least, _)| score < *least) {
-                best = Some((score, Fitted { model, moments }));
-            }
-        }
+    let mut hunts: Vec<Hunt> =
+        [(true, true), (true, false), (false, true), (false, false)].map(|hottest| Hunt::new(trace, hottest)).into();
+    if trace.footprint.both_pages < 1.0 {
         // Where no page is both read and written, nothing depends on where these are.
-        if trace.footprint.both_pages < 1.0 {
-            break;
-        }
+        hunts.truncate(1);
     }
-    Ok(best.map(|(_, fitted)| fitted))
+    let all = hunts.len() * FIRST_TRIALS + LAST_TRIALS;
+    for done in 0..all {
+        if !on_trial(done as f64 / all as f64) {
+            return Ok(None);
+        }
+        if done == hunts.len() * FIRST_TRIALS {
+            hunts.sort_by(|a, b| a.score().total_cmp(&b.score()));
+            hunts.truncate(1);
+        }
+        let count = hunts.len();
+        hunts[done % count].try_once(trace, seed)?;
+    }
+    hunts.sort_by(|a, b| a.score().total_cmp(&b.score()));
+    Ok(hunts.into_iter().next().and_then(|hunt| hunt.best).map(|(_, fitted)| fitted))
+}
+
+/// Trials with one place of the pages that are both read and written.
+struct Hunt {
+    hottest: Hottest,
+    knobs: Vec<Knobs>,
+    both: f64,
+    best: Option<(f64, Fitted)>,
+}
+
+impl Hunt {
+    fn new(trace: &Profile, hottest: Hottest) -> Hunt {
+        let knobs = trace.operations.iter().map(|one| first_guess(trace, one)).collect();
+        Hunt { hottest, knobs, both: trace.footprint.both_pages, best: None }
+    }
+
+    fn score(&self) -> f64 {
+        self.best.as_ref().map_or(f64::INFINITY, |(score, _)| *score)
+    }
+
+    fn try_once(&mut self, trace: &Profile, seed: u64) -> Result<(), SourceError> {
+        let model = build(trace, &self.knobs, self.both, self.hottest);
+        let made = profile(&model, seed)?;
+        let moments = compare(trace, &made);
+        turn(&mut self.knobs, &mut self.both, trace, &made);
+        let score = score(&moments);
+        if score < self.score() {
+            self.best = Some((score, Fitted { model, moments }));
+        }
+        Ok(())
+    }
 }
 
 /// Changes all knobs by how far their moments are off.
@@ -170,9 +198,10 @@ impl Knobs {
         self.aligned = (self.aligned + one.aligned - other.aligned).clamp(0.0, 1.0);
         // What is neither read nor written has no pages of its own to go by.
         let (Some(wanted), Some(found)) = (one.hot, other.hot) else { return };
-        if comparable {
-            self.pages = (self.pages * limited(pages(trace, one) / pages(made, other))).max(1.0);
+        if !comparable {
+            return;
         }
+        self.pages = (self.pages * limited(pages(trace, one) / pages(made, other))).max(1.0);
         for (weight, (wanted, found)) in self.weights.iter_mut().zip(classes(wanted).into_iter().zip(classes(found))) {
             *weight *= limited(wanted / found);
         }
