@@ -1,5 +1,5 @@
-//! The reference of results, profiles and models, in `docs/reference`, is what the code says. `FLOATGATE_BLESS=1` writes it
-//! again.
+//! The reference of results, profiles and models, in `docs/reference`, is what the code says.
+//! `FLOATGATE_BLESS=1` writes it again.
 
 use std::fmt::Write;
 use std::path::Path;

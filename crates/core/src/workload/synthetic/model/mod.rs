@@ -1,8 +1,8 @@
 //! Workloads by distributions: what jobs in fio's words cannot say, such as how gaps between requests are distributed
 //! and follow one another, and sizes and addresses that differ by operation.
 //!
-//! A [`Model`] is a JSON file, made from a trace (`fit`) or from a few moments (`moments`); run, it is a source like any
-//! other, made up as it goes. `docs/reference/model.md` says what its parts mean.
+//! A [`Model`] is a JSON file, made from a trace (`fit`) or from a few moments (`moments`); run, it is a source like
+//! any other, made up as it goes. `docs/reference/model.md` says what its parts mean.
 
 mod arrivals;
 pub mod compare;
@@ -65,7 +65,8 @@ pub struct OperationModel {
     /// Where the operation works: first page, pages. The extents follow one another in the numbering of the zones, the
     /// hottest pages being in the first. Without any, it works on the whole device.
     pub extents: Vec<(u64, u64)>,
-    /// Consecutive parts of the extents, from the hottest on; in each, all pages are used once before any is used again.
+    /// Consecutive parts of the extents, from the hottest on; in each, all pages are used once before any is used
+    /// again.
     pub zones: Vec<Zone>,
 }
 

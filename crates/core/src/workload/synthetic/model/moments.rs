@@ -16,10 +16,10 @@ pub struct Known {
     pub title: &'static str,
 }
 
-/// Workloads of the FTL literature: the table of J. Kim et al., "A space-efficient flash translation layer", and its
-/// like print read and write sizes in KiB, shares of reads, and mean gaps of these UMass and SNIA traces. The tables
-/// print the gaps of the last four without a unit; they are microseconds, since the cut of Develop that is known (300 s)
-/// is that long only so.
+/// Workloads of the SSD literature: read and write sizes, shares of reads and mean gaps as papers tabulate them for the
+/// traces of the UMass Trace Repository (the first three) and for Microsoft's production servers, SNIA IOTTA (the
+/// others). The tables print the gaps of the last four without a unit; they are microseconds, since the cut of Develop
+/// that is known to be 300 s long is so long only then.
 pub const KNOWN: &[Known] = &[
     Known {
         name: "financial1",
@@ -180,8 +180,8 @@ impl Moments {
         }
     }
 
-    /// The model that has them. Sizes are the two whole numbers of sectors next to the mean, so that their mean is exact
-    /// to a millionth; gaps are exponential, or lognormal where their variation is not 1.
+    /// The model that has them. Sizes are the two whole numbers of sectors next to the mean, so that their mean is
+    /// exact to a millionth; gaps are exponential, or lognormal where their variation is not 1.
     pub fn model(&self, source: &str) -> Model {
         /// Weights are out of so many.
         const PARTS: f64 = 1e6;

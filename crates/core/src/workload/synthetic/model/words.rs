@@ -39,7 +39,9 @@ pub fn words(model: &Model) -> Result<Vec<(&'static str, String)>, SourceError> 
     let rate = if mean > 0.0 { (1e12 / mean).round().clamp(1.0, 1e12) } else { 1e12 };
     words.push(("rate_iops", format!("{rate}")));
     words.push(("rate_process", "poisson".to_owned()));
-    words.push(("io_size", "1000000%".to_owned()));
+    // So that the size of the region does not end the job before its requests do.
+    let largest = both.iter().flat_map(|one| &one.sizes).map(|(sectors, _)| u64::from(*sectors)).max().unwrap_or(1);
+    words.push(("io_size", format!("{}k", model.requests.saturating_mul(largest) / 2 + 1)));
     words.push(("number_ios", model.requests.to_string()));
     Ok(words)
 }
