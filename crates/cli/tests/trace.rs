@@ -14,7 +14,7 @@ impl Bench {
         let bench = Bench(tempfile::tempdir().unwrap());
         // Two devices, reads and writes by turns, hot and cold, one to two milliseconds apart.
         let line = |n: u64| {
-            let (lba, operation) = if n % 3 == 0 { (n % 7 * 8, 'W') } else { (n * 7919 % 5000 * 8, 'R') };
+            let (lba, operation) = if n.is_multiple_of(3) { (n % 7 * 8, 'W') } else { (n * 7919 % 5000 * 8, 'R') };
             format!(
                 "{},{lba},{},{operation},{:.6}\n",
                 n % 2,

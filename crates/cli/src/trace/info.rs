@@ -265,7 +265,7 @@ fn arrivals(page: &mut Page, arrivals: &Arrivals) {
     let correlation = arrivals.correlation.map_or("-".to_owned(), |value| format!("{value:.2}"));
     let variation = gap.variation.map_or("-".to_owned(), number);
     page.line("", format!("CV {variation} (1 is Poisson), correlation with the one before {correlation}"));
-    let mut decades = vec![0_u64; 22];
+    let mut decades = [0_u64; 22];
     for class in &arrivals.histogram {
         let decade = if class.mean_ps < 1.0 { 0 } else { (class.mean_ps * 1.000_001).log10_floor() + 1 };
         decades[decade.min(21)] += class.count;

@@ -92,7 +92,7 @@ pub fn number(value: f64) -> String {
     let size = value.abs();
     match size {
         _ if !value.is_finite() => "-".to_owned(),
-        s if s == 0.0 => "0".to_owned(),
+        0.0 => "0".to_owned(),
         s if s >= 99.95 => {
             let sign = if value < 0.0 { "-" } else { "" };
             format!("{sign}{}", grouped(s.round() as u64))
