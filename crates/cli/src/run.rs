@@ -1,12 +1,13 @@
 //! `floatgate run`: a workload on a device.
 
 mod cost;
-mod interrupt;
+pub mod interrupt;
 mod iolog;
 mod output;
-mod progress;
+pub mod progress;
 mod report;
-mod trace;
+mod several;
+pub mod trace;
 mod why;
 mod workload;
 
@@ -35,8 +36,15 @@ use workload::Workload;
 pub struct RunArgs {
     #[command(flatten)]
     device: Selection,
-    /// A job in fio's words, like 'rw=randread bs=4k iodepth=32 number_ios=100k', a job file of fio's, or a trace file
-    workload: String,
+    /// A job in fio's words, like 'rw=randread bs=4k iodepth=32 number_ios=100k', a job file of fio's, or a trace file;
+    /// or several of them, which run beside each other
+    ///
+    /// Each is a stream with results of its own. A trace may have words of its own, in one pair of quotes: 'trace=PATH
+    /// offset=10GiB size=20% start=5s name=db', where it works on the device, when it starts and what its stream is
+    /// called (without a name, by its file), and the options for traces below with an underscore, like time_scale=0.5
+    /// or devices=merge, which override those given for all. See docs/reference/traces.md.
+    #[arg(required = true, value_name = "WORKLOAD")]
+    workloads: Vec<String>,
     /// State of the device before the run: none, fill, aged=V (this share of each block is superseded), steady
     /// (overwritten at random until write amplification stands still), or a job or trace, which is served without time
     #[arg(long, value_name = "STATE", default_value = "fill")]
@@ -76,7 +84,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     args.check()?;
     let config = args.device.load().map_err(Failure::mistake)?;
     let mut device = new_device(args, &config)?;
-    let mut workload = Workload::open(&args.workload, &args.trace, &config, args.seed)?;
+    let mut workload = several::open(&args.workloads, &args.trace, &config, args.seed)?;
     let mut warnings = Warnings::default();
     warnings.add(workload.warnings());
     let interrupt = Interrupt::install()?;
@@ -130,11 +138,13 @@ impl RunArgs {
             return Err(Failure::mistake("--requests needs a directory to write requests.csv to: give --out DIR"));
         }
         let given = self.trace.given();
-        if given.is_empty() || [&self.workload, &self.precondition].iter().any(|text| workload::is_trace(text)) {
+        let mut texts = self.workloads.iter().chain([&self.precondition]);
+        if given.is_empty() || texts.any(|text| workload::is_trace(text)) {
             return Ok(());
         }
         let (verb, options) = (if given.len() == 1 { "is" } else { "are" }, given.join(", "));
-        Err(Failure::mistake(format!("{options} {verb} for traces, and the workload is a job: `{}`", self.workload)))
+        let jobs = self.workloads.join("`, `");
+        Err(Failure::mistake(format!("{options} {verb} for traces, and the workload is a job: `{jobs}`")))
     }
 }
 

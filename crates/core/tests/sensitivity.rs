@@ -158,7 +158,7 @@ fn measured(overrides: &[String], job: &str) -> String {
     let mut device = Device::new(config, Options::default()).unwrap_or_else(|error| panic!("{error}"));
     let reached = precondition(&mut device, "fill".parse().unwrap(), 1, &mut |_| true).unwrap();
     let jobs = synthetic::parse(job, device.config().logical_bytes(), 1).unwrap();
-    let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| Box::new(job) as Box<dyn Source>).collect();
+    let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| job.source).collect();
     let outcome = run(&mut device, &mut sources);
     let named = Named { name: String::new(), digest: String::new() };
     let about = About {

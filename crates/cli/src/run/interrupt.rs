@@ -12,13 +12,18 @@ pub struct Interrupt(Arc<AtomicBool>);
 impl Interrupt {
     /// Listens from now on.
     pub fn install() -> Result<Interrupt, Failure> {
+        Interrupt::with_message("\nending: what has been issued is completed; Ctrl-C again stops at once")
+    }
+
+    /// Listens from now on, and says so much at the first Ctrl-C.
+    pub fn with_message(message: &'static str) -> Result<Interrupt, Failure> {
         let requested = Arc::new(AtomicBool::new(false));
         let heard = Arc::clone(&requested);
         let handler = move || {
             if heard.swap(true, Ordering::Relaxed) {
                 std::process::exit(130);
             }
-            say("\nending: what has been issued is completed; Ctrl-C again stops at once");
+            say(message);
         };
         ctrlc::set_handler(handler).map_err(|error| Failure::fault(format!("cannot listen for Ctrl-C: {error}")))?;
         Ok(Interrupt(requested))

@@ -97,6 +97,10 @@ impl Source for Logged {
     fn waits_for(&self) -> Range<usize> {
         self.inner.waits_for()
     }
+
+    fn put_behind(&mut self, others: usize) {
+        self.inner.put_behind(others);
+    }
     fn start_delay(&self) -> Time {
         self.inner.start_delay()
     }

@@ -45,7 +45,8 @@ fn whole_32(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("must be a whole number from 0 to {}", u32::MAX))
 }
 
-fn one_or_more(text: &str) -> Result<u64, String> {
+/// A whole number from 1.
+pub fn one_or_more(text: &str) -> Result<u64, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| format!("must be a whole number from 1 to {}", u64::MAX))
 }
 

@@ -6,8 +6,10 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::summary::Named;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::workload::Source;
+use floatgate_core::workload::synthetic::model::{Model, Modelled, looks_like_model};
 use floatgate_core::workload::synthetic::{self, Job};
-use floatgate_core::workload::trace::Trace;
+use floatgate_core::workload::trace::words::{TraceWords, are_words};
+use floatgate_core::workload::trace::{Trace, TraceOptions};
 
 use super::iolog;
 use super::trace::TraceArgs;
@@ -24,6 +26,8 @@ pub struct Workload {
     logs: Vec<Option<String>>,
     /// Those files.
     begun: Vec<iolog::Shared>,
+    /// Of several workloads together: the digest of each, where it is known, and its number of sources.
+    parts: Vec<(Option<String>, usize)>,
 }
 
 impl Workload {
@@ -39,6 +43,14 @@ impl Workload {
             let (jobs, digest) = read.map_err(Failure::mistake)?;
             return Ok(Workload::of_jobs(jobs, name, digest));
         }
+        if looks_like_model(Path::new(text)) {
+            return Workload::model(text, &model_name(text), device, seed);
+        }
+        if are_words(text) {
+            let words = TraceWords::read(text, &args.options()).map_err(Failure::mistake)?;
+            let trace = words.open(device.logical_sectors(), words.name.as_deref()).map_err(Failure::mistake)?;
+            return Ok(Workload::new(vec![Box::new(trace)], name, None));
+        }
         if text.trim().is_empty() {
             return Err(Failure::mistake(
                 "the workload is empty: give a job, like 'rw=randwrite bs=4k iodepth=32', or the path of a trace",
@@ -52,17 +64,18 @@ impl Workload {
         }
         if !Path::new(text).exists() && text.contains('=') {
             return Err(Failure::mistake(format!(
-                "`{text}` is no file, and no job: a job says what to do with rw=..."
+                "`{text}` is no file, and no job: a job says what to do with rw=..., all its words between one pair of \
+                 quotes; a trace in words starts with trace=..."
             )));
         }
         let trace =
             Trace::open(Path::new(text), &args.options(), device.logical_sectors()).map_err(Failure::mistake)?;
-        Ok(Workload { sources: vec![Box::new(trace)], name, digest: None, logs: vec![None], begun: Vec::new() })
+        Ok(Workload::new(vec![Box::new(trace)], name, None))
     }
 
     fn of_jobs(jobs: Vec<Job>, name: String, digest: String) -> Workload {
         let (sources, logs) = jobs.into_iter().map(|job| (job.source, job.write_iolog)).unzip();
-        Workload { sources, name, digest: Some(digest), logs, begun: Vec::new() }
+        Workload { logs, ..Workload::new(sources, name, Some(digest)) }
     }
 
     /// Begins the files that jobs write their requests to.
@@ -92,11 +105,45 @@ impl Workload {
         logs.try_for_each(iolog::Log::finish).map_err(Failure::Fault)
     }
 
+    /// Opens a model, whose stream is called `name`.
+    pub(super) fn model(path: &str, name: &str, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
+        let model = Model::read(Path::new(path)).map_err(Failure::mistake)?;
+        let source = Modelled::new(&model, name, device.logical_sectors(), seed).map_err(Failure::mistake)?;
+        let digest = synthetic::digest(&model.to_json(), seed);
+        Ok(Workload::new(vec![Box::new(source)], path.to_owned(), Some(digest)))
+    }
+
+    pub(super) fn new(sources: Vec<Box<dyn Source>>, name: String, digest: Option<String>) -> Workload {
+        let logs = vec![None; sources.len()];
+        Workload { sources, name, digest, logs, begun: Vec::new(), parts: Vec::new() }
+    }
+
+    /// Several workloads as one, under this name.
+    pub(super) fn join(workloads: Vec<Workload>, name: String) -> Workload {
+        let parts = workloads.iter().map(|one| (one.digest.clone(), one.sources.len())).collect();
+        let mut all = Workload { parts, ..Workload::new(Vec::new(), name, None) };
+        for one in workloads {
+            let before = all.sources.len();
+            all.sources.extend(one.sources);
+            all.sources[before..].iter_mut().for_each(|source| source.put_behind(before));
+            all.logs.extend(one.logs);
+        }
+        all
+    }
+
     /// Name and digest; complete when the workload has been run.
     pub fn named(&self) -> Named {
-        let of_sources = self.sources.iter().filter_map(|source| source.digest());
-        let digests = self.digest.iter().cloned().chain(of_sources.map(|digest| format!("{digest:016x}")));
-        Named { name: self.name.clone(), digest: digests.collect::<Vec<_>>().join("-") }
+        let whole = [(self.digest.clone(), self.sources.len())];
+        let parts = if self.parts.is_empty() { &whole[..] } else { &self.parts };
+        let mut left = &self.sources[..];
+        let mut digests = Vec::new();
+        for (digest, count) in parts {
+            let (sources, rest) = left.split_at(*count);
+            left = rest;
+            digests.extend(digest.clone());
+            digests.extend(sources.iter().filter_map(|source| source.digest()).map(|digest| format!("{digest:016x}")));
+        }
+        Named { name: self.name.clone(), digest: digests.join("-") }
     }
 
     /// The names of all streams, by the number in the requests.
@@ -120,16 +167,22 @@ fn with_key(word: &str, pattern: &str) -> String {
     if word == pattern { format!("rw={word}") } else { word.to_owned() }
 }
 
+/// The name of a model's stream: that of its file without the endings.
+pub fn model_name(path: &str) -> String {
+    TraceWords::plain(path, &TraceOptions::default()).stem()
+}
+
 /// Whether what stands for a workload or a state is a trace.
 pub fn is_trace(text: &str) -> bool {
     !synthetic::looks_like_job(text)
         && !synthetic::is_job_file(Path::new(text))
+        && !looks_like_model(Path::new(text))
         && text.parse::<floatgate_core::precondition::Precondition>().is_err()
 }
 
 /// Whether what is no known state can be a workload.
 pub fn looks_like_workload(text: &str) -> bool {
-    synthetic::looks_like_job(text) || Path::new(text).exists()
+    synthetic::looks_like_job(text) || are_words(text) || Path::new(text).exists()
 }
 
 /// The seed of a workload to precondition with, in a run of this seed.

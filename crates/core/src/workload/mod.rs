@@ -1,5 +1,7 @@
 //! Where requests come from: traces and synthetic workloads, both as a [`Source`].
 
+pub mod placed;
+pub mod quantity;
 pub mod request;
 pub mod synthetic;
 pub mod trace;
@@ -53,6 +55,10 @@ pub trait Source {
     fn waits_for(&self) -> Range<usize> {
         0..0
     }
+
+    /// Sources of another workload, so many, are put before those of its own: the positions of those that it waits for
+    /// move on by that.
+    fn put_behind(&mut self, _others: usize) {}
 
     /// How long it waits before it starts (fio's `startdelay`); its times count from then.
     fn start_delay(&self) -> Time {

@@ -12,6 +12,7 @@ mod address;
 mod arrival;
 mod jobfile;
 mod keys;
+pub mod model;
 mod oneline;
 mod options;
 mod plan;
@@ -402,6 +403,10 @@ impl Source for Synthetic {
 
     fn waits_for(&self) -> Range<usize> {
         self.place.waits_for.clone()
+    }
+
+    fn put_behind(&mut self, others: usize) {
+        self.place.put_behind(others);
     }
 
     fn start_delay(&self) -> Time {

@@ -37,6 +37,15 @@ pub struct Place {
     pub warnings: Vec<String>,
 }
 
+impl Place {
+    /// So many sources of another workload come before the jobs.
+    pub fn put_behind(&mut self, others: usize) {
+        if !self.waits_for.is_empty() {
+            self.waits_for = self.waits_for.start + others..self.waits_for.end + others;
+        }
+    }
+}
+
 /// A part of the device, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Area {

@@ -132,6 +132,10 @@ impl Source for Replayed {
         self.recipe.place.waits_for.clone()
     }
 
+    fn put_behind(&mut self, others: usize) {
+        self.recipe.place.put_behind(others);
+    }
+
     fn start_delay(&self) -> Time {
         self.recipe.place.start_delay
     }

@@ -9,6 +9,8 @@
 //! 5. `place`, `footprint`: the record's address on the simulated device;
 //! 6. `replay`: the [`Trace`], a [`Source`](super::Source) of requests in simulated time; `rate` watches over it.
 //!
+//! To look at a trace there is `reader`, which stands on `records`, and `profile`, which says what it read.
+//!
 //! A format is one file with a `FORMAT` in it, and its name in the list below.
 
 mod detect;
@@ -18,12 +20,16 @@ mod input;
 mod lines;
 mod options;
 mod place;
+pub mod profile;
 mod rate;
+mod reader;
 mod records;
 mod replay;
+pub mod words;
 
 pub use detect::{Confidence, Detected};
 pub use options::{Devices, Fit, Replay, TimeScale, TimeUnit, TraceOptions};
+pub use reader::{Item, Reader};
 pub use replay::Trace;
 
 use super::request::{Operation, SECTOR};

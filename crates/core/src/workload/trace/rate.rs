@@ -106,7 +106,12 @@ impl RateCheck {
         };
         let advice = match plausible(unit, mean, rate) {
             Some(other) => {
-                format!("were its times in {other} instead of {unit}, it would be plausible: --time-unit {other}")
+                let offered = mean.times(factor(unit, other)).requests;
+                let digits = if offered < 10.0 { 3 } else { 0 };
+                format!(
+                    "were its times in {other} instead of {unit}, it would be plausible ({offered:.digits$} \
+                     requests/s): --time-unit {other}"
+                )
             }
             None => format!("its times are taken to be in {unit}; --time-unit and --time-scale change that"),
         };
@@ -120,12 +125,17 @@ fn plausible(unit: TimeUnit, mean: Rate, peak: Rate) -> Option<TimeUnit> {
     let mut others = [TimeUnit::Ps, TimeUnit::Ns, TimeUnit::Us, TimeUnit::Ms, TimeUnit::S];
     others.sort_by_key(|other| other.exponent().abs_diff(unit.exponent()));
     others.into_iter().find(|other| {
-        let factor = libm::exp10(f64::from(unit.exponent()) - f64::from(other.exponent()));
+        let factor = factor(unit, *other);
         *other != unit
             && !mean.times(factor).is_above(ORDINARY_REQUESTS, ORDINARY_BANDWIDTH)
             && !peak.times(factor).is_above(ORDINARY_REQUESTS, ORDINARY_BANDWIDTH)
             && mean.times(factor).requests >= FEWEST_REQUESTS
     })
+}
+
+/// By how much rates grow when times in `unit` are taken to be in `other`.
+fn factor(unit: TimeUnit, other: TimeUnit) -> f64 {
+    libm::exp10(f64::from(unit.exponent()) - f64::from(other.exponent()))
 }
 
 fn said(rate: Rate) -> String {

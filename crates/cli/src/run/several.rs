@@ -1,0 +1,69 @@
+//! Several workloads beside each other, each with streams of its own.
+
+use std::path::Path;
+
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::workload::synthetic;
+use floatgate_core::workload::synthetic::model::looks_like_model;
+use floatgate_core::workload::trace::words::{TraceWords, are_words};
+
+use super::trace::TraceArgs;
+use super::workload::{Workload, model_name};
+use crate::failure::Failure;
+
+/// Opens the workloads of a run. One by itself is as it is; of several, the streams have names that tell them apart.
+pub fn open(texts: &[String], args: &TraceArgs, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
+    if let [text] = texts {
+        return Workload::open(text, args, device, seed);
+    }
+    let mut names: Vec<String> = Vec::new();
+    let mut workloads = Vec::new();
+    for text in texts {
+        let workload = match words(text, args)? {
+            Some(words) => {
+                let name = words.name.clone().unwrap_or_else(|| free_name(&words.stem(), &names));
+                let trace = words.open(device.logical_sectors(), Some(&name)).map_err(Failure::mistake)?;
+                Workload::new(vec![Box::new(trace)], text.clone(), None)
+            }
+            None if looks_like_model(Path::new(text)) => {
+                Workload::model(text, &free_name(&model_name(text), &names), device, seed)?
+            }
+            None => Workload::open(text, args, device, seed)?,
+        };
+        for name in workload.streams() {
+            if names.contains(&name) {
+                return Err(Failure::mistake(format!(
+                    "`{text}`: another workload has a stream of the name `{name}`; give this one another with name=..."
+                )));
+            }
+            names.push(name);
+        }
+        workloads.push(workload);
+    }
+    // The streams of requests have 16 bits for their number.
+    if names.len() > usize::from(u16::MAX) {
+        return Err(Failure::mistake(format!(
+            "{} streams are too many; at most {} run at once",
+            names.len(),
+            u16::MAX
+        )));
+    }
+    Ok(Workload::join(workloads, texts.join(" + ")))
+}
+
+/// The words of a trace, also of one that is given by its path alone; `None` for what is no trace.
+fn words(text: &str, args: &TraceArgs) -> Result<Option<TraceWords>, Failure> {
+    if are_words(text) {
+        return TraceWords::read(text, &args.options()).map(Some).map_err(Failure::mistake);
+    }
+    let path = Path::new(text);
+    let is_trace = !synthetic::looks_like_job(text) && !looks_like_model(path) && path.exists();
+    Ok(is_trace.then(|| TraceWords::plain(text, &args.options())))
+}
+
+/// The name, with a number behind it where it is taken.
+fn free_name(name: &str, taken: &[String]) -> String {
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(|name| !taken.contains(name)).unwrap_or_else(|| name.to_owned())
+}

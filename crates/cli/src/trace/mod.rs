@@ -1,0 +1,30 @@
+//! `floatgate trace`: looking at traces, and making workloads of them.
+
+mod info;
+mod synth;
+mod text;
+
+use crate::failure::Failure;
+
+/// `floatgate trace`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Say what a trace is like, and what is implausible about it
+    Info(info::InfoArgs),
+    /// Make a synthetic workload that is like a trace, and say how well it fits
+    Synth(synth::SynthArgs),
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    match &args.command {
+        Command::Info(args) => info::run(args),
+        Command::Synth(args) => synth::run(args),
+    }
+}

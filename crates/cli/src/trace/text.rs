@@ -1,0 +1,166 @@
+//! Numbers, bars and tables for people.
+
+/// Columns of a label.
+const LABEL: usize = 15;
+/// Columns of a page.
+const WIDTH: usize = 100;
+
+/// Lines with a label at the left.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// What has been written.
+    pub text: String,
+}
+
+impl Page {
+    /// A line, broken between words where it is too long.
+    pub fn line(&mut self, label: &str, what: impl AsRef<str>) {
+        let mut line = format!("{label:<LABEL$}");
+        let mut empty = true;
+        for word in what.as_ref().split(' ') {
+            if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+                self.push(&line);
+                line = " ".repeat(LABEL);
+                empty = true;
+            }
+            if !empty {
+                line.push(' ');
+            }
+            line.push_str(word);
+            empty = false;
+        }
+        self.push(&line);
+    }
+
+    /// An empty line.
+    pub fn gap(&mut self) {
+        self.text.push('\n');
+    }
+
+    fn push(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+}
+
+/// Rows of cells: the first at the left, the others at the right of their columns.
+#[derive(Debug)]
+pub struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with a head.
+    pub fn new(head: &[&str]) -> Table {
+        Table { rows: vec![head.iter().map(|cell| (*cell).to_owned()).collect()] }
+    }
+
+    /// Adds a row, with as many cells as the head.
+    pub fn row(&mut self, cells: &[String]) {
+        self.rows.push(cells.to_vec());
+    }
+
+    /// The table.
+    pub fn text(&self) -> String {
+        let columns = self.rows.first().map_or(0, Vec::len);
+        let width = |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut text = String::new();
+        for row in &self.rows {
+            let mut line = format!("{:<1$}", row[0], widths[0].max(LABEL - 2));
+            for (cell, width) in row.iter().zip(&widths).skip(1) {
+                line += &format!("  {cell:>width$}");
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// A bar for a share of `width` columns, to an eighth of a column.
+pub fn bar(share: f64, width: usize) -> String {
+    const PARTS: [&str; 8] = ["", "\u{258f}", "\u{258e}", "\u{258d}", "\u{258c}", "\u{258b}", "\u{258a}", "\u{2589}"];
+    let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
+    // What there is shows.
+    let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
+    format!("{}{}", "\u{2588}".repeat(eighths / 8), PARTS[eighths % 8])
+}
+
+/// A number with three digits that matter, or all before the point.
+pub fn number(value: f64) -> String {
+    let size = value.abs();
+    match size {
+        _ if !value.is_finite() => "-".to_owned(),
+        0.0 => "0".to_owned(),
+        s if s >= 99.95 => {
+            let sign = if value < 0.0 { "-" } else { "" };
+            format!("{sign}{}", grouped(s.round() as u64))
+        }
+        s if s >= 9.995 => format!("{value:.1}"),
+        s if s >= 0.9995 => format!("{value:.2}"),
+        s if s >= 0.0001 => format!("{value:.3}"),
+        _ => format!("{value:.1e}"),
+    }
+}
+
+/// A whole number in groups of three digits.
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let parts: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|part| std::str::from_utf8(part).ok()).collect();
+    parts.join(",")
+}
+
+/// A share in percent; a dash where there is none.
+pub fn percent(share: Option<f64>) -> String {
+    match share.map(|share| share * 100.0) {
+        None => "-".to_owned(),
+        Some(percent) if percent > 0.0 && percent < 0.05 => format!("{percent:.2} %"),
+        Some(percent) => format!("{percent:.1} %"),
+    }
+}
+
+/// A time in the unit that suits it.
+pub fn seconds(s: f64) -> String {
+    match s {
+        s if s >= 86_400.0 * 2.0 => format!("{} days", number(s / 86_400.0)),
+        s if s >= 7_200.0 => format!("{} h", number(s / 3_600.0)),
+        s if s >= 1.0 => format!("{} s", number(s)),
+        s if s >= 0.999e-3 => format!("{} ms", number(s * 1e3)),
+        s if s >= 0.999e-6 => format!("{} us", number(s * 1e6)),
+        s if s >= 0.999e-9 => format!("{} ns", number(s * 1e9)),
+        s => format!("{} ps", number(s * 1e12)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits() {
+        let texts = [0.0, 0.001, 0.1234, 1.0, 12.34, 123.4, 1_234_567.0, -3.0, -1234.0].map(number);
+        assert_eq!(texts, ["0", "0.001", "0.123", "1.00", "12.3", "123", "1,234,567", "-3.00", "-1,234"]);
+        assert_eq!(
+            [1e-12, 1e-9, 2.5e-6, 1e-3, 1.5, 90.0, 86_400.0, 700_000.0].map(seconds),
+            ["1.00 ps", "1.00 ns", "2.50 us", "1.00 ms", "1.50 s", "90.0 s", "24.0 h", "8.10 days"]
+        );
+        assert_eq!([Some(0.5), Some(0.0), Some(0.0002), None].map(percent), ["50.0 %", "0.0 %", "0.02 %", "-"]);
+    }
+
+    #[test]
+    fn bars_are_in_proportion_and_show_the_least() {
+        assert_eq!(
+            [0.0, 1e-9, 0.5, 1.0].map(|share| bar(share, 3)),
+            ["", "\u{258f}", "\u{2588}\u{258c}", "\u{2588}\u{2588}\u{2588}"]
+        );
+    }
+
+    #[test]
+    fn long_lines_are_broken_between_words() {
+        let mut page = Page::default();
+        page.line("warning", "word ".repeat(40));
+        assert!(page.text.lines().count() == 3 && page.text.lines().all(|line| line.chars().count() <= WIDTH));
+    }
+}

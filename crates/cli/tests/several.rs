@@ -1,0 +1,157 @@
+//! Several workloads at once, through the real program.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const DEVICE: &str = r#"
+name = "test-drive"
+[geometry]
+channels = 4
+chips = 1
+dies = 1
+planes = 1
+blocks = 64
+pages = 64
+page_size = "4KiB"
+[capacity]
+spare = 0.25
+[nand]
+read = "25us"
+program = "200us"
+erase = "1500us"
+[bus]
+protocol = { nv-ddr = "200MT/s" }
+"#;
+
+/// Reads, one every 10 ms: nothing waits.
+const CALM: &str = "0,0,4096,R,1.00\n0,8,4096,R,1.01\n0,16,4096,R,1.02\n";
+/// Others, on another device; the first is as early as the first of the others.
+const OTHER: &str = "7,0,8192,R,50.000\n7,4096,8192,R,50.005\n7,8,8192,R,50.015\n7,16,8192,R,50.025\n";
+
+struct Bench(TempDir);
+
+impl Bench {
+    fn new() -> Bench {
+        let bench = Bench(tempfile::tempdir().unwrap());
+        for (name, text) in [("device.toml", DEVICE), ("calm.spc", CALM), ("other.spc", OTHER)] {
+            fs::write(bench.path(name), text).unwrap();
+        }
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+        command.args(["run", "device.toml"]).args(arguments).current_dir(self.0.path()).output().unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[arguments, &["--json"]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn mistake(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(!text.contains("panicked"), "{text}");
+        text
+    }
+}
+
+/// The names of the streams.
+fn names(summary: &Value) -> Vec<&str> {
+    summary["streams"].as_array().unwrap().iter().map(|stream| stream["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn two_traces_are_merged_in_time_each_at_its_place() {
+    let bench = Bench::new();
+    let other = "trace=other.spc offset=8MiB start=0.005 time_scale=2 devices=merge name=late";
+    let summary = bench.json(&["calm.spc", other, "--out", "out", "--requests", "csv"]);
+    assert_eq!(names(&summary), ["calm", "late"]);
+    assert_eq!(summary["workload"]["name"], format!("calm.spc + {other}"));
+    let log = fs::read_to_string(bench.path("out/requests.csv")).unwrap();
+    let found: Vec<String> =
+        log.lines().skip(1).map(|line| line.split(',').take(5).collect::<Vec<_>>().join(" ")).collect();
+    // 8 MiB are 16384 sectors; the other's gaps of 5, 10 and 10 ms are doubled, from 5 ms on.
+    assert_eq!(
+        found,
+        [
+            "calm read 0 8 0.000",
+            "late read 16384 16 5000000.000",
+            "calm read 8 8 10000000.000",
+            "late read 20480 16 15000000.000",
+            "calm read 16 8 20000000.000",
+            "late read 16392 16 35000000.000",
+            "late read 16400 16 55000000.000",
+        ]
+    );
+}
+
+#[test]
+fn each_stream_is_as_it_is_alone_where_they_do_not_meet() {
+    let bench = Bench::new();
+    // Three milliseconds apart at least, and no request takes one.
+    let other = "trace=other.spc offset=8MiB start=3ms devices=merge";
+    let both = bench.json(&["calm.spc", other]);
+    assert_eq!(names(&both), ["calm", "other"]);
+    let digests: Vec<String> = ["calm.spc", other]
+        .iter()
+        .zip(both["streams"].as_array().unwrap())
+        .map(|(workload, stream)| {
+            let alone = bench.json(&[workload]);
+            assert_eq!(alone["requests"]["all"]["latency_us"], stream["requests"]["all"]["latency_us"], "{workload}");
+            assert_eq!(alone["requests"]["all"]["count"], stream["requests"]["all"]["count"]);
+            alone["workload"]["digest"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(both["workload"]["digest"], digests.join("-"));
+}
+
+#[test]
+fn jobs_and_traces_run_together_and_names_are_unique() {
+    let bench = Bench::new();
+    let job = "rw=randwrite bs=4k number_ios=50 offset=16m name=job";
+    let summary = bench.json(&["calm.spc", "calm.spc", job]);
+    assert_eq!(names(&summary), ["calm", "calm-2", "job"]);
+    assert_eq!(summary["requests"]["all"]["count"], 3 + 3 + 50);
+    // One trace alone has its words as well.
+    assert_eq!(names(&bench.json(&["trace=calm.spc name=db limit=2"])), ["db"]);
+    let global = bench.json(&["trace=calm.spc limit=2", "other.spc", "--limit", "1"]);
+    assert_eq!(global["requests"]["all"]["count"], 2 + 1);
+    let text = bench.mistake(&["rw=read size=1m", "rw=write size=1m"]);
+    assert!(text.contains("`job1`") && text.contains("name="), "{text}");
+    let text = bench.mistake(&["trace=calm.spc name=a", "trace=other.spc name=a"]);
+    assert!(text.contains("`a`"), "{text}");
+}
+
+#[test]
+fn mistakes_say_what_to_do() {
+    let bench = Bench::new();
+    let text = bench.mistake(&["trace=calm.spc offset=1TiB"]);
+    assert!(text.contains("leaves nothing of the device"), "{text}");
+    let text = bench.mistake(&["trace=calm.spc ofset=1"]);
+    assert!(text.contains("did you mean `offset`"), "{text}");
+    let text = bench.mistake(&["trace=none.spc"]);
+    assert!(text.contains("none.spc: cannot open the trace"), "{text}");
+    let text = bench.mistake(&["trace=other.spc devices=merge offset=8MiB size=1MiB"]);
+    assert!(text.contains("given 1 MiB of the device, from 8 MiB on") && text.contains("--fit wrap"), "{text}");
+    let text = bench.mistake(&["rw=read", "bs=4k"]);
+    assert!(text.contains("one pair of quotes"), "{text}");
+}
+
+#[test]
+fn a_trace_in_words_can_precondition() {
+    let bench = Bench::new();
+    let summary = bench.json(&["calm.spc", "--precondition", "trace=calm.spc offset=1MiB"]);
+    assert_eq!(summary["precondition"]["asked"], "trace=calm.spc offset=1MiB");
+}

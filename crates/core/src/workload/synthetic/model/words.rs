@@ -1,0 +1,98 @@
+//! A model in fio's words, as far as these go: what a job cannot say is left out, and the comparison of its moments
+//! shows how much that is.
+
+use std::fmt::Write;
+
+use super::{Model, OperationModel};
+use crate::workload::SourceError;
+
+/// A model as a job: key and value. An error says what no job can do.
+pub fn words(model: &Model) -> Result<Vec<(&'static str, String)>, SourceError> {
+    let of = |name: &str| model.operations.iter().find(|one| one.operation == name && one.weight > 0);
+    let (reads, writes) = (of("read"), of("write"));
+    if let Some(other) = model.operations.iter().find(|one| !["read", "write"].contains(&one.operation.as_str())) {
+        return Err(SourceError(format!(
+            "a job cannot mix {}s with reads and writes; write the model as JSON instead (-o FILE.json)",
+            other.operation.replace('_', " ")
+        )));
+    }
+    let rw = match (reads, writes) {
+        (Some(_), Some(_)) => "randrw",
+        (None, _) => "randwrite",
+        (_, None) => "randread",
+    };
+    let mut words = vec![("rw", rw.to_owned())];
+    if let (Some(reads), Some(writes)) = (reads, writes) {
+        let share = 100.0 * reads.weight as f64 / (reads.weight + writes.weight) as f64;
+        words.push(("rwmixread", format!("{}", share.round())));
+    }
+    let both: Vec<&OperationModel> = [reads, writes].into_iter().flatten().collect();
+    let joined = |texts: Vec<String>| texts.join(",");
+    words.push(("bssplit", joined(both.iter().map(|one| split(&one.sizes)).collect())));
+    if let Some(end) = model.end() {
+        words.push(("size", format!("{}k", end * 512 / 1024)));
+    }
+    words.push(("blockalign", "4k".to_owned()));
+    words.push(("random_distribution", format!("zoned:{}", joined(both.iter().map(|one| zones(one)).collect()))));
+    let weight: f64 = model.arrivals.gaps.iter().map(|gap| gap.weight).sum();
+    let mean = model.arrivals.gaps.iter().map(|gap| gap.weight * gap.mean_ps).sum::<f64>() / weight;
+    let rate = if mean > 0.0 { (1e12 / mean).round().clamp(1.0, 1e12) } else { 1e12 };
+    words.push(("rate_iops", format!("{rate}")));
+    words.push(("rate_process", "poisson".to_owned()));
+    // So that the size of the region does not end the job before its requests do.
+    let largest = both.iter().flat_map(|one| &one.sizes).map(|(sectors, _)| u64::from(*sectors)).max().unwrap_or(1);
+    words.push(("io_size", format!("{}k", model.requests.saturating_mul(largest) / 2 + 1)));
+    words.push(("number_ios", model.requests.to_string()));
+    Ok(words)
+}
+
+/// The words in one line.
+pub fn line(words: &[(&'static str, String)]) -> String {
+    words.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+/// The words as a job file.
+pub fn file(words: &[(&'static str, String)], name: &str, source: &str) -> String {
+    let mut text = format!("; {source}\n[{name}]\n");
+    for (key, value) in words {
+        let _ = writeln!(text, "{key}={value}");
+    }
+    text
+}
+
+/// Whole percentages that add up to 100, in proportion to weights, by the largest remainder.
+fn percentages(weights: &[f64]) -> Vec<u32> {
+    let total: f64 = weights.iter().sum();
+    let exact: Vec<f64> = weights.iter().map(|weight| 100.0 * weight / total).collect();
+    let mut whole: Vec<u32> = exact.iter().map(|percent| percent.floor() as u32).collect();
+    let mut order: Vec<usize> = (0..weights.len()).collect();
+    order.sort_by(|a, b| exact[*b].fract().total_cmp(&exact[*a].fract()).then(a.cmp(b)));
+    let missing = 100 - whole.iter().sum::<u32>().min(100);
+    order.iter().cycle().take(missing as usize).for_each(|index| whole[*index] += 1);
+    whole
+}
+
+/// Sizes of at least a percent, and all others together by their mean.
+fn split(sizes: &[(u32, u64)]) -> String {
+    let total: u64 = sizes.iter().map(|(_, weight)| weight).sum();
+    let is_common = |(_, weight): &(u32, u64)| weight * 100 >= total;
+    let (common, rare): (Vec<_>, Vec<_>) = sizes.iter().copied().partition(is_common);
+    let mut parts: Vec<(u64, f64)> =
+        common.iter().map(|(sectors, weight)| (u64::from(*sectors), *weight as f64)).collect();
+    let weight: f64 = rare.iter().map(|(_, weight)| *weight as f64).sum();
+    if weight > 0.0 {
+        let sectors: f64 = rare.iter().map(|(sectors, weight)| f64::from(*sectors) * *weight as f64).sum();
+        parts.push((((sectors / weight).round() as u64).max(1), weight));
+    }
+    let percents = percentages(&parts.iter().map(|(_, weight)| *weight).collect::<Vec<_>>());
+    let text = |((sectors, _), percent): (&(u64, f64), u32)| format!("{}/{percent}", sectors * 512);
+    parts.iter().zip(percents).filter(|(_, percent)| *percent > 0).map(text).collect::<Vec<_>>().join(":")
+}
+
+/// The zones of an operation, in whole percents of the requests and of the region.
+fn zones(one: &OperationModel) -> String {
+    let access = percentages(&one.zones.iter().map(|zone| zone.weight).collect::<Vec<_>>());
+    let parts = percentages(&one.zones.iter().map(|zone| zone.part).collect::<Vec<_>>());
+    let zones = access.iter().zip(&parts).filter(|(_, part)| **part > 0);
+    zones.map(|(access, part)| format!("{access}/{part}")).collect::<Vec<_>>().join(":")
+}

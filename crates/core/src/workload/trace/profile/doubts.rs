@@ -1,0 +1,176 @@
+//! What is implausible in a trace, and what it is likely to be instead.
+
+use super::super::rate::RateCheck;
+use super::super::reader::Item;
+use super::super::{Format, TimeUnit};
+use super::report::Profile;
+use crate::sim::time::Time;
+use crate::workload::readable;
+use crate::workload::request::SECTOR;
+
+/// Requests below which regularities say nothing.
+const FEW: u64 = 16;
+/// A drive of this many bytes is not built: 1 PiB.
+const LARGEST_DRIVE: u64 = 1 << 50;
+
+/// Watches requests go by for what is odd.
+pub struct Doubts {
+    rate: RateCheck,
+    /// Greatest common divisors of lengths, addresses and times.
+    sectors: u64,
+    lba: u64,
+    ps: u128,
+}
+
+impl Doubts {
+    pub fn new() -> Doubts {
+        Doubts { rate: RateCheck::new(), sectors: 0, lba: 0, ps: 0 }
+    }
+
+    /// Takes a request in; `since_start` is the time since the earliest, not decreasing.
+    pub fn add(&mut self, item: &Item, since_start: u128) {
+        let arrival = Time(u64::try_from(since_start).unwrap_or(u64::MAX));
+        self.rate.note(item.line, arrival, u64::from(item.sectors) * SECTOR);
+        if item.sectors > 0 {
+            self.sectors = gcd(self.sectors, u64::from(item.sectors));
+            self.lba = gcd(self.lba, item.lba);
+        }
+        let ps = item.ps.unsigned_abs();
+        if self.ps == 0 || !is_multiple(ps, self.ps) {
+            self.ps = gcd_128(self.ps, ps);
+        }
+    }
+
+    /// All times are multiples of this, in ps; 0 where all are the same.
+    pub fn resolution_ps(&self) -> u128 {
+        self.ps
+    }
+
+    /// What is odd. `profile` is complete but for the warnings.
+    pub fn warnings(&self, profile: &Profile, format: &Format, unit: TimeUnit) -> Vec<String> {
+        let mut warnings: Vec<String> = self.rate.warning(unit).into_iter().collect();
+        warnings.extend(self.too_long(profile, unit));
+        warnings.extend(order(profile));
+        if profile.requests >= FEW {
+            warnings.extend(self.coarse(profile));
+            warnings.extend(self.bytes_for_sectors(profile, format));
+            warnings.extend(one_operation(profile, format));
+        }
+        warnings.extend(too_large(profile, format));
+        warnings
+    }
+
+    /// Longer than simulated time.
+    fn too_long(&self, profile: &Profile, unit: TimeUnit) -> Option<String> {
+        let days = profile.duration_s / 86_400.0;
+        (profile.duration_s > u64::MAX as f64 / 1e12).then(|| {
+            format!(
+                "with times in {unit} the trace is {days:.0} days long, more than the 213 days that simulated time \
+                 holds; --time-unit changes the unit, --time-scale the speed"
+            )
+        })
+    }
+
+    /// Stamps that are the same for many requests.
+    fn coarse(&self, profile: &Profile) -> Option<String> {
+        let zero = profile.arrivals.zero.filter(|share| *share >= 0.25)?;
+        let resolution = self.ps as f64 / 1e12;
+        let coarse = match self.ps {
+            0 => "all times are the same".to_owned(),
+            _ if resolution >= 1e-4 => format!("times are multiples of {resolution} s"),
+            // Requests that were issued together.
+            _ if zero < 0.5 => return None,
+            _ => format!("times are multiples of {} us", resolution * 1e6),
+        };
+        Some(format!(
+            "{:.0} % of the requests come at the same time as the one before ({coarse}): how they follow one another \
+             within that time is not recorded",
+            zero * 100.0
+        ))
+    }
+
+    /// Lengths or addresses that are multiples of a sector's bytes where they are counted in sectors.
+    fn bytes_for_sectors(&self, profile: &Profile, format: &Format) -> Option<String> {
+        let is_bytes = |divisor: u64| divisor > 0 && divisor.is_multiple_of(SECTOR);
+        let columns = format.columns.to_ascii_lowercase();
+        let counts = |words: &[&str]| words.iter().any(|word| columns.contains(word));
+        let large = profile.bytes / profile.requests.max(1) >= SECTOR * 1024;
+        let lengths = is_bytes(self.sectors) && large && counts(&["sectors", "blocks"]);
+        let addresses = is_bytes(self.lba) && counts(&["lba", "sector", "block"]) && (lengths || self.sectors < 512);
+        let what = match (lengths, addresses) {
+            (true, true) => "addresses and lengths",
+            (true, false) => "lengths",
+            (false, true) => "addresses",
+            (false, false) => return None,
+        };
+        Some(format!(
+            "all {what} are multiples of 512, and format {} counts them in sectors: they look like bytes. Divided by \
+             512, or read in a format that has bytes, the trace would be plausible",
+            format.name
+        ))
+    }
+}
+
+/// Out of order.
+fn order(profile: &Profile) -> Option<String> {
+    let order = profile.order;
+    (order.late > 0).then(|| {
+        let at_least = if order.beyond { "more than " } else { "" };
+        format!(
+            "{} of {} requests stand behind one that came later, and their gaps are left out; in order of time with \
+             --sort-window {at_least}{}",
+            order.late, profile.requests, order.sort_window
+        )
+    })
+}
+
+/// Formats that differ in nothing but which number reads.
+fn one_operation(profile: &Profile, format: &Format) -> Option<String> {
+    let by_number = ["ssdsim", "mqsim", "disksim"].contains(&format.name);
+    let [only] = &profile.operations[..] else { return None };
+    by_number.then(|| {
+        format!(
+            "all requests are {}s. Format {} tells reads from writes by a number, and there are traces that have it the \
+             other way round",
+            only.operation.replace('_', " "),
+            format.name
+        )
+    })
+}
+
+/// Addresses that no drive has.
+fn too_large(profile: &Profile, format: &Format) -> Option<String> {
+    let device = profile.devices.iter().max_by_key(|device| device.end_sector)?;
+    let end = device.end_sector.saturating_mul(SECTOR);
+    (end > LARGEST_DRIVE).then(|| {
+        format!(
+            "device {} ends at {}, which no drive has; format {} may be the wrong one, or its addresses are not what \
+             they are taken for",
+            device.name,
+            readable(u128::from(end)),
+            format.name
+        )
+    })
+}
+
+fn is_multiple(value: u128, of: u128) -> bool {
+    // 64-bit division is much faster than 128-bit, and mostly enough.
+    match (u64::try_from(value), u64::try_from(of)) {
+        (Ok(value), Ok(of)) => value.is_multiple_of(of),
+        _ => value.is_multiple_of(of),
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+fn gcd_128(mut a: u128, mut b: u128) -> u128 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
