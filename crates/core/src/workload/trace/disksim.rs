@@ -4,7 +4,7 @@
 //! or tabs (`disksim_iotrace.c`, `iotrace_ascii_get_ioreq_event`). The other flags (order, urgency) are not used.
 
 use super::fields::Fields;
-use super::{Expected, Format, Record, TimeUnit};
+use super::{Expected, Format, Framing, Record, TimeUnit};
 use crate::workload::request::Operation;
 
 pub(super) static FORMAT: Format = Format {
@@ -13,7 +13,9 @@ pub(super) static FORMAT: Format = Format {
     columns: "time device block blocks flags (hexadecimal, bit 0 reads)",
     unit: TimeUnit::Ms,
     looks: |_| true,
-    parser: || Box::new(parse),
+    framing: Framing::Lines,
+    parser: |_| Box::new(parse),
+    writer: None,
 };
 
 fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {

@@ -1,6 +1,6 @@
 //! MQSim traces: SSDsim's five columns, but any operation other than 0 reads (`host/ASCII_Trace_Definition.h`).
 
-use super::{Expected, Format, Record, TimeUnit, ssdsim};
+use super::{Expected, Format, Framing, Record, TimeUnit, ssdsim};
 use crate::workload::request::Operation;
 
 pub(super) static FORMAT: Format = Format {
@@ -9,7 +9,9 @@ pub(super) static FORMAT: Format = Format {
     columns: "time device lba sectors 0|1 (0 writes, anything else reads)",
     unit: TimeUnit::Ns,
     looks: ssdsim::FORMAT.looks,
-    parser: || Box::new(parse),
+    framing: Framing::Lines,
+    parser: |_| Box::new(parse),
+    writer: None,
 };
 
 fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {

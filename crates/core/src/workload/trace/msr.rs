@@ -5,7 +5,8 @@
 //! name a device: `rsrch_1`.
 
 use super::fields::{Decimal, Fields};
-use super::{DeviceName, Expected, Format, Parser, Record, TimeUnit};
+use super::names::Names;
+use super::{DeviceName, Expected, Format, Framing, Parser, Record, TimeUnit};
 use crate::workload::request::Operation;
 
 pub(super) static FORMAT: Format = Format {
@@ -14,44 +15,15 @@ pub(super) static FORMAT: Format = Format {
     columns: "time,host,disk,Read|Write,byte offset,bytes[,response time]",
     unit: TimeUnit::HundredNs,
     looks: |_| true,
-    parser: || Box::<Msr>::default(),
+    framing: Framing::Lines,
+    parser: |_| Box::<Msr>::default(),
+    writer: None,
 };
 
-/// The devices met so far.
+/// Reads lines.
 #[derive(Default)]
 struct Msr {
-    /// Host and disk, by device.
-    names: Vec<(Box<[u8]>, u64)>,
-    /// The devices, ordered by host and disk.
-    sorted: Vec<u32>,
-    /// The device of the previous line, usually that of the next one too.
-    recent: u32,
-}
-
-impl Msr {
-    fn device_of(&mut self, host: &[u8], disk: u64) -> Result<u32, Expected> {
-        let is = |(name, number): &(Box<[u8]>, u64)| **name == *host && *number == disk;
-        if self.names.get(self.recent as usize).is_some_and(is) {
-            return Ok(self.recent);
-        }
-        let key = |device: &u32| {
-            let (name, number) = &self.names[*device as usize];
-            (**name).cmp(host).then(number.cmp(&disk))
-        };
-        self.recent = match self.sorted.binary_search_by(key) {
-            Ok(place) => self.sorted[place],
-            Err(_) if self.names.len() >= super::records::MOST_DEVICES => {
-                return Err(Expected("at most 65536 different devices"));
-            }
-            Err(place) => {
-                let device = self.names.len() as u32;
-                self.sorted.insert(place, device);
-                self.names.push((host.into(), disk));
-                device
-            }
-        };
-        Ok(self.recent)
-    }
+    names: Names,
 }
 
 impl Parser for Msr {
@@ -79,12 +51,12 @@ impl Parser for Msr {
             return Err(Expected("the end of the line or the response time after the size"));
         }
         let record = Record::in_bytes(stamp, 0, operation, offset, bytes)?;
-        Ok(Some(Record { device: self.device_of(host, disk)?, ..record }))
+        Ok(Some(Record { device: self.names.device(host, disk)?, ..record }))
     }
 
     fn device(&self, device: u32) -> DeviceName {
-        let (host, number) = &self.names[device as usize];
-        DeviceName { host: String::from_utf8_lossy(host).into_owned(), number: *number }
+        let (host, disk) = self.names.name(device);
+        DeviceName::Disk(host, disk)
     }
 }
 
@@ -110,7 +82,6 @@ mod tests {
         };
         let numbers = [device("web", 0), device("hm", 1), device("web", 1), device("hm", 1), device("web", 0)];
         assert_eq!(numbers, [0, 1, 2, 1, 0]);
-        assert_eq!(parser.sorted, [1, 0, 2]);
     }
 
     #[test]

@@ -3,13 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::Format;
+use super::{Action, Columns, Format};
 
 /// How a trace is read. The default reads it as recorded: format detected, original times, nothing left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceOptions {
     /// The format; detected from the first lines when `None`.
     pub format: Option<&'static Format>,
+    /// The columns of a `delimited` trace, which is then the format.
+    pub columns: Option<Columns>,
+    /// Which events of `blkparse` and `blktrace` are the requests; the first of D, Q and I that occurs when `None`.
+    pub action: Option<Action>,
     /// The unit of the trace's times; the format's when `None`.
     pub time_unit: Option<TimeUnit>,
     /// Times are multiplied by this: 0.5 offers the same requests twice as fast.

@@ -5,7 +5,7 @@
 //! stand around the commas.
 
 use super::fields::Fields;
-use super::{Expected, Format, Record, TimeUnit};
+use super::{Expected, Format, Framing, Record, TimeUnit};
 use crate::workload::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {
@@ -14,7 +14,9 @@ pub(super) static FORMAT: Format = Format {
     columns: "ASU,LBA,bytes,R|W,time[,...]",
     unit: TimeUnit::S,
     looks: |_| true,
-    parser: || Box::new(parse),
+    framing: Framing::Lines,
+    parser: |_| Box::new(parse),
+    writer: None,
 };
 
 fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {

@@ -4,7 +4,7 @@
 //! address is read into 32 bits, here into 64).
 
 use super::fields::{Decimal, Fields};
-use super::{Expected, Format, Record, TimeUnit};
+use super::{Expected, Format, Framing, Record, TimeUnit};
 use crate::workload::request::Operation;
 
 pub(super) static FORMAT: Format = Format {
@@ -14,7 +14,9 @@ pub(super) static FORMAT: Format = Format {
     unit: TimeUnit::Ns,
     // Tabs are DiskSim's.
     looks: |line| !line.contains(&b'\t'),
-    parser: || Box::new(parse),
+    framing: Framing::Lines,
+    parser: |_| Box::new(parse),
+    writer: None,
 };
 
 fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
