@@ -31,8 +31,9 @@ pub use convert::{ConvertError, Converted, convert};
 pub use delimited::Columns;
 pub use detect::{Confidence, Detected};
 pub use events::Action;
+pub use input::Packing;
 pub use options::{Devices, Fit, Replay, TimeScale, TimeUnit, TraceOptions};
-pub use output::Packing;
+pub use output::Packed;
 pub use replay::Trace;
 
 use super::request::{Operation, SECTOR};
@@ -280,7 +281,7 @@ mod tests {
             assert_eq!(Format::named(format.name), Ok(*format));
         }
         let error = Format::named("scp").unwrap_err();
-        assert!(error.contains("`scp`") && error.contains("spc, msr, ssdsim, mqsim, disksim"), "{error}");
+        assert!(error.contains("`scp`") && error.contains("spc, msr, ssdsim, mqsim, disksim, flashsim"), "{error}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! MQSim traces: SSDsim's five columns, but any operation other than 0 reads (`host/ASCII_Trace_Definition.h`).
 
+use super::convert::Writer;
 use super::{Expected, Format, Framing, Record, TimeUnit, ssdsim};
 use crate::workload::request::Operation;
 
@@ -11,7 +12,7 @@ pub(super) static FORMAT: Format = Format {
     looks: ssdsim::FORMAT.looks,
     framing: Framing::Lines,
     parser: |_| Box::new(parse),
-    writer: None,
+    writer: Some(Writer { resolution: TimeUnit::Ns, ..Writer::of(|| Box::new(ssdsim::write)) }),
 };
 
 fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {

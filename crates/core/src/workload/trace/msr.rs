@@ -4,10 +4,11 @@
 //! bytes, `Read` or `Write`. The response time is that of the traced machine and is not used. Host and disk together
 //! name a device: `rsrch_1`.
 
+use super::convert::{Outgoing, Writer};
 use super::fields::{Decimal, Fields};
 use super::names::Names;
 use super::{DeviceName, Expected, Format, Framing, Parser, Record, TimeUnit};
-use crate::workload::request::Operation;
+use crate::workload::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {
     name: "msr",
@@ -17,7 +18,7 @@ pub(super) static FORMAT: Format = Format {
     looks: |_| true,
     framing: Framing::Lines,
     parser: |_| Box::<Msr>::default(),
-    writer: None,
+    writer: Some(Writer { resolution: TimeUnit::HundredNs, ..Writer::of(|| Box::new(write)) }),
 };
 
 /// Reads lines.
@@ -58,6 +59,18 @@ impl Parser for Msr {
         let (host, disk) = self.names.name(device);
         DeviceName::Disk(host, disk)
     }
+}
+
+/// Devices that are no disk of a host are disks of a host of the name `trace`. There is no response time: 0 stands for it.
+fn write(out: &mut Vec<u8>, request: &Outgoing) {
+    let (host, disk) = match request.name {
+        DeviceName::Disk(host, disk) => (host.as_str(), *disk),
+        _ => ("trace", request.number),
+    };
+    let operation = if request.operation == Operation::Read { "Read" } else { "Write" };
+    let (offset, bytes) = (u128::from(request.lba) * u128::from(SECTOR), request.sectors * SECTOR);
+    let time = request.ticks(TimeUnit::HundredNs);
+    out.extend_from_slice(format!("{time},{host},{disk},{operation},{offset},{bytes},0\n").as_bytes());
 }
 
 #[cfg(test)]

@@ -79,16 +79,21 @@ impl TimeUnit {
         }
     }
 
-    /// A time in ps, written in this unit, exactly.
-    pub(super) fn write(self, ps: u128) -> String {
+    /// A time in ps, as a decimal number of this unit, exactly.
+    pub(super) fn decimal(self, ps: u128) -> String {
         let unit = 10_u128.pow(self.exponent());
         let fraction = format!("{:0width$}", ps % unit, width = self.exponent() as usize);
         // Padding to no digits still prints the remainder, 0.
         let fraction = fraction.trim_end_matches('0');
         let point = if fraction.is_empty() { "" } else { "." };
+        format!("{}{point}{fraction}", ps / unit)
+    }
+
+    /// A time in ps, written in this unit, exactly.
+    pub(super) fn write(self, ps: u128) -> String {
         // `100ns` after a number would read as one number.
         let between = if self == TimeUnit::HundredNs { " x " } else { " " };
-        format!("{}{point}{fraction}{between}{self}", ps / unit)
+        format!("{}{between}{self}", self.decimal(ps))
     }
 }
 

@@ -4,6 +4,7 @@
 //! blocks of the ASU (512 B in these traces), the size in bytes, the time in seconds from the start. Blanks may
 //! stand around the commas.
 
+use super::convert::{Outgoing, Writer};
 use super::fields::Fields;
 use super::{Expected, Format, Framing, Record, TimeUnit};
 use crate::workload::request::{Operation, SECTOR};
@@ -16,7 +17,7 @@ pub(super) static FORMAT: Format = Format {
     looks: |_| true,
     framing: Framing::Lines,
     parser: |_| Box::new(parse),
-    writer: None,
+    writer: Some(Writer::of(|| Box::new(write))),
 };
 
 fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
@@ -41,6 +42,13 @@ fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
     }
     let record = Record::in_sectors(stamp, device, operation, lba, bytes.div_ceil(SECTOR))?;
     Ok(Some(Record { widened: !bytes.is_multiple_of(SECTOR), ..record }))
+}
+
+fn write(out: &mut Vec<u8>, request: &Outgoing) {
+    let (device, lba, bytes) = (request.number, request.lba, request.sectors * SECTOR);
+    let (operation, time) =
+        (if request.operation == Operation::Read { 'R' } else { 'W' }, request.decimal(TimeUnit::S));
+    out.extend_from_slice(format!("{device},{lba},{bytes},{operation},{time}\n").as_bytes());
 }
 
 #[cfg(test)]
