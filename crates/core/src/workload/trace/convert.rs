@@ -107,7 +107,7 @@ const BATCH: u64 = 1 << 16;
 
 /// Writes the trace at `path` into `out`, in the format `to`; gives the share that is done to `on_progress`.
 ///
-/// Of `options`, the placement on a device (`fit`) and the replay are of no meaning here, and are not used; devices stay
+/// Of `options`, the placement on a device (`fit`) and the replay have no meaning here, and are not used; devices stay
 /// what they are, unless they are merged. The memory needed does not grow with the trace.
 pub fn convert(
     path: &Path,
@@ -127,7 +127,7 @@ pub fn convert(
         let scaled = conversion.time(&entry, options).ok_or_else(|| {
             records.error(
                 entry.line,
-                "times are longer than 2^64 ps (213 days) after scaling; `--time-scale` changes that",
+                "its time is over 213 days after scaling; `--time-scale` changes that",
             )
         })?;
         if options.devices == Devices::Merge {

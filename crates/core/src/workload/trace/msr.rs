@@ -61,7 +61,7 @@ impl Parser for Msr {
     }
 }
 
-/// Devices that are no disk of a host are disks of a host of the name `trace`. There is no response time: 0 stands for it.
+/// Devices that are no disk of a host become disks of a host of the name `trace`. The response time is 0, unknown.
 fn write(out: &mut Vec<u8>, request: &Outgoing) {
     let (host, disk) = match request.name {
         DeviceName::Disk(host, disk) => (host.as_str(), *disk),

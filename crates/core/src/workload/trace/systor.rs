@@ -1,8 +1,8 @@
 //! Traces of a virtual desktop infrastructure (Systor '17, SNIA IOTTA): CSV,
 //! `Timestamp,Response,IOType,LUN,Offset,Size`.
 //!
-//! Times in s since 1970 with a fraction, `R` or `W`, offset and size in bytes (readme of the traces). The response time
-//! is not used and may be empty. Requests stand in the order in which they were answered.
+//! Times in s since 1970 with a fraction, `R` or `W`, offset and size in bytes (readme of the traces). The response
+//! time is not used and may be empty. Requests stand in the order in which they were answered.
 
 use super::convert::{Outgoing, Writer};
 use super::fields::Fields;
