@@ -3,6 +3,7 @@
 mod device;
 mod failure;
 mod run;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -27,12 +28,15 @@ enum Command {
     Run(run::RunArgs),
     /// The SSDs that can be simulated: list them, show one, check a file
     Device(device::Args),
+    /// Traces: write one in another format
+    Trace(trace::Args),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Device(args) => device::run(args).map_err(Failure::from),
+        Command::Trace(args) => trace::run(&args),
     };
     failure::exit_code(done)
 }

@@ -2,10 +2,10 @@
 
 mod cost;
 mod interrupt;
-mod output;
-mod progress;
+pub mod output;
+pub mod progress;
 mod report;
-mod trace;
+pub mod trace;
 mod workload;
 
 use std::io::{IsTerminal, Write};
@@ -122,6 +122,7 @@ impl RunArgs {
         if self.requests.is_some() && self.out.is_none() {
             return Err(Failure::mistake("--requests needs a directory to write requests.csv to: give --out DIR"));
         }
+        self.trace.check()?;
         let given = self.trace.given();
         if given.is_empty() || [&self.workload, &self.precondition].iter().any(|text| workload::is_trace(text)) {
             return Ok(());

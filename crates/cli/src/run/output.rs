@@ -64,7 +64,7 @@ fn remove(path: &Path) -> Result<()> {
 
 /// A file in the making, beside its place and with `.partial` behind its name; goes when it is not published.
 #[derive(Debug)]
-struct Draft {
+pub struct Draft {
     file: BufWriter<File>,
     place: PathBuf,
     partial: PathBuf,
@@ -75,7 +75,8 @@ struct Draft {
 const BUFFER: usize = 1 << 18;
 
 impl Draft {
-    fn new(place: &Path) -> Result<Draft> {
+    /// Begins a file; that it can be written to is found out here.
+    pub fn new(place: &Path) -> Result<Draft> {
         let mut partial = place.as_os_str().to_owned();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
@@ -84,18 +85,23 @@ impl Draft {
         Ok(Draft { file, place: place.to_owned(), partial, published: false })
     }
 
+    /// Where its content goes.
+    pub fn writer(&mut self) -> &mut impl Write {
+        &mut self.file
+    }
+
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.file.write_all(bytes).with_context(|| format!("cannot write {}", self.place.display()))
     }
 
     /// Brings all of it to the disk.
-    fn complete(&mut self) -> Result<()> {
+    pub fn complete(&mut self) -> Result<()> {
         let done = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
         done.with_context(|| format!("cannot write {}", self.place.display()))
     }
 
     /// Puts the file in its place; it must be complete.
-    fn publish(mut self) -> Result<()> {
+    pub fn publish(mut self) -> Result<()> {
         fs::rename(&self.partial, &self.place).with_context(|| format!("cannot write {}", self.place.display()))?;
         self.published = true;
         Ok(())

@@ -125,10 +125,7 @@ pub fn convert(
     let mut text = writer.header.as_bytes().to_vec();
     while let Some(entry) = records.next()? {
         let scaled = conversion.time(&entry, options).ok_or_else(|| {
-            records.error(
-                entry.line,
-                "its time is over 213 days after scaling; `--time-scale` changes that",
-            )
+            records.error(entry.line, "its time is over 213 days after scaling; `--time-scale` changes that")
         })?;
         if options.devices == Devices::Merge {
             conversion.write(&mut *requests, &mut text, scaled, &entry.record, || DeviceName::Number(0));

@@ -32,7 +32,7 @@ pub use delimited::Columns;
 pub use detect::{Confidence, Detected};
 pub use events::Action;
 pub use input::Packing;
-pub use options::{Devices, Fit, Replay, TimeScale, TimeUnit, TraceOptions};
+pub use options::{Devices, Fit, FormatChoice, Replay, TimeScale, TimeUnit, TraceOptions};
 pub use output::Packed;
 pub use replay::Trace;
 

@@ -32,6 +32,25 @@ pub struct TraceOptions {
     pub skip_bad_lines: u64,
 }
 
+/// A format as the user names it: its name, for `delimited` with the columns behind it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FormatChoice {
+    /// The format.
+    pub format: &'static Format,
+    /// The columns of `delimited:COLUMNS`.
+    pub columns: Option<Columns>,
+}
+
+impl FromStr for FormatChoice {
+    type Err = String;
+    fn from_str(text: &str) -> Result<FormatChoice, String> {
+        match text.strip_prefix("delimited:") {
+            Some(columns) => Ok(FormatChoice { format: Format::named("delimited")?, columns: Some(columns.parse()?) }),
+            None => Ok(FormatChoice { format: Format::named(text)?, columns: None }),
+        }
+    }
+}
+
 /// The value of that name, or an error that lists the names.
 fn one_of<T: Copy>(what: &str, text: &str, names: &[(&str, T)], more: &str) -> Result<T, String> {
     names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
@@ -291,6 +310,15 @@ mod tests {
         round_trip::<Fit>(&["refuse", "wrap", "compact"]);
         round_trip::<Devices>(&["side-by-side", "merge", "select=0", "select=hm_0,hm_1"]);
         assert_eq!("select(0, 3)".parse(), Ok(Devices::Select(vec!["0".into(), "3".into()])));
+    }
+
+    #[test]
+    fn columns_follow_their_format() {
+        let choice: FormatChoice = "delimited:columns=offset,size;offset=bytes;size=bytes;all=read".parse().unwrap();
+        assert_eq!((choice.format.name, choice.columns.is_some()), ("delimited", true));
+        assert_eq!("spc".parse::<FormatChoice>().map(|choice| choice.format.name), Ok("spc"));
+        assert!("delimited:x=1".parse::<FormatChoice>().unwrap_err().contains("`x` is no key"));
+        assert!("spc:x=1".parse::<FormatChoice>().unwrap_err().contains("no trace format"));
     }
 
     #[test]
