@@ -40,7 +40,7 @@ impl fmt::Display for Detected {
         match self.confidence {
             Confidence::Given => write!(f, "{name} (given)"),
             Confidence::Certain => write!(f, "{name} (certain: no other format fits)"),
-            Confidence::Likely => write!(f, "{name} (likely: not all of the first lines fit)"),
+            Confidence::Likely => write!(f, "{name} (likely: not all of its beginning fits)"),
             Confidence::Ambiguous => {
                 let others: Vec<String> =
                     self.alternatives.iter().map(|other| format!("{} in {}", other.name, other.unit)).collect();

@@ -3,8 +3,9 @@
 //! Version 3: `time file action [offset length]`; version 2: the same without the time, and `file wait us 0` between
 //! (HOWTO, "Trace file format"; `iolog.c`). Offsets and lengths in bytes; actions read, write, trim, sync and datasync
 //! (both flush), add, open and close (no requests). The HOWTO does not say in which unit version 3 has its times: fio
-//! writes and replays us (`utime_since_now` in `log_io_u`, `iolog_delay`); other tools have written ms. A `wait` is
-//! taken as the HOWTO has it, in us after the previous one; fio itself replays it as ms since its start.
+//! writes and replays us (`utime_since_now` in `log_io_u`, `iolog_delay`); other tools have written ms, which is what
+//! they are taken for where no host could make the first requests within as many us. A `wait` is taken as the HOWTO has
+//! it, in us after the previous one; fio itself replays it as ms since its start (`read_iolog_get`).
 
 use super::convert::{Outgoing, WriteRequest, Writer};
 use super::fields::{Decimal, Fields};
@@ -19,7 +20,7 @@ pub(super) static FORMAT: Format = Format {
     unit: TimeUnit::Us,
     framing: Framing::Lines,
     looks: |_| true,
-    parser: |_| Box::<Iolog>::default(),
+    parser: |options| Box::new(Iolog { unit_given: options.time_unit.is_some(), ..Iolog::default() }),
     writer: Some(Writer {
         operations: &[Operation::Read, Operation::Write, Operation::Trim, Operation::Flush],
         resolution: TimeUnit::Us,
@@ -35,10 +36,47 @@ struct Iolog {
     version: Option<u8>,
     /// The time of version 2: the sum of the waits.
     waited: u64,
+    /// The times are in ms, by the look of them.
+    in_ms: bool,
+    unit_given: bool,
     names: Names,
 }
 
+/// Requests it takes to judge the unit of the times.
+const ENOUGH: u64 = 16;
+/// What no host can make: 64 GB/s (16 lanes of PCIe 5.0), and 100 million requests per second, in a us.
+const MOST_BYTES: u64 = 64_000;
+const MOST_REQUESTS: u64 = 100;
+
 impl Parser for Iolog {
+    fn begin(&mut self, head: &[u8]) {
+        let mut parser = Iolog::default();
+        let (mut requests, mut sectors, mut first, mut last) = (0, 0, u128::MAX, 0);
+        let lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+        for record in lines.filter_map(|line| parser.parse(line).ok().flatten()) {
+            let stamp = record.stamp.scaled(0);
+            (first, last) = (stamp.min(first), stamp.max(last));
+            requests += 1;
+            sectors += u64::from(record.sectors);
+        }
+        let span = u64::try_from(last.saturating_sub(first)).unwrap_or(u64::MAX);
+        let too_fast =
+            sectors * SECTOR > span.saturating_mul(MOST_BYTES) || requests > span.saturating_mul(MOST_REQUESTS);
+        self.in_ms = parser.version == Some(3) && requests >= ENOUGH && span > 0 && too_fast;
+    }
+
+    fn unit(&self) -> Option<TimeUnit> {
+        self.in_ms.then_some(TimeUnit::Ms)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        if !self.in_ms || self.unit_given {
+            return Vec::new();
+        }
+        let why = "in us, as fio writes them, no host could make the first of these requests";
+        vec![format!("times are taken to be in ms: {why}; `--time-unit us` takes them for us")]
+    }
+
     fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, Expected> {
         let version = match (line.trim_ascii_end(), self.version) {
             (b"fio version 2 iolog", _) => Some(2),
@@ -180,6 +218,22 @@ mod tests {
             (960, a, Operation::Flush, 0, 0),
         ];
         assert_eq!(read(text), expected);
+    }
+
+    #[test]
+    fn times_that_cannot_be_us_are_ms() {
+        let unit = |bytes: u64, gap: u64| {
+            let mut text = "fio version 3 iolog\n".to_owned();
+            (0..20).for_each(|n| text += &format!("{} a read 0 {bytes}\n", n * gap));
+            let mut parser = Iolog::default();
+            parser.begin(text.as_bytes());
+            (parser.unit(), parser.warnings().len())
+        };
+        assert_eq!(unit(1 << 20, 1), (Some(TimeUnit::Ms), 1));
+        assert_eq!(unit(1 << 20, 100), (None, 0));
+        assert_eq!(unit(4096, 1), (None, 0));
+        // Nothing is known of requests that all come at once.
+        assert_eq!(unit(1 << 20, 0), (None, 0));
     }
 
     #[test]
