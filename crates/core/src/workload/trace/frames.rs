@@ -153,7 +153,7 @@ impl Frames {
     fn line(&mut self, range: Range<usize>) -> Frame {
         self.number += 1;
         let fault = (range.len() > LONGEST).then_some(TOO_LONG);
-        let return_length = usize::from(range.len() > 0 && self.buffer[range.end - 1] == b'\r');
+        let return_length = usize::from(!range.is_empty() && self.buffer[range.end - 1] == b'\r');
         Frame { number: self.number, fault, range: range.start..range.end - return_length }
     }
 
