@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every target of fuzz/ for so many seconds (`fuzz.sh 60`), on the samples of the tests and what earlier runs found.
-# Where a nightly toolchain or cargo-fuzz is missing, it says so and that nothing was run.
+# Runs every target of fuzz/ for so many seconds (`fuzz.sh 60`), from the samples of the tests and what earlier runs
+# found. Where a nightly toolchain or cargo-fuzz is missing, it says so and that nothing was run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

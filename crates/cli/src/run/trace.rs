@@ -15,15 +15,14 @@ pub struct TraceArgs {
     /// Format, found out where not given: alibaba, biotracer, blkparse, blktrace, disksim, fio, fiu, flashsim, mqsim,
     /// msr, replay-log, spc, ssdsim, systor, tencent, vscsi, or delimited:COLUMNS for any other with columns
     ///
-    /// Columns are described like 'delimited:columns=time,op,offset,size;time=us;offset=bytes;size=sectors;read=R;write=W':
-    /// see docs/reference/traces.md.
+    /// Columns are described like 'delimited:columns=op,offset,size;offset=bytes;size=bytes;read=R;write=W': see docs/reference/traces.md.
     #[arg(long)]
     format: Option<FormatChoice>,
     /// Read the columns of format delimited from a TOML file
     #[arg(long, value_name = "FILE", value_parser = columns)]
     columns: Option<Columns>,
-    /// Event of blkparse and blktrace traces that is the request: D (issued), Q (queued), I or C [default: the first of D,
-    /// Q, I that there is]
+    /// Event of blkparse and blktrace traces that is the request: D (issued), Q (queued), I (inserted) or C (completed)
+    /// [default: the first of D, Q, I that there is]
     #[arg(long)]
     action: Option<Action>,
     /// Unit of the times: ps, ns, 100ns, us, ms or s, where it is not the format's

@@ -34,7 +34,7 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
         return Err(Failure::mistake(format!("{option} is for running a trace: converting leaves that as it is")));
     }
     if args.output == Path::new("-") {
-        let converted = write(args, io::stdout().lock(), |error| Failure::of_stdout(error))?;
+        let converted = write(args, io::stdout().lock(), Failure::of_stdout)?;
         say(&told(args, &converted));
         return Ok(());
     }

@@ -415,7 +415,10 @@ mod tests {
     const SPEC: &str = "columns=time,op,offset,size,device;delimiter=comma;time=us;offset=bytes;size=sectors;\
                         read=R,Read;write=W,Write;trim=D;flush=F;skip=X;header=1";
 
-    fn read(spec: &str, line: &str) -> Result<Option<(u64, Operation, u64, u32, String)>, &'static str> {
+    /// Time, operation, first sector, sectors, device.
+    type Read = (u64, Operation, u64, u32, String);
+
+    fn read(spec: &str, line: &str) -> Result<Option<Read>, &'static str> {
         let columns: Columns = spec.parse().unwrap();
         let mut parser = Delimited::new(&TraceOptions { columns: Some(columns.clone()), ..TraceOptions::default() });
         for _ in 0..columns.header {
