@@ -15,7 +15,8 @@ pub struct TraceArgs {
     /// Format, found out where not given: alibaba, biotracer, blkparse, blktrace, disksim, fio, fiu, flashsim, mqsim,
     /// msr, replay-log, spc, ssdsim, systor, tencent, vscsi, or delimited:COLUMNS for any other with columns
     ///
-    /// Columns are described like 'delimited:columns=op,offset,size;offset=bytes;size=bytes;read=R;write=W': see docs/reference/traces.md.
+    /// Columns are described like 'delimited:columns=op,offset,size;offset=bytes;size=bytes;read=R;write=W': see
+    /// docs/reference/traces.md.
     #[arg(long)]
     format: Option<FormatChoice>,
     /// Read the columns of format delimited from a TOML file
