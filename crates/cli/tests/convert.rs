@@ -80,11 +80,12 @@ fn columns_are_described_in_a_line_or_a_file() {
         let output = bench.convert(&[&["own.csv", "-", "--to", "spc"][..], &arguments].concat());
         assert_eq!(text(&output.stdout), "0,4,4096,R,0\n0,8,4096,W,0.000002\n", "{}", text(&output.stderr));
     }
-    let mistakes: [(&[&str], &str); 4] = [
+    let mistakes: [(&[&str], &str); 5] = [
         (&["--columns", "own.toml", "--format", line], "described twice"),
         (&["--columns", "own.toml", "--format", "spc"], "not for `spc`"),
         (&["--format", "delimited"], "needs its columns"),
         (&["--columns", "in.spc"], "in.spc"),
+        (&["--columns", "own.toml", "--action", "D"], "`--action` is for traces of events (blkparse, blktrace)"),
     ];
     for (arguments, words) in mistakes {
         let output = bench.convert(&[&["own.csv", "-", "--to", "spc"][..], arguments].concat());

@@ -148,6 +148,8 @@ const LOOKED_AT: &[&str] = &[
     "docs",
     "examples",
     "scripts",
+    "fuzz/Cargo.toml",
+    "fuzz/fuzz_targets",
     ".ci",
     "README.md",
     "CONTRIBUTING.md",

@@ -13,6 +13,7 @@ pub(super) static FORMAT: Format = Format {
     columns: "device,R|W,byte offset,bytes,time",
     unit: TimeUnit::Us,
     framing: Framing::Lines,
+    has_events: false,
     looks: |_| true,
     parser: |_| Box::new(parse),
     writer: Some(Writer { resolution: TimeUnit::Us, ..Writer::of(|| Box::new(write)) }),

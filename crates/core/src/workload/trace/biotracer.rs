@@ -15,6 +15,7 @@ pub(super) static FORMAT: Format = Format {
     columns: "lba sectors bytes type (bit 0 writes) arrival fetch dispatch finish",
     unit: TimeUnit::S,
     framing: Framing::Lines,
+    has_events: false,
     looks: |_| true,
     parser: |_| Box::new(parse),
     writer: None,

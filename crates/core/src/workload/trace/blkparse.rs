@@ -16,6 +16,7 @@ pub(super) static FORMAT: Format = Format {
     columns: "major,minor cpu sequence time pid action RWBS sector + sectors [process]",
     unit: TimeUnit::S,
     framing: Framing::Lines,
+    has_events: true,
     looks: |_| true,
     parser: |options| Box::new(Blkparse::new(options)),
     writer: Some(Writer {

@@ -16,6 +16,7 @@ pub(super) static FORMAT: Format = Format {
     columns: "struct blk_io_trace, version 7",
     unit: TimeUnit::Ns,
     framing: Framing::Records,
+    has_events: true,
     looks: |_| true,
     parser: |options| Box::new(Blktrace::new(options)),
     writer: None,

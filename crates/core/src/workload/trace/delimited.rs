@@ -15,6 +15,7 @@ pub(super) static FORMAT: Format = Format {
     columns: "as given",
     unit: TimeUnit::S,
     framing: Framing::Lines,
+    has_events: false,
     looks: |_| false,
     parser: |options| Box::new(Delimited::new(options)),
     writer: None,

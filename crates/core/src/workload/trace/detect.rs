@@ -50,6 +50,19 @@ impl fmt::Display for Detected {
     }
 }
 
+/// Options must be of use for the format.
+pub(super) fn check(format: &'static Format, options: &TraceOptions) -> Result<(), String> {
+    if options.action.is_some() && !format.has_events {
+        let names: Vec<&str> = FORMATS.iter().filter(|format| format.has_events).map(|format| format.name).collect();
+        return Err(format!(
+            "`--action` is for traces of events ({}), and not for `{}`",
+            names.join(", "),
+            format.name
+        ));
+    }
+    super::delimited::check(format, options)
+}
+
 /// The format of a trace: the one asked for, or a binary one that most of the first records are of, or the text format
 /// that reads the most of the first lines; of several such, the first in [`FORMATS`].
 pub(super) fn detect(frames: &Frames, options: &TraceOptions) -> Result<Detected, SourceError> {
@@ -61,7 +74,6 @@ pub(super) fn detect(frames: &Frames, options: &TraceOptions) -> Result<Detected
         return Err(SourceError(format!("{name}: the trace holds no request")));
     }
     if let Some(format) = asked {
-        super::delimited::check(format, options).map_err(|error| SourceError(format!("{name}: {error}")))?;
         return Ok(Detected { format, confidence: Confidence::Given, alternatives: Vec::new() });
     }
     if let Some(binary) = detect_binary(frames, options) {

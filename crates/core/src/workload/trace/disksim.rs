@@ -15,6 +15,7 @@ pub(super) static FORMAT: Format = Format {
     unit: TimeUnit::Ms,
     looks: |_| true,
     framing: Framing::Lines,
+    has_events: false,
     parser: |_| Box::new(parse),
     writer: Some(Writer {
         // `iotrace_ascii_get_ioreq_event` reads the block by `%d`.

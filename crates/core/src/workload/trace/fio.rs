@@ -19,6 +19,7 @@ pub(super) static FORMAT: Format = Format {
     columns: "`fio version 3 iolog`, then: time file action [offset length] (version 2: no time)",
     unit: TimeUnit::Us,
     framing: Framing::Lines,
+    has_events: false,
     looks: |_| true,
     parser: |options| Box::new(Iolog { unit_given: options.time_unit.is_some(), ..Iolog::default() }),
     writer: Some(Writer {

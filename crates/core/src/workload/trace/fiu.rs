@@ -14,6 +14,7 @@ pub(super) static FORMAT: Format = Format {
     columns: "time pid process lba sectors R|W major minor [digest]",
     unit: TimeUnit::Ns,
     framing: Framing::Lines,
+    has_events: false,
     looks: |_| true,
     parser: |_| Box::new(Fiu),
     writer: None,

@@ -16,6 +16,7 @@ pub(super) static FORMAT: Format = Format {
     columns: "time device page pages 1|0 (1 reads; pages of 4 KiB)",
     unit: TimeUnit::Us,
     framing: Framing::Lines,
+    has_events: false,
     looks: |_| false,
     parser: |_| Box::new(parse),
     writer: Some(Writer { granule: PAGE, ..Writer::of(|| Box::new(write)) }),

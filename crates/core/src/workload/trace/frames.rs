@@ -14,6 +14,8 @@ const LONGEST: usize = 64 << 10;
 const SHOWN: usize = 120;
 /// Bytes of a binary record that messages show.
 const SHOWN_BYTES: usize = 48;
+/// Bytes that tell text from binary records.
+const FIRST: usize = 32;
 const TOO_LONG: Expected = Expected("a line of at most 64 KiB");
 const CUT_OFF: Expected = Expected("a whole record, but the file ends in it");
 
@@ -37,13 +39,15 @@ pub(super) struct Frame {
 }
 
 impl Frames {
-    /// The frames of `input`; a byte-order mark in front is passed over.
+    /// The frames of `input`; a byte-order mark in front of text is passed over.
     pub(super) fn new(input: Input) -> Result<Frames, SourceError> {
         let mut frames = Frames { input, buffer: vec![0; BLOCK], filled: 0..0, ended: false, number: 0 };
         while !frames.ended && frames.filled.len() < LONGEST {
             frames.refill()?;
         }
-        if frames.buffer[frames.filled.clone()].starts_with(b"\xef\xbb\xbf") {
+        // Zeros are in no text, and in the first record of each binary format.
+        let is_text = !frames.head().iter().take(FIRST).any(|byte| *byte == 0);
+        if is_text && frames.head().starts_with(b"\xef\xbb\xbf") {
             frames.filled.start += 3;
         }
         Ok(frames)
@@ -307,6 +311,12 @@ mod tests {
             assert!(frame.fault.is_none());
         }
         assert_eq!(lengths, [BLOCK / 4, BLOCK / 4]);
+    }
+
+    #[test]
+    fn records_may_begin_like_a_byte_order_mark() {
+        assert_eq!(lines_of(b"\xef\xbb\xbfa,1").head(), b"a,1");
+        assert_eq!(lines_of(b"\xef\xbb\xbf\0\0\x02").head(), b"\xef\xbb\xbf\0\0\x02");
     }
 
     #[test]

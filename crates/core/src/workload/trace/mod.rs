@@ -85,6 +85,8 @@ pub struct Format {
     pub unit: TimeUnit,
     /// What it is made of.
     framing: Framing,
+    /// It holds several events of each request: see [`Action`].
+    has_events: bool,
     /// What a line must look like, besides being readable, to be taken for this format unasked.
     looks: fn(&[u8]) -> bool,
     /// A parser at the start of a trace.

@@ -11,6 +11,7 @@ pub(super) static FORMAT: Format = Format {
     unit: TimeUnit::Ns,
     looks: ssdsim::FORMAT.looks,
     framing: Framing::Lines,
+    has_events: false,
     parser: |_| Box::new(parse),
     writer: Some(Writer { resolution: TimeUnit::Ns, ..Writer::of(|| Box::new(ssdsim::write)) }),
 };

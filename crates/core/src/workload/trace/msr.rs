@@ -17,6 +17,7 @@ pub(super) static FORMAT: Format = Format {
     unit: TimeUnit::HundredNs,
     looks: |_| true,
     framing: Framing::Lines,
+    has_events: false,
     parser: |_| Box::<Msr>::default(),
     writer: Some(Writer { resolution: TimeUnit::HundredNs, ..Writer::of(|| Box::new(write)) }),
 };

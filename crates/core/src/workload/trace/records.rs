@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::path::Path;
 
-use super::detect::{Detected, detect};
+use super::detect::{Detected, check, detect};
 use super::frames::{Frame, Frames, shown, shown_bytes};
 use super::input::Input;
 use super::{DeviceName, Devices, Expected, Framing, Parser, Record, Replay, TimeUnit, TraceOptions};
@@ -47,6 +47,7 @@ impl Records {
     pub(super) fn open(path: &Path, options: &TraceOptions) -> Result<Records, SourceError> {
         let frames = Frames::new(Input::open(path)?)?;
         let detected = detect(&frames, options)?;
+        check(detected.format, options).map_err(|error| SourceError(format!("{}: {error}", frames.input().name())))?;
         let mut parser = detected.format.parser(options);
         parser.begin(frames.head());
         let selection = match &options.devices {

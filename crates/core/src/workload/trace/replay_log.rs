@@ -13,6 +13,7 @@ pub(super) static FORMAT: Format = Format {
     columns: "time,latency,1|0 (1 reads),bytes,byte offset,submitted,returned",
     unit: TimeUnit::Ms,
     framing: Framing::Lines,
+    has_events: false,
     // Five columns alone are also Tencent's.
     looks: |line| line.iter().filter(|byte| **byte == b',').count() == 6,
     parser: |_| Box::new(parse),

@@ -16,6 +16,7 @@ pub(super) static FORMAT: Format = Format {
     unit: TimeUnit::S,
     looks: |_| true,
     framing: Framing::Lines,
+    has_events: false,
     parser: |_| Box::new(parse),
     writer: Some(Writer::of(|| Box::new(write))),
 };

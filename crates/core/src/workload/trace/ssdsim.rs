@@ -16,6 +16,7 @@ pub(super) static FORMAT: Format = Format {
     // Tabs are DiskSim's.
     looks: |line| !line.contains(&b'\t'),
     framing: Framing::Lines,
+    has_events: false,
     parser: |_| Box::new(parse),
     writer: Some(Writer {
         resolution: TimeUnit::Ns,

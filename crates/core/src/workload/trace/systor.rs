@@ -15,6 +15,7 @@ pub(super) static FORMAT: Format = Format {
     columns: "time,response time,R|W,LUN,byte offset,bytes",
     unit: TimeUnit::S,
     framing: Framing::Lines,
+    has_events: false,
     looks: |_| true,
     parser: |_| Box::new(parse),
     writer: Some(Writer {

@@ -14,6 +14,7 @@ pub(super) static FORMAT: Format = Format {
     columns: "time,sector offset,sectors,0|1 (0 reads),volume",
     unit: TimeUnit::S,
     framing: Framing::Lines,
+    has_events: false,
     looks: |_| true,
     parser: |_| Box::new(parse),
     writer: Some(Writer { resolution: TimeUnit::S, ..Writer::of(|| Box::new(write)) }),

@@ -14,6 +14,7 @@ pub(super) static FORMAT: Format = Format {
     columns: "32 B (version 1) or 40 B (version 2): serial, bytes, entries, command, version, block, time",
     unit: TimeUnit::Us,
     framing: Framing::Records,
+    has_events: false,
     looks: |_| true,
     parser: |_| Box::<Vscsi>::default(),
     writer: None,
