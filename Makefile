@@ -6,16 +6,18 @@ SHELL := bash
 
 CARGO ?= cargo
 FLOATGATE := $(or $(CARGO_TARGET_DIR),target)/release/floatgate
-RUST_FILES = find crates -name '*.rs' -print0
+RUST_FILES = find crates fuzz/fuzz_targets -name '*.rs' -print0
 
 # What the demo runs: make demo DEVICE=... TRACE=... OPTIONS=...
 DEVICE ?= hu2011
 TRACE ?= examples/sqlite-oltp.csv.xz
 OPTIONS ?= --precondition steady
 
-# Random cases of each property, and operations against the reference model, in `make soak`.
+# Random cases of each property, operations against the reference model, and seconds of fuzzing for each target, in
+# `make soak`.
 CASES ?= 5000
 OPERATIONS ?= 100000000
+FUZZ_SECONDS ?= 60
 
 .PHONY: help
 help: ## This list
@@ -44,10 +46,15 @@ bench: ## Measure the speed
 	$(CARGO) bench --package floatgate-core --bench speed --bench trace --locked
 
 .PHONY: soak
-soak: ## Test for long: CASES random cases of each property, OPERATIONS against the reference model
+soak: ## Test for long: CASES random cases of each property, OPERATIONS against the reference model, fuzzing
 	@scripts/prerequisites.sh build
 	PROPTEST_CASES=$(CASES) $(CARGO) test --release --workspace --locked
 	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --locked --package floatgate-core --test model -- --nocapture
+	scripts/fuzz.sh $(FUZZ_SECONDS)
+
+.PHONY: fuzz
+fuzz: ## Fuzz the readers of files with libFuzzer (nightly, cargo-fuzz) for FUZZ_SECONDS each
+	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 .PHONY: validate
 validate: ## Compare with papers, closed forms and other simulators, and write docs/validation.md

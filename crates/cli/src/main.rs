@@ -28,7 +28,7 @@ enum Command {
     Run(run::RunArgs),
     /// The SSDs that can be simulated: list them, show one, check a file
     Device(device::Args),
-    /// Traces: say what one is like, or make a synthetic workload of it
+    /// Traces: say what one is like, make a synthetic workload of it, or write it in another format
     Trace(trace::Args),
 }
 

@@ -3,7 +3,7 @@
 mod cost;
 pub mod interrupt;
 mod iolog;
-mod output;
+pub mod output;
 pub mod progress;
 mod report;
 mod several;
@@ -137,6 +137,7 @@ impl RunArgs {
         if self.requests.is_some() && self.out.is_none() {
             return Err(Failure::mistake("--requests needs a directory to write requests.csv to: give --out DIR"));
         }
+        self.trace.check()?;
         let given = self.trace.given();
         let mut texts = self.workloads.iter().chain([&self.precondition]);
         if given.is_empty() || texts.any(|text| workload::is_trace(text)) {

@@ -151,6 +151,8 @@ const LOOKED_AT: &[&str] = &[
     "examples",
     "scripts",
     "validation",
+    "fuzz/Cargo.toml",
+    "fuzz/fuzz_targets",
     ".ci",
     "README.md",
     "CONTRIBUTING.md",

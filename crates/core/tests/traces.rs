@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use floatgate_core::workload::Source;
 use floatgate_core::workload::request::Operation;
-use floatgate_core::workload::trace::{Confidence, Fit, TimeUnit, Trace, TraceOptions};
+use floatgate_core::workload::trace::{Confidence, Fit, Replay, TimeUnit, Trace, TraceOptions};
 
 /// Larger than any of the traces, devices side by side.
 const DEVICE: u64 = 1 << 40;
@@ -30,7 +30,14 @@ fn trace_file(name: &str) -> Option<PathBuf> {
 /// What a trace is known to hold.
 struct Known {
     file: &'static str,
+    /// What has to be said to read it.
     unit: Option<TimeUnit>,
+    sort_window: u32,
+    skip_bad_lines: u64,
+    limit: Option<u64>,
+    replay: Replay,
+    /// The words of the one warning there is.
+    warning: Option<&'static str>,
     format: &'static str,
     confidence: Confidence,
     reads: u64,
@@ -48,6 +55,11 @@ impl Known {
         Known {
             file,
             unit: None,
+            sort_window: 0,
+            skip_bad_lines: 0,
+            limit: None,
+            replay: Replay::Timed,
+            warning: None,
             format,
             confidence,
             reads: 0,
@@ -58,9 +70,14 @@ impl Known {
             pages: 0,
         }
     }
+
+    fn options(&self) -> TraceOptions {
+        let Known { unit: time_unit, sort_window, skip_bad_lines, limit, replay, .. } = *self;
+        TraceOptions { time_unit, sort_window, skip_bad_lines, limit, replay, ..TraceOptions::default() }
+    }
 }
 
-const KNOWN: [Known; 9] = [
+const KNOWN: [Known; 17] = [
     Known {
         reads: 4078,
         writes: 5922,
@@ -143,6 +160,89 @@ const KNOWN: [Known; 9] = [
         pages: 158_355,
         ..Known::new("disksim_ascii.trace.xz", "disksim", Confidence::Certain)
     },
+    Known {
+        reads: 46_974,
+        writes: 66_898,
+        read_bytes: 1_797_412_352,
+        write_bytes: 2_408_565_760,
+        span_ps: 7_200_089_885_000_000,
+        pages: 269_210,
+        ..Known::new("cloudPhysicsIO.vscsi.xz", "vscsi", Confidence::Certain)
+    },
+    Known {
+        reads: 8896,
+        writes: 1101,
+        read_bytes: 36_438_016,
+        write_bytes: 4_509_696,
+        span_ps: 23_566_198_233_000,
+        pages: 9201,
+        ..Known::new("fiu_cheetah_sample10k.blkparse.xz", "fiu", Confidence::Certain)
+    },
+    // The stamp of the very last request is that of another clock: without it, then with it and without times.
+    Known {
+        sort_window: 37,
+        limit: Some(9886),
+        reads: 9038,
+        writes: 848,
+        read_bytes: 1_047_494_656,
+        write_bytes: 251_944_960,
+        span_ps: 810_379_690_811_000,
+        pages: 317_131,
+        ..Known::new("blkparseout_ext4.txt.xz", "blkparse", Confidence::Certain)
+    },
+    Known {
+        replay: Replay::Asap,
+        reads: 9039,
+        writes: 848,
+        read_bytes: 1_047_625_728,
+        write_bytes: 251_944_960,
+        pages: 317_163,
+        ..Known::new("blkparseout_ext4.txt.xz", "blkparse", Confidence::Certain)
+    },
+    // Stamps of two clocks, side by side.
+    Known {
+        replay: Replay::Asap,
+        reads: 12_327,
+        writes: 6090,
+        read_bytes: 771_833_856,
+        write_bytes: 234_036_224,
+        pages: 232_499,
+        ..Known::new("nexus5_Booting_log176.txt.xz", "biotracer", Confidence::Certain)
+    },
+    // Its last line is cut off.
+    Known {
+        sort_window: 119,
+        skip_bad_lines: 1,
+        warning: Some("1 bad line was left out: line 52220: `3592285.250,120,0,4096,10`"),
+        reads: 5450,
+        writes: 46_769,
+        read_bytes: 120_094_720,
+        write_bytes: 306_143_232,
+        span_ps: 3_592_285_250_000_000,
+        pages: 42_927,
+        ..Known::new("alibaba_replay_log.csv.xz", "replay-log", Confidence::Certain)
+    },
+    // Stamps are whole seconds, so that many requests come at once.
+    Known {
+        sort_window: 25_640,
+        reads: 24_521,
+        writes: 25_479,
+        read_bytes: 646_755_328,
+        write_bytes: 871_636_992,
+        span_ps: 1_000_000_000_000,
+        pages: 348_239,
+        ..Known::new("tencent_cloud_storage-sample.bz2", "tencent", Confidence::Certain)
+    },
+    Known {
+        sort_window: 16,
+        reads: 826,
+        writes: 173,
+        read_bytes: 36_355_584,
+        write_bytes: 2_766_848,
+        span_ps: 2_447_767_000_000,
+        pages: 9831,
+        ..Known::new("systor17-traces-sample.csv.gz", "systor", Confidence::Certain)
+    },
 ];
 
 /// What was read.
@@ -176,8 +276,7 @@ fn read(path: &Path, options: &TraceOptions, device: u64) -> (Found, Trace) {
 fn genuine_traces_are_read_exactly() {
     for known in &KNOWN {
         let Some(path) = trace_file(known.file) else { continue };
-        let options = TraceOptions { time_unit: known.unit, ..TraceOptions::default() };
-        let (found, trace) = read(&path, &options, DEVICE);
+        let (found, trace) = read(&path, &known.options(), DEVICE);
         let file = known.file;
         assert_eq!(trace.detected().format.name, known.format, "{file}");
         assert_eq!(trace.detected().confidence, known.confidence, "{file}");
@@ -185,8 +284,11 @@ fn genuine_traces_are_read_exactly() {
         assert_eq!(found.bytes, [known.read_bytes, known.write_bytes], "{file}");
         assert_eq!(found.span_ps, known.span_ps, "{file}");
         assert_eq!(found.pages.len() as u64, known.pages, "{file}");
-        assert_eq!(trace.warnings(), Vec::<String>::new(), "{file}");
-        assert_eq!(trace.progress(), Some(1.0), "{file}");
+        let warnings = trace.warnings();
+        assert_eq!(warnings.len(), known.warning.map_or(0, |_| 1), "{file}: {warnings:?}");
+        assert!(known.warning.is_none_or(|words| warnings[0].contains(words)), "{file}: {warnings:?}");
+        // At a limit the reading stops before the end.
+        assert!(trace.progress().is_some_and(|share| share > 0.5 && (share == 1.0 || known.limit.is_some())), "{file}");
     }
 }
 
@@ -194,13 +296,26 @@ fn genuine_traces_are_read_exactly() {
 fn genuine_traces_compact_to_their_footprint() {
     for known in &KNOWN {
         let Some(path) = trace_file(known.file) else { continue };
-        let options = TraceOptions { time_unit: known.unit, fit: Fit::Compact, ..TraceOptions::default() };
+        let options = TraceOptions { fit: Fit::Compact, ..known.options() };
         let (found, trace) = read(&path, &options, known.pages * 8);
         assert_eq!(found.pages.len() as u64, known.pages, "{}", known.file);
         assert!(found.highest <= known.pages * 8, "{}", known.file);
         let error = Trace::open(&path, &options, known.pages * 8 - 1).err().expect("a device too small").0;
         assert!(error.contains("the trace touches"), "{error}");
         drop(trace);
+    }
+}
+
+#[test]
+fn traces_that_are_out_of_order_say_how_to_read_them() {
+    for known in KNOWN.iter().filter(|known| known.sort_window > 0) {
+        let Some(path) = trace_file(known.file) else { continue };
+        for sort_window in [0, known.sort_window - 1] {
+            let options = TraceOptions { sort_window, ..known.options() };
+            let error = Trace::open(&path, &options, DEVICE).err().expect("times that run backwards").0;
+            let advice = if sort_window == 0 { "`--sort-window N` reorders" } else { "is too small" };
+            assert!(error.contains(": line ") && error.contains(advice), "{}: {error}", known.file);
+        }
     }
 }
 

@@ -75,7 +75,7 @@ pub struct Draft {
 const BUFFER: usize = 1 << 18;
 
 impl Draft {
-    /// Begins a file.
+    /// Begins a file; that it can be written to is found out here.
     pub fn new(place: &Path) -> Result<Draft> {
         let mut partial = place.as_os_str().to_owned();
         partial.push(".partial");
@@ -83,6 +83,11 @@ impl Draft {
         let file = File::create(&partial).with_context(|| format!("cannot write {}", partial.display()))?;
         let file = BufWriter::with_capacity(BUFFER, file);
         Ok(Draft { file, place: place.to_owned(), partial, published: false })
+    }
+
+    /// Where its content goes.
+    pub fn writer(&mut self) -> &mut impl Write {
+        &mut self.file
     }
 
     /// Adds to it.

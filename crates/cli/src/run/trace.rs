@@ -1,14 +1,31 @@
 //! Options of traces.
 
-use floatgate_core::workload::trace::{Devices, Fit, Format, Replay, TimeScale, TimeUnit, TraceOptions};
+use std::path::Path;
+
+use floatgate_core::workload::trace::{
+    Action, Columns, Devices, Fit, FormatChoice, Replay, TimeScale, TimeUnit, TraceOptions,
+};
+
+use crate::failure::Failure;
 
 /// How a trace is read: see docs/reference/traces.md.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Options for traces")]
 pub struct TraceArgs {
-    /// Format: spc, msr, ssdsim, mqsim or disksim; found out where not given
-    #[arg(long, value_parser = Format::named)]
-    format: Option<&'static Format>,
+    /// Format, found out where not given: alibaba, biotracer, blkparse, blktrace, disksim, fio, fiu, flashsim, mqsim,
+    /// msr, replay-log, spc, ssdsim, systor, tencent, vscsi, or delimited:COLUMNS for any other with columns
+    ///
+    /// Columns are described like 'delimited:columns=op,offset,size;offset=bytes;size=bytes;read=R;write=W': see
+    /// docs/reference/traces.md.
+    #[arg(long)]
+    format: Option<FormatChoice>,
+    /// Read the columns of format delimited from a TOML file
+    #[arg(long, value_name = "FILE", value_parser = columns)]
+    columns: Option<Columns>,
+    /// Event of blkparse and blktrace traces that is the request: D (issued), Q (queued), I (inserted) or C (completed)
+    /// [default: the first of D, Q, I that there is]
+    #[arg(long)]
+    action: Option<Action>,
     /// Unit of the times: ps, ns, 100ns, us, ms or s, where it is not the format's
     #[arg(long, value_name = "UNIT")]
     time_unit: Option<TimeUnit>,
@@ -36,6 +53,10 @@ pub struct TraceArgs {
     skip_bad_lines: Option<u64>,
 }
 
+fn columns(path: &str) -> Result<Columns, String> {
+    Columns::from_file(Path::new(path))
+}
+
 /// A whole number.
 pub fn whole(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("must be a whole number from 0 to {}", u64::MAX))
@@ -51,10 +72,22 @@ pub fn one_or_more(text: &str) -> Result<u64, String> {
 }
 
 impl TraceArgs {
+    /// Options that contradict each other are mistakes.
+    pub fn check(&self) -> Result<(), Failure> {
+        let in_format = self.format.as_ref().is_some_and(|choice| choice.columns.is_some());
+        if in_format && self.columns.is_some() {
+            return Err(Failure::mistake("columns are described twice: by --format delimited:... and by --columns"));
+        }
+        Ok(())
+    }
+
     /// What they say of a trace.
     pub fn options(&self) -> TraceOptions {
+        let choice = self.format.as_ref();
         TraceOptions {
-            format: self.format,
+            format: choice.map(|choice| choice.format),
+            columns: choice.and_then(|choice| choice.columns.clone()).or_else(|| self.columns.clone()),
+            action: self.action,
             time_unit: self.time_unit,
             time_scale: self.time_scale.unwrap_or_default(),
             replay: self.replay.unwrap_or_default(),
@@ -70,6 +103,8 @@ impl TraceArgs {
     pub fn given(&self) -> Vec<&'static str> {
         let all = [
             ("--format", self.format.is_some()),
+            ("--columns", self.columns.is_some()),
+            ("--action", self.action.is_some()),
             ("--time-unit", self.time_unit.is_some()),
             ("--time-scale", self.time_scale.is_some()),
             ("--replay", self.replay.is_some()),

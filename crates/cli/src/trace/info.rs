@@ -55,7 +55,7 @@ pub fn reading_options(args: &TraceArgs) -> Result<TraceOptions, Failure> {
     let of_replay = ["--time-scale", "--replay", "--fit"];
     match args.given().into_iter().find(|name| of_replay.contains(name)) {
         Some(name) => Err(Failure::mistake(format!("{name} is for replaying a trace, and has no effect here"))),
-        None => Ok(args.options()),
+        None => args.check().map(|()| args.options()),
     }
 }
 

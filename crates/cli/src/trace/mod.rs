@@ -1,5 +1,6 @@
-//! `floatgate trace`: looking at traces, and making workloads of them.
+//! `floatgate trace`: looking at traces, making workloads of them, and writing them in other formats.
 
+mod convert;
 mod info;
 mod synth;
 mod text;
@@ -19,6 +20,11 @@ enum Command {
     Info(info::InfoArgs),
     /// Make a synthetic workload that is like a trace, and say how well it fits
     Synth(synth::SynthArgs),
+    /// Write a trace in another format
+    ///
+    /// Times are counted from the first request. What the new format cannot hold (operations, finer times, large
+    /// addresses) is counted and said.
+    Convert(convert::ConvertArgs),
 }
 
 /// Runs the command.
@@ -26,5 +32,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Info(args) => info::run(args),
         Command::Synth(args) => synth::run(args),
+        Command::Convert(args) => convert::run(args),
     }
 }

@@ -3,8 +3,9 @@
 //! Time in ms with a fraction, blocks of 512 B, flags in hexadecimal with bit 0 set for a read; separated by blanks
 //! or tabs (`disksim_iotrace.c`, `iotrace_ascii_get_ioreq_event`). The other flags (order, urgency) are not used.
 
+use super::convert::{Outgoing, Writer};
 use super::fields::Fields;
-use super::{Expected, Format, Record, TimeUnit};
+use super::{Expected, Format, Framing, Record, TimeUnit};
 use crate::workload::request::Operation;
 
 pub(super) static FORMAT: Format = Format {
@@ -13,7 +14,14 @@ pub(super) static FORMAT: Format = Format {
     columns: "time device block blocks flags (hexadecimal, bit 0 reads)",
     unit: TimeUnit::Ms,
     looks: |_| true,
-    parser: || Box::new(parse),
+    framing: Framing::Lines,
+    has_events: false,
+    parser: |_| Box::new(parse),
+    writer: Some(Writer {
+        // `iotrace_ascii_get_ioreq_event` reads the block by `%d`.
+        address_bits: 31,
+        ..Writer::of(|| Box::new(write))
+    }),
 };
 
 fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
@@ -31,6 +39,12 @@ fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
     fields.end()?;
     let operation = if flags & 1 == 1 { Operation::Read } else { Operation::Write };
     Record::in_sectors(stamp, device, operation, lba, sectors).map(Some)
+}
+
+fn write(out: &mut Vec<u8>, request: &Outgoing) {
+    let Outgoing { number, lba, sectors, .. } = request;
+    let (time, operation) = (request.decimal(TimeUnit::Ms), u8::from(request.operation == Operation::Read));
+    out.extend_from_slice(format!("{time} {number} {lba} {sectors} {operation}\n").as_bytes());
 }
 
 #[cfg(test)]

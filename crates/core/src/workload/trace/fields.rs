@@ -146,12 +146,25 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// Passes over at least one space or tab.
+    /// Passes over at least one space or tab, with a further one of five columns behind.
     #[inline]
     pub(super) fn gap(&mut self) -> Result<(), Expected> {
+        self.space("five columns")
+    }
+
+    /// Passes over at least one space or tab, with something behind.
+    #[inline]
+    pub(super) fn space(&mut self, what: &'static str) -> Result<(), Expected> {
         let before = self.0.len();
         self.blanks();
-        if self.0.len() == before || self.0.is_empty() { Err(Expected("five columns")) } else { Ok(()) }
+        if self.0.len() == before || self.0.is_empty() { Err(Expected(what)) } else { Ok(()) }
+    }
+
+    /// Nothing is left, or a comma and what is of no use.
+    #[inline]
+    pub(super) fn rest(&mut self, what: &'static str) -> Result<(), Expected> {
+        self.blanks();
+        if matches!(self.0.first(), None | Some(b',')) { Ok(()) } else { Err(Expected(what)) }
     }
 
     /// Nothing more than blanks is left.

@@ -11,13 +11,18 @@ use crate::workload::SourceError;
 /// Bytes asked of the file at a time.
 const BLOCK: usize = 128 << 10;
 
-/// How a file is packed, told by its first bytes and never by its name.
+/// How a file is packed. Of a file that is read, its first bytes tell, and never its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Packing {
+pub enum Packing {
+    /// Not at all.
     Plain,
+    /// `.gz`
     Gzip,
+    /// `.xz`
     Xz,
+    /// `.zst`
     Zstd,
+    /// `.bz2`
     Bzip2,
 }
 

@@ -3,22 +3,27 @@
 //! A trace goes through these stages, each a file here, one request at a time and in constant memory:
 //!
 //! 1. `input`: bytes of a file, decompressed as its first bytes say;
-//! 2. `lines`: lines of those bytes, in place;
-//! 3. a format's `Parser`: a line becomes a `Record`, in the trace's own time and devices;
+//! 2. `frames`: lines or binary records of those bytes, in place;
+//! 3. a format's `Parser`: a frame becomes a `Record`, in the trace's own time and devices;
 //! 4. `records`: bad lines, selection of devices, order in time, limit;
 //! 5. `place`, `footprint`: the record's address on the simulated device;
 //! 6. `replay`: the [`Trace`], a [`Source`](super::Source) of requests in simulated time; `rate` watches over it.
 //!
 //! To look at a trace there is `reader`, which stands on `records`, and `profile`, which says what it read.
 //!
-//! A format is one file with a `FORMAT` in it, and its name in the list below.
+//! A format is one file with a `FORMAT` in it, and its name in the list below. `convert` writes a trace in another
+//! format, by that format's `Writer`, packed by `output`.
 
+mod convert;
 mod detect;
+mod events;
 mod fields;
 mod footprint;
+mod frames;
 mod input;
-mod lines;
+mod names;
 mod options;
+mod output;
 mod place;
 pub mod profile;
 mod rate;
@@ -27,12 +32,18 @@ mod records;
 mod replay;
 pub mod words;
 
+pub use convert::{ConvertError, Converted, convert};
+pub use delimited::Columns;
 pub use detect::{Confidence, Detected};
-pub use options::{Devices, Fit, Replay, TimeScale, TimeUnit, TraceOptions};
+pub use events::Action;
+pub use input::Packing;
+pub use options::{Devices, Fit, FormatChoice, Replay, TimeScale, TimeUnit, TraceOptions};
+pub use output::Packed;
 pub use reader::{Item, Reader};
 pub use replay::Trace;
 
 use super::request::{Operation, SECTOR};
+use convert::Writer;
 use fields::Decimal;
 use std::fmt;
 
@@ -54,6 +65,18 @@ formats! {
     ssdsim,
     mqsim,
     disksim,
+    flashsim,
+    blkparse,
+    blktrace,
+    fio,
+    vscsi,
+    fiu,
+    alibaba,
+    replay_log,
+    tencent,
+    systor,
+    biotracer,
+    delimited,
 }
 
 /// A trace format.
@@ -66,10 +89,25 @@ pub struct Format {
     pub columns: &'static str,
     /// The unit of its times, unless the user says otherwise.
     pub unit: TimeUnit,
+    /// What it is made of.
+    framing: Framing,
+    /// It holds several events of each request: see [`Action`].
+    has_events: bool,
     /// What a line must look like, besides being readable, to be taken for this format unasked.
     looks: fn(&[u8]) -> bool,
     /// A parser at the start of a trace.
-    parser: fn() -> Box<dyn Parser>,
+    parser: fn(&TraceOptions) -> Box<dyn Parser>,
+    /// How it is written, where it is.
+    writer: Option<Writer>,
+}
+
+/// What a format is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    /// Lines of text.
+    Lines,
+    /// Binary records, which [`Parser::cut`] cuts.
+    Records,
 }
 
 impl Format {
@@ -79,6 +117,25 @@ impl Format {
             let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
             format!("`{name}` is no trace format; choose one of {}", names.join(", "))
         })
+    }
+
+    /// Whether traces can be written in it.
+    pub const fn is_written(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// The format of that name, to write traces in.
+    pub fn written(name: &str) -> Result<&'static Format, String> {
+        let format = Format::named(name)?;
+        if format.is_written() {
+            return Ok(format);
+        }
+        let names: Vec<&str> = FORMATS.iter().filter(|format| format.is_written()).map(|format| format.name).collect();
+        Err(format!("traces are not written as `{name}`; choose one of {}", names.join(", ")))
+    }
+
+    fn parser(&self, options: &TraceOptions) -> Box<dyn Parser> {
+        (self.parser)(options)
     }
 }
 
@@ -94,16 +151,35 @@ impl fmt::Debug for Format {
     }
 }
 
-/// Reads the lines of one trace, in order.
+/// Reads the lines or records of one trace, in order.
 ///
 /// A function does for a format whose lines stand alone; a struct for one that remembers earlier lines.
 trait Parser: Send {
-    /// What `line` (without its end) says; `None` for a line of the format that holds no request.
-    fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, Expected>;
+    /// Looks at the first bytes of the trace, some 64 KiB of them, before anything else.
+    fn begin(&mut self, _head: &[u8]) {}
+
+    /// The length of the record at the start of `bytes`, as far as they tell: where it is more than there are, the
+    /// question comes again with so many (or the file ends). Formats of lines are not asked.
+    fn cut(&mut self, bytes: &[u8]) -> Result<usize, Expected> {
+        Ok(bytes.len())
+    }
+
+    /// What a line (without its end) or record says; `None` for one of the format that holds no request.
+    fn parse(&mut self, frame: &[u8]) -> Result<Option<Record>, Expected>;
+
+    /// The unit of the times, where it is not the format's.
+    fn unit(&self) -> Option<TimeUnit> {
+        None
+    }
 
     /// The name of a device that occurred in a [`Record`].
     fn device(&self, device: u32) -> DeviceName {
-        DeviceName { host: String::new(), number: u64::from(device) }
+        DeviceName::Number(u64::from(device))
+    }
+
+    /// What the user should know of what has been read so far.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -176,20 +252,31 @@ impl Record {
 
 /// The name of a device in a trace; its order is the order in which devices are laid side by side.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct DeviceName {
-    /// The host it belongs to, where the format has hosts.
-    host: String,
-    /// Its number.
-    number: u64,
+enum DeviceName {
+    /// A number.
+    Number(u64),
+    /// The major and minor number of a device of Linux.
+    MajorMinor(u32, u32),
+    /// A host, and the number of its disk.
+    Disk(String, u64),
+    /// A file, or another name.
+    Named(String),
 }
 
 impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self.host.as_str() {
-            "" => write!(f, "{}", self.number),
-            host => write!(f, "{host}_{}", self.number),
+        match self {
+            DeviceName::Number(number) => write!(f, "{number}"),
+            DeviceName::MajorMinor(major, minor) => write!(f, "{major}:{minor}"),
+            DeviceName::Disk(host, disk) => write!(f, "{host}_{disk}"),
+            DeviceName::Named(name) => f.write_str(name),
         }
     }
+}
+
+/// How many of something there are.
+fn counted(count: u64, thing: &str) -> String {
+    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
 }
 
 #[cfg(test)]
@@ -202,7 +289,7 @@ mod tests {
             assert_eq!(Format::named(format.name), Ok(*format));
         }
         let error = Format::named("scp").unwrap_err();
-        assert!(error.contains("`scp`") && error.contains("spc, msr, ssdsim, mqsim, disksim"), "{error}");
+        assert!(error.contains("`scp`") && error.contains("spc, msr, ssdsim, mqsim, disksim, flashsim"), "{error}");
     }
 
     #[test]

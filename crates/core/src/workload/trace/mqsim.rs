@@ -1,6 +1,7 @@
 //! MQSim traces: SSDsim's five columns, but any operation other than 0 reads (`host/ASCII_Trace_Definition.h`).
 
-use super::{Expected, Format, Record, TimeUnit, ssdsim};
+use super::convert::Writer;
+use super::{Expected, Format, Framing, Record, TimeUnit, ssdsim};
 use crate::workload::request::Operation;
 
 pub(super) static FORMAT: Format = Format {
@@ -9,7 +10,10 @@ pub(super) static FORMAT: Format = Format {
     columns: "time device lba sectors 0|1 (0 writes, anything else reads)",
     unit: TimeUnit::Ns,
     looks: ssdsim::FORMAT.looks,
-    parser: || Box::new(parse),
+    framing: Framing::Lines,
+    has_events: false,
+    parser: |_| Box::new(parse),
+    writer: Some(Writer { resolution: TimeUnit::Ns, ..Writer::of(|| Box::new(ssdsim::write)) }),
 };
 
 fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {

@@ -4,9 +4,11 @@
 //! bytes, `Read` or `Write`. The response time is that of the traced machine and is not used. Host and disk together
 //! name a device: `rsrch_1`.
 
+use super::convert::{Outgoing, Writer};
 use super::fields::{Decimal, Fields};
-use super::{DeviceName, Expected, Format, Parser, Record, TimeUnit};
-use crate::workload::request::Operation;
+use super::names::Names;
+use super::{DeviceName, Expected, Format, Framing, Parser, Record, TimeUnit};
+use crate::workload::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {
     name: "msr",
@@ -14,44 +16,16 @@ pub(super) static FORMAT: Format = Format {
     columns: "time,host,disk,Read|Write,byte offset,bytes[,response time]",
     unit: TimeUnit::HundredNs,
     looks: |_| true,
-    parser: || Box::<Msr>::default(),
+    framing: Framing::Lines,
+    has_events: false,
+    parser: |_| Box::<Msr>::default(),
+    writer: Some(Writer { resolution: TimeUnit::HundredNs, ..Writer::of(|| Box::new(write)) }),
 };
 
-/// The devices met so far.
+/// Reads lines.
 #[derive(Default)]
 struct Msr {
-    /// Host and disk, by device.
-    names: Vec<(Box<[u8]>, u64)>,
-    /// The devices, ordered by host and disk.
-    sorted: Vec<u32>,
-    /// The device of the previous line, usually that of the next one too.
-    recent: u32,
-}
-
-impl Msr {
-    fn device_of(&mut self, host: &[u8], disk: u64) -> Result<u32, Expected> {
-        let is = |(name, number): &(Box<[u8]>, u64)| **name == *host && *number == disk;
-        if self.names.get(self.recent as usize).is_some_and(is) {
-            return Ok(self.recent);
-        }
-        let key = |device: &u32| {
-            let (name, number) = &self.names[*device as usize];
-            (**name).cmp(host).then(number.cmp(&disk))
-        };
-        self.recent = match self.sorted.binary_search_by(key) {
-            Ok(place) => self.sorted[place],
-            Err(_) if self.names.len() >= super::records::MOST_DEVICES => {
-                return Err(Expected("at most 65536 different devices"));
-            }
-            Err(place) => {
-                let device = self.names.len() as u32;
-                self.sorted.insert(place, device);
-                self.names.push((host.into(), disk));
-                device
-            }
-        };
-        Ok(self.recent)
-    }
+    names: Names,
 }
 
 impl Parser for Msr {
@@ -79,13 +53,25 @@ impl Parser for Msr {
             return Err(Expected("the end of the line or the response time after the size"));
         }
         let record = Record::in_bytes(stamp, 0, operation, offset, bytes)?;
-        Ok(Some(Record { device: self.device_of(host, disk)?, ..record }))
+        Ok(Some(Record { device: self.names.device(host, disk)?, ..record }))
     }
 
     fn device(&self, device: u32) -> DeviceName {
-        let (host, number) = &self.names[device as usize];
-        DeviceName { host: String::from_utf8_lossy(host).into_owned(), number: *number }
+        let (host, disk) = self.names.name(device);
+        DeviceName::Disk(host, disk)
     }
+}
+
+/// Devices that are no disk of a host become disks of a host of the name `trace`. The response time is 0, unknown.
+fn write(out: &mut Vec<u8>, request: &Outgoing) {
+    let (host, disk) = match request.name {
+        DeviceName::Disk(host, disk) => (host.as_str(), *disk),
+        _ => ("trace", request.number),
+    };
+    let operation = if request.operation == Operation::Read { "Read" } else { "Write" };
+    let (offset, bytes) = (u128::from(request.lba) * u128::from(SECTOR), request.sectors * SECTOR);
+    let time = request.ticks(TimeUnit::HundredNs);
+    out.extend_from_slice(format!("{time},{host},{disk},{operation},{offset},{bytes},0\n").as_bytes());
 }
 
 #[cfg(test)]
@@ -110,7 +96,6 @@ mod tests {
         };
         let numbers = [device("web", 0), device("hm", 1), device("web", 1), device("hm", 1), device("web", 0)];
         assert_eq!(numbers, [0, 1, 2, 1, 0]);
-        assert_eq!(parser.sorted, [1, 0, 2]);
     }
 
     #[test]

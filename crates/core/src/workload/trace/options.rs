@@ -3,13 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::Format;
+use super::{Action, Columns, Format};
 
 /// How a trace is read. The default reads it as recorded: format detected, original times, nothing left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceOptions {
     /// The format; detected from the first lines when `None`.
     pub format: Option<&'static Format>,
+    /// The columns of a `delimited` trace, which is then the format.
+    pub columns: Option<Columns>,
+    /// Which events of `blkparse` and `blktrace` are the requests; the first of D, Q and I that occurs when `None`.
+    pub action: Option<Action>,
     /// The unit of the trace's times; the format's when `None`.
     pub time_unit: Option<TimeUnit>,
     /// Times are multiplied by this: 0.5 offers the same requests twice as fast.
@@ -26,6 +30,25 @@ pub struct TraceOptions {
     pub sort_window: u32,
     /// Leave out up to so many lines that cannot be read.
     pub skip_bad_lines: u64,
+}
+
+/// A format as the user names it: its name, for `delimited` with the columns behind it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FormatChoice {
+    /// The format.
+    pub format: &'static Format,
+    /// The columns of `delimited:COLUMNS`.
+    pub columns: Option<Columns>,
+}
+
+impl FromStr for FormatChoice {
+    type Err = String;
+    fn from_str(text: &str) -> Result<FormatChoice, String> {
+        match text.strip_prefix("delimited:") {
+            Some(columns) => Ok(FormatChoice { format: Format::named("delimited")?, columns: Some(columns.parse()?) }),
+            None => Ok(FormatChoice { format: Format::named(text)?, columns: None }),
+        }
+    }
 }
 
 /// The value of that name, or an error that lists the names.
@@ -75,16 +98,21 @@ impl TimeUnit {
         }
     }
 
-    /// A time in ps, written in this unit, exactly.
-    pub(super) fn write(self, ps: u128) -> String {
+    /// A time in ps, as a decimal number of this unit, exactly.
+    pub(super) fn decimal(self, ps: u128) -> String {
         let unit = 10_u128.pow(self.exponent());
         let fraction = format!("{:0width$}", ps % unit, width = self.exponent() as usize);
         // Padding to no digits still prints the remainder, 0.
         let fraction = fraction.trim_end_matches('0');
         let point = if fraction.is_empty() { "" } else { "." };
+        format!("{}{point}{fraction}", ps / unit)
+    }
+
+    /// A time in ps, written in this unit, exactly.
+    pub(super) fn write(self, ps: u128) -> String {
         // `100ns` after a number would read as one number.
         let between = if self == TimeUnit::HundredNs { " x " } else { " " };
-        format!("{}{point}{fraction}{between}{self}", ps / unit)
+        format!("{}{between}{self}", self.decimal(ps))
     }
 }
 
@@ -282,6 +310,15 @@ mod tests {
         round_trip::<Fit>(&["refuse", "wrap", "compact"]);
         round_trip::<Devices>(&["side-by-side", "merge", "select=0", "select=hm_0,hm_1"]);
         assert_eq!("select(0, 3)".parse(), Ok(Devices::Select(vec!["0".into(), "3".into()])));
+    }
+
+    #[test]
+    fn columns_follow_their_format() {
+        let choice: FormatChoice = "delimited:columns=offset,size;offset=bytes;size=bytes;all=read".parse().unwrap();
+        assert_eq!((choice.format.name, choice.columns.is_some()), ("delimited", true));
+        assert_eq!("spc".parse::<FormatChoice>().map(|choice| choice.format.name), Ok("spc"));
+        assert!("delimited:x=1".parse::<FormatChoice>().unwrap_err().contains("`x` is no key"));
+        assert!("spc:x=1".parse::<FormatChoice>().unwrap_err().contains("no trace format"));
     }
 
     #[test]

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::path::Path;
 
-use super::detect::{Detected, detect};
+use super::detect::{Detected, check, detect};
+use super::frames::{Frame, Frames, shown, shown_bytes};
 use super::input::Input;
-use super::lines::{Line, Lines, shown};
-use super::{DeviceName, Devices, Expected, Parser, Record, Replay, TimeUnit, TraceOptions};
+use super::{DeviceName, Devices, Expected, Framing, Parser, Record, Replay, TimeUnit, TraceOptions};
 use crate::workload::SourceError;
 
 /// A trace with more devices than this has something else in that column; memory for them stays bounded.
@@ -19,14 +19,14 @@ const LISTED: usize = 20;
 pub(super) struct Entry {
     /// Its time, in ps since whatever the trace counts from: 2^64 s at most, so that nothing is lost before rebasing.
     pub(super) ps: u128,
-    /// Its line.
+    /// Its line; in a binary format its number among the records of the file.
     pub(super) line: u64,
     pub(super) record: Record,
 }
 
 /// Reads records from a file.
 pub(super) struct Records {
-    lines: Lines,
+    frames: Frames,
     detected: Detected,
     unit: TimeUnit,
     parser: Box<dyn Parser>,
@@ -45,16 +45,19 @@ pub(super) struct Records {
 
 impl Records {
     pub(super) fn open(path: &Path, options: &TraceOptions) -> Result<Records, SourceError> {
-        let lines = Lines::new(Input::open(path)?)?;
-        let detected = detect(&lines, options.format)?;
+        let frames = Frames::new(Input::open(path)?)?;
+        let detected = detect(&frames, options)?;
+        check(detected.format, options).map_err(|error| SourceError(format!("{}: {error}", frames.input().name())))?;
+        let mut parser = detected.format.parser(options);
+        parser.begin(frames.head());
         let selection = match &options.devices {
             Devices::Select(names) => Some(Selection::new(names)),
             Devices::SideBySide | Devices::Merge => None,
         };
         Ok(Records {
-            lines,
-            unit: options.time_unit.unwrap_or(detected.format.unit),
-            parser: (detected.format.parser)(),
+            frames,
+            unit: options.time_unit.or(parser.unit()).unwrap_or(detected.format.unit),
+            parser,
             detected,
             selection,
             bad: BadLines { allowed: options.skip_bad_lines, ..BadLines::default() },
@@ -91,22 +94,30 @@ impl Records {
     /// The next record of the file, of a device that is wanted.
     #[inline]
     fn read(&mut self) -> Result<Option<Entry>, SourceError> {
-        while let Some(line) = self.lines.next_line()? {
-            match self.parser.parse(self.lines.text(&line)) {
-                Ok(Some(record)) if !line.too_long => {
+        while let Some(frame) = self.next_frame()? {
+            match self.parser.parse(self.frames.bytes(&frame)) {
+                Ok(Some(record)) if frame.fault.is_none() => {
                     self.bad.in_header = false;
                     if self.selection.as_mut().is_none_or(|selection| selection.takes(record.device, &*self.parser)) {
                         self.widened += u64::from(record.widened);
                         let ps = record.stamp.scaled(self.unit.exponent());
-                        return Ok(Some(Entry { ps, line: line.number, record }));
+                        return Ok(Some(Entry { ps, line: frame.number, record }));
                     }
                 }
-                Ok(None) if !line.too_long => {}
-                Ok(_) => self.refuse(&line, Expected("a line of at most 64 KiB"))?,
-                Err(expected) => self.refuse(&line, expected)?,
+                Ok(None) if frame.fault.is_none() => {}
+                Ok(_) => self.refuse(&frame, Expected("a whole line"))?,
+                Err(expected) => self.refuse(&frame, expected)?,
             }
         }
         Ok(None)
+    }
+
+    #[inline]
+    fn next_frame(&mut self) -> Result<Option<Frame>, SourceError> {
+        match self.detected.format.framing {
+            Framing::Lines => self.frames.next_line(),
+            Framing::Records => self.frames.next_record(&mut *self.parser),
+        }
     }
 
     /// The earliest record of the window, which is filled first.
@@ -120,27 +131,38 @@ impl Records {
         Ok(self.window.as_mut().and_then(Window::pop))
     }
 
-    /// A line that cannot be read: passed over if it holds nothing or may be left out, otherwise an error.
+    /// A line or record that cannot be read: passed over if it holds nothing or may be left out, otherwise an error.
     #[cold]
-    fn refuse(&mut self, line: &Line, expected: Expected) -> Result<(), SourceError> {
-        let text = self.lines.text(line);
-        let in_header = self.bad.in_header;
-        self.bad.in_header &= is_empty(text);
-        if !line.too_long && holds_nothing(text, in_header) {
+    fn refuse(&mut self, frame: &Frame, expected: Expected) -> Result<(), SourceError> {
+        let bytes = self.frames.bytes(frame);
+        let is_text = self.detected.format.framing == Framing::Lines;
+        let in_header = self.bad.in_header && is_text;
+        self.bad.in_header &= is_empty(bytes);
+        if frame.fault.is_none() && is_text && holds_nothing(bytes, in_header) {
             return Ok(());
         }
-        let format = self.detected.format;
-        let what = format!("{}: expected {} (format {}: {})", shown(text), expected.0, format.name, format.columns);
+        let (format, word) = (self.detected.format, self.frame_word());
+        let expected = frame.fault.unwrap_or(expected).0;
+        let bytes = if is_text { shown(bytes) } else { shown_bytes(bytes) };
+        let what = format!("{bytes}: expected {expected} (format {}: {})", format.name, format.columns);
         self.bad.count += 1;
         if self.bad.count <= self.bad.allowed {
-            self.bad.first.get_or_insert_with(|| format!("line {}: {what}", line.number));
+            self.bad.first.get_or_insert_with(|| format!("{word} {}: {what}", frame.number));
             return Ok(());
         }
         let advice = match self.bad.allowed {
-            0 => "`--skip-bad-lines N` leaves up to N such lines out".to_owned(),
-            allowed => format!("{allowed} bad lines were left out before it, as many as --skip-bad-lines allows"),
+            0 => format!("`--skip-bad-lines N` leaves up to N such {word}s out"),
+            allowed => format!("{allowed} bad {word}s were left out before it, as many as --skip-bad-lines allows"),
         };
-        Err(self.error(line.number, &format!("{what}; {advice}")))
+        Err(self.error(frame.number, &format!("{what}; {advice}")))
+    }
+
+    /// What the trace is made of: lines or records.
+    fn frame_word(&self) -> &'static str {
+        match self.detected.format.framing {
+            Framing::Lines => "line",
+            Framing::Records => "record",
+        }
     }
 
     #[cold]
@@ -150,21 +172,22 @@ impl Records {
             None => "`--sort-window N` reorders requests that come up to N requests too late".to_owned(),
             Some(window) => format!("--sort-window {} is too small; try a larger one", window.size),
         };
-        self.error(entry.line, &format!("time runs backwards: {now} comes after {before} of line {line}; {advice}"))
+        let word = self.frame_word();
+        self.error(entry.line, &format!("time runs backwards: {now} comes after {before} of {word} {line}; {advice}"))
     }
 
-    /// An error at a line.
+    /// An error at a line or record.
     pub(super) fn error(&self, line: u64, what: &str) -> SourceError {
-        SourceError(format!("{}: line {line}: {what}", self.name()))
+        SourceError(format!("{}: {} {line}: {what}", self.name(), self.frame_word()))
     }
 
     /// The file, for messages.
     pub(super) fn name(&self) -> &str {
-        self.lines.input().name()
+        self.frames.input().name()
     }
 
     pub(super) fn input(&self) -> &Input {
-        self.lines.input()
+        self.frames.input()
     }
 
     pub(super) fn detected(&self) -> &Detected {
@@ -185,10 +208,12 @@ impl Records {
         let mut warnings = Vec::new();
         if let Some(first) = &self.bad.first {
             let count = self.bad.count.min(self.bad.allowed);
-            let lines =
-                if count == 1 { "1 bad line was left out:" } else { "bad lines were left out, the first being" };
-            let number = if count == 1 { String::new() } else { format!("{count} ") };
-            warnings.push(format!("{name}: {number}{lines} {first}"));
+            let word = self.frame_word();
+            let left_out = match count {
+                1 => format!("1 bad {word} was left out:"),
+                _ => format!("{count} bad {word}s were left out, the first being"),
+            };
+            warnings.push(format!("{name}: {left_out} {first}"));
         }
         if self.widened > 0 {
             let count = self.widened;
@@ -198,6 +223,7 @@ impl Records {
             };
             warnings.push(format!("{name}: {text}"));
         }
+        warnings.extend(self.parser.warnings().into_iter().map(|text| format!("{name}: {text}")));
         warnings
     }
 }

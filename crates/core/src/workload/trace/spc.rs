@@ -4,8 +4,9 @@
 //! blocks of the ASU (512 B in these traces), the size in bytes, the time in seconds from the start. Blanks may
 //! stand around the commas.
 
+use super::convert::{Outgoing, Writer};
 use super::fields::Fields;
-use super::{Expected, Format, Record, TimeUnit};
+use super::{Expected, Format, Framing, Record, TimeUnit};
 use crate::workload::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {
@@ -14,7 +15,10 @@ pub(super) static FORMAT: Format = Format {
     columns: "ASU,LBA,bytes,R|W,time[,...]",
     unit: TimeUnit::S,
     looks: |_| true,
-    parser: || Box::new(parse),
+    framing: Framing::Lines,
+    has_events: false,
+    parser: |_| Box::new(parse),
+    writer: Some(Writer::of(|| Box::new(write))),
 };
 
 fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
@@ -39,6 +43,13 @@ fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
     }
     let record = Record::in_sectors(stamp, device, operation, lba, bytes.div_ceil(SECTOR))?;
     Ok(Some(Record { widened: !bytes.is_multiple_of(SECTOR), ..record }))
+}
+
+fn write(out: &mut Vec<u8>, request: &Outgoing) {
+    let (device, lba, bytes) = (request.number, request.lba, request.sectors * SECTOR);
+    let (operation, time) =
+        (if request.operation == Operation::Read { 'R' } else { 'W' }, request.decimal(TimeUnit::S));
+    out.extend_from_slice(format!("{device},{lba},{bytes},{operation},{time}\n").as_bytes());
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 //! Time in ns, addresses and lengths in sectors of 512 B, 1 reads and 0 writes (`ssd.c`, `get_requests`; there the
 //! address is read into 32 bits, here into 64).
 
+use super::convert::{Outgoing, Writer};
 use super::fields::{Decimal, Fields};
-use super::{Expected, Format, Record, TimeUnit};
+use super::{Expected, Format, Framing, Record, TimeUnit};
 use crate::workload::request::Operation;
 
 pub(super) static FORMAT: Format = Format {
@@ -14,7 +15,15 @@ pub(super) static FORMAT: Format = Format {
     unit: TimeUnit::Ns,
     // Tabs are DiskSim's.
     looks: |line| !line.contains(&b'\t'),
-    parser: || Box::new(parse),
+    framing: Framing::Lines,
+    has_events: false,
+    parser: |_| Box::new(parse),
+    writer: Some(Writer {
+        resolution: TimeUnit::Ns,
+        // `get_requests` reads the address by `%d`.
+        address_bits: 31,
+        ..Writer::of(|| Box::new(write))
+    }),
 };
 
 fn parse(line: &[u8]) -> Result<Option<Record>, Expected> {
@@ -42,6 +51,12 @@ pub(super) fn columns(line: &[u8]) -> Result<(Record, u64), Expected> {
     let operation = fields.integer("the operation, a whole number")?;
     fields.end()?;
     Ok((Record::in_sectors(stamp, device, Operation::Read, lba, sectors)?, operation))
+}
+
+pub(super) fn write(out: &mut Vec<u8>, request: &Outgoing) {
+    let Outgoing { number, lba, sectors, .. } = request;
+    let (time, operation) = (request.ticks(TimeUnit::Ns), u8::from(request.operation == Operation::Read));
+    out.extend_from_slice(format!("{time} {number} {lba} {sectors} {operation}\n").as_bytes());
 }
 
 #[cfg(test)]

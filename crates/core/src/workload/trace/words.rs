@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::{Format, Trace, TraceOptions};
+use super::{FormatChoice, Trace, TraceOptions};
 use crate::sim::time::Time;
 use crate::workload::placed::{Place, Placed};
 use crate::workload::request::SECTOR;
@@ -27,13 +27,14 @@ pub struct TraceWords {
 }
 
 /// The keys, in the order of the reference.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "trace",
     "offset",
     "size",
     "start",
     "name",
     "format",
+    "action",
     "time_unit",
     "time_scale",
     "replay",
@@ -86,7 +87,11 @@ impl TraceWords {
             "size" => self.size = Some(value.to_owned()),
             "start" => self.start = Time(quantity::time(value)?),
             "name" => self.name = Some(value.to_owned()),
-            "format" => options.format = Some(Format::named(value)?),
+            "format" => {
+                let FormatChoice { format, columns } = value.parse()?;
+                (options.format, options.columns) = (Some(format), columns);
+            }
+            "action" => options.action = Some(value.parse()?),
             "time_unit" => options.time_unit = Some(value.parse()?),
             "time_scale" => options.time_scale = value.parse()?,
             "replay" => options.replay = value.parse()?,

@@ -126,7 +126,7 @@ fn order(profile: &Profile) -> Option<String> {
 
 /// Formats that differ in nothing but which number reads.
 fn one_operation(profile: &Profile, format: &Format) -> Option<String> {
-    let by_number = ["ssdsim", "mqsim", "disksim"].contains(&format.name);
+    let by_number = ["ssdsim", "mqsim", "disksim", "flashsim", "tencent", "replay-log"].contains(&format.name);
     let [only] = &profile.operations[..] else { return None };
     by_number.then(|| {
         format!(

@@ -361,7 +361,8 @@ proptest! {
     #[test]
     fn parsers_do_no_harm(bytes in prop_oneof![any::<Vec<u8>>(), mutated_lines()]) {
         for format in FORMATS {
-            let mut parser = (format.parser)();
+            let mut parser = format.parser(&TraceOptions::default());
+            parser.begin(&bytes);
             for line in bytes.split(|byte| *byte == b'\n') {
                 let _ = parser.parse(line);
             }

@@ -1,0 +1,72 @@
+//! `floatgate trace convert`: a trace in another format.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use floatgate_core::workload::trace::{self, ConvertError, Converted, Format, Packing};
+
+use crate::failure::{Failure, say};
+use crate::run::output::Draft;
+use crate::run::progress::Reporter;
+use crate::run::trace::TraceArgs;
+
+/// `floatgate trace convert`.
+#[derive(clap::Args)]
+pub struct ConvertArgs {
+    /// The trace to read, in any format, packed or not
+    input: PathBuf,
+    /// The file to write, packed if its name ends in .gz, .xz, .zst or .bz2; - for standard output
+    ///
+    /// While it is being written it is named *.partial.
+    output: PathBuf,
+    /// Format to write: alibaba, blkparse, disksim, fio, flashsim, mqsim, msr, spc, ssdsim, systor or tencent
+    #[arg(long, value_name = "FORMAT", value_parser = Format::written)]
+    to: &'static Format,
+    #[command(flatten)]
+    trace: TraceArgs,
+}
+
+/// Runs the command.
+pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
+    args.trace.check()?;
+    let given = args.trace.given();
+    if let Some(option) = ["--fit", "--replay"].into_iter().find(|option| given.contains(option)) {
+        return Err(Failure::mistake(format!("{option} is for running a trace: converting leaves that as it is")));
+    }
+    if args.output == Path::new("-") {
+        let converted = write(args, io::stdout().lock(), Failure::of_stdout)?;
+        say(&told(args, &converted));
+        return Ok(());
+    }
+    let cannot = |error: io::Error| Failure::fault(format!("cannot write {}: {error}", args.output.display()));
+    let mut draft = Draft::new(&args.output)?;
+    let converted = write(args, draft.writer(), cannot)?;
+    draft.complete()?;
+    draft.publish()?;
+    let text = told(args, &converted) + "\n";
+    io::stdout().lock().write_all(text.as_bytes()).map_err(Failure::of_stdout)
+}
+
+/// Writes the trace to `out`, packed as the name of the output asks for.
+fn write(args: &ConvertArgs, out: impl Write, failed: impl Fn(io::Error) -> Failure) -> Result<Converted, Failure> {
+    let reporter = Reporter::new("converting");
+    let mut packed = Packing::of_name(&args.output).writer(out).map_err(&failed)?;
+    let on_progress = &mut |share: f64| reporter.share(share);
+    let converted = trace::convert(&args.input, &args.trace.options(), args.to, &mut packed, on_progress);
+    reporter.finish();
+    let converted = converted.map_err(|error| match error {
+        ConvertError::Source(error) => Failure::mistake(error),
+        ConvertError::Write(error) => failed(error),
+    })?;
+    packed.finish().and_then(|mut out| out.flush()).map_err(&failed)?;
+    for warning in &converted.warnings {
+        say(&format!("warning: {warning}"));
+    }
+    Ok(converted)
+}
+
+fn told(args: &ConvertArgs, converted: &Converted) -> String {
+    let Converted { requests, description, .. } = converted;
+    let requests = if *requests == 1 { "1 request".to_owned() } else { format!("{requests} requests") };
+    format!("{requests} written as {}; read as {description}", args.to.name)
+}

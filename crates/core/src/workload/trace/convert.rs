@@ -1,0 +1,335 @@
+//! Writing a trace in another format.
+//!
+//! What a format cannot hold is counted and told: operations that it does not have are left out, times finer than its
+//! own are rounded, ranges are widened where it counts in pages, and addresses beyond what its own reader takes are
+//! written nevertheless. Times are counted from the first request, for no simulator reads absolute ones.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::records::{Entry, Records};
+use super::{DeviceName, Devices, Format, Record, TimeUnit, TraceOptions, counted};
+use crate::workload::SourceError;
+use crate::workload::request::Operation;
+
+/// How a format is written.
+pub(super) struct Writer {
+    /// The operations it has; others are left out.
+    pub(super) operations: &'static [Operation],
+    /// The finest time that it holds.
+    pub(super) resolution: TimeUnit,
+    /// Its addresses and lengths are multiples of so many sectors.
+    pub(super) granule: u64,
+    /// Bits of an address, in sectors, that the reader takes for which the format was made.
+    pub(super) address_bits: u32,
+    /// What stands before the first request.
+    pub(super) header: &'static str,
+    /// What writes the requests of one trace.
+    pub(super) start: fn() -> Box<dyn WriteRequest>,
+}
+
+impl Writer {
+    /// Reads and writes, in sectors, at times as exact as they are.
+    pub(super) const fn of(start: fn() -> Box<dyn WriteRequest>) -> Writer {
+        let operations = &[Operation::Read, Operation::Write];
+        Writer { operations, resolution: TimeUnit::Ps, granule: 1, address_bits: 64, header: "", start }
+    }
+}
+
+/// Writes the requests of one trace, in order. A function does for a format whose lines stand alone.
+pub(super) trait WriteRequest {
+    /// Appends the line of a request.
+    fn write(&mut self, out: &mut Vec<u8>, request: &Outgoing);
+}
+
+impl<F: FnMut(&mut Vec<u8>, &Outgoing)> WriteRequest for F {
+    fn write(&mut self, out: &mut Vec<u8>, request: &Outgoing) {
+        self(out, request);
+    }
+}
+
+/// A request to be written, as the format can hold it.
+pub(super) struct Outgoing<'a> {
+    /// Its time, in ps since the first request: a multiple of the format's resolution.
+    ps: u128,
+    /// Its device's number: the trace's own, or the rank in which the device first occurred, where it has a name.
+    pub(super) number: u64,
+    /// Its device's name.
+    pub(super) name: &'a DeviceName,
+    pub(super) operation: Operation,
+    pub(super) lba: u64,
+    pub(super) sectors: u64,
+}
+
+impl Outgoing<'_> {
+    /// The time, in whole units.
+    pub(super) fn ticks(&self, unit: TimeUnit) -> u128 {
+        self.ps / 10_u128.pow(unit.exponent())
+    }
+
+    /// The time, exactly, with as many digits behind the point as it takes.
+    pub(super) fn decimal(&self, unit: TimeUnit) -> String {
+        unit.decimal(self.ps)
+    }
+
+    /// The time in s, with nine digits behind the point.
+    pub(super) fn seconds(&self) -> String {
+        let ns = self.ticks(TimeUnit::Ns);
+        format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+    }
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Converted {
+    /// How many requests.
+    pub requests: u64,
+    /// How the trace was read.
+    pub description: String,
+    /// What the new format could not hold, and what was noticed while reading.
+    pub warnings: Vec<String>,
+}
+
+/// Why a trace was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum ConvertError {
+    /// It cannot be read, or not be written in that format.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The new file cannot be written.
+    #[error("cannot write: {0}")]
+    Write(#[from] io::Error),
+}
+
+/// Requests between two calls of `on_progress`.
+const BATCH: u64 = 1 << 16;
+
+/// Writes the trace at `path` into `out`, in the format `to`; gives the share that is done to `on_progress`.
+///
+/// Of `options`, the placement on a device (`fit`) and the replay have no meaning here, and are not used; devices stay
+/// what they are, unless they are merged. The memory needed does not grow with the trace.
+pub fn convert(
+    path: &Path,
+    options: &TraceOptions,
+    to: &'static Format,
+    out: &mut dyn Write,
+    on_progress: &mut dyn FnMut(f64),
+) -> Result<Converted, ConvertError> {
+    let Some(writer) = &to.writer else {
+        return Err(SourceError(format!("traces are not written as `{}`", to.name)).into());
+    };
+    let mut records = Records::open(path, options)?;
+    let mut conversion = Conversion::new(to, writer);
+    let mut requests = (writer.start)();
+    let mut text = writer.header.as_bytes().to_vec();
+    while let Some(entry) = records.next()? {
+        let scaled = conversion.time(&entry, options).ok_or_else(|| {
+            records.error(entry.line, "its time is over 213 days after scaling; `--time-scale` changes that")
+        })?;
+        if options.devices == Devices::Merge {
+            conversion.write(&mut *requests, &mut text, scaled, &entry.record, || DeviceName::Number(0));
+        } else {
+            let device = entry.record.device;
+            conversion.write(&mut *requests, &mut text, scaled, &entry.record, || records.device(device));
+        }
+        if text.len() >= BATCH as usize {
+            out.write_all(&text)?;
+            text.clear();
+        }
+        if conversion.read.is_multiple_of(BATCH) {
+            records.input().progress().into_iter().for_each(&mut *on_progress);
+        }
+    }
+    out.write_all(&text)?;
+    let description = format!("format {}, times in {}", records.detected(), records.unit());
+    let mut warnings = conversion.warnings();
+    warnings.extend(records.warnings());
+    Ok(Converted { requests: conversion.written, description, warnings })
+}
+
+/// The state of a conversion: devices met, and what could not be held.
+struct Conversion {
+    format: &'static Format,
+    writer: &'static Writer,
+    base: Option<u128>,
+    /// Number and name, by device of the trace.
+    devices: BTreeMap<u32, (u64, DeviceName)>,
+    read: u64,
+    written: u64,
+    left_out: [u64; Operation::ALL.len()],
+    rounded: u64,
+    widened: u64,
+    beyond: u64,
+}
+
+impl Conversion {
+    fn new(format: &'static Format, writer: &'static Writer) -> Conversion {
+        Conversion {
+            format,
+            writer,
+            base: None,
+            devices: BTreeMap::new(),
+            read: 0,
+            written: 0,
+            left_out: [0; Operation::ALL.len()],
+            rounded: 0,
+            widened: 0,
+            beyond: 0,
+        }
+    }
+
+    /// The time since the first request, scaled.
+    fn time(&mut self, entry: &Entry, options: &TraceOptions) -> Option<u128> {
+        let since = entry.ps.saturating_sub(*self.base.get_or_insert(entry.ps));
+        if options.time_scale == Default::default() {
+            return Some(since);
+        }
+        options.time_scale.apply(since).map(u128::from)
+    }
+
+    fn write(
+        &mut self,
+        requests: &mut dyn WriteRequest,
+        out: &mut Vec<u8>,
+        ps: u128,
+        record: &Record,
+        name: impl FnOnce() -> DeviceName,
+    ) {
+        self.read += 1;
+        if !self.writer.operations.contains(&record.operation) {
+            self.left_out[record.operation.index()] += 1;
+            return;
+        }
+        let rank = self.devices.len() as u64;
+        let (number, name) = self.devices.entry(record.device).or_insert_with(|| {
+            let name = name();
+            (if let DeviceName::Number(number) = name { number } else { rank }, name)
+        });
+        let tick = 10_u128.pow(self.writer.resolution.exponent());
+        let rounded = (ps + tick / 2) / tick * tick;
+        self.rounded += u64::from(rounded != ps);
+        let (granule, end) = (self.writer.granule, record.lba + u64::from(record.sectors));
+        let (lba, wide_end) = (record.lba / granule * granule, end.next_multiple_of(granule));
+        self.widened += u64::from(lba != record.lba || wide_end != end);
+        self.beyond += u64::from(self.writer.address_bits < 64 && wide_end >> self.writer.address_bits.min(63) != 0);
+        let (operation, sectors) = (record.operation, wide_end - lba);
+        requests.write(out, &Outgoing { ps: rounded, number: *number, name, operation, lba, sectors });
+        self.written += 1;
+    }
+
+    /// What the format could not hold.
+    fn warnings(&self) -> Vec<String> {
+        let format = self.format.name;
+        let mut warnings = Vec::new();
+        for operation in Operation::ALL {
+            let count = self.left_out[operation.index()];
+            if count > 0 {
+                let requests = counted(count, &format!("{} request", operation.name()));
+                warnings.push(format!("{requests} left out: {format} has no such operation"));
+            }
+        }
+        let resolution = self.writer.resolution;
+        if self.rounded > 0 {
+            let times = counted(self.rounded, "time");
+            warnings.push(format!("{times} rounded: the finest that {format} holds is 1 {resolution}"));
+        }
+        if self.widened > 0 {
+            let (requests, kib) = (counted(self.widened, "request"), self.writer.granule / 2);
+            warnings.push(format!("{requests} widened to whole pages of {kib} KiB, in which {format} counts"));
+        }
+        if self.beyond > 0 {
+            let (requests, bits) = (counted(self.beyond, "request"), self.writer.address_bits);
+            warnings.push(format!(
+                "{requests} written with an address beyond 2^{bits} sectors, which the program that {format} is made for \
+                 does not read"
+            ));
+        }
+        let named = |(number, name): &(u64, DeviceName)| match name {
+            DeviceName::Number(_) => None,
+            name => Some(format!("{number} is {name}")),
+        };
+        let named: Vec<String> = self.devices.values().filter_map(named).collect();
+        if !named.is_empty() {
+            /// How many devices are listed.
+            const LISTED: usize = 20;
+            let more = if named.len() > LISTED { ", ..." } else { "" };
+            let listed = named[..named.len().min(LISTED)].join(", ");
+            warnings.push(format!("where {format} has numbers for devices: {listed}{more}"));
+        }
+        warnings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::FORMATS;
+    use super::*;
+
+    fn converted(text: &str, to: &str, options: &TraceOptions) -> (String, Converted) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let mut out = Vec::new();
+        let to = Format::written(to).unwrap();
+        let converted = convert(file.path(), options, to, &mut out, &mut |_| {}).unwrap();
+        (String::from_utf8(out).unwrap(), converted)
+    }
+
+    const IOLOG: &str = "fio version 3 iolog\n5 /a write 512 1024\n6 /b read 0 512\n7 /a trim 0 4096\n8 /a sync 0 0\n";
+
+    #[test]
+    fn each_format_is_written_as_its_reader_has_it() {
+        let written = |to| converted(IOLOG, to, &TraceOptions::default()).0;
+        assert_eq!(written("spc"), "0,1,1024,W,0\n1,0,512,R,0.000001\n");
+        assert_eq!(written("msr"), "0,trace,0,Write,512,1024,0\n10,trace,1,Read,0,512,0\n");
+        assert_eq!(written("ssdsim"), "0 0 1 2 0\n1000 1 0 1 1\n");
+        assert_eq!(written("mqsim"), "0 0 1 2 0\n1000 1 0 1 1\n");
+        assert_eq!(written("disksim"), "0 0 1 2 0\n0.001 1 0 1 1\n");
+        assert_eq!(written("flashsim"), "0 0 0 1 0\n1 1 0 1 1\n");
+        assert_eq!(written("alibaba"), "0,W,512,1024,0\n1,R,0,512,1\n");
+        assert_eq!(written("tencent"), "0,1,2,1,0\n0,0,1,0,1\n");
+        let systor = "Timestamp,Response,IOType,LUN,Offset,Size\n0.000000000,,W,0,512,1024\n0.000001000,,R,1,0,512\n";
+        assert_eq!(written("systor"), systor);
+        let fio = "fio version 3 iolog\n0 /a add\n0 /a open\n0 /a write 512 1024\n1 /b add\n1 /b open\n1 /b read 0 512\n\
+                   2 /a trim 0 4096\n3 /a sync 0 0\n";
+        assert_eq!(written("fio"), fio);
+        let blkparse = written("blkparse");
+        assert!(blkparse.starts_with("  8,0   0        1    0.000000000 1 D   W 1 + 2 [floatgate]\n"), "{blkparse}");
+        assert!(blkparse.ends_with("  8,0   0        4    0.000003000 1 D  FN [floatgate]\n"), "{blkparse}");
+    }
+
+    #[test]
+    fn what_is_lost_is_told() {
+        let (_, spc) = converted(IOLOG, "spc", &TraceOptions::default());
+        assert_eq!(spc.requests, 2);
+        let warnings = spc.warnings.join("\n");
+        for part in ["1 trim request left out", "1 flush request left out", "0 is /a, 1 is /b"] {
+            assert!(warnings.contains(part), "{warnings}");
+        }
+        let (_, tencent) = converted("4,0,512,R,0\n4,0,512,R,0.4\n4,0,512,R,1\n", "tencent", &TraceOptions::default());
+        assert_eq!(tencent.warnings, ["1 time rounded: the finest that tencent holds is 1 s"]);
+        let (_, flashsim) = converted("0,1,512,R,0\n", "flashsim", &TraceOptions::default());
+        assert!(flashsim.warnings[0].contains("widened to whole pages of 4 KiB"), "{:?}", flashsim.warnings);
+        let (_, ssdsim) = converted("0,2147483648,512,R,0\n0,2147483646,512,R,0\n", "ssdsim", &TraceOptions::default());
+        assert!(ssdsim.warnings[0].contains("1 request written with an address beyond 2^31"), "{:?}", ssdsim.warnings);
+        let (text, exact) = converted("7,1,512,R,5\n7,1,512,W,5.000000000001\n", "spc", &TraceOptions::default());
+        assert_eq!((text.as_str(), exact.warnings.len()), ("7,1,512,R,0\n7,1,512,W,0.000000000001\n", 0));
+    }
+
+    #[test]
+    fn options_of_reading_hold() {
+        let scaled = TraceOptions { time_scale: "0.5".parse().unwrap(), ..TraceOptions::default() };
+        assert_eq!(converted("0,1,512,R,0\n0,1,512,R,4\n", "spc", &scaled).0, "0,1,512,R,0\n0,1,512,R,2\n");
+        let merged = TraceOptions { devices: Devices::Merge, ..TraceOptions::default() };
+        assert_eq!(converted("3,1,512,R,0\n4,1,512,R,4\n", "spc", &merged).0, "0,1,512,R,0\n0,1,512,R,4\n");
+        let limited = TraceOptions { limit: Some(1), ..TraceOptions::default() };
+        assert_eq!(converted("3,1,512,R,0\n4,1,512,R,4\n", "spc", &limited).0, "3,1,512,R,0\n");
+    }
+
+    #[test]
+    fn formats_that_are_not_written_say_so() {
+        let error = Format::written("vscsi").unwrap_err();
+        assert!(error.contains("choose one of spc, msr, ssdsim"), "{error}");
+        assert!(FORMATS.iter().filter(|format| format.is_written()).count() >= 11);
+    }
+}

@@ -1,0 +1,500 @@
+//! Any other text format of columns, described by the user: see [`Columns`].
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::str::FromStr;
+
+use super::fields::{Decimal, Fields};
+use super::names::Names;
+use super::{DeviceName, Expected, Format, Framing, Parser, Record, TimeUnit, TraceOptions};
+use crate::workload::request::{Operation, SECTOR};
+
+pub(super) static FORMAT: Format = Format {
+    name: "delimited",
+    title: "columns that the user describes",
+    columns: "as given",
+    unit: TimeUnit::S,
+    framing: Framing::Lines,
+    has_events: false,
+    looks: |_| false,
+    parser: |options| Box::new(Delimited::new(options)),
+    writer: None,
+};
+
+/// Columns are needed for `delimited`, and for nothing else.
+pub(super) fn check(format: &Format, options: &TraceOptions) -> Result<(), String> {
+    match (*format == FORMAT, options.columns.is_some()) {
+        (true, false) => {
+            Err("the format `delimited` needs its columns: write them as `--format delimited:columns=...` \
+                              or into a file for `--columns FILE`"
+                .to_owned())
+        }
+        (false, true) => Err(format!("columns are for the format `delimited`, and not for `{}`", format.name)),
+        _ => Ok(()),
+    }
+}
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Time,
+    Operation,
+    Offset,
+    Size,
+    Device,
+    /// Nothing that is used.
+    Other,
+}
+
+const COLUMNS: [(&str, Column); 6] = [
+    ("time", Column::Time),
+    ("op", Column::Operation),
+    ("offset", Column::Offset),
+    ("size", Column::Size),
+    ("device", Column::Device),
+    ("_", Column::Other),
+];
+
+/// What stands between the columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Delimiter {
+    Byte(u8),
+    /// Any number of spaces and tabs.
+    Blanks,
+}
+
+/// The columns of a text format: their order, units and operation codes.
+///
+/// Written in one line as `key=value;key=value`, or as a TOML file of the same keys:
+///
+/// | key | value |
+/// |---|---|
+/// | `columns` | the columns in order: `time`, `op`, `offset`, `size`, `device`, and `_` for one that is not used |
+/// | `delimiter` | `comma` (the default), `tab`, `semicolon`, `pipe`, `space` (any number of blanks), or a character |
+/// | `time` | unit of the time: `ps`, `ns`, `100ns`, `us`, `ms`, `s` |
+/// | `offset`, `size` | unit: `bytes`, `sectors`, `KiB`, `MiB`, or a number of bytes, like `4096` |
+/// | `read`, `write`, `trim`, `flush` | codes of the operation, several separated by commas |
+/// | `skip` | codes of lines that hold no request |
+/// | `all` | `read` or `write`: what all requests do, where there is no column `op` |
+/// | `length` | the length of all requests, in the unit of `size`, where there is no column `size` |
+/// | `header` | lines to pass over at the start (0) |
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns {
+    columns: Vec<Column>,
+    delimiter: Delimiter,
+    time: Option<TimeUnit>,
+    offset: u64,
+    size: u64,
+    /// Code and operation; `None` for lines that are passed over.
+    codes: Vec<(String, Option<Operation>)>,
+    all: Option<Operation>,
+    length: Option<u64>,
+    header: u64,
+}
+
+const KEYS: [&str; 13] = [
+    "columns",
+    "delimiter",
+    "time",
+    "offset",
+    "size",
+    "read",
+    "write",
+    "trim",
+    "flush",
+    "skip",
+    "all",
+    "length",
+    "header",
+];
+
+/// The values of the keys.
+type Values = BTreeMap<String, Vec<String>>;
+
+impl FromStr for Columns {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Columns, String> {
+        let mut values = Values::new();
+        for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
+            let (key, value) = part.split_once('=').ok_or_else(|| {
+                format!("`{part}` has no value; columns are written as key=value;key=value, like columns=time,op,offset,size")
+            })?;
+            let list = value.split(',').map(|value| value.trim().to_owned()).collect();
+            if values.insert(key.trim().to_owned(), list).is_some() {
+                return Err(format!("`{}` is given twice", key.trim()));
+            }
+        }
+        Columns::from_values(&values)
+    }
+}
+
+impl Columns {
+    /// Reads a TOML file of the same keys.
+    pub fn from_file(path: &Path) -> Result<Columns, String> {
+        let name = path.display();
+        let text =
+            std::fs::read_to_string(path).map_err(|error| format!("{name}: cannot read the columns: {error}"))?;
+        let table: toml::Table = text.parse().map_err(|error| format!("{name}: {error}"))?;
+        let mut values = Values::new();
+        for (key, value) in table {
+            let list = match value {
+                toml::Value::Array(items) => items.into_iter().map(scalar).collect(),
+                value => scalar(value).map(|text| vec![text]),
+            };
+            let list =
+                list.ok_or_else(|| format!("{name}: `{key}` must be a text, a whole number, or a list of them"))?;
+            values.insert(key, list);
+        }
+        Columns::from_values(&values).map_err(|error| format!("{name}: {error}"))
+    }
+
+    fn from_values(values: &Values) -> Result<Columns, String> {
+        if let Some(key) = values.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            return Err(format!("`{key}` is no key of columns; choose of {}", KEYS.join(", ")));
+        }
+        let one = |key: &str| match values.get(key).map(Vec::as_slice) {
+            None => Ok(None),
+            Some([value]) => Ok(Some(value.as_str())),
+            Some(_) => Err(format!("`{key}` takes one value")),
+        };
+        let number = |key: &str| match one(key)? {
+            None => Ok(None),
+            Some(text) => text.parse::<u64>().map(Some).map_err(|_| format!("`{key}` takes a whole number")),
+        };
+        let columns = Columns {
+            columns: columns(values.get("columns").map_or(&[][..], Vec::as_slice))?,
+            delimiter: one("delimiter")?.map_or(Ok(Delimiter::Byte(b',')), delimiter)?,
+            time: one("time")?.map(str::parse).transpose()?,
+            offset: unit("offset", one("offset")?)?,
+            size: unit("size", one("size")?)?,
+            codes: codes(values)?,
+            all: one("all")?.map(all).transpose()?,
+            length: number("length")?,
+            header: number("header")?.unwrap_or(0),
+        };
+        columns.checked()
+    }
+
+    /// What is there must fit together.
+    fn checked(self) -> Result<Columns, String> {
+        let has = |column| self.columns.contains(&column);
+        if !has(Column::Offset) {
+            return Err("the columns have no `offset`".to_owned());
+        }
+        match (has(Column::Operation), self.codes.is_empty(), self.all) {
+            (true, true, _) => return Err("`op` needs the codes of its operations, like read=R;write=W".to_owned()),
+            (true, false, Some(_)) => return Err("`all` is for traces without a column `op`".to_owned()),
+            (false, _, None) => {
+                return Err("without a column `op`, all=read or all=write says what requests do".to_owned());
+            }
+            (false, false, _) => return Err("codes of operations need a column `op`".to_owned()),
+            _ => {}
+        }
+        match (has(Column::Size), self.length) {
+            (true, Some(_)) => return Err("`length` is for traces without a column `size`".to_owned()),
+            (false, None | Some(0)) => {
+                return Err("without a column `size`, length=N (at least 1) says how long requests are".to_owned());
+            }
+            _ => {}
+        }
+        match (has(Column::Time), self.time) {
+            (true, None) => Err("`time` needs a unit, like time=us".to_owned()),
+            (false, Some(_)) => Err("a unit of `time` needs a column `time`".to_owned()),
+            _ => Ok(self),
+        }
+    }
+}
+
+fn scalar(value: toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn columns(names: &[String]) -> Result<Vec<Column>, String> {
+    let names_known = || COLUMNS.map(|(name, _)| name).join(", ");
+    if names.is_empty() {
+        return Err(format!("the columns are missing: columns=... lists them, of {}", names_known()));
+    }
+    let mut columns = Vec::new();
+    for name in names {
+        let column = COLUMNS.iter().find(|(known, _)| known == name).map(|(_, column)| *column);
+        let column = column.ok_or_else(|| format!("`{name}` is no column; choose of {}", names_known()))?;
+        if column != Column::Other && columns.contains(&column) {
+            return Err(format!("the column `{name}` is there twice"));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+fn delimiter(text: &str) -> Result<Delimiter, String> {
+    match (text, text.as_bytes()) {
+        ("comma", _) => Ok(Delimiter::Byte(b',')),
+        ("tab", _) => Ok(Delimiter::Byte(b'\t')),
+        ("semicolon", _) => Ok(Delimiter::Byte(b';')),
+        ("pipe", _) => Ok(Delimiter::Byte(b'|')),
+        ("space", _) => Ok(Delimiter::Blanks),
+        (_, [byte]) if !byte.is_ascii_alphanumeric() && byte.is_ascii() => Ok(Delimiter::Byte(*byte)),
+        _ => Err(format!("`{text}` is no delimiter; choose one of comma, tab, semicolon, pipe, space, or a character")),
+    }
+}
+
+/// Bytes of a unit of offset or size.
+fn unit(key: &str, text: Option<&str>) -> Result<u64, String> {
+    match text {
+        Some("bytes") => Ok(1),
+        Some("sectors") => Ok(SECTOR),
+        Some("KiB") => Ok(1 << 10),
+        Some("MiB") => Ok(1 << 20),
+        Some(text) => text.parse().ok().filter(|bytes| *bytes > 0).ok_or_else(|| {
+            format!("`{text}` is no unit of `{key}`; choose one of bytes, sectors, KiB, MiB, or a number of bytes")
+        }),
+        None => Err(format!("the unit of `{key}` is missing: {key}=bytes, {key}=sectors, or a number of bytes")),
+    }
+}
+
+fn codes(values: &Values) -> Result<Vec<(String, Option<Operation>)>, String> {
+    let kinds = [
+        ("read", Some(Operation::Read)),
+        ("write", Some(Operation::Write)),
+        ("trim", Some(Operation::Trim)),
+        ("flush", Some(Operation::Flush)),
+        ("skip", None),
+    ];
+    let mut codes: Vec<(String, Option<Operation>)> = Vec::new();
+    for (key, operation) in kinds {
+        for code in values.get(key).map_or(&[][..], Vec::as_slice) {
+            if codes.iter().any(|(known, _)| known == code) {
+                return Err(format!("the code `{code}` stands for two operations"));
+            }
+            codes.push((code.clone(), operation));
+        }
+    }
+    Ok(codes)
+}
+
+fn all(text: &str) -> Result<Operation, String> {
+    match text {
+        "read" => Ok(Operation::Read),
+        "write" => Ok(Operation::Write),
+        _ => Err(format!("`{text}` is nothing that `all` requests do; choose one of read, write")),
+    }
+}
+
+/// Reads lines.
+struct Delimited {
+    columns: Option<Columns>,
+    lines: u64,
+    names: Names,
+}
+
+impl Delimited {
+    fn new(options: &TraceOptions) -> Delimited {
+        Delimited { columns: options.columns.clone(), lines: 0, names: Names::default() }
+    }
+}
+
+/// What the columns of a line say.
+struct Found<'a> {
+    time: Decimal,
+    operation: Operation,
+    offset: u64,
+    size: u64,
+    device: Option<&'a [u8]>,
+}
+
+impl Columns {
+    /// `None` for a line that is passed over.
+    fn read<'a>(&self, line: &'a [u8]) -> Result<Option<Found<'a>>, Expected> {
+        let operation = self.all.unwrap_or(Operation::Read);
+        let size = self.length.unwrap_or(0);
+        let mut found = Found { time: Decimal::whole(0), operation, offset: 0, size, device: None };
+        let mut rest = Some(line);
+        let mut numbers = [None; 2];
+        for column in &self.columns {
+            let field = self.field(&mut rest).ok_or(Expected("as many columns as were described"))?;
+            match column {
+                Column::Time => found.time = decimal(field)?,
+                Column::Operation => match self.codes.iter().find(|(code, _)| code.as_bytes() == field) {
+                    Some((_, Some(operation))) => found.operation = *operation,
+                    Some((_, None)) => return Ok(None),
+                    None => return Err(Expected("one of the codes that were given for operations")),
+                },
+                Column::Offset => numbers[0] = Some(field),
+                Column::Size => numbers[1] = Some(field),
+                Column::Device => found.device = Some(field),
+                Column::Other => {}
+            }
+        }
+        if found.operation == Operation::Flush {
+            found.size = 0;
+            return Ok(Some(found));
+        }
+        if let Some(field) = numbers[0] {
+            found.offset = integer(field, "the offset, a whole number")?;
+        }
+        if let Some(field) = numbers[1] {
+            found.size = integer(field, "the size, a whole number")?;
+        }
+        Ok(Some(found))
+    }
+
+    /// The next field, without blanks and quotes around it.
+    fn field<'a>(&self, rest: &mut Option<&'a [u8]>) -> Option<&'a [u8]> {
+        let text = (*rest)?;
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+        let (text, end) = match self.delimiter {
+            Delimiter::Byte(delimiter) => (text, text.iter().position(|byte| *byte == delimiter)),
+            Delimiter::Blanks => {
+                let start = text.iter().position(|byte| !is_blank(byte))?;
+                let text = &text[start..];
+                (text, text.iter().position(is_blank))
+            }
+        };
+        *rest = end.map(|end| &text[end + 1..]);
+        let field = text[..end.unwrap_or(text.len())].trim_ascii();
+        let unquoted = field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\""));
+        Some(unquoted.unwrap_or(field))
+    }
+}
+
+fn decimal(field: &[u8]) -> Result<Decimal, Expected> {
+    const WHAT: &str = "the time, a decimal number";
+    let mut fields = Fields(field);
+    let value = fields.decimal(WHAT)?;
+    if fields.0.is_empty() { Ok(value) } else { Err(Expected(WHAT)) }
+}
+
+/// A whole number, in hexadecimal after `0x`.
+fn integer(field: &[u8], what: &'static str) -> Result<u64, Expected> {
+    let mut fields = Fields(field);
+    let value = if field.starts_with(b"0x") { fields.hexadecimal(what)? } else { fields.integer(what)? };
+    if fields.0.is_empty() { Ok(value) } else { Err(Expected(what)) }
+}
+
+impl Parser for Delimited {
+    fn parse(&mut self, line: &[u8]) -> Result<Option<Record>, Expected> {
+        let Some(columns) = &self.columns else {
+            return Err(Expected("columns, which were not described"));
+        };
+        self.lines += 1;
+        if self.lines <= columns.header || line.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        let Some(found) = columns.read(line)? else { return Ok(None) };
+        let in_bytes = |value: u64, unit: u64| value.checked_mul(unit);
+        let (Some(offset), Some(bytes)) = (in_bytes(found.offset, columns.offset), in_bytes(found.size, columns.size))
+        else {
+            return Err(Expected("an address range that ends below 16 EiB"));
+        };
+        let record = Record::in_bytes(found.time, 0, found.operation, offset, bytes)?;
+        let device = found.device.map_or(Ok(0), |name| self.names.device(name, 0))?;
+        Ok(Some(Record { device, ..record }))
+    }
+
+    fn unit(&self) -> Option<TimeUnit> {
+        self.columns.as_ref().and_then(|columns| columns.time)
+    }
+
+    fn device(&self, device: u32) -> DeviceName {
+        let has_devices = self.columns.as_ref().is_some_and(|columns| columns.columns.contains(&Column::Device));
+        if !has_devices {
+            return DeviceName::Number(u64::from(device));
+        }
+        let name = self.names.name(device).0;
+        name.parse().map_or(DeviceName::Named(name), DeviceName::Number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPEC: &str = "columns=time,op,offset,size,device;delimiter=comma;time=us;offset=bytes;size=sectors;\
+                        read=R,Read;write=W,Write;trim=D;flush=F;skip=X;header=1";
+
+    /// Time, operation, first sector, sectors, device.
+    type Read = (u64, Operation, u64, u32, String);
+
+    fn read(spec: &str, line: &str) -> Result<Option<Read>, &'static str> {
+        let columns: Columns = spec.parse().unwrap();
+        let mut parser = Delimited::new(&TraceOptions { columns: Some(columns.clone()), ..TraceOptions::default() });
+        for _ in 0..columns.header {
+            assert_eq!(parser.parse(b"anything"), Ok(None));
+        }
+        let record = parser.parse(line.as_bytes()).map_err(|expected| expected.0)?;
+        Ok(record.map(|record| {
+            let device = parser.device(record.device).to_string();
+            (record.stamp.scaled(0) as u64, record.operation, record.lba, record.sectors, device)
+        }))
+    }
+
+    #[test]
+    fn columns_are_read_as_described() {
+        assert_eq!(read(SPEC, "5,R,1024,8,sda"), Ok(Some((5, Operation::Read, 2, 8, "sda".to_owned()))));
+        assert_eq!(
+            read(SPEC, " 5 , \"Write\" , 0x400 , 8 , 7 , more"),
+            Ok(Some((5, Operation::Write, 2, 8, "7".into())))
+        );
+        assert_eq!(read(SPEC, "5,D,1024,8,1").unwrap().unwrap().1, Operation::Trim);
+        assert_eq!(read(SPEC, "5,F,,,1"), Ok(Some((5, Operation::Flush, 0, 0, "1".to_owned()))));
+        assert_eq!(read(SPEC, "5,X,,,1"), Ok(None));
+        let ufliptrace =
+            "columns=_,op,offset,_,time;delimiter=semicolon;time=us;offset=4096;size=4096;length=1;read=R;write=W";
+        assert_eq!(read(ufliptrace, "S; W; 3; 9; 7.0"), Ok(Some((7, Operation::Write, 24, 8, "0".to_owned()))));
+        let timeless = "columns=offset,size;delimiter=space;offset=KiB;size=MiB;all=write";
+        assert_eq!(read(timeless, "  2 \t 1"), Ok(Some((0, Operation::Write, 4, 2048, "0".to_owned()))));
+    }
+
+    #[test]
+    fn lines_that_do_not_fit_are_told() {
+        assert!(read(SPEC, "5,R,1024,8").unwrap_err().contains("as many columns"));
+        assert!(read(SPEC, "5,Q,1024,8,1").unwrap_err().contains("codes"));
+        assert!(read(SPEC, "5x,R,1024,8,1").unwrap_err().contains("time"));
+        assert!(read(SPEC, "5,R,10 24,8,1").unwrap_err().contains("offset"));
+        assert!(read(SPEC, "5,R,1024,-8,1").unwrap_err().contains("size"));
+        assert!(read(SPEC, "5,R,0,18446744073709551615,1").unwrap_err().contains("16 EiB"));
+    }
+
+    #[test]
+    fn a_file_says_the_same() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("columns.toml");
+        let text = "columns = [\"time\", \"op\", \"offset\", \"size\", \"device\"]\ndelimiter = \"comma\"\ntime = \"us\"\n\
+                    offset = \"bytes\"\nsize = \"sectors\"\nread = [\"R\", \"Read\"]\nwrite = [\"W\", \"Write\"]\ntrim = \"D\"\n\
+                    flush = \"F\"\nskip = \"X\"\nheader = 1\n";
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(Columns::from_file(&path), SPEC.parse());
+        std::fs::write(&path, "columns = [true]\n").unwrap();
+        assert!(Columns::from_file(&path).unwrap_err().contains("columns.toml: `columns` must be a text"));
+        assert!(Columns::from_file(&directory.path().join("none")).unwrap_err().contains("cannot read"));
+    }
+
+    #[test]
+    fn descriptions_that_do_not_fit_together_are_told() {
+        let error = |spec: &str| spec.parse::<Columns>().unwrap_err();
+        assert!(error("").contains("columns are missing"));
+        assert!(error("columns").contains("has no value"));
+        assert!(error("columns=time;columns=time").contains("twice"));
+        assert!(error("colums=time").contains("`colums` is no key"));
+        assert!(error("columns=time,when").contains("`when` is no column"));
+        assert!(error("columns=time,time").contains("there twice"));
+        assert!(error("columns=offset,size;all=read;size=bytes").contains("unit of `offset` is missing"));
+        assert!(error("columns=offset,size;offset=bytes;size=nibbles").contains("nibbles"));
+        let rest = ";offset=bytes;size=bytes";
+        assert!(error(&format!("columns=size;all=read{rest}")).contains("no `offset`"));
+        assert!(error(&format!("columns=offset,size,op{rest}")).contains("read=R;write=W"));
+        assert!(error(&format!("columns=offset,size{rest}")).contains("all=read"));
+        assert!(error(&format!("columns=offset,size;all=erase{rest}")).contains("`erase`"));
+        assert!(error(&format!("columns=offset,size;read=R;all=read{rest}")).contains("need a column `op`"));
+        assert!(error(&format!("columns=offset;all=read{rest}")).contains("length=N"));
+        assert!(error(&format!("columns=time,offset,size;all=read{rest}")).contains("time=us"));
+        assert!(error(&format!("columns=offset,size;time=us;all=read{rest}")).contains("needs a column `time`"));
+        assert!(error(&format!("columns=offset,size,op;read=R;write=R{rest}")).contains("two operations"));
+        assert!(error(&format!("columns=offset,size;delimiter=ab;all=read{rest}")).contains("`ab` is no delimiter"));
+        assert!(error(&format!("columns=offset,size;header=x;all=read{rest}")).contains("whole number"));
+    }
+}

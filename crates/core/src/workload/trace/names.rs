@@ -1,0 +1,76 @@
+//! The devices of a trace that have names: each name gets a number when it is first met.
+
+use super::Expected;
+use super::records::MOST_DEVICES;
+
+/// Longer names are not read, so that the memory for all of them is bounded; fio reads as much.
+const LONGEST: usize = 256;
+
+/// The names met so far; each is a text and a number, either of which may stand for nothing.
+#[derive(Default)]
+pub(super) struct Names {
+    /// By device.
+    names: Vec<(Box<[u8]>, u64)>,
+    /// The devices, ordered by name.
+    sorted: Vec<u32>,
+    /// The device of the previous request, usually that of the next one too.
+    recent: u32,
+}
+
+impl Names {
+    /// The device of that name.
+    pub(super) fn device(&mut self, text: &[u8], number: u64) -> Result<u32, Expected> {
+        let is = |(name, its): &(Box<[u8]>, u64)| **name == *text && *its == number;
+        if self.names.get(self.recent as usize).is_some_and(is) {
+            return Ok(self.recent);
+        }
+        let key = |device: &u32| {
+            let (name, its) = &self.names[*device as usize];
+            (**name).cmp(text).then(its.cmp(&number))
+        };
+        self.recent = match self.sorted.binary_search_by(key) {
+            Ok(place) => self.sorted[place],
+            Err(_) if self.names.len() >= MOST_DEVICES => return Err(Expected("at most 65536 different devices")),
+            Err(_) if text.len() > LONGEST => return Err(Expected("the name of a device, of at most 256 bytes")),
+            Err(place) => {
+                let device = self.names.len() as u32;
+                self.sorted.insert(place, device);
+                self.names.push((text.into(), number));
+                device
+            }
+        };
+        Ok(self.recent)
+    }
+
+    /// The name of a device.
+    pub(super) fn name(&self, device: u32) -> (String, u64) {
+        let (text, number) = &self.names[device as usize];
+        (String::from_utf8_lossy(text).into_owned(), *number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_number_name_a_device() {
+        let mut names = Names::default();
+        let mut device = |text: &str, number| names.device(text.as_bytes(), number).unwrap();
+        let numbers = [device("web", 0), device("hm", 1), device("web", 1), device("hm", 1), device("web", 0)];
+        assert_eq!(numbers, [0, 1, 2, 1, 0]);
+        assert_eq!(names.sorted, [1, 0, 2]);
+        assert_eq!(names.name(2), ("web".to_owned(), 1));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut names = Names::default();
+        assert!(names.device(&[b'x'; 257], 0).unwrap_err().0.contains("256 bytes"));
+        for number in 0..MOST_DEVICES as u64 {
+            names.device(b"", number).unwrap();
+        }
+        assert!(names.device(b"", 1 << 40).unwrap_err().0.contains("65536 different"));
+        assert_eq!(names.device(b"", 7), Ok(7));
+    }
+}

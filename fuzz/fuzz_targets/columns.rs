@@ -1,0 +1,9 @@
+//! Any text as the columns of the format `delimited`.
+#![no_main]
+
+use floatgate_core::workload::trace::Columns;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let _ = text.parse::<Columns>();
+});
