@@ -6,6 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use crate::device::Device;
 use crate::metrics::attribution::Breakdown;
 use crate::metrics::counters::Counters;
+use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
 use crate::metrics::summary::Measurement;
 use crate::sim::time::Time;
@@ -72,6 +73,8 @@ pub struct Outcome {
     pub complete: bool,
     /// What was measured.
     pub results: Results,
+    /// What the requests were like, where that was asked for.
+    pub profile: Option<Profile>,
     /// What the device counted in the measured part.
     pub counters: Counters,
     /// From the first arrival to the last completion of the measured part.
@@ -85,6 +88,7 @@ impl Outcome {
             config: device.config(),
             complete: self.complete,
             results: &self.results,
+            profile: self.profile.as_ref(),
             counters: &self.counters,
             measured: self.measured,
             channels: &device.array().channel_time,
@@ -187,13 +191,30 @@ impl<'a> Feed<'a> {
     }
 }
 
+/// What is collected of a run beyond its results, each at a little time for every request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunOptions {
+    /// What the requests are like: [`Outcome::profile`].
+    pub profile: bool,
+}
+
 /// Runs the sources on the device, each with streams of its own, until they end and all is answered.
 pub fn run(
     device: &mut Device,
     sources: &mut [Box<dyn Source>],
     watcher: &mut dyn Watcher,
 ) -> Result<Outcome, RunError> {
-    Runner::new(device, sources).run(watcher)
+    run_with(device, sources, watcher, RunOptions::default())
+}
+
+/// As [`run`], and collects what the options ask for.
+pub fn run_with(
+    device: &mut Device,
+    sources: &mut [Box<dyn Source>],
+    watcher: &mut dyn Watcher,
+    options: RunOptions,
+) -> Result<Outcome, RunError> {
+    Runner::new(device, sources, options).run(watcher)
 }
 
 struct Runner<'a> {
@@ -202,6 +223,7 @@ struct Runner<'a> {
     /// The feed of each stream.
     feed_of: Vec<usize>,
     results: Results,
+    profile: Option<Profile>,
     counters: Counters,
     measure_from: Time,
     measuring: bool,
@@ -216,7 +238,7 @@ struct Runner<'a> {
 const PROGRESS_EVERY: u64 = 16_384;
 
 impl<'a> Runner<'a> {
-    fn new(device: &'a mut Device, sources: &'a mut [Box<dyn Source>]) -> Runner<'a> {
+    fn new(device: &'a mut Device, sources: &'a mut [Box<dyn Source>], options: RunOptions) -> Runner<'a> {
         let start = device.now();
         let mut names = Vec::new();
         let mut feed_of = Vec::new();
@@ -236,6 +258,7 @@ impl<'a> Runner<'a> {
             feeds,
             feed_of,
             results: Results::new(names),
+            profile: options.profile.then(Profile::default),
             counters,
             measure_from,
             measuring: measure_from == start,
@@ -289,6 +312,11 @@ impl<'a> Runner<'a> {
             let feed = &mut self.feeds[index];
             if let Some(request) = feed.take(now) {
                 self.submitted += 1;
+                if let Some(profile) = &mut self.profile
+                    && request.arrival >= self.measure_from
+                {
+                    profile.issued(&request);
+                }
                 self.device.submit(now, request);
             }
             feed.fill(self.device)?;
@@ -306,7 +334,11 @@ impl<'a> Runner<'a> {
             self.feeds[self.feed_of[usize::from(completion.request.stream)]].completed(completion.finish, now);
             if completion.request.arrival >= self.measure_from {
                 self.results.record(&completion);
-                watcher.completed(&completion, self.breakdowns.get(index)).map_err(RunError::Observer)?;
+                let breakdown = self.breakdowns.get(index);
+                if let (Some(profile), Some(breakdown)) = (&mut self.profile, breakdown) {
+                    profile.completed(completion.request.operation, breakdown);
+                }
+                watcher.completed(&completion, breakdown).map_err(RunError::Observer)?;
             }
         }
         Ok(())
@@ -338,6 +370,7 @@ impl<'a> Runner<'a> {
             complete: !self.stopped,
             counters: self.device.ftl().counters.since(&self.counters),
             results: self.results,
+            profile: self.profile,
             measured,
         })
     }

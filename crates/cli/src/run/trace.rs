@@ -3,7 +3,7 @@
 use floatgate_core::workload::trace::{Devices, Fit, Format, Replay, TimeScale, TimeUnit, TraceOptions};
 
 /// How a trace is read: see docs/reference/traces.md.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Options for traces")]
 pub struct TraceArgs {
     /// Format: spc, msr, ssdsim, mqsim or disksim; found out where not given

@@ -3,5 +3,6 @@
 pub mod attribution;
 pub mod counters;
 pub mod latency;
+pub mod profile;
 pub mod results;
 pub mod summary;

@@ -8,8 +8,12 @@ use anyhow::{Context, Result};
 use floatgate_core::metrics::summary::Summary;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Completion, Request};
+use floatgate_report::html;
 
-const SUMMARY: &str = "summary.json";
+/// The result.
+pub const SUMMARY: &str = "summary.json";
+/// The result as a page.
+pub const REPORT: &str = "report.html";
 const REQUESTS: &str = "requests.csv";
 
 /// Where a result goes.
@@ -39,6 +43,7 @@ impl Directory {
         let mut draft = Draft::new(&self.summary)?;
         draft.write(summary.to_json().as_bytes())?;
         draft.complete()?;
+        write_whole(&self.path.join(REPORT), html::report(summary, &[]).as_bytes())?;
         match log {
             Some(log) => {
                 let mut requests = log.draft;
@@ -50,6 +55,14 @@ impl Directory {
         }
         draft.publish()
     }
+}
+
+/// Writes a file: all of it, or nothing.
+pub fn write_whole(place: &Path, bytes: &[u8]) -> Result<()> {
+    let mut draft = Draft::new(place)?;
+    draft.write(bytes)?;
+    draft.complete()?;
+    draft.publish()
 }
 
 /// Removes a file, if there is one.
