@@ -36,7 +36,8 @@
       showline: true, ticks: "outside", title: { standoff: 8 } };
     return { layout: { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: text, size: 12, family: 'system-ui, "DejaVu Sans", sans-serif' }, xaxis: axis, yaxis: axis,
-      legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 }, hovermode: "closest",
+      legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, traceorder: "normal" }, hovermode: "closest",
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: line, activecolor: text },
       margin: { l: 60, r: 20, t: 30, b: 50 } } };
   }
 
@@ -46,7 +47,8 @@
     const library = document.createElement("script");
     library.textContent = await unpacked("plotly");
     document.head.append(library);
-    const options = { responsive: true, displaylogo: false, toImageButtonOptions: { format: "svg" } };
+    const options = { responsive: true, displaylogo: false, toImageButtonOptions: { format: "svg" },
+      modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] };
     for (const name of names) {
       const place = document.querySelector(`[data-figure="${name}"]`);
       const { data, layout } = figures[name];

@@ -89,17 +89,12 @@ impl Look {
 
     /// Options of bars.
     pub fn bars(self) -> Value {
-        json!({
-            "type": "bar",
-            "marker": {
-                "color": self.colour,
-                "line": { "color": "#333333", "width": 0.5 },
-                "pattern": {
-                    "shape": self.pattern, "fillmode": "overlay", "fgcolor": "#ffffff", "fgopacity": 0.9,
-                    "size": 7, "solidity": 0.25,
-                },
-            },
-        })
+        let mut marker = json!({ "color": self.colour, "line": { "color": "#333333", "width": 0.5 } });
+        if !self.pattern.is_empty() {
+            marker["pattern"] = json!({ "shape": self.pattern, "fillmode": "overlay", "fgcolor": "#ffffff",
+                "fgopacity": 0.9, "size": 7, "solidity": 0.25 });
+        }
+        json!({ "type": "bar", "marker": marker })
     }
 }
 
@@ -119,10 +114,16 @@ pub fn axis(title: &str) -> Value {
     json!({ "title": { "text": plain(title) } })
 }
 
-/// A logarithmic axis with a title.
+/// A logarithmic axis of times, with a title.
 pub fn log_axis(title: &str) -> Value {
+    json!({ "title": { "text": plain(title) }, "type": "log", "exponentformat": "none", "separatethousands": true,
+        "minorloglabels": "complete", "minor": { "ticks": "outside", "ticklen": 3 } })
+}
+
+/// A logarithmic axis of shares, with a title: powers of ten.
+pub fn log_share_axis(title: &str) -> Value {
     json!({ "title": { "text": plain(title) }, "type": "log", "dtick": 1, "exponentformat": "power",
-        "minor": { "ticks": "outside", "ticklen": 3 } })
+        "minorloglabels": "none", "minor": { "ticks": "outside", "ticklen": 3 } })
 }
 
 /// A text that the plotting library shows as it is: it would read its own markup in it.

@@ -1,9 +1,10 @@
 //! The same run with several seeds.
 
-use std::path::Path;
+use std::io::Write;
+use std::path::PathBuf;
 use std::str::FromStr;
 
-use floatgate_report::compare::{Comparison, groups};
+use floatgate_report::compare::{Comparison, group};
 
 use super::interrupt::Interrupt;
 use super::{RunArgs, run_one};
@@ -40,19 +41,12 @@ pub fn run(args: &RunArgs, seeds: &Seeds, interrupt: &Interrupt) -> Result<(), F
     for seed in seeds.first..=seeds.last {
         say(&format!("seed {seed} of {} to {}: {}", seeds.first, seeds.last, place(seed).display()));
         run_one(&RunArgs { seed, out: Some(place(seed)), ..args.clone() }, interrupt)?;
-        println!();
     }
-    let path = |seed: u64| listed(&place(seed));
-    let paths: Result<Vec<String>, Failure> = (seeds.first..=seeds.last).map(path).collect();
-    let groups = groups(&paths?).map_err(Failure::fault)?;
-    print!("{}", Comparison::new(&groups).text());
-    Ok(())
-}
-
-/// A path as an argument of a comparison.
-fn listed(path: &Path) -> Result<String, Failure> {
-    let text = path.to_str().map(str::to_owned);
-    text.ok_or_else(|| Failure::mistake(format!("the path {} is not Unicode", path.display())))
+    let places: Vec<PathBuf> = (seeds.first..=seeds.last).map(place).collect();
+    let group = group(&out.display().to_string(), &places).map_err(Failure::fault)?;
+    let text = Comparison::new(&[group]).text();
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
 }
 
 /// What this program was called with, without where results go and how they are printed, and with this seed.

@@ -98,6 +98,14 @@ pub fn groups(arguments: &[String]) -> Result<Vec<Group>, InputError> {
     }
 }
 
+/// A group of the results in these directories, which must be different runs.
+pub fn group(label: &str, directories: &[PathBuf]) -> Result<Group, InputError> {
+    let mut runs = Vec::new();
+    directories.iter().try_for_each(|directory| read(directory, &mut runs))?;
+    refuse_twins(label, &runs)?;
+    Ok(Group { label: label.to_owned(), runs })
+}
+
 /// The label of an argument and what is behind it; none where it is a path, be it one with an equals sign.
 fn labelled(argument: &str) -> Option<(&str, &str)> {
     if Path::new(argument).exists() {

@@ -33,18 +33,17 @@ pub fn section(page: &mut Page, summary: &Summary) {
 /// Write amplification as a sum.
 fn units(summary: &Summary) -> Option<Figure> {
     let parts = summary.amplification_by_cause()?;
-    let traces = parts.iter().enumerate().map(|(index, (name, share))| {
-        let more = json!({ "x": [share], "y": [""], "orientation": "h", "text": [short(*share)],
-            "textposition": "inside", "insidetextfont": { "color": "#000000" }, "constraintext": "none",
-            "hovertemplate": "%{x:.4~f}" });
-        trace(name, Look::of(index).bars(), more)
+    let there = parts.iter().enumerate().filter(|(_, (_, share))| *share >= 0.0005);
+    let traces = there.map(|(index, (name, share))| {
+        let more = json!({ "x": [share], "y": [""], "orientation": "h", "hovertemplate": "%{x:.4~f}" });
+        trace(&format!("{name} {}", short(*share)), Look::of(index).bars(), more)
     });
     let caption = html! {
         "Mapping units programmed for each one that the host wrote, by what they were programmed for: the host's own "
         "data, data moved by cleaning, summaries of blocks, and places left unfilled. Their sum is the write "
         "amplification; 1 would be none."
     };
-    let layout = json!({ "barmode": "stack", "xaxis": axis("units programmed for each unit written"),
+    let layout = json!({ "barmode": "stack", "showlegend": true, "xaxis": axis("units programmed for each unit written"),
         "yaxis": { "showticklabels": false, "ticks": "" } });
     Some(
         Figure::new("amplification-units", "Write amplification, by cause", caption, traces.collect(), layout)
@@ -74,7 +73,8 @@ fn pages(summary: &Summary) -> Option<Figure> {
         "Flash pages programmed and read in the run, by cause. What is not the host's is the price of the translation "
         "layer."
     };
-    let layout = json!({ "barmode": "stack", "xaxis": axis("pages"), "yaxis": { "type": "category" } });
+    let layout =
+        json!({ "barmode": "stack", "showlegend": true, "xaxis": axis("pages"), "yaxis": { "type": "category" } });
     (!traces.is_empty())
         .then(|| Figure::new("pages-by-cause", "Pages of flash, by cause", caption, traces, layout).high(220))
 }

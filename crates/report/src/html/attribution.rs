@@ -103,8 +103,7 @@ pub fn bars(id: &str, title: &str, caption: maud::Markup, groups: &[Group], labe
         trace(&words(name), Look::of(index).bars(), more)
     });
     let y = json!({ "autorange": "reversed", "type": "category" });
-    let layout = json!({ "barmode": "stack", "xaxis": axis("time, us"), "yaxis": y,
-        "legend": { "traceorder": "normal" } });
+    let layout = json!({ "barmode": "stack", "xaxis": axis("time, us"), "yaxis": y });
     let height = 130 + 34 * groups.len() as u32;
     Figure::new(id, title, caption, traces.collect(), layout).wide().high(height.max(260))
 }

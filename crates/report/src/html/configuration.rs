@@ -37,8 +37,8 @@ fn changes(summary: &Summary) -> Markup {
         return html! { p { "The device is the built-in device " b { (changes.base) } ", unchanged." } };
     }
     html! {
+        p { "What differs from the built-in device " b { (changes.base) } ":" }
         table {
-            caption { "What differs from the built-in device " b { (changes.base) } ":" }
             tr { th.text { "key" } th.text { "here" } th.text { (changes.base) } }
             @for change in &changes.figures {
                 tr {

@@ -1,6 +1,7 @@
 //! The top of a report: what was run, warnings, and the figures that one looks for first.
 
 use floatgate_core::metrics::summary::{Operations, Requests, Summary};
+use floatgate_core::workload::synthetic::looks_like_job;
 use maud::{Markup, html};
 
 use crate::figure::words;
@@ -9,18 +10,29 @@ use crate::page::Page;
 
 /// The title of the page.
 pub fn title(summary: &Summary) -> String {
-    format!("{} on {}", summary.workload.name, summary.device.name)
+    format!("{} on {}", workload(summary), summary.device.name)
+}
+
+/// The workload: a job as it is written, of a trace the name of its file.
+fn workload(summary: &Summary) -> &str {
+    let name = summary.workload.name.as_str();
+    match looks_like_job(name) {
+        true => name,
+        false => name.rsplit(['/', '\\']).next().unwrap_or(name),
+    }
 }
 
 /// What was run, and what has to be known of it.
 pub fn head(summary: &Summary) -> Markup {
     let Summary { config, precondition, .. } = summary;
     let g = &config.geometry;
+    let levels = [(g.channels, "channel"), (g.chips, "chip"), (g.dies, "die"), (g.planes, "plane")];
+    let levels = levels.map(|(count, name)| format!("{count} {name}{}", if count == 1 { "" } else { "s" }));
     let reached = &precondition.reached;
     html! {
-        h1 { (summary.workload.name) " on " (summary.device.name) }
+        h1 { (title(summary)) }
         p.soft {
-            (g.channels) " channels, " (g.chips) " chips each, " (g.dies) " dies each, " (g.planes) " planes each; "
+            (levels.join(" x ")) "; "
             (bytes(config.logical_bytes())) " visible of " (bytes(config.physical_bytes())) " ("
             (percent(Some(config.spare()))) " spare). Before the run: " (precondition.asked) ", "
             (short(reached.drive_writes)) " drive writes, " (percent(Some(reached.mapped))) " mapped."

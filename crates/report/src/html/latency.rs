@@ -4,7 +4,7 @@ use floatgate_core::metrics::summary::{LatencyCurve, Summary};
 use maud::html;
 use serde_json::{Value, json};
 
-use crate::figure::{Figure, Look, axis, log_axis, trace, words};
+use crate::figure::{Figure, Look, axis, log_axis, log_share_axis, trace, words};
 use crate::page::Page;
 
 /// A distribution to be drawn.
@@ -36,8 +36,9 @@ pub fn section(page: &mut Page, summary: &Summary) {
 /// Two figures of the same distributions: the shares that took no longer, and those that took longer.
 pub fn curves(id: &str, curves: &[Curve]) -> Vec<Figure> {
     let cdf = curves.iter().map(|curve| {
-        let (us, longer) = shares(curve.points);
-        let no_longer: Vec<f64> = longer.iter().map(|share| 1.0 - share).collect();
+        let (mut us, longer) = shares(curve.points);
+        us.insert(0, us[0]);
+        let no_longer: Vec<f64> = std::iter::once(0.0).chain(longer.iter().map(|share| 1.0 - share)).collect();
         line(curve, &us, &no_longer, "%{x:.4~g} us: %{y:.2%} took no longer")
     });
     let cdf = Figure::new(
@@ -49,7 +50,7 @@ pub fn curves(id: &str, curves: &[Curve]) -> Vec<Figure> {
             "time. At 0.5 it crosses the median."
         },
         cdf.collect(),
-        json!({ "xaxis": log_axis("latency, us"), "yaxis": with_range(axis("share that took no longer")) }),
+        json!({ "showlegend": true, "xaxis": log_axis("latency, us"), "yaxis": with_range(axis("share that took no longer")) }),
     );
     let tail = curves.iter().map(|curve| {
         let (mut us, mut longer) = shares(curve.points);
@@ -70,7 +71,7 @@ pub fn curves(id: &str, curves: &[Curve]) -> Vec<Figure> {
             "is a group of requests that met with something slow, such as an erase. It ends at the slowest request."
         },
         tail.collect(),
-        json!({ "xaxis": log_axis("latency, us"), "yaxis": log_axis("share that took longer") }),
+        json!({ "showlegend": true, "xaxis": log_axis("latency, us"), "yaxis": log_share_axis("share that took longer") }),
     );
     vec![cdf, tail]
 }

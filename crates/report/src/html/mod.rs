@@ -14,7 +14,7 @@ mod wear;
 pub(crate) use attribution::{bars as attribution_bars, groups as attribution_groups, label as bar_label};
 pub(crate) use configuration::shown;
 pub(crate) use latency::{Curve, curves};
-pub use over_time::SeriesPoint;
+pub use over_time::{SeriesOperation, SeriesPoint};
 
 use floatgate_core::metrics::summary::Summary;
 use serde_json::Value;
@@ -24,7 +24,10 @@ use crate::page::Page;
 /// The report of a result as one HTML file. `series` is how it went over time; empty where that is not known.
 pub fn report(summary: &Summary, series: &[SeriesPoint]) -> String {
     // Parts of a result that not every version has are looked up by name, and left out where they are not there.
-    let json = serde_json::to_value(summary).unwrap_or(Value::Null);
+    page(summary, &serde_json::to_value(summary).unwrap_or(Value::Null), series)
+}
+
+fn page(summary: &Summary, json: &Value, series: &[SeriesPoint]) -> String {
     let mut page = Page::default();
     head::key_figures(&mut page, summary);
     latency::section(&mut page, summary);
@@ -38,4 +41,147 @@ pub fn report(summary: &Summary, series: &[SeriesPoint]) -> String {
     configuration::section(&mut page, summary);
     configuration::reproduce(&mut page, summary);
     page.finish(&head::title(summary), &head::head(summary))
+}
+
+#[cfg(test)]
+mod tests {
+    use floatgate_core::config;
+    use floatgate_core::device::{Device, Options};
+    use floatgate_core::metrics::summary::{About, Named, Precondition};
+    use floatgate_core::run::{NoWatcher, RunOptions, run_with};
+    use floatgate_core::workload::{Source, synthetic};
+    use serde_json::json;
+
+    use super::*;
+
+    /// The result of a small run, whatever its names.
+    fn summary(name: &str) -> Summary {
+        let mut device = Device::new(config::load("tiny", &[]).unwrap(), Options::default()).unwrap();
+        let jobs = synthetic::parse("rw=randrw bs=4k iodepth=8 number_ios=3000", device.config().logical_bytes(), 1);
+        let mut sources: Vec<Box<dyn Source>> =
+            jobs.unwrap().into_iter().map(|job| Box::new(job) as Box<dyn Source>).collect();
+        let outcome = run_with(&mut device, &mut sources, &mut NoWatcher, RunOptions { profile: true }).unwrap();
+        let named = || Named { name: name.to_owned(), digest: name.to_owned() };
+        let about = About {
+            seed: 1,
+            device: named(),
+            workload: named(),
+            precondition: Precondition { asked: name.to_owned(), reached: Default::default() },
+            warnings: vec![name.to_owned()],
+            base: Some("tiny".to_owned()),
+            arguments: vec!["run".to_owned(), name.to_owned()],
+        };
+        Summary::new(about, &outcome.measurement(&device))
+    }
+
+    fn series() -> Vec<SeriesPoint> {
+        let operation = |name: &str, at: f64| SeriesOperation {
+            operation: name.to_owned(),
+            iops: 5000.0 - 100.0 * at,
+            mib_per_s: 20.0 - at / 3.0,
+            latency_mean_us: Some(200.0 + 10.0 * at),
+            latency_p99_us: Some(900.0 + 40.0 * at),
+            latency_max_us: (at != 3.0).then_some(2000.0 + 100.0 * at),
+        };
+        let point = |at: f64| SeriesPoint {
+            start_s: at,
+            end_s: at + 1.0,
+            operations: vec![operation("read", at), operation("write", at + 7.0)],
+            free_blocks_min: Some(40.0 - at),
+            free_blocks_mean: Some(50.0 - at / 2.0),
+            cleaning_efficiency: (at > 4.0).then_some(0.4),
+            write_amplification: Some(1.0 + at / 20.0),
+        };
+        (0..40).map(|at| point(f64::from(at))).collect()
+    }
+
+    /// A page with all sections.
+    fn full(name: &str) -> String {
+        let mut json = json!({});
+        let parts = |scale: f64| {
+            json!({ "host_queue": 3.0, "die": 10.0 * scale, "channel": 5.0, "cleaning": 20.0 * scale,
+            "bus": 20.0, "cell": 60.0 })
+        };
+        let of = || {
+            json!({ "count": 10, "mean": parts(1.0), "p50": { "latency_us": 90, "parts": parts(0.7) },
+            "p99": { "latency_us": 400, "parts": parts(5.0) }, "p99_9": { "latency_us": 900, "parts": parts(9.0) } })
+        };
+        json["attribution"] = json!({ "read": of(), "write": of(), "streams": [{ "name": name, "read": of() }] });
+        json["bottleneck"] = json!({ "named": "die_cells", "resources": [
+            { "name": "die_cells", "bound_iops": 6000.0, "share_reached": 0.92 },
+            { "name": "channels", "bound_iops": 20000.0, "share_reached": 0.31 },
+            { "name": name, "bound_iops": null, "share_reached": 0.05 },
+        ] });
+        page(&summary(name), &json, &series())
+    }
+
+    #[test]
+    fn all_sections_are_there() {
+        let page = full("rw=randrw bs=4k");
+        if let Some(place) = std::env::var_os("FLOATGATE_SAMPLE_REPORT") {
+            std::fs::write(place, &page).unwrap();
+        }
+        let ids = [
+            "latency-cdf",
+            "latency-tail",
+            "attribution",
+            "throughput-over-time",
+            "latency-over-time",
+            "cleaning-over-time",
+            "amplification-over-time",
+            "amplification-units",
+            "pages-by-cause",
+            "request-sizes",
+            "inter-arrival",
+            "channel-utilization",
+            "die-utilization",
+            "roofline",
+            "wear-histogram",
+        ];
+        for id in ids {
+            assert_eq!(page.matches(&format!("data-figure=\"{id}\"")).count(), 1, "{id}");
+        }
+        assert_eq!(page.matches("<figcaption>").count(), ids.len());
+        for section in ["key-figures", "configuration", "reproduce"] {
+            assert!(page.contains(&format!("<h2 id=\"{section}\">")), "{section}");
+        }
+        assert!(page.contains("floatgate run 'rw=randrw bs=4k'"));
+    }
+
+    #[test]
+    fn what_is_not_known_has_no_section() {
+        let page = report(&summary("x"), &[]);
+        for id in ["attribution", "over-time", "bottleneck"] {
+            assert!(!page.contains(&format!("<h2 id=\"{id}\">")), "{id}");
+        }
+        assert!(!page.contains("data-figure=\"channels-used\""), "nothing was attributed");
+    }
+
+    #[test]
+    fn texts_of_users_are_no_markup() {
+        let attack = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&";
+        let page = full(attack);
+        let (own, plain) = (full("x").matches("<script").count(), page.matches("<script").count());
+        assert_eq!(plain, own);
+        assert!(!page.contains("<img"));
+        // Behind the JSON, the plotting library has to be told as well.
+        assert!(page.contains("streams: &lt;/script&gt;") && !page.contains("u003cimg"));
+    }
+
+    #[test]
+    fn a_page_needs_no_network() {
+        let page = report(&summary("x"), &[]);
+        for way in ["src=", "href=\"http", "@import", "url("] {
+            assert!(!page.contains(way), "{way}");
+        }
+        assert_eq!(page, report(&summary("x"), &[]), "the same result gives the same bytes");
+    }
+
+    #[test]
+    fn a_result_that_was_read_gives_the_same_page() {
+        let written = summary("x");
+        let read = Summary::from_json(&written.to_json()).unwrap();
+        assert_eq!(read.to_json(), written.to_json());
+        assert_eq!(report(&read, &[]), report(&written, &[]));
+    }
 }

@@ -81,7 +81,7 @@ fn throughput(series: &[SeriesPoint]) -> Figure {
         "over it for requests per second. A throughput that falls and stays low is a device that has run out of free "
         "blocks."
     };
-    let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": from_zero("MiB/s") });
+    let layout = json!({ "showlegend": true, "xaxis": axis("simulated time, s"), "yaxis": from_zero("MiB/s") });
     Figure::new("throughput-over-time", "Throughput over time", caption, lines.collect(), layout)
 }
 
@@ -125,7 +125,7 @@ fn free_blocks(series: &[SeriesPoint]) -> Option<Figure> {
     let mut second = more(&efficiency, "%{x:.4~g} s: %{y:.1%}");
     second["yaxis"] = "y2".into();
     lines.push(trace("cleaning efficiency (right)", Look::of(2).line(), second));
-    let right = json!({ "title": { "text": "efficiency" }, "overlaying": "y", "side": "right", "range": [0, 1.02],
+    let right = json!({ "title": { "text": "efficiency" }, "overlaying": "y", "side": "right", "range": [0, 1], "dtick": 0.25,
         "tickformat": ".0%", "showgrid": false });
     let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": from_zero("free blocks"), "yaxis2": right });
     let caption = html! {

@@ -39,7 +39,8 @@ fn sizes(counts: &[SizeCounts]) -> Option<Figure> {
         "Requests by size. Each class holds the sizes up to the one named, above that of the class before: 4 KiB is more "
         "than 2 KiB and up to 4 KiB (compare Yoo et al. 2013, Figure 10)."
     };
-    let layout = json!({ "barmode": "group", "xaxis": category("size, up to"), "yaxis": axis("requests") });
+    let layout =
+        json!({ "barmode": "group", "showlegend": true, "xaxis": category("size, up to"), "yaxis": axis("requests") });
     (!classes.is_empty())
         .then(|| Figure::new("request-sizes", "Request sizes", caption, traces.collect(), layout).high(300))
 }
@@ -76,7 +77,7 @@ fn channels(counts: &[ChannelCounts]) -> Option<Figure> {
     };
     let mut y = axis("share of requests");
     y["tickformat"] = ".0%".into();
-    let layout = json!({ "barmode": "group", "xaxis": category("channels used"), "yaxis": y });
+    let layout = json!({ "barmode": "group", "showlegend": true, "xaxis": category("channels used"), "yaxis": y });
     Some(Figure::new("channels-used", "Channels used by a request", caption, traces.collect(), layout).high(300))
 }
 

@@ -28,7 +28,12 @@ pub fn section(page: &mut Page, summary: &Summary) {
         @if let Some(used) = wear.life_used { " (" (percent(Some(used))) " of the endurance)" }
         ". A narrow heap is even wear; a second one at the left is blocks whose data never changes."
     };
-    let layout = json!({ "xaxis": axis("erases"), "yaxis": axis("blocks") });
+    let mut x = axis("erases");
+    if histogram.width * histogram.blocks.len() as u64 <= 16 {
+        // Whole numbers only.
+        x["dtick"] = 1.into();
+    }
+    let layout = json!({ "xaxis": x, "yaxis": axis("blocks") });
     page.figures(vec![Figure::new("wear-histogram", "Erases of a block", caption, bars, layout).high(280)]);
 }
 
