@@ -3,10 +3,11 @@
 
     python3 scripts/check_report.py FILE.html...
 
-A page must draw each of its figures (assets/report.js of the report crate counts them in the page), the plotting library
-must understand all that it is asked for, and the browser's console must stay empty. Each page is opened light, dark and printed: what a printer gets must be a PDF of
-more than one page. The browser is Chromium, or that in $BROWSER; without one, the exit status is 3, and nothing was
-checked. Prints how large each page is and how long the browser took, its own start included.
+A page must draw each of its figures (assets/report.js of the report crate counts them in the page), the plotting
+library must understand all that it is asked for, and the browser's console must stay empty. Each page is opened light,
+dark and printed: what a printer gets must be a PDF of more than one page. The browser is Chromium, or that in $BROWSER;
+without one, the exit status is 3, and nothing was checked. Prints how large each page is and how long the browser took,
+its own start included.
 """
 
 from __future__ import annotations

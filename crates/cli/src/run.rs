@@ -43,7 +43,7 @@ pub struct RunArgs {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = trace::whole, allow_hyphen_values = true)]
     seed: u64,
-    /// Run with several seeds, each into DIR/seed-N, and say how much the figures vary: N for 1 to N, or A..B for A to B
+    /// Run with several seeds, each into DIR/seed-N, and say how much the figures vary: N for seeds 1 to N, or A..B
     #[arg(long, value_name = "N|A..B", conflicts_with_all = ["seed", "json"], requires = "out")]
     seeds: Option<Seeds>,
     /// Write the result to DIR/summary.json, and as a page to DIR/report.html

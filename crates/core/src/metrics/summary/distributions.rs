@@ -49,8 +49,8 @@ pub struct SizeCounts {
 /// Requests by the time since the one before them arrived, over all streams.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IntervalCounts {
-    /// The least time of each class, in nanoseconds: 0, for less than 1 ns, or a power of two. It ends below that of the
-    /// next.
+    /// The least time of each class, in nanoseconds: 0, for less than 1 ns, or a power of two. It ends below that of
+    /// the next.
     pub from_ns: Vec<u64>,
     /// Requests of the class.
     pub requests: Vec<u64>,
