@@ -114,10 +114,30 @@ pub fn axis(title: &str) -> Value {
     json!({ "title": { "text": plain(title) } })
 }
 
-/// A logarithmic axis of times, with a title.
-pub fn log_axis(title: &str) -> Value {
-    json!({ "title": { "text": plain(title) }, "type": "log", "exponentformat": "none", "separatethousands": true,
-        "minorloglabels": "complete", "minor": { "ticks": "outside", "ticklen": 3 } })
+/// The least time that has a place on a logarithmic axis, in microseconds. What is below, such as the 0 of an answer
+/// that the controller has at once, is left of it.
+const LEAST_US: f64 = 0.01;
+
+/// A logarithmic axis of times in microseconds, with a title, for these values.
+pub fn log_axis(title: &str, values_us: impl Iterator<Item = f64>) -> Value {
+    let mut axis = json!({ "title": { "text": plain(title) }, "type": "log", "exponentformat": "none",
+        "separatethousands": true, "minorloglabels": "complete", "minor": { "ticks": "outside", "ticklen": 3 } });
+    let (least, most) = values_us
+        .filter(|us| *us >= LEAST_US)
+        .fold((f64::INFINITY, 0.0f64), |(least, most), us| (least.min(us), most.max(us)));
+    if least <= most {
+        let (from, to) = (libm::log10(least), libm::log10(most));
+        let margin = 0.04 * (to - from) + 0.01;
+        axis["range"] = json!([from - margin, to + margin]);
+        // Labels for 1, 2, 5, or for powers of ten, as many as have room.
+        axis["dtick"] = match to - from {
+            decades if decades < 0.7 => "D1".into(),
+            decades if decades < 2.5 => "D2".into(),
+            decades if decades < 6.0 => 1.into(),
+            _ => 2.into(),
+        };
+    }
+    axis
 }
 
 /// A logarithmic axis of shares, with a title: powers of ten.
@@ -144,6 +164,16 @@ mod tests {
     fn texts_are_shown_as_they_are() {
         assert_eq!(plain("<b>a & b</b>"), "&lt;b&gt;a &amp; b&lt;/b&gt;");
         assert_eq!(trace("<i>", json!({}), json!({ "x": [1] })), json!({ "name": "&lt;i&gt;", "x": [1] }));
+    }
+
+    #[test]
+    fn times_without_a_logarithm_do_not_stretch_the_axis() {
+        let axis = |values: &[f64]| log_axis("us", values.iter().copied());
+        assert_eq!(axis(&[0.0, 0.001])["range"], Value::Null);
+        let wide = axis(&[0.0, 1.0, 1000.0]);
+        assert_eq!((&wide["range"], &wide["dtick"]), (&json!([-0.13, 3.13]), &json!(1)));
+        assert_eq!(axis(&[100.0, 200.0])["dtick"], "D1");
+        assert_eq!(axis(&[100.0, 2000.0])["dtick"], "D2");
     }
 
     #[test]

@@ -104,6 +104,10 @@ fn one_entry_each(traces: &mut Value) {
     for trace in traces.as_array_mut().into_iter().flatten() {
         trace["legendgroup"] = trace["name"].clone();
         trace["showlegend"] = (trace["name"] != before).into();
+        if trace["name"] == before {
+            trace["mode"] = "lines".into();
+            trace["opacity"] = 0.5.into();
+        }
         before = trace["name"].clone();
     }
 }

@@ -35,6 +35,7 @@ pub fn section(page: &mut Page, summary: &Summary) {
 
 /// Two figures of the same distributions: the shares that took no longer, and those that took longer.
 pub fn curves(id: &str, curves: &[Curve]) -> Vec<Figure> {
+    let times = || curves.iter().flat_map(|curve| curve.points.us.iter().copied());
     let cdf = curves.iter().map(|curve| {
         let (mut us, longer) = shares(curve.points);
         us.insert(0, us[0]);
@@ -47,10 +48,10 @@ pub fn curves(id: &str, curves: &[Curve]) -> Vec<Figure> {
         html! {
             "The share of requests (vertical) whose latency was at most that on the horizontal axis, in microseconds, "
             "logarithmic. The further left a curve, the faster; where it climbs steeply, many requests took about that "
-            "time. At 0.5 it crosses the median."
+            "time. At 0.5 it crosses the median. A curve that does not begin at 0 had answers at once, left of the axis."
         },
         cdf.collect(),
-        json!({ "showlegend": true, "xaxis": log_axis("latency, us"), "yaxis": with_range(axis("share that took no longer")) }),
+        json!({ "showlegend": true, "xaxis": log_axis("latency, us", times()), "yaxis": with_range(axis("share that took no longer")) }),
     );
     let tail = curves.iter().map(|curve| {
         let (mut us, mut longer) = shares(curve.points);
@@ -71,7 +72,7 @@ pub fn curves(id: &str, curves: &[Curve]) -> Vec<Figure> {
             "is a group of requests that met with something slow, such as an erase. It ends at the slowest request."
         },
         tail.collect(),
-        json!({ "showlegend": true, "xaxis": log_axis("latency, us"), "yaxis": log_share_axis("share that took longer") }),
+        json!({ "showlegend": true, "xaxis": log_axis("latency, us", times()), "yaxis": log_share_axis("share that took longer") }),
     );
     vec![cdf, tail]
 }

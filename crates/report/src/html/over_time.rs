@@ -101,12 +101,14 @@ fn latency(series: &[SeriesPoint]) -> Figure {
         add("p99", 1.3, &|of| of.latency_p99_us);
         add("max", 0.6, &|of| of.latency_max_us);
     }
+    let of_all = series.iter().flat_map(|point| &point.operations);
+    let times = of_all.flat_map(|of| [of.latency_mean_us, of.latency_p99_us, of.latency_max_us]).flatten();
     let caption = html! {
         "Latency of the requests that completed in each window, in microseconds, logarithmic: the mean as a thick line, "
         "p99 as a thinner one, the slowest as the thinnest. Peaks that come together with a low stock of free blocks "
         "are requests that waited for cleaning."
     };
-    let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": log_axis("latency, us") });
+    let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": log_axis("latency, us", times) });
     Figure::new("latency-over-time", "Latency over time", caption, lines, layout)
 }
 
