@@ -81,7 +81,7 @@ fn results_that_cannot_be_read_are_refused() {
     let bench = Bench::new();
     bench.good(&["run", "tiny", JOB, "--out", "a"]);
     let summary = read(&bench.path("a/summary.json"));
-    let mut with = |text: String| {
+    let with = |text: String| {
         fs::write(bench.path("a/summary.json"), text).unwrap();
         let errors = [bench.refused(&["report", "a"]), bench.refused(&["compare", "a", "a/summary.json"])];
         assert!(errors.iter().all(|error| error.starts_with("error: a/summary.json: ")), "{errors:?}");
