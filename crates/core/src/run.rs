@@ -5,6 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::device::Device;
 use crate::metrics::attribution::Breakdown;
+use crate::metrics::bounds::OverBound;
 use crate::metrics::counters::Counters;
 use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
@@ -29,6 +30,9 @@ pub enum RunError {
         /// What the rest waits for.
         stall: String,
     },
+    /// The device did more than it can: a defect of the model.
+    #[error("the run went over the device's bounds: {0}")]
+    OverBound(#[from] OverBound),
     /// What observes the run failed, such as a full disk.
     #[error("{0}")]
     Observer(String),
@@ -79,6 +83,8 @@ pub struct Outcome {
     pub counters: Counters,
     /// From the first arrival to the last completion of the measured part.
     pub measured: Time,
+    /// From the start of the measured part until the device was at rest.
+    pub elapsed: Time,
 }
 
 impl Outcome {
@@ -91,6 +97,7 @@ impl Outcome {
             profile: self.profile.as_ref(),
             counters: &self.counters,
             measured: self.measured,
+            elapsed: self.elapsed,
             channels: &device.array().channel_time,
             dies: &device.array().die_time,
             erases: device.ftl().blocks.all().iter().map(|block| block.erases).collect(),
@@ -217,18 +224,47 @@ pub fn run_with(
     Runner::new(device, sources, options).run(watcher)
 }
 
-struct Runner<'a> {
-    device: &'a mut Device,
-    feeds: Vec<Feed<'a>>,
+/// What has come back.
+struct Seen {
     /// The feed of each stream.
     feed_of: Vec<usize>,
     results: Results,
     profile: Option<Profile>,
-    counters: Counters,
     measure_from: Time,
+    completed: u64,
+}
+
+impl Seen {
+    /// Takes a completion. Inlined, so that a run without breakdowns does not look for them.
+    #[inline(always)]
+    fn record(
+        &mut self,
+        feeds: &mut [Feed],
+        now: Time,
+        completion: &Completion,
+        breakdown: Option<&Breakdown>,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(), RunError> {
+        self.completed += 1;
+        feeds[self.feed_of[usize::from(completion.request.stream)]].completed(completion.finish, now);
+        if completion.request.arrival >= self.measure_from {
+            self.results.record(completion, breakdown);
+            if let (Some(breakdown), Some(profile)) = (breakdown, &mut self.profile) {
+                profile.completed(completion.request.operation, breakdown);
+            }
+            watcher.completed(completion, breakdown).map_err(RunError::Observer)?;
+        }
+        Ok(())
+    }
+}
+
+struct Runner<'a> {
+    device: &'a mut Device,
+    feeds: Vec<Feed<'a>>,
+    seen: Seen,
+    counters: Counters,
     measuring: bool,
     submitted: u64,
-    completed: u64,
     completions: Vec<Completion>,
     breakdowns: Vec<Breakdown>,
     stopped: bool,
@@ -253,17 +289,14 @@ impl<'a> Runner<'a> {
         }
         let counters = device.ftl().counters;
         device.array_mut().reset_times();
+        let profile = options.profile.then(Profile::default);
         Runner {
             device,
             feeds,
-            feed_of,
-            results: Results::new(names),
-            profile: options.profile.then(Profile::default),
+            seen: Seen { feed_of, results: Results::new(names), profile, measure_from, completed: 0 },
             counters,
-            measure_from,
             measuring: measure_from == start,
             submitted: 0,
-            completed: 0,
             completions: Vec::new(),
             breakdowns: Vec::new(),
             stopped: false,
@@ -284,11 +317,11 @@ impl<'a> Runner<'a> {
             self.collect(watcher)?;
             self.submit_all(self.device.now())?;
             self.collect(watcher)?;
-            if self.completed >= next_report {
-                next_report = self.completed + PROGRESS_EVERY;
+            if self.seen.completed >= next_report {
+                next_report = self.seen.completed + PROGRESS_EVERY;
                 let share = self.feeds.iter().find_map(|feed| feed.source.progress());
                 self.stopped |=
-                    !watcher.progress(Progress { completed: self.completed, now: self.device.now(), share });
+                    !watcher.progress(Progress { completed: self.seen.completed, now: self.device.now(), share });
             }
         }
         self.end()
@@ -312,8 +345,8 @@ impl<'a> Runner<'a> {
             let feed = &mut self.feeds[index];
             if let Some(request) = feed.take(now) {
                 self.submitted += 1;
-                if let Some(profile) = &mut self.profile
-                    && request.arrival >= self.measure_from
+                if let Some(profile) = &mut self.seen.profile
+                    && request.arrival >= self.seen.measure_from
                 {
                     profile.issued(&request);
                 }
@@ -325,22 +358,29 @@ impl<'a> Runner<'a> {
     }
 
     fn collect(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        if !self.device.has_completions() {
+            return Ok(());
+        }
         self.device.take_completions(&mut self.completions);
-        self.breakdowns.clear();
+        if self.device.attributes() {
+            return self.record_with_breakdowns(watcher);
+        }
+        let now = self.device.now();
+        for completion in self.completions.drain(..) {
+            self.seen.record(&mut self.feeds, now, &completion, None, watcher)?;
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn record_with_breakdowns(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         self.device.take_breakdowns(&mut self.breakdowns);
         let now = self.device.now();
-        for (index, completion) in self.completions.drain(..).enumerate() {
-            self.completed += 1;
-            self.feeds[self.feed_of[usize::from(completion.request.stream)]].completed(completion.finish, now);
-            if completion.request.arrival >= self.measure_from {
-                self.results.record(&completion);
-                let breakdown = self.breakdowns.get(index);
-                if let (Some(profile), Some(breakdown)) = (&mut self.profile, breakdown) {
-                    profile.completed(completion.request.operation, breakdown);
-                }
-                watcher.completed(&completion, breakdown).map_err(RunError::Observer)?;
-            }
+        for (completion, breakdown) in self.completions.iter().zip(&self.breakdowns) {
+            self.seen.record(&mut self.feeds, now, completion, Some(breakdown), watcher)?;
         }
+        self.completions.clear();
+        self.breakdowns.clear();
         Ok(())
     }
 
@@ -349,8 +389,8 @@ impl<'a> Runner<'a> {
         if self.measuring {
             return self.device.advance_to_completion(until);
         }
-        self.device.advance_to_completion(until.min(self.measure_from));
-        if self.device.now() >= self.measure_from {
+        self.device.advance_to_completion(until.min(self.seen.measure_from));
+        if self.device.now() >= self.seen.measure_from {
             self.measuring = true;
             self.counters = self.device.ftl().counters;
             self.device.array_mut().reset_times();
@@ -358,20 +398,24 @@ impl<'a> Runner<'a> {
     }
 
     fn end(self) -> Result<Outcome, RunError> {
-        if self.submitted != self.completed || self.device.outstanding() > 0 {
+        if self.submitted != self.seen.completed || self.device.outstanding() > 0 {
             return Err(RunError::Lost {
                 submitted: self.submitted,
-                completed: self.completed,
+                completed: self.seen.completed,
                 stall: self.device.explain_stall(),
             });
         }
-        let measured = self.results.span();
-        Ok(Outcome {
+        let measured = self.seen.results.span();
+        let elapsed = self.device.now().since(self.seen.measure_from);
+        let outcome = Outcome {
             complete: !self.stopped,
             counters: self.device.ftl().counters.since(&self.counters),
-            results: self.results,
-            profile: self.profile,
+            results: self.seen.results,
+            profile: self.seen.profile,
             measured,
-        })
+            elapsed,
+        };
+        outcome.measurement(self.device).work().check(elapsed)?;
+        Ok(outcome)
     }
 }

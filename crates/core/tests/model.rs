@@ -347,12 +347,14 @@ struct Bench {
     submitted: u64,
     completed: u64,
     completions: Vec<Completion>,
+    /// Whether the device tells what the time of each request went into.
+    attributed: bool,
 }
 
 impl Bench {
     fn new(case: &Case, mutant: Mutant) -> Bench {
         let config = case.config();
-        let options = Options { seed: case.seed, verify: true, mutant, ..Options::default() };
+        let options = Options { seed: case.seed, verify: true, attribution: case.seed & 1 == 0, mutant };
         Bench {
             reference: Reference::new(&config),
             device: common::build(config, options),
@@ -361,6 +363,7 @@ impl Bench {
             submitted: 0,
             completed: 0,
             completions: Vec::new(),
+            attributed: options.attribution,
         }
     }
 
@@ -428,9 +431,21 @@ impl Bench {
 
     fn collect(&mut self) -> Result<(), String> {
         self.device.take_completions(&mut self.completions);
+        let mut breakdowns = Vec::new();
+        self.device.take_breakdowns(&mut breakdowns);
+        let mut breakdowns = breakdowns.into_iter();
         let mut contents: BTreeMap<u64, Vec<u32>> = self.device.take_contents().into_iter().collect();
         for completion in self.completions.drain(..) {
             self.completed += 1;
+            let breakdown = breakdowns.next();
+            if let Some(breakdown) = breakdown
+                && breakdown.total() != completion.finish - completion.request.arrival
+            {
+                return Err(format!("{completion:?} took its time for {breakdown:?}"));
+            }
+            if breakdown.is_some() != self.attributed {
+                return Err(format!("{completion:?} comes with {breakdown:?}"));
+            }
             let Completion { request, status, start, finish } = completion;
             let outside = request.tag == u64::MAX;
             if (status == Status::OutOfRange) != outside || (status != Status::Ok) != outside {

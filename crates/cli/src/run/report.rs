@@ -6,6 +6,7 @@ use floatgate_core::workload::readable;
 use floatgate_core::workload::synthetic::looks_like_job;
 
 use super::progress::short;
+use super::why;
 
 /// The result as text. `descriptions` say what the sources do; warnings may have been said elsewhere.
 pub fn text(summary: &Summary, descriptions: &[String], with_warnings: bool) -> String {
@@ -14,6 +15,7 @@ pub fn text(summary: &Summary, descriptions: &[String], with_warnings: bool) -> 
     page.gap();
     requests(&mut page, summary);
     page.gap();
+    reasons(&mut page, summary);
     amplification(&mut page, summary);
     cleaning(&mut page, summary);
     busy(&mut page, summary);
@@ -114,6 +116,18 @@ fn requests(page: &mut Page, summary: &Summary) {
     }
 }
 
+/// Where the time went, and what held the run back.
+fn reasons(page: &mut Page, summary: &Summary) {
+    let mut label = "time went to";
+    for line in why::attribution(&summary.requests) {
+        page.line(label, line);
+        label = "";
+    }
+    if let Some(bottleneck) = why::bottleneck(&summary.bottleneck) {
+        page.line("limited by", bottleneck);
+    }
+}
+
 /// Requests: a line for each operation of each stream.
 struct Table {
     rows: Vec<[String; 9]>,
@@ -193,7 +207,7 @@ fn leading_zeros(value: f64) -> usize {
 }
 
 /// Requests per second: without decimals where there are many.
-fn rate(value: f64) -> String {
+pub fn rate(value: f64) -> String {
     if value >= 100.0 { grouped(value.round() as u64) } else { decimals(value) }
 }
 

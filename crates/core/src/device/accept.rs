@@ -6,6 +6,7 @@ use crate::ftl::Shape;
 use crate::ftl::mapping::Location;
 use crate::ftl::partial::Update;
 use crate::host::requests::Pending;
+use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::BLANK;
 use crate::scheduler::Class;
 use crate::scheduler::lines::NONE;
@@ -101,6 +102,7 @@ impl Device {
             let read = if request.operation == Operation::Read { request.sectors } else { 0 };
             self.contents.replies[id as usize] = vec![BLANK; read as usize];
         }
+        self.trail_request(id, at);
         let Some(link) = &mut self.link else { return self.receive(id) };
         if request.operation == Operation::Write {
             link.send(at, id, request.bytes(), pages(&request, self.ftl.shape()));
@@ -115,6 +117,7 @@ impl Device {
 
     /// One step of a request has crossed the link.
     pub(super) fn arrived(&mut self, id: u32, last: bool) {
+        self.trail_front(id, TimePart::Link);
         if self.requests[id].request.operation != Operation::Write {
             return self.receive(id);
         }
@@ -199,7 +202,9 @@ impl Device {
         (read.owner, read.lpn, read.place) = (id, part.lpn.0, part.offset);
         (read.first, read.end) = (part.first as u16, part.end as u16);
         read.next = write.readers;
-        self.transactions[slot].readers = self.transactions.insert(read);
+        let read = self.transactions.insert(read);
+        self.transactions[slot].readers = read;
+        self.trail_begin(read, id);
     }
 
     /// With verification: what a slot holds of a part goes to the reply.
@@ -238,6 +243,7 @@ impl Device {
             read.units = (part.end.div_ceil(per_page) - part.first / per_page) as u16;
         }
         let read = self.transactions.insert(read);
+        self.trail_begin(read, id);
         if self.options.verify {
             let needed = read as usize + 1;
             self.contents.reads.resize_with(self.contents.reads.len().max(needed), Vec::new);
@@ -290,6 +296,7 @@ impl Device {
             }
             let index = self.requests[id].admitted;
             self.requests[id].admitted += 1;
+            self.trail_front(id, TimePart::Buffer);
             let part = part(&request, index, per_unit);
             if zeroes && part.end - part.first == per_unit.divisor() {
                 self.deallocate(part.lpn);
@@ -332,6 +339,7 @@ impl Device {
             Location::Slot(older) => write.older = older,
         }
         let write_id = self.transactions.insert(write);
+        self.trail_begin(write_id, id);
         self.ftl.map.set_slot(part.lpn, write_id);
         self.fill_slot(write_id, before, part);
         match before {
@@ -375,12 +383,15 @@ impl Device {
 
     /// A write has all its data: it waits for a place.
     pub(super) fn queue_write(&mut self, id: u32) {
+        // What is left until now is the wait for an older write of the unit.
+        self.trail_spend(id, TimePart::Order);
         let Some(plane) = self.ftl.home(Lpn(self.transactions[id].lpn)) else {
             return self.queue_anywhere(id);
         };
         self.transactions[id].plane = plane.0;
         if !self.stalled[plane.index()].is_empty() || !self.ftl.blocks.takes_host_write(plane) {
             self.stalled[plane.index()].push(&mut self.transactions, id);
+            self.trail_stall(id);
             return self.clean(plane);
         }
         self.line_up(id);

@@ -85,9 +85,11 @@ impl Device {
     pub(super) fn stall(&mut self, id: u32, plane: PlaneId) {
         if self.dynamic {
             self.pool.line.push_front(&mut self.transactions, id);
+            self.trail_pool(id);
             return self.clean(plane);
         }
         self.stalled[plane.index()].push(&mut self.transactions, id);
+        self.trail_stall(id);
         self.clean(plane);
     }
 
@@ -103,14 +105,15 @@ impl Device {
         let room = blocks.room(plane, crate::ftl::blocks::Stream::Host)
             + blocks.stock(plane).saturating_sub(RESERVE) * blocks.data_units();
         let mut back = Line::default();
+        let lun = self.array.lun_of(plane);
         for _ in 0..room {
             if self.stalled[plane.index()].is_empty() {
                 break;
             }
             let id = self.stalled[plane.index()].pop(&mut self.transactions);
             back.push(&mut self.transactions, id);
+            self.trail_unstall(id, lun);
         }
-        let lun = self.array.lun_of(plane);
         let rank = self.ranks[Class::HostProgram as usize];
         self.lines[lun.index()][usize::from(rank)].put_before(&mut self.transactions, back);
         self.kick(lun);

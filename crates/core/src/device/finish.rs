@@ -5,6 +5,7 @@ use super::transaction::{Kind, Transaction};
 use super::{Device, Mutant};
 use crate::ftl::blocks::BlockState;
 use crate::ftl::mapping::Location;
+use crate::metrics::attribution::Part as TimePart;
 use crate::scheduler::Class;
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{BlockId, Lpn, LunId, PlaneId, Ppn};
@@ -15,6 +16,7 @@ impl Device {
     /// The operation of a LUN has ended.
     pub(super) fn finish(&mut self, lun: LunId) {
         let id = std::mem::replace(&mut self.running[lun.index()], NONE);
+        self.trail_finish(lun, id);
         match self.transactions[id].kind {
             Kind::HostRead => self.finish_read(id),
             Kind::RmwRead => self.finish_rmw(id),
@@ -39,6 +41,7 @@ impl Device {
         }
         self.release(read.dependency);
         self.transactions.remove(id);
+        self.trail_by(id);
         self.reply(read.owner, u32::from(read.end));
     }
 
@@ -57,6 +60,7 @@ impl Device {
     /// A part of a request is done at `at`.
     #[inline]
     pub(super) fn part_done(&mut self, request: u32, at: Time) {
+        self.trail_part(request);
         let pending = &mut self.requests[request];
         pending.finish = pending.finish.max(at);
         pending.remaining -= 1;
@@ -100,6 +104,8 @@ impl Device {
             self.transactions.remove(id);
             let pending = &mut self.requests[read.owner];
             pending.start = pending.start.min(self.now);
+            self.trail_spend(id, TimePart::Order);
+            self.trail_by(id);
             self.reply(read.owner, end - first);
             id = read.next;
         }
@@ -141,6 +147,7 @@ impl Device {
         }
         self.slots_free += 1;
         self.transactions.remove(id);
+        self.trail_by(id);
         self.part_done(write.owner, self.now);
     }
 

@@ -14,6 +14,7 @@ mod cleaning;
 mod finish;
 mod pool;
 mod start;
+mod trail;
 pub mod transaction;
 
 use std::cmp::Reverse;
@@ -26,12 +27,14 @@ use crate::host::link::Link;
 use crate::host::requests::Requests;
 use crate::metrics::attribution::Breakdown;
 use crate::nand::array::{Array, Outcome, Owner};
+use crate::nand::ledger::Ledger;
 use crate::scheduler::lines::{Line, NONE, RankedLines};
 use crate::scheduler::{Class, Scheduler};
 use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId};
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Request, Status};
 use pool::Pool;
+use trail::Trails;
 use transaction::{Kind, Transaction, Transactions};
 
 /// Deliberate bugs, to show that the tests catch them. No option reaches them.
@@ -99,6 +102,8 @@ pub struct Device {
     /// Sectors that the host sees.
     sectors: u64,
     completions: Vec<Completion>,
+    /// With attribution.
+    trails: Option<Box<Trails>>,
     /// With attribution: of each of `completions`.
     breakdowns: Vec<Breakdown>,
     contents: Contents,
@@ -125,7 +130,10 @@ const RETURNS: u32 = 1;
 impl Device {
     /// An empty device. The configuration must have passed its checks.
     pub fn new(config: DeviceConfig, options: Options) -> Result<Device, String> {
-        let array = Array::new(&config, 2);
+        let mut array = Array::new(&config, 2);
+        if options.attribution {
+            array.ledger = Some(Box::new(Ledger::new(array.luns(), config.geometry.channels)));
+        }
         let scheduler = config.scheduler.build(&config, options.seed).map_err(|e| format!("scheduler: {e}"))?;
         let planes = config.total_planes() as usize;
         let mut ftl = Ftl::new(&config, options.seed, options.verify)?;
@@ -153,6 +161,7 @@ impl Device {
             dynamic,
             sectors: config.logical_sectors(),
             completions: Vec::new(),
+            trails: options.attribution.then(Box::default),
             breakdowns: Vec::new(),
             contents: Contents::default(),
             ftl,
@@ -275,9 +284,21 @@ impl Device {
         self.admit_from_host();
     }
 
+    /// Whether there are completions to take.
+    #[inline]
+    pub fn has_completions(&self) -> bool {
+        !self.completions.is_empty()
+    }
+
     /// The completions since the last call, in the order in which they were decided.
     pub fn take_completions(&mut self, into: &mut Vec<Completion>) {
         into.append(&mut self.completions);
+    }
+
+    /// Whether it tells what the time of each request went into.
+    #[inline]
+    pub fn attributes(&self) -> bool {
+        self.trails.is_some()
     }
 
     /// With attribution: what the time of each request went into, for the completions since the last call, in their
@@ -359,6 +380,7 @@ impl Device {
         let lun = self.array.lun_of(PlaneId(transaction.plane));
         let rank = self.ranks[transaction.class as usize];
         self.lines[lun.index()][usize::from(rank)].push(&mut self.transactions, id);
+        self.trail_line_up(id, lun);
         if self.hold {
             self.held.push(lun);
         } else {
@@ -397,7 +419,7 @@ impl Device {
         if self.array.channel_is_idle(channel, self.now) {
             return self.array.resume(lun, self.now);
         }
-        self.array.line_up(lun, rank);
+        self.array.line_up(lun, rank, self.now);
         self.serve_channel(channel);
     }
 
@@ -424,9 +446,9 @@ impl Device {
     }
 
     /// A LUN takes operations again.
-    #[inline]
+    #[inline(always)]
     fn set_idle(&mut self, lun: LunId) {
-        self.array.set_idle(lun);
+        self.array.set_idle(lun, self.now);
         self.note_idle(lun, true);
     }
 
@@ -442,6 +464,7 @@ impl Device {
         let latency = self.link.as_ref().map_or(Time::ZERO, Link::latency);
         let finish = pending.finish.max(self.now) + latency;
         let start = pending.start.min(finish);
+        self.trail_complete(id, finish);
         self.completions.push(Completion { request: pending.request, status: pending.status, start, finish });
         if self.options.verify {
             let reply = std::mem::take(&mut self.contents.replies[id as usize]);
@@ -481,6 +504,7 @@ impl Device {
     /// Answers a request that cannot be served.
     fn refuse(&mut self, request: Request, status: Status) {
         let now = self.now;
+        self.trail_refused(&request);
         self.completions.push(Completion { request, status, start: now, finish: now });
     }
 }

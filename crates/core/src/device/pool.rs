@@ -66,6 +66,7 @@ impl Device {
         self.transactions[id].order = self.orders;
         self.orders += 1;
         self.pool.line.push(&mut self.transactions, id);
+        self.trail_pool(id);
         if !self.hold {
             self.offer_pool();
         }

@@ -46,7 +46,7 @@ impl Device {
             }
             return;
         }
-        self.array.request_start(lun, rank);
+        self.array.request_start(lun, rank, self.now);
         self.note_idle(lun, false);
         self.serve_channel(channel);
     }
@@ -83,6 +83,7 @@ impl Device {
             } else {
                 self.lines[lun.index()][usize::from(rank)].pop(&mut self.transactions);
             }
+            self.trail_start(id);
             let operation = match self.transactions[id].kind {
                 Kind::HostRead => Some(self.start_read(id, ReadCause::Host)),
                 Kind::RmwRead => Some(self.start_read(id, ReadCause::Rmw)),
@@ -179,6 +180,7 @@ impl Device {
             if more == NONE {
                 break;
             }
+            self.trail_start(more);
             self.bind(more, Ppn(first.0 + count));
             self.transactions[last].next = more;
             last = more;

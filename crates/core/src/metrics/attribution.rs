@@ -86,3 +86,99 @@ impl Breakdown {
         self.parts.iter().fold(Time::ZERO, |sum, part| sum + *part)
     }
 }
+
+/// Bands of latency to an octave.
+const BANDS: usize = 16;
+
+/// Requests of about the same latency.
+#[derive(Clone, Copy, Debug, Default)]
+struct Band {
+    requests: u64,
+    parts: [u128; Part::COUNT],
+}
+
+/// The breakdowns of many requests, summed in narrow bands of latency: so one can tell what those at a percentile
+/// waited for, and memory stays the same however many they are.
+///
+/// A band is at most 1/16 as wide as its latencies are long.
+#[derive(Clone, Debug, Default)]
+pub struct Bands {
+    bands: Vec<Band>,
+}
+
+/// The mean of some requests' breakdowns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeanBreakdown {
+    /// How many requests they are.
+    pub requests: u64,
+    /// Their parts in microseconds, in the order of [`Part::ALL`].
+    pub parts_us: [f64; Part::COUNT],
+}
+
+/// The band of a latency.
+fn band(latency: Time) -> usize {
+    let octave = latency.0.checked_ilog2().map_or(0, |log| (log as usize).saturating_sub(3));
+    // In the lowest octaves a band is a picosecond.
+    let within = if octave == 0 { latency.0 as usize } else { (latency.0 >> (octave - 1)) as usize - BANDS / 2 };
+    if octave == 0 { within } else { BANDS / 2 + (octave - 1) * BANDS / 2 + within }
+}
+
+impl Bands {
+    /// Adds a request of that latency.
+    #[inline]
+    pub fn record(&mut self, latency: Time, breakdown: &Breakdown) {
+        debug_assert_eq!(latency, breakdown.total(), "the parts of a latency add up to it");
+        let band = band(latency);
+        if band >= self.bands.len() {
+            self.bands.resize(band + 1, Band::default());
+        }
+        let band = &mut self.bands[band];
+        band.requests += 1;
+        for (sum, part) in band.parts.iter_mut().zip(breakdown.parts) {
+            *sum += u128::from(part.0);
+        }
+    }
+
+    /// Adds all requests of another.
+    pub fn add(&mut self, other: &Bands) {
+        if self.bands.len() < other.bands.len() {
+            self.bands.resize(other.bands.len(), Band::default());
+        }
+        for (band, more) in self.bands.iter_mut().zip(&other.bands) {
+            band.add(more);
+        }
+    }
+
+    /// The mean of all; `None` without requests.
+    pub fn mean(&self) -> Option<MeanBreakdown> {
+        let mut all = Band::default();
+        self.bands.iter().for_each(|band| all.add(band));
+        all.mean()
+    }
+
+    /// The mean of the band of the latency that a share of all (0 to 1) do not exceed; `None` without requests.
+    pub fn at(&self, share: f64) -> Option<MeanBreakdown> {
+        let all: u64 = self.bands.iter().map(|band| band.requests).sum();
+        // The rank as the percentiles of latencies have it.
+        let rank = (libm::ceil(share * all as f64) as u64).clamp(1, all.max(1));
+        let mut below = 0;
+        let band = self.bands.iter().find(|band| {
+            below += band.requests;
+            below >= rank
+        });
+        band.and_then(Band::mean)
+    }
+}
+
+impl Band {
+    fn add(&mut self, other: &Band) {
+        self.requests += other.requests;
+        self.parts.iter_mut().zip(other.parts).for_each(|(sum, part)| *sum += part);
+    }
+
+    fn mean(&self) -> Option<MeanBreakdown> {
+        let requests = self.requests;
+        let us = |sum: u128| sum as f64 / requests as f64 / 1e6;
+        (requests > 0).then(|| MeanBreakdown { requests, parts_us: self.parts.map(us) })
+    }
+}

@@ -1,6 +1,7 @@
 //! What is counted and measured.
 
 pub mod attribution;
+pub mod bounds;
 pub mod counters;
 pub mod latency;
 pub mod profile;

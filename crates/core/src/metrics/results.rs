@@ -1,5 +1,6 @@
 //! What the host saw: latencies and counts by operation and stream.
 
+use super::attribution::{Bands, Breakdown};
 use super::latency::Latency;
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Operation, Status};
@@ -17,6 +18,8 @@ pub struct OperationResults {
     pub waiting: u128,
     /// First service to finish, summed, in picoseconds.
     pub service: u128,
+    /// What the latencies went into, where the device told.
+    pub attribution: Option<Box<Bands>>,
 }
 
 impl OperationResults {
@@ -25,13 +28,17 @@ impl OperationResults {
         self.latency.count()
     }
 
-    fn record(&mut self, completion: &Completion) {
+    #[inline(always)]
+    fn record(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
         let Completion { request, status, start, finish } = completion;
         self.bytes += request.bytes();
         self.errors += u64::from(*status != Status::Ok);
         self.latency.record(finish.since(request.arrival));
         self.waiting += u128::from(start.since(request.arrival).0);
         self.service += u128::from(finish.since(*start).0);
+        if let Some(breakdown) = breakdown {
+            self.attribution.get_or_insert_default().record(finish.since(request.arrival), breakdown);
+        }
     }
 
     /// Adds the requests of another.
@@ -41,6 +48,9 @@ impl OperationResults {
         self.latency.add(&other.latency);
         self.waiting += other.waiting;
         self.service += other.service;
+        if let Some(bands) = &other.attribution {
+            self.attribution.get_or_insert_default().add(bands);
+        }
     }
 }
 
@@ -73,13 +83,13 @@ impl Results {
     }
 
     /// Adds a request.
-    #[inline]
-    pub fn record(&mut self, completion: &Completion) {
+    #[inline(always)]
+    pub fn record(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
         let stream = &mut self.streams[usize::from(completion.request.stream)];
         stream.first = stream.first.min(completion.request.arrival);
         stream.last = stream.last.max(completion.finish);
         let operation = &mut stream.operations[completion.request.operation.index()];
-        operation.get_or_insert_with(Default::default).record(completion);
+        operation.get_or_insert_with(Default::default).record(completion, breakdown);
     }
 
     /// From the first arrival to the last completion.

@@ -1,5 +1,6 @@
 //! Channels and what hangs on them: who holds a bus, which die is busy until when.
 
+use super::ledger::{Ledger, State};
 use super::probe::{Lane, Phase as SlicePhase, Probe, Slice};
 use super::timing::Timing;
 use crate::config::{Concurrency, DeviceConfig};
@@ -136,6 +137,8 @@ pub struct Array {
     pub die_time: Vec<DieTime>,
     /// Watches every phase when there is one.
     pub probe: Option<Probe>,
+    /// Books who held what for how long when there is one.
+    pub ledger: Option<Box<Ledger>>,
 }
 
 /// No chip or channel yet.
@@ -183,6 +186,7 @@ impl Array {
             channel_time: vec![ChannelTime::default(); g.channels as usize],
             die_time: vec![DieTime::default(); (planes / g.planes) as usize],
             probe: None,
+            ledger: None,
         }
     }
 
@@ -265,13 +269,19 @@ impl Array {
     }
 
     /// Puts an idle LUN in line for its channel, to start a command there.
-    pub fn request_start(&mut self, lun: LunId, rank: u8) {
+    pub fn request_start(&mut self, lun: LunId, rank: u8, now: Time) {
         self.luns[lun.index()].phase = Phase::Requesting;
-        self.line_up(lun, rank);
+        self.line_up(lun, rank, now);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.enter(lun, State::Requesting, now);
+        }
     }
 
     /// Puts a LUN in line for its channel.
-    pub fn line_up(&mut self, lun: LunId, rank: u8) {
+    pub fn line_up(&mut self, lun: LunId, rank: u8, now: Time) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.line_up(lun, now);
+        }
         let channel = self.channel_of(lun);
         let channel = &mut self.channels[channel.index()];
         let line = &mut channel.lines[usize::from(rank)];
@@ -295,8 +305,11 @@ impl Array {
 
     /// A LUN takes operations again.
     #[inline]
-    pub fn set_idle(&mut self, lun: LunId) {
+    pub fn set_idle(&mut self, lun: LunId, now: Time) {
         self.luns[lun.index()].phase = Phase::Idle;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.enter(lun, State::Idle, now);
+        }
     }
 
     /// The LUN that gets `channel` now, if it is free; sees to it that the channel has an event when others wait.
@@ -356,15 +369,32 @@ impl Array {
         let time = &mut self.channel_time[channel_id.index()];
         time.command += lead + command;
         time.data += data;
-        if let Some(probe) = &mut self.probe {
-            let operation = self.luns[lun.index()].operation;
-            let lane = Lane::Channel(channel_id.0);
-            let slice = |phase, start, end| Slice::of(lane, phase, start, end, &operation);
-            probe.record(slice(SlicePhase::Switch, now, now + lead));
-            probe.record(slice(SlicePhase::Command, now + lead, now + lead + command));
-            probe.record(slice(SlicePhase::Data, end - data, end));
+        if self.probe.is_some() {
+            self.show_transfer(lun, now, now + lead, end - data, end);
         }
         end
+    }
+
+    /// Shows the observer a transfer: the switch up to `switched`, the command up to `commanded`, and data.
+    #[cold]
+    fn show_transfer(&mut self, lun: LunId, now: Time, switched: Time, commanded: Time, end: Time) {
+        let lane = Lane::Channel(self.channel_of(lun).0);
+        let operation = self.luns[lun.index()].operation;
+        let slice = |phase, start, end| Slice::of(lane, phase, start, end, &operation);
+        if let Some(probe) = &mut self.probe {
+            probe.record(slice(SlicePhase::Switch, now, switched));
+            probe.record(slice(SlicePhase::Command, switched, commanded));
+            probe.record(slice(SlicePhase::Data, commanded, end));
+        }
+    }
+
+    /// Shows the observer that the cells of a LUN work.
+    #[cold]
+    fn show_cell(&mut self, lun: LunId, begin: Time, end: Time) {
+        let operation = &self.luns[lun.index()].operation;
+        if let Some(probe) = &mut self.probe {
+            probe.record(Slice::of(Lane::Plane(operation.plane.0), SlicePhase::Cell, begin, end, operation));
+        }
     }
 
     /// Starts `operation` on a LUN that holds none; one that needs the channel has been granted it.
@@ -375,6 +405,10 @@ impl Array {
         state.operation = operation;
         state.held_since = now;
         state.cells = Time::ZERO;
+        if let Some(ledger) = &mut self.ledger {
+            let holder = if operation.class.is_cleaning() { State::Cleaning } else { State::Host };
+            ledger.enter(lun, holder, now);
+        }
         self.start_page(lun, now);
     }
 
@@ -390,9 +424,11 @@ impl Array {
         self.die_time[(plane.0 / self.planes_per_die) as usize].cell += cell;
         self.events.set(lun.0, end);
         self.stamp_release(lun);
-        if let Some(probe) = &mut self.probe {
-            let operation = &self.luns[lun.index()].operation;
-            probe.record(Slice::of(Lane::Plane(plane.0), SlicePhase::Cell, begin, end, operation));
+        if let Some(ledger) = &mut self.ledger {
+            ledger.phases(lun, now, begin, end);
+        }
+        if self.probe.is_some() {
+            self.show_cell(lun, begin, end);
         }
     }
 
@@ -407,6 +443,9 @@ impl Array {
         state.phase = Phase::Out;
         let (plane, data) = (state.operation.plane, state.operation.data);
         let end = self.seize(lun, plane, now, Time::ZERO, data);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.phases(lun, now, end, end);
+        }
         self.events.set(lun.0, end);
         self.stamp_release(lun);
     }

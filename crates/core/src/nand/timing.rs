@@ -70,9 +70,23 @@ impl Timing {
         self.read[page as usize % self.read.len()]
     }
 
+    /// The mean over the page types.
+    pub fn mean_read(&self) -> Time {
+        mean(&self.read)
+    }
+
+    /// The mean over the page types.
+    pub fn mean_program(&self) -> Time {
+        mean(&self.program)
+    }
+
     /// Register to cell, of page number `page` of a block.
     #[inline]
     pub fn program(&self, page: u32) -> Time {
         self.program[page as usize % self.program.len()]
     }
+}
+
+fn mean(times: &[Time]) -> Time {
+    Time(times.iter().map(|time| time.0).sum::<u64>() / times.len().max(1) as u64)
 }

@@ -28,6 +28,12 @@ impl Class {
     /// All classes.
     pub const ALL: [Class; Class::COUNT] =
         [Class::HostRead, Class::RmwRead, Class::HostProgram, Class::Gc, Class::UrgentGc, Class::Summary];
+
+    /// Whether those who wait behind it wait for cleaning and the books of blocks, not for the host.
+    #[inline]
+    pub const fn is_cleaning(self) -> bool {
+        matches!(self, Class::Gc | Class::UrgentGc | Class::Summary)
+    }
 }
 
 /// Ranks of waiting operations.

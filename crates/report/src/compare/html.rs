@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::text::{difference, value};
 use super::{Comparison, Group, NOISE_UNKNOWN};
-use crate::figure::{Look, plain, words};
+use crate::figure::{Look, words};
 use crate::html::{Curve, attribution_bars, attribution_groups, curves};
 use crate::page::Page;
 
@@ -115,24 +115,24 @@ fn one_entry_each(traces: &mut Value) {
 fn attribution(page: &mut Page, groups: &[Group]) {
     let mut bars = Vec::new();
     for (order, group) in groups.iter().enumerate() {
-        let json = serde_json::to_value(&group.runs[0].summary).unwrap_or_default();
-        for (place, bar) in attribution_groups(&json["attribution"]).into_iter().enumerate() {
-            bars.push(((place, order), format!("{}: {}", crate::html::bar_label(&bar), plain(&group.label)), bar));
+        for (place, mut bar) in attribution_groups("", &group.runs[0].summary.requests).into_iter().enumerate() {
+            bar.name = format!("{}: {}", bar.name, group.label);
+            bars.push(((place, order), bar));
         }
     }
     if bars.is_empty() {
         return;
     }
-    bars.sort_by_key(|(place, ..)| *place);
+    bars.sort_by_key(|(place, _)| *place);
     bars.truncate(BARS);
-    let (labels, bars): (Vec<String>, Vec<_>) = bars.into_iter().map(|(_, label, bar)| (label, bar)).unzip();
+    let bars: Vec<_> = bars.into_iter().map(|(_, bar)| bar).collect();
     let caption = html! {
         "What the time of requests went into, on average, in microseconds: of all requests, and of those whose latency "
         "is near a percentile, of each group's first run beside those of the others. Where one bar is longer, the part "
         "that is longer in it is the reason."
     };
     page.section("attribution", "Where the time goes");
-    page.figures(vec![attribution_bars("attribution", "Where the time goes", caption, &bars, &labels)]);
+    page.figures(vec![attribution_bars("attribution", "Where the time goes", caption, &bars)]);
 }
 
 /// The figures of the devices that are not the same in all groups.

@@ -1,61 +1,65 @@
 //! What limits the throughput: the bounds of the resources, and how near the run came to each (Williams et al. 2009,
 //! "Roofline").
 
+use floatgate_core::metrics::summary::{Bound, Summary};
 use maud::html;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::figure::{Figure, Look, axis, plain, trace, words};
-use crate::number::{percent, short};
+use crate::number::{or_dash, percent};
 use crate::page::Page;
 
-/// A resource.
-struct Resource<'a> {
-    name: &'a str,
-    bound_iops: Option<f64>,
-    share_reached: Option<f64>,
-}
-
-/// The section; none where the result has no bounds.
-pub fn section(page: &mut Page, bottleneck: &Value) {
-    let lists = bottleneck.as_array().into_iter();
-    let inside = bottleneck.as_object().into_iter().flat_map(|map| map.values().filter_map(Value::as_array));
-    let resources: Vec<Resource> = lists.chain(inside).flatten().filter_map(resource).collect();
-    if resources.is_empty() {
-        return;
-    }
+/// The section; none where nothing was asked of the device.
+pub fn section(page: &mut Page, summary: &Summary) {
+    let bottleneck = &summary.bottleneck;
+    let Some(limited_by) = &bottleneck.limited_by else { return };
     page.section("bottleneck", "Bottleneck");
-    let named = ["named", "name", "bottleneck", "resource"].iter().find_map(|key| bottleneck[*key].as_str());
     page.add(&html! {
-        @if let Some(named) = named { p { "The run was limited by: " b { (words(named)) } "." } }
+        @if limited_by == "load" {
+            p { "No resource was busy for half of the time: " b { "the load" } " limits the throughput." }
+        } @else {
+            p { "What limits the throughput: " b { (words(limited_by)) } "." }
+        }
         table {
-            tr { th.text { "resource" } th { "bound, IOPS" } th { "reached" } }
-            @for resource in &resources {
+            tr {
+                th.text { "resource" } th { "units" } th { "busy, s each" } th { "of that, cleaning" }
+                th { "bound, IOPS" } th { "reached" }
+            }
+            @for resource in &bottleneck.resources {
                 tr {
-                    td { (words(resource.name)) }
-                    td { (resource.bound_iops.map_or("-".to_owned(), short)) }
-                    td { (percent(resource.share_reached)) }
+                    td { (words(&resource.resource)) }
+                    td { (resource.units) }
+                    td { (or_dash(Some(resource.demand_s))) }
+                    td { (percent(Some(resource.cleaning))) }
+                    td { (or_dash(resource.bound_iops)) }
+                    td { (percent(Some(resource.reached))) }
                 }
             }
         }
     });
-    let names: Vec<String> = resources.iter().map(|resource| plain(&words(resource.name))).collect();
-    let shares: Vec<Option<f64>> = resources.iter().map(|resource| resource.share_reached).collect();
-    let more = json!({ "x": shares, "y": names, "orientation": "h", "hovertemplate": "%{x:.1%} of the bound" });
-    let mut x = axis("share of the bound that was reached");
-    x["tickformat"] = ".0%".into();
-    x["rangemode"] = "tozero".into();
-    let layout = json!({ "xaxis": x, "yaxis": { "autorange": "reversed", "type": "category" } });
-    let caption = html! {
-        "For each resource, the throughput of the run as a share of the throughput at which that resource would be busy "
-        "all the time (a roofline, Williams et al. 2009). The resource nearest to 100 % is the bottleneck; where none is "
-        "near, latency limits the run, and a greater queue depth would raise the throughput."
-    };
-    let bars = vec![trace("reached", Look::of(0).bars(), more)];
-    page.figures(vec![Figure::new("roofline", "How near to each bound", caption, bars, layout)]);
+    page.figures(vec![bars(&bottleneck.resources)]);
 }
 
-fn resource(value: &Value) -> Option<Resource<'_>> {
-    let name = value["name"].as_str()?;
-    let (bound_iops, share_reached) = (value["bound_iops"].as_f64(), value["share_reached"].as_f64());
-    (bound_iops.is_some() || share_reached.is_some()).then_some(Resource { name, bound_iops, share_reached })
+fn bars(resources: &[Bound]) -> Figure {
+    let names: Vec<String> = resources.iter().map(|resource| plain(&words(&resource.resource))).collect();
+    let bar = |index: usize, name: &str, of: &dyn Fn(&Bound) -> f64| {
+        let x: Vec<f64> = resources.iter().map(of).collect();
+        let more = json!({ "x": x, "y": names, "orientation": "h", "hovertemplate": "%{x:.1%} of the bound" });
+        trace(name, Look::of(index).bars(), more)
+    };
+    let traces = vec![
+        bar(0, "for the host", &|bound| bound.reached * (1.0 - bound.cleaning)),
+        bar(1, "for cleaning", &|bound| bound.reached * bound.cleaning),
+    ];
+    let mut x = axis("share of the bound that was reached");
+    x["tickformat"] = ".0%".into();
+    x["range"] = json!([0, 1]);
+    let y = json!({ "autorange": "reversed", "type": "category" });
+    let layout = json!({ "barmode": "stack", "showlegend": true, "xaxis": x, "yaxis": y });
+    let caption = html! {
+        "For each resource, the throughput of the run as a share of that at which the resource would be busy all the "
+        "time: a roofline (Williams et al. 2009), with the part that cleaning took apart. The resource nearest to 100 % "
+        "is the bottleneck; where none is near, a greater load, such as a greater queue depth, would raise the throughput."
+    };
+    Figure::new("roofline", "How near to each bound", caption, traces, layout).high(240)
 }

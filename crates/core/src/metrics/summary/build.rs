@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::config::{BlockSummary, Concurrency};
+use crate::metrics::attribution::{Bands, MeanBreakdown, Part};
+use crate::metrics::bounds::{Demand, Work};
 use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
 use crate::metrics::latency::Latency;
 use crate::metrics::profile::Profile;
@@ -44,12 +46,22 @@ pub struct Measurement<'a> {
     pub counters: &'a Counters,
     /// First arrival to last completion.
     pub measured: Time,
+    /// From the start of the measured part until the device is at rest.
+    pub elapsed: Time,
     /// Time spent, by channel.
     pub channels: &'a [ChannelTime],
     /// Time spent, by die.
     pub dies: &'a [DieTime],
     /// Erases since birth, by block.
     pub erases: Vec<u32>,
+}
+
+impl Measurement<'_> {
+    /// What the device's resources had to do.
+    pub fn work(&self) -> Work<'_> {
+        let bytes = [Operation::Write, Operation::Read].map(|operation| self.results.of(operation).bytes);
+        Work { config: self.config, counters: self.counters, channels: self.channels, dies: self.dies, bytes }
+    }
 }
 
 impl Summary {
@@ -83,6 +95,7 @@ impl Summary {
             cleaning: Cleaning::new(config, counters),
             wear: Wear::new(config, &measurement.erases),
             utilization: Utilization::new(measurement),
+            bottleneck: Bottleneck::new(measurement),
             updates: Updates {
                 covered: counters.updates_covered,
                 uncovered: counters.updates_uncovered,
@@ -152,7 +165,82 @@ impl Operations {
             latency_us: Distribution::new(&results.latency),
             waiting_us: mean(results.waiting),
             service_us: mean(results.service),
+            attribution: results.attribution.as_deref().and_then(Attribution::new),
         }
+    }
+}
+
+impl Attribution {
+    fn new(bands: &Bands) -> Option<Attribution> {
+        let at = |share| bands.at(share).map(Parts::new);
+        Some(Attribution { mean: Parts::new(bands.mean()?), p50: at(0.5)?, p99: at(0.99)?, p99_9: at(0.999)? })
+    }
+}
+
+impl Parts {
+    fn new(mean: MeanBreakdown) -> Parts {
+        let us = |part: Part| mean.parts_us[part as usize];
+        Parts {
+            requests: mean.requests,
+            latency_us: mean.parts_us.iter().sum(),
+            host_queue_us: us(Part::HostQueue),
+            link_us: us(Part::Link),
+            buffer_us: us(Part::Buffer),
+            order_us: us(Part::Order),
+            die_us: us(Part::Die),
+            channel_us: us(Part::Channel),
+            cleaning_us: us(Part::Cleaning),
+            rmw_us: us(Part::Rmw),
+            bus_us: us(Part::Bus),
+            cell_us: us(Part::Cell),
+        }
+    }
+
+    /// The parts with their names, in microseconds.
+    pub fn by_name(&self) -> [(&'static str, f64); Part::COUNT] {
+        let us = [
+            self.host_queue_us,
+            self.link_us,
+            self.buffer_us,
+            self.order_us,
+            self.die_us,
+            self.channel_us,
+            self.cleaning_us,
+            self.rmw_us,
+            self.bus_us,
+            self.cell_us,
+        ];
+        Part::ALL.map(|part| (part.name(), us[part as usize]))
+    }
+}
+
+impl Bottleneck {
+    fn new(measurement: &Measurement) -> Bottleneck {
+        let requests = measurement.results.all().count();
+        let elapsed = measurement.elapsed.ps() as f64;
+        if requests == 0 || elapsed == 0.0 {
+            return Bottleneck::default();
+        }
+        let bound = |demand: Demand| {
+            let each = demand.work as f64 / f64::from(demand.units.max(1));
+            Bound {
+                resource: demand.resource.to_owned(),
+                units: demand.units,
+                demand_s: each / 1e12,
+                cleaning: if demand.work > 0 { demand.cleaning as f64 / demand.work as f64 } else { 0.0 },
+                bound_iops: (each > 0.0).then(|| requests as f64 / each * 1e12),
+                reached: each / elapsed,
+            }
+        };
+        let mut resources: Vec<Bound> = measurement.work().demands().into_iter().map(bound).collect();
+        resources.sort_by(|a, b| b.reached.total_cmp(&a.reached));
+        let nearest = &resources[0];
+        let limited_by = match (nearest.reached < 0.5, nearest.cleaning > 0.5) {
+            (true, _) => "load",
+            (false, true) => "cleaning",
+            (false, false) => &nearest.resource,
+        };
+        Bottleneck { limited_by: Some(limited_by.to_owned()), resources }
     }
 }
 

@@ -80,6 +80,8 @@ pub struct Summary {
     pub wear: Wear,
     /// How busy channels and dies were.
     pub utilization: Utilization,
+    /// What holds the run back.
+    pub bottleneck: Bottleneck,
     /// What host writes did to the mapping units they touched.
     pub updates: Updates,
     /// What the simulation itself took. The only part that differs from run to run; null where nobody measured it.
@@ -169,6 +171,53 @@ pub struct Operations {
     pub waiting_us: Mean,
     /// First service to completion, in microseconds.
     pub service_us: Mean,
+    /// What the latencies went into; null without requests, or where the run did not attribute them.
+    pub attribution: Option<Attribution>,
+}
+
+/// What latencies went into: each is partitioned along the request's critical path, and the parts add up to it.
+///
+/// At a percentile stand the requests of about its latency: those of the band that holds it, where a band is at most
+/// 1/16 as wide as its latencies are long. So `p99` tells what the slow ones waited for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Attribution {
+    /// All requests.
+    pub mean: Parts,
+    /// Those at the median.
+    pub p50: Parts,
+    /// Those at the 99th percentile.
+    pub p99: Parts,
+    /// Those at the 99.9th percentile.
+    pub p99_9: Parts,
+}
+
+/// What the latencies of some requests went into, in microseconds, as means.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Parts {
+    /// How many requests they are.
+    pub requests: u64,
+    /// The sum of all parts: their mean latency.
+    pub latency_us: f64,
+    /// Waiting for a place in the device's queue.
+    pub host_queue_us: f64,
+    /// The host link, waiting for it included.
+    pub link_us: f64,
+    /// Waiting for the controller's memory to have room.
+    pub buffer_us: f64,
+    /// Waiting for an earlier write of the same mapping unit.
+    pub order_us: f64,
+    /// Waiting for the die, which other host operations hold.
+    pub die_us: f64,
+    /// Waiting for the channel, which other host operations hold.
+    pub channel_us: f64,
+    /// Waiting for cleaning: for a free block, or for a die or channel that operations of cleaning hold.
+    pub cleaning_us: f64,
+    /// The read that completes a partial write: bus and cells.
+    pub rmw_us: f64,
+    /// Command and data cycles of the request's own operation, with the channel's turning to it.
+    pub bus_us: f64,
+    /// The cells of the request's own operation.
+    pub cell_us: f64,
 }
 
 /// How a time is distributed, in microseconds. All null without requests.
@@ -368,6 +417,39 @@ pub struct Share {
     pub min: Option<f64>,
     /// Of the one with the most.
     pub max: Option<f64>,
+}
+
+/// What holds the run back: how near each resource came to working all the time, which is its bound.
+///
+/// A resource that works for D seconds on n requests, spread evenly over its units, cannot serve more than n / D of them
+/// in a second (the utilisation law). The time that counts goes from the start of the measured part until the device is
+/// at rest, cleaning after the last completion included; no resource can have worked longer, or the run fails.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bottleneck {
+    /// What is named: the resource that came nearest to its bound; `cleaning` where most of its time went there;
+    /// `load` where no resource worked for half of the time, so that the host could have asked for more; null
+    /// without requests.
+    pub limited_by: Option<String>,
+    /// The resources, the one nearest to its bound first.
+    pub resources: Vec<Bound>,
+}
+
+/// A resource and its bound.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bound {
+    /// `link_in` and `link_out` (the host link's two directions), `channels`, or `dies` (what takes one operation at
+    /// a time: see `nand.concurrency`).
+    pub resource: String,
+    /// How many of them there are.
+    pub units: u32,
+    /// Seconds that each of them had to work, the work being spread evenly.
+    pub demand_s: f64,
+    /// Share of `demand_s` that went into cleaning.
+    pub cleaning: f64,
+    /// Requests per second that they could serve at most, if the work for each stays the same; null without work.
+    pub bound_iops: Option<f64>,
+    /// How near the run came: the share of the time for which they worked, on average.
+    pub reached: f64,
 }
 
 /// What host writes did to the mapping units they touched; the sum is the number of units touched.

@@ -1,0 +1,125 @@
+//! The result for people: where the time of the requests went, and what held the run back.
+
+use floatgate_core::metrics::summary::{Attribution, Bottleneck, Bound, Operations, Parts, Requests};
+
+/// Shares below this are summed up.
+const SMALL: f64 = 0.02;
+
+/// A line for all requests of each operation, and one for the slow ones.
+pub fn attribution(requests: &Requests) -> Vec<String> {
+    let there = requests.by_operation().into_iter().filter(|(_, of)| of.count > 0);
+    there
+        .filter_map(|(name, of): (_, &Operations)| Some(of_operation(name, of.attribution.as_ref()?)))
+        .flatten()
+        .collect()
+}
+
+fn of_operation(name: &str, of: &Attribution) -> [String; 2] {
+    let word =
+        if name.ends_with('e') || name == "read" || name == "trim" { format!("{name}s") } else { name.to_owned() };
+    [format!("{word}: {}", shares(&of.mean)), format!("at p99: {}", shares(&of.p99))]
+}
+
+/// The parts by size, in percent.
+fn shares(parts: &Parts) -> String {
+    let mut by_size: Vec<(&str, f64)> =
+        parts.by_name().into_iter().map(|(name, us)| (name, us / parts.latency_us.max(f64::MIN_POSITIVE))).collect();
+    by_size.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let (large, small): (Vec<_>, Vec<_>) = by_size.into_iter().partition(|(_, share)| *share >= SMALL);
+    let rest: f64 = small.iter().map(|(_, share)| share).sum();
+    let mut texts: Vec<String> =
+        large.into_iter().map(|(name, share)| format!("{} {:.0} %", words(name), share * 100.0)).collect();
+    if rest >= 0.005 {
+        texts.push(format!("other {:.0} %", rest * 100.0));
+    }
+    if texts.is_empty() { "no time".to_owned() } else { texts.join(", ") }
+}
+
+/// A part for people.
+fn words(part: &str) -> &str {
+    match part {
+        "host_queue" => "waiting for the device's queue",
+        "link" => "host link",
+        "buffer" => "waiting for memory",
+        "order" => "waiting for an older write",
+        "die" => "waiting for the die",
+        "channel" => "waiting for the channel",
+        "cleaning" => "waiting for cleaning",
+        "rmw" => "read-modify-write",
+        "bus" => "transfer",
+        "cell" => "cells",
+        other => other,
+    }
+}
+
+/// What held the run back.
+pub fn bottleneck(of: &Bottleneck) -> Option<String> {
+    let nearest = of.resources.first()?;
+    let busy = format!("{} at {:.1} % of their bound{}", name(nearest), nearest.reached * 100.0, bound(nearest));
+    Some(match of.limited_by.as_deref()? {
+        "load" => format!("the load: no resource works for half of the time; nearest are the {busy}"),
+        "cleaning" => format!("cleaning, {:.0} % of the work of the {busy}", nearest.cleaning * 100.0),
+        _ => format!("the {busy}"),
+    })
+}
+
+fn name(bound: &Bound) -> &str {
+    match bound.resource.as_str() {
+        "link_in" => "transfers from the host",
+        "link_out" => "transfers to the host",
+        other => other,
+    }
+}
+
+fn bound(bound: &Bound) -> String {
+    bound.bound_iops.map(|iops| format!(", {} requests/s", super::report::rate(iops))).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(us: [(&str, f64); 3]) -> Parts {
+        let of = |name: &str| us.iter().find(|(part, _)| *part == name).map_or(0.0, |(_, us)| *us);
+        Parts {
+            requests: 3,
+            latency_us: us.iter().map(|(_, us)| us).sum(),
+            host_queue_us: of("host_queue"),
+            link_us: of("link"),
+            buffer_us: of("buffer"),
+            order_us: of("order"),
+            die_us: of("die"),
+            channel_us: of("channel"),
+            cleaning_us: of("cleaning"),
+            rmw_us: of("rmw"),
+            bus_us: of("bus"),
+            cell_us: of("cell"),
+        }
+    }
+
+    #[test]
+    fn shares_come_by_size_and_small_ones_together() {
+        let text = shares(&parts([("bus", 10.0), ("cell", 89.0), ("die", 1.0)]));
+        assert_eq!(text, "cells 89 %, transfer 10 %, other 1 %");
+        assert_eq!(shares(&parts([("bus", 0.0), ("cell", 0.0), ("die", 0.0)])), "no time");
+    }
+
+    #[test]
+    fn the_bottleneck_is_told_in_words() {
+        let bound = Bound {
+            resource: "dies".to_owned(),
+            units: 4,
+            demand_s: 1.0,
+            cleaning: 0.75,
+            bound_iops: Some(12_345.0),
+            reached: 0.975,
+        };
+        let of = |limited_by: &str| {
+            bottleneck(&Bottleneck { limited_by: Some(limited_by.to_owned()), resources: vec![bound.clone()] })
+        };
+        assert_eq!(of("dies").unwrap(), "the dies at 97.5 % of their bound, 12,345 requests/s");
+        assert!(of("cleaning").unwrap().starts_with("cleaning, 75 % of the work of the dies at 97.5 %"));
+        assert!(of("load").unwrap().starts_with("the load"));
+        assert_eq!(bottleneck(&Bottleneck::default()), None);
+    }
+}

@@ -1,0 +1,159 @@
+//! What bounds a run: the time that each kind of resource had to work, which no run can undercut.
+//!
+//! The utilisation law (Denning and Buzen 1978): a resource that works D for each request, on average, serves at most
+//! 1 / D requests in a second, whatever its scheduling. docs/model/metrics.md has the terms.
+
+use crate::config::{Concurrency, DeviceConfig};
+use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
+use crate::nand::array::{ChannelTime, DieTime};
+use crate::nand::timing::Timing;
+use crate::sim::time::{Time, transfer_time};
+
+/// What a kind of resource had to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Demand {
+    /// Its name in results.
+    pub resource: &'static str,
+    /// How many there are.
+    pub units: u32,
+    /// Time that all of them had to work, together, in ps.
+    pub work: u128,
+    /// The part of it that went into cleaning.
+    pub cleaning: u128,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug)]
+pub struct Work<'a> {
+    /// The device.
+    pub config: &'a DeviceConfig,
+    /// What the device counted.
+    pub counters: &'a Counters,
+    /// Time spent, by channel.
+    pub channels: &'a [ChannelTime],
+    /// Time spent, by die.
+    pub dies: &'a [DieTime],
+    /// Bytes of the host's writes and reads.
+    pub bytes: [u64; 2],
+}
+
+/// Time that a device's resources have worked longer than there was time: a defect of the model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{resource} {index} worked for {worked_ps} ps within {elapsed_ps} ps")]
+pub struct OverBound {
+    resource: &'static str,
+    index: usize,
+    worked_ps: u64,
+    elapsed_ps: u64,
+}
+
+impl Work<'_> {
+    /// What each kind of resource had to do.
+    pub fn demands(&self) -> Vec<Demand> {
+        let sum = |times: &mut dyn Iterator<Item = Time>| times.map(|time| u128::from(time.0)).sum::<u128>();
+        let on_channels = sum(&mut self.channels.iter().map(|time| time.data + time.command));
+        let in_cells = sum(&mut self.dies.iter().map(|time| time.cell));
+        let (cleaning_bus, cleaning_cells) = self.of_cleaning();
+        let mut demands = vec![
+            Demand {
+                resource: "channels",
+                units: self.channels.len() as u32,
+                work: on_channels,
+                cleaning: cleaning_bus.min(on_channels),
+            },
+            // What takes one operation at a time is held while its own data move, too. Waiting for the channel is no
+            // work.
+            Demand {
+                resource: "dies",
+                units: self.luns(),
+                work: in_cells + on_channels,
+                cleaning: (cleaning_cells + cleaning_bus).min(in_cells + on_channels),
+            },
+        ];
+        if let Some(bandwidth) = self.config.host.link_bandwidth {
+            for (resource, bytes) in ["link_in", "link_out"].into_iter().zip(self.bytes) {
+                let work = u128::from(transfer_time(bytes, bandwidth.0).0);
+                demands.push(Demand { resource, units: 1, work, cleaning: 0 });
+            }
+        }
+        demands
+    }
+
+    /// What takes one operation at a time, and how many of them there are.
+    fn luns(&self) -> u32 {
+        let g = &self.config.geometry;
+        let planes = match self.config.nand.concurrency {
+            Concurrency::Plane => 1,
+            Concurrency::Die => g.planes,
+            Concurrency::Command => g.dies * g.planes,
+            Concurrency::Chip => g.chips_per_package * g.dies * g.planes,
+        };
+        self.config.total_planes() / planes
+    }
+
+    /// Time of cleaning on the channels and in the cells, from what was counted: page times of several types count with
+    /// their mean.
+    fn of_cleaning(&self) -> (u128, u128) {
+        let (timing, counters, config) = (Timing::new(self.config), self.counters, self.config);
+        let programs = |cause| counters.pages_programmed[cause as usize] / u64::from(config.geometry.pages_per_program);
+        let (reads, copies) = (counters.pages_read[ReadCause::Gc as usize], programs(ProgramCause::Gc));
+        let (summaries, erases) = (programs(ProgramCause::Summary), counters.blocks_erased);
+        let moved = (counters.units_moved + counters.copies_in_vain) * u64::from(config.pages_per_unit());
+        let unit_out = timing.units_out.get(1).copied().unwrap_or(timing.page_out);
+        let bus = [
+            (reads, timing.read_command),
+            (moved, unit_out),
+            (copies, timing.program_command + timing.program_in),
+            (summaries, timing.program_command + timing.summary_in),
+            (erases, timing.erase_command),
+        ];
+        let cells = [(reads, timing.mean_read()), (copies + summaries, timing.mean_program()), (erases, timing.erase)];
+        let sum = |parts: &[(u64, Time)]| parts.iter().map(|(n, time)| u128::from(*n) * u128::from(time.0)).sum();
+        (sum(&bus), sum(&cells))
+    }
+
+    /// Checks that nothing has worked for longer than there was time.
+    pub fn check(&self, elapsed: Time) -> Result<(), OverBound> {
+        let lanes = match self.config.nand.concurrency {
+            Concurrency::Plane => u64::from(self.config.geometry.planes),
+            _ => 1,
+        };
+        let channels = self.channels.iter().enumerate().map(|(i, time)| ("channel", i, time.data + time.command, 1));
+        let dies = self.dies.iter().enumerate().map(|(i, time)| ("die", i, time.cell, lanes));
+        for (resource, index, worked, lanes) in channels.chain(dies) {
+            if worked.0 > elapsed.0.saturating_mul(lanes) {
+                return Err(OverBound { resource, index, worked_ps: worked.0, elapsed_ps: elapsed.0 });
+            }
+        }
+        let bandwidth = self.config.host.link_bandwidth;
+        for (index, bytes) in self.bytes.into_iter().enumerate() {
+            let worked = bandwidth.map_or(Time::ZERO, |bandwidth| transfer_time(bytes, bandwidth.0));
+            if worked > elapsed {
+                return Err(OverBound { resource: "link", index, worked_ps: worked.0, elapsed_ps: elapsed.0 });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_works_for_longer_than_there_is_time() {
+        let config = crate::config::load("hu2011", &[]).unwrap();
+        let channels = vec![ChannelTime { data: Time(70), command: Time(30) }; config.geometry.channels as usize];
+        let mut dies = vec![DieTime::default(); 4];
+        let counters = Counters::default();
+        let work = |dies: &[DieTime]| {
+            let work = Work { config: &config, counters: &counters, channels: &channels, dies, bytes: [0, 0] };
+            (work.check(Time(100)), work.check(Time(99)))
+        };
+        let (enough, short) = work(&dies);
+        assert_eq!(enough, Ok(()));
+        assert_eq!(short.unwrap_err().to_string(), "channel 0 worked for 100 ps within 99 ps");
+        dies[3].cell = Time(101);
+        assert_eq!(work(&dies).0.unwrap_err().to_string(), "die 3 worked for 101 ps within 100 ps");
+    }
+}
