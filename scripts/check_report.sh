@@ -29,7 +29,8 @@ run tlc tlc-nvme 'rw=randwrite bs=4k iodepth=32 norandommap=1 number_ios=50k' --
     --set geometry.blocks=40 --set capacity.spare=0.2
 run seeds tiny "$mixed" --precondition steady --seeds 3
 run fifo tiny "$mixed" --precondition steady --seeds 3 --set gc.victim=fifo
-"$floatgate" compare "greedy=$scratch/seeds" "<script>fifo</script>=$scratch/fifo" --out "$scratch/compared.html" >/dev/null
+"$floatgate" compare "greedy=$scratch/seeds" "<script>fifo</script>=$scratch/fifo" --out "$scratch/compared.html" \
+    >/dev/null
 
 if [ -z "${BROWSER:-}" ] && ! command -v chromium >/dev/null && command -v apt-get >/dev/null; then
     echo 'Chromium is not installed; trying to install it.'

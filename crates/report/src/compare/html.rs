@@ -106,6 +106,9 @@ fn one_entry_each(traces: &mut Value) {
         trace["showlegend"] = (trace["name"] != before).into();
         if trace["name"] == before {
             trace["mode"] = "lines".into();
+            if let Some(trace) = trace.as_object_mut() {
+                trace.remove("marker");
+            }
             trace["opacity"] = 0.5.into();
         }
         before = trace["name"].clone();
