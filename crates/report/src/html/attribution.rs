@@ -17,19 +17,18 @@ pub struct Group {
     pub parts: [(&'static str, f64); Part::COUNT],
 }
 
-/// The most bars of a figure: streams are without bound.
-const BARS: usize = 64;
+/// The most bars of a figure, which then fits a page of paper.
+const BARS: usize = 24;
+
+/// The most figures of streams, which are without bound.
+const FIGURES: usize = 4;
 
 /// The section; none where no request was attributed.
 pub fn section(page: &mut Page, summary: &Summary) {
-    let mut groups = groups("", &summary.requests);
-    if summary.streams.len() > 1 {
-        groups.extend(summary.streams.iter().flat_map(|stream| self::groups(&stream.name, &stream.requests)));
-    }
+    let groups = groups("", &summary.requests);
     if groups.is_empty() {
         return;
     }
-    groups.truncate(BARS);
     let caption = html! {
         "What the time of requests went into, on average, in microseconds: of all requests, and of those whose latency "
         "is near a percentile. The parts of a bar add up to its latency. Compare a bar of slow requests with that of all: "
@@ -38,12 +37,30 @@ pub fn section(page: &mut Page, summary: &Summary) {
     };
     page.section("attribution", "Where the time goes");
     page.figures(vec![bars("attribution", "Where the time goes: all requests and slow ones", caption, &groups)]);
+    if summary.streams.len() > 1 {
+        of_streams(page, summary);
+    }
+}
+
+/// The same for each stream, over several figures where one does not hold them.
+fn of_streams(page: &mut Page, summary: &Summary) {
+    let groups: Vec<Group> =
+        summary.streams.iter().flat_map(|stream| self::groups(&stream.name, &stream.requests)).collect();
+    for (index, groups) in groups.chunks(BARS).take(FIGURES).enumerate() {
+        let caption =
+            html! { "The same by stream, each of which has percentiles of its own. Times are in microseconds." };
+        let id = format!("attribution-streams-{}", index + 1);
+        page.figures(vec![bars(&id, "Where the time goes, by stream", caption, groups)]);
+    }
+    if groups.len() > BARS * FIGURES {
+        page.add(&html! { p.note { "Those of further streams are in summary.json." } });
+    }
 }
 
 /// The groups of a stream's requests, or of all: for each operation all of them, and the slow ones.
 pub fn groups(stream: &str, requests: &Requests) -> Vec<Group> {
     let there: Vec<_> = requests.by_operation().into_iter().filter(|(_, of)| of.count > 0).collect();
-    let all = (there.len() > 1).then_some(("all", &requests.all));
+    let all = (there.len() > 1 && stream.is_empty()).then_some(("all", &requests.all));
     let mut groups = Vec::new();
     for (operation, of) in there.into_iter().chain(all) {
         let Some(Attribution { mean, p50, p99, p99_9 }) = &of.attribution else { continue };

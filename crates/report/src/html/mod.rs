@@ -108,6 +108,7 @@ mod tests {
             "latency-cdf",
             "latency-tail",
             "attribution",
+            "attribution-streams-1",
             "throughput-over-time",
             "latency-over-time",
             "cleaning-over-time",
