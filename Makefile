@@ -22,7 +22,7 @@ FUZZ_SECONDS ?= 60
 .PHONY: help
 help: ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
-		while IFS=$$'\t' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+		while IFS=$$'\t' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 .PHONY: demo
 demo: ## Build it, and run SQLite's recorded requests on an aged SSD
@@ -39,6 +39,12 @@ test: ## All that must hold: format, lints, documentation, tests
 	python3 -B -m unittest discover --start-directory scripts
 	$(CARGO) test --workspace --locked
 	$(if $(wildcard crates/core/tests/determinism.rs),$(CARGO) test --release --locked --test determinism)
+
+.PHONY: check-report
+check-report: ## Open reports and a comparison in Chromium: no error, all figures there, dark, printed
+	@scripts/prerequisites.sh build
+	$(CARGO) build --release --locked --package floatgate
+	scripts/check_report.sh $(FLOATGATE)
 
 .PHONY: bench
 bench: ## Measure the speed

@@ -37,7 +37,7 @@ enum Command {
 }
 
 /// A device, as it is named on the command line.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct Selection {
     /// A built-in device (`floatgate device list`), or the path of a device file
     pub device: String,

@@ -3,9 +3,9 @@
 mod cost;
 pub mod interrupt;
 mod iolog;
-pub mod output;
 pub mod progress;
 mod report;
+mod seeds;
 mod several;
 pub mod trace;
 mod why;
@@ -18,21 +18,22 @@ use clap::ValueEnum;
 use floatgate_core::config::{self, DeviceConfig};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
-use floatgate_core::run::RunError;
+use floatgate_core::run::{RunError, RunOptions, run_with};
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::Source;
 
 use crate::device::Selection;
 use crate::failure::{Failure, say};
+use crate::output::{Directory, RequestLog};
 use cost::Stopwatch;
 use interrupt::Interrupt;
-use output::{Directory, RequestLog};
 use progress::{Monitor, Reporter};
+use seeds::Seeds;
 use trace::TraceArgs;
 use workload::Workload;
 
 /// `floatgate run`.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct RunArgs {
     #[command(flatten)]
     device: Selection,
@@ -52,7 +53,10 @@ pub struct RunArgs {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = trace::whole, allow_hyphen_values = true)]
     seed: u64,
-    /// Write the result to DIR/summary.json
+    /// Run with several seeds, each into DIR/seed-N, and say how much the figures vary: N for seeds 1 to N, or A..B
+    #[arg(long, value_name = "N|A..B", conflicts_with_all = ["seed", "json"], requires = "out")]
+    seeds: Option<Seeds>,
+    /// Write the result to DIR/summary.json, and as a page to DIR/report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write every request to DIR/requests.csv, with its times, in the order of completion
@@ -82,12 +86,20 @@ enum RequestFormat {
 /// Runs the command.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     args.check()?;
+    let interrupt = Interrupt::install()?;
+    match &args.seeds {
+        Some(seeds) => seeds::run(args, seeds, &interrupt),
+        None => run_one(args, &interrupt),
+    }
+}
+
+/// Runs with one seed.
+fn run_one(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let config = args.device.load().map_err(Failure::mistake)?;
     let mut device = new_device(args, &config)?;
     let mut workload = several::open(&args.workloads, &args.trace, &config, args.seed)?;
     let mut warnings = Warnings::default();
     warnings.add(workload.warnings());
-    let interrupt = Interrupt::install()?;
     let directory = args.out.as_deref().map(Directory::open).transpose().map_err(Failure::Fault)?;
     let mut log = match (&directory, args.requests) {
         (Some(directory), Some(RequestFormat::Csv)) => {
@@ -95,7 +107,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         }
         _ => None,
     };
-    let precondition = precondition(args, &mut device, &interrupt)?;
+    let precondition = precondition(args, &mut device, interrupt)?;
     if precondition.reached.converged == Some(false) {
         warnings.add([format!(
             "preconditioning to a steady state gave up: after {:.0} drive writes, write amplification still moved by \
@@ -105,7 +117,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     workload.begin_logs()?;
     let stopwatch = Stopwatch::start();
-    let outcome = measure(&mut device, &mut workload.sources, log.as_mut(), &interrupt)?;
+    let outcome = measure(&mut device, &mut workload.sources, log.as_mut(), interrupt)?;
     let (wall_s, cpu_s) = stopwatch.read();
     warnings.add(workload.warnings());
     if !outcome.complete {
@@ -120,6 +132,8 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         workload: workload.named(),
         precondition,
         warnings: warnings.said,
+        base: config::base_of(&args.device.device),
+        arguments: seeds::arguments(args.seed),
     };
     let mut summary = Summary::new(about, &outcome.measurement(&device));
     summary.set_cost(wall_s, cpu_s, cost::peak_rss_bytes());
@@ -200,7 +214,7 @@ fn measure(
     let reporter = Reporter::new("running");
     let stop_at = sources.iter().filter_map(|source| source.stop_at()).max();
     let mut monitor = Monitor::new(&reporter, interrupt, stop_at, log);
-    let outcome = floatgate_core::run::run(device, sources, &mut monitor);
+    let outcome = run_with(device, sources, &mut monitor, RunOptions { profile: true });
     reporter.finish();
     outcome.map_err(|error| match error {
         RunError::Source(error) => Failure::mistake(error),

@@ -7,6 +7,7 @@ use crate::device::Device;
 use crate::metrics::attribution::Breakdown;
 use crate::metrics::bounds::OverBound;
 use crate::metrics::counters::Counters;
+use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
 use crate::metrics::summary::Measurement;
 use crate::sim::time::Time;
@@ -83,6 +84,8 @@ pub struct Outcome {
     pub complete: bool,
     /// What was measured.
     pub results: Results,
+    /// What the requests were like, where that was asked for.
+    pub profile: Option<Profile>,
     /// What the device counted in the measured part.
     pub counters: Counters,
     /// From the first arrival to the last completion of the measured part.
@@ -98,6 +101,7 @@ impl Outcome {
             config: device.config(),
             complete: self.complete,
             results: &self.results,
+            profile: self.profile.as_ref(),
             counters: &self.counters,
             measured: self.measured,
             elapsed: self.elapsed,
@@ -287,13 +291,30 @@ impl<'a> Feed<'a> {
     }
 }
 
+/// What is collected of a run beyond its results, each at a little time for every request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunOptions {
+    /// What the requests are like: [`Outcome::profile`].
+    pub profile: bool,
+}
+
 /// Runs the sources on the device, each with streams of its own, until they end and all is answered.
 pub fn run(
     device: &mut Device,
     sources: &mut [Box<dyn Source>],
     watcher: &mut dyn Watcher,
 ) -> Result<Outcome, RunError> {
-    Runner::new(device, sources).run(watcher)
+    run_with(device, sources, watcher, RunOptions::default())
+}
+
+/// As [`run`], and collects what the options ask for.
+pub fn run_with(
+    device: &mut Device,
+    sources: &mut [Box<dyn Source>],
+    watcher: &mut dyn Watcher,
+    options: RunOptions,
+) -> Result<Outcome, RunError> {
+    Runner::new(device, sources, options).run(watcher)
 }
 
 /// What has come back.
@@ -301,6 +322,7 @@ struct Seen {
     /// The feed of each stream.
     feed_of: Vec<usize>,
     results: Results,
+    profile: Option<Profile>,
     completed: u64,
 }
 
@@ -320,6 +342,9 @@ impl Seen {
         feed.completed(completion.finish, now);
         if completion.request.arrival >= feed.measure_from {
             self.results.record(completion, breakdown);
+            if let (Some(breakdown), Some(profile)) = (breakdown, &mut self.profile) {
+                profile.completed(completion.request.operation, breakdown);
+            }
             watcher.completed(completion, breakdown).map_err(RunError::Observer)?;
         }
         Ok(())
@@ -346,7 +371,7 @@ struct Runner<'a> {
 const PROGRESS_EVERY: u64 = 16_384;
 
 impl<'a> Runner<'a> {
-    fn new(device: &'a mut Device, sources: &'a mut [Box<dyn Source>]) -> Runner<'a> {
+    fn new(device: &'a mut Device, sources: &'a mut [Box<dyn Source>], options: RunOptions) -> Runner<'a> {
         let mut names = Vec::new();
         let mut feed_of = Vec::new();
         let mut feeds = Vec::new();
@@ -358,10 +383,11 @@ impl<'a> Runner<'a> {
         }
         let counters = device.ftl().counters;
         device.array_mut().reset_times();
+        let profile = options.profile.then(Profile::default);
         Runner {
             device,
             feeds,
-            seen: Seen { feed_of, results: Results::new(names), completed: 0 },
+            seen: Seen { feed_of, results: Results::new(names), profile, completed: 0 },
             counters,
             measure_from: Time::NEVER,
             waiting: true,
@@ -453,6 +479,11 @@ impl<'a> Runner<'a> {
             if let Some(request) = feed.take(now) {
                 feed.source.issued(&request)?;
                 self.submitted += 1;
+                if let Some(profile) = &mut self.seen.profile
+                    && request.arrival >= feed.measure_from
+                {
+                    profile.issued(&request);
+                }
                 self.device.submit(now, request);
             }
             feed.fill(self.device)?;
@@ -514,6 +545,7 @@ impl<'a> Runner<'a> {
             complete: !self.stopped,
             counters: self.device.ftl().counters.since(&self.counters),
             results: self.seen.results,
+            profile: self.seen.profile,
             measured,
             elapsed,
         };

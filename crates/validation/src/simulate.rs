@@ -25,6 +25,8 @@ pub fn summary(run: &Run) -> Result<Value> {
         workload: named(&run.workload, synthetic::digest(&run.workload, run.seed)),
         precondition,
         warnings: Vec::new(),
+        arguments: Vec::new(),
+        base: None,
     };
     Ok(serde_json::to_value(Summary::new(about, &outcome.measurement(&device)))?)
 }

@@ -10,7 +10,7 @@ use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Operation, Request, SECTOR};
 use floatgate_core::workload::{Pace, Source, SourceError};
 
-use super::output::Draft;
+use crate::output::Draft;
 
 /// A log in the making.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use floatgate_core::workload::request::Completion;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::interrupt::Interrupt;
-use super::output::RequestLog;
+use crate::output::RequestLog;
 
 /// Steps of a bar.
 const STEPS: u64 = 1000;

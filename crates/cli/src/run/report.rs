@@ -264,15 +264,8 @@ fn amplification(page: &mut Page, summary: &Summary) {
 
 /// Write amplification as a sum: of what the host wrote, what was moved, and what was programmed for nothing.
 fn amplification_by_cause(summary: &Summary) -> Option<String> {
-    let Summary { config, updates, .. } = summary;
     let (total, in_bytes) = (summary.write_amplification?, summary.write_amplification_bytes?);
-    let written = (updates.covered + updates.uncovered + updates.first) as f64;
-    let units = |pages: f64| pages * f64::from(config.units_per_page()) / f64::from(config.pages_per_unit());
-    let cleaning = units(summary.cleaning.pages_moved) / written;
-    let summaries = units(summary.flash.programs_by_cause.summary as f64) / written;
-    let host_and_rest = (total - cleaning - summaries).max(0.0);
-    let host = host_and_rest.min(1.0);
-    let causes = [("host", host), ("cleaning", cleaning), ("summaries", summaries), ("unfilled", host_and_rest - host)];
+    let causes = summary.amplification_by_cause()?;
     let causes = causes.iter().filter(|(_, share)| *share >= 0.0005).map(|(name, share)| format!("{share:.3} {name}"));
     Some(format!("{total:.3} = {}; {in_bytes:.3} in bytes", causes.collect::<Vec<_>>().join(" + ")))
 }

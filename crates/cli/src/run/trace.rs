@@ -9,7 +9,7 @@ use floatgate_core::workload::trace::{
 use crate::failure::Failure;
 
 /// How a trace is read: see docs/reference/traces.md.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Options for traces")]
 pub struct TraceArgs {
     /// Format, found out where not given: alibaba, biotracer, blkparse, blktrace, disksim, fio, fiu, flashsim, mqsim,

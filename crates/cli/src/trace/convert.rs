@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use floatgate_core::workload::trace::{self, ConvertError, Converted, Format, Packing};
 
 use crate::failure::{Failure, say};
-use crate::run::output::Draft;
+use crate::output::Draft;
 use crate::run::progress::Reporter;
 use crate::run::trace::TraceArgs;
 

@@ -44,6 +44,16 @@ pub fn load(name_or_path: &str, overrides: &[String]) -> Result<DeviceConfig, Co
     read_all(Origin::File(name_or_path.to_owned()), &text, overrides)
 }
 
+/// The built-in device that a device is, or that its file names as its base; `None` for a device of its own, and for a
+/// file that cannot be read.
+pub fn base_of(name_or_path: &str) -> Option<String> {
+    if let Some(device) = builtin(name_or_path) {
+        return Some(device.name.to_owned());
+    }
+    let file: toml::Table = std::fs::read_to_string(name_or_path).ok()?.parse().ok()?;
+    file.get("base")?.as_str().map(str::to_owned)
+}
+
 /// As [`load`], from the text of a device file; `path` is what errors call it.
 pub fn from_toml(text: &str, path: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
     read_all(Origin::File(path.to_owned()), text, overrides)

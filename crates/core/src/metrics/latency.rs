@@ -13,6 +13,9 @@ pub struct Latency {
     max: Time,
 }
 
+/// 10^(-1/12).
+const TWELFTH_OF_A_DECADE: f64 = 0.825_404_185_268_018_5;
+
 impl Default for Latency {
     fn default() -> Self {
         // Ten days at most; what is longer is counted as that, and its exact maximum is kept beside.
@@ -61,9 +64,72 @@ impl Latency {
         self.max.as_us()
     }
 
+    /// Points of the distribution, in ascending order: a time in microseconds, within 0.1 %, and how many took longer.
+    /// At most [`CURVE_POINTS`](Self::CURVE_POINTS), a fiftieth of all apart and, in the last fiftieth, twelve to each
+    /// power of ten; the last is the most.
+    pub fn curve(&self) -> Vec<(f64, u64)> {
+        let count = self.count();
+        let mut points = Vec::new();
+        let (mut longer, mut wanted) = (count, count as f64);
+        for step in self.histogram.iter_recorded() {
+            longer -= step.count_at_value();
+            if longer as f64 > wanted && longer > 0 {
+                continue;
+            }
+            let time = (step.value_iterated_to() as f64 / 1e3).clamp(self.min_us(), self.max_us());
+            points.push((time, longer));
+            while wanted >= longer as f64 && wanted >= 1.0 {
+                let linear = wanted - count as f64 / 50.0;
+                wanted = if linear > count as f64 / 50.0 { linear } else { wanted * TWELFTH_OF_A_DECADE };
+            }
+        }
+        points
+    }
+
+    /// The most points that [`curve`](Self::curve) has: of 2^64 times, 17.6 powers of ten in the tail.
+    pub const CURVE_POINTS: usize = 50 + 12 * 18;
+
     /// The time that a share of all (0 to 1) do not exceed, in microseconds, within 0.1 %.
     pub fn quantile_us(&self, share: f64) -> f64 {
         let value = self.histogram.value_at_quantile(share) as f64 / 1e3;
         value.clamp(self.min_us(), self.max_us())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(times_us: impl Iterator<Item = u64>) -> Latency {
+        let mut latency = Latency::default();
+        times_us.for_each(|us| latency.record(Time::from_us(us)));
+        latency
+    }
+
+    #[test]
+    fn a_curve_is_exact_where_it_has_points() {
+        assert_eq!(of(std::iter::empty()).curve(), []);
+        assert_eq!(of([7].into_iter()).curve(), [(7.0, 0)]);
+        assert_eq!(of([1, 1, 1, 2].into_iter()).curve(), [(1.0, 1), (2.0, 0)]);
+    }
+
+    #[test]
+    fn a_curve_has_a_tail_and_an_end() {
+        let times = 1..=1_000_000;
+        let curve = of(times.clone()).curve();
+        // Buckets are 0.1 % wide, so that the last of these times share one.
+        assert!((60..=Latency::CURVE_POINTS).contains(&curve.len()), "{}", curve.len());
+        assert_eq!(curve.last(), Some(&(1e6, 0)));
+        for (time, longer) in &curve {
+            let exact = times.end() - *longer;
+            assert!((time - exact as f64).abs() <= 0.001 * time + 0.001, "{time} for {exact}");
+        }
+        assert!(curve.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 > pair[1].1));
+        // The step from one point to the next is a fiftieth of all or a quarter, but for the width of a bucket.
+        let steps = curve.windows(2).map(|pair| (pair[0].1 - pair[1].1, pair[0].1));
+        assert!(steps.clone().all(|(step, longer)| step <= 22_000.max(longer / 4)), "{:?}", steps.collect::<Vec<_>>());
+        // One of 100,000 takes 1000 s, ten of them 100 s or more, and so on: a tail of more than three powers of ten.
+        let heavy = of((1..=100_000).map(|rank| 1_000_000_000 / rank)).curve();
+        assert!((80..=Latency::CURVE_POINTS).contains(&heavy.len()), "{}", heavy.len());
     }
 }

@@ -4,5 +4,6 @@ pub mod attribution;
 pub mod bounds;
 pub mod counters;
 pub mod latency;
+pub mod profile;
 pub mod results;
 pub mod summary;

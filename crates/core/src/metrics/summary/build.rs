@@ -6,6 +6,7 @@ use crate::metrics::attribution::{Bands, MeanBreakdown, Part};
 use crate::metrics::bounds::{Demand, Work};
 use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
 use crate::metrics::latency::Latency;
+use crate::metrics::profile::Profile;
 use crate::metrics::results::{OperationResults, Results, StreamResults};
 use crate::nand::array::{ChannelTime, DieTime};
 use crate::sim::time::Time;
@@ -24,6 +25,10 @@ pub struct About {
     pub precondition: Precondition,
     /// What the user should know.
     pub warnings: Vec<String>,
+    /// The built-in device that the device is, or is based on, if any.
+    pub base: Option<String>,
+    /// What `floatgate` has to be called with for this result.
+    pub arguments: Vec<String>,
 }
 
 /// What was measured.
@@ -35,6 +40,8 @@ pub struct Measurement<'a> {
     pub complete: bool,
     /// What the host saw.
     pub results: &'a Results,
+    /// The requests in their order, where that was looked at.
+    pub profile: Option<&'a Profile>,
     /// What the device counted.
     pub counters: &'a Counters,
     /// First arrival to last completion.
@@ -71,10 +78,13 @@ impl Summary {
             workload: about.workload,
             config_digest: config.digest(),
             config: config.resolved(),
+            changes: about.base.and_then(|base| Changes::new(base, config)),
+            arguments: about.arguments,
             precondition: about.precondition,
             measured_s: measured.as_s(),
             requests: Requests::new(measured, &results.all(), |operation| Some(results.of(operation))),
             streams: results.streams.iter().map(Stream::new).collect(),
+            distributions: Distributions::new(results, measurement.profile),
             unmapped_reads: counters.unmapped_reads,
             flash: Flash::new(counters),
             write_amplification: ratio(units_programmed(config, counters), counters.host_units),
@@ -304,6 +314,7 @@ impl Wear {
             life_used: ratio(most, u64::from(config.endurance())),
             blocks: Spread::new(erases.iter().map(|e| u64::from(*e))),
             planes: Spread::new(erases.chunks(blocks).map(|plane| plane.iter().map(|e| u64::from(*e)).sum())),
+            histogram: WearHistogram::new(erases),
         }
     }
 }
@@ -335,10 +346,11 @@ impl Utilization {
         // Planes that work by themselves spend the time of their die several times over.
         let lanes = if config.nand.concurrency == Concurrency::Plane { config.geometry.planes } else { 1 };
         let dies: Vec<_> = dies.iter().map(|time| busy(time.cell, time.register_held, lanes)).collect();
+        let each = Each::new(&channels, &dies);
         let [data, command, idle] = [0, 1, 2].map(|part| Share::new(channels.iter().map(|shares| shares[part])));
         let channels = ChannelShares { data, command, idle };
         let [cell, register_held, idle] = [0, 1, 2].map(|part| Share::new(dies.iter().map(|shares| shares[part])));
-        Utilization { channels, dies: DieShares { cell, register_held, idle } }
+        Utilization { channels, dies: DieShares { cell, register_held, idle }, each }
     }
 }
 

@@ -3,11 +3,17 @@
 //! Everything in it but `run` is the same for the same configuration, workload, seed and version, on every machine.
 
 mod build;
+mod changes;
+mod distributions;
+mod json;
 
 pub use build::{About, Measurement};
+pub use changes::{Change, Changes};
+pub use distributions::{ChannelCounts, Distributions, Each, IntervalCounts, LatencyCurve, SizeCounts, WearHistogram};
+pub use json::ReadError;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::DeviceConfig;
 
@@ -20,7 +26,7 @@ pub const SCHEMA: &str = "floatgate-summary-1";
 /// served (a channel was granted to it, or the controller's memory had it), service time the rest. Means, least and
 /// greatest values are exact; percentiles differ from the exact value by at most 0.1 % or 1 ns, whichever is more. What
 /// cannot be said, such as a mean without requests, is null. One MiB is 2^20 bytes.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Which form this is: `floatgate-summary-1`.
     pub schema: String,
@@ -42,6 +48,11 @@ pub struct Summary {
     pub config: DeviceConfig,
     /// Digest of `config`; equal to `device.digest` when the overrides changed nothing.
     pub config_digest: String,
+    /// What makes the device another than the built-in one that it is, or is based on; null for a device of its own.
+    pub changes: Option<Changes>,
+    /// What `floatgate` has to be called with for this result, without where results go; empty where another program
+    /// made it.
+    pub arguments: Vec<String>,
     /// The state of the device before the run.
     pub precondition: Precondition,
     /// Simulated time from the first arrival to the last completion, in seconds; 0 where nothing was measured.
@@ -50,6 +61,8 @@ pub struct Summary {
     pub requests: Requests,
     /// The same for each stream of the workload, over its own time from first arrival to last completion.
     pub streams: Vec<Stream>,
+    /// How requests and their latencies are distributed.
+    pub distributions: Distributions,
     /// Reads of mapping units that hold nothing, answered by the controller.
     pub unmapped_reads: u64,
     /// What the flash did.
@@ -76,7 +89,7 @@ pub struct Summary {
 }
 
 /// Something with a name, and a digest that tells whether two of that name are the same.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Named {
     /// Its name.
     pub name: String,
@@ -85,7 +98,7 @@ pub struct Named {
 }
 
 /// What was done to the device before the run.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Precondition {
     /// What was asked for: `none`, `fill`, `aged=V`, `steady`, or a workload.
     pub asked: String,
@@ -95,7 +108,7 @@ pub struct Precondition {
 }
 
 /// The state that preconditioning reached.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reached {
     /// Host writes in drive sizes.
     pub drive_writes: f64,
@@ -109,7 +122,7 @@ pub struct Reached {
 }
 
 /// Requests by operation.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Requests {
     /// Reads.
     pub read: Operations,
@@ -139,7 +152,7 @@ impl Requests {
 }
 
 /// The requests of one operation.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Operations {
     /// Requests.
     pub count: u64,
@@ -166,7 +179,7 @@ pub struct Operations {
 ///
 /// At a percentile stand the requests of about its latency: those of the band that holds it, where a band is at most
 /// 1/16 as wide as its latencies are long. So `p99` tells what the slow ones waited for.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attribution {
     /// All requests.
     pub mean: Parts,
@@ -179,7 +192,7 @@ pub struct Attribution {
 }
 
 /// What the latencies of some requests went into, in microseconds, as means.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Parts {
     /// How many requests they are.
     pub requests: u64,
@@ -208,7 +221,7 @@ pub struct Parts {
 }
 
 /// How a time is distributed, in microseconds. All null without requests.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Distribution {
     /// Mean, exact.
     pub mean: Option<f64>,
@@ -231,14 +244,14 @@ pub struct Distribution {
 }
 
 /// The mean of a time, in microseconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mean {
     /// Mean, exact; null without requests.
     pub mean: Option<f64>,
 }
 
 /// The requests of one stream of the workload.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stream {
     /// Its name: the job's, or `all` for a trace.
     pub name: String,
@@ -247,7 +260,7 @@ pub struct Stream {
 }
 
 /// What the flash did, cleaning that went on after the last completion included.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Flash {
     /// Pages.
     pub pages: FlashPages,
@@ -264,7 +277,7 @@ pub struct Flash {
 }
 
 /// Pages of flash.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlashPages {
     /// Pages read.
     pub read: u64,
@@ -273,7 +286,7 @@ pub struct FlashPages {
 }
 
 /// Mapping units in programmed pages, without those of summaries.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlashUnits {
     /// Mapping units programmed with data, the host's or moved.
     pub programmed: u64,
@@ -283,7 +296,7 @@ pub struct FlashUnits {
 }
 
 /// Commands to the flash.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlashCommands {
     /// Read commands.
     pub read: u64,
@@ -294,7 +307,7 @@ pub struct FlashCommands {
 }
 
 /// Pages programmed, each for one cause.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramCauses {
     /// For data that the host wrote.
     pub host: u64,
@@ -308,7 +321,7 @@ pub struct ProgramCauses {
 }
 
 /// Pages read, each for one cause.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReadCauses {
     /// For host reads.
     pub host: u64,
@@ -319,7 +332,7 @@ pub struct ReadCauses {
 }
 
 /// Cleaning.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cleaning {
     /// Blocks chosen to be reclaimed.
     pub victims: u64,
@@ -335,7 +348,7 @@ pub struct Cleaning {
 }
 
 /// Wear, as erases since the device's birth.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Wear {
     /// Share of its endurance (`config.nand.endurance`) that the block with the most erases has used, 1 being all of
     /// it; null where the endurance is 0, which is unknown.
@@ -344,10 +357,12 @@ pub struct Wear {
     pub blocks: Spread,
     /// Erases of all blocks of a plane, over all planes.
     pub planes: Spread,
+    /// Blocks by their erases.
+    pub histogram: WearHistogram,
 }
 
 /// How erases are spread.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
     /// Mean.
     pub mean: f64,
@@ -361,16 +376,18 @@ pub struct Spread {
 ///
 /// An operation counts where it starts, in full. So the last ones may reach beyond the measured time, and cleaning may
 /// go on after it: where a sum of shares would exceed 1, it is scaled down to 1. All null where `measured_s` is 0.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Utilization {
     /// Over all channels.
     pub channels: ChannelShares,
     /// Over all dies. Where planes are independent, a die's share is the mean of its planes'.
     pub dies: DieShares,
+    /// Each by itself.
+    pub each: Each,
 }
 
 /// What channels spent their time with.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChannelShares {
     /// Carrying data.
     pub data: Share,
@@ -381,7 +398,7 @@ pub struct ChannelShares {
 }
 
 /// What dies spent their time with.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DieShares {
     /// The cells work.
     pub cell: Share,
@@ -392,7 +409,7 @@ pub struct DieShares {
 }
 
 /// A share of the measured time, from 0 to 1; null where that is no time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
     /// Mean of all.
     pub mean: Option<f64>,
@@ -407,7 +424,7 @@ pub struct Share {
 /// A resource that works for D seconds on n requests, spread evenly over its units, cannot serve more than n / D of
 /// them in a second (the utilisation law). The time that counts goes from the start of the measured part until the device is
 /// at rest, cleaning after the last completion included; no resource can have worked longer, or the run fails.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bottleneck {
     /// What is named: the resource that came nearest to its bound; `cleaning` where most of its time went there;
     /// `load` where no resource worked for half of the time, so that the host could have asked for more; null
@@ -418,7 +435,7 @@ pub struct Bottleneck {
 }
 
 /// A resource and its bound.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bound {
     /// `link_in` and `link_out` (the host link's two directions), `channels`, or `dies` (what takes one operation at
     /// a time: see `nand.concurrency`).
@@ -436,7 +453,7 @@ pub struct Bound {
 }
 
 /// What host writes did to the mapping units they touched; the sum is the number of units touched.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Updates {
     /// All valid sectors of the unit were replaced.
     pub covered: u64,
@@ -447,7 +464,7 @@ pub struct Updates {
 }
 
 /// What the simulation of the workload took, without preconditioning.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
     /// Time by the clock on the wall, in seconds.
     pub wall_s: f64,
@@ -471,10 +488,18 @@ impl Summary {
         schema
     }
 
-    /// The result as JSON, for files and for people: indented, with a line feed at the end.
-    pub fn to_json(&self) -> String {
-        let json = serde_json::to_string_pretty(self);
-        json.unwrap_or_else(|error| unreachable!("a tree of strings and numbers: {error}")) + "\n"
+    /// Write amplification as a sum, by what units were programmed for: the host, cleaning, summaries, and places that
+    /// were left unfilled; `None` without writes.
+    pub fn amplification_by_cause(&self) -> Option<[(&'static str, f64); 4]> {
+        let Summary { config, updates, .. } = self;
+        let total = self.write_amplification?;
+        let written = (updates.covered + updates.uncovered + updates.first) as f64;
+        let units = |pages: f64| pages * f64::from(config.units_per_page()) / f64::from(config.pages_per_unit());
+        let cleaning = units(self.cleaning.pages_moved) / written;
+        let summaries = units(self.flash.programs_by_cause.summary as f64) / written;
+        let host_and_rest = (total - cleaning - summaries).max(0.0);
+        let host = host_and_rest.min(1.0);
+        Some([("host", host), ("cleaning", cleaning), ("summaries", summaries), ("unfilled", host_and_rest - host)])
     }
 
     /// Adds what the simulation took.

@@ -8,8 +8,12 @@ use anyhow::{Context, Result};
 use floatgate_core::metrics::summary::Summary;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Completion, Request};
+use floatgate_report::html;
 
-const SUMMARY: &str = "summary.json";
+/// The result.
+pub const SUMMARY: &str = "summary.json";
+/// The result as a page.
+pub const REPORT: &str = "report.html";
 const REQUESTS: &str = "requests.csv";
 
 /// Where a result goes.
@@ -36,9 +40,8 @@ impl Directory {
 
     /// Writes the result, and moves all files to their places.
     pub fn write(&self, summary: &Summary, log: Option<RequestLog>) -> Result<()> {
-        let mut draft = Draft::new(&self.summary)?;
-        draft.write(summary.to_json().as_bytes())?;
-        draft.complete()?;
+        let result = Draft::whole(&self.summary, summary.to_json().as_bytes())?;
+        let report = Draft::whole(&self.path.join(REPORT), html::report(summary, &[]).as_bytes())?;
         match log {
             Some(log) => {
                 let mut requests = log.draft;
@@ -48,8 +51,14 @@ impl Directory {
             // Requests of an earlier run would be taken for those of this one.
             None => remove(&self.path.join(REQUESTS))?,
         }
-        draft.publish()
+        report.publish()?;
+        result.publish()
     }
+}
+
+/// Writes a file: all of it, or nothing.
+pub fn write_whole(place: &Path, bytes: &[u8]) -> Result<()> {
+    Draft::whole(place, bytes)?.publish()
 }
 
 /// Removes a file, if there is one.
@@ -83,6 +92,14 @@ impl Draft {
         let file = File::create(&partial).with_context(|| format!("cannot write {}", partial.display()))?;
         let file = BufWriter::with_capacity(BUFFER, file);
         Ok(Draft { file, place: place.to_owned(), partial, published: false })
+    }
+
+    /// A file that is complete with these bytes.
+    fn whole(place: &Path, bytes: &[u8]) -> Result<Draft> {
+        let mut draft = Draft::new(place)?;
+        draft.write(bytes)?;
+        draft.complete()?;
+        Ok(draft)
     }
 
     /// Where its content goes.

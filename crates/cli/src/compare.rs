@@ -1,0 +1,39 @@
+//! `floatgate compare`: results beside each other.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use floatgate_report::compare::{Comparison, groups};
+
+use crate::failure::{Failure, say};
+use crate::output;
+
+/// `floatgate compare`.
+#[derive(clap::Args)]
+pub struct CompareArgs {
+    /// Results: directories, or summary.json files; with a label as label=DIR, several seeds as label=DIR1,DIR2 or
+    /// 'label=DIR*'
+    #[arg(required = true, value_name = "RESULT")]
+    results: Vec<String>,
+    /// Write a page with the table, and with the distributions over each other, to FILE.html
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print the comparison as JSON instead
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &CompareArgs) -> Result<(), Failure> {
+    let groups = groups(&args.results).map_err(Failure::mistake)?;
+    let comparison = Comparison::new(&groups);
+    for warning in &comparison.warnings {
+        say(&format!("warning: {warning}"));
+    }
+    if let Some(place) = &args.out {
+        output::write_whole(place, comparison.html(&groups).as_bytes()).map_err(Failure::Fault)?;
+    }
+    let text = if args.json { comparison.to_json() } else { comparison.text() };
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
+}

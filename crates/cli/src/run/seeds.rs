@@ -1,0 +1,96 @@
+//! The same run with several seeds.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use floatgate_report::compare::{Comparison, group};
+
+use super::interrupt::Interrupt;
+use super::{RunArgs, run_one};
+use crate::failure::{Failure, say};
+
+/// Seeds, from the first to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seeds {
+    first: u64,
+    last: u64,
+}
+
+/// The most seeds of one command.
+const MOST: u64 = 1000;
+
+impl FromStr for Seeds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Seeds, String> {
+        let (first, last) = text.split_once("..").unwrap_or(("1", text));
+        let number = |text: &str| text.parse::<u64>().ok();
+        let seeds = number(first).zip(number(last)).map(|(first, last)| Seeds { first, last });
+        let seeds = seeds.filter(|seeds| seeds.first < seeds.last && seeds.last - seeds.first < MOST);
+        seeds.ok_or_else(|| format!("give a number from 2 to {MOST}, or the first and the last of 2 to {MOST} as A..B"))
+    }
+}
+
+/// Runs with each seed, and prints the figures with their confidence intervals.
+pub fn run(args: &RunArgs, seeds: &Seeds, interrupt: &Interrupt) -> Result<(), Failure> {
+    let Some(out) = &args.out else {
+        return Err(Failure::mistake("--seeds needs a directory for the results: give --out DIR"));
+    };
+    let place = |seed: u64| out.join(format!("seed-{seed}"));
+    for seed in seeds.first..=seeds.last {
+        say(&format!("seed {seed} of {} to {}: {}", seeds.first, seeds.last, place(seed).display()));
+        run_one(&RunArgs { seed, out: Some(place(seed)), ..args.clone() }, interrupt)?;
+    }
+    let places: Vec<PathBuf> = (seeds.first..=seeds.last).map(place).collect();
+    let group = group(&out.display().to_string(), &places).map_err(Failure::fault)?;
+    let text = Comparison::new(&[group]).text();
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
+}
+
+/// What this program was called with, without where results go and how they are printed, and with this seed.
+pub fn arguments(seed: u64) -> Vec<String> {
+    let given = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    without_places(given, seed)
+}
+
+fn without_places(given: impl Iterator<Item = String>, seed: u64) -> Vec<String> {
+    const WITH_VALUE: [&str; 4] = ["--out", "--requests", "--seed", "--seeds"];
+    let mut kept = Vec::new();
+    let mut value_follows = false;
+    for argument in given {
+        let name = argument.split('=').next().unwrap_or_default();
+        if std::mem::take(&mut value_follows) || argument == "--json" {
+            continue;
+        }
+        match WITH_VALUE.contains(&name) {
+            true => value_follows = name == argument,
+            false => kept.push(argument),
+        }
+    }
+    kept.extend(["--seed".to_owned(), seed.to_string()]);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_a_number_or_a_range() {
+        assert_eq!("3".parse(), Ok(Seeds { first: 1, last: 3 }));
+        assert_eq!("7..9".parse(), Ok(Seeds { first: 7, last: 9 }));
+        for wrong in ["0", "1", "x", "5..5", "9..7", "1..1001", "-1", ""] {
+            assert!(wrong.parse::<Seeds>().is_err(), "{wrong}");
+        }
+        assert!("1000".parse::<Seeds>().is_ok());
+    }
+
+    #[test]
+    fn a_command_is_told_without_its_places() {
+        let given = "run tiny --out=a rw=read --out b --set gc.victim=fifo --json --requests csv --seeds 3";
+        let arguments = without_places(given.split(' ').map(str::to_owned), 2).join(" ");
+        assert_eq!(arguments, "run tiny rw=read --set gc.victim=fifo --seed 2");
+    }
+}

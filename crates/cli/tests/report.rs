@@ -1,0 +1,169 @@
+//! Reports and comparisons, as a user gets them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+struct Bench {
+    directory: TempDir,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench { directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn floatgate(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+        command.args(arguments).current_dir(self.directory.path()).output().unwrap()
+    }
+
+    /// What it prints, where it ends well.
+    fn good(&self, arguments: &[&str]) -> String {
+        let output = self.floatgate(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// What it says, where it refuses.
+    fn refused(&self, arguments: &[&str]) -> String {
+        let output = self.floatgate(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty());
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+const JOB: &str = "rw=randrw bs=4k iodepth=8 number_ios=2000 norandommap=1";
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn a_report_is_made_again_from_its_summary() {
+    let bench = Bench::new();
+    bench.good(&["run", "tiny", JOB, "--set", "gc.victim=fifo", "--out", "a"]);
+    let page = read(&bench.path("a/report.html"));
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("data-figure=\"latency-tail\""));
+    let command = format!("floatgate run tiny '{JOB}' --set gc.victim=fifo --seed 1");
+    assert!(page.contains(&command), "how to reproduce");
+    assert!(page.contains("<code>gc.victim</code></td><td class=\"text\">fifo</td><td class=\"text\">greedy</td>"));
+    fs::remove_file(bench.path("a/report.html")).unwrap();
+    bench.good(&["report", "a"]);
+    assert!(read(&bench.path("a/report.html")) == page, "the same bytes");
+    bench.good(&["report", "a", "--out", "b.html"]);
+    assert!(read(&bench.path("b.html")) == page);
+}
+
+#[test]
+fn names_of_files_are_no_markup() {
+    let bench = Bench::new();
+    let name = "<script>alert(1)<!script>.csv";
+    fs::write(bench.path(name), "0 0 0 8 1\n1000000 0 8 8 0\n").unwrap();
+    bench.good(&["run", "tiny", name, "--format", "ssdsim", "--out", "a"]);
+    let page = read(&bench.path("a/report.html"));
+    assert!(!page.contains("<script>alert") && page.contains("&lt;script&gt;alert(1)"));
+    let compared = ["compare", "<script>alert(1)=a", "b=a", "--out", "c.html"];
+    bench.good(&compared);
+    assert!(!read(&bench.path("c.html")).contains("<script>alert"));
+}
+
+#[test]
+fn results_that_cannot_be_read_are_refused() {
+    let bench = Bench::new();
+    bench.good(&["run", "tiny", JOB, "--out", "a"]);
+    let summary = read(&bench.path("a/summary.json"));
+    let with = |text: String| {
+        fs::write(bench.path("a/summary.json"), text).unwrap();
+        let errors = [bench.refused(&["report", "a"]), bench.refused(&["compare", "a", "a/summary.json"])];
+        assert!(errors.iter().all(|error| error.starts_with("error: a/summary.json: ")), "{errors:?}");
+        errors[0].clone()
+    };
+    assert!(with("{".to_owned()).contains("it is no JSON"));
+    assert!(with("{}".to_owned()).contains("it is no result of Floatgate"));
+    let other = with(summary.replace("floatgate-summary-1", "floatgate-summary-9"));
+    assert!(other.contains("its form is `floatgate-summary-9`"), "{other}");
+    let less = with(summary.replace("\"unmapped_reads\"", "\"unmapped_reeds\""));
+    assert!(less.contains("missing field `unmapped_reads`") && less.contains("run it again"), "{less}");
+    assert!(bench.refused(&["report", "no-such"]).contains("cannot read no-such/summary.json"));
+}
+
+#[test]
+fn a_comparison_shows_ratios_and_says_that_noise_is_unknown() {
+    let bench = Bench::new();
+    for (out, victim) in [("a", "greedy"), ("b", "fifo")] {
+        let set = format!("gc.victim={victim}");
+        bench.good(&["run", "tiny", JOB, "--precondition", "steady", "--set", &set, "--out", out]);
+    }
+    let text = bench.good(&["compare", "a", "fifo=b", "--out", "c.html"]);
+    assert!(text.lines().next().unwrap().split_whitespace().eq(["a", "fifo"]), "{text}");
+    assert!(text.contains("a single run does not tell how much its figures vary"));
+    let page = read(&bench.path("c.html"));
+    assert!(page.contains("data-figure=\"latency-read-cdf\"") && page.contains("<code>gc.victim</code>"));
+    let json: Value = serde_json::from_str(&bench.good(&["compare", "a", "fifo=b", "--json"])).unwrap();
+    let value = |out: &str| {
+        let summary: Value = serde_json::from_str(&read(&bench.path(out).join("summary.json"))).unwrap();
+        summary["write_amplification"].as_f64().unwrap()
+    };
+    let row = json["metrics"].as_array().unwrap().iter().find(|row| row["metric"] == "write amplification").unwrap();
+    assert_eq!(row["values"][0]["mean"].as_f64(), Some(value("a")));
+    assert_eq!(row["values"][1]["ratio"].as_f64(), Some(value("b") / value("a")));
+    assert_eq!(row["values"][1]["difference"], "noise_unknown");
+}
+
+#[test]
+fn seeds_become_one_group() {
+    let bench = Bench::new();
+    let text = bench.good(&["run", "tiny", JOB, "--precondition", "steady", "--seeds", "3", "--out", "a"]);
+    assert!(text.contains("3 seeds") && text.contains(" +- "), "{text}");
+    let whole: Value = serde_json::from_str(&bench.good(&["compare", "a", "--json"])).unwrap();
+    assert_eq!(whole["groups"][0]["seeds"], serde_json::json!([1, 2, 3]));
+    assert_eq!(whole["groups"].as_array().unwrap().len(), 1);
+    // A pattern behind a label, and directories one by one, are the same.
+    for arguments in
+        [&["compare", "x=a/seed-*", "--json"][..], &["compare", "a/seed-1", "a/seed-2", "a/seed-3", "--json"]]
+    {
+        let json: Value = serde_json::from_str(&bench.good(arguments)).unwrap();
+        assert_eq!(json["metrics"], whole["metrics"], "{arguments:?}");
+    }
+    // The seed is that of the result, which the command that it names gives again.
+    let summary: Value = serde_json::from_str(&read(&bench.path("a/seed-2/summary.json"))).unwrap();
+    assert_eq!(summary["seed"], 2);
+    bench.good(&["run", "tiny", JOB, "--precondition", "steady", "--seed", "2", "--out", "again"]);
+    let again: Value = serde_json::from_str(&read(&bench.path("again/summary.json"))).unwrap();
+    assert_eq!(summary["distributions"], again["distributions"]);
+    assert_eq!(summary["arguments"], again["arguments"]);
+    let twice = bench.refused(&["compare", "x=a/seed-2,again"]);
+    assert!(twice.contains("are the same run of x, with seed 2"), "{twice}");
+}
+
+#[test]
+fn what_is_no_comparison_is_refused() {
+    let bench = Bench::new();
+    bench.good(&["run", "tiny", JOB, "--out", "a"]);
+    bench.good(&["run", "tiny", "rw=write number_ios=100", "--out", "b"]);
+    fs::create_dir(bench.path("empty")).unwrap();
+    for (arguments, what) in [
+        (&["compare", "a"][..], "there is nothing to compare a/summary.json with"),
+        (&["compare", "a", "empty"], "empty has no summary.json, and no seed-*/summary.json"),
+        (&["compare", "a", "none"], "cannot read none"),
+        (&["compare", "a", "x=none*"], "none*: no path matches"),
+        (&["compare", "x=a", "x=b"], "two groups are called x"),
+        (&["run", "tiny", JOB, "--seeds", "1", "--out", "c"], "give a number from 2 to 1000"),
+        (&["run", "tiny", JOB, "--seeds", "2"], "--out"),
+    ] {
+        let error = bench.refused(arguments);
+        assert!(error.contains(what), "{arguments:?}: {error}");
+    }
+    let output = bench.floatgate(&["compare", "a", "b"]);
+    let warnings = String::from_utf8(output.stderr).unwrap();
+    assert!(warnings.contains("warning: the workload of b is not that of a"), "{warnings}");
+}

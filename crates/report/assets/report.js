@@ -1,0 +1,73 @@
+// Draws the figures of the page. Everything that is drawn is in the page: see `page.rs`.
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  const figures = JSON.parse(document.getElementById("figures").textContent);
+  const names = Object.keys(figures);
+  const plots = [];
+  // A4 without its margins, in CSS pixels.
+  const paper = 680;
+  root.dataset.expected = names.length;
+  root.dataset.drawn = 0;
+  root.dataset.state = "drawing";
+
+  function failed(what) {
+    root.dataset.state = "failed";
+    root.dataset.failure = String(what);
+    const note = document.getElementById("no-figures");
+    note.hidden = false;
+    note.querySelector("span").textContent = String(what);
+  }
+  window.addEventListener("error", (event) => failed(event.message));
+  window.addEventListener("unhandledrejection", (event) => failed(event.reason));
+
+  async function unpacked(id) {
+    if (typeof DecompressionStream === "undefined") {
+      throw new Error("this browser has no DecompressionStream (Chromium 80, Firefox 113, Safari 16.4 and later do)");
+    }
+    const packed = Uint8Array.from(atob(document.getElementById(id).textContent.trim()), (c) => c.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).text();
+  }
+
+  function theme(dark) {
+    const [text, line] = dark ? ["#e6e8eb", "#3a414b"] : ["#1b1f24", "#d0d7de"];
+    const axis = { gridcolor: line, linecolor: text, zerolinecolor: line, tickcolor: text, automargin: true,
+      showline: true, ticks: "outside", title: { standoff: 8 } };
+    return { layout: { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      font: { color: text, size: 12, family: 'system-ui, "DejaVu Sans", sans-serif' }, xaxis: axis, yaxis: axis,
+      legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, traceorder: "normal" }, hovermode: "closest",
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: line, activecolor: text },
+      margin: { l: 60, r: 20, t: 30, b: 50 } } };
+  }
+
+  const darkness = window.matchMedia("(prefers-color-scheme: dark)");
+
+  async function draw() {
+    const library = document.createElement("script");
+    library.textContent = await unpacked("plotly");
+    document.head.append(library);
+    const options = { responsive: true, displaylogo: false, toImageButtonOptions: { format: "svg" },
+      modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] };
+    for (const name of names) {
+      const place = document.querySelector(`[data-figure="${name}"]`);
+      const { data, layout } = figures[name];
+      layout.template = theme(darkness.matches);
+      await Plotly.newPlot(place, data, layout, options);
+      plots.push(place);
+      root.dataset.drawn = plots.length;
+    }
+    root.dataset.state = "ready";
+  }
+
+  function each(change) {
+    for (const place of plots) Plotly.relayout(place, change);
+  }
+  darkness.addEventListener("change", (event) => each({ template: theme(event.matches) }));
+  window.addEventListener("beforeprint", () => {
+    for (const details of document.querySelectorAll("details")) details.open = true;
+    each({ template: theme(false), width: paper, autosize: false });
+  });
+  window.addEventListener("afterprint", () => each({ template: theme(darkness.matches), width: null, autosize: true }));
+  draw().catch(failed);
+})();

@@ -1,0 +1,187 @@
+//! A comparison as one HTML file.
+
+use floatgate_core::metrics::summary::LatencyCurve;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::text::{difference, value};
+use super::{Comparison, Group, NOISE_UNKNOWN};
+use crate::figure::{Look, words};
+use crate::html::{Curve, attribution_bars, attribution_groups, curves};
+use crate::page::Page;
+
+/// The curves of a group that are drawn; more seeds than these do not show more.
+const CURVES: usize = 8;
+
+/// The most bars of a figure.
+const BARS: usize = 64;
+
+/// The page.
+pub fn page(comparison: &Comparison, groups: &[Group]) -> String {
+    let mut page = Page::default();
+    page.section("metrics", "Metrics");
+    page.add(&metrics(comparison));
+    latencies(&mut page, groups);
+    attribution(&mut page, groups);
+    configurations(&mut page, groups);
+    page.section("runs", "Runs");
+    page.add(&runs(comparison));
+    let labels: Vec<&str> = comparison.groups.iter().map(|group| group.label.as_str()).collect();
+    let title = format!("Comparison: {}", labels.join(", "));
+    let head = html! {
+        h1 { (title) }
+        p.soft { "Each is compared with the first. Floatgate " (env!("CARGO_PKG_VERSION")) "." }
+        @for warning in &comparison.warnings { div.warning { b { "Warning: " } (warning) } }
+        @if comparison.has_single_runs() { div.warning { b { "Noise unknown: " } (NOISE_UNKNOWN) "." } }
+    };
+    page.finish(&title, &head)
+}
+
+fn metrics(comparison: &Comparison) -> Markup {
+    html! {
+        div.scroll { table {
+            caption {
+                "Behind +-: half of the 95 % confidence interval of the mean over seeds (Student's t). The ratio is to "
+                "the first column; (~) marks a difference within noise by Welch's t-test at the 5 % level: of twenty "
+                "differences without a cause, it takes one for real."
+            }
+            tr {
+                th.text { "metric" }
+                th.text { "unit" }
+                @for (index, group) in comparison.groups.iter().enumerate() {
+                    th { (group.label) }
+                    @if index > 0 { th { "ratio" } }
+                }
+            }
+            @for row in &comparison.metrics {
+                tr {
+                    td { (row.metric) }
+                    td.text { (row.unit) }
+                    @for (index, cell) in row.values.iter().enumerate() {
+                        td { (cell.as_ref().map_or_else(|| "-".to_owned(), value)) }
+                        @if index > 0 { td { (cell.as_ref().map(difference).unwrap_or_default()) } }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+/// The distributions of all groups, over each other.
+fn latencies(page: &mut Page, groups: &[Group]) {
+    let mut operations: Vec<&str> = Vec::new();
+    let all = groups.iter().flat_map(|group| &group.runs).flat_map(|run| &run.summary.distributions.latency);
+    for LatencyCurve { operation, .. } in all {
+        if !operations.contains(&operation.as_str()) {
+            operations.push(operation);
+        }
+    }
+    if operations.is_empty() {
+        return;
+    }
+    page.section("latency", "Latency");
+    for operation in operations {
+        let drawn: Vec<Curve> = groups.iter().enumerate().flat_map(|(i, group)| of(i, group, operation)).collect();
+        let mut figures = curves(&format!("latency-{operation}"), &drawn);
+        for figure in &mut figures {
+            figure.title = format!("{}: {}", words(operation), figure.title);
+            one_entry_each(&mut figure.data);
+        }
+        page.figures(figures);
+    }
+}
+
+/// The curves of a group.
+fn of<'a>(index: usize, group: &'a Group, operation: &'a str) -> impl Iterator<Item = Curve<'a>> {
+    let curves = group.runs.iter().take(CURVES).flat_map(|run| &run.summary.distributions.latency);
+    let curves = curves.filter(move |points| points.operation == operation);
+    curves.map(move |points| Curve { name: group.label.clone(), look: Look::of(index), points })
+}
+
+/// Seeds of a group have one entry in the legend, and are shown and hidden together.
+fn one_entry_each(traces: &mut Value) {
+    let mut before = Value::Null;
+    for trace in traces.as_array_mut().into_iter().flatten() {
+        trace["legendgroup"] = trace["name"].clone();
+        trace["showlegend"] = (trace["name"] != before).into();
+        if trace["name"] == before {
+            trace["mode"] = "lines".into();
+            if let Some(trace) = trace.as_object_mut() {
+                trace.remove("marker");
+            }
+            trace["opacity"] = 0.5.into();
+        }
+        before = trace["name"].clone();
+    }
+}
+
+fn attribution(page: &mut Page, groups: &[Group]) {
+    let mut bars = Vec::new();
+    for (order, group) in groups.iter().enumerate() {
+        for (place, mut bar) in attribution_groups("", &group.runs[0].summary.requests).into_iter().enumerate() {
+            bar.name = format!("{}: {}", bar.name, group.label);
+            bars.push(((place, order), bar));
+        }
+    }
+    if bars.is_empty() {
+        return;
+    }
+    bars.sort_by_key(|(place, _)| *place);
+    bars.truncate(BARS);
+    let bars: Vec<_> = bars.into_iter().map(|(_, bar)| bar).collect();
+    let caption = html! {
+        "What the time of requests went into, on average, in microseconds: of all requests, and of those whose latency "
+        "is near a percentile, of each group's first run beside those of the others. Where one bar is longer, the part "
+        "that is longer in it is the reason."
+    };
+    page.section("attribution", "Where the time goes");
+    page.figures(vec![attribution_bars("attribution", "Where the time goes", caption, &bars)]);
+}
+
+/// The figures of the devices that are not the same in all groups.
+fn configurations(page: &mut Page, groups: &[Group]) {
+    let figures: Vec<_> = groups.iter().map(|group| group.runs[0].summary.config.figures()).collect();
+    let mut paths: Vec<&str> = Vec::new();
+    for figure in figures.iter().flatten() {
+        if !paths.contains(&figure.path.as_str()) {
+            paths.push(&figure.path);
+        }
+    }
+    let value = |group: usize, path: &str| figures[group].iter().find(|f| f.path == path).map(|f| &f.value);
+    paths.retain(|path| (1..groups.len()).any(|group| value(group, path) != value(0, path)));
+    page.section("configuration", "What differs in the devices");
+    page.add(&html! {
+        @if paths.is_empty() { p { "Nothing." } } @else {
+            table {
+                tr { th.text { "key" } @for group in groups { th.text { (group.label) } } }
+                @for path in &paths {
+                    tr {
+                        td.key { code { (path) } }
+                        @for index in 0..groups.len() {
+                            td.text { (value(index, path).map_or_else(|| "-".to_owned(), crate::html::shown)) }
+                        }
+                    }
+                }
+            }
+        }
+    });
+}
+
+fn runs(comparison: &Comparison) -> Markup {
+    html! {
+        table {
+            tr { th.text { "group" } th.text { "device" } th.text { "workload" } th { "seed" } th.text { "file" } }
+            @for group in &comparison.groups {
+                @for (file, seed) in group.files.iter().zip(&group.seeds) {
+                    tr {
+                        td { (group.label) }
+                        td.text { (group.device) ", digest " (group.config_digest) }
+                        td.text { (group.workload) }
+                        td { (seed) }
+                        td.text { (file) }
+                    }
+                }
+            }
+        }
+    }
+}

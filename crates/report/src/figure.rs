@@ -1,0 +1,188 @@
+//! Figures: what the plotting library is asked to draw, and how things look in all of them.
+//!
+//! Nothing is told by colour alone: lines differ by dash and marker, bars by pattern, and the scale of shades gets
+//! darker in one direction. The colours are those of Okabe and Ito (2008), which people with any kind of colour vision
+//! tell apart.
+
+use maud::Markup;
+use serde_json::{Value, json};
+
+/// A figure of a page.
+#[derive(Debug)]
+pub struct Figure {
+    /// Its id in the page.
+    pub id: String,
+    /// What it is, in a few words.
+    pub title: String,
+    /// What it shows, and how to read it.
+    pub caption: Markup,
+    /// Traces of Plotly.
+    pub data: Value,
+    /// Layout of Plotly.
+    pub layout: Value,
+    /// In CSS pixels.
+    pub height: u32,
+    /// Takes the whole width.
+    pub wide: bool,
+}
+
+impl Figure {
+    /// A figure of usual height.
+    pub fn new(id: &str, title: &str, caption: Markup, data: Vec<Value>, layout: Value) -> Figure {
+        let (id, title) = (id.to_owned(), title.to_owned());
+        Figure { id, title, caption, data: Value::Array(data), layout, height: 340, wide: false }
+    }
+
+    /// The same with the whole width.
+    pub fn wide(self) -> Figure {
+        Figure { wide: true, ..self }
+    }
+
+    /// The same with another height.
+    pub fn high(self, height: u32) -> Figure {
+        Figure { height, ..self }
+    }
+}
+
+/// How one of several things looks: colour, dash of its lines, marker, and pattern of its bars.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    colour: &'static str,
+    dash: &'static str,
+    marker: &'static str,
+    pattern: &'static str,
+}
+
+const LOOKS: [Look; 10] = [
+    Look { colour: "#0072b2", dash: "solid", marker: "circle", pattern: "" },
+    Look { colour: "#d55e00", dash: "dash", marker: "square", pattern: "/" },
+    Look { colour: "#009e73", dash: "dot", marker: "diamond", pattern: "x" },
+    Look { colour: "#cc79a7", dash: "dashdot", marker: "triangle-up", pattern: "." },
+    Look { colour: "#e69f00", dash: "longdash", marker: "cross", pattern: "\\" },
+    Look { colour: "#56b4e9", dash: "longdashdot", marker: "x", pattern: "-" },
+    Look { colour: "#7f7f7f", dash: "solid", marker: "star", pattern: "|" },
+    Look { colour: "#b59f00", dash: "dash", marker: "hexagon", pattern: "+" },
+    Look { colour: "#8c6bb1", dash: "dot", marker: "triangle-down", pattern: "/" },
+    Look { colour: "#a6611a", dash: "dashdot", marker: "bowtie", pattern: "x" },
+];
+
+impl Look {
+    /// That of the thing with this number; they repeat after ten.
+    pub fn of(index: usize) -> Look {
+        LOOKS[index % LOOKS.len()]
+    }
+
+    /// That of an operation, the same in all figures.
+    pub fn of_operation(name: &str) -> Look {
+        let all = ["read", "write", "trim", "write_zeroes", "flush", "", "all"];
+        Look::of(all.iter().position(|operation| *operation == name).unwrap_or(5))
+    }
+
+    /// Options of a line with few markers.
+    pub fn line(self) -> Value {
+        json!({
+            "mode": "lines+markers",
+            "line": { "color": self.colour, "dash": self.dash, "width": 2 },
+            "marker": { "color": self.colour, "symbol": self.marker, "size": 7, "maxdisplayed": 14 },
+        })
+    }
+
+    /// Options of bars.
+    pub fn bars(self) -> Value {
+        let mut marker = json!({ "color": self.colour, "line": { "color": "#333333", "width": 0.5 } });
+        if !self.pattern.is_empty() {
+            marker["pattern"] = json!({ "shape": self.pattern, "fillmode": "overlay", "fgcolor": "#ffffff",
+                "fgopacity": 0.9, "size": 7, "solidity": 0.25 });
+        }
+        json!({ "type": "bar", "marker": marker })
+    }
+}
+
+/// A trace: options, and what it shows.
+pub fn trace(name: &str, options: Value, more: Value) -> Value {
+    let mut trace = json!({ "name": plain(name) });
+    for part in [options, more] {
+        if let (Value::Object(trace), Value::Object(part)) = (&mut trace, part) {
+            trace.extend(part);
+        }
+    }
+    trace
+}
+
+/// An axis with a title.
+pub fn axis(title: &str) -> Value {
+    json!({ "title": { "text": plain(title) } })
+}
+
+/// The least time that has a place on a logarithmic axis, in microseconds. What is below, such as the 0 of an answer
+/// that the controller has at once, is left of it.
+const LEAST_US: f64 = 0.01;
+
+/// A logarithmic axis of times in microseconds, with a title, for these values.
+pub fn log_axis(title: &str, values_us: impl Iterator<Item = f64>) -> Value {
+    let mut axis = json!({ "title": { "text": plain(title) }, "type": "log", "exponentformat": "none",
+        "separatethousands": true, "minorloglabels": "complete", "minor": { "ticks": "outside", "ticklen": 3 } });
+    let (least, most) = values_us
+        .filter(|us| *us >= LEAST_US)
+        .fold((f64::INFINITY, 0.0f64), |(least, most), us| (least.min(us), most.max(us)));
+    if least <= most {
+        let (from, to) = (libm::log10(least), libm::log10(most));
+        let margin = 0.04 * (to - from) + 0.01;
+        axis["range"] = json!([from - margin, to + margin]);
+        // Labels for 1, 2, 5, or for powers of ten, as many as have room.
+        axis["dtick"] = match to - from {
+            decades if decades < 0.7 => "D1".into(),
+            decades if decades < 2.5 => "D2".into(),
+            decades if decades < 6.0 => 1.into(),
+            _ => 2.into(),
+        };
+    }
+    axis
+}
+
+/// A logarithmic axis of shares, with a title: powers of ten.
+pub fn log_share_axis(title: &str) -> Value {
+    json!({ "title": { "text": plain(title) }, "type": "log", "dtick": 1, "exponentformat": "power",
+        "minorloglabels": "none", "minor": { "ticks": "outside", "ticklen": 3 } })
+}
+
+/// A text that the plotting library shows as it is: it would read its own markup in it.
+pub fn plain(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// A name of this program as words: `write_zeroes` is two.
+pub fn words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_shown_as_they_are() {
+        assert_eq!(plain("<b>a & b</b>"), "&lt;b&gt;a &amp; b&lt;/b&gt;");
+        assert_eq!(trace("<i>", json!({}), json!({ "x": [1] })), json!({ "name": "&lt;i&gt;", "x": [1] }));
+    }
+
+    #[test]
+    fn times_without_a_logarithm_do_not_stretch_the_axis() {
+        let axis = |values: &[f64]| log_axis("us", values.iter().copied());
+        assert_eq!(axis(&[0.0, 0.001])["range"], Value::Null);
+        let wide = axis(&[0.0, 1.0, 1000.0]);
+        assert_eq!((&wide["range"], &wide["dtick"]), (&json!([-0.13, 3.13]), &json!(1)));
+        assert_eq!(axis(&[100.0, 200.0])["dtick"], "D1");
+        assert_eq!(axis(&[100.0, 2000.0])["dtick"], "D2");
+    }
+
+    #[test]
+    fn looks_differ_without_colour() {
+        let looks: Vec<_> = (0..LOOKS.len()).map(Look::of).collect();
+        for (index, look) in looks.iter().enumerate() {
+            let same = looks[..index].iter().find(|other| other.marker == look.marker);
+            assert!(same.is_none(), "{look:?} has the marker of another");
+        }
+        assert_eq!(Look::of(11).marker, Look::of(1).marker);
+    }
+}

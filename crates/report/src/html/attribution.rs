@@ -1,0 +1,88 @@
+//! Where the time of requests went: of all, and of the slow ones.
+
+use floatgate_core::metrics::attribution::Part;
+use floatgate_core::metrics::summary::{Attribution, Requests, Summary};
+use maud::html;
+use serde_json::json;
+
+use crate::figure::{Figure, Look, axis, plain, trace, words};
+use crate::page::Page;
+
+/// What the time of a group of requests went into.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Whose requests, and which of them.
+    pub name: String,
+    /// The parts with their times in microseconds, in the order in which a request meets them.
+    pub parts: [(&'static str, f64); Part::COUNT],
+}
+
+/// The most bars of a figure, which then fits a page of paper.
+const BARS: usize = 24;
+
+/// The most figures of streams, which are without bound.
+const FIGURES: usize = 4;
+
+/// The section; none where no request was attributed.
+pub fn section(page: &mut Page, summary: &Summary) {
+    let groups = groups("", &summary.requests);
+    if groups.is_empty() {
+        return;
+    }
+    let caption = html! {
+        "What the time of requests went into, on average, in microseconds: of all requests, and of those whose latency "
+        "is near a percentile. The parts of a bar add up to its latency. Compare a bar of slow requests with that of all: "
+        "the part that grows is what makes them slow. Parts are along the critical path of a request: time in which it "
+        "waits for several things counts for the one that ends last."
+    };
+    page.section("attribution", "Where the time goes");
+    page.figures(vec![bars("attribution", "Where the time goes: all requests and slow ones", caption, &groups)]);
+    if summary.streams.len() > 1 {
+        of_streams(page, summary);
+    }
+}
+
+/// The same for each stream, over several figures where one does not hold them.
+fn of_streams(page: &mut Page, summary: &Summary) {
+    let groups: Vec<Group> =
+        summary.streams.iter().flat_map(|stream| self::groups(&stream.name, &stream.requests)).collect();
+    for (index, groups) in groups.chunks(BARS).take(FIGURES).enumerate() {
+        let caption =
+            html! { "The same by stream, each of which has percentiles of its own. Times are in microseconds." };
+        let id = format!("attribution-streams-{}", index + 1);
+        page.figures(vec![bars(&id, "Where the time goes, by stream", caption, groups)]);
+    }
+    if groups.len() > BARS * FIGURES {
+        page.add(&html! { p.note { "Those of further streams are in summary.json." } });
+    }
+}
+
+/// The groups of a stream's requests, or of all: for each operation all of them, and the slow ones.
+pub fn groups(stream: &str, requests: &Requests) -> Vec<Group> {
+    let there: Vec<_> = requests.by_operation().into_iter().filter(|(_, of)| of.count > 0).collect();
+    let all = (there.len() > 1 && stream.is_empty()).then_some(("all", &requests.all));
+    let mut groups = Vec::new();
+    for (operation, of) in there.into_iter().chain(all) {
+        let Some(Attribution { mean, p50, p99, p99_9 }) = &of.attribution else { continue };
+        for (level, parts) in [("", mean), (" near p50", p50), (" near p99", p99), (" near p99.9", p99_9)] {
+            let stream = if stream.is_empty() { String::new() } else { format!("{stream}: ") };
+            groups.push(Group { name: format!("{stream}{}{level}", words(operation)), parts: parts.by_name() });
+        }
+    }
+    groups
+}
+
+/// Bars of groups, one above the other.
+pub fn bars(id: &str, title: &str, caption: maud::Markup, groups: &[Group]) -> Figure {
+    let labels: Vec<String> = groups.iter().map(|group| plain(&group.name)).collect();
+    let there = Part::ALL.iter().enumerate().filter(|(part, _)| groups.iter().any(|group| group.parts[*part].1 > 0.0));
+    let traces = there.map(|(index, part)| {
+        let x: Vec<f64> = groups.iter().map(|group| group.parts[index].1).collect();
+        let more = json!({ "x": x, "y": labels, "orientation": "h", "hovertemplate": "%{x:.4~g} us" });
+        trace(&words(part.name()), Look::of(index).bars(), more)
+    });
+    let y = json!({ "autorange": "reversed", "type": "category" });
+    let layout = json!({ "barmode": "stack", "showlegend": true, "xaxis": axis("time, us"), "yaxis": y });
+    let height = 130 + 34 * groups.len() as u32;
+    Figure::new(id, title, caption, traces.collect(), layout).wide().high(height.max(260))
+}

@@ -1,0 +1,65 @@
+//! What limits the throughput: the bounds of the resources, and how near the run came to each (Williams et al. 2009,
+//! "Roofline").
+
+use floatgate_core::metrics::summary::{Bound, Summary};
+use maud::html;
+use serde_json::json;
+
+use crate::figure::{Figure, Look, axis, plain, trace, words};
+use crate::number::{or_dash, percent};
+use crate::page::Page;
+
+/// The section; none where nothing was asked of the device.
+pub fn section(page: &mut Page, summary: &Summary) {
+    let bottleneck = &summary.bottleneck;
+    let Some(limited_by) = &bottleneck.limited_by else { return };
+    page.section("bottleneck", "Bottleneck");
+    page.add(&html! {
+        @if limited_by == "load" {
+            p { "No resource was busy for half of the time: " b { "the load" } " limits the throughput." }
+        } @else {
+            p { "What limits the throughput: " b { (words(limited_by)) } "." }
+        }
+        table {
+            tr {
+                th.text { "resource" } th { "units" } th { "busy, s each" } th { "of that, cleaning" }
+                th { "bound, IOPS" } th { "reached" }
+            }
+            @for resource in &bottleneck.resources {
+                tr {
+                    td { (words(&resource.resource)) }
+                    td { (resource.units) }
+                    td { (or_dash(Some(resource.demand_s))) }
+                    td { (percent(Some(resource.cleaning))) }
+                    td { (or_dash(resource.bound_iops)) }
+                    td { (percent(Some(resource.reached))) }
+                }
+            }
+        }
+    });
+    page.figures(vec![bars(&bottleneck.resources)]);
+}
+
+fn bars(resources: &[Bound]) -> Figure {
+    let names: Vec<String> = resources.iter().map(|resource| plain(&words(&resource.resource))).collect();
+    let bar = |index: usize, name: &str, of: &dyn Fn(&Bound) -> f64| {
+        let x: Vec<f64> = resources.iter().map(of).collect();
+        let more = json!({ "x": x, "y": names, "orientation": "h", "hovertemplate": "%{x:.1%} of the bound" });
+        trace(name, Look::of(index).bars(), more)
+    };
+    let traces = vec![
+        bar(0, "for the host", &|bound| bound.reached * (1.0 - bound.cleaning)),
+        bar(1, "for cleaning", &|bound| bound.reached * bound.cleaning),
+    ];
+    let mut x = axis("share of the bound that was reached");
+    x["tickformat"] = ".0%".into();
+    x["range"] = json!([0, 1]);
+    let y = json!({ "autorange": "reversed", "type": "category" });
+    let layout = json!({ "barmode": "stack", "showlegend": true, "xaxis": x, "yaxis": y });
+    let caption = html! {
+        "For each resource, the throughput of the run as a share of that at which the resource would be busy all the "
+        "time: a roofline (Williams et al. 2009), with the part that cleaning took apart. The resource nearest to 100 % "
+        "is the bottleneck; where none is near, a greater load, such as a greater queue depth, would raise the throughput."
+    };
+    Figure::new("roofline", "How near to each bound", caption, traces, layout).high(240)
+}

@@ -1,0 +1,112 @@
+//! The device as it was simulated, and how to do it again.
+
+use floatgate_core::metrics::summary::Summary;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::number::{bytes, or_dash};
+use crate::page::Page;
+
+/// The section on the device.
+pub fn section(page: &mut Page, summary: &Summary) {
+    page.section("configuration", "Configuration");
+    page.add(&changes(summary));
+    page.add(&html! {
+        @if !summary.config.description.is_empty() { p { (summary.config.description) } }
+        details {
+            summary { "All figures of the device, with their sources" }
+            table {
+                tr { th.text { "key" } th.text { "value" } th.text { "source" } }
+                @for figure in summary.config.figures() {
+                    tr {
+                        td.key { code { (figure.path) } }
+                        td.text { (shown(&figure.value)) }
+                        td.text { (figure.source.unwrap_or("default")) }
+                    }
+                }
+            }
+        }
+    });
+}
+
+fn changes(summary: &Summary) -> Markup {
+    let Some(changes) = &summary.changes else {
+        return html! { p { "The device is not based on a built-in one." } };
+    };
+    if changes.figures.is_empty() {
+        return html! { p { "The device is the built-in device " b { (changes.base) } ", unchanged." } };
+    }
+    html! {
+        p { "What differs from the built-in device " b { (changes.base) } ":" }
+        table {
+            tr { th.text { "key" } th.text { "here" } th.text { (changes.base) } }
+            @for change in &changes.figures {
+                tr {
+                    td.key { code { (change.path) } }
+                    td.text { (shown(&change.value)) }
+                    td.text { (shown(&change.base)) }
+                }
+            }
+        }
+    }
+}
+
+/// A value without the quotes of JSON.
+pub fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+/// The section on how to do it again.
+pub fn reproduce(page: &mut Page, summary: &Summary) {
+    page.section("reproduce", "How to reproduce");
+    let cost = summary.run.as_ref();
+    let rows = [
+        ("version of Floatgate", summary.version.clone()),
+        ("seed", summary.seed.to_string()),
+        ("device", format!("{}, digest {}", summary.device.name, summary.device.digest)),
+        ("device with all overrides", format!("digest {}", summary.config_digest)),
+        ("workload", format!("{}, digest {}", summary.workload.name, summary.workload.digest)),
+        ("precondition", summary.precondition.asked.clone()),
+    ];
+    page.add(&html! {
+        @if !summary.arguments.is_empty() {
+            p { "With the same version, this gives the same result, to the last digit:" }
+            pre { "floatgate " (summary.arguments.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")) }
+        }
+        table { @for (name, value) in &rows { tr { td { (name) } td.text { (value) } } } }
+        @if let Some(cost) = cost {
+            p.note {
+                "The simulation took " (or_dash(Some(cost.wall_s))) " s"
+                @if let Some(peak) = cost.peak_rss_bytes { " and at most " (bytes(peak)) " of memory" }
+                "."
+            }
+        }
+    });
+}
+
+/// A word of a command as a shell has to have it.
+fn quoted(word: &str) -> String {
+    let harmless = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(harmless) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(
+            ["run", "gc.victim=fifo", "rw=read bs=4k", "it's", ""].map(quoted),
+            ["run", "gc.victim=fifo", "'rw=read bs=4k'", "'it'\\''s'", "''"]
+        );
+    }
+}

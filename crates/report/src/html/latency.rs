@@ -1,0 +1,98 @@
+//! Latencies: their distribution and its tail.
+
+use floatgate_core::metrics::summary::{LatencyCurve, Summary};
+use maud::html;
+use serde_json::{Value, json};
+
+use crate::figure::{Figure, Look, axis, log_axis, log_share_axis, trace, words};
+use crate::page::Page;
+
+/// A distribution to be drawn.
+#[derive(Debug)]
+pub struct Curve<'a> {
+    /// What it is called.
+    pub name: String,
+    /// How it looks.
+    pub look: Look,
+    /// Its points.
+    pub points: &'a LatencyCurve,
+}
+
+/// The section on latencies.
+pub fn section(page: &mut Page, summary: &Summary) {
+    let latency = &summary.distributions.latency;
+    if latency.is_empty() {
+        return;
+    }
+    page.section("latency", "Latency");
+    let drawn = latency.iter().map(|points| Curve {
+        name: words(&points.operation),
+        look: Look::of_operation(&points.operation),
+        points,
+    });
+    page.figures(curves("latency", &drawn.collect::<Vec<_>>()));
+}
+
+/// Two figures of the same distributions: the shares that took no longer, and those that took longer.
+pub fn curves(id: &str, curves: &[Curve]) -> Vec<Figure> {
+    let times = || curves.iter().flat_map(|curve| curve.points.us.iter().copied());
+    let cdf = curves.iter().map(|curve| {
+        let (mut us, longer) = shares(curve.points);
+        us.insert(0, us[0]);
+        let no_longer: Vec<f64> = std::iter::once(0.0).chain(longer.iter().map(|share| 1.0 - share)).collect();
+        line(curve, &us, &no_longer, "%{x:.4~g} us: %{y:.2%} took no longer")
+    });
+    let cdf = Figure::new(
+        &format!("{id}-cdf"),
+        "Latency, cumulative",
+        html! {
+            "The share of requests (vertical) whose latency was at most that on the horizontal axis, in microseconds, "
+            "logarithmic. The further left a curve, the faster; where it climbs steeply, many requests took about that "
+            "time. At 0.5 it crosses the median. A curve that does not begin at 0 had answers at once, left of the axis."
+        },
+        cdf.collect(),
+        json!({ "showlegend": true, "xaxis": log_axis("latency, us", times()), "yaxis": with_range(axis("share that took no longer")) }),
+    );
+    let tail = curves.iter().map(|curve| {
+        let (mut us, mut longer) = shares(curve.points);
+        // Nothing took longer than the last, and 0 has no place on a logarithmic axis: the step before leads there.
+        if let [.., before, last] = longer.as_mut_slice() {
+            *last = *before;
+        }
+        us.insert(0, us[0]);
+        longer.insert(0, 1.0);
+        line(curve, &us, &longer, "%{x:.4~g} us: %{y:.3~g} of all took longer")
+    });
+    let tail = Figure::new(
+        &format!("{id}-tail"),
+        "Latency, the tail",
+        html! {
+            "The share of requests that took longer than the time on the horizontal axis, both logarithmic: at 10"
+            sup { "-3" } " read p99.9, at 10" sup { "-4" } " p99.99. A curve that falls off steeply has no tail; a shelf "
+            "is a group of requests that met with something slow, such as an erase. It ends at the slowest request."
+        },
+        tail.collect(),
+        json!({ "showlegend": true, "xaxis": log_axis("latency, us", times()), "yaxis": log_share_axis("share that took longer") }),
+    );
+    vec![cdf, tail]
+}
+
+/// Times, and the shares of the requests that took longer.
+fn shares(points: &LatencyCurve) -> (Vec<f64>, Vec<f64>) {
+    let count = points.requests.max(1) as f64;
+    // Times of 0 have no place on a logarithmic axis: 1 ns is what a distribution tells apart.
+    let us = points.us.iter().map(|us| us.max(0.001)).collect();
+    (us, points.longer.iter().map(|longer| *longer as f64 / count).collect())
+}
+
+fn line(curve: &Curve, us: &[f64], shares: &[f64], hover: &str) -> Value {
+    let mut options = curve.look.line();
+    options["line"]["shape"] = "hv".into();
+    let hover = format!("{hover}<extra>{}</extra>", crate::figure::plain(&curve.name));
+    trace(&curve.name, options, json!({ "x": us, "y": shares, "hovertemplate": hover }))
+}
+
+fn with_range(mut axis: Value) -> Value {
+    axis["range"] = json!([0, 1.02]);
+    axis
+}

@@ -1,0 +1,170 @@
+//! report.html: what a result says, on one page.
+
+mod amplification;
+mod attribution;
+mod bottleneck;
+mod configuration;
+mod head;
+mod latency;
+mod over_time;
+mod requests;
+mod utilization;
+mod wear;
+
+pub(crate) use attribution::{bars as attribution_bars, groups as attribution_groups};
+pub(crate) use configuration::shown;
+pub(crate) use latency::{Curve, curves};
+pub use over_time::{SeriesOperation, SeriesPoint};
+
+use floatgate_core::metrics::summary::Summary;
+
+use crate::page::Page;
+
+/// The report of a result as one HTML file. `series` is how it went over time; empty where that is not known.
+pub fn report(summary: &Summary, series: &[SeriesPoint]) -> String {
+    let mut page = Page::default();
+    head::key_figures(&mut page, summary);
+    latency::section(&mut page, summary);
+    attribution::section(&mut page, summary);
+    over_time::section(&mut page, series);
+    amplification::section(&mut page, summary);
+    requests::section(&mut page, summary);
+    utilization::section(&mut page, summary);
+    bottleneck::section(&mut page, summary);
+    wear::section(&mut page, summary);
+    configuration::section(&mut page, summary);
+    configuration::reproduce(&mut page, summary);
+    page.finish(&head::title(summary), &head::head(summary))
+}
+
+#[cfg(test)]
+mod tests {
+    use floatgate_core::config;
+    use floatgate_core::device::{Device, Options};
+    use floatgate_core::metrics::summary::{About, Named, Precondition};
+    use floatgate_core::run::{NoWatcher, RunOptions, run_with};
+    use floatgate_core::workload::{Source, synthetic};
+
+    use super::*;
+
+    /// The result of a small run, whatever its names.
+    fn summary(name: &str, attribution: bool) -> Summary {
+        let options = Options { attribution, ..Options::default() };
+        let mut device = Device::new(config::load("tiny", &[]).unwrap(), options).unwrap();
+        let jobs = synthetic::parse(
+            "rw=randrw bs=4k iodepth=8 number_ios=3000; rw=randread number_ios=500",
+            device.config().logical_bytes(),
+            1,
+        );
+        let mut sources: Vec<Box<dyn Source>> = jobs.unwrap().into_iter().map(|job| job.source).collect();
+        let outcome = run_with(&mut device, &mut sources, &mut NoWatcher, RunOptions { profile: true }).unwrap();
+        let named = || Named { name: name.to_owned(), digest: name.to_owned() };
+        let about = About {
+            seed: 1,
+            device: named(),
+            workload: named(),
+            precondition: Precondition { asked: name.to_owned(), reached: Default::default() },
+            warnings: vec![name.to_owned()],
+            base: Some("tiny".to_owned()),
+            arguments: vec!["run".to_owned(), name.to_owned()],
+        };
+        Summary::new(about, &outcome.measurement(&device))
+    }
+
+    fn series() -> Vec<SeriesPoint> {
+        let operation = |name: &str, at: f64| SeriesOperation {
+            operation: name.to_owned(),
+            iops: 5000.0 - 100.0 * at,
+            mib_per_s: 20.0 - at / 3.0,
+            latency_mean_us: Some(200.0 + 10.0 * at),
+            latency_p99_us: Some(900.0 + 40.0 * at),
+            latency_max_us: (at != 3.0).then_some(2000.0 + 100.0 * at),
+        };
+        let point = |at: f64| SeriesPoint {
+            start_s: at,
+            end_s: at + 1.0,
+            operations: vec![operation("read", at), operation("write", at + 7.0)],
+            free_blocks_min: Some(40.0 - at),
+            free_blocks_mean: Some(50.0 - at / 2.0),
+            cleaning_efficiency: (at > 4.0).then_some(0.4),
+            write_amplification: Some(1.0 + at / 20.0),
+        };
+        (0..40).map(|at| point(f64::from(at))).collect()
+    }
+
+    /// A page with all sections.
+    fn full(name: &str) -> String {
+        report(&summary(name, true), &series())
+    }
+
+    #[test]
+    fn all_sections_are_there() {
+        let page = full("rw=randrw bs=4k");
+        if let Some(place) = std::env::var_os("FLOATGATE_SAMPLE_REPORT") {
+            std::fs::write(place, &page).unwrap();
+        }
+        let ids = [
+            "latency-cdf",
+            "latency-tail",
+            "attribution",
+            "attribution-streams-1",
+            "throughput-over-time",
+            "latency-over-time",
+            "cleaning-over-time",
+            "amplification-over-time",
+            "amplification-units",
+            "pages-by-cause",
+            "request-sizes",
+            "inter-arrival",
+            "channels-used",
+            "channel-utilization",
+            "die-utilization",
+            "roofline",
+            "wear-histogram",
+        ];
+        for id in ids {
+            assert_eq!(page.matches(&format!("data-figure=\"{id}\"")).count(), 1, "{id}");
+        }
+        assert_eq!(page.matches("<figcaption>").count(), ids.len());
+        for section in ["key-figures", "configuration", "reproduce"] {
+            assert!(page.contains(&format!("<h2 id=\"{section}\">")), "{section}");
+        }
+        assert!(page.contains("floatgate run 'rw=randrw bs=4k'"));
+    }
+
+    #[test]
+    fn what_is_not_known_has_no_section() {
+        let page = report(&summary("x", false), &[]);
+        for id in ["attribution", "over-time"] {
+            assert!(!page.contains(&format!("<h2 id=\"{id}\">")), "{id}");
+        }
+        assert!(!page.contains("data-figure=\"channels-used\""), "nothing was attributed");
+    }
+
+    #[test]
+    fn texts_of_users_are_no_markup() {
+        let attack = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&";
+        let page = full(attack);
+        let (own, plain) = (full("x").matches("<script").count(), page.matches("<script").count());
+        assert_eq!(plain, own);
+        assert!(!page.contains("<img"));
+        assert!(!page.contains("u003cimg"));
+    }
+
+    #[test]
+    fn a_page_needs_no_network() {
+        let page = report(&summary("x", false), &[]);
+        for way in ["src=", "href=\"http", "@import", "url("] {
+            assert!(!page.contains(way), "{way}");
+        }
+        assert_eq!(page, report(&summary("x", false), &[]), "the same result gives the same bytes");
+    }
+
+    #[test]
+    fn a_result_that_was_read_gives_the_same_page() {
+        let written = summary("x", false);
+        let read = Summary::from_json(&written.to_json()).unwrap();
+        assert_eq!(read.to_json(), written.to_json());
+        assert_eq!(report(&read, &[]), report(&written, &[]));
+    }
+}

@@ -1,0 +1,160 @@
+//! How a run went over simulated time.
+
+use maud::html;
+use serde_json::{Value, json};
+
+use crate::figure::{Figure, Look, axis, log_axis, trace, words};
+use crate::page::Page;
+
+/// What happened in a window of simulated time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SeriesPoint {
+    /// Start of the window, in seconds.
+    pub start_s: f64,
+    /// Its end, in seconds.
+    pub end_s: f64,
+    /// By operation, those that there were in any window, in the same order in all.
+    pub operations: Vec<SeriesOperation>,
+    /// The fewest free blocks.
+    pub free_blocks_min: Option<f64>,
+    /// Free blocks on average.
+    pub free_blocks_mean: Option<f64>,
+    /// Share of the victims' mapping units that need not be moved; none without victims.
+    pub cleaning_efficiency: Option<f64>,
+    /// Write amplification; none without writes.
+    pub write_amplification: Option<f64>,
+}
+
+/// The requests of an operation that completed in a window.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SeriesOperation {
+    /// The operation.
+    pub operation: String,
+    /// Requests per second.
+    pub iops: f64,
+    /// MiB per second.
+    pub mib_per_s: f64,
+    /// Mean latency in microseconds; none without requests.
+    pub latency_mean_us: Option<f64>,
+    /// The latency that 99 % did not exceed, in microseconds.
+    pub latency_p99_us: Option<f64>,
+    /// Greatest latency, in microseconds.
+    pub latency_max_us: Option<f64>,
+}
+
+/// The section on how it went; none without points.
+pub fn section(page: &mut Page, series: &[SeriesPoint]) {
+    if series.is_empty() {
+        return;
+    }
+    page.section("over-time", "Over time");
+    page.figures(vec![throughput(series), latency(series)]);
+    let cleaning = [free_blocks(series), amplification(series)];
+    page.figures(cleaning.into_iter().flatten().collect());
+}
+
+/// The middles of the windows.
+fn times(series: &[SeriesPoint]) -> Vec<f64> {
+    series.iter().map(|point| f64::midpoint(point.start_s, point.end_s)).collect()
+}
+
+/// The names of the operations, with their places.
+fn operations(series: &[SeriesPoint]) -> impl Iterator<Item = (usize, &str)> {
+    series[0].operations.iter().map(|of| of.operation.as_str()).enumerate()
+}
+
+fn values(series: &[SeriesPoint], of: impl Fn(&SeriesPoint) -> Option<f64>) -> Vec<Option<f64>> {
+    series.iter().map(of).collect()
+}
+
+fn throughput(series: &[SeriesPoint]) -> Figure {
+    let x = times(series);
+    let lines = operations(series).map(|(place, name)| {
+        let y = values(series, |point| point.operations.get(place).map(|of| of.mib_per_s));
+        let iops = values(series, |point| point.operations.get(place).map(|of| of.iops));
+        let hover = "%{x:.4~g} s: %{y:.4~g} MiB/s, %{customdata:.4~s} IOPS";
+        let more = json!({ "x": x, "y": y, "customdata": iops, "hovertemplate": hover });
+        trace(&words(name), Look::of_operation(name).line(), more)
+    });
+    let caption = html! {
+        "MiB per second of each operation, by the time of completion. Each point is a window of simulated time; hover "
+        "over it for requests per second. A throughput that falls and stays low is a device that has run out of free "
+        "blocks."
+    };
+    let layout = json!({ "showlegend": true, "xaxis": axis("simulated time, s"), "yaxis": from_zero("MiB/s") });
+    Figure::new("throughput-over-time", "Throughput over time", caption, lines.collect(), layout)
+}
+
+fn latency(series: &[SeriesPoint]) -> Figure {
+    let x = times(series);
+    let mut lines = Vec::new();
+    for (place, name) in operations(series) {
+        let look = Look::of_operation(name);
+        let mut add = |what: &str, width: f64, of: &dyn Fn(&SeriesOperation) -> Option<f64>| {
+            let y = values(series, |point| point.operations.get(place).and_then(of));
+            let mut options = look.line();
+            options["line"]["width"] = width.into();
+            let more = json!({ "x": x, "y": y, "hovertemplate": "%{x:.4~g} s: %{y:.4~g} us" });
+            lines.push(trace(&format!("{}, {what}", words(name)), options, more));
+        };
+        add("mean", 2.5, &|of| of.latency_mean_us);
+        add("p99", 1.3, &|of| of.latency_p99_us);
+        add("max", 0.6, &|of| of.latency_max_us);
+    }
+    let of_all = series.iter().flat_map(|point| &point.operations);
+    let times = of_all.flat_map(|of| [of.latency_mean_us, of.latency_p99_us, of.latency_max_us]).flatten();
+    let caption = html! {
+        "Latency of the requests that completed in each window, in microseconds, logarithmic: the mean as a thick line, "
+        "p99 as a thinner one, the slowest as the thinnest. Peaks that come together with a low stock of free blocks "
+        "are requests that waited for cleaning."
+    };
+    let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": log_axis("latency, us", times) });
+    Figure::new("latency-over-time", "Latency over time", caption, lines, layout)
+}
+
+fn free_blocks(series: &[SeriesPoint]) -> Option<Figure> {
+    let x = times(series);
+    let [least, mean] = [values(series, |point| point.free_blocks_min), values(series, |point| point.free_blocks_mean)];
+    let efficiency = values(series, |point| point.cleaning_efficiency);
+    if least.iter().chain(&mean).all(Option::is_none) {
+        return None;
+    }
+    let more = |y: &[Option<f64>], hover: &str| json!({ "x": x, "y": y, "hovertemplate": hover });
+    let mut lines = vec![
+        trace("free blocks, mean", Look::of(0).line(), more(&mean, "%{x:.4~g} s: %{y:.5~g} free blocks")),
+        trace("free blocks, least", Look::of(1).line(), more(&least, "%{x:.4~g} s: %{y:.5~g} free blocks")),
+    ];
+    let mut second = more(&efficiency, "%{x:.4~g} s: %{y:.1%}");
+    second["yaxis"] = "y2".into();
+    lines.push(trace("cleaning efficiency (right)", Look::of(2).line(), second));
+    let right = json!({ "title": { "text": "efficiency" }, "overlaying": "y", "side": "right", "range": [0, 1], "dtick": 0.25,
+        "tickformat": ".0%", "showgrid": false });
+    let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": from_zero("free blocks"), "yaxis2": right });
+    let caption = html! {
+        "Free blocks of the device in each window (left), and cleaning efficiency (right): the share of a victim's units "
+        "that need not be moved. Cleaning keeps the stock at its threshold; the least of a window shows how near it "
+        "came to having none."
+    };
+    Some(Figure::new("cleaning-over-time", "Cleaning over time", caption, lines, layout))
+}
+
+fn amplification(series: &[SeriesPoint]) -> Option<Figure> {
+    let y = values(series, |point| point.write_amplification);
+    if y.iter().all(Option::is_none) {
+        return None;
+    }
+    let more = json!({ "x": times(series), "y": y, "hovertemplate": "%{x:.4~g} s: %{y:.4~g}" });
+    let caption = html! {
+        "Mapping units programmed for each one that the host wrote, by window. A level line says that the device is in "
+        "its steady state; one that rises, that the run began before it."
+    };
+    let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": from_zero("write amplification") });
+    let line: Vec<Value> = vec![trace("write amplification", Look::of(0).line(), more)];
+    Some(Figure::new("amplification-over-time", "Write amplification over time", caption, line, layout))
+}
+
+fn from_zero(title: &str) -> Value {
+    let mut axis = axis(title);
+    axis["rangemode"] = "tozero".into();
+    axis
+}

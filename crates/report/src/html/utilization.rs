@@ -1,0 +1,85 @@
+//! How busy the channels and dies were.
+
+use floatgate_core::metrics::summary::{Each, Summary};
+use maud::html;
+use serde_json::{Value, json};
+
+use crate::figure::{Figure, Look, axis, trace};
+use crate::page::Page;
+
+/// The most cells of a heat map that have their numbers written in them.
+const LABELLED: usize = 160;
+
+/// The section on utilisation.
+pub fn section(page: &mut Page, summary: &Summary) {
+    let each = &summary.utilization.each;
+    if each.channel_data.is_empty() {
+        return;
+    }
+    page.section("utilization", "Utilisation");
+    let mut figures = vec![channels(each)];
+    figures.extend(dies(each));
+    page.figures(figures);
+}
+
+fn channels(each: &Each) -> Figure {
+    let names: Vec<String> = (0..each.channel_data.len()).map(|channel| channel.to_string()).collect();
+    let bar = |index: usize, name: &str, shares: &[f64]| {
+        let more = json!({ "x": names, "y": shares, "hovertemplate": "channel %{x}: %{y:.1%}" });
+        trace(name, Look::of(index).bars(), more)
+    };
+    let traces = vec![bar(0, "data", &each.channel_data), bar(1, "commands and turning", &each.channel_command)];
+    let mut x = axis("channel");
+    x["type"] = "category".into();
+    let layout = json!({ "barmode": "stack", "xaxis": x, "yaxis": share_axis("share of the measured time") });
+    let caption = html! {
+        "How much of the measured time each channel carried data, or commands and addresses. Channels that are all near "
+        "100 % are the bottleneck; channels that differ say that the allocation spreads the load unevenly."
+    };
+    Figure::new("channel-utilization", "Channels", caption, traces, layout)
+}
+
+fn dies(each: &Each) -> Option<Figure> {
+    let channels = each.channel_data.len();
+    let dies = each.die_cell.len() / channels;
+    if dies == 0 {
+        return None;
+    }
+    let busy: Vec<Vec<f64>> = each.die_cell.chunks(dies).map(<[f64]>::to_vec).collect();
+    let held: Vec<&[f64]> = each.die_register_held.chunks(dies).collect();
+    let mut map = json!({
+        "type": "heatmap", "z": busy, "customdata": held, "zmin": 0, "zmax": 1, "xgap": 1, "ygap": 1,
+        "colorscale": "Cividis", "reversescale": true,
+        "colorbar": { "tickformat": ".0%", "title": { "text": "cells work", "side": "right" }, "outlinewidth": 0.5 },
+        "hovertemplate": "channel %{y}, die %{x}: cells work %{z:.1%}, held for transfers %{customdata:.1%}\
+            <extra></extra>",
+    });
+    if each.die_cell.len() <= LABELLED {
+        map["texttemplate"] = "%{z:.0%}".into();
+    }
+    let whole = |title: &str, count: usize| {
+        let mut axis = axis(title);
+        axis["dtick"] = count.div_ceil(16).into();
+        axis["showgrid"] = false.into();
+        axis
+    };
+    let mut y = whole("channel", channels);
+    y["autorange"] = "reversed".into();
+    let layout = json!({ "xaxis": whole("die of the channel", dies), "yaxis": y });
+    let caption = html! {
+        "How much of the measured time the cells of each die worked: a row is a channel, a column a die of it, and darker "
+        "is busier. Hover for the time that a die was held without its cells working, because its data moved or waited "
+        "for the channel. Single dark fields are dies that requests queue up for."
+    };
+    Some(
+        Figure::new("die-utilization", "Dies", caption, vec![map], layout)
+            .high((150 + 24 * channels as u32).clamp(300, 800)),
+    )
+}
+
+fn share_axis(title: &str) -> Value {
+    let mut axis = axis(title);
+    axis["tickformat"] = ".0%".into();
+    axis["range"] = json!([0, 1]);
+    axis
+}

@@ -1,0 +1,42 @@
+//! How the blocks are worn.
+
+use floatgate_core::metrics::summary::Summary;
+use maud::html;
+use serde_json::json;
+
+use crate::figure::{Figure, Look, axis, trace};
+use crate::number::{percent, short};
+use crate::page::Page;
+
+/// The section on wear.
+pub fn section(page: &mut Page, summary: &Summary) {
+    let wear = &summary.wear;
+    let histogram = &wear.histogram;
+    if histogram.blocks.is_empty() {
+        return;
+    }
+    page.section("wear", "Wear");
+    let classes = 0..histogram.blocks.len() as u64;
+    let from: Vec<u64> = classes.map(|class| histogram.from + class * histogram.width).collect();
+    let hover: Vec<String> = from.iter().map(|from| range(*from, histogram.width)).collect();
+    let more = json!({ "x": from, "y": histogram.blocks, "customdata": hover, "offset": 0, "width": histogram.width,
+        "hovertemplate": "%{customdata} erases: %{y:,d} blocks" });
+    let bars = vec![trace("blocks", Look::of(0).bars(), more)];
+    let caption = html! {
+        "Blocks by the number of their erases since the device's birth, preconditioning included. On average "
+        (short(wear.blocks.mean)) ", standard deviation " (short(wear.blocks.stddev)) ", at most " (wear.blocks.max)
+        @if let Some(used) = wear.life_used { " (" (percent(Some(used))) " of the endurance)" }
+        ". A narrow heap is even wear; a second one at the left is blocks whose data never changes."
+    };
+    let mut x = axis("erases");
+    if histogram.width * histogram.blocks.len() as u64 <= 16 {
+        // Whole numbers only.
+        x["dtick"] = 1.into();
+    }
+    let layout = json!({ "xaxis": x, "yaxis": axis("blocks") });
+    page.figures(vec![Figure::new("wear-histogram", "Erases of a block", caption, bars, layout).high(280)]);
+}
+
+fn range(from: u64, width: u64) -> String {
+    if width == 1 { from.to_string() } else { format!("{from} to {}", from + width - 1) }
+}

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Makes reports and a comparison with the program that is given, and opens them in a browser without a screen:
+#
+#     scripts/check_report.sh target/release/floatgate
+#
+# Chromium is installed where it is absent and apt-get may. Without it this fails, for nothing was checked; who wants to
+# go on without sets FLOATGATE_WITHOUT_BROWSER=1, and is told so.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+floatgate=${1:?"usage: $0 PROGRAM"}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+mixed='rw=randrw rwmixread=70 bs=4k iodepth=32 norandommap=1 number_ios=20k'
+
+# run NAME ARGUMENTS...: a run that must end well; what it prints is shown only if it does not.
+run() {
+    local name=$1
+    shift
+    if ! "$floatgate" run "$@" --out "$scratch/$name" >"$scratch/log" 2>&1; then
+        cat "$scratch/log" >&2
+        exit 1
+    fi
+}
+
+run trace hu2011 examples/sqlite-oltp.csv.xz
+run tlc tlc-nvme 'rw=randwrite bs=4k iodepth=32 norandommap=1 number_ios=50k' --precondition steady \
+    --set geometry.blocks=40 --set capacity.spare=0.2
+run seeds tiny "$mixed" --precondition steady --seeds 3
+run fifo tiny "$mixed" --precondition steady --seeds 3 --set gc.victim=fifo
+"$floatgate" compare "greedy=$scratch/seeds" "<script>fifo</script>=$scratch/fifo" --out "$scratch/compared.html" \
+    >/dev/null
+
+if [ -z "${BROWSER:-}" ] && ! command -v chromium >/dev/null && command -v apt-get >/dev/null; then
+    echo 'Chromium is not installed; trying to install it.'
+    { apt-get update -qq && apt-get install -y -qq chromium; } >"$scratch/log" 2>&1 || tail -n 3 "$scratch/log" >&2
+fi
+
+status=0
+python3 -B scripts/check_report.py "$scratch/trace/report.html" "$scratch/tlc/report.html" \
+    "$scratch/seeds/seed-1/report.html" "$scratch/compared.html" || status=$?
+if [ "$status" = 3 ] && [ "${FLOATGATE_WITHOUT_BROWSER:-}" = 1 ]; then
+    printf '\n*** The reports were NOT CHECKED: there is no browser. ***\n\n' >&2
+    exit 0
+fi
+exit "$status"
