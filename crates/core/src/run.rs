@@ -7,7 +7,9 @@ use crate::device::Device;
 use crate::metrics::attribution::Breakdown;
 use crate::metrics::counters::Counters;
 use crate::metrics::results::Results;
+use crate::metrics::series::Sample;
 use crate::metrics::summary::Measurement;
+use crate::nand::probe::Slice;
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Request};
 use crate::workload::{Pace, Source, SourceError};
@@ -50,6 +52,27 @@ pub trait Watcher {
     fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> Result<(), String>;
     /// Called now and then. Returns whether to go on; if not, what is outstanding is completed and the run ends.
     fn progress(&mut self, progress: Progress) -> bool;
+    /// When to look at the device next, [`Time::NEVER`] for not at all. What is over when the measured part begins is
+    /// due then.
+    fn next_look(&self) -> Time {
+        Time::NEVER
+    }
+    /// What the device is like when the measured part begins, and at each `next_look` after that.
+    fn look(&mut self, _: &Sample) -> Result<(), String> {
+        Ok(())
+    }
+    /// What it is like at the end: when the last request is answered, and all that it set off is done.
+    fn last_look(&mut self, _: &Sample) -> Result<(), String> {
+        Ok(())
+    }
+    /// Whether to hand over what the device's [`Probe`](crate::nand::probe::Probe) sees. If not, the probe keeps it.
+    fn wants_slices(&self) -> bool {
+        false
+    }
+    /// What the probe saw since the last call, in the order in which it was booked.
+    fn slices(&mut self, _: &[Slice]) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// A watcher that does nothing.
@@ -187,7 +210,8 @@ impl<'a> Feed<'a> {
     }
 }
 
-/// Runs the sources on the device, each with streams of its own, until they end and all is answered.
+/// Runs the sources on the device, each with streams of its own, until they end and all is answered. Requests are
+/// numbered from 0 in the order in which they are submitted; the number is their tag.
 pub fn run(
     device: &mut Device,
     sources: &mut [Box<dyn Source>],
@@ -210,7 +234,13 @@ struct Runner<'a> {
     completions: Vec<Completion>,
     breakdowns: Vec<Breakdown>,
     stopped: bool,
+    sample: Sample,
+    /// The clock, when a request last came or went.
+    counted_until: Time,
 }
+
+/// Phases that are handed over at once.
+const HANDED_OVER: usize = 4096;
 
 /// Completions between two calls for progress.
 const PROGRESS_EVERY: u64 = 16_384;
@@ -244,6 +274,8 @@ impl<'a> Runner<'a> {
             completions: Vec::new(),
             breakdowns: Vec::new(),
             stopped: false,
+            sample: Sample::default(),
+            counted_until: start,
         }
     }
 
@@ -251,13 +283,16 @@ impl<'a> Runner<'a> {
         for feed in &mut self.feeds {
             feed.fill(self.device)?;
         }
+        if self.measuring {
+            self.look(self.device.now(), watcher)?;
+        }
         let mut next_report = PROGRESS_EVERY;
         loop {
             let submission = self.next_submission().map(|(at, _)| at);
             if submission.is_none() && self.device.next_event_time().is_none() {
                 break;
             }
-            self.advance(submission.unwrap_or(Time::NEVER));
+            self.advance(submission.unwrap_or(Time::NEVER), watcher)?;
             self.collect(watcher)?;
             self.submit_all(self.device.now())?;
             self.collect(watcher)?;
@@ -268,6 +303,7 @@ impl<'a> Runner<'a> {
                     !watcher.progress(Progress { completed: self.completed, now: self.device.now(), share });
             }
         }
+        self.look_last(watcher)?;
         self.end()
     }
 
@@ -286,10 +322,12 @@ impl<'a> Runner<'a> {
             if at > now {
                 break;
             }
+            self.count_outstanding(now);
             let feed = &mut self.feeds[index];
             if let Some(request) = feed.take(now) {
+                let tag = self.submitted;
                 self.submitted += 1;
-                self.device.submit(now, request);
+                self.device.submit(now, Request { tag, ..request });
             }
             feed.fill(self.device)?;
         }
@@ -301,6 +339,7 @@ impl<'a> Runner<'a> {
         self.breakdowns.clear();
         self.device.take_breakdowns(&mut self.breakdowns);
         let now = self.device.now();
+        self.count_outstanding(now);
         for (index, completion) in self.completions.drain(..).enumerate() {
             self.completed += 1;
             self.feeds[self.feed_of[usize::from(completion.request.stream)]].completed(completion.finish, now);
@@ -309,20 +348,91 @@ impl<'a> Runner<'a> {
                 watcher.completed(&completion, self.breakdowns.get(index)).map_err(RunError::Observer)?;
             }
         }
-        Ok(())
+        if watcher.wants_slices() { self.hand_over(HANDED_OVER, watcher) } else { Ok(()) }
+    }
+
+    /// Hands over what the probe has seen, if that is much.
+    #[cold]
+    fn hand_over(&mut self, much: usize, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        match &mut self.device.array_mut().probe {
+            Some(probe) if probe.slices().len() >= much => {
+                watcher.slices(probe.slices()).map_err(RunError::Observer)?;
+                probe.clear();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Advances the device to the next submission or completion, and starts the measured part when its time comes.
-    fn advance(&mut self, until: Time) {
+    fn advance(&mut self, until: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         if self.measuring {
-            return self.device.advance_to_completion(until);
+            return self.advance_looking(until, watcher);
         }
         self.device.advance_to_completion(until.min(self.measure_from));
         if self.device.now() >= self.measure_from {
             self.measuring = true;
             self.counters = self.device.ftl().counters;
             self.device.array_mut().reset_times();
+            self.look(self.device.now(), watcher)?;
         }
+        Ok(())
+    }
+
+    /// Advances to `until` or the next completion, and lets the watcher look at the device on the way. The clock stands
+    /// still while it looks, so that it changes nothing.
+    fn advance_looking(&mut self, until: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        loop {
+            let at = watcher.next_look();
+            if at >= until {
+                self.device.advance_to_completion(until);
+                return Ok(());
+            }
+            let completes = self.device.run_to_completion(at) < at || self.device.has_completions();
+            if completes || (until == Time::NEVER && self.device.next_event_time().is_none()) {
+                return Ok(());
+            }
+            self.look(at, watcher)?;
+        }
+    }
+
+    /// Shows the watcher the device at `at`, if it wants to see it.
+    fn look(&mut self, at: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        if watcher.next_look() > at {
+            return Ok(());
+        }
+        self.take_sample(at);
+        watcher.look(&self.sample).map_err(RunError::Observer)
+    }
+
+    /// Shows the watcher what is left to see.
+    fn look_last(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        if watcher.wants_slices() {
+            self.hand_over(1, watcher)?;
+        }
+        if !self.measuring || watcher.next_look() == Time::NEVER {
+            return Ok(());
+        }
+        let answered = self.results.streams.iter().map(|stream| stream.last).max().unwrap_or(Time::ZERO);
+        let end = answered.max(self.device.now());
+        while watcher.next_look() < end {
+            self.look(watcher.next_look(), watcher)?;
+        }
+        self.take_sample(end);
+        watcher.last_look(&self.sample).map_err(RunError::Observer)
+    }
+
+    fn take_sample(&mut self, at: Time) {
+        self.count_outstanding(at);
+        self.device.sample(at, &mut self.sample);
+    }
+
+    /// Adds up how long requests have been outstanding, before their number changes at `now`.
+    #[inline]
+    fn count_outstanding(&mut self, now: Time) {
+        let span = now.since(self.counted_until);
+        self.sample.outstanding += u128::from(span.ps()) * u128::from(self.submitted - self.completed);
+        self.counted_until = self.counted_until.max(now);
     }
 
     fn end(self) -> Result<Outcome, RunError> {

@@ -25,6 +25,7 @@ use crate::ftl::gc::job::Job;
 use crate::host::link::Link;
 use crate::host::requests::Requests;
 use crate::metrics::attribution::Breakdown;
+use crate::metrics::series::Sample;
 use crate::nand::array::{Array, Outcome, Owner};
 use crate::scheduler::lines::{Line, NONE, RankedLines};
 use crate::scheduler::{Class, Scheduler};
@@ -242,6 +243,15 @@ impl Device {
 
     /// Like [`Device::advance_to`], but stops at the end of the first instant that brings a completion.
     pub fn advance_to_completion(&mut self, until: Time) {
+        let until = self.run_to_completion(until);
+        if until < Time::NEVER {
+            self.now = self.now.max(until);
+        }
+    }
+
+    /// Like [`Device::advance_to_completion`], but leaves the clock at the last event, so that a pause at `until` to
+    /// look at the device changes nothing. Returns the instant up to which everything has happened.
+    pub fn run_to_completion(&mut self, until: Time) -> Time {
         let mut until = until;
         while let Some((at, resource)) = self.array.events().pop(until) {
             self.handle(at, resource);
@@ -249,9 +259,19 @@ impl Device {
                 until = at;
             }
         }
-        if until < Time::NEVER {
-            self.now = self.now.max(until);
-        }
+        until
+    }
+
+    /// What the device is like at `at`; everything up to then has happened, and nothing later. The requests in
+    /// progress are the caller's to add.
+    pub fn sample(&self, at: Time, into: &mut Sample) {
+        let planes = self.config.total_planes();
+        let stock = |plane| self.ftl.blocks.stock(PlaneId(plane));
+        into.at = at;
+        into.counters = self.ftl.counters;
+        into.stock_min = (0..planes).map(stock).min().unwrap_or(0);
+        into.stock_sum = (0..planes).map(|plane| u64::from(stock(plane))).sum();
+        self.array.time_until(at, &mut into.channels, &mut into.dies);
     }
 
     /// Routes one event.
@@ -273,6 +293,11 @@ impl Device {
             Owner::Other(_) => self.return_event(),
         }
         self.admit_from_host();
+    }
+
+    /// Whether there are completions to take.
+    pub fn has_completions(&self) -> bool {
+        !self.completions.is_empty()
     }
 
     /// The completions since the last call, in the order in which they were decided.
@@ -353,6 +378,7 @@ impl Device {
     /// Adds a transaction to the lines of its plane's LUN.
     #[inline]
     fn line_up(&mut self, id: u32) {
+        self.show_lined_up(id);
         let transaction = &mut self.transactions[id];
         transaction.order = self.orders;
         self.orders += 1;
@@ -363,6 +389,14 @@ impl Device {
             self.held.push(lun);
         } else {
             self.kick(lun);
+        }
+    }
+
+    /// Tells an observer that a transaction waits.
+    #[inline]
+    fn show_lined_up(&mut self, id: u32) {
+        if let Some(probe) = &mut self.array.probe {
+            probe.lined_up(id, self.now);
         }
     }
 

@@ -4,7 +4,7 @@
 
 mod build;
 
-pub use build::{About, Measurement};
+pub use build::{About, Measurement, units_programmed};
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,0 +1,3 @@
+//! What is made of a result.
+
+pub mod columns;
