@@ -69,7 +69,8 @@ pub trait Watcher {
     fn wants_slices(&self) -> bool {
         false
     }
-    /// What the probe saw since the last call, in the order in which it was booked.
+    /// What the probe saw since the last call, in the order in which it was booked. That of a request comes before its
+    /// completion does.
     fn slices(&mut self, _: &[Slice]) -> Result<(), String> {
         Ok(())
     }
@@ -239,9 +240,6 @@ struct Runner<'a> {
     counted_until: Time,
 }
 
-/// Phases that are handed over at once.
-const HANDED_OVER: usize = 4096;
-
 /// Completions between two calls for progress.
 const PROGRESS_EVERY: u64 = 16_384;
 
@@ -335,6 +333,9 @@ impl<'a> Runner<'a> {
     }
 
     fn collect(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        if watcher.wants_slices() {
+            self.hand_over(watcher)?;
+        }
         self.device.take_completions(&mut self.completions);
         self.breakdowns.clear();
         self.device.take_breakdowns(&mut self.breakdowns);
@@ -348,20 +349,17 @@ impl<'a> Runner<'a> {
                 watcher.completed(&completion, self.breakdowns.get(index)).map_err(RunError::Observer)?;
             }
         }
-        if watcher.wants_slices() { self.hand_over(HANDED_OVER, watcher) } else { Ok(()) }
+        Ok(())
     }
 
-    /// Hands over what the probe has seen, if that is much.
+    /// Hands over what the probe has seen.
     #[cold]
-    fn hand_over(&mut self, much: usize, watcher: &mut dyn Watcher) -> Result<(), RunError> {
-        match &mut self.device.array_mut().probe {
-            Some(probe) if probe.slices().len() >= much => {
-                watcher.slices(probe.slices()).map_err(RunError::Observer)?;
-                probe.clear();
-                Ok(())
-            }
-            _ => Ok(()),
+    fn hand_over(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        if let Some(probe) = &mut self.device.array_mut().probe {
+            watcher.slices(probe.slices()).map_err(RunError::Observer)?;
+            probe.clear();
         }
+        Ok(())
     }
 
     /// Advances the device to the next submission or completion, and starts the measured part when its time comes.
@@ -408,7 +406,7 @@ impl<'a> Runner<'a> {
     /// Shows the watcher what is left to see.
     fn look_last(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         if watcher.wants_slices() {
-            self.hand_over(1, watcher)?;
+            self.hand_over(watcher)?;
         }
         if !self.measuring || watcher.next_look() == Time::NEVER {
             return Ok(());

@@ -1,3 +1,4 @@
 //! What is made of a result.
 
 pub mod columns;
+pub mod timeline;

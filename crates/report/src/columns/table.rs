@@ -111,11 +111,6 @@ impl<W: Write + Send> TableWriter<W> {
         Ok(GroupWriter { group: self.writer.next_row_group().map_err(plain)? })
     }
 
-    /// Adds what was not known before.
-    pub fn add_metadata(&mut self, key: &str, value: String) {
-        self.writer.append_key_value_metadata(KeyValue { key: key.to_owned(), value: Some(value) });
-    }
-
     /// Completes the file, and gives back where it was written to.
     pub fn finish(self) -> io::Result<W> {
         self.writer.into_inner().map_err(plain)
