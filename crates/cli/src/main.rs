@@ -1,6 +1,7 @@
 //! The `floatgate` command.
 
 mod device;
+mod explain;
 mod failure;
 mod run;
 
@@ -25,6 +26,8 @@ enum Command {
     /// exit status is 130 then. A second Ctrl-C stops at once. The exit status is 2 where what was asked for cannot
     /// be, and 1 where something went wrong.
     Run(run::RunArgs),
+    /// Tell the story of one request of a result: what it waited for and behind whom
+    Explain(explain::ExplainArgs),
     /// The SSDs that can be simulated: list them, show one, check a file
     Device(device::Args),
 }
@@ -32,6 +35,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Device(args) => device::run(args).map_err(Failure::from),
     };
     failure::exit_code(done)

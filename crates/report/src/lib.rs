@@ -1,4 +1,5 @@
 //! What is made of a result.
 
 pub mod columns;
+pub mod story;
 pub mod timeline;

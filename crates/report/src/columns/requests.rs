@@ -10,10 +10,10 @@ use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Completion, Operation, Status};
 use parquet::data_type::ByteArray;
 
+use super::Origin;
 pub use super::csv::CsvRequests;
 use super::csv::read_csv;
 use super::table::{Field, Kind, TableReader, TableWriter};
-use super::Origin;
 
 /// The form of the file.
 const SCHEMA: &str = "floatgate-requests-1";
@@ -156,9 +156,48 @@ impl<W: Write + Send> ParquetRequests<W> {
     }
 }
 
+fn is_csv(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "csv")
+}
+
+/// Calls `each` with the request of this number, if the file has it.
+pub fn find_request(path: &Path, number: u64, each: &mut dyn FnMut(&Record) -> Result<()>) -> Result<()> {
+    let mut only = |record: &Record| if record.number == number { each(record) } else { Ok(()) };
+    if is_csv(path) {
+        return read_requests(path, &mut only);
+    }
+    let table = TableReader::open(path, SCHEMA)?;
+    for group in table.groups() {
+        let group = group?;
+        if group.whole("number")?.contains(&number) {
+            return read_group(&group, &mut only).with_context(|| format!("cannot read {}", path.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Calls `each` with number, operation and latency of every request, which takes less time than all of them.
+pub fn read_latencies(path: &Path, each: &mut dyn FnMut(u64, Operation, Time)) -> Result<()> {
+    if is_csv(path) {
+        return read_requests(path, &mut |record| {
+            each(record.number, record.operation, record.latency());
+            Ok(())
+        });
+    }
+    let table = TableReader::open(path, SCHEMA)?;
+    for group in table.groups() {
+        let group = group?;
+        let (numbers, latencies) = (group.whole("number")?, group.whole("latency_ps")?);
+        for (row, operation) in group.text("operation")?.iter().enumerate() {
+            each(numbers[row], operation_of(operation.as_utf8()?)?, Time(latencies[row]));
+        }
+    }
+    Ok(())
+}
+
 /// Calls `each` with every request of `requests.parquet` or `requests.csv`, in the order of the file.
 pub fn read_requests(path: &Path, each: &mut dyn FnMut(&Record) -> Result<()>) -> Result<()> {
-    if path.extension().is_some_and(|extension| extension == "csv") {
+    if is_csv(path) {
         let told = || format!("cannot read {}", path.display());
         let file = File::open(path).with_context(told)?;
         return read_csv(BufReader::with_capacity(1 << 18, file), each).with_context(told);

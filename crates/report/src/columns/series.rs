@@ -376,9 +376,7 @@ impl Visitor for Read<'_> {
     }
     fn number(&mut self, name: &[&str], value: &mut Option<f64>) -> Result<()> {
         let row = self.row;
-        if let Column::Number(column) =
-            self.column(|group| Ok(Column::Number(group.maybe_number(&name.concat())?)))?
-        {
+        if let Column::Number(column) = self.column(|group| Ok(Column::Number(group.maybe_number(&name.concat())?)))? {
             *value = column[row];
         }
         Ok(())
