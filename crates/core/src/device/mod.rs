@@ -15,6 +15,7 @@ mod finish;
 mod pool;
 mod start;
 pub mod transaction;
+mod watch;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -25,7 +26,6 @@ use crate::ftl::gc::job::Job;
 use crate::host::link::Link;
 use crate::host::requests::Requests;
 use crate::metrics::attribution::Breakdown;
-use crate::metrics::series::Sample;
 use crate::nand::array::{Array, Outcome, Owner};
 use crate::scheduler::lines::{Line, NONE, RankedLines};
 use crate::scheduler::{Class, Scheduler};
@@ -262,18 +262,6 @@ impl Device {
         until
     }
 
-    /// What the device is like at `at`; everything up to then has happened, and nothing later. The requests in
-    /// progress are the caller's to add.
-    pub fn sample(&self, at: Time, into: &mut Sample) {
-        let planes = self.config.total_planes();
-        let stock = |plane| self.ftl.blocks.stock(PlaneId(plane));
-        into.at = at;
-        into.counters = self.ftl.counters;
-        into.stock_min = (0..planes).map(stock).min().unwrap_or(0);
-        into.stock_sum = (0..planes).map(|plane| u64::from(stock(plane))).sum();
-        self.array.time_until(at, &mut into.channels, &mut into.dies);
-    }
-
     /// Routes one event.
     #[inline]
     fn handle(&mut self, at: Time, resource: u32) {
@@ -389,14 +377,6 @@ impl Device {
             self.held.push(lun);
         } else {
             self.kick(lun);
-        }
-    }
-
-    /// Tells an observer that a transaction waits.
-    #[inline]
-    fn show_lined_up(&mut self, id: u32) {
-        if let Some(probe) = &mut self.array.probe {
-            probe.lined_up(id, self.now);
         }
     }
 

@@ -6,7 +6,6 @@ use crate::ftl::blocks::Stream;
 use crate::ftl::mapping::PADDING;
 use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::nand::array::{self, Operation, Phase};
-use crate::nand::probe::{self, Lane, Slice};
 use crate::scheduler::lines::NONE;
 use crate::scheduler::{Class, RANKS};
 use crate::sim::id::{BlockId, LunId, PlaneId, Ppn};
@@ -105,32 +104,6 @@ impl Device {
             next = self.first_for(lun);
         }
         false
-    }
-
-    /// Tells an observer what has waited for the operation that starts now: each write of a program command, or the
-    /// transaction itself.
-    #[cold]
-    fn show_wait(&mut self, first: u32, operation: &Operation) {
-        let mut id = first;
-        while id != NONE {
-            let (waited, transaction) = (id, self.transactions[id]);
-            let mut slice =
-                Slice::of(Lane::Plane(operation.plane.0), probe::Phase::Wait, self.now, self.now, operation);
-            slice.lpn = match transaction.kind {
-                Kind::Erase | Kind::Summary | Kind::SlotRead => NONE,
-                _ => self.ftl.map.owner(Ppn(transaction.place)),
-            };
-            if transaction.kind == Kind::Write {
-                slice.tag = self.requests[transaction.owner].request.tag;
-                slice.place = transaction.place;
-                id = transaction.next;
-            } else {
-                id = NONE;
-            }
-            if let Some(probe) = &mut self.array.probe {
-                probe.granted(waited, slice);
-            }
-        }
     }
 
     /// Notes that a request is served from now on.
