@@ -6,6 +6,7 @@ SHELL := bash
 
 CARGO ?= cargo
 FLOATGATE := $(or $(CARGO_TARGET_DIR),target)/release/floatgate
+COLUMNS = $(or $(CARGO_TARGET_DIR),target)/columns
 RUST_FILES = find crates -name '*.rs' -print0
 
 # What the demo runs: make demo DEVICE=... TRACE=... OPTIONS=...
@@ -44,10 +45,18 @@ bench: ## Measure the speed
 	$(CARGO) bench --package floatgate-core --bench speed --bench trace --locked
 
 .PHONY: soak
-soak: ## Test for long: CASES random cases of each property, OPERATIONS against the reference model
+soak: columns ## Test for long: CASES random cases of each property, OPERATIONS against the reference model
 	@scripts/prerequisites.sh build
 	PROPTEST_CASES=$(CASES) $(CARGO) test --release --workspace --locked
 	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --locked --package floatgate-core --test model -- --nocapture
+
+.PHONY: columns
+columns: ## Check with pyarrow and DuckDB what is written for them; installs both below the build directory
+	@scripts/prerequisites.sh build
+	$(CARGO) build --release --locked --package floatgate
+	python3 -m venv $(COLUMNS)
+	$(COLUMNS)/bin/python -m pip install --quiet pyarrow duckdb
+	$(COLUMNS)/bin/python -B scripts/check_columns.py $(FLOATGATE)
 
 .PHONY: bless
 bless: ## Write the generated documents and recorded results again; look at `git diff` afterwards

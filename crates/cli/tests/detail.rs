@@ -231,11 +231,10 @@ fn blocked(events: &[Value], wait: &Value, until: u64) -> (u64, u64) {
     instants.sort_unstable();
     let (mut die, mut channel) = (0, 0);
     for pair in instants.windows(2) {
-        let within =
-            |spans: &mut dyn Iterator<Item = &(u64, u64)>| spans.any(|span| span.0 <= pair[0] && pair[1] <= span.1);
-        if within(&mut held.values()) {
+        let within = |span: &(u64, u64)| span.0 <= pair[0] && pair[1] <= span.1;
+        if held.values().any(within) {
             die += pair[1] - pair[0];
-        } else if within(&mut bus.iter()) {
+        } else if bus.iter().any(within) {
             channel += pair[1] - pair[0];
         }
     }
