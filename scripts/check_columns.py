@@ -51,10 +51,10 @@ def check_requests(path, summary):
         expect(f"{operation} bytes", size, told[operation]["bytes"])
         close(f"{operation} mean latency", mean, told[operation]["latency_us"]["mean"])
         close(f"{operation} longest latency", most, told[operation]["latency_us"]["max"])
-    told = duckdb.sql(f"SELECT count(channels) FROM '{path}'").fetchone()[0]
+    told = duckdb.sql(f"SELECT count(channels) FROM '{path}'").fetchall()[0][0]
     print(f"requests that tell what their time went into: {told}")
     total = " + ".join(f"{part}_ps" for part in PARTS)
-    off = duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE {total} != latency_ps").fetchone()[0]
+    off = duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE {total} != latency_ps").fetchall()[0][0]
     expect("requests whose parts are not their latency", off, 0)
 
 
@@ -63,7 +63,7 @@ def check_series(path, summary):
     for name in ["channel_data", "channel_command", "die_cell", "die_held"]:
         expect(f"type of {name}", pyarrow.types.is_list(table.schema.field(name).type), True)
     sums = "sum(read_count), sum(write_bytes), sum(erases), sum(victims), sum(pages_programmed_gc)"
-    found = duckdb.sql(f"SELECT {sums} FROM '{path}'").fetchone()
+    found = duckdb.sql(f"SELECT {sums} FROM '{path}'").fetchall()[0]
     flash = summary["flash"]
     expected = (
         summary["requests"]["read"]["count"],
@@ -74,7 +74,7 @@ def check_series(path, summary):
     )
     expect("reads, bytes written, erases, victims, pages moved", tuple(map(int, found)), expected)
     steps = f"SELECT start_ps - lag(end_ps) OVER (ORDER BY start_ps) AS gap FROM '{path}'"
-    gaps = duckdb.sql(f"SELECT count(*) FROM ({steps}) WHERE gap != 0").fetchone()[0]
+    gaps = duckdb.sql(f"SELECT count(*) FROM ({steps}) WHERE gap != 0").fetchall()[0][0]
     expect("gaps between windows", gaps, 0)
 
 

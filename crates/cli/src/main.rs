@@ -25,7 +25,7 @@ enum Command {
     /// Ctrl-C ends a run early: what has been issued is completed, and the result says that it is not complete; the
     /// exit status is 130 then. A second Ctrl-C stops at once. The exit status is 2 where what was asked for cannot
     /// be, and 1 where something went wrong.
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// Tell the story of one request of a result: what it waited for and behind whom
     Explain(explain::ExplainArgs),
     /// The SSDs that can be simulated: list them, show one, check a file

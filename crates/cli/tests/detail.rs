@@ -346,3 +346,33 @@ fn a_full_disk_is_told_by_the_name_of_the_file() {
         assert_eq!(fs::read_dir(&full).unwrap().count(), 0, "{name}");
     }
 }
+
+#[test]
+#[cfg(unix)]
+#[expect(clippy::disallowed_methods, reason = "waits for another process")]
+fn an_interrupted_run_leaves_whole_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    command.args(["run", "tiny", "rw=randwrite number_ios=1g iodepth=8", "--out", "part", "--series=1ms"]);
+    command.args(["--requests=parquet", "--timeline=1ms..30ms"]).current_dir(directory.path());
+    let child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    // When groups of rows come out, it runs.
+    let partial = directory.path().join("part/requests.parquet.partial");
+    for _ in 0..6000 {
+        if fs::metadata(&partial).is_ok_and(|file| file.len() > 1000) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    let result = directory.path().join("part");
+    let count = summary(&result)["requests"]["all"]["count"].as_u64().unwrap();
+    assert_eq!(names(&result), ["requests.parquet", "series.parquet", "summary.json", "timeline.json.gz"]);
+    assert_eq!(records(&result.join("requests.parquet")).len() as u64, count);
+    let rows = read_series(&result.join("series.parquet")).unwrap();
+    assert_eq!(rows.iter().map(|row| row.operations[1].count).sum::<u64>(), count);
+    assert!(events(&result).len() > 1_000);
+}

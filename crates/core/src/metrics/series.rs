@@ -347,3 +347,73 @@ impl Series {
         !self.adaptive
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::request::Request;
+
+    #[test]
+    fn steps_are_in_order_and_narrow() {
+        let mut before = 0;
+        for ns in (0..5_000).chain((13..50).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + (1 << (bit - 2))])) {
+            let step = step_of(Time::from_ns(ns));
+            assert!(step >= before, "{ns} ns");
+            before = step;
+            let off = middle_of(step).abs_diff(ns * 1000 + 500) as f64;
+            assert!(off <= (ns as f64 * 1000.0 * 0.0157).max(500.0), "{ns} ns is taken for {} ps", middle_of(step));
+        }
+    }
+
+    fn completion(arrival: u64, finish: u64) -> Completion {
+        let request = Request::new(Time::from_ns(arrival), Operation::Read, 0, 8);
+        Completion { request, status: Status::Ok, start: request.arrival, finish: Time::from_ns(finish) }
+    }
+
+    fn sample(at: Time) -> Sample {
+        Sample { at, outstanding: u128::from(at.ps()), ..Sample::default() }
+    }
+
+    #[test]
+    fn answers_on_their_way_count_where_they_arrive() {
+        let mut series = Series::new(Width::Fixed(Time::from_ns(100)));
+        series.look(&sample(Time::ZERO));
+        // At the end of the first window, behind it, and two further on.
+        for finish in [100, 101, 350] {
+            series.completed(&completion(0, finish), None);
+        }
+        for at in [100, 200, 300] {
+            assert_eq!(series.next_look(), Time::from_ns(at));
+            series.look(&sample(Time::from_ns(at)));
+        }
+        series.last_look(&sample(Time::from_ns(350)));
+        let windows = series.take_closed();
+        let counts: Vec<u64> = windows.iter().map(|w| w.of(Operation::Read).map_or(0, |read| read.count)).collect();
+        assert_eq!(counts, [1, 1, 0, 1]);
+        assert_eq!(windows[3].width(), Time::from_ns(50));
+        // 350 ns are in the step from 344 to 352 ns.
+        assert_eq!(windows[3].of(Operation::Read).unwrap().quantile_us(0.5), Some(0.348));
+    }
+
+    #[test]
+    fn windows_double_when_there_are_many() {
+        let mut series = Series::new(Width::Adaptive);
+        series.look(&sample(Time::ZERO));
+        for us in 1..=5_000 {
+            series.completed(&completion(us * 1000 - 7, us * 1000), None);
+            while series.next_look() <= Time::from_us(us) {
+                series.look(&sample(series.next_look()));
+            }
+        }
+        series.last_look(&sample(Time::from_us(5_000)));
+        let windows = series.take_closed();
+        // 5 ms in windows of 8 us.
+        assert_eq!(windows.len(), 625);
+        for (index, window) in windows.iter().enumerate() {
+            assert_eq!((window.start, window.width()), (Time::from_us(index as u64 * 8), Time::from_us(8)));
+            let read = window.of(Operation::Read).unwrap();
+            assert_eq!((read.count, read.latency_sum, read.bytes), (8, 56_000, 8 * 4096));
+            assert_eq!(window.outstanding, 8_000_000);
+        }
+    }
+}

@@ -213,13 +213,16 @@ pub struct Group<'a> {
     group: Box<dyn RowGroupReader + 'a>,
 }
 
+/// Values of a column, which rows have one, and which begin a row.
+type Leveled<T> = (Vec<T>, Vec<i16>, Vec<i16>);
+
 impl Group<'_> {
     /// How many rows it has.
     pub fn rows(&self) -> usize {
         self.group.metadata().num_rows().max(0) as usize
     }
 
-    fn read<T: DataType>(&self, name: &str) -> Result<(Vec<T::T>, Vec<i16>, Vec<i16>)> {
+    fn read<T: DataType>(&self, name: &str) -> Result<Leveled<T::T>> {
         let columns = self.group.metadata().columns();
         let index = columns.iter().position(|column| column.column_path().parts().first().is_some_and(|p| p == name));
         let index = index.with_context(|| format!("the file has no column {name}"))?;
