@@ -7,6 +7,7 @@ SHELL := bash
 CARGO ?= cargo
 FLOATGATE := $(or $(CARGO_TARGET_DIR),target)/release/floatgate
 RUST_FILES = find crates fuzz/fuzz_targets -name '*.rs' -print0
+COLUMNS = $(or $(CARGO_TARGET_DIR),target)/columns
 
 # What the demo runs: make demo DEVICE=... TRACE=... OPTIONS=...
 DEVICE ?= hu2011
@@ -52,7 +53,7 @@ bench: ## Measure the speed
 	$(CARGO) bench --package floatgate-core --bench speed --bench trace --locked
 
 .PHONY: soak
-soak: ## Test for long: CASES random cases of each property, OPERATIONS against the reference model, fuzzing
+soak: columns ## Test for long: CASES random cases of each property, OPERATIONS against the reference model, fuzzing
 	@scripts/prerequisites.sh build
 	PROPTEST_CASES=$(CASES) $(CARGO) test --release --workspace --locked
 	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --locked --package floatgate-core --test model -- --nocapture
@@ -66,6 +67,14 @@ fuzz: ## Fuzz the readers of files with libFuzzer (nightly, cargo-fuzz) for FUZZ
 validate: ## Compare with papers, closed forms and other simulators, and write docs/validation.md
 	@scripts/prerequisites.sh build
 	$(CARGO) run --release --locked --package floatgate-validation
+
+.PHONY: columns
+columns: ## Check with pyarrow and DuckDB what is written for them; installs both below the build directory
+	@scripts/prerequisites.sh build
+	$(CARGO) build --release --locked --package floatgate
+	python3 -m venv $(COLUMNS)
+	$(COLUMNS)/bin/python -m pip install --quiet pyarrow duckdb
+	$(COLUMNS)/bin/python -B scripts/check_columns.py $(FLOATGATE)
 
 .PHONY: bless
 bless: ## Write the generated documents and recorded results again; look at `git diff` afterwards

@@ -2,6 +2,7 @@
 
 mod compare;
 mod device;
+mod explain;
 mod failure;
 mod output;
 mod report;
@@ -36,6 +37,8 @@ enum Command {
     /// The first is what the others are compared with. Runs that differ in nothing but their seed are taken together,
     /// and their figures get confidence intervals; a difference that is within noise is marked. See docs/report.md.
     Compare(compare::CompareArgs),
+    /// Tell the story of one request of a result: what it waited for and behind whom
+    Explain(explain::ExplainArgs),
     /// The SSDs that can be simulated: list them, show one, check a file
     Device(device::Args),
     /// Traces: say what one is like, make a synthetic workload of it, or write it in another format
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Device(args) => device::run(args).map_err(Failure::from),
         Command::Trace(args) => trace::run(&args),
     };

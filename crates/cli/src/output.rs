@@ -1,20 +1,25 @@
 //! The files of a result: written beside their place, and moved there when all of them are whole.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use floatgate_core::metrics::summary::Summary;
-use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Completion, Request};
+use floatgate_report::columns::series::read_series;
 use floatgate_report::html;
+
+use crate::run::detail::Detail;
 
 /// The result.
 pub const SUMMARY: &str = "summary.json";
 /// The result as a page.
 pub const REPORT: &str = "report.html";
-const REQUESTS: &str = "requests.csv";
+/// Windows of simulated time.
+pub const SERIES: &str = "series.parquet";
+
+/// Files beside the summary that a run may write. Those of an earlier run would be taken for those of this one.
+const DETAILS: [&str; 4] = ["requests.csv", "requests.parquet", SERIES, "timeline.json.gz"];
 
 /// Where a result goes.
 #[derive(Debug)]
@@ -33,24 +38,28 @@ impl Directory {
         Ok(directory)
     }
 
-    /// A file for all requests of streams with these names.
-    pub fn log(&self, streams: &[String]) -> Result<RequestLog> {
-        RequestLog::new(&self.path.join(REQUESTS), streams)
+    /// Begins a file beside the summary.
+    pub fn draft(&self, name: &str) -> Result<Draft> {
+        debug_assert!(DETAILS.contains(&name), "{name} is removed when it is not written again");
+        Draft::new(&self.path.join(name))
     }
 
     /// Writes the result, and moves all files to their places.
-    pub fn write(&self, summary: &Summary, log: Option<RequestLog>) -> Result<()> {
+    pub fn write(&self, summary: &Summary, detail: Detail) -> Result<()> {
         let result = Draft::whole(&self.summary, summary.to_json().as_bytes())?;
-        let report = Draft::whole(&self.path.join(REPORT), html::report(summary, &[]).as_bytes())?;
-        match log {
-            Some(log) => {
-                let mut requests = log.draft;
-                requests.complete()?;
-                requests.publish()?;
+        let mut details = detail.finish()?;
+        details.iter_mut().try_for_each(Draft::complete)?;
+        let series = details.iter().find(|draft| draft.place == self.path.join(SERIES));
+        let series = series.map(|draft| read_series(&draft.partial)).transpose()?.unwrap_or_default();
+        let report = html::report(summary, &html::points(&series));
+        let report = Draft::whole(&self.path.join(REPORT), report.as_bytes())?;
+        for name in DETAILS {
+            let place = self.path.join(name);
+            if !details.iter().any(|draft| draft.place == place) {
+                remove(&place)?;
             }
-            // Requests of an earlier run would be taken for those of this one.
-            None => remove(&self.path.join(REQUESTS))?,
         }
+        details.into_iter().try_for_each(Draft::publish)?;
         report.publish()?;
         result.publish()
     }
@@ -126,6 +135,19 @@ impl Draft {
     }
 }
 
+/// Errors name the file, so that they can be told as they are.
+impl Write for Draft {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let told = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", self.place.display()));
+        self.file.write(bytes).map_err(told)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let told = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", self.place.display()));
+        self.file.flush().map_err(told)
+    }
+}
+
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.published {
@@ -135,107 +157,9 @@ impl Drop for Draft {
     }
 }
 
-/// Every request of a run, a line each, in the order in which they were completed.
-#[derive(Debug)]
-pub struct RequestLog {
-    draft: Draft,
-    /// The names of the streams, as they are written.
-    streams: Vec<String>,
-    line: Vec<u8>,
-}
-
-const HEADER: &[u8] = b"stream,operation,lba,sectors,arrival_ns,start_ns,finish_ns,waiting_us,service_us,latency_us\n";
-
-impl RequestLog {
-    fn new(place: &Path, streams: &[String]) -> Result<RequestLog> {
-        let mut draft = Draft::new(place)?;
-        draft.write(HEADER)?;
-        Ok(RequestLog { draft, streams: streams.iter().map(|name| quoted(name)).collect(), line: Vec::new() })
-    }
-
-    /// Adds a request.
-    pub fn write(&mut self, completion: &Completion) -> Result<()> {
-        let Completion { request, start, finish, .. } = *completion;
-        let Request { stream, operation, lba, sectors, arrival, .. } = request;
-        let line = &mut self.line;
-        line.clear();
-        line.extend_from_slice(self.streams[usize::from(stream)].as_bytes());
-        line.push(b',');
-        line.extend_from_slice(operation.name().as_bytes());
-        for number in [lba, u64::from(sectors)] {
-            line.push(b',');
-            push_decimal(line, number, 0);
-        }
-        for time in [arrival, start, finish] {
-            line.push(b',');
-            push_decimal(line, time.ps(), PS_IN_NS);
-        }
-        let spans: [Time; 3] = [start.since(arrival), finish.since(start), finish.since(arrival)];
-        for span in spans {
-            line.push(b',');
-            push_decimal(line, span.ps(), PS_IN_US);
-        }
-        line.push(b'\n');
-        self.draft.write(&self.line)
-    }
-}
-
-/// Digits behind the point that hold picoseconds exactly, in nanoseconds and in microseconds.
-const PS_IN_NS: usize = 3;
-const PS_IN_US: usize = 6;
-
-/// Writes `value` / 10^`digits`. By hand, since there are ten of them for each request.
-fn push_decimal(line: &mut Vec<u8>, value: u64, digits: usize) {
-    // 20 digits of a u64, and the point.
-    let mut text = [b'0'; 21];
-    let mut at = text.len();
-    let mut rest = value;
-    let mut written = 0;
-    while rest > 0 || written <= digits {
-        if written == digits && digits > 0 {
-            at -= 1;
-            text[at] = b'.';
-        }
-        at -= 1;
-        text[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        written += 1;
-    }
-    line.extend_from_slice(&text[at..]);
-}
-
-/// A field of a CSV file.
-fn quoted(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn decimals_are_exact() {
-        let decimal = |value, digits| {
-            let mut line = Vec::new();
-            push_decimal(&mut line, value, digits);
-            String::from_utf8(line).unwrap()
-        };
-        assert_eq!(decimal(0, 0), "0");
-        assert_eq!(decimal(0, 3), "0.000");
-        assert_eq!(decimal(7, 3), "0.007");
-        assert_eq!(decimal(12_345, 3), "12.345");
-        assert_eq!(decimal(u64::MAX, 0), "18446744073709551615");
-        assert_eq!(decimal(u64::MAX, 6), "18446744073709.551615");
-    }
-
-    #[test]
-    fn fields_with_commas_are_quoted() {
-        assert_eq!(quoted("job1"), "job1");
-        assert_eq!(quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
-    }
 
     #[test]
     fn what_is_not_published_goes() {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use floatgate_core::metrics::summary::Summary;
+use floatgate_report::columns::series::read_series;
 use floatgate_report::html;
 
 use crate::failure::Failure;
@@ -27,5 +28,8 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     let summary =
         Summary::from_json(&text).map_err(|error| Failure::mistake(format!("{}: {error}", path.display())))?;
     let place = args.out.clone().unwrap_or_else(|| args.directory.join(output::REPORT));
-    output::write_whole(&place, html::report(&summary, &[]).as_bytes()).map_err(Failure::Fault)
+    let series = args.directory.join(output::SERIES);
+    let windows = if series.exists() { read_series(&series).map_err(Failure::Fault)? } else { Vec::new() };
+    let report = html::report(&summary, &html::points(&windows));
+    output::write_whole(&place, report.as_bytes()).map_err(Failure::Fault)
 }

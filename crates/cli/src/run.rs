@@ -1,6 +1,7 @@
 //! `floatgate run`: a workload on a device.
 
 mod cost;
+pub mod detail;
 pub mod interrupt;
 mod iolog;
 pub mod progress;
@@ -14,18 +15,19 @@ mod workload;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use floatgate_core::config::{self, DeviceConfig};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_core::run::{RunError, RunOptions, run_with};
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::Source;
+use floatgate_report::columns::Origin;
 
 use crate::device::Selection;
 use crate::failure::{Failure, say};
-use crate::output::{Directory, RequestLog};
+use crate::output::Directory;
 use cost::Stopwatch;
+use detail::{Detail, DetailArgs};
 use interrupt::Interrupt;
 use progress::{Monitor, Reporter};
 use seeds::Seeds;
@@ -59,28 +61,16 @@ pub struct RunArgs {
     /// Write the result to DIR/summary.json, and as a page to DIR/report.html
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write every request to DIR/requests.csv, with its times, in the order of completion
-    ///
-    /// The columns are stream, operation, lba and sectors (in sectors of 512 B), arrival_ns, start_ns and finish_ns
-    /// (simulated time since the start of the run), waiting_us, service_us and latency_us. See
-    /// docs/reference/requests.md. While the run goes on, the files of DIR are named *.partial.
-    #[arg(long, value_name = "FORMAT")]
-    requests: Option<RequestFormat>,
     /// Do not tell what the time of the requests went into; makes a run up to a fifth faster
     #[arg(long)]
     no_attribution: bool,
+    #[command(flatten)]
+    detail: DetailArgs,
     /// Print the result as JSON instead
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     trace: TraceArgs,
-}
-
-/// How requests are written.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum RequestFormat {
-    /// One line each, separated by commas
-    Csv,
 }
 
 /// Runs the command.
@@ -101,12 +91,15 @@ fn run_one(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut warnings = Warnings::default();
     warnings.add(workload.warnings());
     let directory = args.out.as_deref().map(Directory::open).transpose().map_err(Failure::Fault)?;
-    let mut log = match (&directory, args.requests) {
-        (Some(directory), Some(RequestFormat::Csv)) => {
-            Some(directory.log(&workload.streams()).map_err(Failure::Fault)?)
-        }
-        _ => None,
+    let streams = workload.streams();
+    let origin = Origin {
+        config_digest: config.digest(),
+        device: config.name.clone(),
+        workload: workload.named().name,
+        seed: args.seed,
     };
+    let detail = Detail::open(directory.as_ref(), &args.detail, &device, &streams, &origin);
+    let mut detail = detail.map_err(Failure::Fault)?;
     let precondition = precondition(args, &mut device, interrupt)?;
     if precondition.reached.converged == Some(false) {
         warnings.add([format!(
@@ -117,9 +110,11 @@ fn run_one(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     }
     workload.begin_logs()?;
     let stopwatch = Stopwatch::start();
-    let outcome = measure(&mut device, &mut workload.sources, log.as_mut(), interrupt)?;
+    device.array_mut().probe = detail.probe();
+    let outcome = measure(&mut device, &mut workload.sources, &mut detail, interrupt)?;
     let (wall_s, cpu_s) = stopwatch.read();
     warnings.add(workload.warnings());
+    warnings.add(detail.warning());
     if !outcome.complete {
         warnings.add(["interrupted: the workload did not come to its end".to_owned()]);
     }
@@ -138,7 +133,7 @@ fn run_one(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut summary = Summary::new(about, &outcome.measurement(&device));
     summary.set_cost(wall_s, cpu_s, cost::peak_rss_bytes());
     if let Some(directory) = &directory {
-        directory.write(&summary, log).map_err(Failure::Fault)?;
+        directory.write(&summary, detail).map_err(Failure::Fault)?;
     }
     workload.finish_logs()?;
     print(args, &summary, &workload)?;
@@ -148,9 +143,7 @@ fn run_one(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
 impl RunArgs {
     /// Options that would do nothing are mistakes.
     fn check(&self) -> Result<(), Failure> {
-        if self.requests.is_some() && self.out.is_none() {
-            return Err(Failure::mistake("--requests needs a directory to write requests.csv to: give --out DIR"));
-        }
+        self.detail.check(self.out.is_some())?;
         self.trace.check()?;
         let given = self.trace.given();
         let mut texts = self.workloads.iter().chain([&self.precondition]);
@@ -208,12 +201,12 @@ fn precondition(args: &RunArgs, device: &mut Device, interrupt: &Interrupt) -> R
 fn measure(
     device: &mut Device,
     sources: &mut [Box<dyn Source>],
-    log: Option<&mut RequestLog>,
+    detail: &mut Detail,
     interrupt: &Interrupt,
 ) -> Result<floatgate_core::run::Outcome, Failure> {
     let reporter = Reporter::new("running");
     let stop_at = sources.iter().filter_map(|source| source.stop_at()).max();
-    let mut monitor = Monitor::new(&reporter, interrupt, stop_at, log);
+    let mut monitor = Monitor::new(&reporter, interrupt, stop_at, detail);
     let outcome = run_with(device, sources, &mut monitor, RunOptions { profile: true });
     reporter.finish();
     outcome.map_err(|error| match error {

@@ -312,12 +312,14 @@ fn every_request_can_be_written_down() {
     validate_summary(&summary);
     let csv = fs::read_to_string(bench.path("new/result/requests.csv")).unwrap();
     let (header, lines) = csv.split_once('\n').unwrap();
-    let columns = "stream,operation,lba,sectors,arrival_ns,start_ns,finish_ns,waiting_us,service_us,latency_us";
+    let columns = "number,stream,operation,status,lba,sectors,arrival_ns,start_ns,finish_ns,waiting_us,service_us,\
+                   latency_us,channels,host_queue_us,link_us,buffer_us,order_us,die_us,channel_us,cleaning_us,rmw_us,\
+                   bus_us,cell_us";
     assert_eq!(header, columns);
-    let rows: Vec<Vec<&str>> = lines.lines().map(|line| line.rsplitn(10, ',').collect()).collect();
+    let rows: Vec<Vec<&str>> = lines.lines().map(|line| line.rsplitn(22, ',').skip(11).collect()).collect();
     assert_eq!(rows.len(), 2500);
-    assert!(rows.iter().any(|row| row[9] == "\"a,b\""));
-    // The last column comes first. Six digits behind the point are picoseconds.
+    assert!(rows.iter().any(|row| row[10].ends_with("\"a,b\"")));
+    // The latency comes first. Six digits behind the point are picoseconds.
     let ps = |text: &str| text.replace('.', "").parse::<u128>().unwrap();
     let total: u128 = rows.iter().map(|row| ps(row[0])).sum();
     let mean = total as f64 / rows.len() as f64 / 1e6;
@@ -338,7 +340,7 @@ fn every_request_can_be_written_down() {
     let files = fs::read_dir(bench.path("new/result")).unwrap().map(|entry| entry.unwrap().file_name());
     let mut files: Vec<_> = files.collect();
     files.sort();
-    assert_eq!(files, ["report.html", "summary.json"]);
+    assert_eq!(files, ["report.html", "series.parquet", "summary.json"]);
 }
 
 #[test]

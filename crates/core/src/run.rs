@@ -9,7 +9,9 @@ use crate::metrics::bounds::OverBound;
 use crate::metrics::counters::Counters;
 use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
+use crate::metrics::series::Sample;
 use crate::metrics::summary::Measurement;
+use crate::nand::probe::Slice;
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Operation, Request};
 use crate::workload::{Pace, Source, SourceError};
@@ -62,6 +64,28 @@ pub trait Watcher {
     fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> Result<(), String>;
     /// Called now and then. Returns whether to go on; if not, what is outstanding is completed and the run ends.
     fn progress(&mut self, progress: Progress) -> bool;
+    /// When to look at the device next, [`Time::NEVER`] for not at all. What is over when the measured part begins is
+    /// due then.
+    fn next_look(&self) -> Time {
+        Time::NEVER
+    }
+    /// What the device is like when the measured part begins, and at each `next_look` after that.
+    fn look(&mut self, _: &Sample) -> Result<(), String> {
+        Ok(())
+    }
+    /// What it is like at the end: when the last request is answered, and all that it set off is done.
+    fn last_look(&mut self, _: &Sample) -> Result<(), String> {
+        Ok(())
+    }
+    /// Whether to hand over what the device's [`Probe`](crate::nand::probe::Probe) sees. If not, the probe keeps it.
+    fn wants_slices(&self) -> bool {
+        false
+    }
+    /// What the probe saw since the last call, in the order in which it was booked. That of a request comes before its
+    /// completion does.
+    fn slices(&mut self, _: &[Slice]) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// A watcher that does nothing.
@@ -298,7 +322,8 @@ pub struct RunOptions {
     pub profile: bool,
 }
 
-/// Runs the sources on the device, each with streams of its own, until they end and all is answered.
+/// Runs the sources on the device, each with streams of its own, until they end and all is answered. Requests are
+/// numbered from 0 in the order in which they are submitted; the number is their tag.
 pub fn run(
     device: &mut Device,
     sources: &mut [Box<dyn Source>],
@@ -365,6 +390,12 @@ struct Runner<'a> {
     completions: Vec<Completion>,
     breakdowns: Vec<Breakdown>,
     stopped: bool,
+    /// What the watcher wants: what the probe sees, and when to look at the device next.
+    wants_slices: bool,
+    look_at: Time,
+    sample: Sample,
+    /// The clock, when a request last came or went.
+    counted_until: Time,
 }
 
 /// Completions between two calls for progress.
@@ -382,6 +413,7 @@ impl<'a> Runner<'a> {
             feeds.push(Feed::new(source.as_mut(), base));
         }
         let counters = device.ftl().counters;
+        let now = device.now();
         device.array_mut().reset_times();
         let profile = options.profile.then(Profile::default);
         Runner {
@@ -396,6 +428,10 @@ impl<'a> Runner<'a> {
             completions: Vec::new(),
             breakdowns: Vec::new(),
             stopped: false,
+            wants_slices: false,
+            look_at: Time::NEVER,
+            sample: Sample::default(),
+            counted_until: now,
         }
     }
 
@@ -405,13 +441,18 @@ impl<'a> Runner<'a> {
         }
         self.start_waiting()?;
         self.measuring = self.measure_from == self.device.now();
+        self.wants_slices = watcher.wants_slices();
+        self.look_at = watcher.next_look();
+        if self.measuring {
+            self.look(self.device.now(), watcher)?;
+        }
         let mut next_report = PROGRESS_EVERY;
         loop {
             let submission = self.next_submission().map(|(at, _)| at);
             if submission.is_none() && self.device.next_event_time().is_none() {
                 break;
             }
-            self.advance(submission.unwrap_or(Time::NEVER));
+            self.advance(submission.unwrap_or(Time::NEVER), watcher)?;
             if self.device.now() > Time::LAST {
                 return Err(RunError::TooLong);
             }
@@ -428,6 +469,7 @@ impl<'a> Runner<'a> {
                     !watcher.progress(Progress { completed: self.seen.completed, now: self.device.now(), share });
             }
         }
+        self.look_last(watcher)?;
         self.end()
     }
 
@@ -475,9 +517,11 @@ impl<'a> Runner<'a> {
             if at > now {
                 break;
             }
+            self.count_outstanding(now);
             let feed = &mut self.feeds[index];
             if let Some(request) = feed.take(now) {
                 feed.source.issued(&request)?;
+                let request = Request { tag: self.submitted, ..request };
                 self.submitted += 1;
                 if let Some(profile) = &mut self.seen.profile
                     && request.arrival >= feed.measure_from
@@ -492,6 +536,9 @@ impl<'a> Runner<'a> {
     }
 
     fn collect(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        if self.wants_slices {
+            self.hand_over(watcher)?;
+        }
         if !self.device.has_completions() {
             return Ok(());
         }
@@ -500,6 +547,7 @@ impl<'a> Runner<'a> {
             return self.record_with_breakdowns(watcher);
         }
         let now = self.device.now();
+        self.count_outstanding(now);
         for completion in self.completions.drain(..) {
             self.seen.record(&mut self.feeds, now, &completion, None, watcher)?;
         }
@@ -510,6 +558,7 @@ impl<'a> Runner<'a> {
     fn record_with_breakdowns(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         self.device.take_breakdowns(&mut self.breakdowns);
         let now = self.device.now();
+        self.count_outstanding(now);
         for (completion, breakdown) in self.completions.iter().zip(&self.breakdowns) {
             self.seen.record(&mut self.feeds, now, completion, Some(breakdown), watcher)?;
         }
@@ -518,17 +567,90 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
+    /// Hands over what the probe has seen.
+    #[cold]
+    fn hand_over(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        if let Some(probe) = &mut self.device.array_mut().probe {
+            watcher.slices(probe.slices()).map_err(RunError::Observer)?;
+            probe.clear();
+        }
+        Ok(())
+    }
+
     /// Advances the device to the next submission or completion, and starts the measured part when its time comes.
-    fn advance(&mut self, until: Time) {
+    fn advance(&mut self, until: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         if self.measuring {
-            return self.device.advance_to_completion(until);
+            return self.advance_looking(until, watcher);
         }
         self.device.advance_to_completion(until.min(self.measure_from));
         if self.device.now() >= self.measure_from {
             self.measuring = true;
             self.counters = self.device.ftl().counters;
             self.device.array_mut().reset_times();
+            self.look(self.device.now(), watcher)?;
         }
+        Ok(())
+    }
+
+    /// Advances to `until` or the next completion, and lets the watcher look at the device on the way. The clock stands
+    /// still while it looks, so that it changes nothing.
+    fn advance_looking(&mut self, until: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        loop {
+            let at = self.look_at;
+            if at >= until {
+                self.device.advance_to_completion(until);
+                return Ok(());
+            }
+            let completes = self.device.run_to_completion(at) < at || self.device.has_completions();
+            if completes || (until == Time::NEVER && self.device.next_event_time().is_none()) {
+                return Ok(());
+            }
+            self.look(at, watcher)?;
+        }
+    }
+
+    /// Shows the watcher the device at `at`, if it wants to see it.
+    fn look(&mut self, at: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        if self.look_at > at {
+            return Ok(());
+        }
+        self.take_sample(at);
+        let looked = watcher.look(&self.sample).map_err(RunError::Observer);
+        self.look_at = watcher.next_look();
+        looked
+    }
+
+    /// Shows the watcher what is left to see.
+    fn look_last(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        if self.wants_slices {
+            self.hand_over(watcher)?;
+        }
+        if !self.measuring || self.look_at == Time::NEVER {
+            return Ok(());
+        }
+        let answered = self.seen.results.streams.iter().map(|stream| stream.last).max().unwrap_or(Time::ZERO);
+        let end = answered.max(self.device.now());
+        while self.look_at < end {
+            self.look(self.look_at, watcher)?;
+        }
+        self.take_sample(end);
+        watcher.last_look(&self.sample).map_err(RunError::Observer)
+    }
+
+    fn take_sample(&mut self, at: Time) {
+        self.count_outstanding(at);
+        self.device.sample(at, &mut self.sample);
+    }
+
+    /// Adds up how long requests have been outstanding, before their number changes at `now`.
+    #[inline]
+    fn count_outstanding(&mut self, now: Time) {
+        if self.look_at == Time::NEVER {
+            return; // Nobody looks.
+        }
+        let span = now.since(self.counted_until);
+        self.sample.outstanding += u128::from(span.ps()) * u128::from(self.submitted - self.seen.completed);
+        self.counted_until = self.counted_until.max(now);
     }
 
     fn end(self) -> Result<Outcome, RunError> {

@@ -167,6 +167,8 @@ fn measured(overrides: &[String], job: &str) -> String {
         workload: named,
         precondition: Precondition { asked: String::new(), reached },
         warnings: Vec::new(),
+        arguments: Vec::new(),
+        base: None,
     };
     let mut summary = serde_json::to_value(Summary::new(about, &outcome.measurement(&device))).unwrap();
     let keys = summary.as_object_mut().unwrap();

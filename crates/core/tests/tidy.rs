@@ -129,6 +129,7 @@ const LAYERS: &[(&str, Uses)] = &[
             ("workload", "as above"),
             ("precondition", "as above"),
             ("device", "as above"),
+            ("nand::probe::Slice", "observers of a run are handed what was seen"),
         ],
     ),
 ];

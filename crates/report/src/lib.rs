@@ -1,8 +1,11 @@
-//! What is made of a result: a report to look at, and comparisons.
+//! What is made of a result: a report to look at, comparisons, columns, a timeline, and the story of a request.
 
+pub mod columns;
 pub mod compare;
 mod figure;
 pub mod html;
 mod number;
 mod page;
 pub mod statistics;
+pub mod story;
+pub mod timeline;

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::metrics::series::Sample;
+use floatgate_core::nand::probe::Slice;
 use floatgate_core::run::{Progress, Watcher};
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::Completion;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::detail::Detail;
 use super::interrupt::Interrupt;
-use crate::output::RequestLog;
 
 /// Steps of a bar.
 const STEPS: u64 = 1000;
@@ -73,7 +75,7 @@ pub struct Monitor<'a> {
     reporter: &'a Reporter,
     interrupt: &'a Interrupt,
     stop_at: Option<Time>,
-    log: Option<&'a mut RequestLog>,
+    detail: &'a mut Detail,
 }
 
 impl<'a> Monitor<'a> {
@@ -82,18 +84,15 @@ impl<'a> Monitor<'a> {
         reporter: &'a Reporter,
         interrupt: &'a Interrupt,
         stop_at: Option<Time>,
-        log: Option<&'a mut RequestLog>,
+        detail: &'a mut Detail,
     ) -> Monitor<'a> {
-        Monitor { reporter, interrupt, stop_at, log }
+        Monitor { reporter, interrupt, stop_at, detail }
     }
 }
 
 impl Watcher for Monitor<'_> {
-    fn completed(&mut self, completion: &Completion, _: Option<&Breakdown>) -> Result<(), String> {
-        match &mut self.log {
-            Some(log) => log.write(completion).map_err(|error| format!("{error:#}")),
-            None => Ok(()),
-        }
+    fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> Result<(), String> {
+        self.detail.completed(completion, breakdown).map_err(told)
     }
 
     fn progress(&mut self, progress: Progress) -> bool {
@@ -103,6 +102,30 @@ impl Watcher for Monitor<'_> {
         self.reporter.progress(&progress, share);
         !self.interrupt.requested()
     }
+
+    fn next_look(&self) -> Time {
+        self.detail.next_look()
+    }
+
+    fn look(&mut self, sample: &Sample) -> Result<(), String> {
+        self.detail.look(sample).map_err(told)
+    }
+
+    fn last_look(&mut self, sample: &Sample) -> Result<(), String> {
+        self.detail.last_look(sample).map_err(told)
+    }
+
+    fn wants_slices(&self) -> bool {
+        self.detail.wants_slices()
+    }
+
+    fn slices(&mut self, slices: &[Slice]) -> Result<(), String> {
+        self.detail.slices(slices).map_err(told)
+    }
+}
+
+fn told(error: std::io::Error) -> String {
+    format!("cannot write {error}")
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod pool;
 mod start;
 mod trail;
 pub mod transaction;
+mod watch;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -251,6 +252,15 @@ impl Device {
 
     /// Like [`Device::advance_to`], but stops at the end of the first instant that brings a completion.
     pub fn advance_to_completion(&mut self, until: Time) {
+        let until = self.run_to_completion(until);
+        if until < Time::NEVER {
+            self.now = self.now.max(until);
+        }
+    }
+
+    /// Like [`Device::advance_to_completion`], but leaves the clock at the last event, so that a pause at `until` to
+    /// look at the device changes nothing. Returns the instant up to which everything has happened.
+    pub fn run_to_completion(&mut self, until: Time) -> Time {
         let mut until = until;
         while let Some((at, resource)) = self.array.events().pop(until) {
             self.handle(at, resource);
@@ -258,9 +268,7 @@ impl Device {
                 until = at;
             }
         }
-        if until < Time::NEVER {
-            self.now = self.now.max(until);
-        }
+        until
     }
 
     /// Routes one event.
@@ -374,6 +382,7 @@ impl Device {
     /// Adds a transaction to the lines of its plane's LUN.
     #[inline]
     fn line_up(&mut self, id: u32) {
+        self.show_lined_up(id);
         let transaction = &mut self.transactions[id];
         transaction.order = self.orders;
         self.orders += 1;

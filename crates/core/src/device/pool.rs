@@ -63,6 +63,7 @@ impl Device {
 
     /// A write that any plane may take goes to an idle die of an idle channel at once, or waits for the first one.
     pub(super) fn queue_anywhere(&mut self, id: u32) {
+        self.show_lined_up(id);
         self.transactions[id].order = self.orders;
         self.orders += 1;
         self.pool.line.push(&mut self.transactions, id);

@@ -96,6 +96,9 @@ impl Device {
             };
             if let Some(operation) = operation {
                 self.running[lun.index()] = id;
+                if self.array.probe.is_some() {
+                    self.show_wait(id, &operation);
+                }
                 self.array.start(lun, operation, self.now);
                 return true;
             }

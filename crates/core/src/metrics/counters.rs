@@ -80,16 +80,28 @@ pub struct Counters {
 impl Counters {
     /// What was counted since `earlier`.
     pub fn since(&self, earlier: &Counters) -> Counters {
-        macro_rules! difference {
+        self.with(earlier, |now, before| now - before)
+    }
+
+    /// What was counted here and there.
+    pub fn plus(&self, other: &Counters) -> Counters {
+        self.with(other, |a, b| a + b)
+    }
+
+    /// Each count of both, put together.
+    fn with(&self, other: &Counters, together: impl Fn(u64, u64) -> u64) -> Counters {
+        macro_rules! together {
             ($($field:ident),+) => {
                 Counters {
-                    pages_programmed: std::array::from_fn(|i| self.pages_programmed[i] - earlier.pages_programmed[i]),
-                    pages_read: std::array::from_fn(|i| self.pages_read[i] - earlier.pages_read[i]),
-                    $($field: self.$field - earlier.$field),+
+                    pages_programmed: std::array::from_fn(|i| {
+                        together(self.pages_programmed[i], other.pages_programmed[i])
+                    }),
+                    pages_read: std::array::from_fn(|i| together(self.pages_read[i], other.pages_read[i])),
+                    $($field: together(self.$field, other.$field)),+
                 }
             };
         }
-        difference!(
+        together!(
             blocks_erased,
             read_commands,
             program_commands,

@@ -6,4 +6,5 @@ pub mod counters;
 pub mod latency;
 pub mod profile;
 pub mod results;
+pub mod series;
 pub mod summary;

@@ -81,6 +81,8 @@ struct Lun {
 #[derive(Clone, Debug)]
 struct Channel {
     busy_until: Time,
+    /// The last part of its last transfer, for which it carries data.
+    data: Time,
     /// The place of its release among the events of that instant: that of the transfer's start.
     release_order: u32,
     /// LUNs that wait, by rank: first and last of each line.
@@ -166,6 +168,7 @@ impl Array {
         };
         let channel = Channel {
             busy_until: Time::ZERO,
+            data: Time::ZERO,
             release_order: 0,
             lines: [(NOWHERE, NOWHERE); RANKS],
             waiting: 0,
@@ -365,7 +368,7 @@ impl Array {
             self.last_channel = channel_id.0;
         }
         let end = now + lead + command + data;
-        channel.busy_until = end;
+        (channel.busy_until, channel.data) = (end, data);
         let time = &mut self.channel_time[channel_id.index()];
         time.command += lead + command;
         time.data += data;
@@ -480,11 +483,44 @@ impl Array {
         Outcome::Done
     }
 
+    /// The time spent up to `at`, in picoseconds: by channel with data and with commands, by die in the cells and held
+    /// without. Nothing may have happened that is later.
+    ///
+    /// [`Array::channel_time`] and [`Array::die_time`] book a phase in full when it starts, and what a die is held
+    /// when that has ended: this is exact. What was under way at [`Array::reset_times`] makes it less than nothing.
+    pub fn time_until(&self, at: Time, channels: &mut Vec<[i64; 2]>, dies: &mut Vec<[i64; 2]>) {
+        channels.clear();
+        channels.extend(self.channels.iter().zip(&self.channel_time).map(|(channel, time)| {
+            let ahead = channel.busy_until.since(at);
+            let data = ahead.min(channel.data);
+            [signed(time.data) - signed(data), signed(time.command) - signed(ahead - data)]
+        }));
+        dies.clear();
+        dies.extend(self.die_time.iter().map(|time| [signed(time.cell), signed(time.register_held)]));
+        for (index, lun) in self.luns.iter().enumerate() {
+            let ahead = match lun.phase {
+                Phase::Idle | Phase::Requesting | Phase::Binding => continue,
+                Phase::Cell => {
+                    self.events.time_of(index as u32).map_or(Time::ZERO, |end| end.since(at).min(lun.operation.cell))
+                }
+                Phase::Holding | Phase::Out | Phase::NextPage => Time::ZERO,
+            };
+            let die = &mut dies[(lun.operation.plane.0 / self.planes_per_die) as usize];
+            die[0] -= signed(ahead);
+            die[1] += signed(at.since(lun.held_since)) - (signed(lun.cells) - signed(ahead));
+        }
+    }
+
     /// Forgets the time spent so far: what follows is measured.
     pub fn reset_times(&mut self) {
         self.channel_time.fill(ChannelTime::default());
         self.die_time.fill(DieTime::default());
     }
+}
+
+/// A time that is added and taken away; 106 days have room.
+const fn signed(time: Time) -> i64 {
+    time.0 as i64
 }
 
 /// Whose event it is.

@@ -24,6 +24,9 @@ pub enum Phase {
     Data,
     /// The cells work.
     Cell,
+    /// In line for the die and its channel, from when it asked for them until they were granted. One for each mapping
+    /// unit that a host program command holds; lines are no resource, so these overlap. Only where asked for.
+    Wait,
 }
 
 /// One phase of one operation.
@@ -45,13 +48,17 @@ pub struct Slice {
     pub tag: u64,
     /// The first physical page number of the operation.
     pub place: u32,
+    /// The plane it works on.
+    pub plane: u32,
+    /// Of a wait: the logical page, or `u32::MAX` where there is none.
+    pub lpn: u32,
 }
 
 impl Slice {
     /// A phase of `operation`.
     pub fn of(lane: Lane, phase: Phase, start: Time, end: Time, operation: &Operation) -> Slice {
-        let Operation { kind, class, tag, place, .. } = *operation;
-        Slice { lane, phase, start, end, kind, class, tag, place }
+        let Operation { kind, class, tag, place, plane, .. } = *operation;
+        Slice { lane, phase, start, end, kind, class, tag, place, plane: plane.0, lpn: u32::MAX }
     }
 }
 
@@ -61,12 +68,19 @@ pub struct Probe {
     from: Time,
     to: Time,
     slices: Vec<Slice>,
+    /// By transaction, since when it is in line; `None` where nobody wants to know.
+    in_line: Option<Vec<Time>>,
 }
 
 impl Probe {
     /// Watches what starts from `from` on and before `to`.
     pub fn new(from: Time, to: Time) -> Probe {
-        Probe { from, to, slices: Vec::new() }
+        Probe { from, to, slices: Vec::new(), in_line: None }
+    }
+
+    /// The same, with what was waited for: see [`Phase::Wait`]. A wait is kept when what was waited for is.
+    pub fn with_waits(self) -> Probe {
+        Probe { in_line: Some(Vec::new()), ..self }
     }
 
     /// Notes a phase; empty ones are left out.
@@ -76,8 +90,37 @@ impl Probe {
         }
     }
 
+    /// A transaction waits from now on.
+    pub fn lined_up(&mut self, transaction: u32, now: Time) {
+        if let Some(in_line) = &mut self.in_line {
+            let needed = transaction as usize + 1;
+            in_line.resize(in_line.len().max(needed), Time::NEVER);
+            in_line[transaction as usize] = now;
+        }
+    }
+
+    /// What a transaction waited for is granted. An empty wait is kept: it tells whose operation this is.
+    pub fn granted(&mut self, transaction: u32, slice: Slice) {
+        let Some(in_line) = &mut self.in_line else { return };
+        // What was in line before the probe was there has no entry, and is taken not to have waited.
+        let since = in_line.get_mut(transaction as usize).map_or(Time::NEVER, |at| std::mem::replace(at, Time::NEVER));
+        if slice.end >= self.from && slice.end < self.to {
+            self.slices.push(Slice { start: since.min(slice.end), ..slice });
+        }
+    }
+
+    /// Whether waits are kept.
+    pub fn keeps_waits(&self) -> bool {
+        self.in_line.is_some()
+    }
+
     /// What was seen, in the order in which it was booked.
     pub fn slices(&self) -> &[Slice] {
         &self.slices
+    }
+
+    /// Forgets what was seen so far.
+    pub fn clear(&mut self) {
+        self.slices.clear();
     }
 }

@@ -108,6 +108,11 @@ impl EventQueue {
         self.taken != resource && self.nodes[self.leaves + resource as usize].at < NEVER
     }
 
+    /// When the event of `resource` is due, if it has one.
+    pub fn time_of(&self, resource: u32) -> Option<Time> {
+        self.is_set(resource).then(|| Time(self.nodes[self.leaves + resource as usize].at))
+    }
+
     /// The earliest event.
     #[inline]
     pub fn peek(&self) -> Option<(Time, u32)> {

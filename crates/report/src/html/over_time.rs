@@ -3,6 +3,10 @@
 use maud::html;
 use serde_json::{Value, json};
 
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::Operation;
+
+use crate::columns::series::{OperationRow, Row};
 use crate::figure::{Figure, Look, axis, log_axis, trace, words};
 use crate::page::Page;
 
@@ -40,6 +44,33 @@ pub struct SeriesOperation {
     pub latency_p99_us: Option<f64>,
     /// Greatest latency, in microseconds.
     pub latency_max_us: Option<f64>,
+}
+
+/// The points of windows, with those operations that there were in any.
+pub fn points(windows: &[Row]) -> Vec<SeriesPoint> {
+    let there = |operation: &Operation| windows.iter().any(|row| row.operations[operation.index()].count > 0);
+    let there: Vec<Operation> = Operation::ALL.into_iter().filter(there).collect();
+    let point = |row: &Row| SeriesPoint {
+        start_s: Time(row.start_ps).as_s(),
+        end_s: Time(row.end_ps).as_s(),
+        operations: there.iter().map(|operation| point_of(*operation, &row.operations[operation.index()])).collect(),
+        free_blocks_min: Some(row.stock_min as f64),
+        free_blocks_mean: row.stock_mean,
+        cleaning_efficiency: row.efficiency,
+        write_amplification: row.write_amplification,
+    };
+    windows.iter().map(point).collect()
+}
+
+fn point_of(operation: Operation, row: &OperationRow) -> SeriesOperation {
+    SeriesOperation {
+        operation: operation.name().to_owned(),
+        iops: row.iops.unwrap_or_default(),
+        mib_per_s: row.bytes_per_s.unwrap_or_default() / 1_048_576.0,
+        latency_mean_us: row.mean_us,
+        latency_p99_us: row.p99_us,
+        latency_max_us: row.max_us,
+    }
 }
 
 /// The section on how it went; none without points.

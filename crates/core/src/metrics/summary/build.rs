@@ -112,7 +112,7 @@ fn ratio(count: u64, of: u64) -> Option<f64> {
 }
 
 /// Mapping units programmed, whatever the cause.
-fn units_programmed(config: &DeviceConfig, counters: &Counters) -> u64 {
+pub fn units_programmed(config: &DeviceConfig, counters: &Counters) -> u64 {
     let summaries = match config.mapping.block_summary {
         BlockSummary::None => 0,
         // A summary takes the place of so many units, whatever it holds.

@@ -7,7 +7,7 @@ mod changes;
 mod distributions;
 mod json;
 
-pub use build::{About, Measurement};
+pub use build::{About, Measurement, units_programmed};
 pub use changes::{Change, Changes};
 pub use distributions::{ChannelCounts, Distributions, Each, IntervalCounts, LatencyCurve, SizeCounts, WearHistogram};
 pub use json::ReadError;

@@ -1,0 +1,245 @@
+//! What is written beside the summary: every request, the run over time, and what each part of the device did when.
+
+use std::io;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::config::units::Duration;
+use floatgate_core::device::Device;
+use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::metrics::series::{Sample, Series, Width};
+use floatgate_core::nand::probe::{Probe, Slice};
+use floatgate_core::sim::id::PlaneId;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::Completion;
+use floatgate_report::columns::Origin;
+use floatgate_report::columns::requests::{CsvRequests, ParquetRequests};
+use floatgate_report::columns::series::{Row, SeriesWriter};
+use floatgate_report::timeline::{SIZE_LIMIT, TimelineWriter};
+
+use crate::failure::Failure;
+use crate::output::{Directory, Draft};
+
+/// What to write beside the summary.
+#[derive(Clone, clap::Args)]
+pub struct DetailArgs {
+    /// Write every request to DIR/requests.parquet or DIR/requests.csv, in the order of completion
+    ///
+    /// The columns are the request's number, stream, operation, status, place and length, when it arrived, was first
+    /// served and was answered, and what its time went into. See docs/reference/requests.md. While the run goes on, the
+    /// files of DIR are named *.partial.
+    #[arg(long, value_name = "FORMAT")]
+    requests: Option<RequestFormat>,
+    /// Length of the windows of simulated time in DIR/series.parquet, like 10ms
+    ///
+    /// Without it they are as long as needed for 512 to 1024 of them. See docs/reference/series.md.
+    #[arg(long, value_name = "WINDOW", num_args = 0..=1, require_equals = true)]
+    series: Option<Option<Duration>>,
+    /// Write what every channel, plane and request did when to DIR/timeline.json.gz, for ui.perfetto.dev
+    ///
+    /// With a span of simulated time, like --timeline=10ms..12ms, that is written whole; without, what fits 256 MiB
+    /// before compression. See docs/reference/timeline.md.
+    #[arg(long, value_name = "FROM..TO", num_args = 0..=1, require_equals = true, value_parser = span)]
+    timeline: Option<Option<Span>>,
+}
+
+/// How requests are written.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum RequestFormat {
+    /// Columns with types, compressed; read by DuckDB, pandas, polars and others
+    Parquet,
+    /// One line each, separated by commas
+    Csv,
+}
+
+/// A span of simulated time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Span {
+    from: Time,
+    to: Time,
+}
+
+/// Reads `FROM..TO`, either of which may be left out.
+fn span(text: &str) -> Result<Span, String> {
+    let (from, to) = text.split_once("..").ok_or("write a span of simulated time, like 10ms..12ms")?;
+    let time = |text: &str| text.trim().parse::<Duration>().map(Duration::time);
+    let from = if from.trim().is_empty() { Time::ZERO } else { time(from)? };
+    let to = if to.trim().is_empty() { Time::NEVER } else { time(to)? };
+    if from < to { Ok(Span { from, to }) } else { Err("it ends before it begins".to_owned()) }
+}
+
+impl DetailArgs {
+    /// Options that cannot do anything are mistakes.
+    pub fn check(&self, has_directory: bool) -> Result<(), Failure> {
+        let given = [
+            ("--requests", self.requests.is_some()),
+            ("--series", self.series.is_some()),
+            ("--timeline", self.timeline.is_some()),
+        ];
+        if let Some((option, _)) = given.iter().find(|(_, given)| *given && !has_directory) {
+            return Err(Failure::mistake(format!("{option} needs a directory to write to: give --out DIR")));
+        }
+        match self.series {
+            Some(Some(Duration(0))) => Err(Failure::mistake("--series: a window of no length holds nothing")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The requests of a run, in one of their forms.
+enum Requests {
+    Parquet(ParquetRequests<Draft>),
+    Csv(CsvRequests<Draft>),
+}
+
+/// The windows of a run.
+struct Windows {
+    series: Series,
+    writer: SeriesWriter<Draft>,
+    config: DeviceConfig,
+}
+
+impl Windows {
+    /// Writes the windows that have ended.
+    fn write(&mut self) -> io::Result<()> {
+        self.series.take_closed().iter().try_for_each(|window| self.writer.write(Row::new(window, &self.config)))
+    }
+}
+
+/// The files beside the summary, in the making.
+#[derive(Default)]
+pub struct Detail {
+    requests: Option<Requests>,
+    windows: Option<Windows>,
+    timeline: Option<TimelineWriter<Draft>>,
+    span: Option<Span>,
+}
+
+impl Detail {
+    /// Begins the files that were asked for.
+    pub fn open(
+        directory: Option<&Directory>,
+        args: &DetailArgs,
+        device: &Device,
+        streams: &[String],
+        origin: &Origin,
+    ) -> Result<Detail> {
+        let Some(directory) = directory else { return Ok(Detail::default()) };
+        let config = device.config();
+        let requests = match args.requests {
+            None => None,
+            Some(RequestFormat::Parquet) => {
+                let draft = directory.draft("requests.parquet")?;
+                Some(Requests::Parquet(ParquetRequests::new(draft, streams, origin).context("cannot write")?))
+            }
+            Some(RequestFormat::Csv) => {
+                let draft = directory.draft("requests.csv")?;
+                Some(Requests::Csv(CsvRequests::new(draft, streams).context("cannot write")?))
+            }
+        };
+        let width = args.series.flatten().map_or(Width::Adaptive, |width| Width::Fixed(width.time()));
+        let writer = SeriesWriter::new(directory.draft("series.parquet")?, origin).context("cannot write")?;
+        let windows = Some(Windows { series: Series::new(width), writer, config: config.clone() });
+        let mut timeline = None;
+        let mut span = None;
+        if let Some(asked) = args.timeline {
+            let limit = if asked.is_some() { u64::MAX } else { SIZE_LIMIT };
+            let Span { from, to } = asked.unwrap_or(Span { from: Time::ZERO, to: Time::NEVER });
+            let luns = (0..config.total_planes()).map(|plane| device.array().lun_of(PlaneId(plane)).0).collect();
+            let draft = directory.draft("timeline.json.gz")?;
+            let writer = TimelineWriter::new(draft, config, luns, streams, (from, to), limit);
+            timeline = Some(writer.context("cannot write")?);
+            span = Some(Span { from, to });
+        }
+        Ok(Detail { requests, windows, timeline, span })
+    }
+
+    /// What the device is to be watched with.
+    pub fn probe(&self) -> Option<Probe> {
+        self.span.map(|span| Probe::new(span.from, span.to).with_waits())
+    }
+
+    /// What the user should know of what was written.
+    pub fn warning(&self) -> Option<String> {
+        let full_at = self.timeline.as_ref()?.full_at()?;
+        let (mib, ms) = (SIZE_LIMIT >> 20, full_at.as_s() * 1e3);
+        Some(format!(
+            "timeline.json.gz ends at {ms:.3} ms of simulated time, where it had {mib} MiB: for more, or for another \
+             part of the run, give its span, like --timeline={:.0}ms..{:.0}ms",
+            ms.floor(),
+            ms.floor() + 10.0
+        ))
+    }
+
+    /// A request has completed.
+    pub fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> io::Result<()> {
+        match &mut self.requests {
+            Some(Requests::Parquet(requests)) => requests.write(completion, breakdown)?,
+            Some(Requests::Csv(requests)) => requests.write(completion, breakdown)?,
+            None => {}
+        }
+        if let Some(windows) = &mut self.windows {
+            windows.series.completed(completion, breakdown);
+        }
+        match &mut self.timeline {
+            Some(timeline) => timeline.completed(completion, breakdown),
+            None => Ok(()),
+        }
+    }
+
+    /// When a window ends.
+    pub fn next_look(&self) -> Time {
+        self.windows.as_ref().map_or(Time::NEVER, |windows| windows.series.next_look())
+    }
+
+    /// A window has ended.
+    pub fn look(&mut self, sample: &Sample) -> io::Result<()> {
+        let Some(windows) = &mut self.windows else { return Ok(()) };
+        windows.series.look(sample);
+        if windows.series.is_streamed() { windows.write() } else { Ok(()) }
+    }
+
+    /// The last window has ended.
+    pub fn last_look(&mut self, sample: &Sample) -> io::Result<()> {
+        let Some(windows) = &mut self.windows else { return Ok(()) };
+        windows.series.last_look(sample);
+        windows.write()
+    }
+
+    /// Whether a timeline is written.
+    pub fn wants_slices(&self) -> bool {
+        self.timeline.is_some()
+    }
+
+    /// What happened on channels and in planes.
+    pub fn slices(&mut self, slices: &[Slice]) -> io::Result<()> {
+        self.timeline.as_mut().map_or(Ok(()), |timeline| timeline.slices(slices))
+    }
+
+    /// Completes the files.
+    pub fn finish(self) -> Result<Vec<Draft>> {
+        let requests = self.requests.map(|requests| match requests {
+            Requests::Parquet(requests) => requests.finish(),
+            Requests::Csv(requests) => Ok(requests.finish()),
+        });
+        let series = self.windows.map(|windows| windows.writer.finish());
+        let timeline = self.timeline.map(TimelineWriter::finish);
+        let drafts: io::Result<Vec<Draft>> = [requests, series, timeline].into_iter().flatten().collect();
+        drafts.context("cannot write")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_may_leave_out_an_end() {
+        let parsed = |text| span(text).map(|span| (span.from, span.to));
+        assert_eq!(parsed("10ms..12ms"), Ok((Time::from_us(10_000), Time::from_us(12_000))));
+        assert_eq!(parsed("..5us"), Ok((Time::ZERO, Time::from_us(5))));
+        assert_eq!(parsed("5us.."), Ok((Time::from_us(5), Time::NEVER)));
+        assert!(parsed("5us..5us").is_err() && parsed("5us").is_err() && parsed("1..2").is_err());
+    }
+}

@@ -1,0 +1,378 @@
+//! What `floatgate run` writes beside the summary, and `floatgate explain`, through the real program.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use floatgate_core::sim::time::Time;
+use floatgate_report::columns::requests::read_requests;
+use floatgate_report::columns::series::{Row, read_series};
+use floatgate_report::timeline::read_timeline;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Reads and writes that wait for each other, and writes of several units that share program commands.
+const MIX: &str =
+    "rw=randrw bs=4k iodepth=16 number_ios=4000 name=a,b; rw=write name=c bs=32k rate_iops=900 number_ios=300";
+
+fn floatgate(directory: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_floatgate")).args(arguments).current_dir(directory).output().unwrap()
+}
+
+/// A result of `tiny`, with these options.
+fn run(arguments: &[&str]) -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let all = [&["run", "tiny", MIX, "--out", "result"], arguments].concat();
+    let output = floatgate(directory.path(), &all);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result = directory.path().join("result");
+    (directory, result)
+}
+
+fn summary(result: &Path) -> Value {
+    serde_json::from_slice(&fs::read(result.join("summary.json")).unwrap()).unwrap()
+}
+
+fn names(result: &Path) -> Vec<String> {
+    let entries = fs::read_dir(result).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = entries.collect();
+    names.sort();
+    names
+}
+
+/// All requests of a file, as text.
+fn records(path: &Path) -> Vec<String> {
+    let mut all = Vec::new();
+    read_requests(path, &mut |record| {
+        all.push(format!("{record:?}"));
+        Ok(())
+    })
+    .unwrap();
+    all
+}
+
+#[test]
+fn parquet_and_csv_hold_the_same() {
+    let (_keep, parquet) = run(&["--requests", "parquet"]);
+    let (_keep, csv) = run(&["--requests", "csv"]);
+    assert_eq!(names(&parquet), ["requests.parquet", "series.parquet", "summary.json"]);
+    let all = records(&parquet.join("requests.parquet"));
+    assert_eq!(all, records(&csv.join("requests.csv")));
+    let summary = summary(&parquet);
+    let told = &summary["requests"]["all"];
+    assert_eq!(told["count"], all.len() as u64);
+    let (mut latency, mut bytes, mut numbers) = (0u128, 0, Vec::new());
+    read_requests(&parquet.join("requests.parquet"), &mut |record| {
+        latency += u128::from(record.latency().ps());
+        bytes += record.sectors * 512;
+        numbers.push(record.number);
+        assert!(record.arrival <= record.start && record.start <= record.finish);
+        assert!(record.breakdown.is_none_or(|breakdown| breakdown.total() == record.latency()));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(told["bytes"], bytes);
+    assert_eq!(told["latency_us"]["mean"].as_f64().unwrap(), latency as f64 / all.len() as f64 / 1e6);
+    numbers.sort_unstable();
+    assert!(numbers.iter().copied().eq(0..all.len() as u64), "each request has its number");
+}
+
+#[test]
+fn windows_add_up_to_the_summary() {
+    for (option, widths) in [("--series", None), ("--series=5ms", Some(Time::from_us(5_000)))] {
+        let (_keep, result) = run(&[option]);
+        let summary = summary(&result);
+        let rows = read_series(&result.join("series.parquet")).unwrap();
+        assert!(rows.len() > 100 && rows.len() <= 1024, "{}", rows.len());
+        assert!(rows.windows(2).all(|pair| pair[0].end_ps == pair[1].start_ps));
+        if let Some(width) = widths {
+            assert!(rows[..rows.len() - 1].iter().all(|row| row.end_ps - row.start_ps == width.ps()));
+        }
+        let sum = |of: &dyn Fn(&Row) -> u64| rows.iter().map(of).sum::<u64>();
+        let told = |path: &str| summary.pointer(path).unwrap().as_u64().unwrap();
+        assert_eq!(sum(&|row| row.operations[0].count), told("/requests/read/count"));
+        assert_eq!(sum(&|row| row.operations[1].bytes), told("/requests/write/bytes"));
+        assert_eq!(sum(&|row| row.pages_programmed[0]), told("/flash/programs_by_cause/host"));
+        assert_eq!(sum(&|row| row.pages_programmed[1]), told("/flash/programs_by_cause/gc"));
+        assert_eq!(sum(&|row| row.pages_read[1]), told("/flash/reads_by_cause/gc"));
+        assert_eq!(sum(&|row| row.erases), told("/flash/blocks_erased"));
+        assert_eq!(sum(&|row| row.victims), told("/cleaning/victims"));
+        let amplification = sum(&|row| row.units_programmed) as f64 / sum(&|row| row.host_units) as f64;
+        assert_eq!(amplification, summary["write_amplification"].as_f64().unwrap());
+        // Outstanding requests, over time, are the latencies: Little's law, but for answers on their way.
+        let seconds = |row: &Row| (row.end_ps - row.start_ps) as f64 / 1e12;
+        let outstanding: f64 = rows.iter().map(|row| row.outstanding.unwrap() * seconds(row)).sum();
+        let latency = summary["requests"]["all"]["latency_us"]["mean"].as_f64().unwrap() / 1e6;
+        let expected = latency * told("/requests/all/count") as f64;
+        assert!((outstanding / expected - 1.0).abs() < 1e-9, "{outstanding} and {expected}");
+        let longest = |row: &Row| row.operations[1].max_us.unwrap_or(0.0);
+        let max = rows.iter().map(longest).fold(0.0, f64::max);
+        assert_eq!(max, summary["requests"]["write"]["latency_us"]["max"].as_f64().unwrap());
+        for row in &rows {
+            assert_eq!((row.channel_data.len(), row.die_cell.len()), (2, 4));
+            let write = &row.operations[1];
+            assert!(write.p50_us <= write.p99_us && write.p99_us <= write.max_us, "{write:?}");
+            let shares = row.channel_data.iter().zip(&row.channel_command).map(|(data, command)| data + command);
+            assert!(shares.into_iter().all(|share| (0.0..=1.0).contains(&share)));
+        }
+    }
+}
+
+/// A time of an event, in picoseconds.
+fn ps(value: &Value) -> u64 {
+    (value.as_f64().unwrap() * 1e6).round() as u64
+}
+
+fn events(result: &Path) -> Vec<Value> {
+    let mut events = Vec::new();
+    read_timeline(&result.join("timeline.json.gz"), &mut |event| {
+        events.push(event.clone());
+        Ok(())
+    })
+    .unwrap();
+    events
+}
+
+#[test]
+fn a_timeline_is_one_json_document_whose_tracks_do_not_overlap() {
+    let (_keep, result) = run(&["--timeline"]);
+    let file = fs::File::open(result.join("timeline.json.gz")).unwrap();
+    let whole: Value = serde_json::from_reader(flate2::read::GzDecoder::new(file)).unwrap();
+    let summary = summary(&result);
+    assert_eq!(whole["displayTimeUnit"], "ns");
+    assert_eq!(whole["otherData"]["config_digest"], summary["config_digest"]);
+    let events = whole["traceEvents"].as_array().unwrap();
+    assert_eq!(*events, self::events(&result));
+    let named = |name: &str| events.iter().filter(|event| event["name"] == name && event["ph"] == "M").count();
+    // The host and 2 channels; 2 buses, 8 planes, and a thread for each request of those that overlap.
+    assert_eq!(named("process_name"), 3);
+    assert!(named("thread_name") >= 10 + 17, "{}", named("thread_name"));
+    let mut tracks: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
+    let mut of_phase: BTreeMap<String, u64> = BTreeMap::new();
+    let mut requests = 0;
+    for event in events.iter().filter(|event| event["ph"] == "X") {
+        let (start, span) = (ps(&event["ts"]), ps(&event["dur"]));
+        let track = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
+        tracks.entry(track).or_default().push((start, start + span));
+        requests += u64::from(event["cat"] == "request");
+        if let Some(phase) = event["args"]["phase"].as_str() {
+            *of_phase.entry(phase.to_owned()).or_default() += span;
+        }
+    }
+    assert_eq!(requests, summary["requests"]["all"]["count"].as_u64().unwrap());
+    for (track, slices) in &mut tracks {
+        slices.sort_unstable();
+        assert!(slices.windows(2).all(|pair| pair[0].1 <= pair[1].0), "slices overlap on {track:?}");
+    }
+    // All that the array booked is there. What goes on beyond the last answer is in the sums too.
+    let rows = read_series(&result.join("series.parquet")).unwrap();
+    let total = |of: &dyn Fn(&Row) -> &Vec<f64>| -> f64 {
+        rows.iter().map(|row| of(row).iter().sum::<f64>() * (row.end_ps - row.start_ps) as f64).sum()
+    };
+    let close = |a: u64, b: f64| assert!((a as f64 / b - 1.0).abs() < 1e-9, "{a} and {b}");
+    close(of_phase["data"], total(&|row| &row.channel_data));
+    close(of_phase["cell"], total(&|row| &row.die_cell));
+}
+
+#[test]
+fn arrows_lead_from_requests_to_their_operations() {
+    let (_keep, result) = run(&["--timeline"]);
+    let mut arrows: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    let events = events(&result);
+    for event in events.iter().filter(|event| event["cat"] == "operation") {
+        arrows.entry(event["id"].as_u64().unwrap()).or_default().push(event["ph"].as_str().unwrap().to_owned());
+    }
+    assert!(arrows.len() > 4_000);
+    for (id, marks) in &arrows {
+        let count = |mark: &str| marks.iter().filter(|m| *m == mark).count();
+        assert_eq!((count("s"), count("t"), count("f")), (1, 1, 1), "arrow {id}: {marks:?}");
+    }
+    let begun: Vec<&Value> = events.iter().filter(|event| event["ph"] == "b").map(|event| &event["id"]).collect();
+    let ended: Vec<&Value> = events.iter().filter(|event| event["ph"] == "e").map(|event| &event["id"]).collect();
+    assert_eq!(begun, ended, "each wait that begins ends");
+}
+
+#[test]
+fn a_span_of_the_timeline_is_the_same_part_of_the_whole() {
+    let (_keep, whole) = run(&["--timeline"]);
+    let (_keep, part) = run(&["--timeline=100ms..120ms"]);
+    let slices = |result: &Path| -> Vec<String> {
+        let place = |event: &Value| format!("{} {} {}", event["pid"], event["tid"], event["dur"]);
+        let here = |event: &&Value| {
+            let within = |at: u64| (100_000_000_000..120_000_000_000).contains(&at);
+            event["ph"] == "X" && event["cat"] != "request" && within(ps(&event["ts"]))
+        };
+        events(result).iter().filter(here).map(|event| format!("{} {}", place(event), event["ts"])).collect()
+    };
+    assert!(slices(&part).len() > 100);
+    assert_eq!(slices(&part), slices(&whole));
+    let all = events(&part);
+    assert!(all.iter().filter(|e| e["args"]["phase"].is_string()).all(|e| ps(&e["ts"]) >= 100_000_000_000));
+}
+
+/// How long others held what a read waited for, worked out from the timeline by stepping through its instants.
+fn blocked(events: &[Value], wait: &Value, until: u64) -> (u64, u64) {
+    let (lun, own) = (&wait["args"]["lun"], &wait["args"]["op"]);
+    let from = ps(&wait["ts"]);
+    let others = || events.iter().filter(|e| e["ph"] == "X" && e["args"]["op"].is_u64() && e["args"]["op"] != *own);
+    let span = |event: &Value| (ps(&event["ts"]), ps(&event["ts"]) + ps(&event["dur"]));
+    let mut held: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for event in others().filter(|event| event["args"]["lun"] == *lun) {
+        let (start, end) = span(event);
+        let entry = held.entry(event["args"]["op"].as_u64().unwrap()).or_insert((start, end));
+        *entry = (entry.0.min(start), entry.1.max(end));
+    }
+    let bus: Vec<(u64, u64)> =
+        others().filter(|event| event["pid"] == wait["pid"] && event["tid"] == 0).map(span).collect();
+    let mut instants: Vec<u64> = held.values().chain(&bus).flat_map(|span| [span.0, span.1]).collect();
+    instants.extend([from, until]);
+    instants.retain(|at| (from..=until).contains(at));
+    instants.sort_unstable();
+    let (mut die, mut channel) = (0, 0);
+    for pair in instants.windows(2) {
+        let within = |span: &(u64, u64)| span.0 <= pair[0] && pair[1] <= span.1;
+        if held.values().any(within) {
+            die += pair[1] - pair[0];
+        } else if bus.iter().any(within) {
+            channel += pair[1] - pair[0];
+        }
+    }
+    (die, channel)
+}
+
+#[test]
+fn explain_agrees_with_the_timeline() {
+    let (keep, result) = run(&["--requests", "parquet", "--timeline"]);
+    let events = events(&result);
+    for choice in ["read:p50", "read:p99", "read:max", "write:p90", "slowest:7", "1000"] {
+        let output = floatgate(keep.path(), &["explain", "result", choice, "--json"]);
+        assert!(output.status.success(), "{choice}: {}", String::from_utf8_lossy(&output.stderr));
+        let story: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let number = &story["request"];
+        let operations = story["operations"].as_array().unwrap();
+        let waits = || events.iter().filter(|event| event["ph"] == "b" && event["args"]["request"] == *number);
+        assert!(!operations.is_empty() || waits().count() == 0);
+        for told in operations {
+            let of_op = |event: &&Value| event["args"]["op"] == told["op"];
+            let wait = waits().filter(of_op).min_by_key(|event| ps(&event["ts"])).unwrap();
+            assert_eq!(ps(&told["waited_from_us"]), ps(&wait["ts"]), "{choice}");
+            let granted = ps(&told["granted_us"]);
+            assert_eq!(granted, ps(&wait["ts"]) + ps(&wait["args"]["wait_us"]), "{choice}");
+            let (die, channel) = blocked(&events, wait, granted);
+            let first = told["waits"].as_array().unwrap().iter().find(|wait| wait["of"] == "die and channel");
+            let sum = |which: &str| -> u64 {
+                let behind = first.iter().flat_map(|wait| wait["behind"].as_array().unwrap());
+                behind.map(|blocker| ps(&blocker[which])).sum()
+            };
+            assert_eq!((sum("die_us"), sum("channel_us")), (die, channel), "{choice}: {told}");
+            let rest = first.map_or(0, |wait| ps(&wait["unheld_us"]));
+            assert_eq!(die + channel + rest, granted - ps(&wait["ts"]));
+            let phases = events.iter().filter(|event| event["ph"] == "X").filter(of_op).count();
+            assert_eq!(told["phases"].as_array().unwrap().len(), phases);
+        }
+        let text = String::from_utf8(floatgate(keep.path(), &["explain", "result", choice]).stdout).unwrap();
+        assert!(text.starts_with(&format!("request {number}: ")), "{text}");
+    }
+}
+
+#[test]
+fn explain_finds_the_request_at_a_place_in_the_distribution() {
+    let (keep, result) = run(&["--requests", "csv"]);
+    let mut writes = Vec::new();
+    read_requests(&result.join("requests.csv"), &mut |record| {
+        if record.operation.name() == "write" {
+            writes.push((record.latency(), record.number));
+        }
+        Ok(())
+    })
+    .unwrap();
+    writes.sort_unstable();
+    let at = |rank: usize| writes.iter().find(|write| write.0 == writes[rank - 1].0).unwrap().1;
+    let count = writes.len();
+    let cases = [
+        ("write:max", count),
+        ("write:slowest:3", count - 2),
+        ("write:p50", count.div_ceil(2)),
+        ("write:p99.9", (count * 999).div_ceil(1000)),
+    ];
+    for (choice, rank) in cases {
+        let output = floatgate(keep.path(), &["explain", "result", choice, "--json"]);
+        let story: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(story["request"], at(rank), "{choice}");
+        let standing = &story["standing"];
+        assert_eq!(standing["of"], count);
+        assert_eq!(standing["faster"], writes.iter().filter(|write| write.0 < writes[rank - 1].0).count());
+        assert_eq!(story["operations"], Value::Null, "there is no timeline");
+    }
+    let text = String::from_utf8(floatgate(keep.path(), &["explain", "result", "max"]).stdout).unwrap();
+    assert!(text.contains("--timeline"), "{text}");
+}
+
+#[test]
+fn what_is_missing_is_told_with_the_option_that_makes_it() {
+    let (keep, result) = run(&[]);
+    assert_eq!(names(&result), ["series.parquet", "summary.json"]);
+    let error = |arguments: &[&str]| {
+        let output = floatgate(keep.path(), arguments);
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(error(&["explain", "result", "max"]).contains("--requests"));
+    assert!(error(&["explain", "elsewhere", "max"]).contains("--out"));
+    assert!(error(&["explain", "result", "p101"]).contains("p99.9"));
+    assert!(error(&["run", "tiny", MIX, "--timeline"]).contains("--out"));
+    assert!(error(&["run", "tiny", MIX, "--out", "x", "--timeline=5ms"]).contains("10ms..12ms"));
+    assert!(error(&["run", "tiny", MIX, "--out", "x", "--series=0s"]).contains("no length"));
+    assert!(!keep.path().join("x").exists());
+    let (keep, _) = run(&["--requests", "parquet"]);
+    let output = floatgate(keep.path(), &["explain", "result", "99999999"]);
+    assert!(String::from_utf8(output.stderr).unwrap().contains("no request 99999999"));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_told_by_the_name_of_the_file() {
+    for name in ["requests.parquet", "series.parquet", "timeline.json.gz"] {
+        let directory = tempfile::tempdir().unwrap();
+        let full = directory.path().join("full");
+        fs::create_dir(&full).unwrap();
+        std::os::unix::fs::symlink("/dev/full", full.join(format!("{name}.partial"))).unwrap();
+        let arguments = ["run", "tiny", MIX, "--out", "full", "--requests", "parquet", "--timeline"];
+        let output = floatgate(directory.path(), &arguments);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.contains(name) && error.contains("No space left"), "{error}");
+        assert_eq!(fs::read_dir(&full).unwrap().count(), 0, "{name}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+#[expect(clippy::disallowed_methods, reason = "waits for another process")]
+fn an_interrupted_run_leaves_whole_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    command.args(["run", "tiny", "rw=randwrite number_ios=1g iodepth=8", "--out", "part", "--series=1ms"]);
+    command.args(["--requests=parquet", "--timeline=1ms..30ms"]).current_dir(directory.path());
+    let child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    // When groups of rows come out, it runs.
+    let partial = directory.path().join("part/requests.parquet.partial");
+    for _ in 0..6000 {
+        if fs::metadata(&partial).is_ok_and(|file| file.len() > 1000) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    let result = directory.path().join("part");
+    let count = summary(&result)["requests"]["all"]["count"].as_u64().unwrap();
+    assert_eq!(names(&result), ["requests.parquet", "series.parquet", "summary.json", "timeline.json.gz"]);
+    assert_eq!(records(&result.join("requests.parquet")).len() as u64, count);
+    let rows = read_series(&result.join("series.parquet")).unwrap();
+    assert_eq!(rows.iter().map(|row| row.operations[1].count).sum::<u64>(), count);
+    assert!(events(&result).len() > 1_000);
+}

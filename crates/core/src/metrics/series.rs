@@ -1,0 +1,419 @@
+//! A run over time: what was counted and measured, by windows of simulated time.
+//!
+//! A window holds what happened after its start, up to and at its end. Requests belong to the window in which the host
+//! has their answer, work of the flash to those in which it is done: an operation that goes on across a boundary is
+//! booked on both sides of it.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use super::attribution::{Breakdown, Part};
+use super::counters::Counters;
+use crate::sim::time::Time;
+use crate::workload::request::{Completion, Operation, Status};
+
+/// What a device is like at an instant. Counts and times run since it was made, or since the measured part began; only
+/// differences mean something.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// The instant.
+    pub at: Time,
+    /// What the device has counted.
+    pub counters: Counters,
+    /// By channel, time with data and with commands, in picoseconds.
+    pub channels: Vec<[i64; 2]>,
+    /// By die, time that its cells worked and that it was held otherwise, in picoseconds.
+    pub dies: Vec<[i64; 2]>,
+    /// The least number of free blocks of a plane.
+    pub stock_min: u32,
+    /// Free blocks of all planes.
+    pub stock_sum: u64,
+    /// Requests in progress, summed over time: request times picoseconds.
+    pub outstanding: u128,
+}
+
+/// How long windows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// Each as long as this. They are to be taken out as they come.
+    Fixed(Time),
+    /// As long as it takes: they start at [`FIRST_WIDTH`], and double when there are [`MOST_WINDOWS`].
+    Adaptive,
+}
+
+/// The first width of windows that adapt.
+pub const FIRST_WIDTH: Time = Time::from_us(1);
+
+/// Windows that are held at most where they adapt.
+pub const MOST_WINDOWS: usize = 1024;
+
+/// The requests of one operation that were answered in a window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answered {
+    /// How many.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Those that did not end well.
+    pub errors: u64,
+    /// Their latencies, summed, in picoseconds.
+    pub latency_sum: u128,
+    /// The longest.
+    pub latency_max: Time,
+    /// How many there are of each step of latency, without empty steps.
+    steps: Vec<(u16, u32)>,
+}
+
+/// Bits of a latency's steps: 32 in each doubling, so that a step is 3 % wide.
+const STEP_BITS: u32 = 5;
+
+/// The step of a latency. Nanoseconds are fine enough.
+fn step_of(latency: Time) -> u16 {
+    let ns = latency.ps() / 1000;
+    let doubling = (64 - ns.leading_zeros()).saturating_sub(STEP_BITS + 1);
+    ((u64::from(doubling) << STEP_BITS) + (ns >> doubling)) as u16
+}
+
+/// The middle of a step, in picoseconds.
+fn middle_of(step: u16) -> u64 {
+    let doubling = (u32::from(step) >> STEP_BITS).saturating_sub(1);
+    let first = (u64::from(step) - (u64::from(doubling) << STEP_BITS)) << doubling;
+    first * 1000 + (500 << doubling)
+}
+
+impl Answered {
+    fn record(&mut self, answer: &Answer) {
+        self.count += 1;
+        self.bytes += answer.bytes;
+        self.errors += u64::from(answer.failed);
+        self.latency_sum += u128::from(answer.latency.ps());
+        self.latency_max = self.latency_max.max(answer.latency);
+        let step = step_of(answer.latency);
+        match self.steps.binary_search_by_key(&step, |(step, _)| *step) {
+            Ok(index) => self.steps[index].1 = self.steps[index].1.saturating_add(1),
+            Err(index) => self.steps.insert(index, (step, 1)),
+        }
+    }
+
+    fn add(&mut self, other: &Answered) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.errors += other.errors;
+        self.latency_sum += other.latency_sum;
+        self.latency_max = self.latency_max.max(other.latency_max);
+        let mut steps = Vec::with_capacity(self.steps.len().max(other.steps.len()));
+        let (mut ours, mut theirs) = (self.steps.iter().peekable(), other.steps.iter().peekable());
+        while let Some(&(step, count)) = match (ours.peek(), theirs.peek()) {
+            (Some(a), Some(b)) if b.0 < a.0 => theirs.next(),
+            (Some(_), _) => ours.next(),
+            (None, _) => theirs.next(),
+        } {
+            match steps.last_mut() {
+                Some((last, sum)) if *last == step => *sum = u32::saturating_add(*sum, count),
+                _ => steps.push((step, count)),
+            }
+        }
+        self.steps = steps;
+    }
+
+    /// The mean latency in microseconds, where there is one.
+    pub fn mean_us(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.latency_sum as f64 / self.count as f64 / 1e6)
+    }
+
+    /// The latency that a share of the requests (0 to 1) do not exceed, in microseconds, within 2 % or 1 ns.
+    pub fn quantile_us(&self, share: f64) -> Option<f64> {
+        let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        let mut seen = 0;
+        let (step, _) = self.steps.iter().find(|(_, count)| {
+            seen += u64::from(*count);
+            seen >= rank
+        })?;
+        Some(middle_of(*step).min(self.latency_max.ps()) as f64 / 1e6)
+    }
+}
+
+/// A window of simulated time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Window {
+    /// After this instant.
+    pub start: Time,
+    /// Up to and at this one.
+    pub end: Time,
+    /// The requests that were answered, by [`Operation::index`].
+    pub answered: [Option<Box<Answered>>; 5],
+    /// How many of them tell what their time went into, and that: summed, by part, in picoseconds.
+    pub attributed: u64,
+    /// See `attributed`.
+    pub parts: [u128; Part::COUNT],
+    /// Requests in progress, summed over time: request times picoseconds.
+    pub outstanding: u128,
+    /// By channel, time with data and with commands, in picoseconds.
+    pub channels: Vec<[i64; 2]>,
+    /// By die, time that its cells worked and that it was held otherwise, in picoseconds.
+    pub dies: Vec<[i64; 2]>,
+    /// What the device counted.
+    pub counters: Counters,
+    /// At the end, the least number of free blocks of a plane.
+    pub stock_min: u32,
+    /// At the end, free blocks of all planes.
+    pub stock_sum: u64,
+}
+
+impl Window {
+    /// How long it is.
+    pub fn width(&self) -> Time {
+        self.end.since(self.start)
+    }
+
+    /// The requests of one operation.
+    pub fn of(&self, operation: Operation) -> Option<&Answered> {
+        self.answered[operation.index()].as_deref()
+    }
+
+    fn record(&mut self, answer: &Answer) {
+        self.answered[answer.operation.index()].get_or_insert_default().record(answer);
+        if let Some(breakdown) = &answer.breakdown {
+            self.attributed += 1;
+            for (sum, part) in self.parts.iter_mut().zip(breakdown.parts) {
+                *sum += u128::from(part.ps());
+            }
+        }
+    }
+
+    /// Ends the window with what the device did since `before`.
+    fn close(&mut self, before: &Sample, now: &Sample) {
+        self.end = now.at;
+        self.outstanding = now.outstanding - before.outstanding;
+        self.counters = now.counters.since(&before.counters);
+        (self.stock_min, self.stock_sum) = (now.stock_min, now.stock_sum);
+        let since = |now: &[[i64; 2]], before: &[[i64; 2]]| {
+            now.iter().zip(before).map(|(now, before)| [now[0] - before[0], now[1] - before[1]]).collect()
+        };
+        self.channels = since(&now.channels, &before.channels);
+        self.dies = since(&now.dies, &before.dies);
+    }
+
+    /// Makes one window of this and the one that follows it.
+    fn join(&mut self, next: &Window) {
+        self.end = next.end;
+        for (ours, theirs) in self.answered.iter_mut().zip(&next.answered) {
+            if let Some(theirs) = theirs {
+                ours.get_or_insert_default().add(theirs);
+            }
+        }
+        self.attributed += next.attributed;
+        self.parts.iter_mut().zip(next.parts).for_each(|(sum, part)| *sum += part);
+        self.outstanding += next.outstanding;
+        for (ours, theirs) in [(&mut self.channels, &next.channels), (&mut self.dies, &next.dies)] {
+            for (sum, time) in ours.iter_mut().zip(theirs) {
+                *sum = [sum[0] + time[0], sum[1] + time[1]];
+            }
+        }
+        self.counters = self.counters.plus(&next.counters);
+        (self.stock_min, self.stock_sum) = (next.stock_min, next.stock_sum);
+    }
+}
+
+/// A request that is answered later than its window's end: the answer is on its way.
+#[derive(Clone, Debug)]
+struct Answer {
+    finish: Time,
+    tag: u64,
+    operation: Operation,
+    bytes: u64,
+    failed: bool,
+    latency: Time,
+    breakdown: Option<Breakdown>,
+}
+
+impl PartialEq for Answer {
+    fn eq(&self, other: &Answer) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Answer {}
+
+impl PartialOrd for Answer {
+    fn partial_cmp(&self, other: &Answer) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Answer {
+    fn cmp(&self, other: &Answer) -> Ordering {
+        (self.finish, self.tag).cmp(&(other.finish, other.tag))
+    }
+}
+
+/// Collects the windows of a run. Its methods are those of a [`Watcher`](crate::run::Watcher), which passes them on.
+#[derive(Clone, Debug)]
+pub struct Series {
+    width: Time,
+    adaptive: bool,
+    /// The device when the open window began; `None` before the measured part.
+    before: Option<Sample>,
+    open: Window,
+    closed: Vec<Window>,
+    ahead: BinaryHeap<Reverse<Answer>>,
+}
+
+impl Series {
+    /// No windows yet.
+    pub fn new(width: Width) -> Series {
+        let (width, adaptive) = match width {
+            Width::Fixed(width) => (width.max(Time(1)), false),
+            Width::Adaptive => (FIRST_WIDTH, true),
+        };
+        let (open, closed, ahead) = Default::default();
+        Series { width, adaptive, before: None, open, closed, ahead }
+    }
+
+    /// The end of the open window; the start of time before there is one.
+    pub fn next_look(&self) -> Time {
+        if self.before.is_some() { self.open.end } else { Time::ZERO }
+    }
+
+    /// A request has completed.
+    pub fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
+        let Completion { request, status, finish, .. } = completion;
+        let answer = Answer {
+            finish: *finish,
+            tag: request.tag,
+            operation: request.operation,
+            bytes: request.bytes(),
+            failed: *status != Status::Ok,
+            latency: finish.since(request.arrival),
+            breakdown: breakdown.copied(),
+        };
+        if answer.finish <= self.open.end {
+            self.open.record(&answer);
+        } else {
+            self.ahead.push(Reverse(answer));
+        }
+    }
+
+    /// Ends the open window with the device of now, and begins the next.
+    pub fn look(&mut self, sample: &Sample) {
+        self.close(sample);
+        self.open = Window { start: sample.at, end: sample.at + self.width, ..Window::default() };
+        while self.ahead.peek().is_some_and(|answer| answer.0.finish <= self.open.end) {
+            if let Some(Reverse(answer)) = self.ahead.pop() {
+                self.open.record(&answer);
+            }
+        }
+    }
+
+    /// Ends the last window with the device at the end of the run. It is as long as it is; one in which there was no
+    /// time and no request is none.
+    pub fn last_look(&mut self, sample: &Sample) {
+        if sample.at > self.open.start || self.open.answered.iter().any(Option::is_some) {
+            self.close(sample);
+        }
+        self.before = None;
+    }
+
+    fn close(&mut self, sample: &Sample) {
+        if let Some(before) = self.before.replace(sample.clone()) {
+            let mut window = std::mem::take(&mut self.open);
+            window.close(&before, sample);
+            self.closed.push(window);
+            if self.adaptive && self.closed.len() == MOST_WINDOWS {
+                self.widen();
+            }
+        }
+    }
+
+    /// Makes one window of every two.
+    fn widen(&mut self) {
+        let mut pairs = std::mem::take(&mut self.closed).into_iter();
+        while let Some(mut window) = pairs.next() {
+            if let Some(next) = pairs.next() {
+                window.join(&next);
+            }
+            self.closed.push(window);
+        }
+        self.width += self.width;
+    }
+
+    /// The windows that have ended and were not taken yet, in order. Those that adapt are to be taken at the end.
+    pub fn take_closed(&mut self) -> Vec<Window> {
+        std::mem::take(&mut self.closed)
+    }
+
+    /// Whether windows can be taken while the run goes on.
+    pub fn is_streamed(&self) -> bool {
+        !self.adaptive
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::request::Request;
+
+    #[test]
+    fn steps_are_in_order_and_narrow() {
+        let mut before = 0;
+        for ns in (0..5_000).chain((13..50).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + (1 << (bit - 2))])) {
+            let step = step_of(Time::from_ns(ns));
+            assert!(step >= before, "{ns} ns");
+            before = step;
+            let off = middle_of(step).abs_diff(ns * 1000 + 500) as f64;
+            assert!(off <= (ns as f64 * 1000.0 * 0.0157).max(500.0), "{ns} ns is taken for {} ps", middle_of(step));
+        }
+    }
+
+    fn completion(arrival: u64, finish: u64) -> Completion {
+        let request = Request::new(Time::from_ns(arrival), Operation::Read, 0, 8);
+        Completion { request, status: Status::Ok, start: request.arrival, finish: Time::from_ns(finish) }
+    }
+
+    fn sample(at: Time) -> Sample {
+        Sample { at, outstanding: u128::from(at.ps()), ..Sample::default() }
+    }
+
+    #[test]
+    fn answers_on_their_way_count_where_they_arrive() {
+        let mut series = Series::new(Width::Fixed(Time::from_ns(100)));
+        series.look(&sample(Time::ZERO));
+        // At the end of the first window, behind it, and two further on.
+        for finish in [100, 101, 350] {
+            series.completed(&completion(0, finish), None);
+        }
+        for at in [100, 200, 300] {
+            assert_eq!(series.next_look(), Time::from_ns(at));
+            series.look(&sample(Time::from_ns(at)));
+        }
+        series.last_look(&sample(Time::from_ns(350)));
+        let windows = series.take_closed();
+        let counts: Vec<u64> = windows.iter().map(|w| w.of(Operation::Read).map_or(0, |read| read.count)).collect();
+        assert_eq!(counts, [1, 1, 0, 1]);
+        assert_eq!(windows[3].width(), Time::from_ns(50));
+        // 350 ns are in the step from 344 to 352 ns.
+        assert_eq!(windows[3].of(Operation::Read).unwrap().quantile_us(0.5), Some(0.348));
+    }
+
+    #[test]
+    fn windows_double_when_there_are_many() {
+        let mut series = Series::new(Width::Adaptive);
+        series.look(&sample(Time::ZERO));
+        for us in 1..=5_000 {
+            series.completed(&completion(us * 1000 - 7, us * 1000), None);
+            while series.next_look() <= Time::from_us(us) {
+                series.look(&sample(series.next_look()));
+            }
+        }
+        series.last_look(&sample(Time::from_us(5_000)));
+        let windows = series.take_closed();
+        // 5 ms in windows of 8 us.
+        assert_eq!(windows.len(), 625);
+        for (index, window) in windows.iter().enumerate() {
+            assert_eq!((window.start, window.width()), (Time::from_us(index as u64 * 8), Time::from_us(8)));
+            let read = window.of(Operation::Read).unwrap();
+            assert_eq!((read.count, read.latency_sum, read.bytes), (8, 56_000, 8 * 4096));
+            assert_eq!(window.outstanding, 8_000_000);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Watching a run: windows of time, waits and slices. It changes nothing, and what is seen adds up.
+
+mod common;
+
+use common::{Load, device, fill};
+use floatgate_core::device::Device;
+use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::metrics::series::{MOST_WINDOWS, Sample, Series, Width, Window};
+use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
+use floatgate_core::run::{Outcome, Progress, Watcher, run};
+use floatgate_core::sim::id::PlaneId;
+use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Completion, Operation, Request};
+use floatgate_core::workload::{Pace, Source};
+
+/// Collects what can be collected.
+struct Collector {
+    series: Series,
+    slices: Vec<Slice>,
+    completions: Vec<Completion>,
+}
+
+impl Collector {
+    fn new(width: Width) -> Collector {
+        Collector { series: Series::new(width), slices: Vec::new(), completions: Vec::new() }
+    }
+}
+
+impl Watcher for Collector {
+    fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> Result<(), String> {
+        self.series.completed(completion, breakdown);
+        self.completions.push(*completion);
+        Ok(())
+    }
+    fn progress(&mut self, _: Progress) -> bool {
+        true
+    }
+    fn next_look(&self) -> Time {
+        self.series.next_look()
+    }
+    fn look(&mut self, sample: &Sample) -> Result<(), String> {
+        self.series.look(sample);
+        Ok(())
+    }
+    fn last_look(&mut self, sample: &Sample) -> Result<(), String> {
+        self.series.last_look(sample);
+        Ok(())
+    }
+    fn wants_slices(&self) -> bool {
+        true
+    }
+    fn slices(&mut self, slices: &[Slice]) -> Result<(), String> {
+        self.slices.extend_from_slice(slices);
+        Ok(())
+    }
+}
+
+/// Devices that differ in who waits for what: shared dies, a link with answers on their way, few slots.
+const DEVICES: [&[&str]; 4] = [
+    &[],
+    &["geometry.planes=2", "nand.concurrency=die", "host.queue_depth=4"],
+    &["host.link_bandwidth=300MB/s", "host.link_latency=3us", "controller.slots=4", "host.queue_depth=8"],
+    &["allocation={ dynamic = {} }", "gc.soft_threshold=4"],
+];
+
+/// A device that cleaning keeps busy.
+fn full(overrides: &[&str]) -> Device {
+    let mut device = device(overrides);
+    let units = device.ftl().map.len();
+    fill(&mut device, units);
+    device
+}
+
+/// Reads and writes of one or two units anywhere, at exponential-looking times or as fast as they are answered.
+fn load(device: &Device, count: u64, pace: Pace, from: Time) -> Box<dyn Source> {
+    let mut rng = Rng::new(7, "watching");
+    let (units, sectors) = (device.config().logical_units(), device.config().sectors_per_unit());
+    let mut at = Time::ZERO;
+    let next = move || {
+        let operation = if rng.below(10) < 4 { Operation::Read } else { Operation::Write };
+        at += Time(rng.below(400_000_000));
+        let count = 1 + rng.below(2) as u32;
+        Request::new(at, operation, rng.below(units - 2) * u64::from(sectors), count * sectors)
+    };
+    let mut load = Load::open(count, next).measured_from(from);
+    load.pace = pace;
+    Box::new(load)
+}
+
+const PACES: [Pace; 3] =
+    [Pace::Timed { depth: None }, Pace::Timed { depth: Some(3) }, Pace::Depth { depth: 8, think: Time::ZERO }];
+
+fn watch(device: &mut Device, pace: Pace, from: Time, watcher: &mut dyn Watcher) -> Outcome {
+    let mut sources = vec![load(device, 3_000, pace, from)];
+    run(device, &mut sources, watcher).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn looking_changes_nothing() {
+    for overrides in DEVICES {
+        for pace in PACES {
+            let mut plain = full(overrides);
+            let expected = watch(&mut plain, pace, Time::ZERO, &mut floatgate_core::run::NoWatcher);
+            for width in [Width::Adaptive, Width::Fixed(Time::from_us(13)), Width::Fixed(Time::from_us(100_000))] {
+                let mut watched = full(overrides);
+                watched.array_mut().probe = Some(Probe::new(Time::ZERO, Time::NEVER).with_waits());
+                let mut collector = Collector::new(width);
+                let outcome = watch(&mut watched, pace, Time::ZERO, &mut collector);
+                let told = |device: &Device, outcome: &Outcome| {
+                    let all = outcome.results.all();
+                    format!(
+                        "{:?} {:?} {:?} {:?} {} {} {:?}",
+                        outcome.counters,
+                        device.array().channel_time,
+                        device.array().die_time,
+                        outcome.measured,
+                        all.waiting,
+                        all.service,
+                        device.now(),
+                    )
+                };
+                assert_eq!(told(&watched, &outcome), told(&plain, &expected), "{overrides:?} {pace:?} {width:?}");
+                assert!(collector.slices.len() > 5_000);
+            }
+        }
+    }
+}
+
+fn sum<T: std::iter::Sum<T>>(windows: &[Window], of: impl Fn(&Window) -> T) -> T {
+    windows.iter().map(of).sum()
+}
+
+#[test]
+fn windows_add_up() {
+    for overrides in DEVICES {
+        for width in [Width::Adaptive, Width::Fixed(Time::from_us(777))] {
+            let mut device = full(overrides);
+            let mut collector = Collector::new(width);
+            let outcome = watch(&mut device, PACES[0], Time::ZERO, &mut collector);
+            let windows = collector.series.take_closed();
+            assert!(windows.len() > 100, "{}", windows.len());
+            assert!(width != Width::Adaptive || windows.len() <= MOST_WINDOWS);
+            assert!(windows.windows(2).all(|pair| pair[0].end == pair[1].start));
+            assert!(windows[1..windows.len() - 1].iter().all(|window| window.width() == windows[0].width()));
+            assert_eq!(windows[0].start, Time::ZERO);
+            for operation in Operation::ALL {
+                let expected = outcome.results.of(operation);
+                let of = |value: fn(&floatgate_core::metrics::series::Answered) -> u64| {
+                    sum(&windows, |window| window.of(operation).map_or(0, value))
+                };
+                assert_eq!(of(|answered| answered.count), expected.count());
+                assert_eq!(of(|answered| answered.bytes), expected.bytes);
+                let latency = sum(&windows, |window| window.of(operation).map_or(0, |answered| answered.latency_sum));
+                assert_eq!(latency, expected.waiting + expected.service);
+            }
+            let counted = windows.iter().fold(Default::default(), |sum, w: &Window| w.counters.plus(&sum));
+            assert_eq!(counted, outcome.counters);
+            for (channel, time) in device.array().channel_time.iter().enumerate() {
+                let of = |which: usize| sum(&windows, |window| window.channels[channel][which]);
+                assert_eq!([of(0), of(1)], [time.data.ps() as i64, time.command.ps() as i64]);
+            }
+            for (die, time) in device.array().die_time.iter().enumerate() {
+                let of = |which: usize| sum(&windows, |window| window.dies[die][which]);
+                assert_eq!([of(0), of(1)], [time.cell.ps() as i64, time.register_held.ps() as i64]);
+            }
+            let last = windows.last().unwrap();
+            let stock = |plane| u64::from(device.ftl().blocks.stock(PlaneId(plane)));
+            assert_eq!(last.stock_sum, (0..device.config().total_planes()).map(stock).sum::<u64>());
+        }
+    }
+}
+
+fn overlap(window: &Window, slice: &Slice) -> i64 {
+    slice.end.min(window.end).since(slice.start.max(window.start)).ps() as i64
+}
+
+#[test]
+fn each_window_has_what_happened_in_it() {
+    for overrides in [DEVICES[0], DEVICES[1], &["bus.way_switch=200ns", "bus.command_cycles.read=7"]] {
+        let mut device = full(overrides);
+        device.array_mut().probe = Some(Probe::new(Time::ZERO, Time::NEVER));
+        let mut collector = Collector::new(Width::Fixed(Time::from_us(91)));
+        watch(&mut device, PACES[0], Time::ZERO, &mut collector);
+        let planes = device.config().geometry.planes;
+        let windows = collector.series.take_closed();
+        // By hand: each phase is in a window as far as it overlaps it, each answer in that of its instant.
+        for window in windows.iter().step_by(17) {
+            let seen = |lane: &dyn Fn(Lane) -> bool, data: bool| -> i64 {
+                let of_kind = |s: &&Slice| (s.phase == Phase::Data || s.phase == Phase::Cell) == data;
+                collector.slices.iter().filter(|s| lane(s.lane)).filter(of_kind).map(|s| overlap(window, s)).sum()
+            };
+            for (channel, time) in window.channels.iter().enumerate() {
+                let here = |lane| lane == Lane::Channel(channel as u32);
+                assert_eq!(*time, [seen(&here, true), seen(&here, false)], "channel {channel} from {:?}", window.start);
+            }
+            for (die, time) in window.dies.iter().enumerate() {
+                let here = |lane| matches!(lane, Lane::Plane(plane) if plane / planes == die as u32);
+                assert_eq!(time[0], seen(&here, true), "die {die} from {:?}", window.start);
+                assert!(time[0] + time[1] <= window.width().ps() as i64 * i64::from(planes));
+                assert!(time[1] >= 0);
+            }
+            let answered = collector.completions.iter().filter(|c| c.finish > window.start && c.finish <= window.end);
+            let expected = answered.count() as u64;
+            assert_eq!(Operation::ALL.iter().filter_map(|o| window.of(*o)).map(|a| a.count).sum::<u64>(), expected);
+        }
+    }
+}
+
+#[test]
+fn the_measured_part_begins_later() {
+    let from = Time::from_us(100_500);
+    let mut device = full(&[]);
+    let mut collector = Collector::new(Width::Fixed(Time::from_us(1_000)));
+    let outcome = watch(&mut device, PACES[0], from, &mut collector);
+    let windows = collector.series.take_closed();
+    assert_eq!(windows[0].start, from);
+    let count = sum(&windows, |w| Operation::ALL.iter().filter_map(|o| w.of(*o)).map(|a| a.count).sum::<u64>());
+    assert_eq!(count, outcome.results.all().count());
+    assert_eq!(windows.iter().fold(Default::default(), |sum, w: &Window| w.counters.plus(&sum)), outcome.counters);
+    // What was under way when it began ends in the first windows; nothing there is less than nothing.
+    assert!(windows.iter().flat_map(|w| w.channels.iter().chain(&w.dies)).all(|time| time[0] >= 0 && time[1] >= 0));
+}
+
+/// Reads of 25 us, pages that take 4096 x 25 ns = 102.4 us on the bus; units 0 and 4 are on the first chip, 2 is on
+/// the other chip of its channel.
+#[test]
+fn waits_are_those_worked_out_by_hand() {
+    let mut device = full(&["allocation={ static = { order = \"channel-chip-die-plane\" } }"]);
+    device.array_mut().probe = Some(Probe::new(Time::ZERO, Time::NEVER).with_waits());
+    let sectors = u64::from(device.config().sectors_per_unit());
+    for (tag, unit) in [(0, 0), (1, 4), (2, 2)] {
+        let request = Request::new(Time::ZERO, Operation::Read, unit * sectors, sectors as u32);
+        device.submit(Time::ZERO, Request { tag, ..request });
+    }
+    common::drain(&mut device);
+    let probe = device.array().probe.as_ref().unwrap();
+    let mut waits: Vec<_> = probe.slices().iter().filter(|slice| slice.phase == Phase::Wait).collect();
+    waits.sort_by_key(|slice| slice.tag);
+    let told: Vec<_> = waits.iter().map(|slice| (slice.start, slice.end, slice.lpn)).collect();
+    // The first chip is free again when its data are out, at 127.4 us; the other one starts at once.
+    let free = Time::from_ns(127_400);
+    assert_eq!(told, [(Time::ZERO, Time::ZERO, 0), (Time::ZERO, free, 4), (Time::ZERO, Time::ZERO, 2)]);
+}
+
+#[test]
+fn every_unit_of_a_program_command_has_its_wait() {
+    let mut device = device(&["geometry.mapping_unit=2KiB"]);
+    device.array_mut().probe = Some(Probe::new(Time::ZERO, Time::NEVER).with_waits());
+    // Two units fill a page when they are on the same plane.
+    let request = |tag, lba| Request { tag, ..Request::new(Time::ZERO, Operation::Write, lba, 4) };
+    for tag in 0..64 {
+        device.submit(Time::ZERO, request(tag, tag * 4));
+    }
+    common::drain(&mut device);
+    let slices = device.array().probe.as_ref().unwrap().slices().to_vec();
+    for tag in 0..64 {
+        let waits: Vec<_> = slices.iter().filter(|s| s.tag == tag && s.phase == Phase::Wait).collect();
+        assert_eq!(waits.len(), 1, "request {tag}");
+        assert_eq!(waits[0].lpn, tag as u32);
+        let starts = |s: &&Slice| s.phase != Phase::Wait && s.plane == waits[0].plane && s.start == waits[0].end;
+        assert!(slices.iter().any(|slice| starts(&slice)), "request {tag} is granted when an operation starts");
+    }
+}

@@ -1,0 +1,34 @@
+//! Results by column, for programs that analyse data: Parquet files, and CSV.
+
+mod csv;
+pub mod requests;
+pub mod series;
+mod table;
+
+/// What a file of results is of. It is kept in the file, so that a copy tells by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Digest of the device's configuration, with overrides: `config_digest` of the summary.
+    pub config_digest: String,
+    /// Name of the device.
+    pub device: String,
+    /// Name of the workload.
+    pub workload: String,
+    /// Seed of all random numbers.
+    pub seed: u64,
+}
+
+impl Origin {
+    /// As keys and values, for a file of the form `schema`.
+    fn metadata(&self, schema: &str) -> Vec<(String, String)> {
+        let pairs = [
+            ("floatgate.schema", schema.to_owned()),
+            ("floatgate.version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("floatgate.config_digest", self.config_digest.clone()),
+            ("floatgate.device", self.device.clone()),
+            ("floatgate.workload", self.workload.clone()),
+            ("floatgate.seed", self.seed.to_string()),
+        ];
+        pairs.map(|(key, value)| (key.to_owned(), value)).to_vec()
+    }
+}

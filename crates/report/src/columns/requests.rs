@@ -1,0 +1,251 @@
+//! Every request of a run, a row each: `requests.parquet` and `requests.csv`, which have the same columns.
+
+use std::fs::File;
+use std::io::{self, BufReader, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use floatgate_core::metrics::attribution::{Breakdown, Part};
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Completion, Operation, Status};
+use parquet::data_type::ByteArray;
+
+use super::Origin;
+pub use super::csv::CsvRequests;
+use super::csv::read_csv;
+use super::table::{Field, Kind, TableReader, TableWriter};
+
+/// The form of the file.
+const SCHEMA: &str = "floatgate-requests-1";
+
+/// Rows that are held in memory and written together, as a group of the file.
+const GROUP: usize = 1 << 17;
+
+/// The name of a status.
+pub fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Ok => "ok",
+        Status::OutOfRange => "out_of_range",
+        Status::ReadOnly => "read_only",
+        Status::Uncorrectable => "uncorrectable",
+    }
+}
+
+const STATUSES: [Status; 4] = [Status::Ok, Status::OutOfRange, Status::ReadOnly, Status::Uncorrectable];
+
+/// A request, as it is written and read back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Its number: how many were submitted before it.
+    pub number: u64,
+    /// The name of its stream.
+    pub stream: &'a str,
+    /// What it did.
+    pub operation: Operation,
+    /// First sector.
+    pub lba: u64,
+    /// Length in sectors.
+    pub sectors: u64,
+    /// How it ended.
+    pub status: Status,
+    /// When it arrived.
+    pub arrival: Time,
+    /// When it was first served.
+    pub start: Time,
+    /// When the host had the answer.
+    pub finish: Time,
+    /// What its time went into, where that is known.
+    pub breakdown: Option<Breakdown>,
+}
+
+impl Record<'_> {
+    /// From arrival to finish.
+    pub fn latency(&self) -> Time {
+        self.finish.since(self.arrival)
+    }
+}
+
+/// The columns that every request has a whole number in, as (name, value).
+type Whole = (&'static str, fn(&Completion) -> u64);
+
+const BEFORE_TEXT: [Whole; 1] = [("number", |c| c.request.tag)];
+
+const NUMBERS: [Whole; 8] = [
+    ("lba", |c| c.request.lba),
+    ("sectors", |c| u64::from(c.request.sectors)),
+    ("arrival_ps", |c| c.request.arrival.ps()),
+    ("start_ps", |c| c.start.ps()),
+    ("finish_ps", |c| c.finish.ps()),
+    ("waiting_ps", |c| c.start.since(c.request.arrival).ps()),
+    ("service_ps", |c| c.finish.since(c.start).ps()),
+    ("latency_ps", |c| c.finish.since(c.request.arrival).ps()),
+];
+
+fn part_column(part: Part) -> String {
+    format!("{}_ps", part.name())
+}
+
+fn fields() -> Vec<Field> {
+    let field = |name: &str, kind| Field { name: name.to_owned(), kind };
+    let mut fields: Vec<Field> = BEFORE_TEXT.iter().map(|(name, _)| field(name, Kind::Whole)).collect();
+    fields.extend(["stream", "operation", "status"].map(|name| field(name, Kind::Text)));
+    fields.extend(NUMBERS.iter().map(|(name, _)| field(name, Kind::Whole)));
+    fields.push(field("channels", Kind::MaybeWhole));
+    fields.extend(Part::ALL.iter().map(|part| field(&part_column(*part), Kind::MaybeWhole)));
+    fields
+}
+
+/// Writes `requests.parquet`, in memory that does not depend on how many requests there are.
+pub struct ParquetRequests<W: Write + Send> {
+    table: TableWriter<W>,
+    streams: Vec<ByteArray>,
+    rows: Vec<(Completion, Option<Breakdown>)>,
+}
+
+impl<W: Write + Send> ParquetRequests<W> {
+    /// Begins the file, for streams of these names.
+    pub fn new(out: W, streams: &[String], origin: &Origin) -> io::Result<ParquetRequests<W>> {
+        let table = TableWriter::new(out, &fields(), origin.metadata(SCHEMA))?;
+        let streams = streams.iter().map(|name| ByteArray::from(name.as_str())).collect();
+        Ok(ParquetRequests { table, streams, rows: Vec::with_capacity(GROUP) })
+    }
+
+    /// Adds a request.
+    pub fn write(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> io::Result<()> {
+        self.rows.push((*completion, breakdown.copied()));
+        if self.rows.len() == GROUP { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        let rows = &self.rows;
+        let mut group = self.table.group()?;
+        let mut values: Vec<i64> = Vec::with_capacity(rows.len());
+        let mut whole = |group: &mut super::table::GroupWriter<'_, W>, (_, of): &Whole| {
+            values.clear();
+            values.extend(rows.iter().map(|(completion, _)| of(completion) as i64));
+            group.whole(&values)
+        };
+        BEFORE_TEXT.iter().try_for_each(|column| whole(&mut group, column))?;
+        let text = |of: &dyn Fn(&Completion) -> ByteArray| rows.iter().map(|(c, _)| of(c)).collect::<Vec<_>>();
+        let operations = Operation::ALL.map(|operation| ByteArray::from(operation.name()));
+        let statuses = STATUSES.map(|status| ByteArray::from(status_name(status)));
+        group.text(&text(&|c| self.streams[usize::from(c.request.stream)].clone()))?;
+        group.text(&text(&|c| operations[c.request.operation.index()].clone()))?;
+        group.text(&text(&|c| statuses[c.status as usize].clone()))?;
+        NUMBERS.iter().try_for_each(|column| whole(&mut group, column))?;
+        let present: Vec<i16> = rows.iter().map(|(_, breakdown)| i16::from(breakdown.is_some())).collect();
+        let mut maybe = |of: &dyn Fn(&Breakdown) -> u64| {
+            values.clear();
+            values.extend(rows.iter().filter_map(|(_, breakdown)| Some(of(breakdown.as_ref()?) as i64)));
+            group.maybe_whole(&values, &present)
+        };
+        maybe(&|breakdown| u64::from(breakdown.channels))?;
+        Part::ALL.iter().try_for_each(|part| maybe(&|breakdown| breakdown.of(*part).ps()))?;
+        group.finish()?;
+        self.rows.clear();
+        Ok(())
+    }
+
+    /// Completes the file, and gives back where it was written to.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.flush()?;
+        self.table.finish()
+    }
+}
+
+fn is_csv(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "csv")
+}
+
+/// Calls `each` with the request of this number, if the file has it.
+pub fn find_request(path: &Path, number: u64, each: &mut dyn FnMut(&Record) -> Result<()>) -> Result<()> {
+    let mut only = |record: &Record| if record.number == number { each(record) } else { Ok(()) };
+    if is_csv(path) {
+        return read_requests(path, &mut only);
+    }
+    let table = TableReader::open(path, SCHEMA)?;
+    for group in table.groups() {
+        let group = group?;
+        if group.whole("number")?.contains(&number) {
+            return read_group(&group, &mut only).with_context(|| format!("cannot read {}", path.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Calls `each` with number, operation and latency of every request, which takes less time than all of them.
+pub fn read_latencies(path: &Path, each: &mut dyn FnMut(u64, Operation, Time)) -> Result<()> {
+    if is_csv(path) {
+        return read_requests(path, &mut |record| {
+            each(record.number, record.operation, record.latency());
+            Ok(())
+        });
+    }
+    let table = TableReader::open(path, SCHEMA)?;
+    for group in table.groups() {
+        let group = group?;
+        let (numbers, latencies) = (group.whole("number")?, group.whole("latency_ps")?);
+        for (row, operation) in group.text("operation")?.iter().enumerate() {
+            each(numbers[row], operation_of(operation.as_utf8()?)?, Time(latencies[row]));
+        }
+    }
+    Ok(())
+}
+
+/// Calls `each` with every request of `requests.parquet` or `requests.csv`, in the order of the file.
+pub fn read_requests(path: &Path, each: &mut dyn FnMut(&Record) -> Result<()>) -> Result<()> {
+    if is_csv(path) {
+        let told = || format!("cannot read {}", path.display());
+        let file = File::open(path).with_context(told)?;
+        return read_csv(BufReader::with_capacity(1 << 18, file), each).with_context(told);
+    }
+    let table = TableReader::open(path, SCHEMA)?;
+    for group in table.groups() {
+        read_group(&group?, each).with_context(|| format!("cannot read {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn read_group(group: &super::table::Group, each: &mut dyn FnMut(&Record) -> Result<()>) -> Result<()> {
+    let whole = |name| group.whole(name);
+    let (numbers, lba, sectors) = (whole("number")?, whole("lba")?, whole("sectors")?);
+    let (arrival, start, finish) = (whole("arrival_ps")?, whole("start_ps")?, whole("finish_ps")?);
+    let (streams, operations, statuses) = (group.text("stream")?, group.text("operation")?, group.text("status")?);
+    let channels = group.maybe_whole("channels")?;
+    let parts = Part::ALL.map(|part| group.maybe_whole(&part_column(part)));
+    let parts: Vec<Vec<Option<u64>>> = parts.into_iter().collect::<Result<_>>()?;
+    for row in 0..group.rows() {
+        let breakdown = channels[row].map(|channels| Breakdown {
+            parts: std::array::from_fn(|part| Time(parts[part][row].unwrap_or(0))),
+            channels: channels as u32,
+        });
+        each(&Record {
+            number: numbers[row],
+            stream: streams[row].as_utf8()?,
+            operation: operation_of(operations[row].as_utf8()?)?,
+            lba: lba[row],
+            sectors: sectors[row],
+            status: status_of(statuses[row].as_utf8()?)?,
+            arrival: Time(arrival[row]),
+            start: Time(start[row]),
+            finish: Time(finish[row]),
+            breakdown,
+        })?;
+    }
+    Ok(())
+}
+
+/// The operation of a name.
+pub fn operation_of(name: &str) -> Result<Operation> {
+    let found = Operation::ALL.into_iter().find(|operation| operation.name() == name);
+    found.with_context(|| format!("`{name}` is no operation"))
+}
+
+/// The status of a name.
+pub(super) fn status_of(name: &str) -> Result<Status> {
+    let found = STATUSES.into_iter().find(|status| status_name(*status) == name);
+    found.with_context(|| format!("`{name}` is no status"))
+}

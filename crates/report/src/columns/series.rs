@@ -1,0 +1,391 @@
+//! A run over time, a row for each window: `series.parquet`.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::metrics::attribution::Part;
+use floatgate_core::metrics::counters::{ProgramCause, ReadCause};
+use floatgate_core::metrics::series::{Answered, Window};
+use floatgate_core::metrics::summary::units_programmed;
+use floatgate_core::workload::request::Operation;
+
+use super::Origin;
+use super::table::{Field, Group, GroupWriter, Kind, TableReader, TableWriter};
+
+/// The form of the file.
+const SCHEMA: &str = "floatgate-series-1";
+
+/// The requests of an operation that were answered in a window.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OperationRow {
+    /// How many.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Those that did not end well.
+    pub errors: u64,
+    /// Requests per second.
+    pub iops: Option<f64>,
+    /// Bytes per second.
+    pub bytes_per_s: Option<f64>,
+    /// Mean latency.
+    pub mean_us: Option<f64>,
+    /// Median latency, within 2 %.
+    pub p50_us: Option<f64>,
+    /// The latency that 99 % do not exceed, within 2 %.
+    pub p99_us: Option<f64>,
+    /// The longest latency.
+    pub max_us: Option<f64>,
+}
+
+/// A window. Shares are of its time; what cannot be said is `None`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    /// After this instant, in picoseconds of simulated time.
+    pub start_ps: u64,
+    /// Up to and at this one.
+    pub end_ps: u64,
+    /// By [`Operation::index`].
+    pub operations: [OperationRow; 5],
+    /// Requests in progress, the mean over the window.
+    pub outstanding: Option<f64>,
+    /// By channel, the share of time for which it carries data.
+    pub channel_data: Vec<f64>,
+    /// By channel, the share for which it carries commands or turns.
+    pub channel_command: Vec<f64>,
+    /// By die, the share for which its cells work; planes that work by themselves add up.
+    pub die_cell: Vec<f64>,
+    /// By die, the share for which it is held otherwise.
+    pub die_held: Vec<f64>,
+    /// Pages read, by [`ReadCause`].
+    pub pages_read: [u64; 3],
+    /// Pages programmed, by [`ProgramCause`].
+    pub pages_programmed: [u64; 4],
+    /// Blocks erased.
+    pub erases: u64,
+    /// Mapping units that the host wrote.
+    pub host_units: u64,
+    /// Mapping units programmed, whatever the cause.
+    pub units_programmed: u64,
+    /// The ratio of these two.
+    pub write_amplification: Option<f64>,
+    /// Victims chosen by cleaning.
+    pub victims: u64,
+    /// Pages that cleaning moved.
+    pub pages_moved: Option<f64>,
+    /// The share of the victims' units that was free to reclaim.
+    pub efficiency: Option<f64>,
+    /// Free blocks at the end of the window, in the plane that has the fewest.
+    pub stock_min: u64,
+    /// Free blocks at the end of the window, the mean over the planes.
+    pub stock_mean: Option<f64>,
+    /// Requests that tell what their time went into.
+    pub attributed: u64,
+    /// What their time went into, summed, in microseconds, in the order of [`Part::ALL`]; `None` without any.
+    pub parts_us: [Option<f64>; Part::COUNT],
+}
+
+fn ratio(count: f64, of: f64) -> Option<f64> {
+    (of > 0.0).then(|| count / of)
+}
+
+impl OperationRow {
+    fn new(answered: &Answered, seconds: f64) -> OperationRow {
+        OperationRow {
+            count: answered.count,
+            bytes: answered.bytes,
+            errors: answered.errors,
+            iops: ratio(answered.count as f64, seconds),
+            bytes_per_s: ratio(answered.bytes as f64, seconds),
+            mean_us: answered.mean_us(),
+            p50_us: answered.quantile_us(0.5),
+            p99_us: answered.quantile_us(0.99),
+            max_us: (answered.count > 0).then(|| answered.latency_max.as_us()),
+        }
+    }
+
+    fn visit(&mut self, operation: &str, visitor: &mut dyn Visitor) -> Result<()> {
+        visitor.whole(&[operation, "_count"], &mut self.count)?;
+        visitor.whole(&[operation, "_bytes"], &mut self.bytes)?;
+        visitor.whole(&[operation, "_errors"], &mut self.errors)?;
+        visitor.number(&[operation, "_iops"], &mut self.iops)?;
+        visitor.number(&[operation, "_bytes_per_s"], &mut self.bytes_per_s)?;
+        visitor.number(&[operation, "_mean_us"], &mut self.mean_us)?;
+        visitor.number(&[operation, "_p50_us"], &mut self.p50_us)?;
+        visitor.number(&[operation, "_p99_us"], &mut self.p99_us)?;
+        visitor.number(&[operation, "_max_us"], &mut self.max_us)
+    }
+}
+
+impl Row {
+    /// The row of a window of a run on the device.
+    pub fn new(window: &Window, config: &DeviceConfig) -> Row {
+        let width = window.width().ps() as f64;
+        let seconds = window.width().as_s();
+        let counters = &window.counters;
+        let share = |times: &[[i64; 2]], which: usize| -> Vec<f64> {
+            times.iter().map(|time| ratio(time[which] as f64, width).unwrap_or(0.0)).collect()
+        };
+        let of = |operation| window.of(operation).map_or_else(Default::default, |o| OperationRow::new(o, seconds));
+        let programmed = units_programmed(config, counters);
+        let victim_units = (counters.victims * u64::from(config.data_units_per_block())) as f64;
+        let moved = (counters.units_moved * u64::from(config.pages_per_unit())) as f64;
+        Row {
+            start_ps: window.start.ps(),
+            end_ps: window.end.ps(),
+            operations: Operation::ALL.map(of),
+            outstanding: ratio(window.outstanding as f64, width),
+            channel_data: share(&window.channels, 0),
+            channel_command: share(&window.channels, 1),
+            die_cell: share(&window.dies, 0),
+            die_held: share(&window.dies, 1),
+            pages_read: counters.pages_read,
+            pages_programmed: counters.pages_programmed,
+            erases: counters.blocks_erased,
+            host_units: counters.host_units,
+            units_programmed: programmed,
+            write_amplification: ratio(programmed as f64, counters.host_units as f64),
+            victims: counters.victims,
+            pages_moved: Some(moved / f64::from(config.units_per_page())),
+            efficiency: ratio(victim_units - counters.victim_valid_units as f64, victim_units),
+            stock_min: u64::from(window.stock_min),
+            stock_mean: ratio(window.stock_sum as f64, f64::from(config.total_planes())),
+            attributed: window.attributed,
+            parts_us: window.parts.map(|part| (window.attributed > 0).then_some(part as f64 / 1e6)),
+        }
+    }
+
+    /// Visits all columns in the order of the file: what there is to know of it is told here, once.
+    fn visit(&mut self, visitor: &mut dyn Visitor) -> Result<()> {
+        visitor.whole(&["start_ps"], &mut self.start_ps)?;
+        visitor.whole(&["end_ps"], &mut self.end_ps)?;
+        for (row, operation) in self.operations.iter_mut().zip(Operation::ALL) {
+            row.visit(operation.name(), visitor)?;
+        }
+        visitor.number(&["outstanding"], &mut self.outstanding)?;
+        visitor.numbers("channel_data", &mut self.channel_data)?;
+        visitor.numbers("channel_command", &mut self.channel_command)?;
+        visitor.numbers("die_cell", &mut self.die_cell)?;
+        visitor.numbers("die_held", &mut self.die_held)?;
+        for (cause, name) in [(ReadCause::Host, "host"), (ReadCause::Gc, "gc"), (ReadCause::Rmw, "rmw")] {
+            visitor.whole(&["pages_read_", name], &mut self.pages_read[cause as usize])?;
+        }
+        let causes = [
+            (ProgramCause::Host, "host"),
+            (ProgramCause::Gc, "gc"),
+            (ProgramCause::Summary, "summary"),
+            (ProgramCause::Padding, "padding"),
+        ];
+        for (cause, name) in causes {
+            visitor.whole(&["pages_programmed_", name], &mut self.pages_programmed[cause as usize])?;
+        }
+        visitor.whole(&["erases"], &mut self.erases)?;
+        visitor.whole(&["host_units"], &mut self.host_units)?;
+        visitor.whole(&["units_programmed"], &mut self.units_programmed)?;
+        visitor.number(&["write_amplification"], &mut self.write_amplification)?;
+        visitor.whole(&["victims"], &mut self.victims)?;
+        visitor.number(&["pages_moved"], &mut self.pages_moved)?;
+        visitor.number(&["efficiency"], &mut self.efficiency)?;
+        visitor.whole(&["stock_min"], &mut self.stock_min)?;
+        visitor.number(&["stock_mean"], &mut self.stock_mean)?;
+        visitor.whole(&["attributed"], &mut self.attributed)?;
+        for (part, value) in Part::ALL.iter().zip(&mut self.parts_us) {
+            visitor.number(&[part.name(), "_us"], value)?;
+        }
+        Ok(())
+    }
+}
+
+/// What is done with every column of a row: describing it, writing it, reading it. Names come in pieces.
+trait Visitor {
+    fn whole(&mut self, name: &[&str], value: &mut u64) -> Result<()>;
+    fn number(&mut self, name: &[&str], value: &mut Option<f64>) -> Result<()>;
+    fn numbers(&mut self, name: &str, value: &mut Vec<f64>) -> Result<()>;
+}
+
+/// Lists the columns.
+impl Visitor for Vec<Field> {
+    fn whole(&mut self, name: &[&str], _: &mut u64) -> Result<()> {
+        self.push(Field { name: name.concat(), kind: Kind::Whole });
+        Ok(())
+    }
+    fn number(&mut self, name: &[&str], _: &mut Option<f64>) -> Result<()> {
+        self.push(Field { name: name.concat(), kind: Kind::MaybeNumber });
+        Ok(())
+    }
+    fn numbers(&mut self, name: &str, _: &mut Vec<f64>) -> Result<()> {
+        self.push(Field { name: name.to_owned(), kind: Kind::Numbers });
+        Ok(())
+    }
+}
+
+/// The values of a column, of the rows of a group.
+#[derive(Debug)]
+enum Column {
+    Whole(Vec<i64>),
+    Number(Vec<Option<f64>>),
+    Numbers(Vec<Vec<f64>>),
+}
+
+/// Turns rows into columns.
+#[derive(Debug, Default)]
+struct Turn {
+    columns: Vec<Column>,
+    next: usize,
+}
+
+impl Turn {
+    fn column(&mut self, empty: fn() -> Column) -> &mut Column {
+        if self.columns.len() == self.next {
+            self.columns.push(empty());
+        }
+        self.next += 1;
+        &mut self.columns[self.next - 1]
+    }
+}
+
+impl Visitor for Turn {
+    fn whole(&mut self, _: &[&str], value: &mut u64) -> Result<()> {
+        if let Column::Whole(column) = self.column(|| Column::Whole(Vec::new())) {
+            column.push(*value as i64);
+        }
+        Ok(())
+    }
+    fn number(&mut self, _: &[&str], value: &mut Option<f64>) -> Result<()> {
+        if let Column::Number(column) = self.column(|| Column::Number(Vec::new())) {
+            column.push(*value);
+        }
+        Ok(())
+    }
+    fn numbers(&mut self, _: &str, value: &mut Vec<f64>) -> Result<()> {
+        if let Column::Numbers(column) = self.column(|| Column::Numbers(Vec::new())) {
+            column.push(std::mem::take(value));
+        }
+        Ok(())
+    }
+}
+
+/// Writes `series.parquet`.
+pub struct SeriesWriter<W: Write + Send> {
+    table: TableWriter<W>,
+    /// Rows not written yet.
+    turn: Turn,
+    rows: usize,
+}
+
+/// Numbers that are held in memory and written together, as a group of the file: rows of a large device are long.
+const GROUP: usize = 1 << 20;
+
+impl<W: Write + Send> SeriesWriter<W> {
+    /// Begins the file.
+    pub fn new(out: W, origin: &Origin) -> io::Result<SeriesWriter<W>> {
+        let mut fields: Vec<Field> = Vec::new();
+        Row::default().visit(&mut fields).map_err(io::Error::other)?;
+        let table = TableWriter::new(out, &fields, origin.metadata(SCHEMA))?;
+        Ok(SeriesWriter { table, turn: Turn::default(), rows: 0 })
+    }
+
+    /// Adds a window.
+    pub fn write(&mut self, mut row: Row) -> io::Result<()> {
+        let numbers = 2 * (row.channel_data.len() + row.die_cell.len()) + self.turn.columns.len();
+        self.turn.next = 0;
+        row.visit(&mut self.turn).map_err(io::Error::other)?;
+        self.rows += 1;
+        if self.rows * numbers >= GROUP { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.rows == 0 {
+            return Ok(());
+        }
+        let mut group: GroupWriter<'_, W> = self.table.group()?;
+        for column in &self.turn.columns {
+            match column {
+                Column::Whole(values) => group.whole(values)?,
+                Column::Number(values) => {
+                    let present: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
+                    let values: Vec<f64> = values.iter().filter_map(|value| *value).collect();
+                    group.maybe_number(&values, &present)?;
+                }
+                Column::Numbers(rows) => group.numbers(rows.iter().map(Vec::as_slice))?,
+            }
+        }
+        group.finish()?;
+        (self.turn, self.rows) = (Turn::default(), 0);
+        Ok(())
+    }
+
+    /// Completes the file, and gives back where it was written to.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.flush()?;
+        self.table.finish()
+    }
+}
+
+/// All rows of `series.parquet`, in order of time.
+pub fn read_series(path: &Path) -> Result<Vec<Row>> {
+    let table = TableReader::open(path, SCHEMA)?;
+    let mut rows = Vec::new();
+    for group in table.groups() {
+        rows.extend(read_group(&group?).with_context(|| format!("cannot read {}", path.display()))?);
+    }
+    Ok(rows)
+}
+
+fn read_group(group: &Group) -> Result<Vec<Row>> {
+    let mut columns = Read { group, columns: Vec::new(), row: 0, next: 0 };
+    let mut rows = vec![Row::default(); group.rows()];
+    for (index, row) in rows.iter_mut().enumerate() {
+        (columns.row, columns.next) = (index, 0);
+        row.visit(&mut columns)?;
+    }
+    Ok(rows)
+}
+
+/// Turns columns into rows. A column is read when the first row asks for it.
+struct Read<'a> {
+    group: &'a Group<'a>,
+    columns: Vec<Column>,
+    row: usize,
+    next: usize,
+}
+
+impl Read<'_> {
+    fn column(&mut self, read: impl FnOnce(&Group) -> Result<Column>) -> Result<&mut Column> {
+        if self.columns.len() == self.next {
+            self.columns.push(read(self.group)?);
+        }
+        self.next += 1;
+        Ok(&mut self.columns[self.next - 1])
+    }
+}
+
+impl Visitor for Read<'_> {
+    fn whole(&mut self, name: &[&str], value: &mut u64) -> Result<()> {
+        let row = self.row;
+        let read = |group: &Group| {
+            let values = group.whole(&name.concat())?;
+            Ok(Column::Whole(values.into_iter().map(|value| value as i64).collect()))
+        };
+        if let Column::Whole(column) = self.column(read)? {
+            *value = column[row] as u64;
+        }
+        Ok(())
+    }
+    fn number(&mut self, name: &[&str], value: &mut Option<f64>) -> Result<()> {
+        let row = self.row;
+        if let Column::Number(column) = self.column(|group| Ok(Column::Number(group.maybe_number(&name.concat())?)))? {
+            *value = column[row];
+        }
+        Ok(())
+    }
+    fn numbers(&mut self, name: &str, value: &mut Vec<f64>) -> Result<()> {
+        let row = self.row;
+        if let Column::Numbers(column) = self.column(|group| Ok(Column::Numbers(group.numbers(name)?)))? {
+            *value = std::mem::take(&mut column[row]);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,278 @@
+//! Tables in Parquet files: columns of whole numbers, numbers, texts and lists of numbers, a group of rows at a time.
+//!
+//! The levels of a value say whether it is there, and whether it begins a list:
+//! <https://parquet.apache.org/docs/file-format/nestedencoding/>.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical};
+use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{ColumnPath, Type, TypePtr};
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Whole numbers without sign, of 64 bits.
+    Whole,
+    /// The same, or nothing.
+    MaybeWhole,
+    /// Texts of which there are few different ones.
+    Text,
+    /// Numbers, or nothing.
+    MaybeNumber,
+    /// Lists of numbers.
+    Numbers,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// What it holds.
+    pub kind: Kind,
+}
+
+impl Field {
+    fn parquet(&self) -> Result<TypePtr, ParquetError> {
+        let leaf = |name: &str, physical, logical, repetition| {
+            let builder = Type::primitive_type_builder(name, physical).with_logical_type(logical);
+            builder.with_repetition(repetition).build()
+        };
+        let whole = || Some(LogicalType::integer(64, false));
+        let built = match self.kind {
+            Kind::Whole => leaf(&self.name, Physical::INT64, whole(), Repetition::REQUIRED),
+            Kind::MaybeWhole => leaf(&self.name, Physical::INT64, whole(), Repetition::OPTIONAL),
+            Kind::Text => leaf(&self.name, Physical::BYTE_ARRAY, Some(LogicalType::String), Repetition::REQUIRED),
+            Kind::MaybeNumber => leaf(&self.name, Physical::DOUBLE, None, Repetition::OPTIONAL),
+            Kind::Numbers => {
+                let element = Arc::new(leaf("element", Physical::DOUBLE, None, Repetition::REQUIRED)?);
+                let list = Type::group_type_builder("list").with_repetition(Repetition::REPEATED);
+                let list = Arc::new(list.with_fields(vec![element]).build()?);
+                let outer = Type::group_type_builder(&self.name).with_repetition(Repetition::REQUIRED);
+                outer.with_logical_type(Some(LogicalType::List)).with_fields(vec![list]).build()
+            }
+        };
+        built.map(Arc::new)
+    }
+}
+
+/// A Parquet error as one of input and output, with what the system said at its bottom.
+pub fn plain(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(cause) => match cause.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(cause) => io::Error::other(cause),
+        },
+        other => io::Error::other(other),
+    }
+}
+
+/// A file in the making.
+pub struct TableWriter<W: Write + Send> {
+    writer: SerializedFileWriter<W>,
+}
+
+impl<W: Write + Send> TableWriter<W> {
+    /// Begins a file with these columns.
+    pub fn new(out: W, fields: &[Field], metadata: Vec<(String, String)>) -> io::Result<TableWriter<W>> {
+        let columns: Result<Vec<TypePtr>, ParquetError> = fields.iter().map(Field::parquet).collect();
+        let root = columns.and_then(|columns| Type::group_type_builder("floatgate").with_fields(columns).build());
+        let root = Arc::new(root.map_err(plain)?);
+        let metadata = metadata.into_iter().map(|(key, value)| KeyValue { key, value: Some(value) }).collect();
+        let mut properties = WriterProperties::builder()
+            .set_created_by(format!("floatgate version {}", env!("CARGO_PKG_VERSION")))
+            .set_compression(Compression::SNAPPY)
+            .set_key_value_metadata(Some(metadata))
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_offset_index_disabled(true);
+        // Most times differ from row to row: what they differ by takes less room than a dictionary.
+        for field in fields.iter().filter(|field| matches!(field.kind, Kind::Whole | Kind::MaybeWhole)) {
+            let path = ColumnPath::from(field.name.as_str());
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        }
+        let writer = SerializedFileWriter::new(out, root, Arc::new(properties.build())).map_err(plain)?;
+        Ok(TableWriter { writer })
+    }
+
+    /// Begins a group of rows, whose columns are written one after the other.
+    pub fn group(&mut self) -> io::Result<GroupWriter<'_, W>> {
+        Ok(GroupWriter { group: self.writer.next_row_group().map_err(plain)? })
+    }
+
+    /// Completes the file, and gives back where it was written to.
+    pub fn finish(self) -> io::Result<W> {
+        self.writer.into_inner().map_err(plain)
+    }
+}
+
+/// A group of rows in the making.
+pub struct GroupWriter<'a, W: Write + Send> {
+    group: SerializedRowGroupWriter<'a, W>,
+}
+
+impl<W: Write + Send> GroupWriter<'_, W> {
+    fn column<T: DataType>(
+        &mut self,
+        values: &[T::T],
+        defined: Option<&[i16]>,
+        repeated: Option<&[i16]>,
+    ) -> io::Result<()> {
+        let column = self.group.next_column().map_err(plain)?;
+        let mut column = column.ok_or_else(|| io::Error::other("more columns than the table has"))?;
+        column.typed::<T>().write_batch(values, defined, repeated).map_err(plain)?;
+        column.close().map_err(plain)
+    }
+
+    /// Writes the next column: of whole numbers, all there.
+    pub fn whole(&mut self, values: &[i64]) -> io::Result<()> {
+        self.column::<Int64Type>(values, None, None)
+    }
+
+    /// Writes the next column: whole numbers, `present` says which rows have one.
+    pub fn maybe_whole(&mut self, values: &[i64], present: &[i16]) -> io::Result<()> {
+        self.column::<Int64Type>(values, Some(present), None)
+    }
+
+    /// Writes the next column: texts.
+    pub fn text(&mut self, values: &[ByteArray]) -> io::Result<()> {
+        self.column::<ByteArrayType>(values, None, None)
+    }
+
+    /// Writes the next column: numbers, `present` says which rows have one.
+    pub fn maybe_number(&mut self, values: &[f64], present: &[i16]) -> io::Result<()> {
+        self.column::<DoubleType>(values, Some(present), None)
+    }
+
+    /// Writes the next column: lists of numbers.
+    pub fn numbers<'b>(&mut self, rows: impl Iterator<Item = &'b [f64]>) -> io::Result<()> {
+        let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+        for row in rows {
+            values.extend_from_slice(row);
+            defined.resize(defined.len() + row.len().max(1), i16::from(!row.is_empty()));
+            repeated.push(0);
+            repeated.resize(defined.len(), 1);
+        }
+        self.column::<DoubleType>(&values, Some(&defined), Some(&repeated))
+    }
+
+    /// Completes the group.
+    pub fn finish(self) -> io::Result<()> {
+        self.group.close().map(|_| ()).map_err(plain)
+    }
+}
+
+/// A file to read.
+pub struct TableReader {
+    reader: SerializedFileReader<std::fs::File>,
+}
+
+impl TableReader {
+    /// Opens a file of the form `schema`.
+    pub fn open(path: &Path, schema: &str) -> Result<TableReader> {
+        let told = || format!("cannot read {}", path.display());
+        let file = std::fs::File::open(path).with_context(told)?;
+        let reader = SerializedFileReader::new(file).with_context(told)?;
+        let table = TableReader { reader };
+        let found = table.metadata("floatgate.schema");
+        match found.as_deref() {
+            Some(found) if found == schema => Ok(table),
+            Some(found) => anyhow::bail!(
+                "{} has the form {found}, and this version of floatgate reads {schema}: run again",
+                path.display()
+            ),
+            None => anyhow::bail!("{} was not written by floatgate", path.display()),
+        }
+    }
+
+    /// A value that the file keeps beside its rows.
+    pub fn metadata(&self, key: &str) -> Option<String> {
+        let pairs = self.reader.metadata().file_metadata().key_value_metadata()?;
+        pairs.iter().find(|pair| pair.key == key)?.value.clone()
+    }
+
+    /// The groups of rows, in order.
+    pub fn groups(&self) -> impl Iterator<Item = Result<Group<'_>>> {
+        (0..self.reader.num_row_groups()).map(|index| Ok(Group { group: self.reader.get_row_group(index)? }))
+    }
+}
+
+/// A group of rows.
+pub struct Group<'a> {
+    group: Box<dyn RowGroupReader + 'a>,
+}
+
+/// Values of a column, which rows have one, and which begin a row.
+type Leveled<T> = (Vec<T>, Vec<i16>, Vec<i16>);
+
+impl Group<'_> {
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        self.group.metadata().num_rows().max(0) as usize
+    }
+
+    fn read<T: DataType>(&self, name: &str) -> Result<Leveled<T::T>> {
+        let columns = self.group.metadata().columns();
+        let index = columns.iter().position(|column| column.column_path().parts().first().is_some_and(|p| p == name));
+        let index = index.with_context(|| format!("the file has no column {name}"))?;
+        anyhow::ensure!(columns[index].column_type() == T::get_physical_type(), "the column {name} has another type");
+        let mut reader: ColumnReaderImpl<T> = get_typed_column_reader(self.group.get_column_reader(index)?);
+        let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+        while reader.read_records(self.rows(), Some(&mut defined), Some(&mut repeated), &mut values)?.0 > 0 {}
+        Ok((values, defined, repeated))
+    }
+
+    /// A column of whole numbers.
+    pub fn whole(&self, name: &str) -> Result<Vec<u64>> {
+        Ok(self.read::<Int64Type>(name)?.0.into_iter().map(|value| value as u64).collect())
+    }
+
+    /// A column of whole numbers, some of which may not be there.
+    pub fn maybe_whole(&self, name: &str) -> Result<Vec<Option<u64>>> {
+        let (values, defined, _) = self.read::<Int64Type>(name)?;
+        Ok(spread(values.into_iter().map(|value| value as u64), &defined))
+    }
+
+    /// A column of numbers.
+    pub fn maybe_number(&self, name: &str) -> Result<Vec<Option<f64>>> {
+        let (values, defined, _) = self.read::<DoubleType>(name)?;
+        Ok(spread(values.into_iter(), &defined))
+    }
+
+    /// A column of texts.
+    pub fn text(&self, name: &str) -> Result<Vec<ByteArray>> {
+        Ok(self.read::<ByteArrayType>(name)?.0)
+    }
+
+    /// A column of lists of numbers.
+    pub fn numbers(&self, name: &str) -> Result<Vec<Vec<f64>>> {
+        let (values, defined, repeated) = self.read::<DoubleType>(name)?;
+        let mut values = values.into_iter();
+        let mut rows: Vec<Vec<f64>> = Vec::with_capacity(self.rows());
+        for (defined, repeated) in defined.iter().zip(repeated) {
+            if repeated == 0 {
+                rows.push(Vec::new());
+            }
+            if let (1, Some(row)) = (defined, rows.last_mut()) {
+                row.extend(values.next());
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// Values, with gaps where there is none.
+fn spread<T>(mut values: impl Iterator<Item = T>, defined: &[i16]) -> Vec<Option<T>> {
+    defined.iter().map(|defined| if *defined > 0 { values.next() } else { None }).collect()
+}

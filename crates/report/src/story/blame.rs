@@ -1,0 +1,267 @@
+//! Who was in the way: what others held of the die and the channel while an operation waited for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::{Blocker, OperationStory, PhaseStory, WaitStory};
+use crate::timeline::read_timeline;
+
+/// A span of time in picoseconds.
+type Span = (u64, u64);
+
+/// Picoseconds of a number of microseconds.
+fn ps(value: &Value) -> u64 {
+    (value.as_f64().unwrap_or(0.0) * 1e6).round() as u64
+}
+
+fn us(ps: u64) -> f64 {
+    ps as f64 / 1e6
+}
+
+/// The requests that an event is for.
+fn requests_of(args: &Value) -> Vec<u64> {
+    match args["requests"].as_array() {
+        Some(all) => all.iter().filter_map(Value::as_u64).collect(),
+        None => args["request"].as_u64().into_iter().collect(),
+    }
+}
+
+/// A phase of an operation, from the timeline.
+#[derive(Clone, Debug)]
+struct Phase {
+    name: String,
+    on_bus: bool,
+    span: Span,
+}
+
+/// An operation of the request.
+#[derive(Clone, Debug)]
+struct Own {
+    what: String,
+    channel: u64,
+    place: Value,
+    requests: Vec<u64>,
+    wait: Span,
+    phases: Vec<Phase>,
+}
+
+/// An operation of others, as far as it matters.
+#[derive(Clone, Debug, Default)]
+struct Other {
+    what: String,
+    requests: Vec<u64>,
+    channel: u64,
+    lun: u64,
+    /// From its first phase to the end of its last.
+    held: Span,
+    on_bus: Vec<Span>,
+}
+
+/// What the flash did for a request.
+pub fn operations(timeline: &Path, request: u64) -> Result<Vec<OperationStory>> {
+    let own = own_operations(timeline, request)?;
+    let others = others_of(timeline, &own)?;
+    let mut told: Vec<OperationStory> = own.iter().map(|(op, own)| tell(*op, own, request, &others)).collect();
+    told.sort_by(|a, b| a.granted_us.total_cmp(&b.granted_us).then(a.op.cmp(&b.op)));
+    Ok(told)
+}
+
+/// The operations of a request, by number.
+fn own_operations(timeline: &Path, request: u64) -> Result<BTreeMap<u64, Own>> {
+    let mut own: BTreeMap<u64, Own> = BTreeMap::new();
+    // The wait that has begun and whose end is the next line.
+    let mut begun = None;
+    read_timeline(timeline, &mut |event| {
+        let args = &event["args"];
+        let op = args["op"].as_u64().unwrap_or(u64::MAX);
+        match event["ph"].as_str() {
+            Some("b") if args["request"] == request => begun = Some((event["id"].as_u64(), event.clone())),
+            Some("e") if begun.as_ref().is_some_and(|(id, _)| event["id"].as_u64() == *id) => {
+                let Some((_, start)) = begun.take() else { return Ok(()) };
+                let wait = (ps(&start["ts"]), ps(&event["ts"]));
+                let op = start["args"]["op"].as_u64().unwrap_or(u64::MAX);
+                let what = start["name"].as_str().unwrap_or_default().trim_start_matches("wait: ").to_owned();
+                let channel = start["pid"].as_u64().unwrap_or(1) - 1;
+                let first =
+                    Own { what, channel, place: start["args"].clone(), requests: Vec::new(), wait, phases: Vec::new() };
+                // Several units of the request in one program command: it waits since the first of them.
+                let entry = own.entry(op).or_insert(first);
+                entry.wait.0 = entry.wait.0.min(wait.0);
+            }
+            Some("X") => {
+                if let Some(entry) = own.get_mut(&op) {
+                    let start = ps(&event["ts"]);
+                    entry.requests = requests_of(args);
+                    entry.phases.push(Phase {
+                        name: args["phase"].as_str().unwrap_or_default().to_owned(),
+                        on_bus: event["tid"] == 0,
+                        span: (start, start + ps(&event["dur"])),
+                    });
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    })?;
+    own.values_mut().for_each(|own| own.phases.sort_by_key(|phase| phase.span));
+    Ok(own)
+}
+
+/// What others did on the same dies and channels while the operations waited.
+fn others_of(timeline: &Path, own: &BTreeMap<u64, Own>) -> Result<BTreeMap<u64, Other>> {
+    let mut others: BTreeMap<u64, Other> = BTreeMap::new();
+    let channels: BTreeSet<u64> = own.values().map(|own| own.channel).collect();
+    let from = own.values().map(|own| own.wait.0).min().unwrap_or(0);
+    let to = own.values().flat_map(|own| own.phases.iter().map(|phase| phase.span.1)).max().unwrap_or(0);
+    // The operation that each LUN did last: what is over before it matters is forgotten.
+    let mut last: BTreeMap<u64, u64> = BTreeMap::new();
+    read_timeline(timeline, &mut |event| {
+        let args = &event["args"];
+        let channel = event["pid"].as_u64().unwrap_or(0).wrapping_sub(1);
+        let (Some("X"), Some(op), true) = (event["ph"].as_str(), args["op"].as_u64(), channels.contains(&channel))
+        else {
+            return Ok(());
+        };
+        let start = ps(&event["ts"]);
+        let span = (start, start + ps(&event["dur"]));
+        let lun = args["lun"].as_u64().unwrap_or(u64::MAX);
+        if let Some(before) = last.insert(lun, op).filter(|before| *before != op)
+            && others.get(&before).is_some_and(|other| other.held.1 <= from)
+        {
+            others.remove(&before);
+        }
+        if span.0 >= to {
+            return Ok(());
+        }
+        let other = others.entry(op).or_insert_with(|| Other {
+            what: event["cat"].as_str().unwrap_or_default().to_owned(),
+            requests: requests_of(args),
+            channel,
+            lun,
+            held: span,
+            on_bus: Vec::new(),
+        });
+        other.held = (other.held.0.min(span.0), other.held.1.max(span.1));
+        if event["tid"] == 0 && span.1 > from {
+            other.on_bus.push(span);
+        }
+        Ok(())
+    })?;
+    Ok(others)
+}
+
+fn tell(op: u64, own: &Own, request: u64, others: &BTreeMap<u64, Other>) -> OperationStory {
+    let lun = own.place["lun"].as_u64().unwrap_or(u64::MAX);
+    let others: Vec<(&u64, &Other)> =
+        others.iter().filter(|(number, other)| **number != op && other.channel == own.channel).collect();
+    let mut waits = Vec::new();
+    if own.wait.1 > own.wait.0 {
+        waits.push(behind("die and channel", own.wait, Some(lun), &others));
+    }
+    let mut end = own.wait.1;
+    for phase in &own.phases {
+        if phase.span.0 > end {
+            waits.push(behind("channel", (end, phase.span.0), None, &others));
+        }
+        end = end.max(phase.span.1);
+    }
+    let number = |key: &str| own.place[key].as_u64().unwrap_or(0);
+    let phase = |phase: &Phase| {
+        debug_assert!(phase.on_bus || phase.name == "cell");
+        PhaseStory { phase: phase.name.clone(), from_us: us(phase.span.0), us: us(phase.span.1 - phase.span.0) }
+    };
+    OperationStory {
+        op,
+        what: own.what.clone(),
+        channel: own.channel,
+        plane: number("plane"),
+        block: number("block"),
+        page: number("page"),
+        lpn: own.place["lpn"].as_u64(),
+        shared_with: own.requests.iter().copied().filter(|other| *other != request).collect(),
+        waited_from_us: us(own.wait.0),
+        granted_us: us(own.wait.1),
+        waits,
+        phases: own.phases.iter().map(phase).collect(),
+    }
+}
+
+/// Who held the die, if that is waited for, and who held the channel while nobody held the die.
+fn behind(of: &'static str, wait: Span, lun: Option<u64>, others: &[(&u64, &Other)]) -> WaitStory {
+    let on_die = |other: &Other| Some(other.lun) == lun;
+    let die: Vec<Span> = others.iter().filter(|(_, other)| on_die(other)).map(|(_, other)| other.held).collect();
+    let left = without(wait, die);
+    let mut behind = Vec::new();
+    let mut free: u64 = left.iter().map(|span| span.1 - span.0).sum();
+    for (op, other) in others {
+        let die = if on_die(other) { overlap(wait, other.held) } else { 0 };
+        let mut channel = 0;
+        for span in &other.on_bus {
+            channel += left.iter().map(|part| overlap(*part, *span)).sum::<u64>();
+        }
+        free -= channel;
+        if die + channel > 0 {
+            let Other { what, requests, .. } = (*other).clone();
+            behind.push(Blocker { op: **op, what, requests, die_us: us(die), channel_us: us(channel) });
+        }
+    }
+    behind.sort_by(|a, b| (b.die_us + b.channel_us).total_cmp(&(a.die_us + a.channel_us)).then(a.op.cmp(&b.op)));
+    WaitStory { of, us: us(wait.1 - wait.0), behind, unheld_us: us(free) }
+}
+
+fn overlap(a: Span, b: Span) -> u64 {
+    a.1.min(b.1).saturating_sub(a.0.max(b.0))
+}
+
+/// What is left of a span without others.
+fn without(span: Span, mut others: Vec<Span>) -> Vec<Span> {
+    others.sort_unstable();
+    let (mut left, mut from) = (Vec::new(), span.0);
+    for other in others {
+        if other.0 > from {
+            left.push((from, other.0.min(span.1)));
+        }
+        from = from.max(other.1);
+        if from >= span.1 {
+            break;
+        }
+    }
+    if from < span.1 {
+        left.push((from, span.1));
+    }
+    left.retain(|part| part.0 < part.1);
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_taken_away() {
+        assert_eq!(without((10, 20), vec![]), [(10, 20)]);
+        assert_eq!(without((10, 20), vec![(14, 16), (5, 12)]), [(12, 14), (16, 20)]);
+        assert_eq!(without((10, 20), vec![(0, 30)]), []);
+        assert_eq!(without((10, 20), vec![(20, 30), (0, 10)]), [(10, 20)]);
+        assert_eq!(overlap((10, 20), (15, 30)), 5);
+        assert_eq!(overlap((10, 20), (20, 30)), 0);
+    }
+
+    #[test]
+    fn the_die_comes_before_the_channel() {
+        let other = |lun, held, on_bus: &[Span]| Other { lun, held, on_bus: on_bus.to_vec(), ..Other::default() };
+        // The die is held from 0 to 6; the other die's transfer from 4 to 9 is in the way from 6 on.
+        let (first, second) = (other(1, (0, 6), &[(0, 2)]), other(2, (4, 30), &[(4, 9)]));
+        let story = behind("die and channel", (1, 10), Some(1), &[(&7, &first), (&8, &second)]);
+        let told: Vec<_> = story.behind.iter().map(|b| (b.op, b.die_us, b.channel_us)).collect();
+        assert_eq!(told, [(7, 5e-6, 0.0), (8, 0.0, 3e-6)]);
+        assert_eq!(story.unheld_us, 1e-6);
+        // With data in the register only the channel matters.
+        let story = behind("channel", (1, 10), None, &[(&7, &first), (&8, &second)]);
+        let told: Vec<_> = story.behind.iter().map(|b| (b.op, b.die_us, b.channel_us)).collect();
+        assert_eq!(told, [(8, 0.0, 5e-6), (7, 0.0, 1e-6)]);
+    }
+}

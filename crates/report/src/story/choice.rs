@@ -1,0 +1,141 @@
+//! Which request: a number, or a place in the distribution.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use anyhow::{Result, bail};
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::Operation;
+
+use crate::columns::requests::read_latencies;
+
+/// Which request of a result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Choice {
+    /// By its number.
+    Number(u64),
+    /// By its latency, among those of an operation or all.
+    Place(Option<Operation>, Place),
+}
+
+/// A place in a distribution of latencies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Place {
+    /// The request whose latency this many in 10,000 do not exceed.
+    Percentile(u64),
+    /// This one from the slowest, which is 1.
+    Slowest(u64),
+}
+
+const FORM: &str = "write a request's number, or p99, p99.9, max or slowest:3, after read: or write: where only \
+                    those count, like write:p99";
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Choice, String> {
+        if let Ok(number) = text.parse() {
+            return Ok(Choice::Number(number));
+        }
+        let named = |name: &str| Operation::ALL.into_iter().find(|operation| operation.name() == name);
+        let (operation, place) = match text.split_once(':').map(|(name, rest)| (named(name), rest)) {
+            Some((Some(operation), rest)) => (Some(operation), rest),
+            _ => (None, text),
+        };
+        let place = match place.strip_prefix("slowest:") {
+            Some(rank) => rank.parse().ok().filter(|rank| *rank > 0).map(Place::Slowest),
+            None if place == "max" => Some(Place::Slowest(1)),
+            None => place.strip_prefix('p').and_then(percentile).map(Place::Percentile),
+        };
+        match place {
+            Some(place) => Ok(Choice::Place(operation, place)),
+            None => Err(format!("`{text}` is no request: {FORM}")),
+        }
+    }
+}
+
+/// A percentage with up to two digits behind the point, in parts of 10,000.
+fn percentile(text: &str) -> Option<u64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    if fraction.len() > 2 || whole.is_empty() || !digits(whole) || !digits(fraction) {
+        return None;
+    }
+    let value = format!("{whole}{fraction:0<2}").parse().ok()?;
+    (1..=10_000).contains(&value).then_some(value)
+}
+
+/// Bits of a latency that one pass over the requests decides.
+const DIGIT: u32 = 16;
+
+impl Choice {
+    /// The number of the request. Of several with the same latency it is the least.
+    pub fn find(&self, requests: &Path) -> Result<u64> {
+        let (operation, place) = match self {
+            Choice::Number(number) => return Ok(*number),
+            Choice::Place(operation, place) => (*operation, *place),
+        };
+        let counts = |of: Operation| operation.is_none_or(|only| only == of);
+        let mut count = 0;
+        read_latencies(requests, &mut |_, of, _| count += u64::from(counts(of)))?;
+        let rank = match place {
+            Place::Percentile(share) => (u128::from(count) * u128::from(share)).div_ceil(10_000) as u64,
+            Place::Slowest(rank) => (count + 1).saturating_sub(rank),
+        };
+        if rank == 0 {
+            let what = operation.map_or("request", Operation::name);
+            bail!("there are only {count} requests that it could be: {} has no more of `{what}`", requests.display());
+        }
+        let latency = self.at_rank(requests, rank, &counts)?;
+        let mut found = None;
+        read_latencies(requests, &mut |number, of, other| {
+            if counts(of) && other == latency {
+                found = Some(found.map_or(number, |least: u64| least.min(number)));
+            }
+        })?;
+        found.ok_or_else(|| anyhow::anyhow!("{} changed while it was read", requests.display()))
+    }
+
+    /// The latency of this rank, from the least, which is 1. Decided digit by digit, so that memory does not depend on
+    /// how many requests there are.
+    fn at_rank(&self, requests: &Path, rank: u64, counts: &dyn Fn(Operation) -> bool) -> Result<Time> {
+        let (mut prefix, mut rank) = (0u64, rank);
+        for shift in (0..u64::BITS).step_by(DIGIT as usize).rev() {
+            let mut of_digit = vec![0u64; 1 << DIGIT];
+            read_latencies(requests, &mut |_, of, latency| {
+                let above = latency.ps().checked_shr(shift + DIGIT).unwrap_or(0);
+                if counts(of) && above == prefix {
+                    of_digit[(latency.ps() >> shift) as usize % (1 << DIGIT)] += 1;
+                }
+            })?;
+            let digit = of_digit.iter().position(|count| {
+                let here = rank <= *count;
+                if !here {
+                    rank -= count;
+                }
+                here
+            });
+            prefix = (prefix << DIGIT) + digit.unwrap_or(0) as u64;
+        }
+        Ok(Time(prefix))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_are_read() {
+        let parsed = |text: &str| text.parse::<Choice>().ok();
+        let place = |operation, place| Some(Choice::Place(operation, place));
+        assert_eq!(parsed("17"), Some(Choice::Number(17)));
+        assert_eq!(parsed("max"), place(None, Place::Slowest(1)));
+        assert_eq!(parsed("p99.9"), place(None, Place::Percentile(9990)));
+        assert_eq!(parsed("write:p50"), place(Some(Operation::Write), Place::Percentile(5000)));
+        assert_eq!(parsed("read:slowest:3"), place(Some(Operation::Read), Place::Slowest(3)));
+        for wrong in ["", "p", "p101", "p0", "p99.999", "slowest:0", "slowest", "erase:p99", "-1", "read:7"] {
+            assert_eq!(parsed(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,482 @@
+//! What every channel, plane and request did when: `timeline.json.gz`, in the trace event format of Chrome and
+//! Perfetto (<https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>).
+//!
+//! Every event is a line by itself, so that the file is written, and read, without having it in memory.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::metrics::attribution::{Breakdown, Part};
+use floatgate_core::nand::array::Kind;
+use floatgate_core::nand::probe::{Lane, Phase, Slice};
+use floatgate_core::scheduler::Class;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::Completion;
+use serde_json::Value;
+
+use crate::columns::requests::status_name;
+
+/// The form of the file.
+const SCHEMA: &str = "floatgate-timeline-1";
+
+/// The process of the host's requests; that of a channel is its number plus one.
+const HOST: u64 = 0;
+
+/// The thread of a channel's bus; that of a plane is its number plus one.
+const BUS: u64 = 0;
+
+/// Operations that wait for the end of their request, at most. Those of requests that end before the measured part
+/// begins never hear of it.
+const MOST_PENDING: usize = 1 << 16;
+
+/// What an operation is for, in words.
+fn cause(kind: Kind, class: Class) -> &'static str {
+    match (kind, class) {
+        (Kind::Erase, _) => "erase",
+        (_, Class::Summary) => "summary",
+        (Kind::Read, Class::HostRead) => "host read",
+        (Kind::Read, Class::RmwRead) => "rmw read",
+        (Kind::Read, _) => "cleaning read",
+        (Kind::Program, Class::HostProgram) => "host write",
+        (Kind::Program, _) => "cleaning write",
+    }
+}
+
+fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Switch => "switch",
+        Phase::Command => "command",
+        Phase::Data => "data",
+        Phase::Cell => "cell",
+        Phase::Wait => "wait",
+    }
+}
+
+/// An operation of the flash: what the phases between one grant of a plane and the next belong to.
+#[derive(Clone, Debug, Default)]
+struct Operation {
+    /// Its number in the file.
+    number: u64,
+    /// The requests that it is for; none for cleaning.
+    requests: Vec<u64>,
+    granted: Time,
+    lpn: Option<u32>,
+    /// Its arrows have been drawn.
+    on_bus: bool,
+    in_cells: bool,
+}
+
+/// Where an arrow ends.
+#[derive(Clone, Copy, Debug)]
+struct Arrow {
+    id: u64,
+    process: u64,
+    thread: u64,
+    at: Time,
+    last: bool,
+}
+
+/// Geometry, as far as places are told by it.
+#[derive(Clone, Debug)]
+struct Places {
+    planes_per_channel: u32,
+    planes_per_chip: u32,
+    planes_per_die: u32,
+    units_per_block: u32,
+    units_per_page: u32,
+    pages_per_unit: u32,
+}
+
+/// Bytes that a timeline of a whole run may have, before they are compressed.
+pub const SIZE_LIMIT: u64 = 256 << 20;
+
+/// Writes `timeline.json.gz`.
+pub struct TimelineWriter<W: Write> {
+    out: GzEncoder<W>,
+    line: String,
+    written: u64,
+    limit: u64,
+    full_at: Option<Time>,
+    from: Time,
+    to: Time,
+    places: Places,
+    luns: Vec<u32>,
+    streams: Vec<String>,
+    /// By plane.
+    running: Vec<Operation>,
+    operations: u64,
+    waits: u64,
+    /// By request, where its arrows end.
+    pending: BTreeMap<u64, Vec<Arrow>>,
+    pending_arrows: usize,
+    /// When the last request of each of the host's threads ended.
+    threads: Vec<Time>,
+}
+
+impl<W: Write> TimelineWriter<W> {
+    /// Begins the file for what starts from `from` on and before `to`, of not much more than `limit` bytes before they
+    /// are compressed. `luns` tells of each plane which LUN it belongs to.
+    pub fn new(
+        out: W,
+        config: &DeviceConfig,
+        luns: Vec<u32>,
+        streams: &[String],
+        span: (Time, Time),
+        limit: u64,
+    ) -> io::Result<TimelineWriter<W>> {
+        let g = &config.geometry;
+        let planes_per_chip = g.dies * g.planes;
+        let places = Places {
+            planes_per_channel: config.total_planes() / g.channels,
+            planes_per_chip,
+            planes_per_die: g.planes,
+            units_per_block: config.units_per_block(),
+            units_per_page: config.units_per_page(),
+            pages_per_unit: config.pages_per_unit(),
+        };
+        let planes = config.total_planes() as usize;
+        let mut timeline = TimelineWriter {
+            out: GzEncoder::new(out, Compression::fast()),
+            line: String::new(),
+            written: 0,
+            limit,
+            full_at: None,
+            from: span.0,
+            to: span.1,
+            places,
+            luns,
+            streams: streams.iter().map(|name| Value::from(name.as_str()).to_string()).collect(),
+            running: vec![Operation::default(); planes],
+            operations: 0,
+            waits: 0,
+            pending: BTreeMap::new(),
+            pending_arrows: 0,
+            threads: Vec::new(),
+        };
+        timeline.begin(config)?;
+        Ok(timeline)
+    }
+
+    fn begin(&mut self, config: &DeviceConfig) -> io::Result<()> {
+        let about = serde_json::json!({
+            "schema": SCHEMA,
+            "version": env!("CARGO_PKG_VERSION"),
+            "device": config.name,
+            "config_digest": config.digest(),
+            "from_ps": self.from.ps(),
+            "to_ps": (self.to < Time::NEVER).then_some(self.to.ps()),
+        });
+        self.put_raw(&format!("{{\"displayTimeUnit\":\"ns\",\"otherData\":{about},\"traceEvents\":[\n"))?;
+        self.line = format!(r#"{{"ph":"M","pid":{HOST},"name":"process_name","args":{{"name":"host"}}}}"#);
+        let first = std::mem::take(&mut self.line);
+        self.put_raw(&first)?;
+        for channel in 0..config.geometry.channels {
+            let process = u64::from(channel) + 1;
+            self.name("process_name", process, BUS, &format!("channel {channel}"))?;
+            self.sort("process_sort_index", process, BUS, process)?;
+            self.name("thread_name", process, BUS, "bus")?;
+            self.sort("thread_sort_index", process, BUS, BUS)?;
+        }
+        for plane in 0..config.total_planes() {
+            let (process, thread) = self.track(Lane::Plane(plane));
+            let p = &self.places;
+            let (chip, rest) = (plane % p.planes_per_channel / p.planes_per_chip, plane % p.planes_per_chip);
+            let (die, inner) = (rest / p.planes_per_die, rest % p.planes_per_die);
+            self.name("thread_name", process, thread, &format!("chip {chip} die {die} plane {inner}"))?;
+            self.sort("thread_sort_index", process, thread, thread)?;
+        }
+        Ok(())
+    }
+
+    fn put_raw(&mut self, text: &str) -> io::Result<()> {
+        self.written += text.len() as u64;
+        self.out.write_all(text.as_bytes())
+    }
+
+    /// Writes an event, which `self.line` has.
+    fn put(&mut self) -> io::Result<()> {
+        self.written += self.line.len() as u64 + 2;
+        self.out.write_all(b",\n")?;
+        self.out.write_all(self.line.as_bytes())
+    }
+
+    fn name(&mut self, what: &str, process: u64, thread: u64, name: &str) -> io::Result<()> {
+        self.line =
+            format!(r#"{{"ph":"M","pid":{process},"tid":{thread},"name":"{what}","args":{{"name":"{name}"}}}}"#);
+        self.put()
+    }
+
+    fn sort(&mut self, what: &str, process: u64, thread: u64, index: u64) -> io::Result<()> {
+        self.line =
+            format!(r#"{{"ph":"M","pid":{process},"tid":{thread},"name":"{what}","args":{{"sort_index":{index}}}}}"#);
+        self.put()
+    }
+
+    /// The process and the thread of a lane.
+    fn track(&self, lane: Lane) -> (u64, u64) {
+        match lane {
+            Lane::Channel(channel) => (u64::from(channel) + 1, BUS),
+            Lane::Plane(plane) => (u64::from(plane / self.places.planes_per_channel) + 1, u64::from(plane) + 1),
+        }
+    }
+
+    /// Whether the file has all the bytes that it may have; what comes now is left out.
+    pub fn full_at(&self) -> Option<Time> {
+        self.full_at
+    }
+
+    fn is_full(&mut self, now: Time) -> bool {
+        if self.full_at.is_none() && self.written >= self.limit {
+            self.full_at = Some(now);
+        }
+        self.full_at.is_some()
+    }
+
+    /// Adds phases, in the order in which they were booked.
+    pub fn slices(&mut self, slices: &[Slice]) -> io::Result<()> {
+        for slice in slices {
+            if self.is_full(slice.start) {
+                return Ok(());
+            }
+            match slice.phase {
+                Phase::Wait => self.wait(slice)?,
+                _ => self.phase(slice)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A grant: the operation that the plane works on from now on, or one more request of it.
+    fn wait(&mut self, slice: &Slice) -> io::Result<()> {
+        let request = (slice.tag != u64::MAX).then_some(slice.tag);
+        let units = slice.kind == Kind::Program && slice.class == Class::HostProgram;
+        let operation = &mut self.running[slice.plane as usize];
+        let joins = units && operation.granted == slice.end && !operation.requests.is_empty();
+        if !joins {
+            let lpn = (slice.lpn != u32::MAX).then_some(slice.lpn);
+            let number = self.operations;
+            self.operations += 1;
+            *operation = Operation { number, granted: slice.end, lpn, ..Operation::default() };
+        }
+        operation.requests.extend(request.filter(|request| !operation.requests.contains(request)));
+        let (number, id) = (operation.number, self.waits);
+        self.waits += 1;
+        let (process, thread) = self.track(Lane::Plane(slice.plane));
+        for (mark, at) in [("b", slice.start), ("e", slice.end)] {
+            self.begin_line(mark, process, thread, at);
+            let name = cause(slice.kind, slice.class);
+            self.push(format_args!(r#","cat":"wait","id":{id},"name":"wait: {name}""#));
+            if mark == "b" {
+                self.push(format_args!(r#","args":{{"op":{number},"wait_us":{}"#, Us(slice.end.since(slice.start))));
+                self.push_place(slice, slice.lpn);
+                self.push_requests(request.as_slice());
+                self.line.push('}');
+            }
+            self.line.push('}');
+            self.put()?;
+        }
+        Ok(())
+    }
+
+    /// A phase on a channel or in a plane.
+    fn phase(&mut self, slice: &Slice) -> io::Result<()> {
+        let (process, thread) = self.track(slice.lane);
+        let operation = &mut self.running[slice.plane as usize];
+        let (number, lpn) = (operation.number, operation.lpn.unwrap_or(u32::MAX));
+        let requests = std::mem::take(&mut operation.requests);
+        let in_cells = slice.phase == Phase::Cell;
+        let first = !std::mem::replace(if in_cells { &mut operation.in_cells } else { &mut operation.on_bus }, true);
+        self.begin_line("X", process, thread, slice.start);
+        let (name, phase) = (cause(slice.kind, slice.class), phase_name(slice.phase));
+        self.push(format_args!(r#","dur":{},"cat":"{name}","#, Us(slice.end - slice.start)));
+        match slice.phase {
+            Phase::Cell => self.push(format_args!(r#""name":"{name}","#)),
+            _ => self.push(format_args!(r#""name":"{name}: {phase}","#)),
+        }
+        self.push(format_args!(r#""args":{{"op":{number},"phase":"{phase}""#));
+        self.push_place(slice, lpn);
+        self.push_requests(&requests);
+        self.line.push_str("}}");
+        self.put()?;
+        if first {
+            for (index, request) in requests.iter().enumerate() {
+                let id = (number << 8) + (index as u64).min(255);
+                self.point(*request, Arrow { id, process, thread, at: slice.start, last: in_cells });
+            }
+        }
+        self.running[slice.plane as usize].requests = requests;
+        Ok(())
+    }
+
+    /// Keeps where an arrow of a request ends, until it is known where it begins.
+    fn point(&mut self, request: u64, arrow: Arrow) {
+        self.pending.entry(request).or_default().push(arrow);
+        self.pending_arrows += 1;
+        if self.pending_arrows > MOST_PENDING
+            && let Some((_, oldest)) = self.pending.pop_first()
+        {
+            self.pending_arrows -= oldest.len();
+        }
+    }
+
+    /// Adds a request, whose phases have been added.
+    pub fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> io::Result<()> {
+        let Completion { request, status, start, finish } = completion;
+        let arrows = self.pending.remove(&request.tag).unwrap_or_default();
+        self.pending_arrows -= arrows.len();
+        if request.arrival >= self.to || *finish < self.from || self.is_full(*finish) {
+            return Ok(());
+        }
+        let thread = self.thread_of(request.arrival, *finish)?;
+        self.begin_line("X", HOST, thread, request.arrival);
+        self.push(format_args!(r#","dur":{},"cat":"request","#, Us(finish.since(request.arrival))));
+        self.push(format_args!(r#""name":"{}","args":{{"request":{}"#, request.operation.name(), request.tag));
+        let stream = std::mem::take(&mut self.streams[usize::from(request.stream)]);
+        self.push(format_args!(r#","stream":{stream},"lba":{},"sectors":{}"#, request.lba, request.sectors));
+        self.streams[usize::from(request.stream)] = stream;
+        self.push(format_args!(r#","status":"{}","start_us":{}"#, status_name(*status), Us(*start)));
+        if let Some(breakdown) = breakdown {
+            for part in Part::ALL {
+                self.push(format_args!(r#","{}_us":{}"#, part.name(), Us(breakdown.of(part))));
+            }
+        }
+        self.line.push_str("}}");
+        self.put()?;
+        self.arrows(request.arrival, thread, arrows)
+    }
+
+    /// Draws the arrows of a request: to the bus, and from there to the cells.
+    fn arrows(&mut self, arrival: Time, thread: u64, arrows: Vec<Arrow>) -> io::Result<()> {
+        let mut drawn = Vec::new();
+        for arrow in arrows {
+            if !drawn.contains(&arrow.id) {
+                drawn.push(arrow.id);
+                self.arrow("s", HOST, thread, arrival, arrow.id)?;
+            }
+            self.arrow(if arrow.last { "f" } else { "t" }, arrow.process, arrow.thread, arrow.at, arrow.id)?;
+        }
+        Ok(())
+    }
+
+    fn arrow(&mut self, mark: &str, process: u64, thread: u64, at: Time, id: u64) -> io::Result<()> {
+        self.begin_line(mark, process, thread, at);
+        self.push(format_args!(r#","cat":"operation","name":"operation","id":{id}"#));
+        self.line.push_str(if mark == "f" { r#","bp":"e"}"# } else { "}" });
+        self.put()
+    }
+
+    /// A thread of the host's that is free for a request; of several the one that was busy last.
+    fn thread_of(&mut self, arrival: Time, finish: Time) -> io::Result<u64> {
+        let free = self.threads.iter().enumerate().filter(|(_, end)| **end <= arrival).max_by_key(|(_, end)| **end);
+        let thread = match free {
+            Some((thread, _)) => thread,
+            None => {
+                let thread = self.threads.len();
+                self.threads.push(Time::ZERO);
+                self.name("thread_name", HOST, thread as u64, &format!("requests {thread}"))?;
+                self.sort("thread_sort_index", HOST, thread as u64, thread as u64)?;
+                thread
+            }
+        };
+        self.threads[thread] = finish;
+        Ok(thread as u64)
+    }
+
+    fn begin_line(&mut self, mark: &str, process: u64, thread: u64, at: Time) {
+        self.line.clear();
+        self.push(format_args!(r#"{{"ph":"{mark}","pid":{process},"tid":{thread},"ts":{}"#, Us(at)));
+    }
+
+    fn push(&mut self, text: std::fmt::Arguments) {
+        // A string takes whatever comes.
+        let _ = std::fmt::Write::write_fmt(&mut self.line, text);
+    }
+
+    /// Where an operation works.
+    fn push_place(&mut self, slice: &Slice, lpn: u32) {
+        let (plane, lun) = (slice.plane, self.luns[slice.plane as usize]);
+        self.push(format_args!(r#","plane":{plane},"lun":{lun}"#));
+        if slice.kind == Kind::Erase {
+            return self.push(format_args!(r#","block":{}"#, slice.place));
+        }
+        let Places { units_per_block, units_per_page, pages_per_unit, .. } = self.places;
+        let (block, inner) = (slice.place / units_per_block, slice.place % units_per_block);
+        let page = inner / units_per_page * pages_per_unit;
+        self.push(format_args!(r#","block":{block},"page":{page},"ppn":{}"#, slice.place));
+        if lpn != u32::MAX {
+            self.push(format_args!(r#","lpn":{lpn}"#));
+        }
+    }
+
+    fn push_requests(&mut self, requests: &[u64]) {
+        if let Some(first) = requests.first() {
+            self.push(format_args!(r#","request":{first}"#));
+        }
+        if requests.len() > 1 {
+            self.push(format_args!(r#","requests":{requests:?}"#));
+        }
+    }
+
+    /// Completes the file, and gives back where it was written to.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.put_raw("\n]}\n")?;
+        self.out.finish()
+    }
+}
+
+/// A time in microseconds, exact to the picosecond.
+struct Us(Time);
+
+impl std::fmt::Display for Us {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let ps = self.0.ps();
+        write!(f, "{}.{:06}", ps / 1_000_000, ps % 1_000_000)
+    }
+}
+
+/// The span of time that a timeline covers, and a digest of its device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Covered {
+    /// From when.
+    pub from: Time,
+    /// Until when, where that was given.
+    pub to: Option<Time>,
+    /// As in the summary.
+    pub config_digest: String,
+}
+
+/// Calls `each` with every event of a timeline, in the order of the file; returns what it covers.
+pub fn read_timeline(path: &Path, each: &mut dyn FnMut(&Value) -> Result<()>) -> Result<Covered> {
+    let told = || format!("cannot read {}", path.display());
+    let file = File::open(path).with_context(told)?;
+    let mut input = BufReader::with_capacity(1 << 18, MultiGzDecoder::new(BufReader::new(file)));
+    let mut line = String::new();
+    input.read_line(&mut line).with_context(told)?;
+    let head: Value = serde_json::from_str(&format!("{}]}}", line.trim_end())).with_context(told)?;
+    let about = &head["otherData"];
+    anyhow::ensure!(
+        about["schema"] == SCHEMA,
+        "{} has not the form {SCHEMA} that this version of floatgate reads: run again",
+        path.display()
+    );
+    loop {
+        line.clear();
+        anyhow::ensure!(input.read_line(&mut line).with_context(told)? > 0, "{} ends early", path.display());
+        match line.trim_end().trim_end_matches(',') {
+            "]}" => break,
+            event => each(&serde_json::from_str(event).with_context(told)?)?,
+        }
+    }
+    Ok(Covered {
+        from: Time(about["from_ps"].as_u64().unwrap_or(0)),
+        to: about["to_ps"].as_u64().map(Time),
+        config_digest: about["config_digest"].as_str().unwrap_or_default().to_owned(),
+    })
+}
