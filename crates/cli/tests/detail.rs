@@ -56,7 +56,7 @@ fn records(path: &Path) -> Vec<String> {
 fn parquet_and_csv_hold_the_same() {
     let (_keep, parquet) = run(&["--requests", "parquet"]);
     let (_keep, csv) = run(&["--requests", "csv"]);
-    assert_eq!(names(&parquet), ["requests.parquet", "series.parquet", "summary.json"]);
+    assert_eq!(names(&parquet), ["report.html", "requests.parquet", "series.parquet", "summary.json"]);
     let all = records(&parquet.join("requests.parquet"));
     assert_eq!(all, records(&csv.join("requests.csv")));
     let summary = summary(&parquet);
@@ -312,7 +312,7 @@ fn explain_finds_the_request_at_a_place_in_the_distribution() {
 #[test]
 fn what_is_missing_is_told_with_the_option_that_makes_it() {
     let (keep, result) = run(&[]);
-    assert_eq!(names(&result), ["series.parquet", "summary.json"]);
+    assert_eq!(names(&result), ["report.html", "series.parquet", "summary.json"]);
     let error = |arguments: &[&str]| {
         let output = floatgate(keep.path(), arguments);
         assert_eq!(output.status.code(), Some(2));
@@ -370,7 +370,10 @@ fn an_interrupted_run_leaves_whole_files() {
     assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
     let result = directory.path().join("part");
     let count = summary(&result)["requests"]["all"]["count"].as_u64().unwrap();
-    assert_eq!(names(&result), ["requests.parquet", "series.parquet", "summary.json", "timeline.json.gz"]);
+    assert_eq!(
+        names(&result),
+        ["report.html", "requests.parquet", "series.parquet", "summary.json", "timeline.json.gz"]
+    );
     assert_eq!(records(&result.join("requests.parquet")).len() as u64, count);
     let rows = read_series(&result.join("series.parquet")).unwrap();
     assert_eq!(rows.iter().map(|row| row.operations[1].count).sum::<u64>(), count);

@@ -80,8 +80,12 @@ fn two_traces_are_merged_in_time_each_at_its_place() {
     assert_eq!(names(&summary), ["calm", "late"]);
     assert_eq!(summary["workload"]["name"], format!("calm.spc + {other}"));
     let log = fs::read_to_string(bench.path("out/requests.csv")).unwrap();
+    let head: Vec<&str> = log.lines().next().unwrap().split(',').collect();
+    let wanted = ["stream", "operation", "lba", "sectors", "arrival_ns"];
+    let wanted = wanted.map(|name| head.iter().position(|column| *column == name).unwrap());
+    let fields = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
     let found: Vec<String> =
-        log.lines().skip(1).map(|line| line.split(',').take(5).collect::<Vec<_>>().join(" ")).collect();
+        log.lines().skip(1).map(fields).map(|of| wanted.map(|column| of[column].clone()).join(" ")).collect();
     // 8 MiB are 16384 sectors; the other's gaps of 5, 10 and 10 ms are doubled, from 5 ms on.
     assert_eq!(
         found,

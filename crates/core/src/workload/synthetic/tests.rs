@@ -531,9 +531,11 @@ fn errors_of_keys_name_them_and_what_is_near() {
     insta::assert_snapshot!(error("  ; \n "), @r#"
         the workload is empty; write a job like `rw=randwrite bs=4k iodepth=32`
         "#);
-    insta::assert_snapshot!(error("name=a rw=read; name=a rw=write"), @"two jobs have the name `a`; give each its own with name=...");
+    insta::assert_snapshot!(error("name=a rw=read; name=a rw=write"), @r#"
+        a: two jobs have the name `a`; give each its own with name=...
+        "#);
     insta::assert_snapshot!(error("rw=read; name=job1 rw=write"), @r#"
-        two jobs have the name `job1`; give each its own with name=...
+        job1: two jobs have the name `job1`; give each its own with name=...
         "#);
 }
 

@@ -36,8 +36,11 @@ pub fn words(model: &Model) -> Result<Vec<(&'static str, String)>, SourceError> 
     words.push(("random_distribution", format!("zoned:{}", joined(both.iter().map(|one| zones(one)).collect()))));
     let weight: f64 = model.arrivals.gaps.iter().map(|gap| gap.weight).sum();
     let mean = model.arrivals.gaps.iter().map(|gap| gap.weight * gap.mean_ps).sum::<f64>() / weight;
-    let rate = if mean > 0.0 { (1e12 / mean).round().clamp(1.0, 1e12) } else { 1e12 };
-    words.push(("rate_iops", format!("{rate}")));
+    let rate = |share: f64| if mean > 0.0 { (share * 1e12 / mean).round().clamp(1.0, 1e12) } else { 1e12 };
+    // In fio, the rate of a mix holds for each direction.
+    let weights: u64 = both.iter().map(|one| one.weight).sum();
+    let rates = joined(both.iter().map(|one| rate(one.weight as f64 / weights as f64).to_string()).collect());
+    words.push(("rate_iops", rates));
     words.push(("rate_process", "poisson".to_owned()));
     // So that the size of the region does not end the job before its requests do.
     let largest = both.iter().flat_map(|one| &one.sizes).map(|(sectors, _)| u64::from(*sectors)).max().unwrap_or(1);
