@@ -42,7 +42,7 @@ enum Command {
     /// The SSDs that can be simulated: list them, show one, check a file
     Device(device::Args),
     /// Traces: say what one is like, make a synthetic workload of it, or write it in another format
-    Trace(trace::Args),
+    Trace(Box<trace::Args>),
 }
 
 fn main() -> ExitCode {

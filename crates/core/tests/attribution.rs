@@ -25,7 +25,7 @@ fn device(overrides: &[&str]) -> Device {
     let options = Options { attribution: true, ..Options::default() };
     let mut device = common::build(device_config(overrides), options);
     let logical = device.ftl().map.len();
-    fill(&mut device, logical as u32);
+    fill(&mut device, logical);
     device
 }
 
@@ -173,7 +173,7 @@ fn attribution_changes_nothing_else() {
 /// Random reads and writes of whole units, one at a time of those that fit.
 fn load(device: &mut Device, requests: u64) {
     let mut rng = Rng::new(7, "attribution/load");
-    let logical = device.ftl().map.len() as u64;
+    let logical = u64::from(device.ftl().map.len());
     for tag in 0..requests {
         let operation = if rng.below(2) == 0 { Read } else { Write };
         let request = Request { tag, ..units(device, operation, rng.below(logical), 1) };

@@ -422,8 +422,9 @@ pub struct Share {
 /// What holds the run back: how near each resource came to working all the time, which is its bound.
 ///
 /// A resource that works for D seconds on n requests, spread evenly over its units, cannot serve more than n / D of
-/// them in a second (the utilisation law). The time that counts goes from the start of the measured part until the device is
-/// at rest, cleaning after the last completion included; no resource can have worked longer, or the run fails.
+/// them in a second (the utilisation law). The time that counts goes from the start of the measured part until the
+/// device is at rest, cleaning after the last completion included; no resource can have worked longer, or the run
+/// fails.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bottleneck {
     /// What is named: the resource that came nearest to its bound; `cleaning` where most of its time went there;
