@@ -41,7 +41,7 @@ impl Device {
         }
         self.release(read.dependency);
         self.transactions.remove(id);
-        self.trail_by(id);
+        self.trail_by(id, read.owner);
         self.reply(read.owner, u32::from(read.end));
     }
 
@@ -60,7 +60,6 @@ impl Device {
     /// A part of a request is done at `at`.
     #[inline]
     pub(super) fn part_done(&mut self, request: u32, at: Time) {
-        self.trail_part(request);
         let pending = &mut self.requests[request];
         pending.finish = pending.finish.max(at);
         pending.remaining -= 1;
@@ -105,7 +104,7 @@ impl Device {
             let pending = &mut self.requests[read.owner];
             pending.start = pending.start.min(self.now);
             self.trail_spend(id, TimePart::Order);
-            self.trail_by(id);
+            self.trail_by(id, read.owner);
             self.reply(read.owner, end - first);
             id = read.next;
         }
@@ -147,7 +146,7 @@ impl Device {
         }
         self.slots_free += 1;
         self.transactions.remove(id);
-        self.trail_by(id);
+        self.trail_by(id, write.owner);
         self.part_done(write.owner, self.now);
     }
 

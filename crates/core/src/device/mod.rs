@@ -382,14 +382,13 @@ impl Device {
     /// Adds a transaction to the lines of its plane's LUN.
     #[inline]
     fn line_up(&mut self, id: u32) {
-        self.show_lined_up(id);
         let transaction = &mut self.transactions[id];
         transaction.order = self.orders;
         self.orders += 1;
         let lun = self.array.lun_of(PlaneId(transaction.plane));
         let rank = self.ranks[transaction.class as usize];
         self.lines[lun.index()][usize::from(rank)].push(&mut self.transactions, id);
-        self.trail_line_up(id, lun);
+        self.watch_line_up(id, lun);
         if self.hold {
             self.held.push(lun);
         } else {
@@ -457,7 +456,7 @@ impl Device {
     /// A LUN takes operations again.
     #[inline(always)]
     fn set_idle(&mut self, lun: LunId) {
-        self.array.set_idle(lun, self.now);
+        self.array.set_idle(lun);
         self.note_idle(lun, true);
     }
 

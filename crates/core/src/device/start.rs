@@ -21,7 +21,7 @@ impl Device {
                 // later is its next operation: this one holds the LUN since then.
                 let next = self.first_of(lun, self.array.rank(lun));
                 if !self.start(lun, next) {
-                    self.set_idle(lun);
+                    self.give_up(lun);
                 }
             }
         }
@@ -42,13 +42,19 @@ impl Device {
         let channel = self.array.channel_of(lun);
         if !needs_channel || self.array.channel_is_idle(channel, self.now) {
             if !self.start(lun, Some((rank, id))) {
-                self.set_idle(lun);
+                self.give_up(lun);
             }
             return;
         }
         self.array.request_start(lun, rank, self.now);
         self.note_idle(lun, false);
         self.serve_channel(channel);
+    }
+
+    /// A LUN that has been granted its channel finds nothing to start.
+    fn give_up(&mut self, lun: LunId) {
+        self.trail_idle(lun);
+        self.set_idle(lun);
     }
 
     /// The transaction that `lun` takes next, and its rank: of its own lines or of the pool, by rank, then by age.
@@ -83,7 +89,6 @@ impl Device {
             } else {
                 self.lines[lun.index()][usize::from(rank)].pop(&mut self.transactions);
             }
-            self.trail_start(id);
             let operation = match self.transactions[id].kind {
                 Kind::HostRead => Some(self.start_read(id, ReadCause::Host)),
                 Kind::RmwRead => Some(self.start_read(id, ReadCause::Rmw)),
@@ -96,10 +101,8 @@ impl Device {
             };
             if let Some(operation) = operation {
                 self.running[lun.index()] = id;
-                if self.array.probe.is_some() {
-                    self.show_wait(id, &operation);
-                }
                 self.array.start(lun, operation, self.now);
+                self.watch_start(lun);
                 return true;
             }
             next = self.first_for(lun);
@@ -183,7 +186,6 @@ impl Device {
             if more == NONE {
                 break;
             }
-            self.trail_start(more);
             self.bind(more, Ppn(first.0 + count));
             self.transactions[last].next = more;
             last = more;

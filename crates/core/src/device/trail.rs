@@ -5,9 +5,9 @@
 //! ends last leaves its own to the request: that is the request's critical path. See docs/model/attribution.md.
 
 use super::Device;
-use super::transaction::{Kind, Transactions};
+use super::transaction::{Kind, Transaction, Transactions};
 use crate::metrics::attribution::{Breakdown, Part};
-use crate::nand::ledger::{Ledger, Mark, MarkOfAll, Spent, Wait};
+use crate::nand::ledger::{Ledger, Mark, MarkOfAll, Spent, State, Wait};
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{LunId, PlaneId};
 use crate::sim::time::Time;
@@ -90,7 +90,7 @@ struct RequestTrail {
 pub(super) struct Trails {
     requests: Vec<RequestTrail>,
     transactions: Vec<Trail>,
-    /// The transaction whose part of a request is done next, or was done last.
+    /// The transaction whose part completes a request next.
     by: Option<u32>,
 }
 
@@ -147,14 +147,14 @@ hooks! {
     trail_stall => book_stall(id: u32);
     /// A write that waited for a free block lines up for a LUN again.
     trail_unstall => book_unstall(id: u32, lun: LunId);
-    /// A transaction leaves its line, to start in its plane.
+    /// A LUN that has asked for its channel does nothing with it.
+    trail_idle => book_idle(lun: LunId);
+    /// A transaction leaves its line to start, with those that were bound with it.
     trail_start => book_start(id: u32);
     /// The operation of a LUN has ended, for `first` and those that were bound with it.
     trail_finish => book_finish(lun: LunId, first: u32);
-    /// The next part that is done is that of a transaction, and not the request's own.
-    trail_by => book_by(id: u32);
-    /// A part of a request is done.
-    trail_part => book_part(request: u32);
+    /// The part of a request that is done next is that of a transaction, and not the request's own.
+    trail_by => book_by(id: u32, request: u32);
     /// A request is complete: what its time until `finish` went into.
     trail_complete => book_complete(id: u32, finish: Time);
     /// A request was refused at once.
@@ -233,20 +233,32 @@ impl Device {
     }
 
     #[inline(never)]
-    fn book_start(&mut self, id: u32) {
-        let lun = self.array.lun_of(PlaneId(self.transactions[id].plane));
-        if let (Some(trails), Some(ledger)) = (&mut self.trails, &self.array.ledger)
-            && let Some(id) = bearer(&self.transactions, id)
-        {
-            trails.transaction(id).leave_line(ledger, self.now);
-            let request = self.transactions[id].owner;
-            trails.request(request).channels |= 1 << (ledger.channel_of(lun) as u32 % u128::BITS);
+    fn book_idle(&mut self, lun: LunId) {
+        if let Some(ledger) = &mut self.array.ledger {
+            ledger.enter(lun, State::Idle, self.now);
+        }
+    }
+
+    #[inline(never)]
+    fn book_start(&mut self, first: u32) {
+        let (Some(trails), Some(ledger)) = (&mut self.trails, &self.array.ledger) else { return };
+        let lun = self.array.lun_of(PlaneId(self.transactions[first].plane));
+        let channel = 1 << (ledger.channel_of(lun) as u32 % u128::BITS);
+        let mut id = first;
+        while let Some(bearer) = bearer(&self.transactions, id) {
+            trails.transaction(bearer).leave_line(ledger, self.now);
+            trails.request(self.transactions[bearer].owner).channels |= channel;
+            match self.transactions[id] {
+                Transaction { kind: Kind::Write, next, .. } if next != NONE => id = next,
+                _ => break,
+            }
         }
     }
 
     #[inline(never)]
     fn book_finish(&mut self, lun: LunId, first: u32) {
-        let (Some(trails), Some(ledger)) = (&mut self.trails, &self.array.ledger) else { return };
+        let (Some(trails), Some(ledger)) = (&mut self.trails, &mut self.array.ledger) else { return };
+        ledger.enter(lun, State::Idle, self.now);
         let Some(bearer) = bearer(&self.transactions, first) else { return };
         let spent = ledger.spent(lun);
         match self.transactions[first].kind {
@@ -263,18 +275,11 @@ impl Device {
     }
 
     #[inline(never)]
-    fn book_by(&mut self, id: u32) {
-        if let Some(trails) = &mut self.trails {
-            trails.by = Some(id);
-        }
-    }
-
-    #[inline(never)]
-    fn book_part(&mut self, request: u32) {
-        let Some(trails) = &mut self.trails else { return };
+    fn book_by(&mut self, id: u32, request: u32) {
         // Parts are done in order of time: what counts is the last one, and that completes the request.
-        if self.requests[request].remaining > 1 {
-            trails.by = None;
+        let last = self.requests[request].remaining == 1;
+        if let Some(trails) = &mut self.trails {
+            trails.by = last.then_some(id);
         }
     }
 

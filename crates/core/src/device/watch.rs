@@ -6,7 +6,7 @@ use crate::metrics::series::Sample;
 use crate::nand::array::Operation;
 use crate::nand::probe::{Lane, Phase, Slice};
 use crate::scheduler::lines::NONE;
-use crate::sim::id::{PlaneId, Ppn};
+use crate::sim::id::{LunId, PlaneId, Ppn};
 use crate::sim::time::Time;
 
 impl Device {
@@ -22,6 +22,26 @@ impl Device {
         self.array.time_until(at, &mut into.channels, &mut into.dies);
     }
 
+    /// Whether anybody wants to know what waits. One test for all, since it is on the way of each operation.
+    #[inline(always)]
+    fn is_watched(&self) -> bool {
+        self.array.ledger.is_some() || self.array.probe.is_some()
+    }
+
+    /// A transaction lines up for a LUN.
+    #[inline(always)]
+    pub(super) fn watch_line_up(&mut self, id: u32, lun: LunId) {
+        if self.is_watched() {
+            self.show_line_up(id, lun);
+        }
+    }
+
+    #[inline(never)]
+    fn show_line_up(&mut self, id: u32, lun: LunId) {
+        self.trail_line_up(id, lun);
+        self.show_lined_up(id);
+    }
+
     /// Tells an observer that a transaction waits.
     #[inline]
     pub(super) fn show_lined_up(&mut self, id: u32) {
@@ -30,10 +50,27 @@ impl Device {
         }
     }
 
+    /// The operation of a LUN has started, for a transaction and those that were bound with it.
+    #[inline(always)]
+    pub(super) fn watch_start(&mut self, lun: LunId) {
+        if self.is_watched() {
+            self.show_start(lun);
+        }
+    }
+
+    #[inline(never)]
+    fn show_start(&mut self, lun: LunId) {
+        let first = self.running[lun.index()];
+        self.trail_start(first);
+        if self.array.probe.is_some() {
+            let operation = *self.array.operation(lun);
+            self.show_wait(first, &operation);
+        }
+    }
+
     /// Tells an observer what has waited for the operation that starts now: each write of a program command, or the
     /// transaction itself.
-    #[cold]
-    pub(super) fn show_wait(&mut self, first: u32, operation: &Operation) {
+    fn show_wait(&mut self, first: u32, operation: &Operation) {
         let mut id = first;
         while id != NONE {
             let (waited, transaction) = (id, self.transactions[id]);

@@ -258,6 +258,11 @@ impl Array {
         self.luns[lun.index()].phase
     }
 
+    /// What a LUN does, or did last.
+    pub fn operation(&self, lun: LunId) -> &Operation {
+        &self.luns[lun.index()].operation
+    }
+
     /// The rank with which a LUN waits for its channel.
     #[inline]
     pub fn rank(&self, lun: LunId) -> u8 {
@@ -308,11 +313,8 @@ impl Array {
 
     /// A LUN takes operations again.
     #[inline]
-    pub fn set_idle(&mut self, lun: LunId, now: Time) {
+    pub fn set_idle(&mut self, lun: LunId) {
         self.luns[lun.index()].phase = Phase::Idle;
-        if let Some(ledger) = &mut self.ledger {
-            ledger.enter(lun, State::Idle, now);
-        }
     }
 
     /// The LUN that gets `channel` now, if it is free; sees to it that the channel has an event when others wait.
