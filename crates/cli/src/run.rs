@@ -110,7 +110,7 @@ fn run_one(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     }
     workload.begin_logs()?;
     let stopwatch = Stopwatch::start();
-    device.array_mut().probe = detail.probe();
+    device.array_mut().set_probe(detail.probe());
     let outcome = measure(&mut device, &mut workload.sources, &mut detail, interrupt)?;
     let (wall_s, cpu_s) = stopwatch.read();
     warnings.add(workload.warnings());

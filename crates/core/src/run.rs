@@ -570,7 +570,7 @@ impl<'a> Runner<'a> {
     /// Hands over what the probe has seen.
     #[cold]
     fn hand_over(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
-        if let Some(probe) = &mut self.device.array_mut().probe {
+        if let Some(probe) = self.device.array_mut().probe_mut() {
             watcher.slices(probe.slices()).map_err(RunError::Observer)?;
             probe.clear();
         }

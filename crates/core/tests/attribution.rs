@@ -248,10 +248,10 @@ fn starts(slice: &Slice) -> bool {
 #[test]
 fn waits_are_those_that_an_observer_sees() {
     let mut device = device(&["geometry.blocks=16", "capacity.spare=0.4"]);
-    device.array_mut().probe = Some(Probe::new(Time::ZERO, Time::NEVER));
+    device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
     load(&mut device, 6000);
     let requests = breakdowns(&mut device);
-    let probe = device.array_mut().probe.take().unwrap();
+    let probe = device.array_mut().take_probe().unwrap();
     let seen = Seen::new(&device, probe.slices());
     let mut of_request: BTreeMap<u64, Vec<&Slice>> = BTreeMap::new();
     probe.slices().iter().for_each(|slice| of_request.entry(slice.tag).or_default().push(slice));

@@ -151,10 +151,10 @@ fn being_watched_changes_nothing() {
     for (name, overrides) in CASES {
         let mut plain = device(overrides);
         let mut watched = plain.clone();
-        watched.array_mut().probe = Some(floatgate_core::nand::probe::Probe::new(Time::ZERO, Time::NEVER));
+        watched.array_mut().set_probe(Some(floatgate_core::nand::probe::Probe::new(Time::ZERO, Time::NEVER)));
         let (a, b) = (run(&mut plain, 5_000), run(&mut watched, 5_000));
         assert_eq!(digest(&plain, &a), digest(&watched, &b), "{name}");
-        let slices = watched.array().probe.as_ref().map_or(0, |probe| probe.slices().len());
+        let slices = watched.array().probe().map_or(0, |probe| probe.slices().len());
         assert!(slices > 10_000, "{name}: {slices} phases seen");
     }
 }

@@ -385,7 +385,7 @@ impl Bench {
 
     fn timed(&mut self, load: &Load) -> Result<(), String> {
         if load.watch {
-            self.device.array_mut().probe = Some(Probe::new(Time::ZERO, Time::NEVER));
+            self.device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
         }
         let (mut events, mut completed) = (0, 0);
         while self.submitted < load.timed || self.device.outstanding() > 0 {
@@ -475,7 +475,7 @@ impl Bench {
         }
         self.device.check_invariants()?;
         check_blocks(&self.device, load.functional > 0)?;
-        if let Some(probe) = self.device.array_mut().probe.take() {
+        if let Some(probe) = self.device.array_mut().take_probe() {
             check_lanes(&self.device, &probe)?;
         }
         let all = Request { tag: self.tag + 1, ..Request::new(Time::ZERO, Operation::Read, 0, 0) };

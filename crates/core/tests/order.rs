@@ -20,7 +20,7 @@ fn machine(scheduler: &str, overrides: &[&str]) -> Device {
     let base = ["allocation={ static = { order = \"s2\" } }", &scheduler];
     let mut device = common::device(&[&base, overrides].concat());
     common::fill(&mut device, FILLED as u32);
-    device.array_mut().probe = Some(Probe::new(Time::ZERO, Time::NEVER));
+    device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
     device
 }
 
@@ -42,7 +42,7 @@ fn play(device: &mut Device, script: &str) {
 }
 
 fn slices(device: &Device) -> &[Slice] {
-    device.array().probe.as_ref().expect("it was switched on").slices()
+    device.array().probe().expect("it was switched on").slices()
 }
 
 /// The script's words in the order in which something starts: the cells of chip `chip`.

@@ -32,7 +32,7 @@ fn machine(overrides: &[&str]) -> Device {
     let mut device = common::device(&[&base, overrides].concat());
     let rows = FILLED * u64::from(device.config().total_planes() * device.config().units_per_page());
     common::fill(&mut device, rows as u32);
-    device.array_mut().probe = Some(Probe::new(Time::ZERO, Time::NEVER));
+    device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
     device
 }
 
@@ -62,7 +62,7 @@ fn play(device: &Device, script: &[(u64, Request)]) -> Vec<Slice> {
     let mut device = device.clone();
     script.iter().for_each(|&(at, request)| submit(&mut device, Time(at), request));
     drain(&mut device);
-    device.array().probe.as_ref().expect("it was switched on").slices().to_vec()
+    device.array().probe().expect("it was switched on").slices().to_vec()
 }
 
 /// From when to when a phase of a request lasts, in picoseconds.
@@ -325,7 +325,7 @@ fn at_an_erase() -> (Device, Slice) {
         device.submit(now, Request { arrival: now, ..w });
         while let Some(at) = device.next_event_time() {
             device.advance_to(at);
-            let slices = device.array().probe.as_ref().expect("it was switched on").slices();
+            let slices = device.array().probe().expect("it was switched on").slices();
             let slice = slices.last().copied().filter(|s| s.kind == Kind::Erase && s.phase == Phase::Cell);
             if let Some(erase) = slice {
                 assert_eq!(device.now(), erase.start);

@@ -104,7 +104,7 @@ fn looking_changes_nothing() {
             let expected = watch(&mut plain, pace, Time::ZERO, &mut floatgate_core::run::NoWatcher);
             for width in [Width::Adaptive, Width::Fixed(Time::from_us(13)), Width::Fixed(Time::from_us(100_000))] {
                 let mut watched = full(overrides);
-                watched.array_mut().probe = Some(Probe::new(Time::ZERO, Time::NEVER).with_waits());
+                watched.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER).with_waits()));
                 let mut collector = Collector::new(width);
                 let outcome = watch(&mut watched, pace, Time::ZERO, &mut collector);
                 let told = |device: &Device, outcome: &Outcome| {
@@ -179,7 +179,7 @@ fn overlap(window: &Window, slice: &Slice) -> i64 {
 fn each_window_has_what_happened_in_it() {
     for overrides in [DEVICES[0], DEVICES[1], &["bus.way_switch=200ns", "bus.command_cycles.read=7"]] {
         let mut device = full(overrides);
-        device.array_mut().probe = Some(Probe::new(Time::ZERO, Time::NEVER));
+        device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
         let mut collector = Collector::new(Width::Fixed(Time::from_us(91)));
         watch(&mut device, PACES[0], Time::ZERO, &mut collector);
         let planes = device.config().geometry.planes;
@@ -227,14 +227,14 @@ fn the_measured_part_begins_later() {
 #[test]
 fn waits_are_those_worked_out_by_hand() {
     let mut device = full(&["allocation={ static = { order = \"channel-chip-die-plane\" } }"]);
-    device.array_mut().probe = Some(Probe::new(Time::ZERO, Time::NEVER).with_waits());
+    device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER).with_waits()));
     let sectors = u64::from(device.config().sectors_per_unit());
     for (tag, unit) in [(0, 0), (1, 4), (2, 2)] {
         let request = Request::new(Time::ZERO, Operation::Read, unit * sectors, sectors as u32);
         device.submit(Time::ZERO, Request { tag, ..request });
     }
     common::drain(&mut device);
-    let probe = device.array().probe.as_ref().unwrap();
+    let probe = device.array().probe().unwrap();
     let mut waits: Vec<_> = probe.slices().iter().filter(|slice| slice.phase == Phase::Wait).collect();
     waits.sort_by_key(|slice| slice.tag);
     let told: Vec<_> = waits.iter().map(|slice| (slice.start, slice.end, slice.lpn)).collect();
@@ -246,14 +246,14 @@ fn waits_are_those_worked_out_by_hand() {
 #[test]
 fn every_unit_of_a_program_command_has_its_wait() {
     let mut device = device(&["geometry.mapping_unit=2KiB"]);
-    device.array_mut().probe = Some(Probe::new(Time::ZERO, Time::NEVER).with_waits());
+    device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER).with_waits()));
     // Two units fill a page when they are on the same plane.
     let request = |tag, lba| Request { tag, ..Request::new(Time::ZERO, Operation::Write, lba, 4) };
     for tag in 0..64 {
         device.submit(Time::ZERO, request(tag, tag * 4));
     }
     common::drain(&mut device);
-    let slices = device.array().probe.as_ref().unwrap().slices().to_vec();
+    let slices = device.array().probe().unwrap().slices().to_vec();
     for tag in 0..64 {
         let waits: Vec<_> = slices.iter().filter(|s| s.tag == tag && s.phase == Phase::Wait).collect();
         assert_eq!(waits.len(), 1, "request {tag}");

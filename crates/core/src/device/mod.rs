@@ -132,14 +132,14 @@ impl Device {
     /// An empty device. The configuration must have passed its checks.
     pub fn new(config: DeviceConfig, options: Options) -> Result<Device, String> {
         let mut array = Array::new(&config, 2);
-        if options.attribution {
-            array.ledger = Some(Box::new(Ledger::new(array.luns(), config.geometry.channels)));
-        }
         let scheduler = config.scheduler.build(&config, options.seed).map_err(|e| format!("scheduler: {e}"))?;
         let planes = config.total_planes() as usize;
         let mut ftl = Ftl::new(&config, options.seed, options.verify)?;
         ftl.blocks.ignore_dependants = options.mutant == Mutant::EraseEarly;
         let dynamic = ftl.home(crate::sim::id::Lpn(0)).is_none();
+        if options.attribution {
+            array.set_ledger(Ledger::new(array.luns(), config.geometry.channels, dynamic));
+        }
         let mut device = Device {
             now: Time::ZERO,
             ranks: Class::ALL.map(|class| scheduler.rank(class)),

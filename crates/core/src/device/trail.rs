@@ -186,7 +186,8 @@ impl Device {
         if trails.transactions.len() <= id as usize {
             trails.transactions.resize(id as usize + 1, Trail::default());
         }
-        trails.transactions[id as usize] = trails.requests[request as usize].front;
+        let Trail { at, parts, .. } = trails.requests[request as usize].front;
+        trails.transactions[id as usize] = Trail { at, parts, line: Line::None };
     }
 
     #[inline(never)]
@@ -198,7 +199,7 @@ impl Device {
 
     #[inline(never)]
     fn book_line_up(&mut self, id: u32, lun: LunId) {
-        if let (Some(trails), Some(ledger)) = (&mut self.trails, &self.array.ledger)
+        if let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger())
             && let Some(id) = bearer(&self.transactions, id)
         {
             trails.transaction(id).line = Line::Lun(lun, ledger.mark(lun, self.now));
@@ -207,7 +208,7 @@ impl Device {
 
     #[inline(never)]
     fn book_pool(&mut self, id: u32) {
-        if let (Some(trails), Some(ledger)) = (&mut self.trails, &self.array.ledger) {
+        if let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) {
             let trail = trails.transaction(id);
             trail.leave_line(ledger, self.now);
             trail.line = Line::Any(ledger.mark_all(self.now));
@@ -216,7 +217,7 @@ impl Device {
 
     #[inline(never)]
     fn book_stall(&mut self, id: u32) {
-        if let (Some(trails), Some(ledger)) = (&mut self.trails, &self.array.ledger) {
+        if let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) {
             let trail = trails.transaction(id);
             trail.leave_line(ledger, self.now);
             trail.line = Line::Block;
@@ -225,7 +226,7 @@ impl Device {
 
     #[inline(never)]
     fn book_unstall(&mut self, id: u32, lun: LunId) {
-        if let (Some(trails), Some(ledger)) = (&mut self.trails, &self.array.ledger) {
+        if let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) {
             let trail = trails.transaction(id);
             trail.leave_line(ledger, self.now);
             trail.line = Line::Lun(lun, ledger.mark(lun, self.now));
@@ -234,14 +235,14 @@ impl Device {
 
     #[inline(never)]
     fn book_idle(&mut self, lun: LunId) {
-        if let Some(ledger) = &mut self.array.ledger {
+        if let Some(ledger) = self.array.ledger_mut() {
             ledger.enter(lun, State::Idle, self.now);
         }
     }
 
     #[inline(never)]
     fn book_start(&mut self, first: u32) {
-        let (Some(trails), Some(ledger)) = (&mut self.trails, &self.array.ledger) else { return };
+        let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) else { return };
         let lun = self.array.lun_of(PlaneId(self.transactions[first].plane));
         let channel = 1 << (ledger.channel_of(lun) as u32 % u128::BITS);
         let mut id = first;
@@ -257,7 +258,7 @@ impl Device {
 
     #[inline(never)]
     fn book_finish(&mut self, lun: LunId, first: u32) {
-        let (Some(trails), Some(ledger)) = (&mut self.trails, &mut self.array.ledger) else { return };
+        let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger_mut()) else { return };
         ledger.enter(lun, State::Idle, self.now);
         let Some(bearer) = bearer(&self.transactions, first) else { return };
         let spent = ledger.spent(lun);

@@ -25,7 +25,7 @@ impl Device {
     /// Whether anybody wants to know what waits. One test for all, since it is on the way of each operation.
     #[inline(always)]
     fn is_watched(&self) -> bool {
-        self.array.ledger.is_some() || self.array.probe.is_some()
+        self.array.is_watched()
     }
 
     /// A transaction lines up for a LUN.
@@ -45,7 +45,7 @@ impl Device {
     /// Tells an observer that a transaction waits.
     #[inline]
     pub(super) fn show_lined_up(&mut self, id: u32) {
-        if let Some(probe) = &mut self.array.probe {
+        if let Some(probe) = self.array.probe_mut() {
             probe.lined_up(id, self.now);
         }
     }
@@ -62,7 +62,7 @@ impl Device {
     fn show_start(&mut self, lun: LunId) {
         let first = self.running[lun.index()];
         self.trail_start(first);
-        if self.array.probe.is_some() {
+        if self.array.probe().is_some() {
             let operation = *self.array.operation(lun);
             self.show_wait(first, &operation);
         }
@@ -86,7 +86,7 @@ impl Device {
             } else {
                 id = NONE;
             }
-            if let Some(probe) = &mut self.array.probe {
+            if let Some(probe) = self.array.probe_mut() {
                 probe.granted(waited, slice);
             }
         }

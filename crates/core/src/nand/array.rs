@@ -137,10 +137,17 @@ pub struct Array {
     pub channel_time: Vec<ChannelTime>,
     /// Time spent, by die.
     pub die_time: Vec<DieTime>,
-    /// Watches every phase when there is one.
-    pub probe: Option<Probe>,
-    /// Books who held what for how long when there is one.
-    pub ledger: Option<Box<Ledger>>,
+    /// Behind one pointer, so that one test tells whether anybody watches.
+    watchers: Option<Box<Watchers>>,
+}
+
+/// Those who watch an array.
+#[derive(Clone, Debug, Default)]
+struct Watchers {
+    /// Sees every phase.
+    probe: Option<Probe>,
+    /// Books who held what for how long.
+    ledger: Option<Ledger>,
 }
 
 /// No chip or channel yet.
@@ -188,8 +195,7 @@ impl Array {
             switch_free: Time::ZERO,
             channel_time: vec![ChannelTime::default(); g.channels as usize],
             die_time: vec![DieTime::default(); (planes / g.planes) as usize],
-            probe: None,
-            ledger: None,
+            watchers: None,
         }
     }
 
@@ -276,19 +282,70 @@ impl Array {
         channel.busy_until <= now && channel.waiting == 0
     }
 
+    /// Whether anybody watches.
+    #[inline(always)]
+    pub fn is_watched(&self) -> bool {
+        self.watchers.is_some()
+    }
+
+    /// Watches every phase from now on with this probe; `None` takes the one away that there was.
+    pub fn set_probe(&mut self, probe: Option<Probe>) {
+        self.change_watchers(|watchers| watchers.probe = probe);
+    }
+
+    /// The probe.
+    pub fn probe(&self) -> Option<&Probe> {
+        self.watchers.as_ref()?.probe.as_ref()
+    }
+
+    /// The probe.
+    pub fn probe_mut(&mut self) -> Option<&mut Probe> {
+        self.watchers.as_mut()?.probe.as_mut()
+    }
+
+    /// Takes the probe away, with what it saw.
+    pub fn take_probe(&mut self) -> Option<Probe> {
+        let mut taken = None;
+        self.change_watchers(|watchers| taken = watchers.probe.take());
+        taken
+    }
+
+    /// Books who holds what from now on.
+    pub fn set_ledger(&mut self, ledger: Ledger) {
+        self.change_watchers(|watchers| watchers.ledger = Some(ledger));
+    }
+
+    /// The books.
+    #[inline]
+    pub fn ledger(&self) -> Option<&Ledger> {
+        self.watchers.as_ref()?.ledger.as_ref()
+    }
+
+    /// The books.
+    #[inline]
+    pub fn ledger_mut(&mut self) -> Option<&mut Ledger> {
+        self.watchers.as_mut()?.ledger.as_mut()
+    }
+
+    fn change_watchers(&mut self, change: impl FnOnce(&mut Watchers)) {
+        let mut watchers = self.watchers.take().unwrap_or_default();
+        change(&mut watchers);
+        self.watchers = (watchers.probe.is_some() || watchers.ledger.is_some()).then_some(watchers);
+    }
+
     /// Puts an idle LUN in line for its channel, to start a command there.
     pub fn request_start(&mut self, lun: LunId, rank: u8, now: Time) {
         self.luns[lun.index()].phase = Phase::Requesting;
         self.line_up(lun, rank, now);
-        if let Some(ledger) = &mut self.ledger {
-            ledger.enter(lun, State::Requesting, now);
+        if self.is_watched() {
+            self.show_request(lun, now);
         }
     }
 
     /// Puts a LUN in line for its channel.
     pub fn line_up(&mut self, lun: LunId, rank: u8, now: Time) {
-        if let Some(ledger) = &mut self.ledger {
-            ledger.line_up(lun, now);
+        if self.is_watched() {
+            self.show_line_up(lun, now);
         }
         let channel = self.channel_of(lun);
         let channel = &mut self.channels[channel.index()];
@@ -374,31 +431,66 @@ impl Array {
         let time = &mut self.channel_time[channel_id.index()];
         time.command += lead + command;
         time.data += data;
-        if self.probe.is_some() {
+        if self.is_watched() {
             self.show_transfer(lun, now, now + lead, end - data, end);
         }
         end
     }
 
     /// Shows the observer a transfer: the switch up to `switched`, the command up to `commanded`, and data.
-    #[cold]
+    #[inline(never)]
     fn show_transfer(&mut self, lun: LunId, now: Time, switched: Time, commanded: Time, end: Time) {
+        if self.probe().is_none() {
+            return;
+        }
         let lane = Lane::Channel(self.channel_of(lun).0);
         let operation = self.luns[lun.index()].operation;
         let slice = |phase, start, end| Slice::of(lane, phase, start, end, &operation);
-        if let Some(probe) = &mut self.probe {
+        if let Some(probe) = self.probe_mut() {
             probe.record(slice(SlicePhase::Switch, now, switched));
             probe.record(slice(SlicePhase::Command, switched, commanded));
             probe.record(slice(SlicePhase::Data, commanded, end));
         }
     }
 
-    /// Shows the observer that the cells of a LUN work.
-    #[cold]
-    fn show_cell(&mut self, lun: LunId, begin: Time, end: Time) {
+    /// Shows the observers that a LUN goes on with its operation, up to the end of its cells' work.
+    #[inline(never)]
+    fn show_page(&mut self, lun: LunId, now: Time, begin: Time, end: Time) {
         let operation = &self.luns[lun.index()].operation;
-        if let Some(probe) = &mut self.probe {
+        let Some(watchers) = &mut self.watchers else { return };
+        if let Some(ledger) = &mut watchers.ledger {
+            ledger.phases(lun, now, begin, end);
+        }
+        if let Some(probe) = &mut watchers.probe {
             probe.record(Slice::of(Lane::Plane(operation.plane.0), SlicePhase::Cell, begin, end, operation));
+        }
+    }
+
+    #[inline(never)]
+    fn show_data_out(&mut self, lun: LunId, now: Time, end: Time) {
+        if let Some(ledger) = self.ledger_mut() {
+            ledger.phases(lun, now, end, end);
+        }
+    }
+
+    #[inline(never)]
+    fn show_start(&mut self, lun: LunId, class: Class, now: Time) {
+        if let Some(ledger) = self.ledger_mut() {
+            ledger.enter(lun, if class.is_cleaning() { State::Cleaning } else { State::Host }, now);
+        }
+    }
+
+    #[inline(never)]
+    fn show_request(&mut self, lun: LunId, now: Time) {
+        if let Some(ledger) = self.ledger_mut() {
+            ledger.enter(lun, State::Requesting, now);
+        }
+    }
+
+    #[inline(never)]
+    fn show_line_up(&mut self, lun: LunId, now: Time) {
+        if let Some(ledger) = self.ledger_mut() {
+            ledger.line_up(lun, now);
         }
     }
 
@@ -410,9 +502,8 @@ impl Array {
         state.operation = operation;
         state.held_since = now;
         state.cells = Time::ZERO;
-        if let Some(ledger) = &mut self.ledger {
-            let holder = if operation.class.is_cleaning() { State::Cleaning } else { State::Host };
-            ledger.enter(lun, holder, now);
+        if self.is_watched() {
+            self.show_start(lun, operation.class, now);
         }
         self.start_page(lun, now);
     }
@@ -429,11 +520,8 @@ impl Array {
         self.die_time[(plane.0 / self.planes_per_die) as usize].cell += cell;
         self.events.set(lun.0, end);
         self.stamp_release(lun);
-        if let Some(ledger) = &mut self.ledger {
-            ledger.phases(lun, now, begin, end);
-        }
-        if self.probe.is_some() {
-            self.show_cell(lun, begin, end);
+        if self.is_watched() {
+            self.show_page(lun, now, begin, end);
         }
     }
 
@@ -448,8 +536,8 @@ impl Array {
         state.phase = Phase::Out;
         let (plane, data) = (state.operation.plane, state.operation.data);
         let end = self.seize(lun, plane, now, Time::ZERO, data);
-        if let Some(ledger) = &mut self.ledger {
-            ledger.phases(lun, now, end, end);
+        if self.is_watched() {
+            self.show_data_out(lun, now, end);
         }
         self.events.set(lun.0, end);
         self.stamp_release(lun);

@@ -118,17 +118,20 @@ impl Sum {
 pub struct Ledger {
     luns: Vec<LunBook>,
     channels: Vec<ChannelBook>,
+    /// Whether the sums of all are kept.
+    any: bool,
     host: Sum,
     requesting: Sum,
 }
 
 impl Ledger {
-    /// Empty books.
-    pub fn new(luns: u32, channels: u32) -> Ledger {
+    /// Empty books. With `any`, something may wait for whichever LUN is free first.
+    pub fn new(luns: u32, channels: u32, any: bool) -> Ledger {
         let per_channel = (luns / channels) as usize;
         Ledger {
             luns: (0..luns as usize).map(|lun| LunBook { channel: lun / per_channel, ..LunBook::default() }).collect(),
             channels: vec![ChannelBook::default(); channels as usize],
+            any,
             host: Sum::default(),
             requesting: Sum::default(),
         }
@@ -142,23 +145,30 @@ impl Ledger {
         (book.state, book.since) = (state, now);
         match before {
             State::Idle => {}
-            State::Host => {
-                book.host += (now - since).0;
-                self.host.leave(since, now);
-            }
+            State::Host => book.host += (now - since).0,
             State::Cleaning => book.cleaning += (now - since).0,
-            State::Requesting => {
-                book.cleaning += self.channels[book.channel].cleaning_at(now) - book.seen;
-                self.requesting.leave(since, now);
-            }
+            State::Requesting => book.cleaning += self.channels[book.channel].cleaning_at(now) - book.seen,
+        }
+        if matches!(state, State::Host | State::Cleaning) {
+            (book.spent, book.ready) = (Spent::default(), now);
+        }
+        if self.any {
+            self.count(before, since, state, now);
+        }
+    }
+
+    /// Counts in the sums of all LUNs that one goes over to another state.
+    fn count(&mut self, before: State, since: Time, state: State, now: Time) {
+        match before {
+            State::Host => self.host.leave(since, now),
+            State::Requesting => self.requesting.leave(since, now),
+            State::Idle | State::Cleaning => {}
         }
         match state {
-            State::Idle => return,
             State::Host => self.host.enter(now),
-            State::Requesting => return self.requesting.enter(now),
-            State::Cleaning => {}
+            State::Requesting => self.requesting.enter(now),
+            State::Idle | State::Cleaning => {}
         }
-        (book.spent, book.ready) = (Spent::default(), now);
     }
 
     /// A LUN gets in line for its channel.
@@ -252,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_wait_is_told_by_who_held_the_die() {
-        let mut ledger = Ledger::new(2, 1);
+        let mut ledger = Ledger::new(2, 1, false);
         ledger.enter(LUN, State::Host, Time(10));
         let mark = ledger.mark(LUN, Time(15));
         ledger.enter(LUN, State::Idle, Time(20));
@@ -266,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_wait_for_the_channel_is_told_by_who_held_it() {
-        let mut ledger = Ledger::new(3, 1);
+        let mut ledger = Ledger::new(3, 1, false);
         let (other, third) = (LunId(1), LunId(2));
         let carry = |ledger: &mut Ledger, holder, from, to| {
             ledger.enter(third, holder, Time(from));
@@ -295,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_wait_for_any_is_shared_as_the_time_of_all() {
-        let mut ledger = Ledger::new(4, 1);
+        let mut ledger = Ledger::new(4, 1, true);
         ledger.enter(LunId(0), State::Host, Time(0));
         ledger.enter(LunId(1), State::Host, Time(50));
         ledger.enter(LunId(2), State::Cleaning, Time(0));
