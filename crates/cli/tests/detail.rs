@@ -276,6 +276,37 @@ fn explain_agrees_with_the_timeline() {
     }
 }
 
+/// Two books of the same: the parts are summed up while the run goes on, the blockers found in the timeline.
+#[test]
+fn explain_names_those_whom_the_parts_count() {
+    let (keep, _) = run(&["--requests", "parquet", "--timeline"]);
+    let mut behind_cleaning = 0;
+    for rank in 1..=60 {
+        let choice = format!("read:slowest:{}", rank * 7);
+        let output = floatgate(keep.path(), &["explain", "result", &choice, "--json"]);
+        let story: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let [operation] = &story["operations"].as_array().unwrap()[..] else { continue };
+        let told = |part: &str| {
+            let parts = story["parts"].as_array().unwrap();
+            ps(&parts.iter().find(|one| one["part"] == part).unwrap()["us"])
+        };
+        let (mut die, mut channel, mut cleaning) = (0, 0, 0);
+        for blocker in operation["waits"].as_array().unwrap().iter().flat_map(|wait| wait["behind"].as_array().unwrap())
+        {
+            let what = blocker["what"].as_str().unwrap();
+            let [of_die, of_channel] = ["die_us", "channel_us"].map(|which| ps(&blocker[which]));
+            if what.starts_with("host") || what.contains("completes") || what.starts_with("read-modify") {
+                (die, channel) = (die + of_die, channel + of_channel);
+            } else {
+                cleaning += of_die + of_channel;
+            }
+        }
+        assert_eq!((told("die"), told("channel"), told("cleaning")), (die, channel, cleaning), "{choice}: {story}");
+        behind_cleaning += u32::from(cleaning > 0);
+    }
+    assert!(behind_cleaning > 10, "{behind_cleaning} requests behind cleaning");
+}
+
 #[test]
 fn explain_finds_the_request_at_a_place_in_the_distribution() {
     let (keep, result) = run(&["--requests", "csv"]);

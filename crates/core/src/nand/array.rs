@@ -475,8 +475,12 @@ impl Array {
 
     #[inline(never)]
     fn show_start(&mut self, lun: LunId, class: Class, now: Time) {
-        if let Some(ledger) = self.ledger_mut() {
+        let Some(watchers) = &mut self.watchers else { return };
+        if let Some(ledger) = &mut watchers.ledger {
             ledger.enter(lun, if class.is_cleaning() { State::Cleaning } else { State::Host }, now);
+        }
+        if let Some(probe) = &mut watchers.probe {
+            probe.start();
         }
     }
 

@@ -68,6 +68,8 @@ pub struct Probe {
     from: Time,
     to: Time,
     slices: Vec<Slice>,
+    /// Where the phases of the operation begin that started last: its waits come before them.
+    started: usize,
     /// By transaction, since when it is in line; `None` where nobody wants to know.
     in_line: Option<Vec<Time>>,
 }
@@ -75,12 +77,17 @@ pub struct Probe {
 impl Probe {
     /// Watches what starts from `from` on and before `to`.
     pub fn new(from: Time, to: Time) -> Probe {
-        Probe { from, to, slices: Vec::new(), in_line: None }
+        Probe { from, to, slices: Vec::new(), started: 0, in_line: None }
     }
 
     /// The same, with what was waited for: see [`Phase::Wait`]. A wait is kept when what was waited for is.
     pub fn with_waits(self) -> Probe {
         Probe { in_line: Some(Vec::new()), ..self }
+    }
+
+    /// An operation starts.
+    pub fn start(&mut self) {
+        self.started = self.slices.len();
     }
 
     /// Notes a phase; empty ones are left out.
@@ -105,7 +112,8 @@ impl Probe {
         // What was in line before the probe was there has no entry, and is taken not to have waited.
         let since = in_line.get_mut(transaction as usize).map_or(Time::NEVER, |at| std::mem::replace(at, Time::NEVER));
         if slice.end >= self.from && slice.end < self.to {
-            self.slices.push(Slice { start: since.min(slice.end), ..slice });
+            self.slices.insert(self.started, Slice { start: since.min(slice.end), ..slice });
+            self.started += 1;
         }
     }
 
@@ -122,5 +130,6 @@ impl Probe {
     /// Forgets what was seen so far.
     pub fn clear(&mut self) {
         self.slices.clear();
+        self.started = 0;
     }
 }
