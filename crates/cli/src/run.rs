@@ -211,7 +211,7 @@ fn measure(
     reporter.finish();
     outcome.map_err(|error| match error {
         RunError::Source(error) => Failure::mistake(error),
-        RunError::TooLong => Failure::mistake(error),
+        RunError::TooLong | RunError::Standstill(_) => Failure::mistake(error),
         RunError::Lost { .. } | RunError::OverBound(_) => {
             Failure::fault(format!("{error}\nThis is a defect of the simulator: please report it."))
         }

@@ -404,6 +404,16 @@ fn an_interrupted_run_has_a_result() {
     assert_eq!(summary["requests"]["all"]["count"], lines as u64 - 1);
 }
 
+/// Reads of an empty device take no time, so time does not end them.
+#[test]
+fn a_run_that_stands_still_is_refused() {
+    let bench = Bench::new();
+    let output = bench.run(&["rw=randread bs=4k time_based=1 runtime=1", "--precondition", "none"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("at one instant") && said.contains("--precondition fill"), "{said}");
+}
+
 /// 100 seconds for each of two million programs: longer than the clock.
 #[test]
 fn a_run_that_never_ends_is_refused() {

@@ -42,6 +42,13 @@ pub enum RunError {
         Time::LAST.as_s() / 86_400.0
     )]
     TooLong,
+    /// Requests take no simulated time, and the workload ends by time.
+    #[error(
+        "{0} requests have completed at one instant, and the workload ends only when time has passed: nothing that it \
+         does takes time on this device. Reads of what was never written are such: use --precondition fill, or end the \
+         job by number_ios or io_size"
+    )]
+    Standstill(u64),
     /// What observes the run failed, such as a full disk.
     #[error("{0}")]
     Observer(String),
@@ -447,6 +454,7 @@ impl<'a> Runner<'a> {
             self.look(self.device.now(), watcher)?;
         }
         let mut next_report = PROGRESS_EVERY;
+        let mut moved = (self.device.now(), 0);
         loop {
             let submission = self.next_submission().map(|(at, _)| at);
             if submission.is_none() && self.device.next_event_time().is_none() {
@@ -464,6 +472,7 @@ impl<'a> Runner<'a> {
             }
             if self.seen.completed >= next_report {
                 next_report = self.seen.completed + PROGRESS_EVERY;
+                moved = self.check_moves(moved)?;
                 let share = self.feeds.iter().find_map(|feed| feed.source.progress());
                 self.stopped |=
                     !watcher.progress(Progress { completed: self.seen.completed, now: self.device.now(), share });
@@ -471,6 +480,19 @@ impl<'a> Runner<'a> {
         }
         self.look_last(watcher)?;
         self.end()
+    }
+
+    /// Fails where time has stood still for very many requests and nothing but time ends the workload. `moved` is the
+    /// time when it last moved, and the requests by then.
+    fn check_moves(&self, moved: (Time, u64)) -> Result<(Time, u64), RunError> {
+        /// No device has as many units that are answered at one instant by chance.
+        const STANDSTILL: u64 = 4_000_000;
+        if self.device.now() > moved.0 {
+            return Ok((self.device.now(), self.seen.completed));
+        }
+        let completed = self.seen.completed - moved.1;
+        let endless = self.feeds.iter().any(|feed| feed.stop_at < Time::NEVER && !feed.ended);
+        if completed >= STANDSTILL && endless { Err(RunError::Standstill(completed)) } else { Ok(moved) }
     }
 
     /// Starts the sources that wait for none, or for those only that have ended.
