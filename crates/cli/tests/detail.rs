@@ -84,7 +84,7 @@ fn windows_add_up_to_the_summary() {
         let (_keep, result) = run(&[option]);
         let summary = summary(&result);
         let rows = read_series(&result.join("series.parquet")).unwrap();
-        assert!(rows.len() > 100 && rows.len() <= 1024, "{}", rows.len());
+        assert!(rows.len() > 50 && rows.len() <= 1024, "{}", rows.len());
         assert!(rows.windows(2).all(|pair| pair[0].end_ps == pair[1].start_ps));
         if let Some(width) = widths {
             assert!(rows[..rows.len() - 1].iter().all(|row| row.end_ps - row.start_ps == width.ps()));
@@ -148,6 +148,8 @@ fn a_timeline_is_one_json_document_whose_tracks_do_not_overlap() {
     // The host and 2 channels; 2 buses, 8 planes, and a thread for each request of those that overlap.
     assert_eq!(named("process_name"), 3);
     assert!(named("thread_name") >= 10 + 17, "{}", named("thread_name"));
+    let rows = read_series(&result.join("series.parquet")).unwrap();
+    let end = rows.last().unwrap().end_ps;
     let mut tracks: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
     let mut of_phase: BTreeMap<String, u64> = BTreeMap::new();
     let mut requests = 0;
@@ -157,7 +159,7 @@ fn a_timeline_is_one_json_document_whose_tracks_do_not_overlap() {
         tracks.entry(track).or_default().push((start, start + span));
         requests += u64::from(event["cat"] == "request");
         if let Some(phase) = event["args"]["phase"].as_str() {
-            *of_phase.entry(phase.to_owned()).or_default() += span;
+            *of_phase.entry(phase.to_owned()).or_default() += (start + span).min(end).saturating_sub(start);
         }
     }
     assert_eq!(requests, summary["requests"]["all"]["count"].as_u64().unwrap());
@@ -165,8 +167,7 @@ fn a_timeline_is_one_json_document_whose_tracks_do_not_overlap() {
         slices.sort_unstable();
         assert!(slices.windows(2).all(|pair| pair[0].1 <= pair[1].0), "slices overlap on {track:?}");
     }
-    // All that the array booked is there. What goes on beyond the last answer is in the sums too.
-    let rows = read_series(&result.join("series.parquet")).unwrap();
+    // All that the array booked up to the last answer is there.
     let total = |of: &dyn Fn(&Row) -> &Vec<f64>| -> f64 {
         rows.iter().map(|row| of(row).iter().sum::<f64>() * (row.end_ps - row.start_ps) as f64).sum()
     };

@@ -489,11 +489,12 @@ fn what_is_issued_is_written_as_fio_writes_it() {
                name=b rw=trim number_ios=2 thinktime=1ms write_iolog=b.log numjobs=2";
     bench.json(&[job, "--precondition", "none"]);
     let log = |name: &str| fs::read_to_string(bench.path(name)).unwrap();
-    let writes = "0 device write 0 8192\n2 device write 8192 8192\n2 device sync 0 0\n4 device write 16384 8192\n";
-    assert_eq!(log("a.log"), format!("fio version 3 iolog\n0 device add\n0 device open\n{writes}4 device close\n"));
-    let trims = "0 device trim 0 4096\n1 device trim 4096 4096\n";
+    let writes =
+        "0 device write 0 8192\n2000 device write 8192 8192\n2000 device sync 0 0\n4000 device write 16384 8192\n";
+    assert_eq!(log("a.log"), format!("fio version 3 iolog\n0 device add\n0 device open\n{writes}4000 device close\n"));
+    let trims = "0 device trim 0 4096\n1000 device trim 4096 4096\n";
     for clone in ["b.log.0", "b.log.1"] {
-        assert_eq!(log(clone), format!("fio version 3 iolog\n0 device add\n0 device open\n{trims}1 device close\n"));
+        assert_eq!(log(clone), format!("fio version 3 iolog\n0 device add\n0 device open\n{trims}1000 device close\n"));
     }
     assert!(
         fs::read_dir(bench.directory.path())

@@ -11,6 +11,7 @@ use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
 use crate::metrics::series::Sample;
 use crate::metrics::summary::Measurement;
+use crate::nand::array::{ChannelTime, DieTime};
 use crate::nand::probe::Slice;
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Operation, Request};
@@ -121,8 +122,12 @@ pub struct Outcome {
     pub counters: Counters,
     /// From the first arrival to the last completion of the measured part.
     pub measured: Time,
-    /// From the start of the measured part until the device was at rest.
+    /// From the start of the measured part to the last completion.
     pub elapsed: Time,
+    /// Time spent in it, by channel.
+    pub channels: Vec<ChannelTime>,
+    /// Time spent in it, by die.
+    pub dies: Vec<DieTime>,
 }
 
 impl Outcome {
@@ -136,8 +141,8 @@ impl Outcome {
             counters: &self.counters,
             measured: self.measured,
             elapsed: self.elapsed,
-            channels: &device.array().channel_time,
-            dies: &device.array().die_time,
+            channels: &self.channels,
+            dies: &self.dies,
             erases: device.ftl().blocks.all().iter().map(|block| block.erases).collect(),
         }
     }
@@ -387,7 +392,8 @@ struct Runner<'a> {
     device: &'a mut Device,
     feeds: Vec<Feed<'a>>,
     seen: Seen,
-    counters: Counters,
+    /// What the device was like when the measured part began.
+    first: Sample,
     /// Some source waits for others.
     waiting: bool,
     /// When the first source is measured.
@@ -400,6 +406,8 @@ struct Runner<'a> {
     /// What the watcher wants: what the probe sees, and when to look at the device next.
     wants_slices: bool,
     look_at: Time,
+    /// What the device was like at the last answer.
+    last: Option<Sample>,
     sample: Sample,
     /// The clock, when a request last came or went.
     counted_until: Time,
@@ -419,15 +427,16 @@ impl<'a> Runner<'a> {
             feed_of.resize(names.len(), index);
             feeds.push(Feed::new(source.as_mut(), base));
         }
-        let counters = device.ftl().counters;
         let now = device.now();
         device.array_mut().reset_times();
+        let mut first = Sample::default();
+        device.sample(now, &mut first);
         let profile = options.profile.then(Profile::default);
         Runner {
             device,
             feeds,
             seen: Seen { feed_of, results: Results::new(names), profile, completed: 0 },
-            counters,
+            first,
             measure_from: Time::NEVER,
             waiting: true,
             measuring: false,
@@ -437,6 +446,7 @@ impl<'a> Runner<'a> {
             stopped: false,
             wants_slices: false,
             look_at: Time::NEVER,
+            last: None,
             sample: Sample::default(),
             counted_until: now,
         }
@@ -457,6 +467,9 @@ impl<'a> Runner<'a> {
         let mut moved = (self.device.now(), 0);
         loop {
             let submission = self.next_submission().map(|(at, _)| at);
+            if submission.is_none() && self.last.is_none() && self.all_answered() {
+                self.end_measuring(watcher)?;
+            }
             if submission.is_none() && self.device.next_event_time().is_none() {
                 break;
             }
@@ -478,7 +491,12 @@ impl<'a> Runner<'a> {
                     !watcher.progress(Progress { completed: self.seen.completed, now: self.device.now(), share });
             }
         }
-        self.look_last(watcher)?;
+        if self.last.is_none() {
+            self.end_measuring(watcher)?; // Requests were lost, which `end` tells.
+        }
+        if self.wants_slices {
+            self.hand_over(watcher)?;
+        }
         self.end()
     }
 
@@ -607,8 +625,8 @@ impl<'a> Runner<'a> {
         self.device.advance_to_completion(until.min(self.measure_from));
         if self.device.now() >= self.measure_from {
             self.measuring = true;
-            self.counters = self.device.ftl().counters;
             self.device.array_mut().reset_times();
+            self.device.sample(self.device.now(), &mut self.first);
             self.look(self.device.now(), watcher)?;
         }
         Ok(())
@@ -643,20 +661,32 @@ impl<'a> Runner<'a> {
     }
 
     /// Shows the watcher what is left to see.
-    fn look_last(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
-        if self.wants_slices {
-            self.hand_over(watcher)?;
-        }
+    fn look_last(&mut self, end: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         if !self.measuring || self.look_at == Time::NEVER {
             return Ok(());
         }
-        let answered = self.seen.results.streams.iter().map(|stream| stream.last).max().unwrap_or(Time::ZERO);
-        let end = answered.max(self.device.now());
         while self.look_at < end {
             self.look(self.look_at, watcher)?;
         }
         self.take_sample(end);
+        self.look_at = Time::NEVER;
         watcher.last_look(&self.sample).map_err(RunError::Observer)
+    }
+
+    /// Whether every request is answered and there will be none any more.
+    fn all_answered(&self) -> bool {
+        self.submitted == self.seen.completed && !self.waiting
+    }
+
+    /// The measured part ends with the last answer: what cleaning does afterwards is no part of the run.
+    fn end_measuring(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        let answered = self.seen.results.streams.iter().map(|stream| stream.last).max().unwrap_or(Time::ZERO);
+        let end = answered.max(self.device.now());
+        self.look_last(end, watcher)?;
+        let mut last = Sample::default();
+        self.device.sample(end, &mut last);
+        self.last = Some(last);
+        Ok(())
     }
 
     fn take_sample(&mut self, at: Time) {
@@ -684,10 +714,15 @@ impl<'a> Runner<'a> {
             });
         }
         let measured = self.seen.results.span();
-        let elapsed = self.device.now().since(self.measure_from);
+        let (first, last) = (self.first, self.last.unwrap_or_default());
+        let elapsed = last.at.since(self.measure_from);
         let outcome = Outcome {
             complete: !self.stopped,
-            counters: self.device.ftl().counters.since(&self.counters),
+            counters: last.counters.since(&first.counters),
+            channels: spent(&first.channels, &last.channels)
+                .map(|[data, command]| ChannelTime { data, command })
+                .collect(),
+            dies: spent(&first.dies, &last.dies).map(|[cell, register_held]| DieTime { cell, register_held }).collect(),
             results: self.seen.results,
             profile: self.seen.profile,
             measured,
@@ -696,4 +731,10 @@ impl<'a> Runner<'a> {
         outcome.measurement(self.device).work().check(elapsed)?;
         Ok(outcome)
     }
+}
+
+/// What was spent between two readings of the times of a sample.
+fn spent<'a>(first: &'a [[i64; 2]], last: &'a [[i64; 2]]) -> impl Iterator<Item = [Time; 2]> + 'a {
+    let since = |last: i64, first: i64| Time(last.saturating_sub(first).max(0).unsigned_abs());
+    last.iter().zip(first).map(move |(last, first)| [since(last[0], first[0]), since(last[1], first[1])])
 }

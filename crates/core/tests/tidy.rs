@@ -130,6 +130,8 @@ const LAYERS: &[(&str, Uses)] = &[
             ("precondition", "as above"),
             ("device", "as above"),
             ("nand::probe::Slice", "observers of a run are handed what was seen"),
+            ("nand::array::ChannelTime", "what was spent in the measured part goes into the result"),
+            ("nand::array::DieTime", "as above"),
         ],
     ),
 ];

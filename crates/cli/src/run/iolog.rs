@@ -1,4 +1,5 @@
-//! `write_iolog`: the requests that a job issued, as fio writes them (its HOWTO, "Trace file format v3").
+//! `write_iolog`: the requests that a job issued, as fio writes them (its HOWTO, "Trace file format v3"). The HOWTO does
+//! not say the unit of the times; fio 3.33 writes microseconds.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -19,8 +20,8 @@ pub struct Log {
     last: Time,
 }
 
-/// Picoseconds in a millisecond, the unit of the log.
-const MILLISECOND: u64 = 1_000_000_000;
+/// Picoseconds in a microsecond, the unit of the log.
+const MICROSECOND: u64 = 1_000_000;
 
 impl Log {
     fn begin(place: &Path) -> Result<Log> {
@@ -41,14 +42,14 @@ impl Log {
             }
         };
         self.last = request.arrival;
-        let at = request.arrival.ps() / MILLISECOND;
+        let at = request.arrival.ps() / MICROSECOND;
         let line = format!("{at} device {action} {} {}\n", request.lba * SECTOR, request.bytes());
         self.draft.write(line.as_bytes()).map_err(|error| SourceError(format!("{error:#}")))
     }
 
     /// Puts the log into its place.
     pub fn finish(mut self) -> Result<()> {
-        self.draft.write(format!("{} device close\n", self.last.ps() / MILLISECOND).as_bytes())?;
+        self.draft.write(format!("{} device close\n", self.last.ps() / MICROSECOND).as_bytes())?;
         self.draft.complete()?;
         self.draft.publish()
     }

@@ -57,11 +57,13 @@ pub fn arguments(seed: u64) -> Vec<String> {
 
 fn without_places(given: impl Iterator<Item = String>, seed: u64) -> Vec<String> {
     const WITH_VALUE: [&str; 4] = ["--out", "--requests", "--seed", "--seeds"];
+    // Their values, if any, stand behind `=`.
+    const WITHOUT_VALUE: [&str; 3] = ["--json", "--series", "--timeline"];
     let mut kept = Vec::new();
     let mut value_follows = false;
     for argument in given {
         let name = argument.split('=').next().unwrap_or_default();
-        if std::mem::take(&mut value_follows) || argument == "--json" {
+        if std::mem::take(&mut value_follows) || WITHOUT_VALUE.contains(&name) {
             continue;
         }
         match WITH_VALUE.contains(&name) {
@@ -89,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_command_is_told_without_its_places() {
-        let given = "run tiny --out=a rw=read --out b --set gc.victim=fifo --json --requests csv --seeds 3";
+        let given = "run tiny --out=a rw=read --out b --set gc.victim=fifo --json --requests csv --timeline=1ms..2ms --series --seeds 3";
         let arguments = without_places(given.split(' ').map(str::to_owned), 2).join(" ");
         assert_eq!(arguments, "run tiny rw=read --set gc.victim=fifo --seed 2");
     }

@@ -115,12 +115,11 @@ pub struct MeanBreakdown {
     pub parts_us: [f64; Part::COUNT],
 }
 
-/// The band of a latency.
+/// The band of a latency: the longer the latency, the higher the band.
 fn band(latency: Time) -> usize {
-    let octave = latency.0.checked_ilog2().map_or(0, |log| (log as usize).saturating_sub(3));
-    // In the lowest octaves a band is a picosecond.
-    let within = if octave == 0 { latency.0 as usize } else { (latency.0 >> (octave - 1)) as usize - BANDS / 2 };
-    if octave == 0 { within } else { BANDS / 2 + (octave - 1) * BANDS / 2 + within }
+    let octave = latency.0.checked_ilog2().unwrap_or(0).saturating_sub(BANDS.ilog2()) as usize;
+    // Up to the second octave a band is a picosecond.
+    octave * BANDS + (latency.0 >> octave) as usize
 }
 
 impl Bands {
@@ -180,5 +179,48 @@ impl Band {
         let requests = self.requests;
         let us = |sum: u128| sum as f64 / requests as f64 / 1e6;
         (requests > 0).then(|| MeanBreakdown { requests, parts_us: self.parts.map(us) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bands_are_in_order_and_narrow() {
+        let mut last = (0, 0);
+        let latencies = (0..5000).chain((0..57).flat_map(|shift| [31 << shift, 32 << shift, (32 << shift) + 1]));
+        let mut latencies: Vec<u64> = latencies.collect();
+        latencies.sort_unstable();
+        for ps in latencies {
+            let at = band(Time(ps));
+            assert!(at >= last.0, "{ps} ps lies in band {at}, below {}", last.0);
+            if at == last.0 {
+                assert!(ps - last.1 <= last.1 / BANDS as u64, "{} and {ps} ps share a band", last.1);
+            } else {
+                last = (at, ps);
+            }
+        }
+        assert!(band(Time::NEVER) < 1100);
+    }
+
+    #[test]
+    fn a_percentile_is_told_by_requests_of_its_latency() {
+        let mut bands = Bands::default();
+        for us in 1..=1000 {
+            let mut breakdown = Breakdown::default();
+            // What the slow ones wait for is another part than what the others do.
+            breakdown.parts[if us > 900 { Part::Cleaning } else { Part::Cell } as usize] = Time::from_us(us);
+            bands.record(Time::from_us(us), &breakdown);
+        }
+        assert_eq!(bands.mean().unwrap().requests, 1000);
+        for (share, part) in [(0.5, Part::Cell), (0.99, Part::Cleaning), (0.999, Part::Cleaning)] {
+            let at = bands.at(share).unwrap();
+            let latency: f64 = at.parts_us.iter().sum();
+            assert!((latency / (share * 1000.0) - 1.0).abs() <= 1.0 / BANDS as f64, "{share}: {latency}");
+            assert!(at.parts_us[part as usize] > 0.9 * latency, "{share}: {at:?}");
+        }
+        assert_eq!(bands.at(1.0).map(|at| at.requests > 0), Some(true));
+        assert_eq!(Bands::default().at(0.5), None);
     }
 }

@@ -46,8 +46,15 @@ pub struct SeriesOperation {
     pub latency_max_us: Option<f64>,
 }
 
-/// The points of windows, with those operations that there were in any.
+/// Points in a figure: more than a screen has columns make the page large, and nothing clearer.
+const MOST_POINTS: usize = 1024;
+
+/// The points of windows, with those operations that there were in any. Of very many windows, several become one.
 pub fn points(windows: &[Row]) -> Vec<SeriesPoint> {
+    let together = windows.len().div_ceil(MOST_POINTS);
+    if together > 1 {
+        return points(&windows.chunks(together).map(merged).collect::<Vec<_>>());
+    }
     let there = |operation: &Operation| windows.iter().any(|row| row.operations[operation.index()].count > 0);
     let there: Vec<Operation> = Operation::ALL.into_iter().filter(there).collect();
     let point = |row: &Row| SeriesPoint {
@@ -60,6 +67,37 @@ pub fn points(windows: &[Row]) -> Vec<SeriesPoint> {
         write_amplification: row.write_amplification,
     };
     windows.iter().map(point).collect()
+}
+
+/// Windows as one, as far as the figures show it. Of percentiles it has the highest, which is no less than its own.
+fn merged(windows: &[Row]) -> Row {
+    let mut all = windows[0].clone();
+    all.end_ps = windows[windows.len() - 1].end_ps;
+    let seconds = Time(all.end_ps - all.start_ps).as_s().max(f64::MIN_POSITIVE);
+    for (index, operation) in all.operations.iter_mut().enumerate() {
+        let rows = || windows.iter().map(|row| &row.operations[index]);
+        let most = |of: fn(&OperationRow) -> Option<f64>| rows().filter_map(of).reduce(f64::max);
+        let latencies: f64 = rows().map(|row| row.mean_us.unwrap_or_default() * row.count as f64).sum();
+        let (count, bytes) = (rows().map(|row| row.count).sum::<u64>(), rows().map(|row| row.bytes).sum::<u64>());
+        *operation = OperationRow {
+            count,
+            bytes,
+            iops: Some(count as f64 / seconds),
+            bytes_per_s: Some(bytes as f64 / seconds),
+            mean_us: (count > 0).then(|| latencies / count as f64),
+            p99_us: most(|row| row.p99_us),
+            max_us: most(|row| row.max_us),
+            ..OperationRow::default()
+        };
+    }
+    let sum = |of: fn(&Row) -> f64| windows.iter().map(of).sum::<f64>();
+    let ratio = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
+    all.write_amplification = ratio(sum(|row| row.units_programmed as f64), sum(|row| row.host_units as f64));
+    let spared = sum(|row| row.efficiency.unwrap_or_default() * row.victims as f64);
+    all.efficiency = ratio(spared, sum(|row| row.victims as f64));
+    all.stock_min = windows.iter().map(|row| row.stock_min).min().unwrap_or_default();
+    all.stock_mean = ratio(sum(|row| row.stock_mean.unwrap_or_default()), windows.len() as f64);
+    all
 }
 
 fn point_of(operation: Operation, row: &OperationRow) -> SeriesOperation {
@@ -162,7 +200,7 @@ fn free_blocks(series: &[SeriesPoint]) -> Option<Figure> {
         "tickformat": ".0%", "showgrid": false });
     let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": from_zero("free blocks"), "yaxis2": right });
     let caption = html! {
-        "Free blocks of the device in each window (left), and cleaning efficiency (right): the share of a victim's units "
+        "Free blocks of a plane in each window (left), and cleaning efficiency (right): the share of a victim's units "
         "that need not be moved. Cleaning keeps the stock at its threshold; the least of a window shows how near it "
         "came to having none."
     };
@@ -188,4 +226,35 @@ fn from_zero(title: &str) -> Value {
     let mut axis = axis(title);
     axis["rangemode"] = "tozero".into();
     axis
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn very_many_windows_are_drawn_as_fewer() {
+        let row = |number: u64| {
+            let mut row = Row { start_ps: number * 1_000_000, end_ps: (number + 1) * 1_000_000, ..Row::default() };
+            let (count, latency) = (number % 2 * 3, number as f64);
+            row.operations[0] = OperationRow {
+                count,
+                bytes: count * 4096,
+                mean_us: (count > 0).then_some(latency),
+                p99_us: (count > 0).then_some(latency),
+                ..OperationRow::default()
+            };
+            (row.host_units, row.units_programmed, row.stock_min) = (1, 3, number % 4);
+            row
+        };
+        let rows: Vec<Row> = (0..4096).map(row).collect();
+        let points = points(&rows);
+        assert_eq!(points.len(), 1024);
+        let first = &points[0];
+        assert_eq!((first.start_s, first.end_s), (0.0, 4e-6));
+        let reads = &first.operations[0];
+        // Of windows 0 to 3, those with requests are 1 and 3: three requests each.
+        assert_eq!((reads.iops, reads.latency_mean_us, reads.latency_p99_us), (6.0 / 4e-6, Some(2.0), Some(3.0)));
+        assert_eq!((first.write_amplification, first.free_blocks_min), (Some(3.0), Some(0.0)));
+    }
 }

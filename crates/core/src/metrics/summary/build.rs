@@ -46,7 +46,7 @@ pub struct Measurement<'a> {
     pub counters: &'a Counters,
     /// First arrival to last completion.
     pub measured: Time,
-    /// From the start of the measured part until the device is at rest.
+    /// From the start of the measured part to the last completion.
     pub elapsed: Time,
     /// Time spent, by channel.
     pub channels: &'a [ChannelTime],

@@ -259,7 +259,7 @@ pub struct Stream {
     pub requests: Requests,
 }
 
-/// What the flash did, cleaning that went on after the last completion included.
+/// What the flash did in the measured time. What cleaning does after the last completion is not counted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Flash {
     /// Pages.
@@ -374,8 +374,8 @@ pub struct Spread {
 
 /// How busy channels and dies were, as shares of the measured time.
 ///
-/// An operation counts where it starts, in full. So the last ones may reach beyond the measured time, and cleaning may
-/// go on after it: where a sum of shares would exceed 1, it is scaled down to 1. All null where `measured_s` is 0.
+/// An operation that began before the measured time, or goes on after it, counts with the part within. All null where
+/// `measured_s` is 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Utilization {
     /// Over all channels.
@@ -422,9 +422,8 @@ pub struct Share {
 /// What holds the run back: how near each resource came to working all the time, which is its bound.
 ///
 /// A resource that works for D seconds on n requests, spread evenly over its units, cannot serve more than n / D of
-/// them in a second (the utilisation law). The time that counts goes from the start of the measured part until the
-/// device is at rest, cleaning after the last completion included; no resource can have worked longer, or the run
-/// fails.
+/// them in a second (the utilisation law). The time that counts goes from the start of the measured part to the last
+/// completion; no resource can have worked longer, or the run fails.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bottleneck {
     /// What is named: the resource that came nearest to its bound; `cleaning` where most of its time went there;
