@@ -1,5 +1,5 @@
-//! `write_iolog`: the requests that a job issued, as fio writes them (its HOWTO, "Trace file format v3"). The HOWTO does
-//! not say the unit of the times; fio 3.33 writes microseconds.
+//! `write_iolog`: the requests that a job issued, as fio writes them (its HOWTO, "Trace file format v3"). The HOWTO has
+//! no unit for the times; fio 3.33 writes microseconds.
 
 use std::cell::RefCell;
 use std::ops::Range;
