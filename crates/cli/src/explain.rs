@@ -65,7 +65,8 @@ fn tell(text: &mut String, story: &Story) -> std::fmt::Result {
         None => writeln!(text, "\nWhat its time went into was not told.")?,
         Some(parts) => {
             let channels = story.channels.unwrap_or(0);
-            writeln!(text, "\nwhere its time went (flash of {channels} channels)")?;
+            let plural = if channels == 1 { "" } else { "s" };
+            writeln!(text, "\nwhere its time went (flash of {channels} channel{plural})")?;
             for part in parts.iter().filter(|part| part.us > 0.0) {
                 writeln!(text, "  {:<10} {:>16.3} us  {:>5.1} %", part.part, part.us, part.share * 100.0)?;
             }

@@ -342,6 +342,17 @@ fn explain_finds_the_request_at_a_place_in_the_distribution() {
 }
 
 #[test]
+fn a_timeline_of_another_device_is_no_witness() {
+    let (keep, result) = run(&["--requests", "csv"]);
+    let (_other, others) = run(&["--timeline", "--set", "gc.victim=fifo"]);
+    fs::copy(others.join("timeline.json.gz"), result.join("timeline.json.gz")).unwrap();
+    let output = floatgate(keep.path(), &["explain", "result", "max"]);
+    assert!(!output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("timeline.json.gz is of a run on another device"), "{said}");
+}
+
+#[test]
 fn what_is_missing_is_told_with_the_option_that_makes_it() {
     let (keep, result) = run(&[]);
     assert_eq!(names(&result), ["report.html", "series.parquet", "summary.json"]);

@@ -157,6 +157,10 @@ pub fn tell(directory: &Path, choice: &Choice) -> Result<Story> {
     if !summary.exists() {
         bail!("{} is no result: it has no summary.json; run with --out {0}", directory.display());
     }
+    let text = std::fs::read_to_string(&summary).with_context(|| format!("cannot read {}", summary.display()))?;
+    let told: serde_json::Value =
+        serde_json::from_str(&text).with_context(|| format!("{} is no result", summary.display()))?;
+    let config_digest = told["config_digest"].as_str().unwrap_or_default();
     let requests = requests_of(directory)?;
     let number = choice.find(&requests)?;
     let mut story = None;
@@ -193,7 +197,7 @@ pub fn tell(directory: &Path, choice: &Choice) -> Result<Story> {
     story.standing = standing(&requests, operation, latency)?;
     let timeline = directory.join("timeline.json.gz");
     if timeline.exists() {
-        story.operations = Some(blame::operations(&timeline, number)?);
+        story.operations = Some(blame::operations(&timeline, number, config_digest)?);
     }
     Ok(story)
 }

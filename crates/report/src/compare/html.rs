@@ -131,8 +131,8 @@ fn attribution(page: &mut Page, groups: &[Group]) {
     let bars: Vec<_> = bars.into_iter().map(|(_, bar)| bar).collect();
     let caption = html! {
         "What the time of requests went into, on average, in microseconds: of all requests, and of those whose latency "
-        "is near a percentile, of each group's first run beside those of the others. Where one bar is longer, the part "
-        "that is longer in it is the reason."
+        "is near a percentile, of the first run of each group beside those of the others; slow requests of one run alone "
+        "can differ more than the means of the table do. In a longer bar, the part that is longer is the reason."
     };
     page.section("attribution", "Where the time goes");
     page.figures(vec![attribution_bars("attribution", "Where the time goes", caption, &bars)]);

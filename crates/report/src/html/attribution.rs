@@ -33,13 +33,21 @@ pub fn section(page: &mut Page, summary: &Summary) {
         "What the time of requests went into, on average, in microseconds: of all requests, and of those whose latency "
         "is near a percentile. The parts of a bar add up to its latency. Compare a bar of slow requests with that of all: "
         "the part that grows is what makes them slow. Parts are along the critical path of a request: time in which it "
-        "waits for several things counts for the one that ends last."
+        "waits for several things counts for the one that ends last. " (meanings())
     };
     page.section("attribution", "Where the time goes");
     page.figures(vec![bars("attribution", "Where the time goes: all requests and slow ones", caption, &groups)]);
     if summary.streams.len() > 1 {
         of_streams(page, summary);
     }
+}
+
+/// What the parts mean.
+fn meanings() -> &'static str {
+    "host queue: waiting for a place in the device's queue. link: the host link, waiting for it included. buffer: waiting \
+     for room in the controller's memory. order: waiting for an older write of the same unit. die, channel: waiting for \
+     what other requests of the host hold. cleaning: waiting for a free block, or for what cleaning holds. rmw: the read \
+     that completes a partial write. bus, cell: its own transfers, and the flash cells' work for it."
 }
 
 /// The same for each stream, over several figures where one does not hold them.

@@ -159,22 +159,24 @@ fn latency(series: &[SeriesPoint]) -> Figure {
     let mut lines = Vec::new();
     for (place, name) in operations(series) {
         let look = Look::of_operation(name);
-        let mut add = |what: &str, width: f64, of: &dyn Fn(&SeriesOperation) -> Option<f64>| {
+        // Told apart without colour: operations by their markers, figures by their dashes.
+        let mut add = |what: &str, dash: &str, width: f64, of: &dyn Fn(&SeriesOperation) -> Option<f64>| {
             let y = values(series, |point| point.operations.get(place).and_then(of));
             let mut options = look.line();
             options["line"]["width"] = width.into();
+            options["line"]["dash"] = dash.into();
             let more = json!({ "x": x, "y": y, "hovertemplate": "%{x:.4~g} s: %{y:.4~g} us" });
             lines.push(trace(&format!("{}, {what}", words(name)), options, more));
         };
-        add("mean", 2.5, &|of| of.latency_mean_us);
-        add("p99", 1.3, &|of| of.latency_p99_us);
-        add("max", 0.6, &|of| of.latency_max_us);
+        add("mean", "solid", 2.5, &|of| of.latency_mean_us);
+        add("p99", "dash", 1.5, &|of| of.latency_p99_us);
+        add("max", "dot", 1.0, &|of| of.latency_max_us);
     }
     let of_all = series.iter().flat_map(|point| &point.operations);
     let times = of_all.flat_map(|of| [of.latency_mean_us, of.latency_p99_us, of.latency_max_us]).flatten();
     let caption = html! {
         "Latency of the requests that completed in each window, in microseconds, logarithmic: the mean as a thick line, "
-        "p99 as a thinner one, the slowest as the thinnest. Peaks that come together with a low stock of free blocks "
+        "p99 dashed, the slowest dotted; each operation has a marker of its own. Peaks that come together with a low stock of free blocks "
         "are requests that waited for cleaning."
     };
     let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": log_axis("latency, us", times) });

@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::{Blocker, OperationStory, PhaseStory, WaitStory};
-use crate::timeline::read_timeline;
+use crate::timeline::{Covered, read_timeline};
 
 /// A span of time in picoseconds.
 type Span = (u64, u64);
@@ -61,8 +61,13 @@ struct Other {
 }
 
 /// What the flash did for a request.
-pub fn operations(timeline: &Path, request: u64) -> Result<Vec<OperationStory>> {
-    let own = own_operations(timeline, request)?;
+pub fn operations(timeline: &Path, request: u64, config_digest: &str) -> Result<Vec<OperationStory>> {
+    let (own, covered) = own_operations(timeline, request)?;
+    anyhow::ensure!(
+        covered.config_digest == config_digest,
+        "{} is of a run on another device: run again, with --timeline",
+        timeline.display()
+    );
     let others = others_of(timeline, &own)?;
     let mut told: Vec<OperationStory> = own.iter().map(|(op, own)| tell(*op, own, request, &others)).collect();
     told.sort_by(|a, b| a.granted_us.total_cmp(&b.granted_us).then(a.op.cmp(&b.op)));
@@ -70,11 +75,11 @@ pub fn operations(timeline: &Path, request: u64) -> Result<Vec<OperationStory>> 
 }
 
 /// The operations of a request, by number.
-fn own_operations(timeline: &Path, request: u64) -> Result<BTreeMap<u64, Own>> {
+fn own_operations(timeline: &Path, request: u64) -> Result<(BTreeMap<u64, Own>, Covered)> {
     let mut own: BTreeMap<u64, Own> = BTreeMap::new();
     // The wait that has begun and whose end is the next line.
     let mut begun = None;
-    read_timeline(timeline, &mut |event| {
+    let covered = read_timeline(timeline, &mut |event| {
         let args = &event["args"];
         let op = args["op"].as_u64().unwrap_or(u64::MAX);
         match event["ph"].as_str() {
@@ -107,7 +112,7 @@ fn own_operations(timeline: &Path, request: u64) -> Result<BTreeMap<u64, Own>> {
         Ok(())
     })?;
     own.values_mut().for_each(|own| own.phases.sort_by_key(|phase| phase.span));
-    Ok(own)
+    Ok((own, covered))
 }
 
 /// What others did on the same dies and channels while the operations waited.
