@@ -43,7 +43,7 @@ impl Trail {
         self.at = until;
     }
 
-    #[inline]
+    #[inline(always)]
     fn wait(&mut self, wait: Wait) {
         let Wait { die, channel, cleaning } = wait;
         self.parts[Part::Die as usize] += die;
@@ -53,7 +53,7 @@ impl Trail {
     }
 
     /// The wait in line ends.
-    #[inline]
+    #[inline(always)]
     fn leave_line(&mut self, ledger: &Ledger, now: Time) {
         let line = std::mem::take(&mut self.line);
         if self.at == now {
@@ -197,7 +197,7 @@ impl Device {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn book_line_up(&mut self, id: u32, lun: LunId) {
         if let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger())
             && let Some(id) = bearer(&self.transactions, id)
@@ -240,7 +240,7 @@ impl Device {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn book_start(&mut self, first: u32) {
         let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) else { return };
         let lun = self.array.lun_of(PlaneId(self.transactions[first].plane));
@@ -291,9 +291,10 @@ impl Device {
         let request = &trails.requests[id as usize];
         let critical = by.map_or(&request.front, |id| &trails.transactions[id as usize]);
         debug_assert!(by.is_none() || critical.at == self.now, "all time up to now is spent");
-        let mut parts = critical.parts;
-        parts[Part::Link as usize] += finish - critical.at;
-        self.breakdowns.push(Breakdown { parts, channels: request.channels.count_ones() });
+        self.breakdowns.push(Breakdown { parts: critical.parts, channels: request.channels.count_ones() });
+        if let Some(Breakdown { parts, .. }) = self.breakdowns.last_mut() {
+            parts[Part::Link as usize] += finish - critical.at;
+        }
     }
 
     #[inline(never)]

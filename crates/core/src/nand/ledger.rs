@@ -138,7 +138,7 @@ impl Ledger {
     }
 
     /// A LUN goes over to another state.
-    #[inline(never)]
+    #[inline]
     pub fn enter(&mut self, lun: LunId, state: State, now: Time) {
         let book = &mut self.luns[lun.index()];
         let (before, since) = (book.state, book.since);
@@ -158,6 +158,7 @@ impl Ledger {
     }
 
     /// Counts in the sums of all LUNs that one goes over to another state.
+    #[inline(never)]
     fn count(&mut self, before: State, since: Time, state: State, now: Time) {
         match before {
             State::Host => self.host.leave(since, now),
@@ -172,7 +173,7 @@ impl Ledger {
     }
 
     /// A LUN gets in line for its channel.
-    #[inline(never)]
+    #[inline]
     pub fn line_up(&mut self, lun: LunId, now: Time) {
         let book = &mut self.luns[lun.index()];
         book.seen = self.channels[book.channel].cleaning_at(now);
@@ -180,7 +181,7 @@ impl Ledger {
 
     /// The operation of a LUN goes on at `now`, after a wait for the channel if there was one: on the channel until
     /// `begin`, then in the cells until `end`.
-    #[inline(never)]
+    #[inline(always)]
     pub fn phases(&mut self, lun: LunId, now: Time, begin: Time, end: Time) {
         let book = &mut self.luns[lun.index()];
         let channel = &mut self.channels[book.channel];
