@@ -673,9 +673,12 @@ impl<'a> Runner<'a> {
         watcher.last_look(&self.sample).map_err(RunError::Observer)
     }
 
-    /// Whether every request is answered and there will be none any more.
+    /// Whether every request is answered and there will be none any more. That none can be issued now says less: the
+    /// device's queue may be full of answers on their way.
     fn all_answered(&self) -> bool {
-        self.submitted == self.seen.completed && !self.waiting
+        let now = self.device.now();
+        let over = || self.stopped || self.feeds.iter().all(|feed| feed.next_time(now).is_none());
+        self.submitted == self.seen.completed && !self.waiting && over()
     }
 
     /// The measured part ends with the last answer: what cleaning does afterwards is no part of the run.

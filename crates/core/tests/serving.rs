@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{build, device_config, drain, fill, submit, units};
+use common::{Load, build, device_config, drain, fill, submit, units};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::Operation::{Read, Write};
@@ -94,4 +94,16 @@ fn a_place_in_the_queue_is_free_when_the_host_has_the_answer() {
     assert_eq!(finishes(135_000_000), [alone, 2 * alone], "the answer is still on its way");
     assert_eq!(finishes(alone), [alone, 2 * alone]);
     assert_eq!(finishes(alone + 1), [alone, 2 * alone + 1]);
+}
+
+/// While the only place of the queue waits for the host to have its answer, nothing is in progress and nothing can be
+/// issued; the run is not over for that.
+#[test]
+fn a_full_queue_without_requests_in_progress_ends_no_run() {
+    let mut device = device(&["host.queue_depth=1", "host.link_latency=5us"]);
+    let outcome = Load::closed(1, 10, || Request::new(Time::ZERO, Read, 0, 8)).run(&mut device);
+    assert_eq!(outcome.counters.read_commands, 10);
+    assert_eq!(outcome.elapsed, Time(10 * (2 * 5_000_000 + 127_400_000) + 9 * 1_000));
+    let data: u64 = outcome.channels.iter().map(|time| time.data.ps()).sum();
+    assert_eq!(data, 10 * 102_400_000);
 }
