@@ -296,10 +296,10 @@ fn explain_names_those_whom_the_parts_count() {
         {
             let what = blocker["what"].as_str().unwrap();
             let [of_die, of_channel] = ["die_us", "channel_us"].map(|which| ps(&blocker[which]));
-            if what.starts_with("host") || what.contains("completes") || what.starts_with("read-modify") {
-                (die, channel) = (die + of_die, channel + of_channel);
-            } else {
-                cleaning += of_die + of_channel;
+            match what {
+                "host read" | "host write" | "rmw read" => (die, channel) = (die + of_die, channel + of_channel),
+                "cleaning read" | "cleaning write" | "erase" => cleaning += of_die + of_channel,
+                other => panic!("{other} has no part"),
             }
         }
         assert_eq!((told("die"), told("channel"), told("cleaning")), (die, channel, cleaning), "{choice}: {story}");

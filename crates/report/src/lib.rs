@@ -4,7 +4,7 @@ pub mod columns;
 pub mod compare;
 mod figure;
 pub mod html;
-mod number;
+pub mod number;
 mod page;
 pub mod statistics;
 pub mod story;

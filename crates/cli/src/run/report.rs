@@ -4,6 +4,7 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::summary::{Operations, Requests, Share, Summary};
 use floatgate_core::workload::readable;
 use floatgate_core::workload::synthetic::looks_like_job;
+use floatgate_report::number::grouped;
 
 use super::progress::short;
 use super::why;
@@ -225,19 +226,6 @@ fn or_dash(value: Option<f64>, text: impl Fn(f64) -> String) -> String {
 /// A noun for so many.
 fn plural(count: u64, noun: &str) -> String {
     if count == 1 { noun.to_owned() } else { format!("{noun}s") }
-}
-
-/// A whole number in groups of three digits.
-fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 fn amplification(page: &mut Page, summary: &Summary) {

@@ -7,8 +7,9 @@ use floatgate_core::workload::trace::profile::{
     Arrivals, DeviceProfile, Footprint, HotShares, OperationProfile, Profile, Profiler,
 };
 use floatgate_core::workload::trace::{Reader, TraceOptions};
+use floatgate_report::number::grouped;
 
-use super::text::{Page, Table, bar, grouped, number, percent, seconds};
+use super::text::{Page, Table, bar, number, percent, seconds};
 use crate::failure::Failure;
 use crate::run::interrupt::Interrupt;
 use crate::run::progress::Reporter;

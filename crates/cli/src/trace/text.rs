@@ -1,5 +1,7 @@
 //! Numbers, bars and tables for people.
 
+use floatgate_report::number::grouped;
+
 /// Columns of a label.
 const LABEL: usize = 15;
 /// Columns of a page.
@@ -102,14 +104,6 @@ pub fn number(value: f64) -> String {
         s if s >= 0.0001 => format!("{value:.3}"),
         _ => format!("{value:.1e}"),
     }
-}
-
-/// A whole number in groups of three digits.
-pub fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let parts: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().filter_map(|part| std::str::from_utf8(part).ok()).collect();
-    parts.join(",")
 }
 
 /// A share in percent; a dash where there is none.

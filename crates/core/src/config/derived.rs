@@ -1,6 +1,6 @@
 //! Numbers that follow from the device file.
 
-use super::{BlockSummary, BusProtocol, Capacity, DeviceConfig};
+use super::{BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig};
 use crate::sim::time::{Time, transfer_time};
 
 impl DeviceConfig {
@@ -8,6 +8,17 @@ impl DeviceConfig {
     pub fn total_planes(&self) -> u32 {
         let g = &self.geometry;
         g.channels * g.chips * g.dies * g.planes
+    }
+
+    /// Planes of what takes one command at a time (`nand.concurrency`), here called a LUN.
+    pub fn planes_per_lun(&self) -> u32 {
+        let g = &self.geometry;
+        match self.nand.concurrency {
+            Concurrency::Plane => 1,
+            Concurrency::Die => g.planes,
+            Concurrency::Command => g.dies * g.planes,
+            Concurrency::Chip => g.chips_per_package * g.dies * g.planes,
+        }
     }
 
     /// Blocks of the device.

@@ -61,11 +61,10 @@ impl Work<'_> {
                 work: on_channels,
                 cleaning: cleaning_bus.min(on_channels),
             },
-            // What takes one operation at a time is held while its own data move, too. Waiting for the channel is no
-            // work.
+            // A LUN is held while its own data move, too. Waiting for the channel is no work.
             Demand {
                 resource: "dies",
-                units: self.luns(),
+                units: self.config.total_planes() / self.config.planes_per_lun(),
                 work: in_cells + on_channels,
                 cleaning: (cleaning_cells + cleaning_bus).min(in_cells + on_channels),
             },
@@ -77,18 +76,6 @@ impl Work<'_> {
             }
         }
         demands
-    }
-
-    /// What takes one operation at a time, and how many of them there are.
-    fn luns(&self) -> u32 {
-        let g = &self.config.geometry;
-        let planes = match self.config.nand.concurrency {
-            Concurrency::Plane => 1,
-            Concurrency::Die => g.planes,
-            Concurrency::Command => g.dies * g.planes,
-            Concurrency::Chip => g.chips_per_package * g.dies * g.planes,
-        };
-        self.config.total_planes() / planes
     }
 
     /// Time of cleaning on the channels and in the cells, from what was counted: page times of several types count with

@@ -1,13 +1,14 @@
 //! Channels and what hangs on them: who holds a bus, which die is busy until when.
 
-use super::ledger::{Ledger, State};
-use super::probe::{Lane, Phase as SlicePhase, Probe, Slice};
+mod watchers;
+
 use super::timing::Timing;
-use crate::config::{Concurrency, DeviceConfig};
+use crate::config::DeviceConfig;
 use crate::scheduler::{Class, RANKS};
 use crate::sim::id::{ChannelId, LunId, PlaneId};
 use crate::sim::queue::EventQueue;
 use crate::sim::time::Time;
+use watchers::Watchers;
 
 /// What the array does for one command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,15 +142,6 @@ pub struct Array {
     watchers: Option<Box<Watchers>>,
 }
 
-/// Those who watch an array.
-#[derive(Clone, Debug, Default)]
-struct Watchers {
-    /// Sees every phase.
-    probe: Option<Probe>,
-    /// Books who held what for how long.
-    ledger: Option<Ledger>,
-}
-
 /// No chip or channel yet.
 const NOWHERE: u32 = u32::MAX;
 
@@ -157,12 +149,7 @@ impl Array {
     /// An idle array. `others` resources beside LUNs and channels have events in its queue; they come last.
     pub fn new(device: &DeviceConfig, others: u32) -> Array {
         let g = &device.geometry;
-        let planes_per_lun = match device.nand.concurrency {
-            Concurrency::Plane => 1,
-            Concurrency::Die => g.planes,
-            Concurrency::Command => g.dies * g.planes,
-            Concurrency::Chip => g.chips_per_package * g.dies * g.planes,
-        };
+        let planes_per_lun = device.planes_per_lun();
         let planes = device.total_planes();
         let luns = planes / planes_per_lun;
         let idle = Lun {
@@ -282,57 +269,6 @@ impl Array {
         channel.busy_until <= now && channel.waiting == 0
     }
 
-    /// Whether anybody watches.
-    #[inline(always)]
-    pub fn is_watched(&self) -> bool {
-        self.watchers.is_some()
-    }
-
-    /// Watches every phase from now on with this probe; `None` takes the one away that there was.
-    pub fn set_probe(&mut self, probe: Option<Probe>) {
-        self.change_watchers(|watchers| watchers.probe = probe);
-    }
-
-    /// The probe.
-    pub fn probe(&self) -> Option<&Probe> {
-        self.watchers.as_ref()?.probe.as_ref()
-    }
-
-    /// The probe.
-    pub fn probe_mut(&mut self) -> Option<&mut Probe> {
-        self.watchers.as_mut()?.probe.as_mut()
-    }
-
-    /// Takes the probe away, with what it saw.
-    pub fn take_probe(&mut self) -> Option<Probe> {
-        let mut taken = None;
-        self.change_watchers(|watchers| taken = watchers.probe.take());
-        taken
-    }
-
-    /// Books who holds what from now on.
-    pub fn set_ledger(&mut self, ledger: Ledger) {
-        self.change_watchers(|watchers| watchers.ledger = Some(ledger));
-    }
-
-    /// The books.
-    #[inline]
-    pub fn ledger(&self) -> Option<&Ledger> {
-        self.watchers.as_ref()?.ledger.as_ref()
-    }
-
-    /// The books.
-    #[inline]
-    pub fn ledger_mut(&mut self) -> Option<&mut Ledger> {
-        self.watchers.as_mut()?.ledger.as_mut()
-    }
-
-    fn change_watchers(&mut self, change: impl FnOnce(&mut Watchers)) {
-        let mut watchers = self.watchers.take().unwrap_or_default();
-        change(&mut watchers);
-        self.watchers = (watchers.probe.is_some() || watchers.ledger.is_some()).then_some(watchers);
-    }
-
     /// Puts an idle LUN in line for its channel, to start a command there.
     pub fn request_start(&mut self, lun: LunId, rank: u8, now: Time) {
         self.luns[lun.index()].phase = Phase::Requesting;
@@ -435,67 +371,6 @@ impl Array {
             self.show_transfer(lun, now, now + lead, end - data, end);
         }
         end
-    }
-
-    /// Shows the observer a transfer: the switch up to `switched`, the command up to `commanded`, and data.
-    #[inline(never)]
-    fn show_transfer(&mut self, lun: LunId, now: Time, switched: Time, commanded: Time, end: Time) {
-        if self.probe().is_none() {
-            return;
-        }
-        let lane = Lane::Channel(self.channel_of(lun).0);
-        let operation = self.luns[lun.index()].operation;
-        let slice = |phase, start, end| Slice::of(lane, phase, start, end, &operation);
-        if let Some(probe) = self.probe_mut() {
-            probe.record(slice(SlicePhase::Switch, now, switched));
-            probe.record(slice(SlicePhase::Command, switched, commanded));
-            probe.record(slice(SlicePhase::Data, commanded, end));
-        }
-    }
-
-    /// Shows the observers that a LUN goes on with its operation, up to the end of its cells' work.
-    #[inline(never)]
-    fn show_page(&mut self, lun: LunId, now: Time, begin: Time, end: Time) {
-        let operation = &self.luns[lun.index()].operation;
-        let Some(watchers) = &mut self.watchers else { return };
-        if let Some(ledger) = &mut watchers.ledger {
-            ledger.phases(lun, now, begin, end);
-        }
-        if let Some(probe) = &mut watchers.probe {
-            probe.record(Slice::of(Lane::Plane(operation.plane.0), SlicePhase::Cell, begin, end, operation));
-        }
-    }
-
-    #[inline(never)]
-    fn show_data_out(&mut self, lun: LunId, now: Time, end: Time) {
-        if let Some(ledger) = self.ledger_mut() {
-            ledger.phases(lun, now, end, end);
-        }
-    }
-
-    #[inline(never)]
-    fn show_start(&mut self, lun: LunId, class: Class, now: Time) {
-        let Some(watchers) = &mut self.watchers else { return };
-        if let Some(ledger) = &mut watchers.ledger {
-            ledger.enter(lun, if class.is_cleaning() { State::Cleaning } else { State::Host }, now);
-        }
-        if let Some(probe) = &mut watchers.probe {
-            probe.start();
-        }
-    }
-
-    #[inline(never)]
-    fn show_request(&mut self, lun: LunId, now: Time) {
-        if let Some(ledger) = self.ledger_mut() {
-            ledger.enter(lun, State::Requesting, now);
-        }
-    }
-
-    #[inline(never)]
-    fn show_line_up(&mut self, lun: LunId, now: Time) {
-        if let Some(ledger) = self.ledger_mut() {
-            ledger.line_up(lun, now);
-        }
     }
 
     /// Starts `operation` on a LUN that holds none; one that needs the channel has been granted it.
