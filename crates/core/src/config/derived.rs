@@ -21,6 +21,11 @@ impl DeviceConfig {
         }
     }
 
+    /// Planes of what executes one operation at a time: a die, or a plane where planes are independent.
+    pub fn planes_per_unit(&self) -> u32 {
+        if self.nand.concurrency == Concurrency::Plane { 1 } else { self.geometry.planes }
+    }
+
     /// Blocks of the device.
     pub fn total_blocks(&self) -> u32 {
         self.total_planes() * self.geometry.blocks

@@ -8,15 +8,28 @@ use crate::ftl::mapping::Location;
 use crate::metrics::attribution::Part as TimePart;
 use crate::scheduler::Class;
 use crate::scheduler::lines::NONE;
-use crate::sim::id::{BlockId, Lpn, LunId, PlaneId, Ppn};
+use crate::sim::id::{BlockId, Lpn, LunId, PlaneId, Ppn, UnitId};
 use crate::sim::time::Time;
 use crate::workload::request::{Operation, SECTOR};
 
 impl Device {
-    /// The operation of a LUN has ended.
-    pub(super) fn finish(&mut self, lun: LunId) {
-        let id = std::mem::replace(&mut self.running[lun.index()], NONE);
-        self.trail_finish(lun, id);
+    /// The data of one plane that works together with others have left.
+    pub(super) fn finish_member(&mut self, unit: UnitId) {
+        let id = self.running[unit.index()];
+        self.running[unit.index()] = self.transactions[id].next;
+        self.trail_member(unit, id);
+        self.finish_one(id);
+    }
+
+    /// The operation of a unit of `lun` has ended.
+    pub(super) fn finish(&mut self, unit: UnitId, lun: LunId) {
+        let id = std::mem::replace(&mut self.running[unit.index()], NONE);
+        self.trail_finish(unit, lun, id);
+        self.finish_one(id);
+    }
+
+    #[inline]
+    fn finish_one(&mut self, id: u32) {
         match self.transactions[id].kind {
             Kind::HostRead => self.finish_read(id),
             Kind::RmwRead => self.finish_rmw(id),

@@ -27,11 +27,11 @@ use crate::ftl::gc::job::Job;
 use crate::host::link::Link;
 use crate::host::requests::Requests;
 use crate::metrics::attribution::Breakdown;
-use crate::nand::array::{Array, Outcome, Owner};
+use crate::nand::array::{Array, LunState, Outcome, Owner};
 use crate::nand::ledger::Ledger;
 use crate::scheduler::lines::{Line, NONE, RankedLines};
 use crate::scheduler::{Class, Scheduler};
-use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId};
+use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, UnitId};
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Request, Status};
 use pool::Pool;
@@ -84,8 +84,9 @@ pub struct Device {
     /// Answers on their way to the host: when they arrive, and so free their places in the queue.
     returning: BinaryHeap<Reverse<Time>>,
     transactions: Transactions,
-    /// Transactions that wait for a LUN, and what each LUN does.
+    /// Transactions that wait for a LUN.
     lines: Vec<RankedLines>,
+    /// By unit: the transaction that it works on, the first of those that are served together.
     running: Vec<u32>,
     pool: Pool,
     /// Writes that wait for their plane to have room.
@@ -138,7 +139,7 @@ impl Device {
         ftl.blocks.ignore_dependants = options.mutant == Mutant::EraseEarly;
         let dynamic = ftl.home(crate::sim::id::Lpn(0)).is_none();
         if options.attribution {
-            array.set_ledger(Ledger::new(array.luns(), config.geometry.channels, dynamic));
+            array.set_ledger(Ledger::new(array.luns(), array.units_per_lun(), config.geometry.channels, dynamic));
         }
         let mut device = Device {
             now: Time::ZERO,
@@ -150,7 +151,7 @@ impl Device {
             returning: BinaryHeap::new(),
             transactions: Transactions::default(),
             lines: vec![RankedLines::default(); array.luns() as usize],
-            running: vec![NONE; array.luns() as usize],
+            running: vec![NONE; array.units() as usize],
             pool: Pool::new(&config),
             stalled: vec![Line::default(); planes],
             unadmitted: VecDeque::new(),
@@ -277,10 +278,15 @@ impl Device {
         debug_assert!(at >= self.now, "events come in order");
         self.now = at;
         match self.array.owner(resource) {
-            Owner::Lun(lun) => match self.array.lun_event(lun, at) {
-                Outcome::WantsChannel(rank) => self.go_on(lun, rank),
+            Owner::Unit(unit) => match self.array.unit_event(unit, at) {
+                Outcome::WantsChannel(rank) => self.go_on(unit, rank),
+                Outcome::MemberOut(rank) => {
+                    self.finish_member(unit);
+                    self.go_on(unit, rank);
+                }
                 Outcome::Done => {
-                    self.finish(lun);
+                    let lun = self.array.lun_of_unit(unit);
+                    self.finish(unit, lun);
                     self.set_idle(lun);
                     self.kick(lun);
                 }
@@ -420,21 +426,21 @@ impl Device {
         }
     }
 
-    /// Goes on with a LUN that needs its channel in the middle of an operation.
+    /// Goes on with a unit that needs its channel in the middle of an operation.
     #[inline]
-    fn go_on(&mut self, lun: LunId, rank: u8) {
-        let channel = self.array.channel_of(lun);
+    fn go_on(&mut self, unit: UnitId, rank: u8) {
+        let channel = self.array.channel_of_unit(unit);
         if self.array.channel_is_idle(channel, self.now) {
-            return self.array.resume(lun, self.now);
+            return self.array.resume(unit, self.now);
         }
-        self.array.line_up(lun, rank, self.now);
+        self.array.line_up(unit, rank, self.now);
         self.serve_channel(channel);
     }
 
     /// Gives a channel to those who wait for it, until it is taken.
     fn serve_channel(&mut self, channel: ChannelId) {
-        while let Some(lun) = self.array.grant(channel, self.now) {
-            self.serve_lun(lun);
+        while let Some(unit) = self.array.grant(channel, self.now) {
+            self.serve_unit(unit);
         }
     }
 
@@ -453,17 +459,18 @@ impl Device {
         }
     }
 
-    /// A LUN takes operations again.
+    /// A LUN takes commands again, unless some of its units still work.
     #[inline(always)]
     fn set_idle(&mut self, lun: LunId) {
-        self.array.set_idle(lun);
-        self.note_idle(lun, true);
+        if self.array.set_idle(lun) {
+            self.note_idle(lun, true);
+        }
     }
 
     /// Whether a LUN is idle.
     #[inline]
     fn lun_waits(&self, lun: LunId) -> bool {
-        self.array.phase(lun) == crate::nand::array::Phase::Idle
+        self.array.state(lun) == LunState::Idle
     }
 
     /// A request of which all is done: the host has the answer one latency later.

@@ -5,25 +5,24 @@ use super::{Device, Mutant};
 use crate::ftl::blocks::Stream;
 use crate::ftl::mapping::PADDING;
 use crate::metrics::counters::{ProgramCause, ReadCause};
-use crate::nand::array::{self, Operation, Phase};
+use crate::nand::array::{self, LunState, Operation};
 use crate::scheduler::lines::NONE;
 use crate::scheduler::{Class, RANKS};
-use crate::sim::id::{BlockId, LunId, PlaneId, Ppn};
+use crate::sim::id::{BlockId, LunId, PlaneId, Ppn, UnitId};
 use crate::sim::time::Time;
 
 impl Device {
-    /// A LUN has been granted its channel.
-    pub(super) fn serve_lun(&mut self, lun: LunId) {
-        match self.array.phase(lun) {
-            Phase::Holding | Phase::NextPage => self.array.resume(lun, self.now),
-            _ => {
-                // It was granted the channel for what was first in line when it asked. What is more urgent and came
-                // later is its next operation: this one holds the LUN since then.
-                let next = self.first_of(lun, self.array.rank(lun));
-                if !self.start(lun, next) {
-                    self.give_up(lun);
-                }
-            }
+    /// A unit has been granted its channel, or its LUN has.
+    pub(super) fn serve_unit(&mut self, unit: UnitId) {
+        let lun = self.array.lun_of_unit(unit);
+        if self.array.state(lun) != LunState::Requesting {
+            return self.array.resume(unit, self.now);
+        }
+        // It was granted the channel for what was first in line when it asked. What is more urgent and came later is
+        // its next operation: this one holds the LUN since then.
+        let next = self.first_of(lun, self.array.rank(lun));
+        if !self.start(lun, next) {
+            self.give_up(lun);
         }
     }
 
@@ -100,9 +99,10 @@ impl Device {
                 Kind::SlotRead => unreachable!("slot reads wait for slots, not for LUNs"),
             };
             if let Some(operation) = operation {
-                self.running[lun.index()] = id;
-                self.array.start(lun, operation, self.now);
-                self.watch_start(lun);
+                let unit = self.array.unit_of(operation.plane);
+                self.running[unit.index()] = id;
+                self.array.start(unit, operation, self.now);
+                self.watch_start(unit);
                 return true;
             }
             next = self.first_for(lun);
@@ -136,6 +136,7 @@ impl Device {
             class: read.class,
             rank: self.ranks[read.class as usize],
             plane: PlaneId(read.plane),
+            members: 1,
             pages,
             command: timing.read_command,
             data: if spans { timing.page_out } else { timing.units_out[usize::from(read.units)] },
@@ -159,6 +160,7 @@ impl Device {
             class,
             rank: self.ranks[class as usize],
             plane,
+            members: 1,
             pages: self.ftl.shape().pages_per_unit,
             command: timing.program_command,
             data: timing.program_in,
@@ -290,6 +292,7 @@ impl Device {
             class: erase.class,
             rank: self.ranks[erase.class as usize],
             plane: PlaneId(erase.plane),
+            members: 1,
             pages: 1,
             command: timing.erase_command,
             data: Time::ZERO,

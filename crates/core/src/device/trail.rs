@@ -9,7 +9,7 @@ use super::transaction::{Kind, Transaction, Transactions};
 use crate::metrics::attribution::{Breakdown, Part};
 use crate::nand::ledger::{Ledger, Mark, MarkOfAll, Spent, State, Wait};
 use crate::scheduler::lines::NONE;
-use crate::sim::id::{LunId, PlaneId};
+use crate::sim::id::{LunId, PlaneId, UnitId};
 use crate::sim::time::Time;
 use crate::workload::request::Request;
 
@@ -151,8 +151,10 @@ hooks! {
     trail_idle => book_idle(lun: LunId);
     /// A transaction leaves its line to start, with those that were bound with it.
     trail_start => book_start(id: u32);
-    /// The operation of a LUN has ended, for `first` and those that were bound with it.
-    trail_finish => book_finish(lun: LunId, first: u32);
+    /// The operation of a unit has ended, for `first` and those that were bound with it.
+    trail_finish => book_finish(unit: UnitId, lun: LunId, first: u32);
+    /// The data of one plane have left, of a unit that goes on with the next, for `id`.
+    trail_member => book_member(unit: UnitId, id: u32);
     /// The part of a request that is done next is that of a transaction, and not the request's own.
     trail_by => book_by(id: u32, request: u32);
     /// A request is complete: what its time until `finish` went into.
@@ -243,8 +245,8 @@ impl Device {
     #[inline(always)]
     fn book_start(&mut self, first: u32) {
         let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) else { return };
-        let lun = self.array.lun_of(PlaneId(self.transactions[first].plane));
-        let channel = 1 << (ledger.channel_of(lun) as u32 % u128::BITS);
+        let unit = self.array.unit_of(PlaneId(self.transactions[first].plane));
+        let channel = 1 << (ledger.channel_of(unit) as u32 % u128::BITS);
         let mut id = first;
         while let Some(bearer) = bearer(&self.transactions, id) {
             trails.transaction(bearer).leave_line(ledger, self.now);
@@ -257,11 +259,21 @@ impl Device {
     }
 
     #[inline(never)]
-    fn book_finish(&mut self, lun: LunId, first: u32) {
-        let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger_mut()) else { return };
-        ledger.enter(lun, State::Idle, self.now);
+    fn book_finish(&mut self, unit: UnitId, lun: LunId, first: u32) {
+        let last = self.array.active(lun) == 0;
+        if let Some(ledger) = self.array.ledger_mut()
+            && last
+        {
+            ledger.enter(lun, State::Idle, self.now);
+        }
+        self.book_member(unit, first);
+    }
+
+    #[inline(never)]
+    fn book_member(&mut self, unit: UnitId, first: u32) {
+        let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) else { return };
         let Some(bearer) = bearer(&self.transactions, first) else { return };
-        let spent = ledger.spent(lun);
+        let spent = ledger.spent(unit);
         match self.transactions[first].kind {
             Kind::RmwRead => trails.transaction(bearer).operation(&spent, Part::Rmw, Part::Rmw),
             Kind::Write => {

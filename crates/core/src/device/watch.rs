@@ -6,7 +6,7 @@ use crate::metrics::series::Sample;
 use crate::nand::array::Operation;
 use crate::nand::probe::{Lane, Phase, Slice};
 use crate::scheduler::lines::NONE;
-use crate::sim::id::{LunId, PlaneId, Ppn};
+use crate::sim::id::{LunId, PlaneId, Ppn, UnitId};
 use crate::sim::time::Time;
 
 impl Device {
@@ -50,20 +50,20 @@ impl Device {
         }
     }
 
-    /// The operation of a LUN has started, for a transaction and those that were bound with it.
+    /// The operation of a unit has started, for a transaction and those that were bound with it.
     #[inline(always)]
-    pub(super) fn watch_start(&mut self, lun: LunId) {
+    pub(super) fn watch_start(&mut self, unit: UnitId) {
         if self.is_watched() {
-            self.show_start(lun);
+            self.show_start(unit);
         }
     }
 
     #[inline(never)]
-    fn show_start(&mut self, lun: LunId) {
-        let first = self.running[lun.index()];
+    fn show_start(&mut self, unit: UnitId) {
+        let first = self.running[unit.index()];
         self.trail_start(first);
         if self.array.probe().is_some() {
-            let operation = *self.array.operation(lun);
+            let operation = *self.array.operation(unit);
             self.show_wait(first, &operation);
         }
     }
@@ -74,7 +74,7 @@ impl Device {
         let mut id = first;
         while id != NONE {
             let (waited, transaction) = (id, self.transactions[id]);
-            let mut slice = Slice::of(Lane::Plane(operation.plane.0), Phase::Wait, self.now, self.now, operation);
+            let mut slice = Slice::of(Lane::Plane(transaction.plane), Phase::Wait, self.now, self.now, operation);
             slice.lpn = match transaction.kind {
                 Kind::Erase | Kind::Summary | Kind::SlotRead => NONE,
                 _ => self.ftl.map.owner(Ppn(transaction.place)),

@@ -5,7 +5,7 @@ mod watchers;
 use super::timing::Timing;
 use crate::config::DeviceConfig;
 use crate::scheduler::{Class, RANKS};
-use crate::sim::id::{ChannelId, LunId, PlaneId};
+use crate::sim::id::{ChannelId, LunId, PlaneId, UnitId};
 use crate::sim::queue::EventQueue;
 use crate::sim::time::Time;
 use watchers::Watchers;
@@ -21,7 +21,7 @@ pub enum Kind {
     Erase,
 }
 
-/// One command for a LUN, with the times of its phases.
+/// What one unit does for a command, with the times of its phases.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
     /// What it does.
@@ -30,13 +30,15 @@ pub struct Operation {
     pub class: Class,
     /// Rank of its data transfer where that waits for the channel by itself.
     pub rank: u8,
-    /// The plane it works on.
+    /// The plane it works on, or the one whose data move.
     pub plane: PlaneId,
+    /// Planes that work together and have still to be served, this one included ([`Array::set_member`]).
+    pub members: u32,
     /// Pages still to go, this one included; above 1 where a mapping unit spans pages.
     pub pages: u32,
-    /// Time on the channel for command and address cycles.
+    /// Time on the channel for command and address cycles, of each plane.
     pub command: Time,
-    /// Time on the channel for the data of a page.
+    /// Time on the channel for the data of a page, of each plane.
     pub data: Time,
     /// Time in the cells.
     pub cell: Time,
@@ -46,15 +48,37 @@ pub struct Operation {
     pub place: u32,
 }
 
-/// What a LUN does now.
+/// A plane that works together with others of its unit on one operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Member {
+    /// The plane.
+    pub plane: PlaneId,
+    /// Time on the channel for its data.
+    pub data: Time,
+    /// The host request it is for, or `u64::MAX`; for observers.
+    pub tag: u64,
+    /// The physical page; for observers.
+    pub place: u32,
+}
+
+/// Whether a LUN takes a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Nothing; takes a command.
+pub enum LunState {
+    /// It does.
     Idle,
-    /// Waits for the channel to start its next command. What that works on is bound when it is granted.
+    /// It waits for the channel to start its next command. What that works on is bound when it is granted.
     Requesting,
-    /// Nothing yet: its next operation is being bound, or its last one wound up.
+    /// Not now: its next command is being bound, or an operation wound up.
     Binding,
+    /// Some of its units work.
+    Busy,
+}
+
+/// What a unit does now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing.
+    Idle,
     /// The cells work.
     Cell,
     /// Data of a read are in the register and wait for the channel.
@@ -65,9 +89,18 @@ pub enum Phase {
     NextPage,
 }
 
-/// What takes one operation at a time.
-#[derive(Clone, Debug)]
+/// What takes one command at a time.
+#[derive(Clone, Copy, Debug)]
 struct Lun {
+    state: LunState,
+    /// Units that work.
+    active: u32,
+}
+
+/// What executes one operation at a time. Where its LUN waits for the channel to start a command, that is noted at the
+/// LUN's first unit.
+#[derive(Clone, Debug)]
+struct Unit {
     phase: Phase,
     /// The one behind it in the channel's line.
     next: u32,
@@ -82,15 +115,32 @@ struct Lun {
 #[derive(Clone, Debug)]
 struct Channel {
     busy_until: Time,
-    /// The last part of its last transfer, for which it carries data.
+    /// What it carries at last: the data of each plane, and of all.
     data: Time,
+    all_data: Time,
+    /// The command cycles of each plane and its data, which take turns.
+    turn: Time,
     /// The place of its release among the events of that instant: that of the transfer's start.
     release_order: u32,
-    /// LUNs that wait, by rank: first and last of each line.
+    /// Units that wait, by rank: first and last of each line.
     lines: [(u32, u32); RANKS],
     /// One bit for each line that is not empty.
     waiting: u32,
     last_chip: u32,
+}
+
+impl Channel {
+    /// How much of the time from `at` until it is free is for data.
+    fn data_ahead(&self, at: Time) -> Time {
+        let ahead = self.busy_until.since(at);
+        if self.turn == Time::ZERO {
+            return Time::ZERO;
+        }
+        // Seen from the end: whole turns, and of the one before them its data, which come last. What is before all of
+        // them is the way switch.
+        let (turns, rest) = (ahead.0 / self.turn.0, Time(ahead.0 % self.turn.0));
+        (Time(turns * self.data.0) + rest.min(self.data)).min(self.all_data)
+    }
 }
 
 /// Time spent by a channel.
@@ -111,11 +161,13 @@ pub struct DieTime {
     pub register_held: Time,
 }
 
-/// What a LUN's event means for the router.
+/// What a unit's event means for the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It needs its channel now, with this rank.
     WantsChannel(u8),
+    /// The data of one plane have left; it needs its channel for those of the next, with this rank.
+    MemberOut(u8),
     /// Its operation has ended.
     Done,
 }
@@ -125,13 +177,19 @@ pub enum Outcome {
 pub struct Array {
     timing: Timing,
     luns: Vec<Lun>,
+    units: Vec<Unit>,
+    /// By plane: those that work together in a unit, in the order in which their data move.
+    members: Vec<Member>,
     channels: Vec<Channel>,
     events: EventQueue,
     lun_of_plane: Vec<LunId>,
     planes_per_lun: u32,
+    planes_per_unit: u32,
+    units_per_lun: u32,
     planes_per_die: u32,
     planes_per_chip: u32,
     luns_per_channel: u32,
+    units_per_channel: u32,
     last_channel: u32,
     switch_free: Time,
     /// Time spent, by channel.
@@ -149,10 +207,10 @@ impl Array {
     /// An idle array. `others` resources beside LUNs and channels have events in its queue; they come last.
     pub fn new(device: &DeviceConfig, others: u32) -> Array {
         let g = &device.geometry;
-        let planes_per_lun = device.planes_per_lun();
+        let (planes_per_lun, planes_per_unit) = (device.planes_per_lun(), device.planes_per_unit());
         let planes = device.total_planes();
-        let luns = planes / planes_per_lun;
-        let idle = Lun {
+        let (luns, units) = (planes / planes_per_lun, planes / planes_per_unit);
+        let unit = Unit {
             phase: Phase::Idle,
             next: NOWHERE,
             rank: 0,
@@ -163,21 +221,29 @@ impl Array {
         let channel = Channel {
             busy_until: Time::ZERO,
             data: Time::ZERO,
+            all_data: Time::ZERO,
+            turn: Time::ZERO,
             release_order: 0,
             lines: [(NOWHERE, NOWHERE); RANKS],
             waiting: 0,
             last_chip: NOWHERE,
         };
+        let nobody = Member { plane: PlaneId(0), data: Time::ZERO, tag: u64::MAX, place: 0 };
         Array {
             timing: Timing::new(device),
-            luns: vec![idle; luns as usize],
+            luns: vec![Lun { state: LunState::Idle, active: 0 }; luns as usize],
+            units: vec![unit; units as usize],
+            members: vec![nobody; planes as usize],
             channels: vec![channel; g.channels as usize],
-            events: EventQueue::new(luns + g.channels + others),
+            events: EventQueue::new(units + g.channels + others),
             lun_of_plane: (0..planes).map(|p| LunId(p / planes_per_lun)).collect(),
             planes_per_lun,
+            planes_per_unit,
+            units_per_lun: planes_per_lun / planes_per_unit,
             planes_per_die: g.planes,
             planes_per_chip: g.dies * g.planes,
             luns_per_channel: luns / g.channels,
+            units_per_channel: units / g.channels,
             last_channel: NOWHERE,
             switch_free: Time::ZERO,
             channel_time: vec![ChannelTime::default(); g.channels as usize],
@@ -189,6 +255,11 @@ impl Array {
     /// How many LUNs there are.
     pub fn luns(&self) -> u32 {
         self.luns.len() as u32
+    }
+
+    /// How many units there are.
+    pub fn units(&self) -> u32 {
+        self.units.len() as u32
     }
 
     /// The durations of the phases.
@@ -209,25 +280,54 @@ impl Array {
         lun.0 * self.planes_per_lun..(lun.0 + 1) * self.planes_per_lun
     }
 
+    /// The unit of a plane.
+    #[inline]
+    pub fn unit_of(&self, plane: PlaneId) -> UnitId {
+        if self.units_per_lun == 1 { UnitId(self.lun_of(plane).0) } else { UnitId(plane.0 / self.planes_per_unit) }
+    }
+
+    /// The planes of a unit.
+    #[inline]
+    pub fn planes_of_unit(&self, unit: UnitId) -> std::ops::Range<u32> {
+        unit.0 * self.planes_per_unit..(unit.0 + 1) * self.planes_per_unit
+    }
+
+    /// The LUN of a unit.
+    #[inline]
+    pub fn lun_of_unit(&self, unit: UnitId) -> LunId {
+        if self.units_per_lun == 1 { LunId(unit.0) } else { LunId(unit.0 / self.units_per_lun) }
+    }
+
+    /// Units of a LUN.
+    pub fn units_per_lun(&self) -> u32 {
+        self.units_per_lun
+    }
+
     /// The channel of a LUN.
     #[inline]
     pub fn channel_of(&self, lun: LunId) -> ChannelId {
         ChannelId(lun.0 / self.luns_per_channel)
     }
 
-    /// The number of the queue's first resource that is no LUN and no channel.
+    /// The channel of a unit.
+    #[inline]
+    pub fn channel_of_unit(&self, unit: UnitId) -> ChannelId {
+        ChannelId(unit.0 / self.units_per_channel)
+    }
+
+    /// The number of the queue's first resource that is no unit and no channel.
     pub fn first_other(&self) -> u32 {
-        (self.luns.len() + self.channels.len()) as u32
+        (self.units.len() + self.channels.len()) as u32
     }
 
     /// Whose event a resource number is.
     #[inline]
     pub fn owner(&self, resource: u32) -> Owner {
-        let luns = self.luns.len() as u32;
-        if resource < luns {
-            Owner::Lun(LunId(resource))
+        let units = self.units.len() as u32;
+        if resource < units {
+            Owner::Unit(UnitId(resource))
         } else if resource < self.first_other() {
-            Owner::Channel(ChannelId(resource - luns))
+            Owner::Channel(ChannelId(resource - units))
         } else {
             Owner::Other(resource - self.first_other())
         }
@@ -245,21 +345,21 @@ impl Array {
         self.events.peek().map(|(at, _)| at)
     }
 
-    /// What a LUN does.
+    /// Whether a LUN takes a command.
     #[inline]
-    pub fn phase(&self, lun: LunId) -> Phase {
-        self.luns[lun.index()].phase
+    pub fn state(&self, lun: LunId) -> LunState {
+        self.luns[lun.index()].state
     }
 
-    /// What a LUN does, or did last.
-    pub fn operation(&self, lun: LunId) -> &Operation {
-        &self.luns[lun.index()].operation
+    /// What a unit does, or did last.
+    pub fn operation(&self, unit: UnitId) -> &Operation {
+        &self.units[unit.index()].operation
     }
 
-    /// The rank with which a LUN waits for its channel.
+    /// The rank with which a LUN waits for its channel to start a command.
     #[inline]
     pub fn rank(&self, lun: LunId) -> u8 {
-        self.luns[lun.index()].rank
+        self.units[(lun.0 * self.units_per_lun) as usize].rank
     }
 
     /// Whether a channel is free and nothing waits for it.
@@ -271,53 +371,61 @@ impl Array {
 
     /// Puts an idle LUN in line for its channel, to start a command there.
     pub fn request_start(&mut self, lun: LunId, rank: u8, now: Time) {
-        self.luns[lun.index()].phase = Phase::Requesting;
-        self.line_up(lun, rank, now);
+        self.luns[lun.index()].state = LunState::Requesting;
+        self.line_up(UnitId(lun.0 * self.units_per_lun), rank, now);
         if self.is_watched() {
             self.show_request(lun, now);
         }
     }
 
-    /// Puts a LUN in line for its channel.
-    pub fn line_up(&mut self, lun: LunId, rank: u8, now: Time) {
+    /// Puts a unit in line for its channel.
+    pub fn line_up(&mut self, unit: UnitId, rank: u8, now: Time) {
         if self.is_watched() {
-            self.show_line_up(lun, now);
+            self.show_line_up(unit, now);
         }
-        let channel = self.channel_of(lun);
+        let channel = self.channel_of_unit(unit);
         let channel = &mut self.channels[channel.index()];
         let line = &mut channel.lines[usize::from(rank)];
         let last = line.1;
-        let state = &mut self.luns[lun.index()];
+        let state = &mut self.units[unit.index()];
         (state.rank, state.next) = (rank, NOWHERE);
-        line.1 = lun.0;
+        line.1 = unit.0;
         if last == NOWHERE {
-            line.0 = lun.0;
+            line.0 = unit.0;
             channel.waiting |= 1 << rank;
         } else {
-            self.luns[last as usize].next = lun.0;
+            self.units[last as usize].next = unit.0;
         }
     }
 
-    /// Keeps a LUN from being started: its next operation is being bound.
+    /// Keeps a LUN from being started: its next command is being bound.
     #[inline]
     pub fn set_binding(&mut self, lun: LunId) {
-        self.luns[lun.index()].phase = Phase::Binding;
+        self.luns[lun.index()].state = LunState::Binding;
     }
 
-    /// A LUN takes operations again.
+    /// Units of a LUN that work.
     #[inline]
-    pub fn set_idle(&mut self, lun: LunId) {
-        self.luns[lun.index()].phase = Phase::Idle;
+    pub fn active(&self, lun: LunId) -> u32 {
+        self.luns[lun.index()].active
     }
 
-    /// The LUN that gets `channel` now, if it is free; sees to it that the channel has an event when others wait.
+    /// A LUN takes commands again, unless some of its units still work; whether it does.
     #[inline]
-    pub fn grant(&mut self, channel: ChannelId, now: Time) -> Option<LunId> {
+    pub fn set_idle(&mut self, lun: LunId) -> bool {
+        let state = &mut self.luns[lun.index()];
+        state.state = if state.active == 0 { LunState::Idle } else { LunState::Busy };
+        state.active == 0
+    }
+
+    /// The unit that gets `channel` now, if it is free; sees to it that the channel has an event when others wait.
+    #[inline]
+    pub fn grant(&mut self, channel: ChannelId, now: Time) -> Option<UnitId> {
         let state = &self.channels[channel.index()];
         if state.waiting == 0 {
             return None;
         }
-        let resource = self.luns.len() as u32 + channel.0;
+        let resource = self.units.len() as u32 + channel.0;
         if self.events.is_set(resource) {
             return None; // Its release is still to come, if only later at this instant.
         }
@@ -327,24 +435,24 @@ impl Array {
         }
         let rank = state.waiting.trailing_zeros() as usize;
         let first = state.lines[rank].0;
-        let next = self.luns[first as usize].next;
+        let next = self.units[first as usize].next;
         let channel = &mut self.channels[channel.index()];
         channel.lines[rank].0 = next;
         if next == NOWHERE {
             channel.lines[rank].1 = NOWHERE;
             channel.waiting &= !(1 << rank);
         }
-        Some(LunId(first))
+        Some(UnitId(first))
     }
 
-    /// Takes the channel of `lun` for command cycles and data, after what turning to it costs; returns when that
-    /// has ended.
+    /// Takes the channel of `unit` from `from` on, for so many turns of command cycles and data, after what turning to
+    /// its chip costs; returns when that has ended.
     #[inline]
-    fn seize(&mut self, lun: LunId, plane: PlaneId, now: Time, command: Time, data: Time) -> Time {
-        let channel_id = self.channel_of(lun);
+    fn seize(&mut self, unit: UnitId, plane: PlaneId, from: Time, turns: u32, command: Time, data: Time) -> Time {
+        let channel_id = self.channel_of_unit(unit);
         let chip = plane.0 / self.planes_per_chip;
         let channel = &mut self.channels[channel_id.index()];
-        debug_assert!(channel.busy_until <= now, "the channel carries one transfer at a time");
+        debug_assert!(channel.busy_until <= from, "the channel carries one transfer at a time");
         let mut lead = Time::ZERO;
         if self.timing.way_switch.0 > 0 && channel.last_chip != chip {
             if channel.last_chip != NOWHERE {
@@ -355,85 +463,120 @@ impl Array {
         if self.timing.channel_switch.0 > 0 && self.last_channel != channel_id.0 {
             if self.last_channel != NOWHERE {
                 if self.timing.switch_is_shared {
-                    lead += self.switch_free.since(now);
-                    self.switch_free = now + lead + self.timing.channel_switch;
+                    lead += self.switch_free.since(from);
+                    self.switch_free = from + lead + self.timing.channel_switch;
                 }
                 lead += self.timing.channel_switch;
             }
             self.last_channel = channel_id.0;
         }
-        let end = now + lead + command + data;
-        (channel.busy_until, channel.data) = (end, data);
+        let (commands, all_data) = if turns == 1 {
+            (command, data)
+        } else {
+            (Time(command.0 * u64::from(turns)), Time(data.0 * u64::from(turns)))
+        };
+        let end = from + lead + commands + all_data;
+        // A command for another die of the chip goes on where the last one ended: one transfer in turns.
+        let before = if channel.busy_until == from && self.units_per_lun > 1 { channel.all_data } else { Time::ZERO };
+        (channel.busy_until, channel.data, channel.all_data) = (end, data, before + all_data);
+        channel.turn = command + data;
         let time = &mut self.channel_time[channel_id.index()];
-        time.command += lead + command;
-        time.data += data;
+        time.command += lead + commands;
+        time.data += all_data;
         if self.is_watched() {
-            self.show_transfer(lun, now, now + lead, end - data, end);
+            self.show_transfer(unit, from, from + lead, turns, end);
         }
         end
     }
 
-    /// Starts `operation` on a LUN that holds none; one that needs the channel has been granted it.
+    /// Names plane number `index` of those that will work together in a unit, in the order in which their data move.
+    pub fn set_member(&mut self, unit: UnitId, index: u32, member: Member) {
+        self.members[(unit.0 * self.planes_per_unit + index) as usize] = member;
+    }
+
+    /// The planes that work together in a unit, those whose data have left not counted.
+    fn members_of(&self, unit: UnitId) -> &[Member] {
+        let first = (unit.0 * self.planes_per_unit) as usize;
+        &self.members[first..first + self.units[unit.index()].operation.members as usize]
+    }
+
+    /// Starts `operation` on a unit that holds none, as the LUN's command or behind what that has for other units; a
+    /// command that needs the channel has been granted it.
     #[inline]
-    pub fn start(&mut self, lun: LunId, operation: Operation, now: Time) {
+    pub fn start(&mut self, unit: UnitId, operation: Operation, now: Time) {
+        let lun = self.lun_of_unit(unit);
         let state = &mut self.luns[lun.index()];
-        debug_assert!(matches!(state.phase, Phase::Idle | Phase::Binding), "a LUN takes one operation at a time");
+        debug_assert!(matches!(state.state, LunState::Idle | LunState::Binding), "a LUN takes one command at a time");
+        state.active += 1;
+        state.state = LunState::Busy;
+        let first = state.active == 1;
+        let state = &mut self.units[unit.index()];
+        debug_assert!(state.phase == Phase::Idle, "a unit executes one operation at a time");
         state.operation = operation;
-        state.held_since = now;
         state.cells = Time::ZERO;
-        if self.is_watched() {
-            self.show_start(lun, operation.class, now);
+        let data = if operation.kind == Kind::Program { operation.data } else { Time::ZERO };
+        let mut from = now;
+        if !first && operation.command + data > Time::ZERO {
+            from = from.max(self.channels[self.channel_of_unit(unit).index()].busy_until);
         }
-        self.start_page(lun, now);
+        self.units[unit.index()].held_since = from;
+        if self.is_watched() {
+            self.show_start(unit, first, operation.class, now);
+        }
+        self.start_page(unit, from);
     }
 
     /// Starts the command of the next page of the operation.
-    fn start_page(&mut self, lun: LunId, now: Time) {
-        let Operation { kind, plane, command, data, cell, .. } = self.luns[lun.index()].operation;
+    fn start_page(&mut self, unit: UnitId, from: Time) {
+        let Operation { kind, plane, members, command, data, cell, .. } = self.units[unit.index()].operation;
         let data_in = if kind == Kind::Program { data } else { Time::ZERO };
-        let begin = if command + data_in == Time::ZERO { now } else { self.seize(lun, plane, now, command, data_in) };
+        let begin = if command + data_in == Time::ZERO {
+            from
+        } else {
+            self.seize(unit, plane, from, members, command, data_in)
+        };
         let end = begin + cell;
-        let state = &mut self.luns[lun.index()];
+        let state = &mut self.units[unit.index()];
         state.phase = Phase::Cell;
         state.cells += cell;
         self.die_time[(plane.0 / self.planes_per_die) as usize].cell += cell;
-        self.events.set(lun.0, end);
-        self.stamp_release(lun);
+        self.events.set(unit.0, end);
+        self.stamp_release(unit);
         if self.is_watched() {
-            self.show_page(lun, now, begin, end);
+            self.show_page(unit, from, begin, end);
         }
     }
 
-    /// Goes on with a LUN that has been granted its channel in the middle of an operation.
+    /// Goes on with a unit that has been granted its channel in the middle of an operation.
     #[inline]
-    pub fn resume(&mut self, lun: LunId, now: Time) {
-        let state = &mut self.luns[lun.index()];
+    pub fn resume(&mut self, unit: UnitId, now: Time) {
+        let state = &mut self.units[unit.index()];
         if state.phase == Phase::NextPage {
-            return self.start_page(lun, now);
+            return self.start_page(unit, now);
         }
         debug_assert_eq!(state.phase, Phase::Holding);
         state.phase = Phase::Out;
         let (plane, data) = (state.operation.plane, state.operation.data);
-        let end = self.seize(lun, plane, now, Time::ZERO, data);
+        let end = self.seize(unit, plane, now, 1, Time::ZERO, data);
         if self.is_watched() {
-            self.show_data_out(lun, now, end);
+            self.show_data_out(unit, now, end);
         }
-        self.events.set(lun.0, end);
-        self.stamp_release(lun);
+        self.events.set(unit.0, end);
+        self.stamp_release(unit);
     }
 
-    /// Notes the place in the order of events of the release of a LUN's channel, behind the LUN's own event. The event
-    /// itself is only set when somebody waits for it.
+    /// Notes the place in the order of events of the release of a unit's channel, behind the unit's own event. The
+    /// event itself is only set when somebody waits for it.
     #[inline]
-    fn stamp_release(&mut self, lun: LunId) {
-        let channel = self.channel_of(lun);
+    fn stamp_release(&mut self, unit: UnitId) {
+        let channel = self.channel_of_unit(unit);
         self.channels[channel.index()].release_order = self.events.stamp();
     }
 
-    /// Takes the event of a LUN at `now`.
+    /// Takes the event of a unit at `now`.
     #[inline]
-    pub fn lun_event(&mut self, lun: LunId, now: Time) -> Outcome {
-        let state = &mut self.luns[lun.index()];
+    pub fn unit_event(&mut self, unit: UnitId, now: Time) -> Outcome {
+        let state = &mut self.units[unit.index()];
         let operation = &mut state.operation;
         if state.phase == Phase::Cell && operation.kind == Kind::Read {
             state.phase = Phase::Holding;
@@ -445,11 +588,33 @@ impl Array {
             state.phase = Phase::NextPage;
             return Outcome::WantsChannel(operation.rank);
         }
-        // The router winds the operation up, then sets the LUN idle.
-        state.phase = Phase::Binding;
+        if operation.kind == Kind::Read && operation.members > 1 {
+            return self.member_out(unit);
+        }
+        state.phase = Phase::Idle;
         let die = (operation.plane.0 / self.planes_per_die) as usize;
         self.die_time[die].register_held += now - state.held_since - state.cells;
+        // The router winds the operation up, then lets the LUN take commands again.
+        let lun = self.lun_of_unit(unit);
+        let state = &mut self.luns[lun.index()];
+        state.active -= 1;
+        state.state = LunState::Binding;
         Outcome::Done
+    }
+
+    /// The data of one plane have left: those of the next wait for the channel.
+    #[cold]
+    fn member_out(&mut self, unit: UnitId) -> Outcome {
+        let first = (unit.0 * self.planes_per_unit) as usize;
+        let state = &mut self.units[unit.index()];
+        let left = state.operation.members as usize - 1;
+        self.members.copy_within(first + 1..=first + left, first);
+        let Member { plane, data, tag, place } = self.members[first];
+        let operation = &mut state.operation;
+        (operation.members, operation.plane, operation.data) = (left as u32, plane, data);
+        (operation.tag, operation.place) = (tag, place);
+        state.phase = Phase::Holding;
+        Outcome::MemberOut(operation.rank)
     }
 
     /// The time spent up to `at`, in picoseconds: by channel with data and with commands, by die in the cells and held
@@ -460,23 +625,22 @@ impl Array {
     pub fn time_until(&self, at: Time, channels: &mut Vec<[i64; 2]>, dies: &mut Vec<[i64; 2]>) {
         channels.clear();
         channels.extend(self.channels.iter().zip(&self.channel_time).map(|(channel, time)| {
-            let ahead = channel.busy_until.since(at);
-            let data = ahead.min(channel.data);
+            let (ahead, data) = (channel.busy_until.since(at), channel.data_ahead(at));
             [signed(time.data) - signed(data), signed(time.command) - signed(ahead - data)]
         }));
         dies.clear();
         dies.extend(self.die_time.iter().map(|time| [signed(time.cell), signed(time.register_held)]));
-        for (index, lun) in self.luns.iter().enumerate() {
-            let ahead = match lun.phase {
-                Phase::Idle | Phase::Requesting | Phase::Binding => continue,
+        for (index, unit) in self.units.iter().enumerate() {
+            let ahead = match unit.phase {
+                Phase::Idle => continue,
                 Phase::Cell => {
-                    self.events.time_of(index as u32).map_or(Time::ZERO, |end| end.since(at).min(lun.operation.cell))
+                    self.events.time_of(index as u32).map_or(Time::ZERO, |end| end.since(at).min(unit.operation.cell))
                 }
                 Phase::Holding | Phase::Out | Phase::NextPage => Time::ZERO,
             };
-            let die = &mut dies[(lun.operation.plane.0 / self.planes_per_die) as usize];
+            let die = &mut dies[(unit.operation.plane.0 / self.planes_per_die) as usize];
             die[0] -= signed(ahead);
-            die[1] += signed(at.since(lun.held_since)) - (signed(lun.cells) - signed(ahead));
+            die[1] += signed(at.since(unit.held_since)) - (signed(unit.cells) - signed(ahead));
         }
     }
 
@@ -495,8 +659,8 @@ const fn signed(time: Time) -> i64 {
 /// Whose event it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A LUN's.
-    Lun(LunId),
+    /// A unit's.
+    Unit(UnitId),
     /// A channel's.
     Channel(ChannelId),
     /// Of something outside the array, by its number there.
@@ -508,6 +672,7 @@ const NO_OPERATION: Operation = Operation {
     class: Class::HostRead,
     rank: 0,
     plane: PlaneId(0),
+    members: 0,
     pages: 0,
     command: Time::ZERO,
     data: Time::ZERO,

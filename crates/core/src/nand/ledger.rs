@@ -3,7 +3,7 @@
 //! Sums that only grow are kept for each LUN and channel. What a wait was for is the difference of two readings of
 //! them, so the books cost a few additions per operation, however long the wait and however many it was behind.
 
-use crate::sim::id::LunId;
+use crate::sim::id::{LunId, UnitId};
 use crate::sim::time::Time;
 
 /// What a LUN is doing, as far as those who wait for it are concerned.
@@ -56,6 +56,7 @@ pub struct Spent {
     pub cell: Time,
 }
 
+/// The book of a unit, and of its LUN where it is the first one of it.
 #[derive(Clone, Debug, Default)]
 struct LunBook {
     channel: usize,
@@ -116,7 +117,9 @@ impl Sum {
 /// The books of an array.
 #[derive(Clone, Debug)]
 pub struct Ledger {
+    /// By unit.
     luns: Vec<LunBook>,
+    units_per_lun: u32,
     channels: Vec<ChannelBook>,
     /// Whether the sums of all are kept.
     any: bool,
@@ -125,11 +128,14 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Empty books. With `any`, something may wait for whichever LUN is free first.
-    pub fn new(luns: u32, channels: u32, any: bool) -> Ledger {
-        let per_channel = (luns / channels) as usize;
+    /// Empty books for so many LUNs, of so many units each. With `any`, something may wait for whichever LUN is free
+    /// first.
+    pub fn new(luns: u32, units_per_lun: u32, channels: u32, any: bool) -> Ledger {
+        let units = luns * units_per_lun;
+        let per_channel = (units / channels) as usize;
         Ledger {
-            luns: (0..luns as usize).map(|lun| LunBook { channel: lun / per_channel, ..LunBook::default() }).collect(),
+            luns: (0..units as usize).map(|u| LunBook { channel: u / per_channel, ..LunBook::default() }).collect(),
+            units_per_lun,
             channels: vec![ChannelBook::default(); channels as usize],
             any,
             host: Sum::default(),
@@ -137,10 +143,17 @@ impl Ledger {
         }
     }
 
+    /// Where the book of a LUN is.
+    #[inline]
+    fn at(&self, lun: LunId) -> usize {
+        (lun.0 * self.units_per_lun) as usize
+    }
+
     /// A LUN goes over to another state.
     #[inline]
     pub fn enter(&mut self, lun: LunId, state: State, now: Time) {
-        let book = &mut self.luns[lun.index()];
+        let at = self.at(lun);
+        let book = &mut self.luns[at];
         let (before, since) = (book.state, book.since);
         (book.state, book.since) = (state, now);
         match before {
@@ -148,9 +161,6 @@ impl Ledger {
             State::Host => book.host += (now - since).0,
             State::Cleaning => book.cleaning += (now - since).0,
             State::Requesting => book.cleaning += self.channels[book.channel].cleaning_at(now) - book.seen,
-        }
-        if matches!(state, State::Host | State::Cleaning) {
-            (book.spent, book.ready) = (Spent::default(), now);
         }
         if self.any {
             self.count(before, since, state, now);
@@ -172,18 +182,27 @@ impl Ledger {
         }
     }
 
-    /// A LUN gets in line for its channel.
+    /// A unit gets in line for its channel.
     #[inline]
-    pub fn line_up(&mut self, lun: LunId, now: Time) {
-        let book = &mut self.luns[lun.index()];
+    pub fn line_up(&mut self, unit: UnitId, now: Time) {
+        let book = &mut self.luns[unit.index()];
         book.seen = self.channels[book.channel].cleaning_at(now);
     }
 
-    /// The operation of a LUN goes on at `now`, after a wait for the channel if there was one: on the channel until
-    /// `begin`, then in the cells until `end`.
+    /// A unit begins an operation of its LUN's command.
+    #[inline]
+    pub fn begin(&mut self, unit: UnitId, now: Time) {
+        let book = &mut self.luns[unit.index()];
+        (book.spent, book.ready) = (Spent::default(), now);
+        book.seen = self.channels[book.channel].cleaning_at(now);
+    }
+
+    /// The operation of a unit of `lun` goes on at `now`, after a wait for the channel if there was one: on the channel
+    /// until `begin`, then in the cells until `end`.
     #[inline(always)]
-    pub fn phases(&mut self, lun: LunId, now: Time, begin: Time, end: Time) {
-        let book = &mut self.luns[lun.index()];
+    pub fn phases(&mut self, unit: UnitId, lun: LunId, now: Time, begin: Time, end: Time) {
+        let cleans = self.luns[self.at(lun)].state == State::Cleaning;
+        let book = &mut self.luns[unit.index()];
         let channel = &mut self.channels[book.channel];
         let waited = now - book.ready;
         if waited > Time::ZERO {
@@ -191,7 +210,7 @@ impl Ledger {
             book.spent.wait.cleaning += cleaning;
             book.spent.wait.channel += waited - cleaning;
         }
-        if book.state == State::Cleaning {
+        if cleans {
             channel.cleaning += (begin - now).0;
             channel.until = channel.until.max(begin);
         }
@@ -200,22 +219,22 @@ impl Ledger {
         book.ready = end;
     }
 
-    /// What the operation of a LUN has spent so far.
+    /// What the operation of a unit has spent so far.
     #[inline]
-    pub fn spent(&self, lun: LunId) -> Spent {
-        self.luns[lun.index()].spent
+    pub fn spent(&self, unit: UnitId) -> Spent {
+        self.luns[unit.index()].spent
     }
 
-    /// The channel of a LUN.
+    /// The channel of a unit.
     #[inline]
-    pub fn channel_of(&self, lun: LunId) -> usize {
-        self.luns[lun.index()].channel
+    pub fn channel_of(&self, unit: UnitId) -> usize {
+        self.luns[unit.index()].channel
     }
 
     /// A reading for what gets in line for a LUN.
     #[inline]
     pub fn mark(&self, lun: LunId, now: Time) -> Mark {
-        let book = &self.luns[lun.index()];
+        let book = &self.luns[self.at(lun)];
         let Mark { mut host, mut cleaning } = Mark { host: book.host, cleaning: book.cleaning };
         match book.state {
             State::Idle => {}
@@ -247,7 +266,8 @@ impl Ledger {
             return Wait::default();
         }
         let MarkOfAll { host, requesting } = self.mark_all(now);
-        let all = u128::from(waited.0) * self.luns.len() as u128;
+        let luns = self.luns.len() as u128 / u128::from(self.units_per_lun);
+        let all = u128::from(waited.0) * luns;
         let share = |time: u64| Time((u128::from(waited.0) * u128::from(time) / all) as u64);
         let die = share(host.wrapping_sub(mark.host));
         let channel = share(requesting.wrapping_sub(mark.requesting));
@@ -263,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_wait_is_told_by_who_held_the_die() {
-        let mut ledger = Ledger::new(2, 1, false);
+        let mut ledger = Ledger::new(2, 1, 1, false);
         ledger.enter(LUN, State::Host, Time(10));
         let mark = ledger.mark(LUN, Time(15));
         ledger.enter(LUN, State::Idle, Time(20));
@@ -277,17 +297,19 @@ mod tests {
 
     #[test]
     fn a_wait_for_the_channel_is_told_by_who_held_it() {
-        let mut ledger = Ledger::new(3, 1, false);
+        let mut ledger = Ledger::new(3, 1, 1, false);
         let (other, third) = (LunId(1), LunId(2));
+        let unit = |lun: LunId| UnitId(lun.0);
         let carry = |ledger: &mut Ledger, holder, from, to| {
             ledger.enter(third, holder, Time(from));
-            ledger.phases(third, Time(from), Time(to), Time(to));
+            ledger.begin(unit(third), Time(from));
+            ledger.phases(unit(third), third, Time(from), Time(to), Time(to));
             ledger.enter(third, State::Idle, Time(to));
         };
         carry(&mut ledger, State::Cleaning, 0, 40);
         let mark = ledger.mark(LUN, Time(10));
         ledger.enter(LUN, State::Requesting, Time(10));
-        ledger.line_up(LUN, Time(10));
+        ledger.line_up(unit(LUN), Time(10));
         // Half-way through, and after a transfer of the host's that follows.
         assert_eq!(ledger.wait(LUN, mark, Time(10), Time(25)), Wait { cleaning: Time(15), ..Wait::default() });
         carry(&mut ledger, State::Host, 40, 60);
@@ -295,18 +317,19 @@ mod tests {
         assert_eq!(ledger.wait(LUN, mark, Time(10), Time(60)), wait);
         // In the middle of an operation.
         ledger.enter(other, State::Host, Time(60));
-        ledger.phases(other, Time(60), Time(60), Time(70));
+        ledger.begin(unit(other), Time(60));
+        ledger.phases(unit(other), other, Time(60), Time(60), Time(70));
         carry(&mut ledger, State::Cleaning, 60, 75);
-        ledger.line_up(other, Time(70));
+        ledger.line_up(unit(other), Time(70));
         carry(&mut ledger, State::Host, 75, 77);
-        ledger.phases(other, Time(77), Time(80), Time(80));
+        ledger.phases(unit(other), other, Time(77), Time(80), Time(80));
         let wait = Wait { cleaning: Time(5), channel: Time(2), die: Time(0) };
-        assert_eq!(ledger.spent(other), Spent { wait, bus: Time(3), cell: Time(10) });
+        assert_eq!(ledger.spent(unit(other)), Spent { wait, bus: Time(3), cell: Time(10) });
     }
 
     #[test]
     fn a_wait_for_any_is_shared_as_the_time_of_all() {
-        let mut ledger = Ledger::new(4, 1, true);
+        let mut ledger = Ledger::new(4, 1, 1, true);
         ledger.enter(LunId(0), State::Host, Time(0));
         ledger.enter(LunId(1), State::Host, Time(50));
         ledger.enter(LunId(2), State::Cleaning, Time(0));

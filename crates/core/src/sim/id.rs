@@ -20,9 +20,12 @@ macro_rules! ids {
 ids! {
     /// A channel of the device.
     ChannelId;
-    /// What takes one operation at a time: a package, chip, die or plane, as `nand.concurrency` says. ONFI's word is
-    /// logical unit, the smallest unit that executes commands by itself.
+    /// What takes one command at a time: a package, chip, die or plane, as `nand.concurrency` says. ONFI's word is
+    /// logical unit, the smallest unit that takes commands by itself.
     LunId;
+    /// What executes one operation at a time: a die, or a plane where planes are independent. A LUN has several where
+    /// one command may set several dies to work.
+    UnitId;
     /// A plane, counted over the whole device: ((channel * chips + chip) * dies + die) * planes + plane.
     PlaneId;
     /// A block, counted over the whole device, plane by plane.

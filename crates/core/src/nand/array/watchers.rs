@@ -1,10 +1,10 @@
 //! Those who watch an array, and what they are shown. What is shown stays out of line: nobody watches most runs.
 
-use super::Array;
+use super::{Array, Member, Operation};
 use crate::nand::ledger::{Ledger, State};
 use crate::nand::probe::{Lane, Phase, Probe, Slice};
 use crate::scheduler::Class;
-use crate::sim::id::LunId;
+use crate::sim::id::{LunId, UnitId};
 use crate::sim::time::Time;
 
 /// Those who watch an array.
@@ -68,47 +68,75 @@ impl Array {
         self.watchers = (watchers.probe.is_some() || watchers.ledger.is_some()).then_some(watchers);
     }
 
-    /// Shows the observer a transfer: the switch up to `switched`, the command up to `commanded`, and data.
+    /// Shows the observer a transfer: the switch up to `switched`, then commands and data in so many equal turns.
     #[inline(never)]
-    pub(super) fn show_transfer(&mut self, lun: LunId, now: Time, switched: Time, commanded: Time, end: Time) {
+    pub(super) fn show_transfer(&mut self, unit: UnitId, from: Time, switched: Time, turns: u32, end: Time) {
         if self.probe().is_none() {
             return;
         }
-        let lane = Lane::Channel(self.channel_of(lun).0);
-        let operation = self.luns[lun.index()].operation;
-        let slice = |phase, start, end| Slice::of(lane, phase, start, end, &operation);
-        if let Some(probe) = self.probe_mut() {
-            probe.record(slice(Phase::Switch, now, switched));
-            probe.record(slice(Phase::Command, switched, commanded));
-            probe.record(slice(Phase::Data, commanded, end));
+        let channel = self.channel_of_unit(unit);
+        let (lane, data) = (Lane::Channel(channel.0), self.channels[channel.index()].data);
+        let turn = Time((end - switched).0 / u64::from(turns.max(1)));
+        for index in 0..turns {
+            let operation = self.operation_of(unit, index);
+            let start = Time(switched.0 + turn.0 * u64::from(index));
+            let slice = |phase, start, end| Slice::of(lane, phase, start, end, &operation);
+            let Some(probe) = self.probe_mut() else { return };
+            if index == 0 {
+                probe.record(slice(Phase::Switch, from, switched));
+            }
+            probe.record(slice(Phase::Command, start, start + turn - data));
+            probe.record(slice(Phase::Data, start + turn - data, start + turn));
         }
     }
 
-    /// Shows the observers that a LUN goes on with its operation, up to the end of its cells' work.
-    #[inline(never)]
-    pub(super) fn show_page(&mut self, lun: LunId, now: Time, begin: Time, end: Time) {
-        let operation = &self.luns[lun.index()].operation;
-        let Some(watchers) = &mut self.watchers else { return };
-        if let Some(ledger) = &mut watchers.ledger {
-            ledger.phases(lun, now, begin, end);
+    /// The operation of a unit as plane number `index` of it sees it.
+    fn operation_of(&self, unit: UnitId, index: u32) -> Operation {
+        let operation = *self.operation(unit);
+        if operation.members <= 1 {
+            return operation;
         }
-        if let Some(probe) = &mut watchers.probe {
-            probe.record(Slice::of(Lane::Plane(operation.plane.0), Phase::Cell, begin, end, operation));
-        }
+        let Member { plane, tag, place, .. } = self.members_of(unit)[index as usize];
+        Operation { plane, tag, place, ..operation }
     }
 
+    /// Shows the observers that a unit goes on with its operation, up to the end of its cells' work.
     #[inline(never)]
-    pub(super) fn show_data_out(&mut self, lun: LunId, now: Time, end: Time) {
+    pub(super) fn show_page(&mut self, unit: UnitId, from: Time, begin: Time, end: Time) {
+        let lun = self.lun_of_unit(unit);
         if let Some(ledger) = self.ledger_mut() {
-            ledger.phases(lun, now, end, end);
+            ledger.phases(unit, lun, from, begin, end);
+        }
+        if self.probe().is_none() {
+            return;
+        }
+        for index in 0..self.operation(unit).members.max(1) {
+            let operation = self.operation_of(unit, index);
+            let lane = Lane::Plane(operation.plane.0);
+            if let Some(probe) = self.probe_mut() {
+                probe.record(Slice::of(lane, Phase::Cell, begin, end, &operation));
+            }
         }
     }
 
     #[inline(never)]
-    pub(super) fn show_start(&mut self, lun: LunId, class: Class, now: Time) {
+    pub(super) fn show_data_out(&mut self, unit: UnitId, now: Time, end: Time) {
+        let lun = self.lun_of_unit(unit);
+        if let Some(ledger) = self.ledger_mut() {
+            ledger.phases(unit, lun, now, end, end);
+        }
+    }
+
+    /// Shows the observers that a unit starts an operation, `first` of its LUN's command.
+    #[inline(never)]
+    pub(super) fn show_start(&mut self, unit: UnitId, first: bool, class: Class, now: Time) {
+        let lun = self.lun_of_unit(unit);
         let Some(watchers) = &mut self.watchers else { return };
         if let Some(ledger) = &mut watchers.ledger {
-            ledger.enter(lun, if class.is_cleaning() { State::Cleaning } else { State::Host }, now);
+            if first {
+                ledger.enter(lun, if class.is_cleaning() { State::Cleaning } else { State::Host }, now);
+            }
+            ledger.begin(unit, now);
         }
         if let Some(probe) = &mut watchers.probe {
             probe.start();
@@ -123,9 +151,9 @@ impl Array {
     }
 
     #[inline(never)]
-    pub(super) fn show_line_up(&mut self, lun: LunId, now: Time) {
+    pub(super) fn show_line_up(&mut self, unit: UnitId, now: Time) {
         if let Some(ledger) = self.ledger_mut() {
-            ledger.line_up(lun, now);
+            ledger.line_up(unit, now);
         }
     }
 }
