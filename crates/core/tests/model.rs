@@ -207,6 +207,9 @@ impl Case {
         let rng = &mut Rng::new(seed, "model");
         let mut overrides = geometry(rng);
         overrides.extend(policies(rng));
+        if one_in(rng, 2) {
+            advanced(rng, &mut overrides);
+        }
         overrides.extend(times(rng));
         limits(rng, &mut overrides, full);
         Case { seed, overrides, load: Load::new(rng) }
@@ -295,6 +298,28 @@ fn policies(rng: &mut Rng) -> Vec<String> {
         overrides.push("mapping.block_summary={ last_page = \"528B\" }".to_owned());
     }
     overrides
+}
+
+/// Advanced commands, those that the device can have.
+fn advanced(rng: &mut Rng, overrides: &mut Vec<String>) {
+    let has = |option: &str| overrides.iter().any(|text| text == option);
+    let spans = has("geometry.page_size=2KiB");
+    let (wordlines, independent) = (has("geometry.pages_per_program=3"), has("nand.concurrency=plane"));
+    let mut options = Vec::new();
+    if !wordlines {
+        options.push(format!("copy_back={}", pick(rng, &["off", "wise", "blind"])));
+    }
+    if has("geometry.planes=2") && !independent && !spans {
+        options.push(format!("multi_plane_program={}", pick(rng, &["off", "wise", "blind"])));
+        options.push(format!("multi_plane_read={}", pick(rng, &["off", "wise"])));
+        options.push(format!("multi_plane_erase={}", pick(rng, &["off", "wise"])));
+        options.push(format!("strict={}", one_in(rng, 2)));
+        options.push(format!("plane_pairs={}", one_in(rng, 2)));
+    }
+    if has("geometry.dies=2") && (has("nand.concurrency=command") || has("nand.concurrency=chip")) {
+        options.push(format!("interleave={}", one_in(rng, 2)));
+    }
+    overrides.extend(options.iter().map(|option| format!("nand.advanced.{option}")));
 }
 
 fn times(rng: &mut Rng) -> Vec<String> {
@@ -535,21 +560,23 @@ fn check_programs(device: &Device) -> Result<(), String> {
     Ok(())
 }
 
-/// A channel carries one transfer at a time, the cells of a LUN do one operation at a time, and the pages of a block
-/// are programmed in order.
+/// A channel carries one transfer at a time, the cells of a unit do one operation at a time, in several planes only
+/// where all of them do the same, and the pages of a block are programmed in order.
 fn check_lanes(device: &Device, probe: &Probe) -> Result<(), String> {
-    let mut busy: BTreeMap<(bool, u32), Time> = BTreeMap::new();
+    let mut busy: BTreeMap<(bool, u32), (Time, Time, Kind, u32)> = BTreeMap::new();
     let mut programmed: BTreeMap<u32, u32> = BTreeMap::new();
     for slice in probe.slices() {
         let key = match slice.lane {
             Lane::Channel(channel) => (false, channel),
-            Lane::Plane(plane) => (true, device.array().lun_of(PlaneId(plane)).0),
+            Lane::Plane(plane) => (true, device.array().unit_of(PlaneId(plane)).0),
         };
-        let free = busy.entry(key).or_default();
-        if slice.start < *free {
-            return Err(format!("{slice:?} starts before {free:?}, when the last one there ends"));
+        let last = busy.insert(key, (slice.start, slice.end, slice.kind, slice.plane));
+        if let Some((start, end, kind, plane)) = last
+            && slice.start < end
+            && (!key.0 || (slice.start, slice.end, slice.kind) != (start, end, kind) || slice.plane == plane)
+        {
+            return Err(format!("{slice:?} starts before {end:?}, when the last one there ends"));
         }
-        *free = slice.end;
         if slice.phase != Phase::Cell {
             continue;
         }
@@ -557,7 +584,7 @@ fn check_lanes(device: &Device, probe: &Probe) -> Result<(), String> {
         match slice.kind {
             Kind::Read => {}
             Kind::Erase => drop(programmed.remove(&slice.place)),
-            Kind::Program => match programmed.insert(block, slice.place) {
+            Kind::Program | Kind::CopyBack => match programmed.insert(block, slice.place) {
                 // A unit that spans pages is programmed page by page under one number.
                 Some(last) if last > slice.place => return Err(format!("{slice:?} comes behind place {last}")),
                 _ => {}

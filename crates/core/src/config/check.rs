@@ -3,9 +3,10 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use super::advanced::{Advanced, Waste, Wise};
 use super::error::{ConfigError, Problem};
 use super::units::{Bandwidth, Bytes, Duration, OneOrMany, TransferRate};
-use super::{BlockSummary, BusProtocol, Capacity, DeviceConfig};
+use super::{BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig};
 
 /// Physical mapping units that a device may have: ids are `u32`, their top bit marks units that are in a controller
 /// slot, and a little is left for marks of other kinds.
@@ -80,6 +81,53 @@ impl Check<'_> {
             self.times("nand.program", &nand.program);
         }
         self.in_range("nand.erase", nand.erase, Duration(0)..=MAX_TIME, "no erase takes longer");
+        self.advanced();
+    }
+
+    /// Advanced commands, against what they need.
+    fn advanced(&mut self) {
+        let (g, nand) = (&self.device.geometry, &self.device.nand);
+        let Advanced { copy_back, multi_plane_program, multi_plane_read, multi_plane_erase, .. } = nand.advanced;
+        let spans = g.mapping_unit.is_some_and(|unit| unit > g.page_size);
+        let program = (multi_plane_program != Waste::Off).then_some("program");
+        let read = (multi_plane_read != Wise::Off).then_some("read");
+        let erase = (multi_plane_erase != Wise::Off).then_some("erase");
+        for name in [program, read, erase].into_iter().flatten() {
+            let path = format!("nand.advanced.multi_plane_{name}");
+            if nand.concurrency == Concurrency::Plane {
+                let what = "planes are independent with nand.concurrency = plane and need no common command; set it \
+                            to die";
+                self.refuse(&path, "on", what);
+            }
+            if g.planes == 1 {
+                self.refuse(&path, "on", "a die has one plane only (geometry.planes)");
+            }
+            if spans {
+                self.refuse(&path, "on", "not where a mapping unit spans pages (geometry.mapping_unit)");
+            }
+        }
+        if nand.advanced.plane_pairs && !g.planes.is_multiple_of(2) {
+            self.refuse("nand.advanced.plane_pairs", true, "needs an even number of planes (geometry.planes)");
+        }
+        if nand.advanced.interleave && matches!(nand.concurrency, Concurrency::Die | Concurrency::Plane) {
+            let what = "dies work independently with this nand.concurrency; an interleaved command is for chips that \
+                        take one command at a time (command or chip)";
+            self.refuse("nand.advanced.interleave", true, what);
+        }
+        if nand.advanced.interleave && g.dies == 1 {
+            self.refuse("nand.advanced.interleave", true, "a chip has one die only (geometry.dies)");
+        }
+        if copy_back != Waste::Off && g.pages_per_program > 1 {
+            let what = "moves single pages, and geometry.pages_per_program makes wordlines of them";
+            self.refuse("nand.advanced.copy_back", "on", what);
+        }
+        if let Some(suspend) = &nand.advanced.suspend {
+            let path = "nand.advanced.suspend";
+            self.in_range(&format!("{path}.limit"), suspend.limit, 1..=1000, "leave the table out for never");
+            for (name, time) in [("latency", suspend.latency), ("resume", suspend.resume)] {
+                self.in_range(&format!("{path}.{name}"), time, Duration(0)..=MAX_TIME, "no suspension takes longer");
+            }
+        }
     }
 
     fn times(&mut self, path: &str, times: &OneOrMany<Duration>) {

@@ -3,6 +3,7 @@
 //! From it come the parser, the defaults, the JSON schema, the reference page and the commented example. Units are
 //! written in the values (`"20us"`, `"16KiB"`, `"800MT/s"`). Unknown keys are errors.
 
+pub mod advanced;
 mod builtin;
 pub mod check;
 mod derived;
@@ -22,6 +23,8 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use advanced::Advanced;
 
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::gc::victim::VictimConfig;
@@ -211,6 +214,9 @@ pub struct Nand {
     /// What takes one command at a time.
     #[serde(default)]
     pub concurrency: Concurrency,
+    /// Commands beyond the basic ones.
+    #[serde(default)]
+    pub advanced: Advanced,
 }
 
 /// The channel.

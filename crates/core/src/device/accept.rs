@@ -391,6 +391,8 @@ impl Device {
         self.transactions[id].plane = plane.0;
         if !self.stalled[plane.index()].is_empty() || !self.ftl.blocks.takes_host_write(plane) {
             self.show_lined_up(id);
+            self.transactions[id].order = self.orders;
+            self.orders += 1;
             self.stalled[plane.index()].push(&mut self.transactions, id);
             self.trail_stall(id);
             return self.clean(plane);

@@ -40,6 +40,12 @@ impl Device {
                 return self.step(plane);
             }
             Step::Write => Transaction::new(Kind::GcWrite, Class::Gc),
+            Step::CopyBack { first } => {
+                let mut move_back = Transaction::new(Kind::CopyBack, Class::Gc);
+                move_back.place = first.0;
+                move_back.units = self.jobs[plane.index()].back.len() as u16;
+                move_back
+            }
             Step::Read { first, units } => {
                 let spans = self.ftl.shape().pages_per_unit;
                 let mut read = Transaction::new(Kind::GcRead, Class::Gc);
@@ -81,6 +87,20 @@ impl Device {
         }
     }
 
+    /// Forgets units of the page on its way within the plane that were superseded since it was chosen.
+    pub(super) fn drop_stale_back(&mut self, plane: PlaneId) {
+        let mut index = 0;
+        while let Some(copy) = self.jobs[plane.index()].back.get(index).copied() {
+            if self.ftl.blocks.is_valid(copy.from) {
+                index += 1;
+                continue;
+            }
+            self.jobs[plane.index()].back.remove(index);
+            let victim: BlockId = self.ftl.blocks.block_of(copy.from);
+            self.release(victim.0);
+        }
+    }
+
     /// A write finds no room in its plane: it waits for an erase.
     pub(super) fn stall(&mut self, id: u32, plane: PlaneId) {
         if self.dynamic {
@@ -115,7 +135,8 @@ impl Device {
             self.trail_unstall(id, lun);
         }
         let rank = self.ranks[Class::HostProgram as usize];
-        self.lines[lun.index()][usize::from(rank)].put_before(&mut self.transactions, back);
+        let line = self.line_of(plane);
+        self.lines[line][usize::from(rank)].put_before(&mut self.transactions, back);
         self.kick(lun);
     }
 }

@@ -4,6 +4,7 @@ use super::accept::Part;
 use super::transaction::{Kind, Transaction};
 use super::{Device, Mutant};
 use crate::ftl::blocks::BlockState;
+use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::Location;
 use crate::metrics::attribution::Part as TimePart;
 use crate::scheduler::Class;
@@ -34,11 +35,38 @@ impl Device {
             Kind::HostRead => self.finish_read(id),
             Kind::RmwRead => self.finish_rmw(id),
             Kind::GcRead => self.finish_gc_read(id),
-            Kind::Write => self.finish_writes(id),
-            Kind::GcWrite => self.finish_copies(id),
-            Kind::Erase => self.finish_erase(id),
-            Kind::Summary => self.finish_summary(id),
+            Kind::Write if !self.merging.any => self.finish_writes(id),
+            Kind::CopyBack => self.finish_copy_back(id),
+            Kind::Write | Kind::GcWrite | Kind::Erase | Kind::Summary => self.finish_merged(id),
             Kind::SlotRead => unreachable!("slot reads do not run"),
+        }
+    }
+
+    /// What planes did together has ended in all of them.
+    fn finish_merged(&mut self, first: u32) {
+        let mut id = first;
+        while id != NONE {
+            let rest = self.split_off(id);
+            match self.transactions[id].kind {
+                Kind::Write => self.finish_writes(id),
+                Kind::GcWrite => self.finish_copies(id),
+                Kind::Erase => self.finish_erase(id),
+                _ => self.finish_summary(id),
+            }
+            id = rest;
+        }
+    }
+
+    /// Cuts the transactions that are served together behind those of the plane of `first`; returns the others.
+    fn split_off(&mut self, first: u32) -> u32 {
+        let mut last = first;
+        loop {
+            let next = self.transactions[last].next;
+            if next == NONE || self.transactions[next].plane != self.transactions[first].plane {
+                self.transactions[last].next = NONE;
+                return next;
+            }
+            last = next;
         }
     }
 
@@ -213,12 +241,7 @@ impl Device {
         let count = std::mem::take(&mut self.jobs[plane.index()].writing);
         for index in 0..count {
             let copy = self.jobs[plane.index()].copies[index];
-            if let Some(media) = &mut self.ftl.media {
-                media.copy(copy.from, copy.to);
-            }
-            self.finish_copy(Lpn(copy.lpn), copy.from, copy.to);
-            let victim = self.ftl.blocks.block_of(copy.from);
-            self.release(victim.0);
+            self.finish_copy(copy);
         }
         let job = &mut self.jobs[plane.index()];
         job.copies.drain(..count);
@@ -227,8 +250,33 @@ impl Device {
         self.clean(plane);
     }
 
+    /// A page that cleaning has moved within its plane.
+    fn finish_copy_back(&mut self, id: u32) {
+        let Transaction { plane, place, .. } = self.transactions[id];
+        let plane = PlaneId(plane);
+        self.transactions.remove(id);
+        for index in 0..self.jobs[plane.index()].back.len() {
+            let copy = self.jobs[plane.index()].back[index];
+            self.finish_copy(copy);
+        }
+        let job = &mut self.jobs[plane.index()];
+        job.back.clear();
+        job.busy = false;
+        self.program_ended(plane, Ppn(place));
+        self.clean(plane);
+    }
+
     /// Moves the map to a copy, unless its unit was superseded on the way: that is not resurrected.
-    fn finish_copy(&mut self, lpn: Lpn, from: Ppn, to: Ppn) {
+    fn finish_copy(&mut self, copy: Copy) {
+        if let Some(media) = &mut self.ftl.media {
+            media.copy(copy.from, copy.to);
+        }
+        self.map_copy(Lpn(copy.lpn), copy.from, copy.to);
+        let victim = self.ftl.blocks.block_of(copy.from);
+        self.release(victim.0);
+    }
+
+    fn map_copy(&mut self, lpn: Lpn, from: Ppn, to: Ppn) {
         if !self.ftl.blocks.is_valid(from) {
             self.ftl.counters.copies_in_vain += 1;
             if self.options.mutant == Mutant::RenumberCopies {

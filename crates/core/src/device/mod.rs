@@ -12,6 +12,7 @@
 mod accept;
 mod cleaning;
 mod finish;
+mod merge;
 mod pool;
 mod start;
 mod trail;
@@ -34,6 +35,7 @@ use crate::scheduler::{Class, Scheduler};
 use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, UnitId};
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Request, Status};
+use merge::Merging;
 use pool::Pool;
 use trail::Trails;
 use transaction::{Kind, Transaction, Transactions};
@@ -84,8 +86,9 @@ pub struct Device {
     /// Answers on their way to the host: when they arrive, and so free their places in the queue.
     returning: BinaryHeap<Reverse<Time>>,
     transactions: Transactions,
-    /// Transactions that wait for a LUN.
+    /// Transactions that wait for a LUN, or for a plane of it where operations are merged.
     lines: Vec<RankedLines>,
+    merging: Merging,
     /// By unit: the transaction that it works on, the first of those that are served together.
     running: Vec<u32>,
     pool: Pool,
@@ -137,6 +140,7 @@ impl Device {
         let planes = config.total_planes() as usize;
         let mut ftl = Ftl::new(&config, options.seed, options.verify)?;
         ftl.blocks.ignore_dependants = options.mutant == Mutant::EraseEarly;
+        let merging = Merging::new(&config);
         let dynamic = ftl.home(crate::sim::id::Lpn(0)).is_none();
         if options.attribution {
             array.set_ledger(Ledger::new(array.luns(), array.units_per_lun(), config.geometry.channels, dynamic));
@@ -150,7 +154,8 @@ impl Device {
             host_line: VecDeque::new(),
             returning: BinaryHeap::new(),
             transactions: Transactions::default(),
-            lines: vec![RankedLines::default(); array.luns() as usize],
+            lines: vec![RankedLines::default(); (array.luns() * merging.lines_per_lun) as usize],
+            merging,
             running: vec![NONE; array.units() as usize],
             pool: Pool::new(&config),
             stalled: vec![Line::default(); planes],
@@ -284,6 +289,7 @@ impl Device {
                     self.finish_member(unit);
                     self.go_on(unit, rank);
                 }
+                Outcome::GoesOn => {}
                 Outcome::Done => {
                     let lun = self.array.lun_of_unit(unit);
                     self.finish(unit, lun);
@@ -393,13 +399,20 @@ impl Device {
         self.orders += 1;
         let lun = self.array.lun_of(PlaneId(transaction.plane));
         let rank = self.ranks[transaction.class as usize];
-        self.lines[lun.index()][usize::from(rank)].push(&mut self.transactions, id);
+        let line = if self.merging.any { transaction.plane as usize } else { lun.index() };
+        self.lines[line][usize::from(rank)].push(&mut self.transactions, id);
         self.watch_line_up(id, lun);
         if self.hold {
             self.held.push(lun);
         } else {
             self.kick(lun);
         }
+    }
+
+    /// The number of the lines in which what waits for `plane` does.
+    #[inline]
+    fn line_of(&self, plane: PlaneId) -> usize {
+        if self.merging.any { plane.index() } else { self.array.lun_of(plane).index() }
     }
 
     /// Adds a new transaction that is bound to a plane.

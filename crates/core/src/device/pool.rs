@@ -4,7 +4,7 @@ use super::Device;
 use crate::config::DeviceConfig;
 use crate::ftl::allocation::PlaneSet;
 use crate::scheduler::Class;
-use crate::scheduler::lines::Line;
+use crate::scheduler::lines::{Line, NONE};
 use crate::sim::id::{ChannelId, LunId, PlaneId};
 
 /// The pool, with sets of planes by their position in the allocation's order.
@@ -20,6 +20,7 @@ pub(super) struct Pool {
     turns: Vec<u32>,
     /// Room to work in.
     candidates: PlaneSet,
+    dealt: Vec<PlaneId>,
 }
 
 impl Pool {
@@ -35,6 +36,7 @@ impl Pool {
             of_channel: vec![empty.clone(); config.geometry.channels as usize],
             turns: Vec::new(),
             candidates: empty,
+            dealt: Vec::with_capacity(planes as usize),
         }
     }
 }
@@ -73,9 +75,70 @@ impl Device {
         }
     }
 
+    /// Whether a write of the pool could go to `plane`, with operations of `rank`.
+    pub(super) fn pool_waits_for(&self, plane: PlaneId, rank: u8) -> bool {
+        rank == self.ranks[Class::HostProgram as usize]
+            && !self.pool.line.is_empty()
+            && self.ftl.blocks.takes_host_write(plane)
+    }
+
+    /// How many writes wait in the pool, counted up to `most`.
+    pub(super) fn pool_count(&self, most: u32) -> u32 {
+        let (mut id, mut count) = (self.pool.line.first(), 0);
+        while id != NONE && count < most {
+            count += 1;
+            id = self.transactions[id].next;
+        }
+        count
+    }
+
+    /// Deals the writes of the pool to the planes of idle LUNs on idle channels, by the order of the allocation, and
+    /// then starts those: so that what goes to one die or chip goes in one command.
+    fn deal_pool(&mut self) {
+        self.find_idle_planes();
+        let rank = usize::from(self.ranks[Class::HostProgram as usize]);
+        let group = self.ftl.shape().units_per_program;
+        self.pool.dealt.clear();
+        while !self.pool.line.is_empty() {
+            let Some(plane) = self.ftl.allocation.choose(&self.pool.candidates) else { break };
+            self.pool.candidates.set(self.ftl.allocation.order().position(plane), false);
+            if !self.may_join_dealt(plane) {
+                continue;
+            }
+            for _ in 0..group {
+                let id = self.pool.line.pop(&mut self.transactions);
+                if id == NONE {
+                    break;
+                }
+                self.transactions[id].plane = plane.0;
+                self.lines[plane.index()][rank].push(&mut self.transactions, id);
+            }
+            self.pool.dealt.push(plane);
+        }
+        for index in 0..self.pool.dealt.len() {
+            self.kick(self.array.lun_of(self.pool.dealt[index]));
+        }
+    }
+
+    /// Whether a write to `plane` could go with those dealt to its LUN so far, in one command.
+    fn may_join_dealt(&self, plane: PlaneId) -> bool {
+        let lun = self.array.lun_of(plane);
+        let mut of_lun = self.pool.dealt.iter().copied().filter(|&other| self.array.lun_of(other) == lun).peekable();
+        if of_lun.peek().is_none() {
+            return true;
+        }
+        match of_lun.find(|&other| self.array.unit_of(other) == self.array.unit_of(plane)) {
+            Some(other) => self.may_program_together(other, plane),
+            None => self.merging.interleave,
+        }
+    }
+
     /// Lets idle LUNs know of writes in the pool, in the order of the allocation.
     pub(super) fn offer_pool(&mut self) {
-        while !self.pool.line.is_empty() {
+        if self.merging.any {
+            self.deal_pool();
+        }
+        while !self.merging.any && !self.pool.line.is_empty() {
             self.find_idle_planes();
             let Some(plane) = self.ftl.allocation.choose(&self.pool.candidates) else { break };
             self.offer(self.array.lun_of(plane));

@@ -2,6 +2,7 @@
 
 use super::transaction::Kind;
 use super::{Device, Mutant};
+use crate::config::advanced::Waste;
 use crate::ftl::blocks::Stream;
 use crate::ftl::mapping::PADDING;
 use crate::metrics::counters::{ProgramCause, ReadCause};
@@ -21,7 +22,7 @@ impl Device {
         // It was granted the channel for what was first in line when it asked. What is more urgent and came later is
         // its next operation: this one holds the LUN since then.
         let next = self.first_of(lun, self.array.rank(lun));
-        if !self.start(lun, next) {
+        if !self.start(lun, next, true) {
             self.give_up(lun);
         }
     }
@@ -34,14 +35,19 @@ impl Device {
         let Some((rank, id)) = self.first_for(lun) else { return };
         let timing = self.array.timing();
         let needs_channel = match self.transactions[id].kind {
-            Kind::HostRead | Kind::RmwRead | Kind::GcRead => timing.read_command > Time::ZERO,
+            Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::CopyBack => timing.read_command > Time::ZERO,
             Kind::Erase => timing.erase_command > Time::ZERO,
             _ => true,
         };
         let channel = self.array.channel_of(lun);
-        if !needs_channel || self.array.channel_is_idle(channel, self.now) {
-            if !self.start(lun, Some((rank, id))) {
+        let has_channel = self.array.channel_is_idle(channel, self.now);
+        if !needs_channel || has_channel {
+            if !self.start(lun, Some((rank, id)), has_channel) {
                 self.give_up(lun);
+                if !has_channel {
+                    // What needed no channel turned out to be none; what comes behind it may need one.
+                    self.kick(lun);
+                }
             }
             return;
         }
@@ -65,7 +71,8 @@ impl Device {
     /// The transaction of `rank` that `lun` takes next, with its rank.
     #[inline]
     fn first_of(&self, lun: LunId, rank: u8) -> Option<(u8, u32)> {
-        let own = self.lines[lun.index()][usize::from(rank)].first();
+        let own =
+            if self.merging.any { self.oldest(lun, rank) } else { self.lines[lun.index()][usize::from(rank)].first() };
         if rank == self.ranks[Class::HostProgram as usize] && !self.pool.line.is_empty() && self.has_ready_plane(lun) {
             let pool = self.pool.line.first();
             if own == NONE || self.transactions[pool].order < self.transactions[own].order {
@@ -75,8 +82,14 @@ impl Device {
         (own != NONE).then_some((rank, own))
     }
 
-    /// Starts the next operation of a LUN, `next` where that is known; false when there is none that can start.
-    fn start(&mut self, lun: LunId, next: Option<(u8, u32)>) -> bool {
+    /// The oldest transaction of `rank` that waits for a plane of `lun`.
+    fn oldest(&self, lun: LunId, rank: u8) -> u32 {
+        let firsts = self.array.planes_of(lun).map(|plane| self.lines[plane as usize][usize::from(rank)].first());
+        firsts.filter(|&id| id != NONE).min_by_key(|&id| self.transactions[id].order).unwrap_or(NONE)
+    }
+
+    /// Starts the next command of a LUN, `next` where that is known; false when there is none that can start.
+    fn start(&mut self, lun: LunId, next: Option<(u8, u32)>, has_channel: bool) -> bool {
         // What binding sets off must not start the LUN a second time.
         self.array.set_binding(lun);
         self.note_idle(lun, false);
@@ -86,28 +99,44 @@ impl Device {
                 self.pool.line.pop(&mut self.transactions);
                 self.transactions[id].plane = self.choose_plane(lun).0;
             } else {
-                self.lines[lun.index()][usize::from(rank)].pop(&mut self.transactions);
+                let line = self.line_of(PlaneId(self.transactions[id].plane));
+                self.lines[line][usize::from(rank)].pop(&mut self.transactions);
             }
-            let operation = match self.transactions[id].kind {
-                Kind::HostRead => Some(self.start_read(id, ReadCause::Host)),
-                Kind::RmwRead => Some(self.start_read(id, ReadCause::Rmw)),
-                Kind::GcRead => Some(self.start_read(id, ReadCause::Gc)),
-                Kind::Write => self.start_write(id, lun, rank),
-                Kind::GcWrite => self.start_copies(id),
-                Kind::Erase => Some(self.start_erase(id)),
-                Kind::Summary => Some(self.start_summary(id)),
-                Kind::SlotRead => unreachable!("slot reads wait for slots, not for LUNs"),
-            };
-            if let Some(operation) = operation {
+            self.level(id, rank);
+            if let Some(operation) = self.bind_transaction(id, rank) {
+                if self.merging.any {
+                    self.start_merged(lun, rank, id, operation);
+                    return true;
+                }
                 let unit = self.array.unit_of(operation.plane);
                 self.running[unit.index()] = id;
                 self.array.start(unit, operation, self.now);
                 self.watch_start(unit);
                 return true;
             }
+            if !has_channel {
+                return false;
+            }
             next = self.first_for(lun);
         }
         false
+    }
+
+    /// What the array does for a transaction that is first in line, with its place; nothing where it turns out that it
+    /// cannot start or need not.
+    pub(super) fn bind_transaction(&mut self, id: u32, rank: u8) -> Option<Operation> {
+        self.transactions[id].next = NONE;
+        match self.transactions[id].kind {
+            Kind::HostRead => Some(self.start_read(id, ReadCause::Host)),
+            Kind::RmwRead => Some(self.start_read(id, ReadCause::Rmw)),
+            Kind::GcRead => Some(self.start_read(id, ReadCause::Gc)),
+            Kind::Write => self.start_write(id, rank),
+            Kind::GcWrite => self.start_copies(id),
+            Kind::CopyBack => self.start_copy_back(id),
+            Kind::Erase => Some(self.start_erase(id)),
+            Kind::Summary => Some(self.start_summary(id)),
+            Kind::SlotRead => unreachable!("slot reads wait for slots, not for LUNs"),
+        }
     }
 
     /// Notes that a request is served from now on.
@@ -141,6 +170,7 @@ impl Device {
             command: timing.read_command,
             data: if spans { timing.page_out } else { timing.units_out[usize::from(read.units)] },
             cell: timing.read(page),
+            program: Time::ZERO,
             tag,
             place: read.place,
         }
@@ -165,13 +195,14 @@ impl Device {
             command: timing.program_command,
             data: timing.program_in,
             cell: timing.program(self.page_in_block(place)),
+            program: Time::ZERO,
             tag,
             place: place.0,
         }
     }
 
     /// Binds a write, with those behind it that fill the same program command. A plane without room gives it up.
-    fn start_write(&mut self, id: u32, lun: LunId, rank: u8) -> Option<Operation> {
+    fn start_write(&mut self, id: u32, rank: u8) -> Option<Operation> {
         let plane = PlaneId(self.transactions[id].plane);
         if !self.ftl.blocks.takes_host_write(plane) {
             self.stall(id, plane);
@@ -184,7 +215,7 @@ impl Device {
         self.bind(id, first);
         let mut last = id;
         while count < group {
-            let more = self.pop_companion(lun, rank, plane);
+            let more = self.pop_companion(rank, plane);
             if more == NONE {
                 break;
             }
@@ -206,8 +237,9 @@ impl Device {
     }
 
     /// The next write in line when it goes to the same plane.
-    fn pop_companion(&mut self, lun: LunId, rank: u8, plane: PlaneId) -> u32 {
-        let line = &mut self.lines[lun.index()][usize::from(rank)];
+    fn pop_companion(&mut self, rank: u8, plane: PlaneId) -> u32 {
+        let line = self.line_of(plane);
+        let line = &mut self.lines[line][usize::from(rank)];
         let id = line.first();
         if id != NONE {
             let next = &self.transactions[id];
@@ -280,6 +312,78 @@ impl Device {
         Some(self.program(self.transactions[id].class, plane, first, u64::MAX))
     }
 
+    /// Binds a page that cleaning moves within its plane. Where that cannot be without waste that is not allowed, it is
+    /// read, and programmed through the controller.
+    fn start_copy_back(&mut self, id: u32) -> Option<Operation> {
+        let plane = PlaneId(self.transactions[id].plane);
+        self.drop_stale_back(plane);
+        if self.jobs[plane.index()].back.is_empty() {
+            self.transactions.remove(id);
+            self.jobs[plane.index()].busy = false;
+            self.clean(plane);
+            return None;
+        }
+        let shape = *self.ftl.shape();
+        let page_units = shape.units_per_page.divisor();
+        let first = Ppn(self.transactions[id].place);
+        let from = Ppn(first.0 / page_units * page_units);
+        if !self.make_parity_fit(plane, from) {
+            let job = &mut self.jobs[plane.index()];
+            job.copies.append(&mut job.back);
+            self.transactions[id].kind = Kind::GcRead;
+            return Some(self.start_read(id, ReadCause::Gc));
+        }
+        let stock = self.ftl.blocks.stock(plane);
+        let to = self.ftl.blocks.advance(plane, Stream::Gc, page_units);
+        self.pad(to, 0);
+        let job = &mut self.jobs[plane.index()];
+        for copy in &mut job.back {
+            copy.to = Ppn(to.0 + copy.from.0 - from.0);
+            self.ftl.map.set_owner(copy.to, copy.lpn);
+        }
+        self.ftl.note_copy_back(job.back.len() as u32);
+        self.transactions[id].place = to.0;
+        if self.ftl.blocks.stock(plane) != stock || shape.single_frontier {
+            self.ftl.refresh_ready(plane);
+        }
+        let timing = self.array.timing();
+        let class = self.transactions[id].class;
+        Some(Operation {
+            kind: array::Kind::CopyBack,
+            command: timing.read_command,
+            data: Time::ZERO,
+            cell: timing.read(self.page_in_block(from)),
+            program: timing.program(self.page_in_block(to)),
+            ..self.program(class, plane, to, u64::MAX)
+        })
+    }
+
+    /// Whether the next page of the cleaning frontier may take that of `from` by copy-back (restriction *b*), after
+    /// one was left out if need be and allowed.
+    fn make_parity_fit(&mut self, plane: PlaneId, from: Ppn) -> bool {
+        let shape = *self.ftl.shape();
+        let page_units = shape.units_per_page.divisor();
+        let blind = self.config.nand.advanced.copy_back == Waste::Blind;
+        let next = self.ftl.blocks.next_place(plane, Stream::Gc);
+        let next_page = next.map_or(0, |place| self.page_in_block(place));
+        let fits = (self.page_in_block(from) ^ next_page) & 1 == 0;
+        let job = &mut self.jobs[plane.index()];
+        let stale = page_units - job.back.len() as u32;
+        let cost = stale + if fits { 0 } else { page_units };
+        if cost == 0 {
+            return true;
+        }
+        if !blind || job.gain < cost + shape.units_per_program {
+            return false;
+        }
+        job.gain -= cost;
+        if let (false, Some(place)) = (fits, next) {
+            self.ftl.waste(plane, Stream::Gc, page_units, ProgramCause::WasteCopyback);
+            self.program_ended(plane, place);
+        }
+        true
+    }
+
     fn start_erase(&mut self, id: u32) -> Operation {
         let erase = self.transactions[id];
         debug_assert!(
@@ -297,6 +401,7 @@ impl Device {
             command: timing.erase_command,
             data: Time::ZERO,
             cell: timing.erase,
+            program: Time::ZERO,
             tag: u64::MAX,
             place: erase.place,
         }

@@ -7,6 +7,7 @@
 use super::Device;
 use super::transaction::{Kind, Transaction, Transactions};
 use crate::metrics::attribution::{Breakdown, Part};
+use crate::nand::array;
 use crate::nand::ledger::{Ledger, Mark, MarkOfAll, Spent, State, Wait};
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{LunId, PlaneId, UnitId};
@@ -110,7 +111,7 @@ fn bearer(transactions: &Transactions, id: u32) -> Option<u32> {
     match transactions[id].kind {
         Kind::HostRead | Kind::Write | Kind::SlotRead => Some(id),
         Kind::RmwRead => Some(transactions[id].owner),
-        Kind::GcRead | Kind::GcWrite | Kind::Erase | Kind::Summary => None,
+        Kind::GcRead | Kind::GcWrite | Kind::CopyBack | Kind::Erase | Kind::Summary => None,
     }
 }
 
@@ -248,13 +249,12 @@ impl Device {
         let unit = self.array.unit_of(PlaneId(self.transactions[first].plane));
         let channel = 1 << (ledger.channel_of(unit) as u32 % u128::BITS);
         let mut id = first;
-        while let Some(bearer) = bearer(&self.transactions, id) {
-            trails.transaction(bearer).leave_line(ledger, self.now);
-            trails.request(self.transactions[bearer].owner).channels |= channel;
-            match self.transactions[id] {
-                Transaction { kind: Kind::Write, next, .. } if next != NONE => id = next,
-                _ => break,
+        while id != NONE {
+            if let Some(bearer) = bearer(&self.transactions, id) {
+                trails.transaction(bearer).leave_line(ledger, self.now);
+                trails.request(self.transactions[bearer].owner).channels |= channel;
             }
+            id = self.transactions[id].next;
         }
     }
 
@@ -272,18 +272,17 @@ impl Device {
     #[inline(never)]
     fn book_member(&mut self, unit: UnitId, first: u32) {
         let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) else { return };
-        let Some(bearer) = bearer(&self.transactions, first) else { return };
         let spent = ledger.spent(unit);
-        match self.transactions[first].kind {
-            Kind::RmwRead => trails.transaction(bearer).operation(&spent, Part::Rmw, Part::Rmw),
-            Kind::Write => {
-                let mut id = first;
-                while id != NONE {
-                    trails.transaction(id).operation(&spent, Part::Bus, Part::Cell);
-                    id = self.transactions[id].next;
-                }
+        // The data of planes that are read together leave one after another: each is done by itself.
+        let one_by_one = self.transactions[first].kind.of_array() == array::Kind::Read;
+        let mut id = first;
+        while id != NONE {
+            let Transaction { kind, next, .. } = self.transactions[id];
+            if let Some(bearer) = bearer(&self.transactions, id) {
+                let (bus, cell) = if kind == Kind::RmwRead { (Part::Rmw, Part::Rmw) } else { (Part::Bus, Part::Cell) };
+                trails.transaction(bearer).operation(&spent, bus, cell);
             }
-            _ => trails.transaction(bearer).operation(&spent, Part::Bus, Part::Cell),
+            id = if one_by_one { NONE } else { next };
         }
     }
 

@@ -1,5 +1,6 @@
 //! Transactions: what a request, or cleaning, asks of one place in flash.
 
+use crate::nand::array;
 use crate::scheduler::Class;
 use crate::scheduler::lines::{Links, NONE};
 use crate::sim::slab::Slab;
@@ -19,10 +20,25 @@ pub enum Kind {
     GcRead,
     /// A program of cleaning; the units are in the plane's job.
     GcWrite,
+    /// A page of cleaning that is moved within its plane; the units are in the plane's job.
+    CopyBack,
     /// An erase.
     Erase,
     /// A program of a summary page.
     Summary,
+}
+
+impl Kind {
+    /// What the array does for it.
+    #[inline]
+    pub const fn of_array(self) -> array::Kind {
+        match self {
+            Kind::HostRead | Kind::SlotRead | Kind::RmwRead | Kind::GcRead => array::Kind::Read,
+            Kind::Write | Kind::GcWrite | Kind::Summary => array::Kind::Program,
+            Kind::CopyBack => array::Kind::CopyBack,
+            Kind::Erase => array::Kind::Erase,
+        }
+    }
 }
 
 /// One transaction: a cache line.

@@ -82,10 +82,8 @@ impl Device {
             if transaction.kind == Kind::Write {
                 slice.tag = self.requests[transaction.owner].request.tag;
                 slice.place = transaction.place;
-                id = transaction.next;
-            } else {
-                id = NONE;
             }
+            id = transaction.next;
             if let Some(probe) = self.array.probe_mut() {
                 probe.granted(waited, slice);
             }

@@ -1,6 +1,7 @@
 //! The physical space: blocks, their states, the stock of free ones, and the frontiers that writes go to.
 
 use super::gc::victim::Victim;
+use crate::config::advanced::Waste;
 use crate::config::{DeviceConfig, Frontiers};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::sim::memory::{Divider, zeroed_words};
@@ -79,6 +80,8 @@ pub struct Blocks {
     data_units: u32,
     units_per_program: u32,
     blocks_per_plane: Divider,
+    /// Planes that open blocks of equal addresses where they can, because only those are programmed together.
+    group: u32,
     /// Index of the frontier for moved data.
     gc_frontier: usize,
     /// Counts host writes; the clock of victim policies.
@@ -86,6 +89,19 @@ pub struct Blocks {
     /// For tests of the tests: erase without waiting.
     #[doc(hidden)]
     pub ignore_dependants: bool,
+}
+
+/// How many of the oldest free blocks are looked at for one whose address suits the other planes of the die.
+const LOOK_AHEAD: u32 = 8;
+
+/// Planes that open blocks of equal addresses where they can.
+fn opening_group(device: &DeviceConfig) -> u32 {
+    let advanced = &device.nand.advanced;
+    match (advanced.strict && advanced.multi_plane_program != Waste::Off, advanced.plane_pairs) {
+        (false, _) => 1,
+        (true, true) => 2,
+        (true, false) => device.geometry.planes,
+    }
 }
 
 /// One block of stock is kept for cleaning: with it, any victim's valid units find room.
@@ -114,6 +130,7 @@ impl Blocks {
             data_units: device.data_units_per_block(),
             units_per_program: device.units_per_program(),
             blocks_per_plane: Divider::new(per_plane),
+            group: opening_group(device),
             gc_frontier: match device.gc.frontiers {
                 Frontiers::Separate => Stream::Gc as usize,
                 Frontiers::Single => Stream::Host as usize,
@@ -213,14 +230,81 @@ impl Blocks {
 
     #[cold]
     fn open_block(&mut self, plane: PlaneId, index: usize) {
+        let stock = self.planes[plane.index()].stock;
+        assert!(stock > 0, "plane {} has no free block: the reserve was not kept", plane.0);
+        let block = self.take_free(plane, index);
         let p = &mut self.planes[plane.index()];
-        assert!(p.stock > 0, "plane {} has no free block: the reserve was not kept", plane.0);
-        let block = BlockId(p.first_free);
-        p.first_free = self.next_free[block.index()];
         p.stock -= 1;
         p.frontiers[index] = Frontier { next: block.0 * self.units_per_block.divisor(), left: self.data_units };
         debug_assert_eq!(self.blocks[block.index()].state, BlockState::Free);
         self.blocks[block.index()].state = BlockState::Open;
+    }
+
+    /// Takes the free block that a frontier goes on in: the oldest one; where blocks of equal addresses are opened
+    /// together, one that a neighbour's frontier is in, or one that is free in all planes of the group. Only the oldest
+    /// few are looked at, so that a large stock costs nothing.
+    fn take_free(&mut self, plane: PlaneId, frontier: usize) -> BlockId {
+        let mut before = None;
+        if self.group > 1 {
+            let neighbours = plane.0 / self.group * self.group..(plane.0 / self.group + 1) * self.group;
+            let opened = |index| {
+                let open = |&q: &u32| q != plane.0 && self.open_index(PlaneId(q), frontier) == Some(index);
+                neighbours.clone().any(|q| open(&q))
+            };
+            let free_in_all = |index| neighbours.clone().all(|q| self.is_free(PlaneId(q), index));
+            before = self.find_free(plane, opened).or_else(|| self.find_free(plane, free_in_all)).flatten();
+        }
+        let p = &mut self.planes[plane.index()];
+        let Some(before) = before else {
+            let block = p.first_free;
+            p.first_free = self.next_free[block as usize];
+            return BlockId(block);
+        };
+        let block = self.next_free[before as usize];
+        self.next_free[before as usize] = self.next_free[block as usize];
+        if p.last_free == block {
+            p.last_free = before;
+        }
+        BlockId(block)
+    }
+
+    /// The first of the oldest free blocks of a plane whose address within the plane will do, by the one before it in
+    /// line: `Some(None)` where it is the oldest of all.
+    fn find_free(&self, plane: PlaneId, will_do: impl Fn(u32) -> bool) -> Option<Option<u32>> {
+        let p = &self.planes[plane.index()];
+        let (mut before, mut block) = (None, p.first_free);
+        for _ in 0..p.stock.min(LOOK_AHEAD) {
+            if will_do(self.index_in_plane(BlockId(block))) {
+                return Some(before);
+            }
+            (before, block) = (Some(block), self.next_free[block as usize]);
+        }
+        None
+    }
+
+    /// The address within its plane of the block that a frontier is in, if that has room.
+    fn open_index(&self, plane: PlaneId, frontier: usize) -> Option<u32> {
+        let frontier = &self.planes[plane.index()].frontiers[frontier];
+        (frontier.left > 0).then(|| self.index_in_plane(self.block_of(Ppn(frontier.next))))
+    }
+
+    /// The address of a block within its plane.
+    #[inline]
+    pub fn index_in_plane(&self, block: BlockId) -> u32 {
+        self.blocks_per_plane.divide_with_rest(block.0).1
+    }
+
+    /// Whether the block with this address in a plane is free.
+    #[inline]
+    pub fn is_free(&self, plane: PlaneId, index: u32) -> bool {
+        self.blocks[(plane.0 * self.blocks_per_plane.divisor() + index) as usize].state == BlockState::Free
+    }
+
+    /// The next place of the frontier of `stream`, if its block has room.
+    #[inline]
+    pub fn next_place(&self, plane: PlaneId, stream: Stream) -> Option<Ppn> {
+        let frontier = &self.planes[plane.index()].frontiers[self.frontier_index(stream)];
+        (frontier.left > 0).then_some(Ppn(frontier.next))
     }
 
     /// Marks a programmed unit as valid.

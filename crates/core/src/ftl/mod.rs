@@ -15,6 +15,7 @@ use blocks::{Blocks, Stream};
 use mapping::{Location, PADDING, PageMap};
 use partial::{PartialUnits, Update};
 
+use crate::config::advanced::Waste;
 use crate::config::{BlockSummary, DeviceConfig, Frontiers};
 use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
 use crate::nand::media::Media;
@@ -69,6 +70,8 @@ pub struct Shape {
     pub planes: u32,
     /// Whether moved units go into the blocks that host writes go to.
     pub single_frontier: bool,
+    /// How cleaning moves pages within their plane.
+    pub copy_back: Waste,
 }
 
 impl Shape {
@@ -85,6 +88,7 @@ impl Shape {
             summary: device.mapping.block_summary != BlockSummary::None,
             planes: device.total_planes(),
             single_frontier: device.gc.frontiers == Frontiers::Single,
+            copy_back: device.nand.advanced.copy_back,
         }
     }
 }
@@ -168,6 +172,24 @@ impl Ftl {
         self.counters.pages_programmed[ProgramCause::Padding as usize] += u64::from(pages - with_data);
         self.counters.units_programmed += u64::from(units);
         self.counters.units_padded += u64::from(shape.units_per_program - units);
+    }
+
+    /// Counts a page moved within its plane, with so many units of data.
+    pub fn note_copy_back(&mut self, units: u32) {
+        self.note_read(ReadCause::Gc, self.shape.pages_per_unit);
+        self.note_program(ProgramCause::Gc, units);
+        self.counters.copy_backs += u64::from(self.shape.pages_per_unit);
+    }
+
+    /// Leaves out the next `units` places of a frontier, whole pages of it.
+    pub fn waste(&mut self, plane: PlaneId, stream: Stream, units: u32, cause: ProgramCause) {
+        let place = self.blocks.advance(plane, stream, units);
+        for unit in place.0..place.0 + units {
+            self.map.set_owner(Ppn(unit), PADDING);
+        }
+        let pages = self.shape.units_per_page.divide(units) * self.shape.pages_per_unit;
+        self.counters.pages_programmed[cause as usize] += u64::from(pages);
+        self.counters.units_padded += u64::from(units);
     }
 
     /// Counts a program of a summary page.

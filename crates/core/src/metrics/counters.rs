@@ -14,6 +14,10 @@ pub enum ProgramCause {
     Summary,
     /// It holds nothing: the rest of a wordline.
     Padding,
+    /// It was skipped so that a copy-back keeps the parity of its page (Hu et al. 2011, restriction *b*).
+    WasteCopyback,
+    /// It was skipped so that planes could be programmed together (restriction *c*).
+    WasteAlignment,
 }
 
 /// Why a page was read.
@@ -32,7 +36,7 @@ pub enum ReadCause {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Pages programmed, by [`ProgramCause`].
-    pub pages_programmed: [u64; 4],
+    pub pages_programmed: [u64; 6],
     /// Pages read, by [`ReadCause`].
     pub pages_read: [u64; 3],
     /// Blocks erased.
@@ -41,6 +45,8 @@ pub struct Counters {
     pub read_commands: u64,
     /// Program commands.
     pub program_commands: u64,
+    /// Pages moved within their plane by copy-back.
+    pub copy_backs: u64,
     /// Mapping units touched by accepted host writes.
     pub host_units: u64,
     /// Bytes of accepted host writes.
@@ -105,6 +111,7 @@ impl Counters {
             blocks_erased,
             read_commands,
             program_commands,
+            copy_backs,
             host_units,
             host_bytes,
             units_programmed,

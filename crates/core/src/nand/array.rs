@@ -2,6 +2,7 @@
 
 mod watchers;
 
+use super::merged::Merged;
 use super::timing::Timing;
 use crate::config::DeviceConfig;
 use crate::scheduler::{Class, RANKS};
@@ -19,6 +20,15 @@ pub enum Kind {
     Program,
     /// Erase of a block.
     Erase,
+    /// Cell to register, and from there to another page of the plane.
+    CopyBack,
+}
+
+impl Kind {
+    /// How many kinds there are.
+    pub const COUNT: usize = 4;
+    /// All kinds.
+    pub const ALL: [Kind; Kind::COUNT] = [Kind::Read, Kind::Program, Kind::Erase, Kind::CopyBack];
 }
 
 /// What one unit does for a command, with the times of its phases.
@@ -40,8 +50,10 @@ pub struct Operation {
     pub command: Time,
     /// Time on the channel for the data of a page, of each plane.
     pub data: Time,
-    /// Time in the cells.
+    /// Time in the cells; of a copy-back, that of the read.
     pub cell: Time,
+    /// Of a copy-back, the time in the cells of the program.
+    pub program: Time,
     /// The host request it is for, or `u64::MAX`; for observers.
     pub tag: u64,
     /// The physical page; for observers.
@@ -109,6 +121,8 @@ struct Unit {
     held_since: Time,
     /// Time that the cells have worked for the operation.
     cells: Time,
+    /// A copy-back has read its page and programs it.
+    programs: bool,
 }
 
 /// A bus.
@@ -168,6 +182,8 @@ pub enum Outcome {
     WantsChannel(u8),
     /// The data of one plane have left; it needs its channel for those of the next, with this rank.
     MemberOut(u8),
+    /// It goes on by itself.
+    GoesOn,
     /// Its operation has ended.
     Done,
 }
@@ -196,6 +212,8 @@ pub struct Array {
     pub channel_time: Vec<ChannelTime>,
     /// Time spent, by die.
     pub die_time: Vec<DieTime>,
+    /// Commands that made several planes or dies work together.
+    pub merged: Merged,
     /// Behind one pointer, so that one test tells whether anybody watches.
     watchers: Option<Box<Watchers>>,
 }
@@ -217,6 +235,7 @@ impl Array {
             operation: NO_OPERATION,
             held_since: Time::ZERO,
             cells: Time::ZERO,
+            programs: false,
         };
         let channel = Channel {
             busy_until: Time::ZERO,
@@ -248,6 +267,7 @@ impl Array {
             switch_free: Time::ZERO,
             channel_time: vec![ChannelTime::default(); g.channels as usize],
             die_time: vec![DieTime::default(); (planes / g.planes) as usize],
+            merged: Merged::new(planes_per_lun / planes_per_unit, planes_per_lun),
             watchers: None,
         }
     }
@@ -418,6 +438,12 @@ impl Array {
         state.active == 0
     }
 
+    /// Some units of a LUN work.
+    #[inline]
+    pub fn set_busy(&mut self, lun: LunId) {
+        self.luns[lun.index()].state = LunState::Busy;
+    }
+
     /// The unit that gets `channel` now, if it is free; sees to it that the channel has an event when others wait.
     #[inline]
     pub fn grant(&mut self, channel: ChannelId, now: Time) -> Option<UnitId> {
@@ -528,7 +554,13 @@ impl Array {
 
     /// Starts the command of the next page of the operation.
     fn start_page(&mut self, unit: UnitId, from: Time) {
-        let Operation { kind, plane, members, command, data, cell, .. } = self.units[unit.index()].operation;
+        let Unit { operation, programs, .. } = &self.units[unit.index()];
+        let Operation { kind, plane, members, data, .. } = *operation;
+        let (command, cell) = if *programs {
+            (self.timing.program_command, operation.program)
+        } else {
+            (operation.command, operation.cell)
+        };
         let data_in = if kind == Kind::Program { data } else { Time::ZERO };
         let begin = if command + data_in == Time::ZERO {
             from
@@ -583,6 +615,12 @@ impl Array {
             return Outcome::WantsChannel(operation.rank);
         }
         debug_assert!(matches!(state.phase, Phase::Cell | Phase::Out));
+        if operation.kind == Kind::CopyBack {
+            state.programs = !state.programs;
+            if state.programs {
+                return self.program_back(unit, now);
+            }
+        }
         if operation.pages > 1 {
             operation.pages -= 1;
             state.phase = Phase::NextPage;
@@ -600,6 +638,17 @@ impl Array {
         state.active -= 1;
         state.state = LunState::Binding;
         Outcome::Done
+    }
+
+    /// A copy-back has its page in the register: programs it.
+    fn program_back(&mut self, unit: UnitId, now: Time) -> Outcome {
+        if self.timing.program_command == Time::ZERO {
+            self.start_page(unit, now);
+            return Outcome::GoesOn;
+        }
+        let state = &mut self.units[unit.index()];
+        state.phase = Phase::NextPage;
+        Outcome::WantsChannel(state.operation.rank)
     }
 
     /// The data of one plane have left: those of the next wait for the channel.
@@ -633,9 +682,9 @@ impl Array {
         for (index, unit) in self.units.iter().enumerate() {
             let ahead = match unit.phase {
                 Phase::Idle => continue,
-                Phase::Cell => {
-                    self.events.time_of(index as u32).map_or(Time::ZERO, |end| end.since(at).min(unit.operation.cell))
-                }
+                Phase::Cell => self.events.time_of(index as u32).map_or(Time::ZERO, |end| {
+                    end.since(at).min(if unit.programs { unit.operation.program } else { unit.operation.cell })
+                }),
                 Phase::Holding | Phase::Out | Phase::NextPage => Time::ZERO,
             };
             let die = &mut dies[(unit.operation.plane.0 / self.planes_per_die) as usize];
@@ -648,6 +697,7 @@ impl Array {
     pub fn reset_times(&mut self) {
         self.channel_time.fill(ChannelTime::default());
         self.die_time.fill(DieTime::default());
+        self.merged.reset();
     }
 }
 
@@ -677,6 +727,7 @@ const NO_OPERATION: Operation = Operation {
     command: Time::ZERO,
     data: Time::ZERO,
     cell: Time::ZERO,
+    program: Time::ZERO,
     tag: u64::MAX,
     place: 0,
 };

@@ -3,5 +3,6 @@
 pub mod array;
 pub mod ledger;
 pub mod media;
+pub mod merged;
 pub mod probe;
 pub mod timing;

@@ -1,5 +1,6 @@
 //! Cleaning of one plane, step by step: which page is read next, what is programmed next.
 
+use crate::config::advanced::Waste;
 use crate::ftl::Ftl;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
@@ -24,6 +25,11 @@ pub enum Step {
         /// How many units are moved from it.
         units: u32,
     },
+    /// Move the page of `first` within the plane.
+    CopyBack {
+        /// The first valid unit of the page.
+        first: Ppn,
+    },
     /// Program what has been read.
     Write,
     /// A victim has been read out; it can be erased at once.
@@ -44,6 +50,10 @@ pub struct Job {
     pub copies: Vec<Copy>,
     /// How many of `copies` the program on its way holds.
     pub writing: usize,
+    /// Units of the page that is on its way within the plane.
+    pub back: Vec<Copy>,
+    /// Units that the victim still gains: what blind copy-backs may waste, but for one program.
+    pub gain: u32,
     /// Victims that are read out and not yet erased.
     pub doomed: u32,
 }
@@ -51,7 +61,7 @@ pub struct Job {
 impl Job {
     /// Whether the job has anything in hand.
     pub fn is_idle(&self) -> bool {
-        !self.busy && self.victim.is_none() && self.copies.is_empty() && self.doomed == 0
+        !self.busy && self.victim.is_none() && self.copies.is_empty() && self.back.is_empty() && self.doomed == 0
     }
 
     /// What to do next, given that nothing of the job is on its way.
@@ -96,6 +106,7 @@ impl Job {
         }
         let Some(victim) = ftl.blocks.take_victim(plane) else { return false };
         ftl.note_victim(plane, victim);
+        self.gain = data - u32::from(ftl.blocks.block(victim).valid);
         self.cursor = ftl.blocks.first_unit(victim).0;
         self.end = self.cursor + data;
         self.victim = Some(victim);
@@ -108,6 +119,7 @@ impl Job {
         let (page, _) = ftl.shape().units_per_page.divide_with_rest(first);
         let page_end = ((page + 1) * ftl.shape().units_per_page.divisor()).min(self.end);
         let before = self.copies.len();
+        let copy_back = ftl.shape().copy_back;
         for unit in (first..page_end).map(Ppn) {
             if ftl.blocks.is_valid(unit) {
                 ftl.blocks.depend(unit);
@@ -117,6 +129,12 @@ impl Job {
             }
         }
         self.cursor = page_end;
+        // Wise copy-back moves nothing stale: a page of it would give up what the controller packs together.
+        let whole = self.copies.len() - before == ftl.shape().units_per_page.divisor() as usize;
+        if copy_back == Waste::Blind || (copy_back == Waste::Wise && whole) {
+            self.back.extend(self.copies.drain(before..));
+            return Some(Step::CopyBack { first: Ppn(first) });
+        }
         Some(Step::Read { first: Ppn(first), units: (self.copies.len() - before) as u32 })
     }
 }

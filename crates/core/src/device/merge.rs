@@ -1,0 +1,278 @@
+//! Which waiting operations join the command of a LUN: those of other planes of the die in a multi-plane command, those
+//! of other dies of the chip in an interleaved one.
+//!
+//! What joins is the first in line of its plane, with the rank and of the kind of the one that leads. Hu et al. 2011,
+//! Section 2.2; docs/model/commands.md has the rules.
+
+use super::Device;
+use super::transaction::Kind;
+use crate::config::DeviceConfig;
+use crate::config::advanced::{Waste, Wise};
+use crate::ftl::blocks::Stream;
+use crate::metrics::counters::ProgramCause;
+use crate::nand::array::{self, Member, Operation};
+use crate::scheduler::lines::NONE;
+use crate::sim::id::{LunId, PlaneId, Ppn, UnitId};
+
+/// Which operations are merged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Merging {
+    /// By [`array::Kind`]: whether planes work together.
+    planes: [bool; array::Kind::COUNT],
+    /// Pages are wasted so that planes can be programmed together.
+    blind: bool,
+    /// Block addresses must be equal too.
+    strict: bool,
+    /// Planes that can work together.
+    group: u32,
+    /// Dies of a chip work together.
+    pub(super) interleave: bool,
+    /// Whether anything is merged at all.
+    pub(super) any: bool,
+    /// Lines of a LUN: one for each plane where something is merged.
+    pub(super) lines_per_lun: u32,
+}
+
+impl Merging {
+    pub(super) fn new(device: &DeviceConfig) -> Merging {
+        let advanced = &device.nand.advanced;
+        let mut planes = [false; array::Kind::COUNT];
+        planes[array::Kind::Read as usize] = advanced.multi_plane_read != Wise::Off;
+        planes[array::Kind::Program as usize] = advanced.multi_plane_program != Waste::Off;
+        planes[array::Kind::Erase as usize] = advanced.multi_plane_erase != Wise::Off;
+        let any = advanced.interleave || planes.contains(&true);
+        Merging {
+            planes,
+            blind: advanced.multi_plane_program == Waste::Blind,
+            strict: advanced.strict,
+            group: if advanced.plane_pairs { 2 } else { device.geometry.planes },
+            interleave: advanced.interleave,
+            any,
+            lines_per_lun: if any { device.planes_per_lun() } else { 1 },
+        }
+    }
+
+    /// The planes that can work together with `plane`, itself among them.
+    fn group_of(&self, plane: PlaneId) -> std::ops::Range<u32> {
+        let first = plane.0 / self.group * self.group;
+        first..first + self.group
+    }
+}
+
+/// An address that planes working together must share: of the block within the plane, and of the page, in units,
+/// within the block.
+type Address = (u32, u32);
+
+impl Device {
+    /// Starts the command of `lun` that `lead`, already bound to `operation`, leads: with what can be merged.
+    pub(super) fn start_merged(&mut self, lun: LunId, rank: u8, lead: u32, operation: Operation) {
+        let unit = self.array.unit_of(operation.plane);
+        let mut planes = self.start_unit(unit, rank, lead, operation);
+        let mut dies = 1;
+        if self.merging.interleave {
+            let units = self.array.units_per_lun();
+            for other in (lun.0 * units..(lun.0 + 1) * units).map(UnitId).filter(|&other| other != unit) {
+                self.array.set_binding(lun);
+                if let Some((id, operation)) = self.join_unit(other, rank, operation.kind) {
+                    planes += self.start_unit(other, rank, id, operation);
+                    dies += 1;
+                }
+            }
+            self.array.set_busy(lun);
+        }
+        if planes > 1 {
+            self.array.merged.note(operation.kind, dies, planes);
+        }
+    }
+
+    /// Starts a unit on `lead`, with other planes of it; returns how many planes work.
+    fn start_unit(&mut self, unit: UnitId, rank: u8, lead: u32, operation: Operation) -> u32 {
+        let mut operation = operation;
+        if self.merging.planes[operation.kind as usize] {
+            self.join_planes(unit, rank, lead, &mut operation);
+        }
+        self.running[unit.index()] = lead;
+        self.array.start(unit, operation, self.now);
+        self.watch_start(unit);
+        operation.members
+    }
+
+    /// Binds what goes with `lead` in other planes of its die.
+    fn join_planes(&mut self, unit: UnitId, rank: u8, lead: u32, operation: &mut Operation) {
+        let address = self.address_of(Ppn(operation.place), operation.kind);
+        let member = |operation: &Operation| Member {
+            plane: operation.plane,
+            data: operation.data,
+            tag: operation.tag,
+            place: operation.place,
+        };
+        self.array.set_member(unit, 0, member(operation));
+        let mut last = self.last_of(lead);
+        for plane in self.merging.group_of(operation.plane).map(PlaneId) {
+            if plane == operation.plane || !self.suits(plane, rank, operation.kind, address) {
+                continue;
+            }
+            let id = self.take_for(plane, rank, operation.kind);
+            let Some(joined) = self.bind_transaction(id, rank) else { continue };
+            self.array.set_member(unit, operation.members, member(&joined));
+            operation.members += 1;
+            operation.cell = operation.cell.max(joined.cell);
+            self.transactions[last].next = id;
+            last = self.last_of(id);
+        }
+    }
+
+    /// The last of those that are bound together with `id`.
+    fn last_of(&self, mut id: u32) -> u32 {
+        while self.transactions[id].next != NONE {
+            id = self.transactions[id].next;
+        }
+        id
+    }
+
+    /// The first operation of `kind` that waits for a die, bound.
+    fn join_unit(&mut self, unit: UnitId, rank: u8, kind: array::Kind) -> Option<(u32, Operation)> {
+        loop {
+            let planes = self.array.planes_of_unit(unit).map(PlaneId);
+            let plane = planes.filter(|&plane| self.waits_for(plane, rank, kind)).min_by_key(|&plane| {
+                let id = self.lines[self.line_of(plane)][usize::from(rank)].first();
+                if id == NONE { u64::MAX } else { self.transactions[id].order }
+            })?;
+            let id = self.take_for(plane, rank, kind);
+            if kind == array::Kind::Program {
+                self.level(id, rank);
+            }
+            if let Some(operation) = self.bind_transaction(id, rank) {
+                return Some((id, operation));
+            }
+        }
+    }
+
+    /// Whether an operation of `kind` and `rank` is the first that waits for `plane`, or could be taken from the pool.
+    fn waits_for(&self, plane: PlaneId, rank: u8, kind: array::Kind) -> bool {
+        let id = self.lines[self.line_of(plane)][usize::from(rank)].first();
+        if id == NONE {
+            return kind == array::Kind::Program && self.pool_waits_for(plane, rank);
+        }
+        let transaction = &self.transactions[id];
+        transaction.kind.of_array() == kind
+            && (transaction.kind != Kind::Write || self.ftl.blocks.takes_host_write(plane))
+    }
+
+    /// Whether the first that waits for `plane` may go together with an operation of `kind` at `address`.
+    fn suits(&self, plane: PlaneId, rank: u8, kind: array::Kind, (block, page): Address) -> bool {
+        if !self.waits_for(plane, rank, kind) {
+            return false;
+        }
+        let id = self.lines[self.line_of(plane)][usize::from(rank)].first();
+        let place = match if id == NONE { Kind::Write } else { self.transactions[id].kind } {
+            Kind::Write => self.ftl.blocks.next_place(plane, Stream::Host),
+            Kind::GcWrite => self.ftl.blocks.next_place(plane, Stream::Gc),
+            // Its transfer is not as long as that of data.
+            Kind::Summary => return false,
+            _ => Some(Ppn(self.transactions[id].place)),
+        };
+        match place {
+            Some(place) => {
+                let (other_block, other_page) = self.address_of(place, kind);
+                (other_page == page) && (other_block == block || !self.merging.strict)
+            }
+            // It opens a block: by preference the one with the same address.
+            None => page == 0 && (!self.merging.strict || self.ftl.blocks.is_free(plane, block)),
+        }
+    }
+
+    /// Whether the next host writes to two planes of a die could be programmed together.
+    pub(super) fn may_program_together(&self, one: PlaneId, other: PlaneId) -> bool {
+        if !self.merging.planes[array::Kind::Program as usize] || !self.merging.group_of(one).contains(&other.0) {
+            return false;
+        }
+        let next = |plane| self.ftl.blocks.next_place(plane, Stream::Host);
+        match (next(one), next(other)) {
+            (Some(a), Some(b)) => {
+                let (a, b) = (self.address_of(a, array::Kind::Program), self.address_of(b, array::Kind::Program));
+                (a.1 == b.1 || self.merging.blind) && (a.0 == b.0 || !self.merging.strict)
+            }
+            (Some(place), None) | (None, Some(place)) => {
+                let (block, page) = self.address_of(place, array::Kind::Program);
+                let opens = if next(one).is_none() { one } else { other };
+                page == 0 && (!self.merging.strict || self.ftl.blocks.is_free(opens, block))
+            }
+            (None, None) => true,
+        }
+    }
+
+    /// What must be equal in planes that work together on `kind` at `place`.
+    fn address_of(&self, place: Ppn, kind: array::Kind) -> Address {
+        if kind == array::Kind::Erase {
+            return (self.ftl.blocks.index_in_plane(crate::sim::id::BlockId(place.0)), 0);
+        }
+        let block = self.ftl.blocks.block_of(place);
+        let per_page = self.ftl.shape().units_per_page;
+        let page = per_page.divide(self.ftl.blocks.offset_in_block(place));
+        (self.ftl.blocks.index_in_plane(block), page)
+    }
+
+    /// Takes the first that waits for `plane` out of its line, or the oldest out of the pool.
+    fn take_for(&mut self, plane: PlaneId, rank: u8, kind: array::Kind) -> u32 {
+        let line = self.line_of(plane);
+        let id = self.lines[line][usize::from(rank)].pop(&mut self.transactions);
+        if id != NONE {
+            return id;
+        }
+        debug_assert_eq!(kind, array::Kind::Program);
+        let id = self.pool.line.pop(&mut self.transactions);
+        self.transactions[id].plane = plane.0;
+        id
+    }
+
+    /// Where multi-plane programs are blind: skips pages in the planes of a die that are behind, so that they can be
+    /// programmed together with the write `lead`, which has a plane and no place yet. Only where both are in the middle
+    /// of a block, with equal addresses where that is asked for; the rest of a block is never given up.
+    pub(super) fn level(&mut self, lead: u32, rank: u8) {
+        let lead_plane = PlaneId(self.transactions[lead].plane);
+        if !self.merging.blind || self.transactions[lead].kind != Kind::Write {
+            return;
+        }
+        let Some(place) = self.ftl.blocks.next_place(lead_plane, Stream::Host) else { return };
+        let (block, own) = (self.address_of(place, array::Kind::Program).0, self.ftl.blocks.offset_in_block(place));
+        let mut waiting = self.pool_count(self.merging.group * self.ftl.shape().units_per_program);
+        let mut chosen = 0u64;
+        let mut highest = own;
+        for plane in self.merging.group_of(lead_plane).map(PlaneId).filter(|&plane| plane != lead_plane) {
+            let id = self.lines[self.line_of(plane)][usize::from(rank)].first();
+            let from_pool = id == NONE && waiting > 0 && self.pool_waits_for(plane, rank);
+            let writes = id != NONE && self.transactions[id].kind == Kind::Write;
+            if !(from_pool || writes) || !self.ftl.blocks.takes_host_write(plane) {
+                continue;
+            }
+            let Some(place) = self.ftl.blocks.next_place(plane, Stream::Host) else { continue };
+            if self.merging.strict && self.address_of(place, array::Kind::Program).0 != block {
+                continue;
+            }
+            if from_pool {
+                waiting = waiting.saturating_sub(self.ftl.shape().units_per_program);
+            }
+            chosen |= 1 << (plane.0 % self.merging.group);
+            highest = highest.max(self.ftl.blocks.offset_in_block(place));
+        }
+        if chosen == 0 {
+            return;
+        }
+        chosen |= 1 << (lead_plane.0 % self.merging.group);
+        for plane in self.merging.group_of(lead_plane).map(PlaneId) {
+            if chosen >> (plane.0 % self.merging.group) & 1 == 1 {
+                self.skip_to(plane, highest);
+            }
+        }
+    }
+
+    /// Leaves out pages of the host's frontier up to unit `offset` of its block.
+    fn skip_to(&mut self, plane: PlaneId, offset: u32) {
+        let Some(place) = self.ftl.blocks.next_place(plane, Stream::Host) else { return };
+        let count = offset - self.ftl.blocks.offset_in_block(place);
+        if count > 0 {
+            self.ftl.waste(plane, Stream::Host, count, ProgramCause::WasteAlignment);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! How often operations were merged into one command, by kind, dies and planes.
+
+use super::array::Kind;
+
+/// Counts of commands that made several planes or dies work together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// By kind, then dies, then planes, counted from one.
+    counts: Vec<u64>,
+    dies: usize,
+    planes: usize,
+}
+
+/// Commands of one shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// What they do.
+    pub kind: Kind,
+    /// Dies that work, of one chip.
+    pub dies: u32,
+    /// Planes that work, of all those dies.
+    pub planes: u32,
+    /// How many commands.
+    pub commands: u64,
+}
+
+impl Merged {
+    /// No commands, of LUNs with so many units and planes.
+    pub fn new(units: u32, planes: u32) -> Merged {
+        let (dies, planes) = (units as usize, planes as usize);
+        Merged { counts: vec![0; Kind::COUNT * dies * planes], dies, planes }
+    }
+
+    /// Counts a command.
+    #[inline]
+    pub fn note(&mut self, kind: Kind, dies: u32, planes: u32) {
+        self.counts[(kind as usize * self.dies + dies as usize - 1) * self.planes + planes as usize - 1] += 1;
+    }
+
+    /// Forgets what was counted.
+    pub fn reset(&mut self) {
+        self.counts.fill(0);
+    }
+
+    /// What was counted, kind by kind.
+    pub fn shapes(&self) -> impl Iterator<Item = Shape> {
+        let (dies, planes) = (self.dies.max(1), self.planes.max(1));
+        self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(move |(index, &commands)| Shape {
+            kind: Kind::ALL[index / planes / dies],
+            dies: (index / planes % dies) as u32 + 1,
+            planes: (index % planes) as u32 + 1,
+            commands,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_are_told_apart() {
+        let mut merged = Merged::new(2, 4);
+        merged.note(Kind::Program, 1, 2);
+        merged.note(Kind::Program, 2, 2);
+        merged.note(Kind::Program, 2, 2);
+        merged.note(Kind::Erase, 2, 4);
+        let shapes: Vec<_> = merged.shapes().map(|s| (s.kind, s.dies, s.planes, s.commands)).collect();
+        assert_eq!(shapes, [(Kind::Program, 1, 2, 1), (Kind::Program, 2, 2, 2), (Kind::Erase, 2, 4, 1)]);
+        merged.reset();
+        assert_eq!(merged.shapes().count(), 0);
+    }
+}
