@@ -241,7 +241,7 @@ impl Seen {
 fn starts(slice: &Slice) -> bool {
     match slice.kind {
         Kind::Program => slice.phase != Phase::Cell,
-        Kind::Read | Kind::Erase => slice.phase == Phase::Cell,
+        Kind::Read | Kind::Erase | Kind::CopyBack => slice.phase == Phase::Cell,
     }
 }
 

@@ -10,6 +10,7 @@ use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::Pace;
 use floatgate_core::workload::request::{Completion, Operation, Request};
+use serde_json::Value;
 
 const CASES: [(&str, &[&str]); 4] = [
     ("static, greedy, fcfs", &[]),
@@ -65,6 +66,22 @@ fn run(device: &mut Device, count: u64) -> Results {
     load.run(device).results
 }
 
+/// What was counted, without what is zero: so that a new counter changes no digest where it counts nothing.
+fn counted(device: &Device) -> String {
+    let Value::Object(counters) = serde_json::to_value(device.ftl().counters).expect("counters are numbers") else {
+        panic!("counters have names");
+    };
+    let mut text = String::new();
+    for (name, value) in &counters {
+        for (index, value) in value.as_array().unwrap_or(&vec![value.clone()]).iter().enumerate() {
+            if value.as_u64() != Some(0) {
+                text += &format!("{name}[{index}]={value} ");
+            }
+        }
+    }
+    text
+}
+
 /// Everything that a run leaves behind, in a number (FNV-1a).
 fn digest(device: &Device, results: &Results) -> u64 {
     let all = results.all();
@@ -72,8 +89,8 @@ fn digest(device: &Device, results: &Results) -> u64 {
     let array = device.array();
     let wear: Vec<u32> = device.ftl().blocks.all().iter().map(|block| block.erases).collect();
     let text = format!(
-        "{:?} {quantiles:?} {} {} {:?} {:?} {wear:?} {:?}",
-        device.ftl().counters,
+        "{} {quantiles:?} {} {} {:?} {:?} {wear:?} {:?}",
+        counted(device),
         all.waiting,
         all.service,
         array.channel_time,
@@ -85,7 +102,7 @@ fn digest(device: &Device, results: &Results) -> u64 {
 
 /// A figure may change only with a line in CHANGELOG.md that says why.
 const GOLDEN: [u64; 4] =
-    [10_359_658_596_397_336_333, 15_618_241_949_218_372_535, 9_222_458_694_553_994_904, 7_728_631_563_329_526_432];
+    [7_505_737_643_389_490_322, 12_117_783_435_715_439_584, 10_649_245_355_328_041_820, 9_186_090_957_338_195_075];
 
 #[test]
 fn digests_are_those_of_every_machine_and_build() {

@@ -44,6 +44,7 @@ fn cause(kind: Kind, class: Class) -> &'static str {
         (Kind::Read, Class::HostRead) => "host read",
         (Kind::Read, Class::RmwRead) => "rmw read",
         (Kind::Read, _) => "cleaning read",
+        (Kind::CopyBack, _) => "cleaning copy-back",
         (Kind::Program, Class::HostProgram) => "host write",
         (Kind::Program, _) => "cleaning write",
     }
