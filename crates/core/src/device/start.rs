@@ -21,7 +21,7 @@ impl Device {
                 // later is its next operation: this one holds the LUN since then.
                 let next = self.first_of(lun, self.array.rank(lun));
                 if !self.start(lun, next) {
-                    self.give_up(lun);
+                    self.set_idle(lun);
                 }
             }
         }
@@ -42,19 +42,13 @@ impl Device {
         let channel = self.array.channel_of(lun);
         if !needs_channel || self.array.channel_is_idle(channel, self.now) {
             if !self.start(lun, Some((rank, id))) {
-                self.give_up(lun);
+                self.set_idle(lun);
             }
             return;
         }
         self.array.request_start(lun, rank, self.now);
         self.note_idle(lun, false);
         self.serve_channel(channel);
-    }
-
-    /// A LUN that has been granted its channel finds nothing to start.
-    fn give_up(&mut self, lun: LunId) {
-        self.trail_idle(lun);
-        self.set_idle(lun);
     }
 
     /// The transaction that `lun` takes next, and its rank: of its own lines or of the pool, by rank, then by age.

@@ -273,9 +273,6 @@ impl Array {
     pub fn request_start(&mut self, lun: LunId, rank: u8, now: Time) {
         self.luns[lun.index()].phase = Phase::Requesting;
         self.line_up(lun, rank, now);
-        if self.is_watched() {
-            self.show_request(lun, now);
-        }
     }
 
     /// Puts a LUN in line for its channel.
@@ -333,6 +330,9 @@ impl Array {
         if next == NOWHERE {
             channel.lines[rank].1 = NOWHERE;
             channel.waiting &= !(1 << rank);
+        }
+        if self.is_watched() {
+            self.show_grant(LunId(first), now);
         }
         Some(LunId(first))
     }
@@ -399,8 +399,8 @@ impl Array {
         self.die_time[(plane.0 / self.planes_per_die) as usize].cell += cell;
         self.events.set(lun.0, end);
         self.stamp_release(lun);
-        if self.is_watched() {
-            self.show_page(lun, now, begin, end);
+        if self.probe().is_some() {
+            self.show_cells(lun, begin, end);
         }
     }
 
@@ -415,9 +415,6 @@ impl Array {
         state.phase = Phase::Out;
         let (plane, data) = (state.operation.plane, state.operation.data);
         let end = self.seize(lun, plane, now, Time::ZERO, data);
-        if self.is_watched() {
-            self.show_data_out(lun, now, end);
-        }
         self.events.set(lun.0, end);
         self.stamp_release(lun);
     }

@@ -6,18 +6,18 @@
 use crate::sim::id::LunId;
 use crate::sim::time::Time;
 
-/// What a LUN is doing, as far as those who wait for it are concerned.
+/// What holds a LUN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
+pub enum Holder {
     /// Nothing.
     #[default]
-    Idle,
+    Nobody,
     /// An operation of the host.
     Host,
     /// An operation of cleaning.
     Cleaning,
-    /// It waits for its channel to start the next one.
-    Requesting,
+    /// The wait for its channel, to start the next one.
+    Channel,
 }
 
 /// A reading of a LUN's sums: time that it was held, in ps.
@@ -27,11 +27,38 @@ pub struct Mark {
     cleaning: u64,
 }
 
+impl Mark {
+    /// What a wait for the LUN, so long, from an earlier reading until this one was for. While the LUN was held by
+    /// nothing, its channel was.
+    #[inline(always)]
+    pub fn since(self, earlier: Mark, waited: Time) -> Wait {
+        let (die, cleaning) = (Time(self.host - earlier.host), Time(self.cleaning - earlier.cleaning));
+        Wait { die, cleaning, channel: waited - die - cleaning }
+    }
+}
+
 /// A reading of the sums of all LUNs together. They wrap around; their differences are right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MarkOfAll {
     host: u64,
     requesting: u64,
+    luns: u32,
+}
+
+impl MarkOfAll {
+    /// What a wait for whichever LUN is free first, so long, from an earlier reading until this one was for: shared out
+    /// as the time of all LUNs was. Those that were held neither by the host nor waiting for their channel were cleaned,
+    /// or had no free block.
+    pub fn since(self, earlier: MarkOfAll, waited: Time) -> Wait {
+        if waited == Time::ZERO {
+            return Wait::default();
+        }
+        let all = u128::from(waited.0) * u128::from(self.luns);
+        let share = |time: u64| Time((u128::from(waited.0) * u128::from(time) / all) as u64);
+        let die = share(self.host.wrapping_sub(earlier.host));
+        let channel = share(self.requesting.wrapping_sub(earlier.requesting));
+        Wait { die, channel, cleaning: waited - die - channel }
+    }
 }
 
 /// A wait by its causes.
@@ -45,9 +72,17 @@ pub struct Wait {
     pub cleaning: Time,
 }
 
-/// What the operation of a LUN has spent since it began.
+/// An operation that has ended: when it started, how the books stood then, and what its time went into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct Turn {
+    /// The channel of its LUN.
+    pub channel: usize,
+    /// When it started.
+    pub start: Time,
+    /// A reading of its LUN's sums then.
+    pub mark: Mark,
+    /// A reading of the sums of all LUNs then, where they are kept.
+    pub all: MarkOfAll,
     /// Waiting for the channel in the middle of the operation.
     pub wait: Wait,
     /// On the channel.
@@ -59,16 +94,19 @@ pub struct Spent {
 #[derive(Clone, Debug, Default)]
 struct LunBook {
     channel: usize,
-    state: State,
-    since: Time,
+    holder: Holder,
+    /// When the operation that holds it started.
+    start: Time,
     host: u64,
     /// Held by cleaning, or waiting for a channel that cleaning held.
     cleaning: u64,
-    /// The channel's sum when the LUN got in line for it.
+    /// When the LUN got in line for its channel, and the channel's sum then.
+    lined_up: Time,
     seen: u64,
-    spent: Spent,
-    /// When the phase before this one of its operation ended.
-    ready: Time,
+    /// Its waits for the channel in the middle of the operation.
+    wait: Wait,
+    /// Where the sums of all are kept: how they stood when the operation started.
+    all: MarkOfAll,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -137,121 +175,103 @@ impl Ledger {
         }
     }
 
-    /// A LUN goes over to another state.
+    /// An operation starts on a LUN that nothing holds.
     #[inline]
-    pub fn enter(&mut self, lun: LunId, state: State, now: Time) {
+    pub fn start(&mut self, lun: LunId, holder: Holder, now: Time) {
         let book = &mut self.luns[lun.index()];
-        let (before, since) = (book.state, book.since);
-        (book.state, book.since) = (state, now);
-        match before {
-            State::Idle => {}
-            State::Host => book.host += (now - since).0,
-            State::Cleaning => book.cleaning += (now - since).0,
-            State::Requesting => book.cleaning += self.channels[book.channel].cleaning_at(now) - book.seen,
-        }
-        if matches!(state, State::Host | State::Cleaning) {
-            (book.spent, book.ready) = (Spent::default(), now);
-        }
+        debug_assert_eq!(book.holder, Holder::Nobody, "a LUN takes one operation at a time");
+        (book.holder, book.start) = (holder, now);
         if self.any {
-            self.count(before, since, state, now);
+            self.luns[lun.index()].all = self.mark_all(now);
+            self.count(holder, |sum| sum.enter(now));
         }
     }
 
-    /// Counts in the sums of all LUNs that one goes over to another state.
+    /// The operation of a LUN has ended, in which the cells worked for `cell`.
+    #[inline(always)]
+    pub fn end(&mut self, lun: LunId, cell: Time, now: Time) -> Turn {
+        let book = &mut self.luns[lun.index()];
+        let LunBook { channel, holder, start, host, cleaning, all, .. } = *book;
+        let held = now - start;
+        let wait = std::mem::take(&mut book.wait);
+        book.holder = Holder::Nobody;
+        *(if holder == Holder::Cleaning { &mut book.cleaning } else { &mut book.host }) += held.0;
+        if self.any {
+            self.count(holder, |sum| sum.leave(start, now));
+        }
+        let bus = held - cell - wait.channel - wait.cleaning;
+        Turn { channel, start, mark: Mark { host, cleaning }, all, wait, bus, cell }
+    }
+
+    /// Changes the sum of all LUNs that are held like that, if there is one.
     #[inline(never)]
-    fn count(&mut self, before: State, since: Time, state: State, now: Time) {
-        match before {
-            State::Host => self.host.leave(since, now),
-            State::Requesting => self.requesting.leave(since, now),
-            State::Idle | State::Cleaning => {}
-        }
-        match state {
-            State::Host => self.host.enter(now),
-            State::Requesting => self.requesting.enter(now),
-            State::Idle | State::Cleaning => {}
+    fn count(&mut self, holder: Holder, change: impl FnOnce(&mut Sum)) {
+        match holder {
+            Holder::Host => change(&mut self.host),
+            Holder::Channel => change(&mut self.requesting),
+            Holder::Nobody | Holder::Cleaning => {}
         }
     }
 
-    /// A LUN gets in line for its channel.
+    /// A LUN gets in line for its channel: to start an operation, or in the middle of one.
     #[inline]
     pub fn line_up(&mut self, lun: LunId, now: Time) {
         let book = &mut self.luns[lun.index()];
-        book.seen = self.channels[book.channel].cleaning_at(now);
+        (book.lined_up, book.seen) = (now, self.channels[book.channel].cleaning_at(now));
+        if book.holder == Holder::Nobody {
+            book.holder = Holder::Channel;
+            if self.any {
+                self.count(Holder::Channel, |sum| sum.enter(now));
+            }
+        }
     }
 
-    /// The operation of a LUN goes on at `now`, after a wait for the channel if there was one: on the channel until
-    /// `begin`, then in the cells until `end`.
-    #[inline(always)]
-    pub fn phases(&mut self, lun: LunId, now: Time, begin: Time, end: Time) {
+    /// A LUN that was in line for its channel gets it.
+    #[inline]
+    pub fn grant(&mut self, lun: LunId, now: Time) {
         let book = &mut self.luns[lun.index()];
-        let channel = &mut self.channels[book.channel];
-        let waited = now - book.ready;
-        if waited > Time::ZERO {
-            let cleaning = Time(channel.cleaning_at(now) - book.seen);
-            book.spent.wait.cleaning += cleaning;
-            book.spent.wait.channel += waited - cleaning;
+        let cleaning = self.channels[book.channel].cleaning_at(now) - book.seen;
+        let lined_up = book.lined_up;
+        if book.holder != Holder::Channel {
+            book.wait.cleaning += Time(cleaning);
+            book.wait.channel += now - lined_up - Time(cleaning);
+            return;
         }
-        if book.state == State::Cleaning {
-            channel.cleaning += (begin - now).0;
-            channel.until = channel.until.max(begin);
+        book.holder = Holder::Nobody;
+        book.cleaning += cleaning;
+        if self.any {
+            self.count(Holder::Channel, |sum| sum.leave(lined_up, now));
         }
-        book.spent.bus += begin - now;
-        book.spent.cell += end - begin;
-        book.ready = end;
     }
 
-    /// What the operation of a LUN has spent so far.
+    /// A LUN's operation is on its channel until `end`.
     #[inline]
-    pub fn spent(&self, lun: LunId) -> Spent {
-        self.luns[lun.index()].spent
-    }
-
-    /// The channel of a LUN.
-    #[inline]
-    pub fn channel_of(&self, lun: LunId) -> usize {
-        self.luns[lun.index()].channel
+    pub fn carry(&mut self, lun: LunId, now: Time, end: Time) {
+        let book = &self.luns[lun.index()];
+        if book.holder == Holder::Cleaning {
+            let channel = &mut self.channels[book.channel];
+            channel.cleaning += (end - now).0;
+            channel.until = end;
+        }
     }
 
     /// A reading for what gets in line for a LUN.
     #[inline]
     pub fn mark(&self, lun: LunId, now: Time) -> Mark {
         let book = &self.luns[lun.index()];
-        let Mark { mut host, mut cleaning } = Mark { host: book.host, cleaning: book.cleaning };
-        match book.state {
-            State::Idle => {}
-            State::Host => host += (now - book.since).0,
-            State::Cleaning => cleaning += (now - book.since).0,
-            State::Requesting => cleaning += self.channels[book.channel].cleaning_at(now) - book.seen,
+        let LunBook { mut host, mut cleaning, .. } = *book;
+        match book.holder {
+            Holder::Nobody => {}
+            Holder::Host => host += (now - book.start).0,
+            Holder::Cleaning => cleaning += (now - book.start).0,
+            Holder::Channel => cleaning += self.channels[book.channel].cleaning_at(now) - book.seen,
         }
         Mark { host, cleaning }
     }
 
-    /// A wait for a LUN that began at `from` with `mark`. While the LUN was held by nothing, its channel was.
-    #[inline]
-    pub fn wait(&self, lun: LunId, mark: Mark, from: Time, now: Time) -> Wait {
-        let Mark { host, cleaning } = self.mark(lun, now);
-        let (die, cleaning) = (Time(host - mark.host), Time(cleaning - mark.cleaning));
-        Wait { die, cleaning, channel: now - from - die - cleaning }
-    }
-
     /// A reading for what waits for any LUN.
     pub fn mark_all(&self, now: Time) -> MarkOfAll {
-        MarkOfAll { host: self.host.at(now), requesting: self.requesting.at(now) }
-    }
-
-    /// A wait for whichever LUN is free first: shared out as the time of all LUNs was. Those that were held neither by
-    /// the host nor waiting for their channel were cleaned, or had no free block.
-    pub fn wait_for_any(&self, mark: MarkOfAll, from: Time, now: Time) -> Wait {
-        let waited = now - from;
-        if waited == Time::ZERO {
-            return Wait::default();
-        }
-        let MarkOfAll { host, requesting } = self.mark_all(now);
-        let all = u128::from(waited.0) * self.luns.len() as u128;
-        let share = |time: u64| Time((u128::from(waited.0) * u128::from(time) / all) as u64);
-        let die = share(host.wrapping_sub(mark.host));
-        let channel = share(requesting.wrapping_sub(mark.requesting));
-        Wait { die, channel, cleaning: waited - die - channel }
+        MarkOfAll { host: self.host.at(now), requesting: self.requesting.at(now), luns: self.luns.len() as u32 }
     }
 }
 
@@ -264,15 +284,20 @@ mod tests {
     #[test]
     fn a_wait_is_told_by_who_held_the_die() {
         let mut ledger = Ledger::new(2, 1, false);
-        ledger.enter(LUN, State::Host, Time(10));
+        ledger.start(LUN, Holder::Host, Time(10));
         let mark = ledger.mark(LUN, Time(15));
-        ledger.enter(LUN, State::Idle, Time(20));
-        ledger.enter(LUN, State::Cleaning, Time(20));
-        let wait = ledger.wait(LUN, mark, Time(15), Time(23));
+        ledger.end(LUN, Time(10), Time(20));
+        ledger.start(LUN, Holder::Cleaning, Time(20));
+        let wait = ledger.mark(LUN, Time(23)).since(mark, Time(8));
         assert_eq!(wait, Wait { die: Time(5), cleaning: Time(3), channel: Time(0) });
-        ledger.enter(LUN, State::Idle, Time(50));
-        let wait = ledger.wait(LUN, mark, Time(15), Time(50));
-        assert_eq!(wait, Wait { die: Time(5), cleaning: Time(30), channel: Time(0) });
+        ledger.end(LUN, Time(30), Time(50));
+        let wait = Wait { die: Time(5), cleaning: Time(30), channel: Time(0) };
+        assert_eq!(ledger.mark(LUN, Time(50)).since(mark, Time(35)), wait);
+        // The same as the operation that starts then has it when it ends.
+        ledger.start(LUN, Holder::Host, Time(50));
+        let turn = ledger.end(LUN, Time(7), Time(60));
+        assert_eq!(turn.mark.since(mark, Time(35)), wait);
+        assert_eq!((turn.start, turn.bus, turn.cell), (Time(50), Time(3), Time(7)));
     }
 
     #[test]
@@ -280,41 +305,46 @@ mod tests {
         let mut ledger = Ledger::new(3, 1, false);
         let (other, third) = (LunId(1), LunId(2));
         let carry = |ledger: &mut Ledger, holder, from, to| {
-            ledger.enter(third, holder, Time(from));
-            ledger.phases(third, Time(from), Time(to), Time(to));
-            ledger.enter(third, State::Idle, Time(to));
+            ledger.start(third, holder, Time(from));
+            ledger.carry(third, Time(from), Time(to));
+            ledger.end(third, Time(0), Time(to));
         };
-        carry(&mut ledger, State::Cleaning, 0, 40);
+        carry(&mut ledger, Holder::Cleaning, 0, 40);
         let mark = ledger.mark(LUN, Time(10));
-        ledger.enter(LUN, State::Requesting, Time(10));
         ledger.line_up(LUN, Time(10));
         // Half-way through, and after a transfer of the host's that follows.
-        assert_eq!(ledger.wait(LUN, mark, Time(10), Time(25)), Wait { cleaning: Time(15), ..Wait::default() });
-        carry(&mut ledger, State::Host, 40, 60);
+        let wait = ledger.mark(LUN, Time(25)).since(mark, Time(15));
+        assert_eq!(wait, Wait { cleaning: Time(15), ..Wait::default() });
+        carry(&mut ledger, Holder::Host, 40, 60);
         let wait = Wait { cleaning: Time(30), channel: Time(20), die: Time(0) };
-        assert_eq!(ledger.wait(LUN, mark, Time(10), Time(60)), wait);
+        assert_eq!(ledger.mark(LUN, Time(60)).since(mark, Time(50)), wait);
+        ledger.grant(LUN, Time(60));
+        assert_eq!(ledger.mark(LUN, Time(60)).since(mark, Time(50)), wait);
         // In the middle of an operation.
-        ledger.enter(other, State::Host, Time(60));
-        ledger.phases(other, Time(60), Time(60), Time(70));
-        carry(&mut ledger, State::Cleaning, 60, 75);
+        ledger.start(other, Holder::Host, Time(60));
+        carry(&mut ledger, Holder::Cleaning, 60, 75);
         ledger.line_up(other, Time(70));
-        carry(&mut ledger, State::Host, 75, 77);
-        ledger.phases(other, Time(77), Time(80), Time(80));
+        carry(&mut ledger, Holder::Host, 75, 77);
+        ledger.grant(other, Time(77));
+        let turn = ledger.end(other, Time(10), Time(80));
         let wait = Wait { cleaning: Time(5), channel: Time(2), die: Time(0) };
-        assert_eq!(ledger.spent(other), Spent { wait, bus: Time(3), cell: Time(10) });
+        assert_eq!((turn.wait, turn.bus, turn.cell), (wait, Time(3), Time(10)));
     }
 
     #[test]
     fn a_wait_for_any_is_shared_as_the_time_of_all() {
         let mut ledger = Ledger::new(4, 1, true);
-        ledger.enter(LunId(0), State::Host, Time(0));
-        ledger.enter(LunId(1), State::Host, Time(50));
-        ledger.enter(LunId(2), State::Cleaning, Time(0));
+        ledger.start(LunId(0), Holder::Host, Time(0));
+        ledger.start(LunId(1), Holder::Host, Time(50));
+        ledger.start(LunId(2), Holder::Cleaning, Time(0));
         let mark = ledger.mark_all(Time(100));
-        ledger.enter(LunId(1), State::Idle, Time(150));
-        ledger.enter(LunId(1), State::Requesting, Time(150));
+        ledger.end(LunId(1), Time(0), Time(150));
+        ledger.line_up(LunId(1), Time(150));
         // Of 4 x 100: 100 + 50 the host, 50 for the channel, the rest cleaning or without room.
-        let wait = ledger.wait_for_any(mark, Time(100), Time(200));
-        assert_eq!(wait, Wait { die: Time(37), channel: Time(12), cleaning: Time(51) });
+        let wait = Wait { die: Time(37), channel: Time(12), cleaning: Time(51) };
+        assert_eq!(ledger.mark_all(Time(200)).since(mark, Time(100)), wait);
+        ledger.grant(LunId(1), Time(200));
+        ledger.start(LunId(1), Holder::Host, Time(200));
+        assert_eq!(ledger.end(LunId(1), Time(0), Time(300)).all.since(mark, Time(100)), wait);
     }
 }

@@ -1,7 +1,7 @@
 //! Those who watch an array, and what they are shown. What is shown stays out of line: nobody watches most runs.
 
 use super::Array;
-use crate::nand::ledger::{Ledger, State};
+use crate::nand::ledger::{Holder, Ledger, Turn};
 use crate::nand::probe::{Lane, Phase, Probe, Slice};
 use crate::scheduler::Class;
 use crate::sim::id::LunId;
@@ -29,6 +29,7 @@ impl Array {
     }
 
     /// The probe.
+    #[inline(always)]
     pub fn probe(&self) -> Option<&Probe> {
         self.watchers.as_ref()?.probe.as_ref()
     }
@@ -68,12 +69,18 @@ impl Array {
         self.watchers = (watchers.probe.is_some() || watchers.ledger.is_some()).then_some(watchers);
     }
 
-    /// Shows the observer a transfer: the switch up to `switched`, the command up to `commanded`, and data.
+    /// Shows the observers a transfer: the switch up to `switched`, the command up to `commanded`, and data.
     #[inline(never)]
     pub(super) fn show_transfer(&mut self, lun: LunId, now: Time, switched: Time, commanded: Time, end: Time) {
-        if self.probe().is_none() {
-            return;
+        if let Some(ledger) = self.ledger_mut() {
+            ledger.carry(lun, now, end);
         }
+        if self.probe().is_some() {
+            self.show_phases(lun, now, switched, commanded, end);
+        }
+    }
+
+    fn show_phases(&mut self, lun: LunId, now: Time, switched: Time, commanded: Time, end: Time) {
         let lane = Lane::Channel(self.channel_of(lun).0);
         let operation = self.luns[lun.index()].operation;
         let slice = |phase, start, end| Slice::of(lane, phase, start, end, &operation);
@@ -84,23 +91,12 @@ impl Array {
         }
     }
 
-    /// Shows the observers that a LUN goes on with its operation, up to the end of its cells' work.
+    /// Shows the probe the work of a LUN's cells.
     #[inline(never)]
-    pub(super) fn show_page(&mut self, lun: LunId, now: Time, begin: Time, end: Time) {
-        let operation = &self.luns[lun.index()].operation;
-        let Some(watchers) = &mut self.watchers else { return };
-        if let Some(ledger) = &mut watchers.ledger {
-            ledger.phases(lun, now, begin, end);
-        }
-        if let Some(probe) = &mut watchers.probe {
-            probe.record(Slice::of(Lane::Plane(operation.plane.0), Phase::Cell, begin, end, operation));
-        }
-    }
-
-    #[inline(never)]
-    pub(super) fn show_data_out(&mut self, lun: LunId, now: Time, end: Time) {
-        if let Some(ledger) = self.ledger_mut() {
-            ledger.phases(lun, now, end, end);
+    pub(super) fn show_cells(&mut self, lun: LunId, begin: Time, end: Time) {
+        let operation = self.luns[lun.index()].operation;
+        if let Some(probe) = self.probe_mut() {
+            probe.record(Slice::of(Lane::Plane(operation.plane.0), Phase::Cell, begin, end, &operation));
         }
     }
 
@@ -108,17 +104,10 @@ impl Array {
     pub(super) fn show_start(&mut self, lun: LunId, class: Class, now: Time) {
         let Some(watchers) = &mut self.watchers else { return };
         if let Some(ledger) = &mut watchers.ledger {
-            ledger.enter(lun, if class.is_cleaning() { State::Cleaning } else { State::Host }, now);
+            ledger.start(lun, if class.is_cleaning() { Holder::Cleaning } else { Holder::Host }, now);
         }
         if let Some(probe) = &mut watchers.probe {
             probe.start();
-        }
-    }
-
-    #[inline(never)]
-    pub(super) fn show_request(&mut self, lun: LunId, now: Time) {
-        if let Some(ledger) = self.ledger_mut() {
-            ledger.enter(lun, State::Requesting, now);
         }
     }
 
@@ -127,5 +116,19 @@ impl Array {
         if let Some(ledger) = self.ledger_mut() {
             ledger.line_up(lun, now);
         }
+    }
+
+    #[inline(never)]
+    pub(super) fn show_grant(&mut self, lun: LunId, now: Time) {
+        if let Some(ledger) = self.ledger_mut() {
+            ledger.grant(lun, now);
+        }
+    }
+
+    /// Books that the operation of a LUN has ended, where books are kept.
+    #[inline(always)]
+    pub fn book_end(&mut self, lun: LunId, now: Time) -> Option<Turn> {
+        let cells = self.luns[lun.index()].cells;
+        self.ledger_mut().map(|ledger| ledger.end(lun, cells, now))
     }
 }
