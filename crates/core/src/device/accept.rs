@@ -117,7 +117,7 @@ impl Device {
 
     /// One step of a request has crossed the link.
     pub(super) fn arrived(&mut self, id: u32, last: bool) {
-        self.trail_front(id, TimePart::Link);
+        self.trail_link(id);
         if self.requests[id].request.operation != Operation::Write {
             return self.receive(id);
         }
@@ -158,7 +158,7 @@ impl Device {
         if request.operation != Operation::Read {
             self.requests[id].start = self.now;
         }
-        self.part_done(id, self.now);
+        self.part_done(id, self.now, NONE);
     }
 
     fn receive_read(&mut self, id: u32, request: &Request) {
@@ -186,7 +186,7 @@ impl Device {
     fn answer_at_once(&mut self, id: u32, part: Part) {
         let pending = &mut self.requests[id];
         pending.start = pending.start.min(self.now);
-        self.reply(id, part.end - part.first);
+        self.reply(id, part.end - part.first, NONE);
     }
 
     /// Reads a unit whose write is on its way.
@@ -272,7 +272,7 @@ impl Device {
                 break;
             }
             self.unadmitted.pop_front();
-            self.part_done(id, self.now);
+            self.part_done(id, self.now, NONE);
         }
         if std::mem::take(&mut self.hold) {
             for index in 0..self.held.len() {
@@ -296,7 +296,7 @@ impl Device {
             }
             let index = self.requests[id].admitted;
             self.requests[id].admitted += 1;
-            self.trail_front(id, TimePart::Buffer);
+            self.trail_buffer(id);
             let part = part(&request, index, per_unit);
             if zeroes && part.end - part.first == per_unit.divisor() {
                 self.deallocate(part.lpn);

@@ -82,12 +82,11 @@ impl Device {
         }
         self.release(read.dependency);
         self.transactions.remove(id);
-        self.trail_by(id, read.owner);
-        self.reply(read.owner, u32::from(read.end));
+        self.reply(read.owner, u32::from(read.end), id);
     }
 
-    /// So many sectors of a read leave for the host.
-    pub(super) fn reply(&mut self, request: u32, sectors: u32) {
+    /// So many sectors of a read leave for the host; see [`Device::part_done`].
+    pub(super) fn reply(&mut self, request: u32, sectors: u32, by: u32) {
         let now = self.now;
         let at = match &mut self.link {
             Some(link) if self.requests[request].request.operation == Operation::Read => {
@@ -95,17 +94,17 @@ impl Device {
             }
             _ => now,
         };
-        self.part_done(request, at);
+        self.part_done(request, at, by);
     }
 
-    /// A part of a request is done at `at`.
+    /// A part of a request is done at `at`: that of the transaction `by`, or its own where that is [`NONE`].
     #[inline]
-    pub(super) fn part_done(&mut self, request: u32, at: Time) {
+    pub(super) fn part_done(&mut self, request: u32, at: Time, by: u32) {
         let pending = &mut self.requests[request];
         pending.finish = pending.finish.max(at);
         pending.remaining -= 1;
         if pending.remaining == 0 {
-            self.complete(request);
+            self.complete(request, by);
         }
     }
 
@@ -145,8 +144,7 @@ impl Device {
             let pending = &mut self.requests[read.owner];
             pending.start = pending.start.min(self.now);
             self.trail_spend(id, TimePart::Order);
-            self.trail_by(id, read.owner);
-            self.reply(read.owner, end - first);
+            self.reply(read.owner, end - first, id);
             id = read.next;
         }
     }
@@ -187,8 +185,7 @@ impl Device {
         }
         self.slots_free += 1;
         self.transactions.remove(id);
-        self.trail_by(id, write.owner);
-        self.part_done(write.owner, self.now);
+        self.part_done(write.owner, self.now, id);
     }
 
     /// The write that waited on `id` takes over: it keeps what `id` still has in the controller.

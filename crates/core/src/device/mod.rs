@@ -324,7 +324,11 @@ impl Device {
     /// With attribution: what the time of each request went into, for the completions since the last call, in their
     /// order.
     pub fn take_breakdowns(&mut self, into: &mut Vec<Breakdown>) {
-        into.append(&mut self.breakdowns);
+        if into.is_empty() {
+            std::mem::swap(into, &mut self.breakdowns);
+        } else {
+            into.append(&mut self.breakdowns);
+        }
     }
 
     /// The sector versions that completed reads returned, by tag; with `verify` only.
@@ -486,13 +490,14 @@ impl Device {
         self.array.state(lun) == LunState::Idle
     }
 
-    /// A request of which all is done: the host has the answer one latency later.
-    fn complete(&mut self, id: u32) {
+    /// A request of which all is done, its last part by a transaction or [`NONE`]: the host has the answer one latency
+    /// later.
+    fn complete(&mut self, id: u32, by: u32) {
         let pending = self.requests.remove(id);
         let latency = self.link.as_ref().map_or(Time::ZERO, Link::latency);
         let finish = pending.finish.max(self.now).later(latency);
         let start = pending.start.min(finish);
-        self.trail_complete(id, finish);
+        self.trail_complete(id, by, pending.request.arrival, finish);
         self.completions.push(Completion { request: pending.request, status: pending.status, start, finish });
         if self.options.verify {
             let reply = std::mem::take(&mut self.contents.replies[id as usize]);

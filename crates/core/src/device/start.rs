@@ -23,7 +23,7 @@ impl Device {
         // its next operation: this one holds the LUN since then.
         let next = self.first_of(lun, self.array.rank(lun));
         if !self.start(lun, next, true) {
-            self.give_up(lun);
+            self.set_idle(lun);
         }
     }
 
@@ -43,7 +43,7 @@ impl Device {
         let has_channel = self.array.channel_is_idle(channel, self.now);
         if !needs_channel || has_channel {
             if !self.start(lun, Some((rank, id)), has_channel) {
-                self.give_up(lun);
+                self.set_idle(lun);
                 if !has_channel {
                     // What needed no channel turned out to be none; what comes behind it may need one.
                     self.kick(lun);
@@ -54,12 +54,6 @@ impl Device {
         self.array.request_start(lun, rank, self.now);
         self.note_idle(lun, false);
         self.serve_channel(channel);
-    }
-
-    /// A LUN that has been granted its channel finds nothing to start.
-    fn give_up(&mut self, lun: LunId) {
-        self.trail_idle(lun);
-        self.set_idle(lun);
     }
 
     /// The transaction that `lun` takes next, and its rank: of its own lines or of the pool, by rank, then by age.

@@ -5,12 +5,11 @@
 //! ends last leaves its own to the request: that is the request's critical path. See docs/model/attribution.md.
 
 use super::Device;
-use super::transaction::{Kind, Transaction, Transactions};
+use super::transaction::{Kind, Transactions};
 use crate::metrics::attribution::{Breakdown, Part};
-use crate::nand::array;
-use crate::nand::ledger::{Ledger, Mark, MarkOfAll, Spent, State, Wait};
+use crate::nand::ledger::{Ledger, Mark, MarkOfAll, Turn, Wait};
 use crate::scheduler::lines::NONE;
-use crate::sim::id::{LunId, PlaneId, UnitId};
+use crate::sim::id::{LunId, UnitId};
 use crate::sim::time::Time;
 use crate::workload::request::Request;
 
@@ -33,7 +32,6 @@ enum Line {
 struct Trail {
     at: Time,
     parts: [Time; Part::COUNT],
-    line: Line,
 }
 
 impl Trail {
@@ -52,47 +50,87 @@ impl Trail {
         self.parts[Part::Cleaning as usize] += cleaning;
         self.at += die + channel + cleaning;
     }
+}
 
-    /// The wait in line ends.
-    #[inline(always)]
+/// A transaction in progress.
+#[derive(Clone, Copy, Debug, Default)]
+struct TransactionTrail {
+    /// When it began.
+    begin: Time,
+    /// Since the request got its place in the queue, but for the link.
+    trail: Trail,
+    line: Line,
+}
+
+impl TransactionTrail {
+    /// The wait in line ends without an operation.
     fn leave_line(&mut self, ledger: &Ledger, now: Time) {
-        let line = std::mem::take(&mut self.line);
-        if self.at == now {
-            return;
-        }
-        match line {
+        let waited = now - self.trail.at;
+        match std::mem::take(&mut self.line) {
             Line::None => {}
-            Line::Lun(lun, mark) => self.wait(ledger.wait(lun, mark, self.at, now)),
-            Line::Any(mark) => self.wait(ledger.wait_for_any(mark, self.at, now)),
-            Line::Block => self.spend(Part::Cleaning, now),
+            Line::Lun(lun, mark) => self.trail.wait(ledger.mark(lun, now).since(mark, waited)),
+            Line::Any(mark) => self.trail.wait(ledger.mark_all(now).since(mark, waited)),
+            Line::Block => self.trail.spend(Part::Cleaning, now),
         }
     }
 
-    /// An operation for it has ended.
-    fn operation(&mut self, spent: &Spent, bus: Part, cell: Part) {
-        self.wait(spent.wait);
-        self.parts[bus as usize] += spent.bus;
-        self.parts[cell as usize] += spent.cell;
-        self.at += spent.bus + spent.cell;
+    /// The operation has ended that it was in line for, if it was.
+    #[inline(always)]
+    fn operation(&mut self, turn: &Turn, bus: Part, cell: Part) {
+        let waited = turn.start.since(self.trail.at);
+        let wait = match std::mem::take(&mut self.line) {
+            Line::None | Line::Block => return,
+            Line::Lun(_, mark) => turn.mark.since(mark, waited),
+            Line::Any(mark) => turn.all.since(mark, waited),
+        };
+        self.trail.wait(Wait {
+            die: wait.die,
+            channel: wait.channel + turn.wait.channel,
+            cleaning: wait.cleaning + turn.wait.cleaning,
+        });
+        self.trail.parts[bus as usize] += turn.bus;
+        self.trail.parts[cell as usize] += turn.cell;
+        self.trail.at += turn.bus + turn.cell;
     }
 }
 
-/// A request in progress.
+/// A request in progress, up to where its next transaction begins. What is neither in the queue nor for the buffer is
+/// the link.
 #[derive(Clone, Copy, Debug, Default)]
 struct RequestTrail {
-    /// Up to where its transactions begin.
-    front: Trail,
-    /// Channels used: a bit each, in turn where there are more of them.
-    channels: u128,
+    /// When it got its place in the queue.
+    entered: Time,
+    at: Time,
+    buffer: Time,
+    /// Channels used, and how many they are: a bit each, in turn where there are more of them.
+    used: [u64; 2],
+    channels: u32,
+}
+
+impl RequestTrail {
+    /// A transaction of it begins.
+    #[inline(always)]
+    fn begin(&self) -> TransactionTrail {
+        let mut trail = Trail { at: self.at, ..Trail::default() };
+        trail.parts[Part::Buffer as usize] = self.buffer;
+        TransactionTrail { begin: self.at, trail, line: Line::None }
+    }
+
+    fn use_channel(&mut self, channel: usize) {
+        let used = &mut self.used[channel / 64 % 2];
+        let bit = 1 << (channel % 64);
+        self.channels += u32::from(*used & bit == 0);
+        *used |= bit;
+    }
 }
 
 /// The trails of a device.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trails {
     requests: Vec<RequestTrail>,
-    transactions: Vec<Trail>,
-    /// The transaction whose part completes a request next.
-    by: Option<u32>,
+    transactions: Vec<TransactionTrail>,
+    /// The operation that has just ended: on the way of the transactions that end with it.
+    turn: Turn,
 }
 
 impl Trails {
@@ -100,9 +138,22 @@ impl Trails {
         &mut self.requests[id as usize]
     }
 
-    fn transaction(&mut self, id: u32) -> &mut Trail {
+    fn transaction(&mut self, id: u32) -> &mut TransactionTrail {
         &mut self.transactions[id as usize]
     }
+}
+
+/// Sets the entry of a number, which may be the first with it.
+#[inline]
+fn set<T: Copy + Default>(entries: &mut Vec<T>, id: u32, entry: T) {
+    #[cold]
+    fn grow<T: Copy + Default>(entries: &mut Vec<T>, id: u32) {
+        entries.resize(id as usize + 1, T::default());
+    }
+    if entries.len() <= id as usize {
+        grow(entries, id);
+    }
+    entries[id as usize] = entry;
 }
 
 /// The trail that a transaction's waits and operations belong to: a read that completes a write is on the write's way.
@@ -134,8 +185,10 @@ macro_rules! hooks {
 hooks! {
     /// A request has got a place in the queue at `at`.
     trail_request => book_request(id: u32, at: Time);
-    /// Time of a request up to now, before it was taken apart, went into `part`.
-    trail_front => book_front(id: u32, part: Part);
+    /// A step of a request has crossed the link.
+    trail_link => book_link(id: u32);
+    /// A unit of a request has got its place in the controller.
+    trail_buffer => book_buffer(id: u32);
     /// A transaction of a request begins.
     trail_begin => book_begin(id: u32, request: u32);
     /// Time of a transaction up to now went into `part`.
@@ -148,18 +201,12 @@ hooks! {
     trail_stall => book_stall(id: u32);
     /// A write that waited for a free block lines up for a LUN again.
     trail_unstall => book_unstall(id: u32, lun: LunId);
-    /// A LUN that has asked for its channel does nothing with it.
-    trail_idle => book_idle(lun: LunId);
-    /// A transaction leaves its line to start, with those that were bound with it.
-    trail_start => book_start(id: u32);
     /// The operation of a unit has ended, for `first` and those that were bound with it.
     trail_finish => book_finish(unit: UnitId, lun: LunId, first: u32);
     /// The data of one plane have left, of a unit that goes on with the next, for `id`.
     trail_member => book_member(unit: UnitId, id: u32);
-    /// The part of a request that is done next is that of a transaction, and not the request's own.
-    trail_by => book_by(id: u32, request: u32);
-    /// A request is complete: what its time until `finish` went into.
-    trail_complete => book_complete(id: u32, finish: Time);
+    /// A request is complete, its last part by a transaction or [`NONE`]: what its time until `finish` went into.
+    trail_complete => book_complete(id: u32, by: u32, arrival: Time, finish: Time);
     /// A request was refused at once.
     trail_refused => book_refused(request: &Request);
 }
@@ -167,36 +214,39 @@ hooks! {
 impl Device {
     #[inline(never)]
     fn book_request(&mut self, id: u32, at: Time) {
-        let Some(trails) = &mut self.trails else { return };
-        if trails.requests.len() <= id as usize {
-            trails.requests.resize(id as usize + 1, RequestTrail::default());
+        if let Some(trails) = &mut self.trails {
+            set(&mut trails.requests, id, RequestTrail { entered: at, at, ..RequestTrail::default() });
         }
-        let mut front = Trail { at: self.requests[id].request.arrival, ..Trail::default() };
-        front.spend(Part::HostQueue, at);
-        trails.requests[id as usize] = RequestTrail { front, ..RequestTrail::default() };
     }
 
     #[inline(never)]
-    fn book_front(&mut self, id: u32, part: Part) {
+    fn book_link(&mut self, id: u32) {
         if let Some(trails) = &mut self.trails {
-            trails.request(id).front.spend(part, self.now);
+            trails.request(id).at = self.now;
+        }
+    }
+
+    #[inline(never)]
+    fn book_buffer(&mut self, id: u32) {
+        if let Some(trails) = &mut self.trails {
+            let request = trails.request(id);
+            request.buffer += self.now - request.at;
+            request.at = self.now;
         }
     }
 
     #[inline(never)]
     fn book_begin(&mut self, id: u32, request: u32) {
-        let Some(trails) = &mut self.trails else { return };
-        if trails.transactions.len() <= id as usize {
-            trails.transactions.resize(id as usize + 1, Trail::default());
+        if let Some(trails) = &mut self.trails {
+            let begun = trails.requests[request as usize].begin();
+            set(&mut trails.transactions, id, begun);
         }
-        let Trail { at, parts, .. } = trails.requests[request as usize].front;
-        trails.transactions[id as usize] = Trail { at, parts, line: Line::None };
     }
 
     #[inline(never)]
     fn book_spend(&mut self, id: u32, part: Part) {
         if let Some(trails) = &mut self.trails {
-            trails.transaction(id).spend(part, self.now);
+            trails.transaction(id).trail.spend(part, self.now);
         }
     }
 
@@ -237,75 +287,51 @@ impl Device {
     }
 
     #[inline(never)]
-    fn book_idle(&mut self, lun: LunId) {
-        if let Some(ledger) = self.array.ledger_mut() {
-            ledger.enter(lun, State::Idle, self.now);
-        }
-    }
-
-    #[inline(always)]
-    fn book_start(&mut self, first: u32) {
-        let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) else { return };
-        let unit = self.array.unit_of(PlaneId(self.transactions[first].plane));
-        let channel = 1 << (ledger.channel_of(unit) as u32 % u128::BITS);
-        let mut id = first;
-        while id != NONE {
-            if let Some(bearer) = bearer(&self.transactions, id) {
-                trails.transaction(bearer).leave_line(ledger, self.now);
-                trails.request(self.transactions[bearer].owner).channels |= channel;
-            }
-            id = self.transactions[id].next;
-        }
-    }
-
-    #[inline(never)]
     fn book_finish(&mut self, unit: UnitId, lun: LunId, first: u32) {
-        let last = self.array.active(lun) == 0;
-        if let Some(ledger) = self.array.ledger_mut()
-            && last
-        {
-            ledger.enter(lun, State::Idle, self.now);
-        }
-        self.book_member(unit, first);
-    }
-
-    #[inline(never)]
-    fn book_member(&mut self, unit: UnitId, first: u32) {
-        let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) else { return };
-        let spent = ledger.spent(unit);
-        // The data of planes that are read together leave one after another: each is done by itself.
-        let one_by_one = self.transactions[first].kind.of_array() == array::Kind::Read;
+        let one_by_one = self.transactions[first].next == NONE || self.transactions[first].kind.is_read();
+        let turn = self.array.book_turn(unit, self.now);
         let mut id = first;
-        while id != NONE {
-            let Transaction { kind, next, .. } = self.transactions[id];
-            if let Some(bearer) = bearer(&self.transactions, id) {
-                let (bus, cell) = if kind == Kind::RmwRead { (Part::Rmw, Part::Rmw) } else { (Part::Bus, Part::Cell) };
-                trails.transaction(bearer).operation(&spent, bus, cell);
+        loop {
+            self.book_turn(id, &turn);
+            id = self.transactions[id].next;
+            if one_by_one || id == NONE {
+                break;
             }
-            id = if one_by_one { NONE } else { next };
         }
+        self.array.book_end(unit, lun, self.now);
     }
 
     #[inline(never)]
-    fn book_by(&mut self, id: u32, request: u32) {
-        // Parts are done in order of time: what counts is the last one, and that completes the request.
-        let last = self.requests[request].remaining == 1;
-        if let Some(trails) = &mut self.trails {
-            trails.by = last.then_some(id);
+    fn book_member(&mut self, unit: UnitId, id: u32) {
+        let turn = self.array.book_turn(unit, self.now);
+        self.book_turn(id, &turn);
+    }
+
+    /// An operation has ended for one of its transactions.
+    #[inline(always)]
+    fn book_turn(&mut self, id: u32, turn: &Option<Turn>) {
+        let (Some(trails), Some(turn)) = (&mut self.trails, turn) else { return };
+        let Some(bearer) = bearer(&self.transactions, id) else { return };
+        if bearer == id {
+            // Most operations are not the last of their request: only for those that are it is told what they took.
+            trails.turn = *turn;
+        } else {
+            trails.transaction(bearer).operation(turn, Part::Rmw, Part::Rmw);
         }
+        trails.request(self.transactions[bearer].owner).use_channel(turn.channel);
     }
 
     #[inline(never)]
-    fn book_complete(&mut self, id: u32, finish: Time) {
+    fn book_complete(&mut self, id: u32, by: u32, arrival: Time, finish: Time) {
         let Some(trails) = &mut self.trails else { return };
-        let by = trails.by.take();
         let request = &trails.requests[id as usize];
-        let critical = by.map_or(&request.front, |id| &trails.transactions[id as usize]);
-        debug_assert!(by.is_none() || critical.at == self.now, "all time up to now is spent");
-        self.breakdowns.push(Breakdown { parts: critical.parts, channels: request.channels.count_ones() });
-        if let Some(Breakdown { parts, .. }) = self.breakdowns.last_mut() {
-            parts[Part::Link as usize] += finish - critical.at;
-        }
+        let mut critical = if by == NONE { request.begin() } else { trails.transactions[by as usize] };
+        critical.operation(&trails.turn, Part::Bus, Part::Cell);
+        let TransactionTrail { begin, trail: Trail { at, mut parts }, .. } = critical;
+        debug_assert!(by == NONE || at == self.now, "all time up to now is spent");
+        parts[Part::HostQueue as usize] = request.entered - arrival;
+        parts[Part::Link as usize] = begin - request.entered - parts[Part::Buffer as usize] + (finish - at);
+        self.breakdowns.push(Breakdown { parts, channels: request.channels });
     }
 
     #[inline(never)]

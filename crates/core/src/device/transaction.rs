@@ -29,6 +29,12 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether it reads.
+    #[inline]
+    pub const fn is_read(self) -> bool {
+        matches!(self, Kind::HostRead | Kind::SlotRead | Kind::RmwRead | Kind::GcRead)
+    }
+
     /// What the array does for it.
     #[inline]
     pub const fn of_array(self) -> array::Kind {

@@ -3,7 +3,6 @@
 use super::Device;
 use super::transaction::Kind;
 use crate::metrics::series::Sample;
-use crate::nand::array::Operation;
 use crate::nand::probe::{Lane, Phase, Slice};
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{LunId, PlaneId, Ppn, UnitId};
@@ -53,28 +52,20 @@ impl Device {
     /// The operation of a unit has started, for a transaction and those that were bound with it.
     #[inline(always)]
     pub(super) fn watch_start(&mut self, unit: UnitId) {
-        if self.is_watched() {
-            self.show_start(unit);
-        }
-    }
-
-    #[inline(never)]
-    fn show_start(&mut self, unit: UnitId) {
-        let first = self.running[unit.index()];
-        self.trail_start(first);
         if self.array.probe().is_some() {
-            let operation = *self.array.operation(unit);
-            self.show_wait(first, &operation);
+            self.show_waits(unit);
         }
     }
 
     /// Tells an observer what has waited for the operation that starts now: each write of a program command, or the
     /// transaction itself.
-    fn show_wait(&mut self, first: u32, operation: &Operation) {
-        let mut id = first;
+    #[inline(never)]
+    fn show_waits(&mut self, unit: UnitId) {
+        let operation = *self.array.operation(unit);
+        let mut id = self.running[unit.index()];
         while id != NONE {
             let (waited, transaction) = (id, self.transactions[id]);
-            let mut slice = Slice::of(Lane::Plane(transaction.plane), Phase::Wait, self.now, self.now, operation);
+            let mut slice = Slice::of(Lane::Plane(transaction.plane), Phase::Wait, self.now, self.now, &operation);
             slice.lpn = match transaction.kind {
                 Kind::Erase | Kind::Summary | Kind::SlotRead => NONE,
                 _ => self.ftl.map.owner(Ppn(transaction.place)),

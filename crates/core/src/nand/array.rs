@@ -393,9 +393,6 @@ impl Array {
     pub fn request_start(&mut self, lun: LunId, rank: u8, now: Time) {
         self.luns[lun.index()].state = LunState::Requesting;
         self.line_up(UnitId(lun.0 * self.units_per_lun), rank, now);
-        if self.is_watched() {
-            self.show_request(lun, now);
-        }
     }
 
     /// Puts a unit in line for its channel.
@@ -467,6 +464,9 @@ impl Array {
         if next == NOWHERE {
             channel.lines[rank].1 = NOWHERE;
             channel.waiting &= !(1 << rank);
+        }
+        if self.is_watched() {
+            self.show_grant(UnitId(first), now);
         }
         Some(UnitId(first))
     }
@@ -574,8 +574,8 @@ impl Array {
         self.die_time[(plane.0 / self.planes_per_die) as usize].cell += cell;
         self.events.set(unit.0, end);
         self.stamp_release(unit);
-        if self.is_watched() {
-            self.show_page(unit, from, begin, end);
+        if self.probe().is_some() {
+            self.show_cells(unit, begin, end);
         }
     }
 
@@ -590,9 +590,6 @@ impl Array {
         state.phase = Phase::Out;
         let (plane, data) = (state.operation.plane, state.operation.data);
         let end = self.seize(unit, plane, now, 1, Time::ZERO, data);
-        if self.is_watched() {
-            self.show_data_out(unit, now, end);
-        }
         self.events.set(unit.0, end);
         self.stamp_release(unit);
     }

@@ -6,18 +6,18 @@
 use crate::sim::id::{LunId, UnitId};
 use crate::sim::time::Time;
 
-/// What a LUN is doing, as far as those who wait for it are concerned.
+/// What holds a LUN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
+pub enum Holder {
     /// Nothing.
     #[default]
-    Idle,
+    Nobody,
     /// An operation of the host.
     Host,
     /// An operation of cleaning.
     Cleaning,
-    /// It waits for its channel to start the next one.
-    Requesting,
+    /// The wait for its channel, to start the next one.
+    Channel,
 }
 
 /// A reading of a LUN's sums: time that it was held, in ps.
@@ -27,11 +27,38 @@ pub struct Mark {
     cleaning: u64,
 }
 
+impl Mark {
+    /// What a wait for the LUN, so long, from an earlier reading until this one was for. While the LUN was held by
+    /// nothing, its channel was.
+    #[inline(always)]
+    pub fn since(self, earlier: Mark, waited: Time) -> Wait {
+        let (die, cleaning) = (Time(self.host - earlier.host), Time(self.cleaning - earlier.cleaning));
+        Wait { die, cleaning, channel: waited - die - cleaning }
+    }
+}
+
 /// A reading of the sums of all LUNs together. They wrap around; their differences are right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MarkOfAll {
     host: u64,
     requesting: u64,
+    luns: u32,
+}
+
+impl MarkOfAll {
+    /// What a wait for whichever LUN is free first, so long, from an earlier reading until this one was for: shared out
+    /// as the time of all LUNs was. Those that were held neither by the host nor waiting for their channel were cleaned,
+    /// or had no free block.
+    pub fn since(self, earlier: MarkOfAll, waited: Time) -> Wait {
+        if waited == Time::ZERO {
+            return Wait::default();
+        }
+        let all = u128::from(waited.0) * u128::from(self.luns);
+        let share = |time: u64| Time((u128::from(waited.0) * u128::from(time) / all) as u64);
+        let die = share(self.host.wrapping_sub(earlier.host));
+        let channel = share(self.requesting.wrapping_sub(earlier.requesting));
+        Wait { die, channel, cleaning: waited - die - channel }
+    }
 }
 
 /// A wait by its causes.
@@ -45,9 +72,17 @@ pub struct Wait {
     pub cleaning: Time,
 }
 
-/// What the operation of a LUN has spent since it began.
+/// An operation that has ended: when it started, how the books stood then, and what its time went into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct Turn {
+    /// The channel of its unit.
+    pub channel: usize,
+    /// When it started.
+    pub start: Time,
+    /// A reading of its LUN's sums then.
+    pub mark: Mark,
+    /// A reading of the sums of all LUNs then, where they are kept.
+    pub all: MarkOfAll,
     /// Waiting for the channel in the middle of the operation.
     pub wait: Wait,
     /// On the channel.
@@ -58,18 +93,22 @@ pub struct Spent {
 
 /// The book of a unit, and of its LUN where it is the first one of it.
 #[derive(Clone, Debug, Default)]
-struct LunBook {
+struct Book {
     channel: usize,
-    state: State,
-    since: Time,
+    /// What holds the LUN.
+    holder: Holder,
+    /// When the command that holds the LUN started.
+    start: Time,
     host: u64,
-    /// Held by cleaning, or waiting for a channel that cleaning held.
+    /// The LUN was held by cleaning, or waited for a channel that cleaning held.
     cleaning: u64,
-    /// The channel's sum when the LUN got in line for it.
+    /// Where the sums of all are kept: how they stood when the command started.
+    all: MarkOfAll,
+    /// When the unit got in line for its channel, and the channel's sum then.
+    lined_up: Time,
     seen: u64,
-    spent: Spent,
-    /// When the phase before this one of its operation ended.
-    ready: Time,
+    /// The unit's waits for the channel in the middle of the operation.
+    wait: Wait,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -118,7 +157,7 @@ impl Sum {
 #[derive(Clone, Debug)]
 pub struct Ledger {
     /// By unit.
-    luns: Vec<LunBook>,
+    books: Vec<Book>,
     units_per_lun: u32,
     channels: Vec<ChannelBook>,
     /// Whether the sums of all are kept.
@@ -131,10 +170,10 @@ impl Ledger {
     /// Empty books for so many LUNs, of so many units each. With `any`, something may wait for whichever LUN is free
     /// first.
     pub fn new(luns: u32, units_per_lun: u32, channels: u32, any: bool) -> Ledger {
-        let units = luns * units_per_lun;
-        let per_channel = (units / channels) as usize;
+        let units = (luns * units_per_lun) as usize;
+        let per_channel = units / channels as usize;
         Ledger {
-            luns: (0..units as usize).map(|u| LunBook { channel: u / per_channel, ..LunBook::default() }).collect(),
+            books: (0..units).map(|unit| Book { channel: unit / per_channel, ..Book::default() }).collect(),
             units_per_lun,
             channels: vec![ChannelBook::default(); channels as usize],
             any,
@@ -144,134 +183,126 @@ impl Ledger {
     }
 
     /// Where the book of a LUN is.
-    #[inline]
-    fn at(&self, lun: LunId) -> usize {
+    #[inline(always)]
+    fn of(&self, lun: LunId) -> usize {
         (lun.0 * self.units_per_lun) as usize
     }
 
-    /// A LUN goes over to another state.
+    /// A command starts on a LUN that nothing holds.
     #[inline]
-    pub fn enter(&mut self, lun: LunId, state: State, now: Time) {
-        let at = self.at(lun);
-        let book = &mut self.luns[at];
-        let (before, since) = (book.state, book.since);
-        (book.state, book.since) = (state, now);
-        match before {
-            State::Idle => {}
-            State::Host => book.host += (now - since).0,
-            State::Cleaning => book.cleaning += (now - since).0,
-            State::Requesting => book.cleaning += self.channels[book.channel].cleaning_at(now) - book.seen,
-        }
+    pub fn start(&mut self, lun: LunId, holder: Holder, now: Time) {
+        let at = self.of(lun);
+        let book = &mut self.books[at];
+        debug_assert_eq!(book.holder, Holder::Nobody, "a LUN takes one command at a time");
+        (book.holder, book.start) = (holder, now);
         if self.any {
-            self.count(before, since, state, now);
+            self.books[at].all = self.mark_all(now);
+            self.count(holder, |sum| sum.enter(now));
         }
     }
 
-    /// Counts in the sums of all LUNs that one goes over to another state.
-    #[inline(never)]
-    fn count(&mut self, before: State, since: Time, state: State, now: Time) {
-        match before {
-            State::Host => self.host.leave(since, now),
-            State::Requesting => self.requesting.leave(since, now),
-            State::Idle | State::Cleaning => {}
-        }
-        match state {
-            State::Host => self.host.enter(now),
-            State::Requesting => self.requesting.enter(now),
-            State::Idle | State::Cleaning => {}
-        }
-    }
-
-    /// A unit gets in line for its channel.
-    #[inline]
-    pub fn line_up(&mut self, unit: UnitId, now: Time) {
-        let book = &mut self.luns[unit.index()];
-        book.seen = self.channels[book.channel].cleaning_at(now);
-    }
-
-    /// A unit begins an operation of its LUN's command.
-    #[inline]
-    pub fn begin(&mut self, unit: UnitId, now: Time) {
-        let book = &mut self.luns[unit.index()];
-        (book.spent, book.ready) = (Spent::default(), now);
-        book.seen = self.channels[book.channel].cleaning_at(now);
-    }
-
-    /// The operation of a unit of `lun` goes on at `now`, after a wait for the channel if there was one: on the channel
-    /// until `begin`, then in the cells until `end`.
+    /// What the operation of a unit of `lun` has spent so far, in which the cells worked for `cell`.
     #[inline(always)]
-    pub fn phases(&mut self, unit: UnitId, lun: LunId, now: Time, begin: Time, end: Time) {
-        let cleans = self.luns[self.at(lun)].state == State::Cleaning;
-        let book = &mut self.luns[unit.index()];
-        let channel = &mut self.channels[book.channel];
-        let waited = now - book.ready;
-        if waited > Time::ZERO {
-            let cleaning = Time(channel.cleaning_at(now) - book.seen);
-            book.spent.wait.cleaning += cleaning;
-            book.spent.wait.channel += waited - cleaning;
-        }
-        if cleans {
-            channel.cleaning += (begin - now).0;
-            channel.until = channel.until.max(begin);
-        }
-        book.spent.bus += begin - now;
-        book.spent.cell += end - begin;
-        book.ready = end;
+    pub fn turn(&self, unit: UnitId, lun: LunId, cell: Time, now: Time) -> Turn {
+        let Book { channel, wait, .. } = self.books[unit.index()];
+        let Book { start, host, cleaning, all, .. } = self.books[self.of(lun)];
+        let bus = now - start - cell - wait.channel - wait.cleaning;
+        Turn { channel, start, mark: Mark { host, cleaning }, all, wait, bus, cell }
     }
 
-    /// What the operation of a unit has spent so far.
-    #[inline]
-    pub fn spent(&self, unit: UnitId) -> Spent {
-        self.luns[unit.index()].spent
+    /// The operation of a unit of `lun` has ended, and with the `last` one the command.
+    #[inline(always)]
+    pub fn end(&mut self, unit: UnitId, lun: LunId, last: bool, now: Time) {
+        self.books[unit.index()].wait = Wait::default();
+        if !last {
+            return;
+        }
+        let at = self.of(lun);
+        let book = &mut self.books[at];
+        let (holder, start) = (std::mem::take(&mut book.holder), book.start);
+        *(if holder == Holder::Cleaning { &mut book.cleaning } else { &mut book.host }) += (now - start).0;
+        if self.any {
+            self.count(holder, |sum| sum.leave(start, now));
+        }
     }
 
-    /// The channel of a unit.
+    /// Changes the sum of all LUNs that are held like that, if there is one.
+    #[inline(never)]
+    fn count(&mut self, holder: Holder, change: impl FnOnce(&mut Sum)) {
+        match holder {
+            Holder::Host => change(&mut self.host),
+            Holder::Channel => change(&mut self.requesting),
+            Holder::Nobody | Holder::Cleaning => {}
+        }
+    }
+
+    /// A unit of `lun` gets in line for its channel: to start a command, or in the middle of one.
     #[inline]
-    pub fn channel_of(&self, unit: UnitId) -> usize {
-        self.luns[unit.index()].channel
+    pub fn line_up(&mut self, unit: UnitId, lun: LunId, now: Time) {
+        let of_lun = self.of(lun);
+        let book = &mut self.books[unit.index()];
+        (book.lined_up, book.seen) = (now, self.channels[book.channel].cleaning_at(now));
+        if self.books[of_lun].holder == Holder::Nobody {
+            self.books[of_lun].holder = Holder::Channel;
+            if self.any {
+                self.count(Holder::Channel, |sum| sum.enter(now));
+            }
+        }
+    }
+
+    /// A unit of `lun` that was in line for its channel gets it.
+    #[inline]
+    pub fn grant(&mut self, unit: UnitId, lun: LunId, now: Time) {
+        let of_lun = self.of(lun);
+        let holder = self.books[of_lun].holder;
+        let book = &mut self.books[unit.index()];
+        let cleaning = self.channels[book.channel].cleaning_at(now) - book.seen;
+        let lined_up = book.lined_up;
+        if holder != Holder::Channel {
+            book.wait.cleaning += Time(cleaning);
+            book.wait.channel += now - lined_up - Time(cleaning);
+            return;
+        }
+        // It waits with the LUN's first unit.
+        book.holder = Holder::Nobody;
+        book.cleaning += cleaning;
+        if self.any {
+            self.count(Holder::Channel, |sum| sum.leave(lined_up, now));
+        }
+    }
+
+    /// An operation of `lun` is on its channel until `end`.
+    #[inline]
+    pub fn carry(&mut self, lun: LunId, now: Time, end: Time) {
+        let book = &self.books[self.of(lun)];
+        if book.holder == Holder::Cleaning {
+            let channel = &mut self.channels[book.channel];
+            channel.cleaning += (end - now).0;
+            channel.until = end;
+        }
     }
 
     /// A reading for what gets in line for a LUN.
     #[inline]
     pub fn mark(&self, lun: LunId, now: Time) -> Mark {
-        let book = &self.luns[self.at(lun)];
-        let Mark { mut host, mut cleaning } = Mark { host: book.host, cleaning: book.cleaning };
-        match book.state {
-            State::Idle => {}
-            State::Host => host += (now - book.since).0,
-            State::Cleaning => cleaning += (now - book.since).0,
-            State::Requesting => cleaning += self.channels[book.channel].cleaning_at(now) - book.seen,
+        let book = &self.books[self.of(lun)];
+        let Book { mut host, mut cleaning, .. } = *book;
+        match book.holder {
+            Holder::Nobody => {}
+            Holder::Host => host += (now - book.start).0,
+            Holder::Cleaning => cleaning += (now - book.start).0,
+            Holder::Channel => cleaning += self.channels[book.channel].cleaning_at(now) - book.seen,
         }
         Mark { host, cleaning }
     }
 
-    /// A wait for a LUN that began at `from` with `mark`. While the LUN was held by nothing, its channel was.
-    #[inline]
-    pub fn wait(&self, lun: LunId, mark: Mark, from: Time, now: Time) -> Wait {
-        let Mark { host, cleaning } = self.mark(lun, now);
-        let (die, cleaning) = (Time(host - mark.host), Time(cleaning - mark.cleaning));
-        Wait { die, cleaning, channel: now - from - die - cleaning }
-    }
-
     /// A reading for what waits for any LUN.
     pub fn mark_all(&self, now: Time) -> MarkOfAll {
-        MarkOfAll { host: self.host.at(now), requesting: self.requesting.at(now) }
-    }
-
-    /// A wait for whichever LUN is free first: shared out as the time of all LUNs was. Those that were held neither by
-    /// the host nor waiting for their channel were cleaned, or had no free block.
-    pub fn wait_for_any(&self, mark: MarkOfAll, from: Time, now: Time) -> Wait {
-        let waited = now - from;
-        if waited == Time::ZERO {
-            return Wait::default();
+        MarkOfAll {
+            host: self.host.at(now),
+            requesting: self.requesting.at(now),
+            luns: self.books.len() as u32 / self.units_per_lun,
         }
-        let MarkOfAll { host, requesting } = self.mark_all(now);
-        let luns = self.luns.len() as u128 / u128::from(self.units_per_lun);
-        let all = u128::from(waited.0) * luns;
-        let share = |time: u64| Time((u128::from(waited.0) * u128::from(time) / all) as u64);
-        let die = share(host.wrapping_sub(mark.host));
-        let channel = share(requesting.wrapping_sub(mark.requesting));
-        Wait { die, channel, cleaning: waited - die - channel }
     }
 }
 
@@ -281,63 +312,81 @@ mod tests {
 
     const LUN: LunId = LunId(0);
 
+    /// The only unit of a LUN.
+    fn unit(lun: LunId) -> UnitId {
+        UnitId(lun.0)
+    }
+
+    fn end(ledger: &mut Ledger, lun: LunId, cell: Time, now: Time) -> Turn {
+        let turn = ledger.turn(unit(lun), lun, cell, now);
+        ledger.end(unit(lun), lun, true, now);
+        turn
+    }
+
     #[test]
     fn a_wait_is_told_by_who_held_the_die() {
         let mut ledger = Ledger::new(2, 1, 1, false);
-        ledger.enter(LUN, State::Host, Time(10));
+        ledger.start(LUN, Holder::Host, Time(10));
         let mark = ledger.mark(LUN, Time(15));
-        ledger.enter(LUN, State::Idle, Time(20));
-        ledger.enter(LUN, State::Cleaning, Time(20));
-        let wait = ledger.wait(LUN, mark, Time(15), Time(23));
+        end(&mut ledger, LUN, Time(10), Time(20));
+        ledger.start(LUN, Holder::Cleaning, Time(20));
+        let wait = ledger.mark(LUN, Time(23)).since(mark, Time(8));
         assert_eq!(wait, Wait { die: Time(5), cleaning: Time(3), channel: Time(0) });
-        ledger.enter(LUN, State::Idle, Time(50));
-        let wait = ledger.wait(LUN, mark, Time(15), Time(50));
-        assert_eq!(wait, Wait { die: Time(5), cleaning: Time(30), channel: Time(0) });
+        end(&mut ledger, LUN, Time(30), Time(50));
+        let wait = Wait { die: Time(5), cleaning: Time(30), channel: Time(0) };
+        assert_eq!(ledger.mark(LUN, Time(50)).since(mark, Time(35)), wait);
+        // The same as the operation that starts then has it when it ends.
+        ledger.start(LUN, Holder::Host, Time(50));
+        let turn = end(&mut ledger, LUN, Time(7), Time(60));
+        assert_eq!(turn.mark.since(mark, Time(35)), wait);
+        assert_eq!((turn.start, turn.bus, turn.cell), (Time(50), Time(3), Time(7)));
     }
 
     #[test]
     fn a_wait_for_the_channel_is_told_by_who_held_it() {
         let mut ledger = Ledger::new(3, 1, 1, false);
         let (other, third) = (LunId(1), LunId(2));
-        let unit = |lun: LunId| UnitId(lun.0);
         let carry = |ledger: &mut Ledger, holder, from, to| {
-            ledger.enter(third, holder, Time(from));
-            ledger.begin(unit(third), Time(from));
-            ledger.phases(unit(third), third, Time(from), Time(to), Time(to));
-            ledger.enter(third, State::Idle, Time(to));
+            ledger.start(third, holder, Time(from));
+            ledger.carry(third, Time(from), Time(to));
+            end(ledger, third, Time(0), Time(to));
         };
-        carry(&mut ledger, State::Cleaning, 0, 40);
+        carry(&mut ledger, Holder::Cleaning, 0, 40);
         let mark = ledger.mark(LUN, Time(10));
-        ledger.enter(LUN, State::Requesting, Time(10));
-        ledger.line_up(unit(LUN), Time(10));
+        ledger.line_up(unit(LUN), LUN, Time(10));
         // Half-way through, and after a transfer of the host's that follows.
-        assert_eq!(ledger.wait(LUN, mark, Time(10), Time(25)), Wait { cleaning: Time(15), ..Wait::default() });
-        carry(&mut ledger, State::Host, 40, 60);
+        let wait = ledger.mark(LUN, Time(25)).since(mark, Time(15));
+        assert_eq!(wait, Wait { cleaning: Time(15), ..Wait::default() });
+        carry(&mut ledger, Holder::Host, 40, 60);
         let wait = Wait { cleaning: Time(30), channel: Time(20), die: Time(0) };
-        assert_eq!(ledger.wait(LUN, mark, Time(10), Time(60)), wait);
+        assert_eq!(ledger.mark(LUN, Time(60)).since(mark, Time(50)), wait);
+        ledger.grant(unit(LUN), LUN, Time(60));
+        assert_eq!(ledger.mark(LUN, Time(60)).since(mark, Time(50)), wait);
         // In the middle of an operation.
-        ledger.enter(other, State::Host, Time(60));
-        ledger.begin(unit(other), Time(60));
-        ledger.phases(unit(other), other, Time(60), Time(60), Time(70));
-        carry(&mut ledger, State::Cleaning, 60, 75);
-        ledger.line_up(unit(other), Time(70));
-        carry(&mut ledger, State::Host, 75, 77);
-        ledger.phases(unit(other), other, Time(77), Time(80), Time(80));
+        ledger.start(other, Holder::Host, Time(60));
+        carry(&mut ledger, Holder::Cleaning, 60, 75);
+        ledger.line_up(unit(other), other, Time(70));
+        carry(&mut ledger, Holder::Host, 75, 77);
+        ledger.grant(unit(other), other, Time(77));
+        let turn = end(&mut ledger, other, Time(10), Time(80));
         let wait = Wait { cleaning: Time(5), channel: Time(2), die: Time(0) };
-        assert_eq!(ledger.spent(unit(other)), Spent { wait, bus: Time(3), cell: Time(10) });
+        assert_eq!((turn.wait, turn.bus, turn.cell), (wait, Time(3), Time(10)));
     }
 
     #[test]
     fn a_wait_for_any_is_shared_as_the_time_of_all() {
         let mut ledger = Ledger::new(4, 1, 1, true);
-        ledger.enter(LunId(0), State::Host, Time(0));
-        ledger.enter(LunId(1), State::Host, Time(50));
-        ledger.enter(LunId(2), State::Cleaning, Time(0));
+        ledger.start(LunId(0), Holder::Host, Time(0));
+        ledger.start(LunId(1), Holder::Host, Time(50));
+        ledger.start(LunId(2), Holder::Cleaning, Time(0));
         let mark = ledger.mark_all(Time(100));
-        ledger.enter(LunId(1), State::Idle, Time(150));
-        ledger.enter(LunId(1), State::Requesting, Time(150));
+        end(&mut ledger, LunId(1), Time(0), Time(150));
+        ledger.line_up(UnitId(1), LunId(1), Time(150));
         // Of 4 x 100: 100 + 50 the host, 50 for the channel, the rest cleaning or without room.
-        let wait = ledger.wait_for_any(mark, Time(100), Time(200));
-        assert_eq!(wait, Wait { die: Time(37), channel: Time(12), cleaning: Time(51) });
+        let wait = Wait { die: Time(37), channel: Time(12), cleaning: Time(51) };
+        assert_eq!(ledger.mark_all(Time(200)).since(mark, Time(100)), wait);
+        ledger.grant(UnitId(1), LunId(1), Time(200));
+        ledger.start(LunId(1), Holder::Host, Time(200));
+        assert_eq!(end(&mut ledger, LunId(1), Time(0), Time(300)).all.since(mark, Time(100)), wait);
     }
 }

@@ -1,7 +1,7 @@
 //! Those who watch an array, and what they are shown. What is shown stays out of line: nobody watches most runs.
 
 use super::{Array, Member, Operation};
-use crate::nand::ledger::{Ledger, State};
+use crate::nand::ledger::{Holder, Ledger, Turn};
 use crate::nand::probe::{Lane, Phase, Probe, Slice};
 use crate::scheduler::Class;
 use crate::sim::id::{LunId, UnitId};
@@ -29,6 +29,7 @@ impl Array {
     }
 
     /// The probe.
+    #[inline(always)]
     pub fn probe(&self) -> Option<&Probe> {
         self.watchers.as_ref()?.probe.as_ref()
     }
@@ -68,12 +69,19 @@ impl Array {
         self.watchers = (watchers.probe.is_some() || watchers.ledger.is_some()).then_some(watchers);
     }
 
-    /// Shows the observer a transfer: the switch up to `switched`, then commands and data in so many equal turns.
+    /// Shows the observers a transfer: the switch up to `switched`, then commands and data in so many equal turns.
     #[inline(never)]
     pub(super) fn show_transfer(&mut self, unit: UnitId, from: Time, switched: Time, turns: u32, end: Time) {
-        if self.probe().is_none() {
-            return;
+        let lun = self.lun_of_unit(unit);
+        if let Some(ledger) = self.ledger_mut() {
+            ledger.carry(lun, from, end);
         }
+        if self.probe().is_some() {
+            self.show_phases(unit, from, switched, turns, end);
+        }
+    }
+
+    fn show_phases(&mut self, unit: UnitId, from: Time, switched: Time, turns: u32, end: Time) {
         let channel = self.channel_of_unit(unit);
         let (lane, data) = (Lane::Channel(channel.0), self.channels[channel.index()].data);
         let turn = Time((end - switched).0 / u64::from(turns.max(1)));
@@ -100,30 +108,14 @@ impl Array {
         Operation { plane, tag, place, ..operation }
     }
 
-    /// Shows the observers that a unit goes on with its operation, up to the end of its cells' work.
+    /// Shows the probe the work of a unit's cells.
     #[inline(never)]
-    pub(super) fn show_page(&mut self, unit: UnitId, from: Time, begin: Time, end: Time) {
-        let lun = self.lun_of_unit(unit);
-        if let Some(ledger) = self.ledger_mut() {
-            ledger.phases(unit, lun, from, begin, end);
-        }
-        if self.probe().is_none() {
-            return;
-        }
+    pub(super) fn show_cells(&mut self, unit: UnitId, begin: Time, end: Time) {
         for index in 0..self.operation(unit).members.max(1) {
             let operation = self.operation_of(unit, index);
-            let lane = Lane::Plane(operation.plane.0);
             if let Some(probe) = self.probe_mut() {
-                probe.record(Slice::of(lane, Phase::Cell, begin, end, &operation));
+                probe.record(Slice::of(Lane::Plane(operation.plane.0), Phase::Cell, begin, end, &operation));
             }
-        }
-    }
-
-    #[inline(never)]
-    pub(super) fn show_data_out(&mut self, unit: UnitId, now: Time, end: Time) {
-        let lun = self.lun_of_unit(unit);
-        if let Some(ledger) = self.ledger_mut() {
-            ledger.phases(unit, lun, now, end, end);
         }
     }
 
@@ -132,11 +124,8 @@ impl Array {
     pub(super) fn show_start(&mut self, unit: UnitId, first: bool, class: Class, now: Time) {
         let lun = self.lun_of_unit(unit);
         let Some(watchers) = &mut self.watchers else { return };
-        if let Some(ledger) = &mut watchers.ledger {
-            if first {
-                ledger.enter(lun, if class.is_cleaning() { State::Cleaning } else { State::Host }, now);
-            }
-            ledger.begin(unit, now);
+        if let (Some(ledger), true) = (&mut watchers.ledger, first) {
+            ledger.start(lun, if class.is_cleaning() { Holder::Cleaning } else { Holder::Host }, now);
         }
         if let Some(probe) = &mut watchers.probe {
             probe.start();
@@ -144,16 +133,34 @@ impl Array {
     }
 
     #[inline(never)]
-    pub(super) fn show_request(&mut self, lun: LunId, now: Time) {
+    pub(super) fn show_line_up(&mut self, unit: UnitId, now: Time) {
+        let lun = self.lun_of_unit(unit);
         if let Some(ledger) = self.ledger_mut() {
-            ledger.enter(lun, State::Requesting, now);
+            ledger.line_up(unit, lun, now);
         }
     }
 
     #[inline(never)]
-    pub(super) fn show_line_up(&mut self, unit: UnitId, now: Time) {
+    pub(super) fn show_grant(&mut self, unit: UnitId, now: Time) {
+        let lun = self.lun_of_unit(unit);
         if let Some(ledger) = self.ledger_mut() {
-            ledger.line_up(unit, now);
+            ledger.grant(unit, lun, now);
+        }
+    }
+
+    /// What the operation of a unit has spent so far, where books are kept.
+    #[inline(always)]
+    pub fn book_turn(&self, unit: UnitId, now: Time) -> Option<Turn> {
+        let (lun, cells) = (self.lun_of_unit(unit), self.units[unit.index()].cells);
+        self.ledger().map(|ledger| ledger.turn(unit, lun, cells, now))
+    }
+
+    /// Books that the operation of a unit has ended, where books are kept.
+    #[inline(always)]
+    pub fn book_end(&mut self, unit: UnitId, lun: LunId, now: Time) {
+        let last = self.luns[lun.index()].active == 0;
+        if let Some(ledger) = self.ledger_mut() {
+            ledger.end(unit, lun, last, now);
         }
     }
 }
