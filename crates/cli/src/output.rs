@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use floatgate_core::metrics::summary::Summary;
-use floatgate_report::columns::series::read_series;
+use floatgate_report::columns::series::{Row, read_merged};
 use floatgate_report::html;
 
 use crate::run::detail::Detail;
@@ -50,7 +50,7 @@ impl Directory {
         let mut details = detail.finish()?;
         details.iter_mut().try_for_each(Draft::complete)?;
         let series = details.iter().find(|draft| draft.place == self.path.join(SERIES));
-        let series = series.map(|draft| read_series(&draft.partial)).transpose()?.unwrap_or_default();
+        let series = series.map(|draft| windows(&draft.partial)).transpose()?.unwrap_or_default();
         let report = html::report(summary, &html::points(&series));
         let report = Draft::whole(&self.path.join(REPORT), report.as_bytes())?;
         for name in DETAILS {
@@ -63,6 +63,11 @@ impl Directory {
         report.publish()?;
         result.publish()
     }
+}
+
+/// The windows of a `series.parquet`, as many as the report shows.
+pub fn windows(path: &Path) -> Result<Vec<Row>> {
+    read_merged(path, html::MOST_POINTS, html::merged)
 }
 
 /// Writes a file: all of it, or nothing.

@@ -114,7 +114,7 @@ fn run_one(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let outcome = measure(&mut device, &mut workload.sources, &mut detail, interrupt)?;
     let (wall_s, cpu_s) = stopwatch.read();
     warnings.add(workload.warnings());
-    warnings.add(detail.warning());
+    warnings.add(detail.warnings(outcome.elapsed));
     if !outcome.complete {
         warnings.add(["interrupted: the workload did not come to its end".to_owned()]);
     }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::trace::words::max_gap;
 use floatgate_core::workload::trace::{
     Action, Columns, Devices, Fit, FormatChoice, Replay, TimeScale, TimeUnit, TraceOptions,
 };
@@ -32,6 +34,10 @@ pub struct TraceArgs {
     /// Multiply times by X: 0.5 offers the same requests twice as fast
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     time_scale: Option<TimeScale>,
+    /// Shorten gaps between two requests that are longer than this, like 1s, as a clock that was set leaves them; before
+    /// times are scaled
+    #[arg(long, value_name = "TIME", value_parser = max_gap)]
+    max_gap: Option<Time>,
     /// When requests are issued: timed (as recorded), asap, or depth=N (N outstanding) [default: timed]
     #[arg(long)]
     replay: Option<Replay>,
@@ -90,6 +96,7 @@ impl TraceArgs {
             action: self.action,
             time_unit: self.time_unit,
             time_scale: self.time_scale.unwrap_or_default(),
+            max_gap: self.max_gap,
             replay: self.replay.unwrap_or_default(),
             fit: self.fit.unwrap_or_default(),
             devices: self.devices.clone().unwrap_or_default(),
@@ -107,6 +114,7 @@ impl TraceArgs {
             ("--action", self.action.is_some()),
             ("--time-unit", self.time_unit.is_some()),
             ("--time-scale", self.time_scale.is_some()),
+            ("--max-gap", self.max_gap.is_some()),
             ("--replay", self.replay.is_some()),
             ("--fit", self.fit.is_some()),
             ("--devices", self.devices.is_some()),

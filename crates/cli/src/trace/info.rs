@@ -53,7 +53,7 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
 
 /// How the file is read; options that say how it is replayed would do nothing.
 pub fn reading_options(args: &TraceArgs) -> Result<TraceOptions, Failure> {
-    let of_replay = ["--time-scale", "--replay", "--fit"];
+    let of_replay = ["--time-scale", "--max-gap", "--replay", "--fit"];
     match args.given().into_iter().find(|name| of_replay.contains(name)) {
         Some(name) => Err(Failure::mistake(format!("{name} is for replaying a trace, and has no effect here"))),
         None => args.check().map(|()| args.options()),
