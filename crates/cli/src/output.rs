@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use floatgate_core::metrics::summary::Summary;
 use floatgate_report::columns::series::{Row, read_merged};
 use floatgate_report::html;
@@ -32,6 +32,13 @@ pub struct Directory {
 impl Directory {
     /// Makes the directory where there is none, and sees whether it can be written to.
     pub fn open(path: &Path) -> Result<Directory> {
+        if path.is_file() {
+            bail!(
+                "--out {0}: there is a file of that name, and results go into a directory: give another name, or remove \
+                 the file",
+                path.display()
+            );
+        }
         fs::create_dir_all(path).with_context(|| format!("cannot make the directory {}", path.display()))?;
         let directory = Directory { path: path.to_owned(), summary: path.join(SUMMARY) };
         Draft::new(&directory.summary)?;

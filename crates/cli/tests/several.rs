@@ -159,3 +159,12 @@ fn a_trace_in_words_can_precondition() {
     let summary = bench.json(&["calm.spc", "--precondition", "trace=calm.spc offset=1MiB"]);
     assert_eq!(summary["precondition"]["asked"], "trace=calm.spc offset=1MiB");
 }
+
+#[test]
+fn jobs_without_names_are_numbered_on() {
+    let bench = Bench::new();
+    let job = "rw=randread number_ios=5";
+    let summary = bench.json(&[job, &format!("{job}; {job} name=mine"), job, "calm.spc"]);
+    assert_eq!(names(&summary), ["job1", "job2", "mine", "job4", "calm"]);
+    assert!(bench.mistake(&["rw=read number_ios=1 name=job2", job]).contains("has a stream of the name `job2`"));
+}

@@ -89,6 +89,17 @@ impl DetailArgs {
     }
 }
 
+impl DetailArgs {
+    /// The option whose value was written behind a blank, and so taken for the workload `text`.
+    pub fn value_behind_a_blank(&self, text: &str) -> Option<&'static str> {
+        let options = [
+            ("--series", self.series == Some(None) && text.parse::<Duration>().is_ok()),
+            ("--timeline", self.timeline == Some(None) && span(text).is_ok()),
+        ];
+        options.into_iter().find(|(_, is_value)| *is_value).map(|(option, _)| option)
+    }
+}
+
 /// The next number from this one on that is 1, 2 or 5 with zeros behind it.
 fn round(least: u64) -> u64 {
     let rounds = (0..20).flat_map(|zeros| [1, 2, 5].map(|digit| 10_u64.checked_pow(zeros)?.checked_mul(digit)));

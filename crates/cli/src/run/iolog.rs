@@ -6,9 +6,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Operation, Request, SECTOR};
+use floatgate_core::workload::synthetic;
 use floatgate_core::workload::{Pace, Source, SourceError};
 
 use crate::output::Draft;
@@ -58,9 +59,10 @@ impl Log {
 /// A log that its source writes to and the workload finishes.
 pub type Shared = Rc<RefCell<Option<Log>>>;
 
-/// Makes a source write what it issues to the file at `place`.
-pub fn attach(source: &mut Box<dyn Source>, place: &Path) -> Result<Shared> {
-    let log = Rc::new(RefCell::new(Some(Log::begin(place)?)));
+/// Makes a source write what it issues to the file that its job asks for.
+pub fn attach(source: &mut Box<dyn Source>, asked: &synthetic::Log) -> Result<Shared> {
+    let begun = Log::begin(Path::new(&asked.path)).with_context(|| asked.place.clone())?;
+    let log = Rc::new(RefCell::new(Some(begun)));
     let inner = std::mem::replace(source, Box::new(Nothing));
     *source = Box::new(Logged { inner, log: Rc::clone(&log) });
     Ok(log)

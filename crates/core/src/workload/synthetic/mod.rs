@@ -26,6 +26,7 @@ use arrival::Arrivals;
 use options::{Amount, Distribution, Kind, Modifier, Options, Pattern, Rw, Sequencer, ZoneMode, ZoneShare};
 use plan::Place;
 use size::Sizes;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
@@ -61,23 +62,54 @@ struct Section {
     name: String,
     /// Where it stands, for errors.
     place: String,
+    /// Where its keys stand, by their names, where that is not all in one line.
+    keys: BTreeMap<&'static str, String>,
     /// What was noticed while it was read.
     warnings: Vec<String>,
+}
+
+impl Section {
+    /// An error of the job; where it begins with a key between backticks, at the place of that key.
+    fn error(&self, why: impl std::fmt::Display) -> SourceError {
+        let why = why.to_string();
+        let key = why.strip_prefix('`').and_then(|rest| rest.split(['=', '`']).next());
+        let place = key.and_then(|key| self.keys.get(key)).unwrap_or(&self.place);
+        SourceError(format!("{place}: {why}"))
+    }
 }
 
 /// A job that is ready to run.
 pub struct Job {
     /// Where its requests come from.
     pub source: Box<dyn Source>,
-    /// The file that `write_iolog` names: what is issued is to be written there.
-    pub write_iolog: Option<String>,
+    /// What `write_iolog` asks for.
+    pub write_iolog: Option<Log>,
+}
+
+/// A file that the requests of a job are to be written to when they are issued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// Its path.
+    pub path: String,
+    /// Where the job asks for it, for errors.
+    pub place: String,
 }
 
 /// The jobs of `text`, for a device of `device_bytes`. `seed` is the run's; a job with `randseed` has its own.
 ///
 /// An error names the job, the key and its value, and says what would be right.
 pub fn parse(text: &str, device_bytes: u64, seed: u64) -> Result<Vec<Job>, SourceError> {
-    open(plan_text(text, device_bytes, seed)?, device_bytes)
+    parse_behind(0, text, device_bytes, seed)
+}
+
+/// As [`parse`], where so many jobs stand before those of the text: jobs without a name have the numbers behind them.
+pub fn parse_behind(others: usize, text: &str, device_bytes: u64, seed: u64) -> Result<Vec<Job>, SourceError> {
+    open(plan::plan(oneline::read(text, others)?, device_bytes, seed)?, device_bytes)
+}
+
+/// How many jobs a text holds, clones not counted.
+pub fn jobs_in(text: &str) -> usize {
+    oneline::parts(text).count()
 }
 
 /// The jobs of a job file, and a digest of all that was read and the seed. As [`parse`]; errors name file and line.
@@ -109,7 +141,7 @@ fn text_of(path: &Path) -> Result<String, String> {
 
 /// As [`parse`], but opens no trace of `read_iolog`.
 pub fn plan_text(text: &str, device_bytes: u64, seed: u64) -> Result<Vec<Planned>, SourceError> {
-    plan::plan(oneline::read(text)?, device_bytes, seed)
+    plan::plan(oneline::read(text, 0)?, device_bytes, seed)
 }
 
 /// As [`read_file`], but opens no trace of `read_iolog`, and no file by itself: `files` gives the text of the job file

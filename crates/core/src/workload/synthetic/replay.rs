@@ -18,6 +18,8 @@ pub struct Recipe {
     /// Where the job stands among the others.
     pub place: Place,
     path: PathBuf,
+    /// The job, its key and the file, for errors.
+    from: String,
     options: TraceOptions,
     depth: Option<u32>,
     /// Speed in percent.
@@ -49,7 +51,7 @@ const KEYS: &[&str] = &[
 
 impl Recipe {
     /// Of a job with `read_iolog`.
-    pub fn new(options: &Options, path: &str, mut place: Place) -> Result<Recipe, String> {
+    pub fn new(options: &Options, path: &str, from: String, mut place: Place) -> Result<Recipe, String> {
         let (stop_at, measure_from) = super::times_of(options)?;
         let idle: Vec<&str> = options.given.iter().copied().filter(|key| !KEYS.contains(key)).collect();
         if !idle.is_empty() {
@@ -67,6 +69,7 @@ impl Recipe {
         Ok(Recipe {
             place,
             path: PathBuf::from(path),
+            from,
             options: TraceOptions { replay, devices, limit: options.number_ios, ..TraceOptions::default() },
             depth: options.iodepth,
             percent: options.replay_time_scale.unwrap_or(100),
@@ -93,7 +96,7 @@ impl Replayed {
     /// Opens the trace, for a device of so many bytes.
     pub fn open(recipe: Recipe, device_bytes: u64) -> Result<Replayed, SourceError> {
         let trace = Trace::open(Path::new(&recipe.path), &recipe.options, device_bytes / SECTOR)
-            .map_err(|why| SourceError(format!("{}: read_iolog: {why}", recipe.place.name)))?;
+            .map_err(|why| SourceError(format!("{}: {why}", recipe.from)))?;
         Ok(Replayed { recipe, trace })
     }
 }

@@ -9,6 +9,8 @@ use crate::sim::time::Time;
 /// How a trace is read. The default reads it as recorded: format detected, original times, nothing left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceOptions {
+    /// What messages call the trace; its path when `None`.
+    pub called: Option<String>,
     /// The format; detected from the first lines when `None`.
     pub format: Option<&'static Format>,
     /// The columns of a `delimited` trace, which is then the format.

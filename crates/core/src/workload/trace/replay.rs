@@ -36,14 +36,17 @@ impl Trace {
     /// with [`Fit::Compact`](super::Fit::Compact). What is wrong with its lines then shows here already.
     pub fn open(path: &Path, options: &TraceOptions, device_sectors: u64) -> Result<Trace, SourceError> {
         if let Some(what) = idle(options) {
-            return Err(SourceError(format!("{}: {what}", path.display())));
+            return Err(SourceError(format!(
+                "{}: {what}",
+                options.called.clone().unwrap_or_else(|| path.display().to_string())
+            )));
         }
         let records = Records::open(path, options)?;
         let placement = if Placement::needs_survey(options) {
             if !records.input().is_file() {
                 return Err(SourceError(format!(
-                    "{}: must be read twice, and is no regular file: use `--devices merge` without `--fit compact`, or \
-                     store the trace in a file",
+                    "{}: must be read twice, and is no regular file: use `--devices merge` without `--fit compact`, \
+                     or give it as standard input, `-`, which is kept in a file",
                     records.name()
                 )));
             }
@@ -185,7 +188,10 @@ impl Source for Trace {
 /// What is asked for and would do nothing.
 fn idle(options: &TraceOptions) -> Option<String> {
     (options.max_gap.is_some() && options.replay != Replay::Timed).then(|| {
-        format!("`--max-gap` is for a timed replay, and `--replay {}` leaves the times out; leave one out", options.replay)
+        format!(
+            "`--max-gap` is for a timed replay, and `--replay {}` leaves the times out; leave one out",
+            options.replay
+        )
     })
 }
 

@@ -391,21 +391,17 @@ fn a_jump_of_the_clock_is_named_with_what_to_do() {
     let options = TraceOptions { sort_window: 10, ..TraceOptions::default() };
     assert_has(&error(&backwards, &options), &["sort-window 10 is too small"]);
     let set_back = two_recordings() + "0,0,512,R,7\n";
-    assert_has(&error(&set_back, &TraceOptions { max_gap: Some(Time(1)), ..TraceOptions::default() }), &[
-        "line 41",
-        "set back",
-        "--replay depth=N",
-    ]);
+    assert_has(
+        &error(&set_back, &TraceOptions { max_gap: Some(Time(1)), ..TraceOptions::default() }),
+        &["line 41", "set back", "--replay depth=N"],
+    );
 }
 
 #[test]
 fn longer_gaps_are_shortened_before_times_are_scaled() {
     let ms = 1_000_000_000;
-    let options = TraceOptions {
-        max_gap: Some(Time(5 * ms)),
-        time_scale: "2".parse().unwrap(),
-        ..TraceOptions::default()
-    };
+    let options =
+        TraceOptions { max_gap: Some(Time(5 * ms)), time_scale: "2".parse().unwrap(), ..TraceOptions::default() };
     let (requests, trace) = read(&two_recordings(), &options).unwrap();
     let expected: Vec<u64> = (0..40).map(|n| 2 * ms * if n < 20 { n } else { n + 4 }).collect();
     assert_eq!(arrivals(&requests), expected);
