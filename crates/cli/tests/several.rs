@@ -132,7 +132,7 @@ fn jobs_and_traces_run_together_and_names_are_unique() {
     assert_eq!(names(&bench.json(&["trace=calm.spc name=db limit=2"])), ["db"]);
     let global = bench.json(&["trace=calm.spc limit=2", "other.spc", "--limit", "1"]);
     assert_eq!(global["requests"]["all"]["count"], 2 + 1);
-    let text = bench.mistake(&["rw=read size=1m", "rw=write size=1m"]);
+    let text = bench.mistake(&["rw=read size=1m name=job1", "rw=write size=1m name=job1"]);
     assert!(text.contains("`job1`") && text.contains("name="), "{text}");
     let text = bench.mistake(&["trace=calm.spc name=a", "trace=other.spc name=a"]);
     assert!(text.contains("`a`"), "{text}");

@@ -39,8 +39,9 @@ pub struct TraceArgs {
     /// Multiply times by X: 0.5 offers the same requests twice as fast
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     time_scale: Option<TimeScale>,
-    /// Shorten gaps between two requests that are longer than this, like 1s, as a clock that was set leaves them; before
-    /// times are scaled
+    /// Shorten gaps between two requests that are longer than this, like 1s, as a clock that was set leaves them
+    ///
+    /// Times are scaled after that.
     #[arg(long, value_name = "TIME", value_parser = max_gap)]
     max_gap: Option<Time>,
     /// When requests are issued: timed (as recorded), asap, or depth=N (N outstanding) [default: timed]

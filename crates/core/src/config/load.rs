@@ -106,7 +106,7 @@ fn blamed(problem: Problem, origin: &Origin, text: &str, overrides: &[String]) -
         None => "is the default".to_owned(),
     };
     let message = format!(
-        "{}; {path} {whose}, and must change with it: take another value, or add --set {path}=...",
+        "{}; {path} {whose}, and does not go with this: take another value here, or one for it too, with --set {path}=...",
         problem.message
     );
     Problem { path: problem.path.clone(), message, place: Some(Place::of_overrides(&causes)) }
@@ -145,8 +145,11 @@ impl Loader {
 
     /// The device that a table is, checked.
     fn device(self, table: DeTable<'_>) -> Result<DeviceConfig, ConfigError> {
-        let problems = Structure::problems(&self.schema, &self.texts, &table);
+        let mut problems = Structure::problems(&self.schema, &self.texts, &table);
         if !problems.is_empty() {
+            for problem in problems.iter_mut().filter(|problem| problem.place.is_none()) {
+                problem.message = format!("{}: {}", self.texts.name(), problem.message);
+            }
             return Err(ConfigError::Malformed(problems));
         }
         let mut device = self.read(&table).map_err(|problem| ConfigError::Malformed(vec![problem]))?;
@@ -164,7 +167,7 @@ impl Loader {
     fn file<'t>(&mut self, origin: Origin, text: &'t str, names: &mut Vec<String>) -> Result<DeTable<'t>, Problem> {
         let mut table = self.texts.parse(origin.clone(), text)?;
         if let (Origin::File(path), true) = (&origin, table.is_empty()) {
-            return Err(Problem::new("", format!("{path}: {EMPTY}")));
+            return Err(Problem::new("base", format!("{path}: {EMPTY}")));
         }
         let base = table.remove("base");
         if let (Origin::File(path), false) = (&origin, table.contains_key("name")) {

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use super::describe::bytes_text;
 use super::options::{Amount, Options};
 use super::replay::Recipe;
-use super::{Log, MAX_JOBS, SECTOR, Section, Synthetic, bytes_text, too_many};
+use super::stream::Synthetic;
+use super::{Log, MAX_JOBS, SECTOR, Section, too_many};
 use crate::sim::time::Time;
 use crate::workload::SourceError;
 

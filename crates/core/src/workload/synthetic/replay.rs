@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::SECTOR;
+use super::limits::times_of;
 use super::options::Options;
 use super::plan::Place;
 use crate::sim::time::Time;
@@ -52,7 +53,7 @@ const KEYS: &[&str] = &[
 impl Recipe {
     /// Of a job with `read_iolog`.
     pub fn new(options: &Options, path: &str, from: String, mut place: Place) -> Result<Recipe, String> {
-        let (stop_at, measure_from) = super::times_of(options)?;
+        let (stop_at, measure_from) = times_of(options)?;
         let idle: Vec<&str> = options.given.iter().copied().filter(|key| !KEYS.contains(key)).collect();
         if !idle.is_empty() {
             let have = if idle.len() == 1 { "has" } else { "have" };

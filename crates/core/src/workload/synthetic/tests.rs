@@ -1,6 +1,9 @@
 //! Whole jobs: what comes out for what is written.
 
 use super::*;
+use crate::sim::time::Time;
+use crate::workload::Pace;
+use crate::workload::request::Request;
 use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;
@@ -395,7 +398,11 @@ fn visible(text: &str) -> impl PartialEq + std::fmt::Debug + use<> {
         Planned::Made(mut source) => {
             let requests = requests(&mut source, 40_000);
             let times = (source.stop_at(), source.measure_from(), source.waits_for(), source.start_delay());
-            (requests, Some((source.pace(), times, source.streams())), source.place.write_iolog.clone())
+            (
+                requests,
+                Some((source.pace(), times, source.streams())),
+                source.place.write_iolog.clone().map(|log| log.path),
+            )
         }
         Planned::Replayed(mut recipe) => {
             recipe.place.warnings.clear();
