@@ -111,12 +111,8 @@ impl Trace {
     #[cold]
     fn too_late(&self, line: u64, since: u128) -> SourceError {
         if let Some(jump) = self.gaps.jump() {
-            let (word, gap) = (self.records.frame_word(), span(jump.ps));
-            let before = jump.before(word);
-            let what = format!(
-                "there is a gap of {gap} {before}, and simulated time holds 213 days, times {}: {ADVICE}",
-                self.scale
-            );
+            let (gap, before) = (span(jump.ps), jump.before(self.records.frame_word()));
+            let what = format!("simulated time holds 213 days, and there is a gap of {gap} {before}: {ADVICE}");
             return self.records.error(line, &what);
         }
         let unit = self.records.unit();
