@@ -40,8 +40,8 @@ use workload::Workload;
 pub struct RunArgs {
     #[command(flatten)]
     device: Selection,
-    /// A job in fio's words, like 'rw=randread bs=4k iodepth=32 number_ios=100k', a job file of fio's, or a trace file;
-    /// or several of them, which run beside each other
+    /// A job in fio's words, like 'rw=randread bs=4k iodepth=32 number_ios=100k', a job file of fio's, or a trace file
+    /// (- for standard input); or several of them, which run beside each other
     ///
     /// Each is a stream with results of its own. A trace may have words of its own, in one pair of quotes: 'trace=PATH
     /// offset=10GiB size=20% start=5s name=db', where it works on the device, when it starts and what its stream is
@@ -240,8 +240,8 @@ fn partial_pages(precondition: &Precondition, device: &Device, counters: &Counte
     let is_steady = precondition.reached.converged.is_some();
     (is_steady && config.units_per_page() > 1 && counters.host_units > 0 && empty > NEGLIGIBLE).then(|| {
         format!(
-            "{:.0} % of the places in the pages that the host wrote stayed empty, for its writes are smaller than a page \
-             of {}; --precondition steady fills pages, so that write amplification begins below that of these writes: \
+            "{:.0} % of the places in the pages that the host wrote stayed empty, for its writes are smaller than a \
+             page of {}; --precondition steady fills pages, so that write amplification begins below that of these writes: \
              look at it over time, or precondition with the job itself (docs/model/preconditioning.md)",
             empty * 100.0,
             readable(u128::from(config.geometry.page_size.0))
