@@ -15,6 +15,8 @@ pub enum Failure {
     Fault(anyhow::Error),
     /// The user stopped it: exit status 130, as shells have it for Ctrl-C.
     Interrupted(&'static str),
+    /// The same, where the result says so.
+    Ended,
     /// Nobody reads what is printed any more, as behind `| head`: exit status 0, for that is no failure.
     NobodyListens,
 }
@@ -53,13 +55,17 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
+/// The exit status that shells have for Ctrl-C.
+const INTERRUPTED: u8 = 130;
+
 /// Says what went wrong, and returns the status to exit with.
 pub fn exit_code(done: Result<(), Failure>) -> ExitCode {
     let (status, text) = match done {
         Ok(()) | Err(Failure::NobodyListens) => return ExitCode::SUCCESS,
         Err(Failure::Mistake(error)) => (2, format!("error: {error:#}")),
         Err(Failure::Fault(error)) => (1, format!("error: {error:#}")),
-        Err(Failure::Interrupted(what)) => (130, format!("interrupted: {what}")),
+        Err(Failure::Ended) => return ExitCode::from(INTERRUPTED),
+        Err(Failure::Interrupted(what)) => (INTERRUPTED, format!("interrupted: {what}")),
     };
     say(&text);
     ExitCode::from(status)

@@ -7,6 +7,7 @@ mod failure;
 mod output;
 mod report;
 mod run;
+mod text;
 mod trace;
 
 use std::process::ExitCode;

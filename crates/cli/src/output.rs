@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use floatgate_core::metrics::summary::Summary;
-use floatgate_report::columns::series::read_series;
+use floatgate_report::columns::series::{Row, read_merged};
 use floatgate_report::html;
 
 use crate::run::detail::Detail;
@@ -32,6 +32,13 @@ pub struct Directory {
 impl Directory {
     /// Makes the directory where there is none, and sees whether it can be written to.
     pub fn open(path: &Path) -> Result<Directory> {
+        if path.is_file() {
+            bail!(
+                "--out {0}: there is a file of that name, and results go into a directory: give another name, or remove \
+                 the file",
+                path.display()
+            );
+        }
         fs::create_dir_all(path).with_context(|| format!("cannot make the directory {}", path.display()))?;
         let directory = Directory { path: path.to_owned(), summary: path.join(SUMMARY) };
         Draft::new(&directory.summary)?;
@@ -50,7 +57,7 @@ impl Directory {
         let mut details = detail.finish()?;
         details.iter_mut().try_for_each(Draft::complete)?;
         let series = details.iter().find(|draft| draft.place == self.path.join(SERIES));
-        let series = series.map(|draft| read_series(&draft.partial)).transpose()?.unwrap_or_default();
+        let series = series.map(|draft| windows(&draft.partial)).transpose()?.unwrap_or_default();
         let report = html::report(summary, &html::points(&series));
         let report = Draft::whole(&self.path.join(REPORT), report.as_bytes())?;
         for name in DETAILS {
@@ -63,6 +70,11 @@ impl Directory {
         report.publish()?;
         result.publish()
     }
+}
+
+/// The windows of a `series.parquet`, as many as the report shows.
+pub fn windows(path: &Path) -> Result<Vec<Row>> {
+    read_merged(path, html::MOST_POINTS, html::merged)
 }
 
 /// Writes a file: all of it, or nothing.

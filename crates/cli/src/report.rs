@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use floatgate_core::metrics::summary::Summary;
-use floatgate_report::columns::series::read_series;
 use floatgate_report::html;
 
 use crate::failure::Failure;
@@ -29,7 +28,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
         Summary::from_json(&text).map_err(|error| Failure::mistake(format!("{}: {error}", path.display())))?;
     let place = args.out.clone().unwrap_or_else(|| args.directory.join(output::REPORT));
     let series = args.directory.join(output::SERIES);
-    let windows = if series.exists() { read_series(&series).map_err(Failure::Fault)? } else { Vec::new() };
+    let windows = if series.exists() { output::windows(&series).map_err(Failure::Fault)? } else { Vec::new() };
     let report = html::report(&summary, &html::points(&windows));
     output::write_whole(&place, report.as_bytes()).map_err(Failure::Fault)
 }

@@ -17,10 +17,11 @@ use std::path::PathBuf;
 
 use floatgate_core::config::{self, DeviceConfig};
 use floatgate_core::device::{Device, Options};
+use floatgate_core::metrics::counters::{Counters, ProgramCause};
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_core::run::{RunError, RunOptions, run_with};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::Source;
+use floatgate_core::workload::{Source, readable};
 use floatgate_report::columns::Origin;
 
 use crate::device::Selection;
@@ -39,8 +40,8 @@ use workload::Workload;
 pub struct RunArgs {
     #[command(flatten)]
     device: Selection,
-    /// A job in fio's words, like 'rw=randread bs=4k iodepth=32 number_ios=100k', a job file of fio's, or a trace file;
-    /// or several of them, which run beside each other
+    /// A job in fio's words, like 'rw=randread bs=4k iodepth=32 number_ios=100k', a job file of fio's, or a trace file
+    /// (- for standard input); or several of them, which run beside each other
     ///
     /// Each is a stream with results of its own. A trace may have words of its own, in one pair of quotes: 'trace=PATH
     /// offset=10GiB size=20% start=5s name=db', where it works on the device, when it starts and what its stream is
@@ -114,10 +115,12 @@ fn run_one(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let outcome = measure(&mut device, &mut workload.sources, &mut detail, interrupt)?;
     let (wall_s, cpu_s) = stopwatch.read();
     warnings.add(workload.warnings());
-    warnings.add(detail.warning());
+    warnings.add(detail.warnings(outcome.elapsed));
     if !outcome.complete {
-        warnings.add(["interrupted: the workload did not come to its end".to_owned()]);
+        // The user knows, and the page says it where it says how long the run was.
+        warnings.said.push(report::INTERRUPTED.to_owned());
     }
+    warnings.add(partial_pages(&precondition, &device, &outcome.counters));
     if outcome.results.all().count() == 0 && outcome.complete {
         warnings.add([nothing_measured(&workload)]);
     }
@@ -137,12 +140,19 @@ fn run_one(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     }
     workload.finish_logs()?;
     print(args, &summary, &workload)?;
-    if outcome.complete { Ok(()) } else { Err(Failure::Interrupted("the result is that of a part of the workload")) }
+    if outcome.complete { Ok(()) } else { Err(Failure::Ended) }
 }
 
 impl RunArgs {
     /// Options that would do nothing are mistakes.
     fn check(&self) -> Result<(), Failure> {
+        for text in &self.workloads {
+            if let Some(option) = self.detail.value_behind_a_blank(text) {
+                return Err(Failure::mistake(format!(
+                    "`{text}` stands where a workload does; as the value of {option} it is written {option}={text}"
+                )));
+            }
+        }
         self.detail.check(self.out.is_some())?;
         self.trace.check()?;
         let given = self.trace.given();
@@ -216,6 +226,26 @@ fn measure(
             Failure::fault(format!("{error}\nThis is a defect of the simulator: please report it."))
         }
         RunError::Observer(error) => Failure::fault(error),
+    })
+}
+
+/// The warning where writes leave parts of their pages empty, on a device whose state was reached by full ones.
+fn partial_pages(precondition: &Precondition, device: &Device, counters: &Counters) -> Option<String> {
+    /// The share of the places in the pages written that may be empty, as some are at the end of every run.
+    const NEGLIGIBLE: f64 = 0.1;
+    let config = device.config();
+    let pages = counters.pages_programmed[ProgramCause::Host as usize];
+    let places = (pages * u64::from(config.units_per_page())) as f64;
+    let empty = 1.0 - counters.host_units as f64 / places.max(1.0);
+    let is_steady = precondition.reached.converged.is_some();
+    (is_steady && config.units_per_page() > 1 && counters.host_units > 0 && empty > NEGLIGIBLE).then(|| {
+        format!(
+            "{:.0} % of the places in the pages that the host wrote stayed empty, for its writes are smaller than a \
+             page of {}; --precondition steady fills pages, so that write amplification begins below that of these writes: \
+             look at it over time, or precondition with the job itself (docs/model/preconditioning.md)",
+            empty * 100.0,
+            readable(u128::from(config.geometry.page_size.0))
+        )
     })
 }
 

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use floatgate_core::sim::time::Time;
 use floatgate_report::columns::requests::read_requests;
-use floatgate_report::columns::series::{Row, read_series};
+use floatgate_report::columns::series::{Row, read_merged, read_series};
 use floatgate_report::timeline::read_timeline;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -388,6 +388,57 @@ fn a_full_disk_is_told_by_the_name_of_the_file() {
         assert!(error.contains(name) && error.contains("No space left"), "{error}");
         assert_eq!(fs::read_dir(&full).unwrap().count(), 0, "{name}");
     }
+}
+
+/// Five requests in 0.4 s: 400 million windows of a nanosecond, of which nearly all are empty.
+#[test]
+fn windows_are_limited_and_one_that_works_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = |series: &str| {
+        let job = "rw=randread rate_iops=10 number_ios=5";
+        let output = floatgate(directory.path(), &["run", "tiny", job, "--out", "few", series]);
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = run("--series=1ns");
+    assert!(said.contains("series.parquet ends at 1.000000 ms of simulated time, where it had 1,000,000"), "{said}");
+    assert!(said.contains("like --series=500ns"), "{said}");
+    // The last request arrives at 0.4 s: 800,000 windows.
+    let result = directory.path().join("few");
+    let last = |rows: &[Row]| rows[rows.len() - 1].clone();
+    let rows = read_merged(&result.join("series.parquet"), 1000, last).unwrap();
+    assert_eq!((rows.len(), rows[999].end_ps), (1000, 1_000_000_000));
+    // The report is the same when it is written again.
+    let report = fs::read(result.join("report.html")).unwrap();
+    assert!(report.len() < 2_000_000, "{}", report.len());
+    assert!(floatgate(directory.path(), &["report", "few"]).status.success());
+    assert!(fs::read(result.join("report.html")).unwrap() == report);
+    assert!(run("--series=10us").is_empty());
+}
+
+/// The time between two requests is full of windows, and the user does not wait for their end.
+#[test]
+#[cfg(unix)]
+#[expect(clippy::disallowed_methods, reason = "waits for another process")]
+fn ctrl_c_is_heard_between_two_requests() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    command.args(["run", "tlc-nvme", "rw=randread rate_iops=1 number_ios=5", "--precondition", "none"]);
+    command.args(["--out", "part", "--series=1us"]).current_dir(directory.path());
+    let child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let partial = directory.path().join("part/series.parquet.partial");
+    for _ in 0..6000 {
+        if fs::metadata(&partial).is_ok_and(|file| file.len() > 1000) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    let rows = read_series(&directory.path().join("part/series.parquet")).unwrap();
+    assert!(rows.len() < 900_000, "{}", rows.len());
 }
 
 #[test]

@@ -83,7 +83,11 @@ fn check_accepts_and_refuses() {
     assert!(output(&["device", "check", file]).contains("mine is a device, digest "));
     assert!(output(&["device", "show", file]).starts_with("mine: based on tiny\n"));
     let error = mistake(&["device", "check", file, "--set", "capacity.spare=0.1"]);
-    assert!(error.contains("mine.toml:3:18: gc.soft_threshold = 4: 4 of 32 blocks cannot be kept free"), "{error}");
+    assert!(
+        error.contains("--set capacity.spare=0.1: gc.soft_threshold = 4: 4 of 32 blocks cannot be kept"),
+        "{error}"
+    );
+    assert!(error.contains("mine.toml:3:18, and does not go with this"), "{error}");
     std::fs::write(&path, "base = \"tiny\"\n[geometry]\nchanels = 4\n").unwrap();
     let error = mistake(&["device", "check", file]);
     assert!(error.contains(":3:1: unknown key `geometry.chanels`, did you mean `channels`?"), "{error}");
@@ -104,6 +108,44 @@ fn mistakes_have_status_2() {
     assert!(mistake(&["device", "show", "tiny", "--set", "gc.victim"]).contains("no `=`"));
     assert!(mistake(&["device", "show", "tiny", "--toml", "--json"]).contains("cannot be used with"));
     assert!(mistake(&["device", "shwo"]).contains("show"));
+}
+
+/// A built-in device with an override that does not fit it: the override is the cause, and not a line of the built-in.
+#[test]
+fn an_override_that_does_not_fit_the_rest_is_the_cause() {
+    let cell = mistake(&["device", "check", "tlc-nvme", "--set", "nand.cell=qlc"]);
+    assert!(cell.starts_with("error: --set nand.cell=qlc: nand.read = [45us, 60us, 55us]: one time, or 4"), "{cell}");
+    assert!(cell.contains("built-in device tlc-nvme, and does not go with this"), "{cell}");
+    assert!(cell.contains("with --set nand.read=...\n | nand.cell=qlc\n | ^^^^^^^^^^^^^\n"), "{cell}");
+    // Of several, the one without which all is well.
+    let both = ["device", "check", "tlc-nvme", "--set", "geometry.blocks=10", "--set", "gc.victim=fifo"];
+    let blocks = mistake(&both);
+    assert!(blocks.starts_with("error: --set geometry.blocks=10: capacity.logical = "), "{blocks}");
+    assert!(blocks.contains("with --set capacity.logical=..."), "{blocks}");
+    // What the override itself says stays where it is, and what is wrong without any, too.
+    let own = mistake(&["device", "check", "tiny", "--set", "geometry.mapping_unit=3KiB"]);
+    assert!(own.contains(" |                       ^^^^\n") && !own.contains("does not go with this"), "{own}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    std::fs::write(&path, "base = \"tiny\"\n[gc]\nsoft_threshold = 0\n").unwrap();
+    let file = mistake(&["device", "check", path.to_str().unwrap(), "--set", "gc.victim=fifo"]);
+    assert!(file.contains("mine.toml:3:18: gc.soft_threshold = 0"), "{file}");
+}
+
+#[test]
+fn what_is_no_device_file_is_told_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    for nothing in ["", "\n# nothing\n"] {
+        std::fs::write(&path, nothing).unwrap();
+        let error = mistake(&["device", "check", path.to_str().unwrap()]);
+        assert!(error.contains("mine.toml: the device file is empty") && error.contains("base = "), "{error}");
+    }
+    std::fs::write(&path, "name = \"mine\"\n").unwrap();
+    let error = mistake(&["device", "check", path.to_str().unwrap()]);
+    assert!(error.contains("mine.toml: missing key `geometry`"), "{error}");
+    let error = mistake(&["device", "check", folder.path().to_str().unwrap()]);
+    assert!(error.contains("it is a directory; give the path of a file in it"), "{error}");
 }
 
 #[test]

@@ -395,6 +395,8 @@ fn an_interrupted_run_has_a_result() {
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    // Once, when it was asked for.
+    assert_eq!(stderr(&output).trim(), "ending: what has been issued is completed; Ctrl-C again stops at once");
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     validate_summary(&summary);
     assert_eq!(summary["complete"], false);
@@ -544,4 +546,67 @@ fn the_examples_run() {
         assert_eq!(names, expected);
         assert!(all.iter().all(|stream| count(stream) > 10), "{name}");
     }
+}
+
+#[test]
+fn a_value_behind_a_blank_is_told() {
+    let bench = Bench::new();
+    let error = bench.error(2, &["rw=read number_ios=9", "--out", "x", "--series", "10ms"]);
+    assert!(error.contains("`10ms` stands where a workload does") && error.contains("--series=10ms"), "{error}");
+    let error = bench.error(2, &["rw=read number_ios=9", "--out", "x", "--timeline", "1ms..2ms"]);
+    assert!(error.contains("--timeline=1ms..2ms"), "{error}");
+}
+
+#[test]
+fn results_do_not_go_into_a_file() {
+    let bench = Bench::new();
+    bench.file("taken", "");
+    let error = bench.error(1, &["rw=read number_ios=9", "--out", "taken"]);
+    assert!(error.contains("--out taken: there is a file of that name") && error.contains("another name"), "{error}");
+}
+
+#[test]
+fn errors_of_a_job_file_are_at_the_line_of_their_key() {
+    let bench = Bench::new();
+    let text = "[global]\nrw=read\nnumber_ios=1\n[a]\nbs=4k\n";
+    bench.file("log.fio", &format!("{text}write_iolog=no/such/folder\n"));
+    let error = bench.error(1, &["log.fio"]);
+    assert!(error.contains("log.fio:6: [a]: `write_iolog=no/such/folder`: cannot write"), "{error}");
+    bench.file("replay.fio", &format!("{text}read_iolog=none.log\n"));
+    let error = bench.error(2, &["replay.fio"]);
+    assert!(error.contains("replay.fio:6: [a]: `read_iolog=none.log`: none.log: cannot open the trace"), "{error}");
+    bench.file("wait.fio", &format!("{text}wait_for=b\n"));
+    assert!(bench.error(2, &["wait.fio"]).contains("wait.fio:6: [a]: `wait_for=b`: no job before this one"));
+    let error = bench.error(1, &["rw=read number_ios=1 write_iolog=no/such/folder"]);
+    assert!(error.contains("job1: `write_iolog=no/such/folder`: cannot write"), "{error}");
+}
+
+#[test]
+fn writes_smaller_than_a_page_are_told_of_on_a_device_in_steady_state() {
+    let bench = Bench::new();
+    let run = |bs: &str, state: &str| {
+        let job = format!("rw=randwrite bs={bs} number_ios=3000");
+        let pages = ["--set", "geometry.page_size=16KiB", "--set", "geometry.mapping_unit=4KiB"];
+        let output = bench.run(&[&[&job, "--precondition", state], &pages[..]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let said = run("4k", "steady");
+    assert!(said.contains("stayed empty") && said.contains("smaller than a page of 16 KiB"), "{said}");
+    assert!(run("4k", "fill").is_empty());
+    assert!(!run("16k", "steady").contains("stayed empty"));
+}
+
+/// What its first lines promise, on the device that they name.
+#[test]
+fn the_example_of_aging_shows_it() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/aging.fio");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    let output = command.args(["run", "tiny", path.to_str().unwrap(), "--precondition", "none", "--json"]);
+    let summary: Value = serde_json::from_slice(&output.output().unwrap().stdout).unwrap();
+    let mean = |name: &str| {
+        let stream = summary["streams"].as_array().unwrap().iter().find(|stream| stream["name"] == name).unwrap();
+        stream["requests"]["write"]["latency_us"]["mean"].as_f64().unwrap()
+    };
+    assert!(mean("old") > 3.0 * mean("young"), "{} and {}", mean("young"), mean("old"));
 }

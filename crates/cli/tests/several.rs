@@ -132,7 +132,7 @@ fn jobs_and_traces_run_together_and_names_are_unique() {
     assert_eq!(names(&bench.json(&["trace=calm.spc name=db limit=2"])), ["db"]);
     let global = bench.json(&["trace=calm.spc limit=2", "other.spc", "--limit", "1"]);
     assert_eq!(global["requests"]["all"]["count"], 2 + 1);
-    let text = bench.mistake(&["rw=read size=1m", "rw=write size=1m"]);
+    let text = bench.mistake(&["rw=read size=1m name=job1", "rw=write size=1m name=job1"]);
     assert!(text.contains("`job1`") && text.contains("name="), "{text}");
     let text = bench.mistake(&["trace=calm.spc name=a", "trace=other.spc name=a"]);
     assert!(text.contains("`a`"), "{text}");
@@ -158,4 +158,13 @@ fn a_trace_in_words_can_precondition() {
     let bench = Bench::new();
     let summary = bench.json(&["calm.spc", "--precondition", "trace=calm.spc offset=1MiB"]);
     assert_eq!(summary["precondition"]["asked"], "trace=calm.spc offset=1MiB");
+}
+
+#[test]
+fn jobs_without_names_are_numbered_on() {
+    let bench = Bench::new();
+    let job = "rw=randread number_ios=5";
+    let summary = bench.json(&[job, &format!("{job}; {job} name=mine"), job, "calm.spc"]);
+    assert_eq!(names(&summary), ["job1", "job2", "mine", "job4", "calm"]);
+    assert!(bench.mistake(&["rw=read number_ios=1 name=job2", job]).contains("has a stream of the name `job2`"));
 }

@@ -94,6 +94,62 @@ fn what_cannot_be_looked_at_is_told() {
     assert!(!bench.path("x.txt").exists());
 }
 
+/// What the program says of a trace that comes through a pipe.
+fn piped(bench: &Bench, file: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    let input = fs::File::open(bench.path(file)).unwrap();
+    command.args(arguments).current_dir(bench.0.path()).stdin(input).output().unwrap()
+}
+
+#[test]
+fn a_trace_may_come_from_standard_input() {
+    let bench = Bench::new();
+    let value = |output: Output| -> Value {
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    // Two devices side by side: it is read twice, and by two workloads at that.
+    let run = |trace: &str| ["run", "tiny", trace, "--json"].map(str::to_owned);
+    let run = |trace: &str| value(piped(&bench, "a.spc", &run(trace).each_ref().map(String::as_str)));
+    let (file, input) = (run("a.spc"), run("-"));
+    assert_eq!(file["requests"], input["requests"]);
+    assert_eq!(file["workload"]["digest"], input["workload"]["digest"]);
+    assert_eq!(input["workload"]["name"], "-");
+    let twice = value(piped(&bench, "a.spc", &["run", "tiny", "-", "trace=- fit=wrap limit=10", "--json"]));
+    assert_eq!(twice["requests"]["all"]["count"], 4010);
+    assert_eq!(twice["streams"][1]["name"], "standard-input-2");
+    let profile = value(piped(&bench, "a.spc", &["trace", "info", "-", "--json"]));
+    assert_eq!((&profile["requests"], &profile["trace"]["file"]), (&4000.into(), &"standard input".into()));
+    let converted = piped(&bench, "b.spc", &["trace", "convert", "-", "-", "--to", "fio", "--sort-window", "3"]);
+    assert!(String::from_utf8(converted.stdout).unwrap().starts_with("fio version 3 iolog\n"));
+    bench.file("bad.spc", "0,0,512,R,1\n0,0,512,?,2\n");
+    let bad = piped(&bench, "bad.spc", &["run", "tiny", "-"]);
+    assert_eq!(bad.status.code(), Some(2));
+    let error = String::from_utf8(bad.stderr).unwrap();
+    assert!(error.starts_with("error: standard input: line 2"), "{error}");
+}
+
+#[test]
+fn a_clock_that_was_set_is_looked_at_and_left_out() {
+    let bench = Bench::new();
+    let time = |n: u64| if n < 20 { n } else { n + 365 * 86_400 };
+    let text: String = (0..40).map(|n| format!("0,{},512,R,{}\n", n * 8, time(n))).collect();
+    bench.file("two.spc", &text);
+    let info = bench.text(&["trace", "info", "two.spc"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(info.contains("a gap of 365.0 days before line 21") && !info.contains("--time-unit"), "{info}");
+    assert!(bench.mistake(&["run", "tiny", "two.spc"]).contains("before line 21"));
+    assert!(bench.mistake(&["trace", "info", "two.spc", "--max-gap", "1s"]).contains("--max-gap is for replaying"));
+    assert!(bench.mistake(&["run", "tiny", "two.spc", "--max-gap", "0s"]).contains("--replay asap"));
+    let run = ["run", "tiny", "two.spc", "--max-gap", "2s", "--json"];
+    let summary: Value = serde_json::from_str(&bench.text(&run)).unwrap();
+    assert_eq!(summary["measured_s"].as_f64().unwrap().round(), 40.0);
+    assert!(summary["warnings"][0].as_str().unwrap().contains("1 gap between requests shortened by --max-gap"));
+    let arguments = summary["arguments"].as_array().unwrap();
+    assert!(arguments.iter().any(|argument| argument == "--max-gap"), "{arguments:?}");
+    bench.text(&["trace", "convert", "two.spc", "short.spc", "--to", "spc", "--max-gap", "2s"]);
+    assert_eq!(fs::read_to_string(bench.path("short.spc")).unwrap().lines().last(), Some("0,312,512,R,40"));
+}
+
 #[test]
 fn a_fitted_workload_runs() {
     let bench = Bench::new();

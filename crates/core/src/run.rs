@@ -232,10 +232,15 @@ struct Runner<'a> {
     sample: Sample,
     /// The clock, when a request last came or went.
     counted_until: Time,
+    /// Looks at the device so far.
+    looks: u64,
 }
 
 /// Completions between two calls for progress.
 const PROGRESS_EVERY: u64 = 16_384;
+
+/// Looks at the device between two calls for progress: there may be any number of them before the next completion.
+const LOOKS_EVERY: u64 = 1024;
 
 impl<'a> Runner<'a> {
     fn new(device: &'a mut Device, sources: &'a mut [Box<dyn Source>], options: RunOptions) -> Runner<'a> {
@@ -270,6 +275,7 @@ impl<'a> Runner<'a> {
             last: None,
             sample: Sample::default(),
             counted_until: now,
+            looks: 0,
         }
     }
 
@@ -307,9 +313,7 @@ impl<'a> Runner<'a> {
             if self.seen.completed >= next_report {
                 next_report = self.seen.completed + PROGRESS_EVERY;
                 moved = self.check_moves(moved)?;
-                let share = self.feeds.iter().find_map(|feed| feed.source.progress());
-                self.stopped |=
-                    !watcher.progress(Progress { completed: self.seen.completed, now: self.device.now(), share });
+                self.report(self.device.now(), watcher);
             }
         }
         if self.last.is_none() {
@@ -319,6 +323,12 @@ impl<'a> Runner<'a> {
             self.hand_over(watcher)?;
         }
         self.end()
+    }
+
+    /// Tells how far the run is, and ends it where that is wished.
+    fn report(&mut self, now: Time, watcher: &mut dyn Watcher) {
+        let share = self.feeds.iter().find_map(|feed| feed.source.progress());
+        self.stopped |= !watcher.progress(Progress { completed: self.seen.completed, now, share });
     }
 
     /// Fails where time has stood still for very many requests and nothing but time ends the workload. `moved` is the
@@ -467,6 +477,13 @@ impl<'a> Runner<'a> {
                 return Ok(());
             }
             self.look(at, watcher)?;
+            self.looks += 1;
+            if self.looks.is_multiple_of(LOOKS_EVERY) {
+                self.report(at, watcher);
+                if self.stopped {
+                    return Ok(()); // There may be no submission any more, and so nothing to look on for.
+                }
+            }
         }
     }
 

@@ -164,11 +164,11 @@ fn errors_name_file_line_section_and_key() {
         ("[a]\nbs=4k\\\nrw=read", "dir/jobs.fio:2: [a] `bs`: lines are not continued in fio; write it in one line"),
         (
             "[a]\nrw=read\n[b]\nnumjobs=1000000000\n",
-            "dir/jobs.fio:3: [b]: there are more than 4096 jobs, clones by numjobs included; that is the most, as in fio",
+            "dir/jobs.fio:4: [b]: `numjobs`: there are more than 4096 jobs, clones by numjobs included; that is the most, as in fio",
         ),
         (
             "[a]\nsize=1g\n",
-            "dir/jobs.fio:1: [a]: `size` of 1 GiB does not fit the device, which has 256 MiB after the offset",
+            "dir/jobs.fio:2: [a]: `size` of 1 GiB does not fit the device, which has 256 MiB after the offset",
         ),
         ("[global]\nbs=4k\n", "dir/jobs.fio: there is no job in it; a job is a section like [reads] with its keys"),
         (
@@ -176,22 +176,22 @@ fn errors_name_file_line_section_and_key() {
             "dir/jobs.fio:2: [a] `verify` of fio is not supported: the simulator checks contents in its own tests; leave it out",
         ),
         ("[a]\n[a]\n", "dir/jobs.fio:2: [a]: two jobs have the name `a`; give each its own with name=..."),
-        ("[a]\nwait_for=b\n[b]\n", "dir/jobs.fio:1: [a]: `wait_for=b`: no job before this one has that name"),
+        ("[a]\nwait_for=b\n[b]\n", "dir/jobs.fio:2: [a]: `wait_for=b`: no job before this one has that name"),
         (
             "[a]\nwrite_iolog=x\n[b]\nwrite_iolog=x",
-            "dir/jobs.fio:3: [b]: `write_iolog=x` is that of `a` too; give each job its own",
+            "dir/jobs.fio:4: [b]: `write_iolog=x` is that of `a` too; give each job its own",
         ),
         (
             "[a]\nrate=1m\nrate_iops=4\n",
-            "dir/jobs.fio:1: [a]: `rate` and `rate_iops` exclude each other; leave one out",
+            "dir/jobs.fio:2: [a]: `rate` and `rate_iops` exclude each other; leave one out",
         ),
         (
             "[a]\nrw=randrw\nrate=1m,\n",
-            "dir/jobs.fio:1: [a]: `rate` says nothing of the writes of rw; without a rate, give the writes a job of their own",
+            "dir/jobs.fio:3: [a]: `rate` says nothing of the writes of rw; without a rate, give the writes a job of their own",
         ),
         (
             "[a]\noffset=200m\noffset_increment=100m\nnumjobs=2\n",
-            "dir/jobs.fio:1: [a]: `offset` and `offset_increment` leave nothing of the device of 256 MiB",
+            "dir/jobs.fio:2: [a]: `offset` and `offset_increment` leave nothing of the device of 256 MiB",
         ),
     ];
     for (text, expected) in cases {

@@ -8,7 +8,7 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Duration;
 use floatgate_core::device::Device;
 use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::metrics::series::{Sample, Series, Width};
+use floatgate_core::metrics::series::{MOST_FIXED, Sample, Series, Width};
 use floatgate_core::nand::probe::{Probe, Slice};
 use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::time::Time;
@@ -16,6 +16,7 @@ use floatgate_core::workload::request::Completion;
 use floatgate_report::columns::Origin;
 use floatgate_report::columns::requests::{CsvRequests, ParquetRequests};
 use floatgate_report::columns::series::{Row, SeriesWriter};
+use floatgate_report::number::grouped;
 use floatgate_report::timeline::{SIZE_LIMIT, TimelineWriter};
 
 use crate::failure::Failure;
@@ -33,7 +34,8 @@ pub struct DetailArgs {
     requests: Option<RequestFormat>,
     /// Length of the windows of simulated time in DIR/series.parquet, like 10ms
     ///
-    /// Without it they are as long as needed for 512 to 1024 of them. See docs/reference/series.md.
+    /// Without it they are as long as needed for 512 to 1024 of them. A file has a million windows at most. See
+    /// docs/reference/series.md.
     #[arg(long, value_name = "WINDOW", num_args = 0..=1, require_equals = true)]
     series: Option<Option<Duration>>,
     /// Write what every channel, plane and request did when to DIR/timeline.json.gz, for ui.perfetto.dev
@@ -85,6 +87,23 @@ impl DetailArgs {
             _ => Ok(()),
         }
     }
+}
+
+impl DetailArgs {
+    /// The option whose value was written behind a blank, and so taken for the workload `text`.
+    pub fn value_behind_a_blank(&self, text: &str) -> Option<&'static str> {
+        let options = [
+            ("--series", self.series == Some(None) && text.parse::<Duration>().is_ok()),
+            ("--timeline", self.timeline == Some(None) && span(text).is_ok()),
+        ];
+        options.into_iter().find(|(_, is_value)| *is_value).map(|(option, _)| option)
+    }
+}
+
+/// The next number from this one on that is 1, 2 or 5 with zeros behind it.
+fn round(least: u64) -> u64 {
+    let rounds = (0..20).flat_map(|zeros| [1, 2, 5].map(|digit| 10_u64.checked_pow(zeros)?.checked_mul(digit)));
+    rounds.flatten().find(|round| *round >= least).unwrap_or(least)
 }
 
 /// The requests of a run, in one of their forms.
@@ -160,8 +179,22 @@ impl Detail {
         self.span.map(|span| Probe::new(span.from, span.to).with_waits())
     }
 
-    /// What the user should know of what was written.
-    pub fn warning(&self) -> Option<String> {
+    /// What the user should know of what was written of a run so long.
+    pub fn warnings(&self, elapsed: Time) -> Vec<String> {
+        self.full_series(elapsed).into_iter().chain(self.full_timeline()).collect()
+    }
+
+    fn full_series(&self, elapsed: Time) -> Option<String> {
+        let full_at = self.windows.as_ref()?.series.full_at()?;
+        let (ms, width) = (full_at.as_s() * 1e3, Duration(round(elapsed.ps().div_ceil(MOST_FIXED))));
+        Some(format!(
+            "series.parquet ends at {ms:.6} ms of simulated time, where it had {} windows: for the whole run make them \
+             longer, like --series={width}, or write --series alone for windows as long as it takes",
+            grouped(MOST_FIXED)
+        ))
+    }
+
+    fn full_timeline(&self) -> Option<String> {
         let full_at = self.timeline.as_ref()?.full_at()?;
         let (mib, ms) = (SIZE_LIMIT >> 20, full_at.as_s() * 1e3);
         Some(format!(
@@ -233,6 +266,12 @@ impl Detail {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn widths_are_proposed_in_round_numbers() {
+        assert_eq!([0, 1, 3, 5, 6, 11, 500, 501].map(round), [1, 1, 5, 5, 10, 20, 500, 1000]);
+        assert_eq!(round(u64::MAX), u64::MAX);
+    }
 
     #[test]
     fn spans_may_leave_out_an_end() {

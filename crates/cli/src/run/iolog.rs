@@ -6,9 +6,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Operation, Request, SECTOR};
+use floatgate_core::workload::synthetic;
 use floatgate_core::workload::{Pace, Source, SourceError};
 
 use crate::output::Draft;
@@ -17,6 +18,8 @@ use crate::output::Draft;
 #[derive(Debug)]
 pub struct Log {
     draft: Draft,
+    /// Where the job asks for it, for errors.
+    asked_at: String,
     last: Time,
 }
 
@@ -24,10 +27,10 @@ pub struct Log {
 const MICROSECOND: u64 = 1_000_000;
 
 impl Log {
-    fn begin(place: &Path) -> Result<Log> {
-        let mut draft = Draft::new(place)?;
+    fn begin(asked: &synthetic::Log) -> Result<Log> {
+        let mut draft = Draft::new(Path::new(&asked.path))?;
         draft.write(b"fio version 3 iolog\n0 device add\n0 device open\n")?;
-        Ok(Log { draft, last: Time::ZERO })
+        Ok(Log { draft, asked_at: asked.place.clone(), last: Time::ZERO })
     }
 
     fn write(&mut self, request: &Request) -> Result<(), SourceError> {
@@ -37,14 +40,14 @@ impl Log {
             Operation::Trim => "trim",
             Operation::Flush => "sync",
             Operation::WriteZeroes => {
-                let why = "write_iolog: fio's logs have no word for the write-zeroes in this trace";
-                return Err(SourceError(why.to_owned()));
+                let why = "fio's logs have no word for the write-zeroes in this trace";
+                return Err(SourceError(format!("{}: {why}", self.asked_at)));
             }
         };
         self.last = request.arrival;
         let at = request.arrival.ps() / MICROSECOND;
         let line = format!("{at} device {action} {} {}\n", request.lba * SECTOR, request.bytes());
-        self.draft.write(line.as_bytes()).map_err(|error| SourceError(format!("{error:#}")))
+        self.draft.write(line.as_bytes()).map_err(|error| SourceError(format!("{}: {error:#}", self.asked_at)))
     }
 
     /// Puts the log into its place.
@@ -58,9 +61,10 @@ impl Log {
 /// A log that its source writes to and the workload finishes.
 pub type Shared = Rc<RefCell<Option<Log>>>;
 
-/// Makes a source write what it issues to the file at `place`.
-pub fn attach(source: &mut Box<dyn Source>, place: &Path) -> Result<Shared> {
-    let log = Rc::new(RefCell::new(Some(Log::begin(place)?)));
+/// Makes a source write what it issues to the file that its job asks for.
+pub fn attach(source: &mut Box<dyn Source>, asked: &synthetic::Log) -> Result<Shared> {
+    let begun = Log::begin(asked).with_context(|| asked.place.clone())?;
+    let log = Rc::new(RefCell::new(Some(begun)));
     let inner = std::mem::replace(source, Box::new(Nothing));
     *source = Box::new(Logged { inner, log: Rc::clone(&log) });
     Ok(log)

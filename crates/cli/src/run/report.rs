@@ -8,6 +8,7 @@ use floatgate_report::number::grouped;
 
 use super::progress::short;
 use super::why;
+use crate::text::{Page, Table};
 
 /// The result as text. `descriptions` say what the sources do; warnings may have been said elsewhere.
 pub fn text(summary: &Summary, descriptions: &[String], with_warnings: bool) -> String {
@@ -24,24 +25,6 @@ pub fn text(summary: &Summary, descriptions: &[String], with_warnings: bool) -> 
     speed(&mut page, summary);
     warnings(&mut page, summary, with_warnings);
     page.text
-}
-
-/// Lines with a label at the left.
-#[derive(Debug, Default)]
-struct Page {
-    text: String,
-}
-
-impl Page {
-    fn line(&mut self, label: &str, what: impl AsRef<str>) {
-        let line = format!("{label:<15}{}", what.as_ref());
-        self.text.push_str(line.trim_end());
-        self.text.push('\n');
-    }
-
-    fn gap(&mut self) {
-        self.text.push('\n');
-    }
 }
 
 fn head(page: &mut Page, summary: &Summary, descriptions: &[String]) {
@@ -102,14 +85,14 @@ fn precondition(summary: &Summary) -> String {
 }
 
 fn requests(page: &mut Page, summary: &Summary) {
-    let mut table = Table::new(summary);
+    let mut table = RequestTable::new(summary);
     table.add("", &summary.requests);
     if summary.streams.len() > 1 {
         for stream in &summary.streams {
             table.add(&stream.name, &stream.requests);
         }
     }
-    page.text.push_str(&table.text());
+    page.text.push_str(&table.table.text());
     if summary.requests.all.errors > 0 {
         let errors = summary.requests.all.errors;
         let verb = if errors == 1 { "request was" } else { "requests were" };
@@ -130,21 +113,20 @@ fn reasons(page: &mut Page, summary: &Summary) {
 }
 
 /// Requests: a line for each operation of each stream.
-struct Table {
-    rows: Vec<[String; 9]>,
-    /// Microseconds in the unit of latency, and its name.
-    unit: (f64, &'static str),
+struct RequestTable {
+    table: Table,
+    /// Microseconds in the unit of latency.
+    unit: f64,
 }
 
-impl Table {
-    fn new(summary: &Summary) -> Table {
+impl RequestTable {
+    fn new(summary: &Summary) -> RequestTable {
         let in_ms = summary.requests.all.latency_us.mean.unwrap_or_default() >= 10_000.0;
-        let unit = if in_ms { (1e3, "ms") } else { (1.0, "us") };
-        let latency = |name: &str| format!("{name} {}", unit.1);
-        let head = ["", "requests", "IOPS", "MiB/s"].map(str::to_owned);
-        let [count, a, b, c] = head;
-        let [mean, p50, p99, p99_9, max] = ["mean", "p50", "p99", "p99.9", "max"].map(latency);
-        Table { rows: vec![[count, a, b, c, mean, p50, p99, p99_9, max]], unit }
+        let (unit, name) = if in_ms { (1e3, "ms") } else { (1.0, "us") };
+        let latencies = ["mean", "p50", "p99", "p99.9", "max"].map(|latency| format!("{latency} {name}"));
+        let head: Vec<&str> =
+            ["", "requests", "IOPS", "MiB/s"].into_iter().chain(latencies.iter().map(String::as_str)).collect();
+        RequestTable { table: Table::new(&head), unit }
     }
 
     /// The lines of all requests, or of those of a stream. A sum of one operation is left out.
@@ -159,10 +141,10 @@ impl Table {
     }
 
     fn row(&mut self, stream: &str, name: &str, of: &Operations) {
-        let time = |us: Option<f64>| or_dash(us, |us| decimals(us / self.unit.0));
+        let time = |us: Option<f64>| or_dash(us, |us| decimals(us / self.unit));
         let latency = &of.latency_us;
         let label = if stream.is_empty() { name.to_owned() } else { format!("  {stream} {name}") };
-        self.rows.push([
+        self.table.row(&[
             label,
             grouped(of.count),
             or_dash(of.iops, rate),
@@ -173,21 +155,6 @@ impl Table {
             time(latency.p99_9),
             time(latency.max),
         ]);
-    }
-
-    fn text(&self) -> String {
-        let width = |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..9).map(width).collect();
-        let mut text = String::new();
-        for row in &self.rows {
-            let mut line = format!("{:<1$}", row[0], widths[0].max(14));
-            for (cell, width) in row.iter().zip(&widths).skip(1) {
-                line += &format!(" {cell:>width$} ");
-            }
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-        text
     }
 }
 
@@ -324,13 +291,18 @@ fn speed(page: &mut Page, summary: &Summary) {
     page.line("simulation", format!("{wall}{cpu}{rates}{memory}"));
 }
 
+/// The warning in the result of a run that the user ended.
+pub const INTERRUPTED: &str = "interrupted: the workload did not come to its end";
+
 fn warnings(page: &mut Page, summary: &Summary, in_full: bool) {
     let mut label = "warnings";
-    if !in_full && !summary.warnings.is_empty() {
-        page.line(label, format!("{}, above", summary.warnings.len()));
+    // That the run was ended has been said further up.
+    let warnings: Vec<&String> = summary.warnings.iter().filter(|warning| *warning != INTERRUPTED).collect();
+    if !in_full && !warnings.is_empty() {
+        page.line(label, format!("{}, above", warnings.len()));
         return;
     }
-    for warning in &summary.warnings {
+    for warning in warnings {
         page.line(label, warning);
         label = "";
     }

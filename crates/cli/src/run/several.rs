@@ -7,7 +7,7 @@ use floatgate_core::workload::synthetic;
 use floatgate_core::workload::synthetic::model::looks_like_model;
 use floatgate_core::workload::trace::words::{TraceWords, are_words};
 
-use super::trace::TraceArgs;
+use super::trace::{STDIN, TraceArgs};
 use super::workload::{Workload, model_name};
 use crate::failure::Failure;
 
@@ -18,6 +18,7 @@ pub fn open(texts: &[String], args: &TraceArgs, device: &DeviceConfig, seed: u64
     }
     let mut names: Vec<String> = Vec::new();
     let mut workloads = Vec::new();
+    let mut jobs = 0;
     for text in texts {
         let workload = match words(text, args)? {
             Some(words) => {
@@ -27,6 +28,12 @@ pub fn open(texts: &[String], args: &TraceArgs, device: &DeviceConfig, seed: u64
             }
             None if looks_like_model(Path::new(text)) => {
                 Workload::model(text, &free_name(&model_name(text), &names), device, seed)?
+            }
+            // The jobs of all texts are numbered on, as those of one text are.
+            None if synthetic::looks_like_job(text) => {
+                let workload = Workload::words(jobs, text, device, seed)?;
+                jobs += synthetic::jobs_in(text);
+                workload
             }
             None => Workload::open(text, args, device, seed)?,
         };
@@ -53,8 +60,8 @@ pub fn open(texts: &[String], args: &TraceArgs, device: &DeviceConfig, seed: u64
 
 /// The words of a trace, also of one that is given by its path alone; `None` for what is no trace.
 fn words(text: &str, args: &TraceArgs) -> Result<Option<TraceWords>, Failure> {
-    if are_words(text) {
-        return TraceWords::read(text, &args.options()).map(Some).map_err(Failure::mistake);
+    if are_words(text) || text == STDIN {
+        return args.words(text).map(Some);
     }
     let path = Path::new(text);
     let is_trace = !synthetic::looks_like_job(text) && !looks_like_model(path) && path.exists();

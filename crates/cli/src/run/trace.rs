@@ -1,10 +1,17 @@
 //! Options of traces.
 
-use std::path::Path;
+use std::cell::OnceCell;
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::trace::words::{TraceWords, are_words, max_gap};
 use floatgate_core::workload::trace::{
     Action, Columns, Devices, Fit, FormatChoice, Replay, TimeScale, TimeUnit, TraceOptions,
 };
+use tempfile::TempDir;
 
 use crate::failure::Failure;
 
@@ -32,6 +39,11 @@ pub struct TraceArgs {
     /// Multiply times by X: 0.5 offers the same requests twice as fast
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     time_scale: Option<TimeScale>,
+    /// Shorten gaps between two requests that are longer than this, like 1s, as a clock that was set leaves them
+    ///
+    /// Times are scaled after that.
+    #[arg(long, value_name = "TIME", value_parser = max_gap)]
+    max_gap: Option<Time>,
     /// When requests are issued: timed (as recorded), asap, or depth=N (N outstanding) [default: timed]
     #[arg(long)]
     replay: Option<Replay>,
@@ -51,6 +63,8 @@ pub struct TraceArgs {
     /// Leave out up to N lines that cannot be read
     #[arg(long, value_name = "N", value_parser = whole, allow_hyphen_values = true)]
     skip_bad_lines: Option<u64>,
+    #[arg(skip)]
+    stdin: StandardInput,
 }
 
 fn columns(path: &str) -> Result<Columns, String> {
@@ -71,7 +85,62 @@ pub fn one_or_more(text: &str) -> Result<u64, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| format!("must be a whole number from 1 to {}", u64::MAX))
 }
 
+/// What stands for standard input in the place of a trace's path.
+pub const STDIN: &str = "-";
+
+/// Standard input, kept in a file: a trace is read more than once, and by each seed of a run.
+#[derive(Clone, Debug, Default)]
+struct StandardInput(Rc<OnceCell<TempDir>>);
+
+impl StandardInput {
+    /// The file, which is written here when it is first asked for.
+    fn file(&self) -> Result<PathBuf, Failure> {
+        const NAME: &str = "standard-input";
+        if let Some(directory) = self.0.get() {
+            return Ok(directory.path().join(NAME));
+        }
+        let mut input = io::stdin().lock();
+        if input.is_terminal() {
+            let what = "`-` is standard input, and that is a terminal: pipe a trace into it, as with `cat TRACE |`";
+            return Err(Failure::mistake(what));
+        }
+        let mut kept = || -> io::Result<TempDir> {
+            let directory = tempfile::tempdir()?;
+            io::copy(&mut input, &mut File::create(directory.path().join(NAME))?)?;
+            Ok(directory)
+        };
+        let directory = kept().map_err(|error| {
+            let place = std::env::temp_dir();
+            let place = place.display();
+            Failure::fault(format!("cannot keep standard input in a file of {place} (TMPDIR says where): {error}"))
+        })?;
+        Ok(self.0.get_or_init(|| directory).path().join(NAME))
+    }
+}
+
 impl TraceArgs {
+    /// The file to read for the path of a trace, and what is said of it: standard input is kept in one.
+    pub fn source(&self, path: &Path) -> Result<(PathBuf, TraceOptions), Failure> {
+        if path != Path::new(STDIN) {
+            return Ok((path.to_owned(), self.options()));
+        }
+        Ok((self.stdin.file()?, TraceOptions { called: Some("standard input".to_owned()), ..self.options() }))
+    }
+
+    /// A trace by its words, or by its path alone.
+    pub fn words(&self, text: &str) -> Result<TraceWords, Failure> {
+        let mut words = match are_words(text) {
+            true => TraceWords::read(text, &self.options()).map_err(Failure::mistake)?,
+            false => TraceWords::plain(text, &self.options()),
+        };
+        if words.path == Path::new(STDIN) {
+            let (path, options) = self.source(&words.path)?;
+            words.path = path;
+            words.options.called = options.called;
+        }
+        Ok(words)
+    }
+
     /// Options that contradict each other are mistakes.
     pub fn check(&self) -> Result<(), Failure> {
         let in_format = self.format.as_ref().is_some_and(|choice| choice.columns.is_some());
@@ -85,11 +154,13 @@ impl TraceArgs {
     pub fn options(&self) -> TraceOptions {
         let choice = self.format.as_ref();
         TraceOptions {
+            called: None,
             format: choice.map(|choice| choice.format),
             columns: choice.and_then(|choice| choice.columns.clone()).or_else(|| self.columns.clone()),
             action: self.action,
             time_unit: self.time_unit,
             time_scale: self.time_scale.unwrap_or_default(),
+            max_gap: self.max_gap,
             replay: self.replay.unwrap_or_default(),
             fit: self.fit.unwrap_or_default(),
             devices: self.devices.clone().unwrap_or_default(),
@@ -107,6 +178,7 @@ impl TraceArgs {
             ("--action", self.action.is_some()),
             ("--time-unit", self.time_unit.is_some()),
             ("--time-scale", self.time_scale.is_some()),
+            ("--max-gap", self.max_gap.is_some()),
             ("--replay", self.replay.is_some()),
             ("--fit", self.fit.is_some()),
             ("--devices", self.devices.is_some()),

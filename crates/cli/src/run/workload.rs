@@ -12,7 +12,7 @@ use floatgate_core::workload::trace::words::{TraceWords, are_words};
 use floatgate_core::workload::trace::{Trace, TraceOptions};
 
 use super::iolog;
-use super::trace::TraceArgs;
+use super::trace::{STDIN, TraceArgs};
 use crate::failure::Failure;
 
 /// A workload, and where its requests come from.
@@ -23,7 +23,7 @@ pub struct Workload {
     /// Of jobs; that of a trace is known when it has been read.
     digest: Option<String>,
     /// By source, the file that its requests are written to.
-    logs: Vec<Option<String>>,
+    logs: Vec<Option<synthetic::Log>>,
     /// Those files.
     begun: Vec<iolog::Shared>,
     /// Of several workloads together: the digest of each, where it is known, and its number of sources.
@@ -35,8 +35,7 @@ impl Workload {
     pub fn open(text: &str, args: &TraceArgs, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
         let name = text.to_owned();
         if synthetic::looks_like_job(text) {
-            let jobs = synthetic::parse(text, device.logical_bytes(), seed).map_err(Failure::mistake)?;
-            return Ok(Workload::of_jobs(jobs, name, synthetic::digest(text, seed)));
+            return Workload::words(0, text, device, seed);
         }
         if synthetic::is_job_file(Path::new(text)) {
             let read = synthetic::read_file(Path::new(text), device.logical_bytes(), seed);
@@ -46,8 +45,8 @@ impl Workload {
         if looks_like_model(Path::new(text)) {
             return Workload::model(text, &model_name(text), device, seed);
         }
-        if are_words(text) {
-            let words = TraceWords::read(text, &args.options()).map_err(Failure::mistake)?;
+        if are_words(text) || text == STDIN {
+            let words = args.words(text)?;
             let trace = words.open(device.logical_sectors(), words.name.as_deref()).map_err(Failure::mistake)?;
             return Ok(Workload::new(vec![Box::new(trace)], name, None));
         }
@@ -73,6 +72,12 @@ impl Workload {
         Ok(Workload::new(vec![Box::new(trace)], name, None))
     }
 
+    /// Opens the jobs of a text, before which so many jobs stand.
+    pub(super) fn words(others: usize, text: &str, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
+        let jobs = synthetic::parse_behind(others, text, device.logical_bytes(), seed).map_err(Failure::mistake)?;
+        Ok(Workload::of_jobs(jobs, text.to_owned(), synthetic::digest(text, seed)))
+    }
+
     fn of_jobs(jobs: Vec<Job>, name: String, digest: String) -> Workload {
         let (sources, logs) = jobs.into_iter().map(|job| (job.source, job.write_iolog)).unzip();
         Workload { logs, ..Workload::new(sources, name, Some(digest)) }
@@ -81,8 +86,8 @@ impl Workload {
     /// Begins the files that jobs write their requests to.
     pub fn begin_logs(&mut self) -> Result<(), Failure> {
         for (source, log) in self.sources.iter_mut().zip(&self.logs) {
-            if let Some(path) = log {
-                self.begun.push(iolog::attach(source, Path::new(path)).map_err(Failure::Fault)?);
+            if let Some(asked) = log {
+                self.begun.push(iolog::attach(source, asked).map_err(Failure::Fault)?);
             }
         }
         Ok(())
@@ -93,8 +98,9 @@ impl Workload {
         match self.logs.iter().flatten().next() {
             None => Ok(self),
             Some(log) => Err(Failure::mistake(format!(
-                "`write_iolog={log}`: a workload to precondition with is served without time, so there is no log of \
-                 it; leave the key out"
+                "{}: a workload to precondition with is served without time, so there is no log of \
+                 it; leave the key out",
+                log.place
             ))),
         }
     }
@@ -182,7 +188,7 @@ pub fn is_trace(text: &str) -> bool {
 
 /// Whether what is no known state can be a workload.
 pub fn looks_like_workload(text: &str) -> bool {
-    synthetic::looks_like_job(text) || are_words(text) || Path::new(text).exists()
+    synthetic::looks_like_job(text) || are_words(text) || text == STDIN || Path::new(text).exists()
 }
 
 /// The seed of a workload to precondition with, in a run of this seed.

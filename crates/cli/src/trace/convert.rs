@@ -13,7 +13,7 @@ use crate::run::trace::TraceArgs;
 /// `floatgate trace convert`.
 #[derive(clap::Args)]
 pub struct ConvertArgs {
-    /// The trace to read, in any format, packed or not
+    /// The trace to read, in any format, packed or not; - for standard input
     input: PathBuf,
     /// The file to write, packed if its name ends in .gz, .xz, .zst or .bz2; - for standard output
     ///
@@ -49,10 +49,11 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
 
 /// Writes the trace to `out`, packed as the name of the output asks for.
 fn write(args: &ConvertArgs, out: impl Write, failed: impl Fn(io::Error) -> Failure) -> Result<Converted, Failure> {
+    let (path, options) = args.trace.source(&args.input)?;
     let reporter = Reporter::new("converting");
     let mut packed = Packing::of_name(&args.output).writer(out).map_err(&failed)?;
     let on_progress = &mut |share: f64| reporter.share(share);
-    let converted = trace::convert(&args.input, &args.trace.options(), args.to, &mut packed, on_progress);
+    let converted = trace::convert(&path, &options, args.to, &mut packed, on_progress);
     reporter.finish();
     let converted = converted.map_err(|error| match error {
         ConvertError::Source(error) => Failure::mistake(error),

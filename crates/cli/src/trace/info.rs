@@ -3,22 +3,22 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use floatgate_core::workload::trace::Reader;
 use floatgate_core::workload::trace::profile::{
     Arrivals, DeviceProfile, Footprint, HotShares, OperationProfile, Profile, Profiler,
 };
-use floatgate_core::workload::trace::{Reader, TraceOptions};
 use floatgate_report::number::grouped;
 
-use super::text::{Page, Table, bar, number, percent, seconds};
 use crate::failure::Failure;
 use crate::run::interrupt::Interrupt;
 use crate::run::progress::Reporter;
 use crate::run::trace::TraceArgs;
+use crate::text::{Page, Table, bar, number, percent, seconds};
 
 /// `floatgate trace info`.
 #[derive(clap::Args)]
 pub struct InfoArgs {
-    /// Trace files, plain or packed
+    /// Trace files, plain or packed; - for standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Print JSON instead: an object for one file, a list of them for several (docs/reference/profile.md)
@@ -30,11 +30,11 @@ pub struct InfoArgs {
 
 /// Runs the command.
 pub fn run(args: &InfoArgs) -> Result<(), Failure> {
-    let options = reading_options(&args.trace)?;
+    check_reading(&args.trace)?;
     let interrupt = Interrupt::with_message("\nstopping; Ctrl-C again stops at once")?;
     let mut profiles = Vec::new();
     for file in &args.files {
-        let profile = profile(file, &options, &interrupt)?;
+        let profile = profile(file, &args.trace, &interrupt)?;
         if !args.json {
             let gap = if profiles.is_empty() { "" } else { "\n" };
             print(&format!("{gap}{}", text(&profile)))?;
@@ -51,20 +51,21 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     }
 }
 
-/// How the file is read; options that say how it is replayed would do nothing.
-pub fn reading_options(args: &TraceArgs) -> Result<TraceOptions, Failure> {
-    let of_replay = ["--time-scale", "--replay", "--fit"];
+/// Options that say how a trace is replayed would do nothing where it is only read.
+pub fn check_reading(args: &TraceArgs) -> Result<(), Failure> {
+    let of_replay = ["--time-scale", "--max-gap", "--replay", "--fit"];
     match args.given().into_iter().find(|name| of_replay.contains(name)) {
         Some(name) => Err(Failure::mistake(format!("{name} is for replaying a trace, and has no effect here"))),
-        None => args.check().map(|()| args.options()),
+        None => args.check(),
     }
 }
 
 /// Reads a trace to its end.
-pub fn profile(file: &Path, options: &TraceOptions, interrupt: &Interrupt) -> Result<Profile, Failure> {
+pub fn profile(file: &Path, args: &TraceArgs, interrupt: &Interrupt) -> Result<Profile, Failure> {
     /// Requests between two looks at the clock and the user.
     const OFTEN: u64 = 65_536;
-    let mut reader = Reader::open(file, options).map_err(Failure::mistake)?;
+    let (path, options) = args.source(file)?;
+    let mut reader = Reader::open(&path, &options).map_err(Failure::mistake)?;
     let mut profiler = Profiler::default();
     let reporter = Reporter::new("reading");
     let mut left = OFTEN;
@@ -85,7 +86,8 @@ pub fn profile(file: &Path, options: &TraceOptions, interrupt: &Interrupt) -> Re
     };
     reporter.finish();
     read?;
-    Ok(profiler.finish_trace(&reader, &file.display().to_string()))
+    let name = options.called.unwrap_or_else(|| file.display().to_string());
+    Ok(profiler.finish_trace(&reader, &name))
 }
 
 /// Prints to standard output.

@@ -3,7 +3,6 @@
 mod convert;
 mod info;
 mod synth;
-mod text;
 
 use crate::failure::Failure;
 

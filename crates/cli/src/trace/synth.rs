@@ -10,18 +10,18 @@ use floatgate_core::workload::synthetic::model::moments::{self, KNOWN};
 use floatgate_core::workload::synthetic::model::{Model, words};
 use floatgate_core::workload::trace::profile::Profile;
 
-use super::info::{print, profile, reading_options};
-use super::text::{Page, Table, number, percent};
+use super::info::{check_reading, print, profile};
 use crate::failure::Failure;
 use crate::run::interrupt::Interrupt;
 use crate::run::progress::Reporter;
 use crate::run::trace::{TraceArgs, one_or_more, whole};
+use crate::text::{Page, Table, number, percent};
 
 /// `floatgate trace synth`.
 #[derive(clap::Args)]
 #[command(after_help = known_workloads())]
 pub struct SynthArgs {
-    /// The trace to fit
+    /// The trace to fit; - for standard input
     #[arg(required_unless_present = "moments")]
     file: Option<PathBuf>,
     /// Fit these moments instead: 'read=23.2% read_size=2.25KiB write_size=3.75KiB interarrival=8.19ms', and where they
@@ -114,9 +114,9 @@ fn of_moments(args: &SynthArgs, text: &str) -> Result<(Profile, Fitted), Failure
 
 /// A model fitted to a trace, and the trace's profile.
 fn of_trace(args: &SynthArgs, interrupt: &Interrupt) -> Result<(Profile, Fitted), Failure> {
-    let options = reading_options(&args.trace)?;
+    check_reading(&args.trace)?;
     let file = args.file.as_deref().unwrap_or(Path::new(""));
-    let trace = profile(file, &options, interrupt)?;
+    let trace = profile(file, &args.trace, interrupt)?;
     let reporter = Reporter::new("fitting");
     let fitted = fit::fit(&trace, args.seed, &mut |share| {
         reporter.share(share);

@@ -86,6 +86,26 @@ pub struct Place {
     pub snippet: String,
 }
 
+impl Place {
+    /// Overrides that together are where something comes from.
+    pub(super) fn of_overrides(texts: &[&str]) -> Place {
+        let origins: Vec<String> = texts.iter().map(|text| format!("--set {text}")).collect();
+        let line = texts.join(", ");
+        let carets = "^".repeat(line.chars().count().max(1));
+        Place { origin: origins.join(" "), position: None, snippet: format!(" | {line}\n | {carets}") }
+    }
+
+    /// Whether it is in a built-in device, whose lines the user has not seen.
+    pub(super) fn is_of_builtin(&self) -> bool {
+        self.origin.starts_with("built-in device ")
+    }
+
+    /// Whether it is in an override.
+    pub(super) fn is_override(&self) -> bool {
+        self.position.is_none()
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self.position {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{ConfigError, Problem};
+use super::error::{ConfigError, Place, Problem};
 use super::layer::{Override, keep, leaf_paths, merge, path_at, span_of};
 use super::origin::{Origin, Texts};
 use super::schema::Schema;
@@ -28,6 +28,10 @@ pub fn load(name_or_path: &str, overrides: &[String]) -> Result<DeviceConfig, Co
     let path = Path::new(name_or_path);
     // Words are names, everything that looks like a path is one; a file without a suffix is found all the same.
     let looks_like_path = name_or_path.contains(['/', '\\']) || path.extension().is_some();
+    if path.is_dir() {
+        let cause = std::io::Error::other("it is a directory; give the path of a file in it, or a built-in device");
+        return Err(ConfigError::Unreadable { path: path.to_owned(), hint: String::new(), cause });
+    }
     if !looks_like_path && !path.is_file() {
         let known = builtin_names();
         let hint = did_you_mean(name_or_path, &known);
@@ -54,12 +58,62 @@ pub fn base_of(name_or_path: &str) -> Option<String> {
     file.get("base")?.as_str().map(str::to_owned)
 }
 
+/// What a file without any key lacks.
+const EMPTY: &str = "the device file is empty; begin one with base = \"tiny\" or another built-in device, or take all of \
+                     one with `floatgate device show tiny --toml`";
+
 /// As [`load`], from the text of a device file; `path` is what errors call it.
 pub fn from_toml(text: &str, path: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
     read_all(Origin::File(path.to_owned()), text, overrides)
 }
 
 fn read_all(origin: Origin, text: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
+    match read_once(origin.clone(), text, overrides) {
+        Err(ConfigError::Refused(problems)) if !overrides.is_empty() => {
+            let problems = problems.into_iter().map(|problem| blamed(problem, &origin, text, overrides));
+            Err(ConfigError::Refused(problems.collect()))
+        }
+        read => read,
+    }
+}
+
+/// A problem of a key that no override gives, as one of the overrides without which it is not there: the user has not
+/// written the line that it would point to.
+fn blamed(problem: Problem, origin: &Origin, text: &str, overrides: &[String]) -> Problem {
+    if problem.place.as_ref().is_some_and(Place::is_override) {
+        return problem;
+    }
+    let persists = |overrides: &[String]| match read_once(origin.clone(), text, overrides) {
+        Ok(_) => false,
+        Err(error) => error.problems().iter().any(|other| other.path == problem.path),
+    };
+    if persists(&[]) {
+        return problem;
+    }
+    let decides = |index: &usize| {
+        let others = overrides.iter().enumerate().filter(|(other, _)| other != index);
+        !persists(&others.map(|(_, text)| text.clone()).collect::<Vec<_>>())
+    };
+    let mut causes: Vec<usize> = (0..overrides.len()).filter(decides).collect();
+    if causes.is_empty() {
+        causes = (0..overrides.len()).collect();
+    }
+    let causes: Vec<&str> = causes.into_iter().map(|index| overrides[index].as_str()).collect();
+    let path = &problem.path;
+    let whose = match &problem.place {
+        Some(place) if place.is_of_builtin() => format!("is that of {}", place.origin),
+        Some(place) => format!("is that of {place}"),
+        None => "is the default".to_owned(),
+    };
+    let message = format!(
+        "{}; {path} {whose}, and does not go with this: take another value here, or one for it too, with --set {path}=...",
+        problem.message
+    );
+    Problem { path: problem.path.clone(), message, place: Some(Place::of_overrides(&causes)) }
+}
+
+/// As [`read_all`]; problems have the places of their keys, wherever those are.
+fn read_once(origin: Origin, text: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
     let malformed = |problem| ConfigError::Malformed(vec![problem]);
     let overrides =
         overrides.iter().map(|text| Override::new(text)).collect::<Result<Vec<_>, _>>().map_err(malformed)?;
@@ -91,8 +145,11 @@ impl Loader {
 
     /// The device that a table is, checked.
     fn device(self, table: DeTable<'_>) -> Result<DeviceConfig, ConfigError> {
-        let problems = Structure::problems(&self.schema, &self.texts, &table);
+        let mut problems = Structure::problems(&self.schema, &self.texts, &table);
         if !problems.is_empty() {
+            for problem in problems.iter_mut().filter(|problem| problem.place.is_none()) {
+                problem.message = format!("{}: {}", self.texts.name(), problem.message);
+            }
             return Err(ConfigError::Malformed(problems));
         }
         let mut device = self.read(&table).map_err(|problem| ConfigError::Malformed(vec![problem]))?;
@@ -109,6 +166,9 @@ impl Loader {
     /// A device file over its base; `names` are the built-in devices on the way.
     fn file<'t>(&mut self, origin: Origin, text: &'t str, names: &mut Vec<String>) -> Result<DeTable<'t>, Problem> {
         let mut table = self.texts.parse(origin.clone(), text)?;
+        if let (Origin::File(path), true) = (&origin, table.is_empty()) {
+            return Err(Problem::new("base", format!("{path}: {EMPTY}")));
+        }
         let base = table.remove("base");
         if let (Origin::File(path), false) = (&origin, table.contains_key("name")) {
             // Not the base's name: a result must not be taken for one of the base.

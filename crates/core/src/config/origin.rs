@@ -56,6 +56,11 @@ impl Texts {
         start
     }
 
+    /// What the device is called in messages: the first text, by its file or name.
+    pub fn name(&self) -> String {
+        self.texts.first().map(|text| text.origin.as_source()).unwrap_or_default()
+    }
+
     /// Parses a text; the spans are moved already.
     pub fn parse<'t>(&mut self, origin: Origin, text: &'t str) -> Result<DeTable<'t>, Problem> {
         let start = self.add(origin, text);

@@ -47,6 +47,10 @@ pub const FIRST_WIDTH: Time = Time::from_us(1);
 /// Windows that are held at most where they adapt.
 pub const MOST_WINDOWS: usize = 1024;
 
+/// Windows of a fixed width that there are at most: a run may be any number of times as long as one, and each window is
+/// looked at and written, whether or not something happened in it. Those that would come later are left out.
+pub const MOST_FIXED: u64 = 1_000_000;
+
 /// The requests of one operation that were answered in a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answered {
@@ -257,6 +261,10 @@ pub struct Series {
     open: Window,
     closed: Vec<Window>,
     ahead: BinaryHeap<Reverse<Answer>>,
+    /// Windows that may still end.
+    left: u64,
+    /// When the last of them ended.
+    full_at: Option<Time>,
 }
 
 impl Series {
@@ -267,16 +275,29 @@ impl Series {
             Width::Adaptive => (FIRST_WIDTH, true),
         };
         let (open, closed, ahead) = Default::default();
-        Series { width, adaptive, before: None, open, closed, ahead }
+        let left = if adaptive { u64::MAX } else { MOST_FIXED };
+        Series { width, adaptive, before: None, open, closed, ahead, left, full_at: None }
     }
 
-    /// The end of the open window; the start of time before there is one.
+    /// The end of the open window; the start of time before there is one, and never where there were too many.
     pub fn next_look(&self) -> Time {
-        if self.before.is_some() { self.open.end } else { Time::ZERO }
+        match (self.full_at, &self.before) {
+            (Some(_), _) => Time::NEVER,
+            (None, Some(_)) => self.open.end,
+            (None, None) => Time::ZERO,
+        }
+    }
+
+    /// The end of the last window, where more than [`MOST_FIXED`] were asked for.
+    pub fn full_at(&self) -> Option<Time> {
+        self.full_at
     }
 
     /// A request has completed.
     pub fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
+        if self.full_at.is_some() {
+            return;
+        }
         let Completion { request, status, finish, .. } = completion;
         let answer = Answer {
             finish: *finish,
@@ -297,6 +318,11 @@ impl Series {
     /// Ends the open window with the device of now, and begins the next.
     pub fn look(&mut self, sample: &Sample) {
         self.close(sample);
+        if self.left == 0 {
+            self.full_at = Some(sample.at);
+            self.ahead = BinaryHeap::new();
+            return;
+        }
         self.open = Window { start: sample.at, end: sample.at + self.width, ..Window::default() };
         while self.ahead.peek().is_some_and(|answer| answer.0.finish <= self.open.end) {
             if let Some(Reverse(answer)) = self.ahead.pop() {
@@ -308,6 +334,9 @@ impl Series {
     /// Ends the last window with the device at the end of the run. It is as long as it is; one in which there was no
     /// time and no request is none.
     pub fn last_look(&mut self, sample: &Sample) {
+        if self.full_at.is_some() {
+            return;
+        }
         if sample.at > self.open.start || self.open.answered.iter().any(Option::is_some) {
             self.close(sample);
         }
@@ -319,6 +348,7 @@ impl Series {
             let mut window = std::mem::take(&mut self.open);
             window.close(&before, sample);
             self.closed.push(window);
+            self.left -= 1;
             if self.adaptive && self.closed.len() == MOST_WINDOWS {
                 self.widen();
             }
@@ -393,6 +423,25 @@ mod tests {
         assert_eq!(windows[3].width(), Time::from_ns(50));
         // 350 ns are in the step from 344 to 352 ns.
         assert_eq!(windows[3].of(Operation::Read).unwrap().quantile_us(0.5), Some(0.348));
+    }
+
+    #[test]
+    fn windows_of_a_fixed_width_come_to_an_end() {
+        let mut series = Series::new(Width::Fixed(Time(1)));
+        series.look(&sample(Time::ZERO));
+        let mut ended = 0;
+        for ps in 1..=MOST_FIXED + 1 {
+            assert_eq!(series.next_look(), if ps > MOST_FIXED { Time::NEVER } else { Time(ps) });
+            if ps <= MOST_FIXED {
+                series.look(&sample(Time(ps)));
+            }
+            ended += series.take_closed().len() as u64;
+        }
+        assert_eq!((ended, series.full_at()), (MOST_FIXED, Some(Time(MOST_FIXED))));
+        // What comes later is of no window, and is not kept.
+        series.completed(&completion(0, 350_000), None);
+        series.last_look(&sample(Time::from_ns(350_000)));
+        assert!(series.take_closed().is_empty() && series.ahead.is_empty());
     }
 
     #[test]

@@ -326,10 +326,33 @@ impl<W: Write + Send> SeriesWriter<W> {
 
 /// All rows of `series.parquet`, in order of time.
 pub fn read_series(path: &Path) -> Result<Vec<Row>> {
+    read_merged(path, usize::MAX, |rows| rows[0].clone())
+}
+
+/// The rows of `series.parquet`, in order of time. Where there are more than `most`, as many neighbours become one, by
+/// `merged`, as it takes; so that memory does not grow with their number.
+pub fn read_merged(path: &Path, most: usize, merged: impl Fn(&[Row]) -> Row) -> Result<Vec<Row>> {
     let table = TableReader::open(path, SCHEMA)?;
-    let mut rows = Vec::new();
+    let mut count = 0;
     for group in table.groups() {
-        rows.extend(read_group(&group?).with_context(|| format!("cannot read {}", path.display()))?);
+        count += group?.rows();
+    }
+    let together = count.div_ceil(most.max(1)).max(1);
+    let (mut rows, mut some) = (Vec::new(), Vec::new());
+    for group in table.groups() {
+        for row in read_group(&group?).with_context(|| format!("cannot read {}", path.display()))? {
+            match together {
+                1 => rows.push(row),
+                _ => some.push(row),
+            }
+            if some.len() == together {
+                rows.push(merged(&some));
+                some.clear();
+            }
+        }
+    }
+    if !some.is_empty() {
+        rows.push(merged(&some));
     }
     Ok(rows)
 }

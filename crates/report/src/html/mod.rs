@@ -14,7 +14,7 @@ mod wear;
 pub(crate) use attribution::{bars as attribution_bars, groups as attribution_groups};
 pub(crate) use configuration::shown;
 pub(crate) use latency::{Curve, curves};
-pub use over_time::{SeriesOperation, SeriesPoint, points};
+pub use over_time::{MOST_POINTS, SeriesOperation, SeriesPoint, merged, points};
 
 use floatgate_core::metrics::summary::Summary;
 

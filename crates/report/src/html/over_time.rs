@@ -47,7 +47,7 @@ pub struct SeriesOperation {
 }
 
 /// Points in a figure: more than a screen has columns make the page large, and nothing clearer.
-const MOST_POINTS: usize = 1024;
+pub const MOST_POINTS: usize = 1024;
 
 /// The points of windows, with those operations that there were in any. Of very many windows, several become one.
 pub fn points(windows: &[Row]) -> Vec<SeriesPoint> {
@@ -70,7 +70,7 @@ pub fn points(windows: &[Row]) -> Vec<SeriesPoint> {
 }
 
 /// Windows as one, as far as the figures show it. Of percentiles it has the highest, which is no less than its own.
-fn merged(windows: &[Row]) -> Row {
+pub fn merged(windows: &[Row]) -> Row {
     let mut all = windows[0].clone();
     all.end_ps = windows[windows.len() - 1].end_ps;
     let seconds = Time(all.end_ps - all.start_ps).as_s().max(f64::MIN_POSITIVE);

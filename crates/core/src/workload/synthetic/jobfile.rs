@@ -94,6 +94,7 @@ fn included(path: &Path, file: &str) -> PathBuf {
 /// The jobs of the lines.
 fn sections(file: &str, lines: &[Line]) -> Result<Vec<Section>, SourceError> {
     let mut global = Options::default();
+    let mut global_keys = BTreeMap::new();
     let mut global_warnings = Vec::new();
     let mut jobs: Vec<Section> = Vec::new();
     let mut rest = lines;
@@ -104,17 +105,18 @@ fn sections(file: &str, lines: &[Line]) -> Result<Vec<Section>, SourceError> {
         rest = next;
         let mut warnings = Vec::new();
         if name == "global" {
-            apply(&mut global, name, body, &mut global_warnings)?;
+            apply(&mut global, name, body, &mut global_keys, &mut global_warnings)?;
             continue;
         }
-        let mut options = global.clone();
-        apply(&mut options, name, body, &mut warnings)?;
+        let (mut options, mut keys) = (global.clone(), global_keys.clone());
+        apply(&mut options, name, body, &mut keys, &mut warnings)?;
         warnings.splice(0..0, global_warnings.drain(..));
         if jobs.len() == super::MAX_JOBS {
             return Err(head.error(super::too_many()));
         }
-        let place = format!("{}: [{}]", head.place, quoted(name));
-        jobs.push(Section { options, name: name.to_owned(), place, warnings });
+        let at = |place: &String| format!("{place}: [{}]", quoted(name));
+        let keys = keys.into_iter().map(|(key, place)| (key, at(&place))).collect();
+        jobs.push(Section { options, name: name.to_owned(), place: at(&head.place), keys, warnings });
     }
     if jobs.is_empty() {
         return Err(SourceError(format!(
@@ -145,8 +147,14 @@ fn head_of(line: &Line) -> Result<&str, SourceError> {
     Ok(name)
 }
 
-/// Sets the keys of a section's lines.
-fn apply(options: &mut Options, section: &str, lines: &[Line], warnings: &mut Vec<String>) -> Result<(), SourceError> {
+/// Sets the keys of a section's lines, and notes where they stand.
+fn apply(
+    options: &mut Options,
+    section: &str,
+    lines: &[Line],
+    places: &mut BTreeMap<&'static str, String>,
+    warnings: &mut Vec<String>,
+) -> Result<(), SourceError> {
     let entry = |line: &'_ Line| -> Result<(String, Option<String>), SourceError> {
         let (name, value) = match line.text.split_once('=') {
             Some((name, value)) => (name.trim(), Some(value.trim().to_owned())),
@@ -168,6 +176,7 @@ fn apply(options: &mut Options, section: &str, lines: &[Line], warnings: &mut Ve
             match set.map_err(|why| line.error(format!("[{}] {why}", quoted(section))))? {
                 Set::WithoutMeaning => {}
                 Set::Key(index) => {
+                    places.insert(keys::KEYS[index].names[0], line.place.clone());
                     if let Some(earlier) = seen.insert(index, line) {
                         let (place, key) = (&earlier.place, keys::KEYS[index].names[0]);
                         warnings.push(format!("{}: [{section}] `{key}` replaces that of {place}", line.place));

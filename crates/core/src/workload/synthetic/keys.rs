@@ -393,6 +393,9 @@ pub fn set(options: &mut Options, name: &str, value: Option<&str>) -> Result<Set
     Ok(Set::Key(index))
 }
 
+/// Keys that are proposed at most.
+const MOST_NEAR: usize = 3;
+
 /// The error for a key that is not supported.
 fn unknown(name: &str) -> String {
     let without = |(known, _): &&(&str, &str)| {
@@ -403,15 +406,23 @@ fn unknown(name: &str) -> String {
     }
     let names = || KEYS.iter().flat_map(|key| key.names.iter().copied());
     // The distance takes time by the product of the lengths, and nothing long resembles a key.
-    let near = names()
+    let mut near: Vec<(usize, &str)> = names()
         .chain(WITHOUT_MEANING.iter().copied())
         .filter(|_| name.len() <= 32)
         .map(|known| (strsim::damerau_levenshtein(name, known), known))
-        .min()
         .filter(|(distance, known)| *distance <= known.len().min(name.len()) / 2)
-        .map_or(".".to_owned(), |(_, known)| format!("; did you mean `{known}`?"));
-    let all: Vec<&str> = names().collect();
-    format!("`{}` is not supported{near} The keys are: {}", quoted(name), all.join(", "))
+        .collect();
+    near.sort_unstable();
+    // Those that are as near as the nearest, or nearly so; further ones are noise.
+    let least = near.first().map_or(0, |(distance, _)| *distance);
+    near.retain(|(distance, _)| *distance <= least + 1);
+    let near: Vec<String> = near.into_iter().take(MOST_NEAR).map(|(_, known)| format!("`{known}`")).collect();
+    let near = match &near[..] {
+        [] => ".".to_owned(),
+        [one] => format!("; did you mean {one}?"),
+        [first @ .., last] => format!("; did you mean {} or {last}?", first.join(", ")),
+    };
+    format!("`{}` is not supported{near} The keys are in docs/reference/synthetic.md", quoted(name))
 }
 
 /// Every name of every key.

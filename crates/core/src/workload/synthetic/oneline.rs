@@ -1,19 +1,26 @@
 //! Jobs in a line: words of `key=value`, jobs separated by `;`.
 
+use std::collections::BTreeMap;
+
 use super::keys::{self, Set};
 use super::options::Options;
 use super::values::quoted;
 use super::{MAX_JOBS, Section, too_many};
 use crate::workload::SourceError;
 
-/// The jobs of a text. Errors name the job, the key and the value.
-pub fn read(text: &str) -> Result<Vec<Section>, SourceError> {
+/// The texts of the jobs.
+pub fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split(';').filter(|part| !part.trim().is_empty())
+}
+
+/// The jobs of a text, before which there are `others`. Errors name the job, the key and the value.
+pub fn read(text: &str, others: usize) -> Result<Vec<Section>, SourceError> {
     let mut jobs = Vec::new();
-    for part in text.split(';').filter(|part| !part.trim().is_empty()) {
-        let name = format!("job{}", jobs.len() + 1);
+    for part in parts(text) {
+        let name = format!("job{}", others + jobs.len() + 1);
         let options = read_job(part).map_err(|why| SourceError(format!("{name}: {why}")))?;
         let place = options.name.clone().unwrap_or_else(|| name.clone());
-        jobs.push(Section { options, place, name, warnings: Vec::new() });
+        jobs.push(Section { options, place, name, keys: BTreeMap::new(), warnings: Vec::new() });
         if jobs.len() > MAX_JOBS {
             return Err(SourceError(too_many()));
         }

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use super::describe::bytes_text;
 use super::options::{Amount, Options};
 use super::replay::Recipe;
-use super::{MAX_JOBS, SECTOR, Section, Synthetic, bytes_text, too_many};
+use super::stream::Synthetic;
+use super::{Log, MAX_JOBS, SECTOR, Section, too_many};
 use crate::sim::time::Time;
 use crate::workload::SourceError;
 
@@ -32,7 +34,7 @@ pub struct Place {
     /// How long it waits then.
     pub start_delay: Time,
     /// Where the requests that were issued are to be written.
-    pub write_iolog: Option<String>,
+    pub write_iolog: Option<Log>,
     /// What was noticed while it was read.
     pub warnings: Vec<String>,
 }
@@ -62,8 +64,7 @@ pub fn plan(sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<Vec<
     let count: u64 = sections.iter().map(|section| u64::from(section.options.numjobs.unwrap_or(1))).sum();
     if count > MAX_JOBS as u64 {
         let many = sections.iter().find(|section| u64::from(section.options.numjobs.unwrap_or(1)) > MAX_JOBS as u64);
-        let place = many.map_or(String::new(), |section| format!("{}: ", section.place));
-        return Err(SourceError(format!("{place}{}", too_many())));
+        return Err(many.map_or(SourceError(too_many()), |section| section.error(format!("`numjobs`: {}", too_many()))));
     }
     let areas = areas(&sections, device_bytes)?;
     let mut names = BTreeSet::new();
@@ -74,8 +75,8 @@ pub fn plan(sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<Vec<
     let mut group = 0;
     let mut without_meaning = without_meaning(&sections);
     for section in sections {
-        let Section { options, place, .. } = &section;
-        let error = |why: String| SourceError(format!("{place}: {why}"));
+        let options = &section.options;
+        let error = |why: String| section.error(why);
         let first = planned.len();
         if options.stonewall {
             group = first;
@@ -89,11 +90,11 @@ pub fn plan(sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<Vec<
             if !names.insert(name.clone()) {
                 return Err(error(format!("two jobs have the name `{name}`; give each its own with name=...")));
             }
-            let write_iolog = options.write_iolog.as_deref().map(numbered);
-            if let Some(log) = &write_iolog
-                && let Some(other) = logs.insert(log.clone(), name.clone())
+            let write_iolog = log_of(&section, numbered);
+            if let Some(Log { path, .. }) = &write_iolog
+                && let Some(other) = logs.insert(path.clone(), name.clone())
             {
-                return Err(error(format!("`write_iolog={log}` is that of `{other}` too; give each job its own")));
+                return Err(error(format!("`write_iolog={path}` is that of `{other}` too; give each job its own")));
             }
             let mut warnings = if clone == 0 { section.warnings.clone() } else { Vec::new() };
             warnings.extend(without_meaning.take());
@@ -103,12 +104,22 @@ pub fn plan(sections: Vec<Section>, device_bytes: u64, seed: u64) -> Result<Vec<
             let place = Place { name, clone, area, waits_for: waits_for.clone(), start_delay, write_iolog, warnings };
             planned.push(match &options.read_iolog {
                 None => Planned::Made(Box::new(Synthetic::new(options, place, seed).map_err(error)?)),
-                Some(path) => Planned::Replayed(Box::new(Recipe::new(options, path, place).map_err(error)?)),
+                Some(path) => {
+                    let from = section.error(format!("`read_iolog={path}`")).0;
+                    Planned::Replayed(Box::new(Recipe::new(options, path, from, place).map_err(error)?))
+                }
             });
         }
         ranges.entry(name).or_default().push(first..planned.len());
     }
     Ok(planned)
+}
+
+/// Where a job's requests are to be written; `numbered` gives each clone its own.
+fn log_of(section: &Section, numbered: impl Fn(&str) -> String) -> Option<Log> {
+    let path = numbered(section.options.write_iolog.as_deref()?);
+    let place = section.error(format!("`write_iolog={path}`")).0;
+    Some(Log { path, place })
 }
 
 /// The jobs that end before one of these options starts; `group` is the number of its group's first job.
@@ -152,7 +163,7 @@ fn areas(sections: &[Section], device_bytes: u64) -> Result<BTreeMap<String, Are
     let mut order: Vec<&str> = Vec::new();
     let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
     for section in jobs() {
-        let error = |why: String| SourceError(format!("{}: {why}", section.place));
+        let error = |why: String| section.error(why);
         let Some(name) = &section.options.filename else {
             let why =
                 "no `filename`, where other jobs have one: give all jobs one, or none to work on the whole device";

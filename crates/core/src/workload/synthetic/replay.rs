@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::SECTOR;
+use super::limits::times_of;
 use super::options::Options;
 use super::plan::Place;
 use crate::sim::time::Time;
@@ -18,6 +19,8 @@ pub struct Recipe {
     /// Where the job stands among the others.
     pub place: Place,
     path: PathBuf,
+    /// The job, its key and the file, for errors.
+    from: String,
     options: TraceOptions,
     depth: Option<u32>,
     /// Speed in percent.
@@ -49,8 +52,8 @@ const KEYS: &[&str] = &[
 
 impl Recipe {
     /// Of a job with `read_iolog`.
-    pub fn new(options: &Options, path: &str, mut place: Place) -> Result<Recipe, String> {
-        let (stop_at, measure_from) = super::times_of(options)?;
+    pub fn new(options: &Options, path: &str, from: String, mut place: Place) -> Result<Recipe, String> {
+        let (stop_at, measure_from) = times_of(options)?;
         let idle: Vec<&str> = options.given.iter().copied().filter(|key| !KEYS.contains(key)).collect();
         if !idle.is_empty() {
             let have = if idle.len() == 1 { "has" } else { "have" };
@@ -67,6 +70,7 @@ impl Recipe {
         Ok(Recipe {
             place,
             path: PathBuf::from(path),
+            from,
             options: TraceOptions { replay, devices, limit: options.number_ios, ..TraceOptions::default() },
             depth: options.iodepth,
             percent: options.replay_time_scale.unwrap_or(100),
@@ -93,7 +97,7 @@ impl Replayed {
     /// Opens the trace, for a device of so many bytes.
     pub fn open(recipe: Recipe, device_bytes: u64) -> Result<Replayed, SourceError> {
         let trace = Trace::open(Path::new(&recipe.path), &recipe.options, device_bytes / SECTOR)
-            .map_err(|why| SourceError(format!("{}: read_iolog: {why}", recipe.place.name)))?;
+            .map_err(|why| SourceError(format!("{}: {why}", recipe.from)))?;
         Ok(Replayed { recipe, trace })
     }
 }

@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::gaps::Gaps;
 use super::records::{Entry, Records};
 use super::{DeviceName, Devices, Format, Record, TimeUnit, TraceOptions, counted};
+use crate::sim::time::Time;
 use crate::workload::SourceError;
 use crate::workload::request::Operation;
 
@@ -120,7 +122,7 @@ pub fn convert(
         return Err(SourceError(format!("traces are not written as `{}`", to.name)).into());
     };
     let mut records = Records::open(path, options)?;
-    let mut conversion = Conversion::new(to, writer);
+    let mut conversion = Conversion::new(to, writer, options.max_gap);
     let mut requests = (writer.start)();
     let mut text = writer.header.as_bytes().to_vec();
     while let Some(entry) = records.next()? {
@@ -145,6 +147,8 @@ pub fn convert(
     let description = format!("format {}, times in {}", records.detected(), records.unit());
     let mut warnings = conversion.warnings();
     warnings.extend(records.warnings());
+    let gaps = conversion.gaps.warning(records.frame_word());
+    warnings.extend(gaps.map(|warning| format!("{}: {warning}", records.name())));
     Ok(Converted { requests: conversion.written, description, warnings })
 }
 
@@ -153,6 +157,7 @@ struct Conversion {
     format: &'static Format,
     writer: &'static Writer,
     base: Option<u128>,
+    gaps: Gaps,
     /// Number and name, by device of the trace.
     devices: BTreeMap<u32, (u64, DeviceName)>,
     read: u64,
@@ -164,11 +169,12 @@ struct Conversion {
 }
 
 impl Conversion {
-    fn new(format: &'static Format, writer: &'static Writer) -> Conversion {
+    fn new(format: &'static Format, writer: &'static Writer, max_gap: Option<Time>) -> Conversion {
         Conversion {
             format,
             writer,
             base: None,
+            gaps: Gaps::new(max_gap),
             devices: BTreeMap::new(),
             read: 0,
             written: 0,
@@ -182,6 +188,7 @@ impl Conversion {
     /// The time since the first request, scaled.
     fn time(&mut self, entry: &Entry, options: &TraceOptions) -> Option<u128> {
         let since = entry.ps.saturating_sub(*self.base.get_or_insert(entry.ps));
+        let since = self.gaps.shorten(since, entry.line);
         if options.time_scale == Default::default() {
             return Some(since);
         }

@@ -1,6 +1,7 @@
 //! Which format a trace has, told by its first lines or records.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::frames::{Frames, shown, shown_bytes};
 use super::records::holds_nothing;
@@ -71,7 +72,7 @@ pub(super) fn detect(frames: &Frames, options: &TraceOptions) -> Result<Detected
     let is_binary = asked.is_some_and(|format| format.framing == Framing::Records);
     let lines = content(frames);
     if frames.head().is_empty() || (lines.is_empty() && !is_binary) {
-        return Err(SourceError(format!("{name}: the trace holds no request")));
+        return Err(nothing_in(frames));
     }
     if let Some(format) = asked {
         return Ok(Detected { format, confidence: Confidence::Given, alternatives: Vec::new() });
@@ -134,19 +135,79 @@ fn readable(format: &Format, lines: &[&[u8]], head: &[u8], options: &TraceOption
     lines.iter().filter(|line| (format.looks)(line) && parser.parse(line).is_ok()).count()
 }
 
+/// A trace in which no line holds a request: it is empty, or its one line with anything in it was taken for a header.
+#[cold]
+fn nothing_in(frames: &Frames) -> SourceError {
+    let name = frames.input().name();
+    let first = frames.sample_lines(SAMPLE).into_iter().find(|line| !holds_nothing(line, false));
+    SourceError(match first {
+        _ if frames.head().is_empty() => format!("{name}: the trace holds no request: the file is empty"),
+        None => format!("{name}: the trace holds no request: there are empty lines and comments only"),
+        Some(line) => format!(
+            "{name}: the trace holds no request: {} is all there is, and no field of it begins like a number, as in the \
+             head of a table. If it is no trace, but a job, say what it does with rw=...",
+            shown(line)
+        ),
+    })
+}
+
+/// Values of which one is of the kind that a column holds.
+const PROBES: [&[u8]; 6] = [b"0", b"1", b"8", b"R", b"Read", b"0.5"];
+/// Formats that are told at most where a line is nearly of them.
+const NEAREST: usize = 3;
+
+/// A format that a line would be of, but for one field.
+struct Near<'a> {
+    format: &'static Format,
+    /// The field's place, from 1, and what it holds.
+    column: usize,
+    value: &'a [u8],
+    expected: &'static str,
+}
+
+/// What is wrong with the line for this format, if it is one field.
+fn near<'a>(format: &'static Format, line: &'a [u8], options: &TraceOptions) -> Option<Near<'a>> {
+    let reads = |line: &[u8]| (format.looks)(line) && format.parser(options).parse(line).is_ok();
+    let expected = format.parser(options).parse(line).err()?.0;
+    let separators: &[u8] = if line.contains(&b',') { b"," } else { b" \t" };
+    let mut fields = Vec::new();
+    let mut start = 0;
+    for end in (0..=line.len()).filter(|end| line.get(*end).is_none_or(|byte| separators.contains(byte))) {
+        if end > start || separators == b"," {
+            fields.push(start..end);
+        }
+        start = end + 1;
+    }
+    // Of fewer fields anything can be made by changing one of them, and no format has as many as the limit.
+    if !(4..=32).contains(&fields.len()) {
+        return None;
+    }
+    let repaired = |field: &Range<usize>, probe: &[u8]| [&line[..field.start], probe, &line[field.end..]].concat();
+    let column = fields.iter().position(|field| PROBES.iter().any(|probe| reads(&repaired(field, probe))))?;
+    Some(Near { format, column: column + 1, value: &line[fields[column].clone()], expected })
+}
+
 #[cold]
 fn none_fits(name: &str, first: &[u8], options: &TraceOptions) -> SourceError {
     let is_text = first.iter().all(|byte| !byte.is_ascii_control() || *byte == b'\t');
     let first_line = if is_text { shown(first) } else { shown_bytes(first) };
-    let mut text = format!("{name}: no known trace format fits. The first line is {first_line}; tried:");
-    for format in FORMATS.iter().filter(|format| format.name != super::delimited::FORMAT.name) {
-        let mut parser = format.parser(options);
-        let expected = match format.framing {
-            Framing::Lines => parser.parse(first).err(),
-            Framing::Records => parser.cut(first).err().or_else(|| parser.parse(first).err()),
-        };
-        let expected = expected.map_or("another layout", |expected| expected.0);
-        text.push_str(&format!("\n  {} ({}): expected {expected}", format.name, format.columns));
+    let candidates = || FORMATS.iter().copied().filter(|format| format.name != super::delimited::FORMAT.name);
+    let lines = candidates().filter(|format| format.framing == Framing::Lines && is_text);
+    let nearest: Vec<Near<'_>> = lines.filter_map(|format| near(format, first, options)).take(NEAREST).collect();
+    let mut text = format!("{name}: no known trace format fits. The first line with anything in it is {first_line}");
+    for Near { format, column, value, expected } in &nearest {
+        let value = shown(value);
+        text.push_str(&format!(
+            "\n  {} ({}) would fit but for column {column}, {value}: expected {expected}",
+            format.name, format.columns
+        ));
+    }
+    if nearest.is_empty() {
+        let names: Vec<&str> = candidates().map(|format| format.name).collect();
+        text.push_str(&format!(
+            "\ntried {}; `--format NAME` says what one of them expects, and docs/reference/traces.md has their columns",
+            names.join(", ")
+        ));
     }
     text.push_str("\n`--format delimited:...` or `--columns FILE` describes the columns of any other text format");
     SourceError(text)
@@ -161,7 +222,7 @@ mod tests {
     fn detected(text: &str) -> Result<String, String> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
-        let frames = Frames::new(Input::open(file.path()).unwrap()).unwrap();
+        let frames = Frames::new(Input::open(file.path(), "trace".to_owned()).unwrap()).unwrap();
         detect(&frames, &TraceOptions::default()).map(|detected| detected.to_string()).map_err(|error| error.0)
     }
 
@@ -188,12 +249,25 @@ mod tests {
     #[test]
     fn failure_lists_what_was_tried() {
         let error = detected("hello, world 1\n").unwrap_err();
-        for format in FORMATS.iter().filter(|format| format.name != "delimited") {
-            assert!(error.contains(&format!("\n  {} (", format.name)), "{error}");
+        assert!(error.contains("`hello, world 1`") && error.contains("tried spc, msr, "), "{error}");
+        assert!(error.lines().count() == 3 && error.contains("--format NAME"), "{error}");
+        for (empty, why) in [("", "file is empty"), ("\n\n", "comments only"), ("# nothing\n", "comments only")] {
+            let error = detected(empty).unwrap_err();
+            assert!(error.contains("holds no request") && error.contains(why), "{error}");
         }
-        assert!(error.contains("`hello, world 1`"), "{error}");
-        for empty in ["", "\n\n", "# nothing\n"] {
-            assert!(detected(empty).unwrap_err().contains("holds no request"));
-        }
+        let error = detected("\ngarbage\n").unwrap_err();
+        assert!(error.contains("holds no request: `garbage` is all there is"), "{error}");
+    }
+
+    #[test]
+    fn the_format_that_nearly_fits_is_told_with_the_column() {
+        let error = detected("128166372003061629,hm,1,Raed,383496192,32768,413\n").unwrap_err();
+        assert!(error.contains("\n  msr (time,host,disk"), "{error}");
+        assert!(error.contains("would fit but for column 4, `Raed`: expected the operation, Read or Write"), "{error}");
+        assert_eq!(error.lines().count(), 3, "{error}");
+        let error = detected("0,20941264,0,W,0.551706\n").unwrap_err();
+        assert!(error.contains("\n  spc (") && error.contains("but for column 3, `0`: expected a length"), "{error}");
+        let error = detected("5265.313 0 6357144 eight 0\n").unwrap_err();
+        assert!(error.contains("\n  disksim (") && error.contains("but for column 4, `eight`"), "{error}");
     }
 }

@@ -60,9 +60,8 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Opens the file. Of several compressed streams one after the other, all are read.
-    pub(super) fn open(path: &Path) -> Result<Input, SourceError> {
-        let name = path.display().to_string();
+    /// Opens the file, which messages call `name`. Of several compressed streams one after the other, all are read.
+    pub(super) fn open(path: &Path, name: String) -> Result<Input, SourceError> {
         let error = |error: io::Error| SourceError(format!("{name}: cannot open the trace: {error}"));
         let file = File::open(path).map_err(error)?;
         let metadata = file.metadata().map_err(error)?;
@@ -180,7 +179,7 @@ mod tests {
     fn read_all(bytes: &[u8]) -> Result<(Packing, Vec<u8>), SourceError> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
-        let mut input = Input::open(file.path())?;
+        let mut input = Input::open(file.path(), "trace".to_owned())?;
         let mut all = Vec::new();
         let mut buffer = vec![0; 1000];
         loop {
@@ -224,7 +223,7 @@ mod tests {
     #[test]
     fn what_cannot_be_opened_is_named() {
         for path in ["/nowhere/trace.spc", "/"] {
-            let error = Input::open(Path::new(path)).err().unwrap().0;
+            let error = Input::open(Path::new(path), path.to_owned()).err().unwrap().0;
             assert!(error.starts_with(path) && error.contains("cannot open the trace"), "{error}");
         }
     }

@@ -7,7 +7,8 @@
 //! 3. a format's `Parser`: a frame becomes a `Record`, in the trace's own time and devices;
 //! 4. `records`: bad lines, selection of devices, order in time, limit;
 //! 5. `place`, `footprint`: the record's address on the simulated device;
-//! 6. `replay`: the [`Trace`], a [`Source`](super::Source) of requests in simulated time; `rate` watches over it.
+//! 6. `replay`: the [`Trace`], a [`Source`](super::Source) of requests in simulated time; `rate` and `gaps` watch over
+//!    it.
 //!
 //! To look at a trace there is `reader`, which stands on `records`, and `profile`, which says what it read.
 //!
@@ -20,6 +21,7 @@ mod events;
 mod fields;
 mod footprint;
 mod frames;
+mod gaps;
 mod input;
 mod names;
 mod options;

@@ -4,10 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{Action, Columns, Format};
+use crate::sim::time::Time;
 
 /// How a trace is read. The default reads it as recorded: format detected, original times, nothing left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceOptions {
+    /// What messages call the trace; its path when `None`.
+    pub called: Option<String>,
     /// The format; detected from the first lines when `None`.
     pub format: Option<&'static Format>,
     /// The columns of a `delimited` trace, which is then the format.
@@ -18,6 +21,9 @@ pub struct TraceOptions {
     pub time_unit: Option<TimeUnit>,
     /// Times are multiplied by this: 0.5 offers the same requests twice as fast.
     pub time_scale: TimeScale,
+    /// Requests that follow one another later than this, in the trace's own time, follow so late; above 0, and only
+    /// for a timed replay.
+    pub max_gap: Option<Time>,
     /// When requests are issued.
     pub replay: Replay,
     /// What is done with addresses that the device does not have.

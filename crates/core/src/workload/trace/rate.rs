@@ -88,8 +88,9 @@ impl RateCheck {
         }
     }
 
-    /// What is implausible, if anything; `unit` is that of the trace's times.
-    pub(super) fn warning(&self, unit: TimeUnit) -> Option<String> {
+    /// What is implausible, if anything; `unit` is that of the trace's times. Where a clock has jumped, a low mean says
+    /// nothing of the unit.
+    pub(super) fn warning(&self, unit: TimeUnit, has_jump: bool) -> Option<String> {
         let span = self.last.since(self.first);
         if self.count < FEW || span == Time::ZERO {
             return None;
@@ -99,7 +100,7 @@ impl RateCheck {
             (format!("the trace offers {} on average, more than a host can", said(mean)), mean)
         } else if let Some((line, rate)) = self.burst {
             (format!("{BURST} requests up to line {line} are offered at {}, more than a host can", said(rate)), rate)
-        } else if mean.requests < FEWEST_REQUESTS {
+        } else if mean.requests < FEWEST_REQUESTS && !has_jump {
             (format!("the trace offers less than one request an hour ({} on average)", said(mean)), mean)
         } else {
             return None;
@@ -151,7 +152,7 @@ mod tests {
         for n in 0..count {
             check.note(n + 1, Time(arrival(n)), bytes);
         }
-        check.warning(unit)
+        check.warning(unit, false)
     }
 
     #[test]

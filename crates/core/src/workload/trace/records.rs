@@ -45,7 +45,8 @@ pub(super) struct Records {
 
 impl Records {
     pub(super) fn open(path: &Path, options: &TraceOptions) -> Result<Records, SourceError> {
-        let frames = Frames::new(Input::open(path)?)?;
+        let called = options.called.clone().unwrap_or_else(|| path.display().to_string());
+        let frames = Frames::new(Input::open(path, called)?)?;
         let detected = detect(&frames, options)?;
         check(detected.format, options).map_err(|error| SourceError(format!("{}: {error}", frames.input().name())))?;
         let mut parser = detected.format.parser(options);
@@ -158,7 +159,7 @@ impl Records {
     }
 
     /// What the trace is made of: lines or records.
-    fn frame_word(&self) -> &'static str {
+    pub(super) fn frame_word(&self) -> &'static str {
         match self.detected.format.framing {
             Framing::Lines => "line",
             Framing::Records => "record",
@@ -168,7 +169,12 @@ impl Records {
     #[cold]
     fn backwards(&self, entry: &Entry) -> SourceError {
         let (now, before, line) = (self.unit.write(entry.ps), self.unit.write(self.last.0), self.last.1);
+        /// What no queue delays by: an hour, in ps.
+        const FAR: u128 = 3_600 * 10_u128.pow(12);
         let advice = match &self.window {
+            _ if self.last.0 - entry.ps >= FAR => {
+                "if a clock was set back there, `--replay depth=N` leaves the times out".to_owned()
+            }
             None => "`--sort-window N` reorders requests that come up to N requests too late".to_owned(),
             Some(window) => format!("--sort-window {} is too small; try a larger one", window.size),
         };

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::gaps::{ADVICE, Gaps, span};
 use super::place::Placement;
 use super::rate::RateCheck;
 use super::records::{Entry, Records};
@@ -18,6 +19,7 @@ pub struct Trace {
     records: Records,
     placement: Placement,
     rate: RateCheck,
+    gaps: Gaps,
     digest: Digest,
     replay: Replay,
     scale: TimeScale,
@@ -33,12 +35,18 @@ impl Trace {
     /// It is read through once here where that is needed to place its requests: with several devices side by side, and
     /// with [`Fit::Compact`](super::Fit::Compact). What is wrong with its lines then shows here already.
     pub fn open(path: &Path, options: &TraceOptions, device_sectors: u64) -> Result<Trace, SourceError> {
+        if let Some(what) = idle(options) {
+            return Err(SourceError(format!(
+                "{}: {what}",
+                options.called.clone().unwrap_or_else(|| path.display().to_string())
+            )));
+        }
         let records = Records::open(path, options)?;
         let placement = if Placement::needs_survey(options) {
             if !records.input().is_file() {
                 return Err(SourceError(format!(
-                    "{}: must be read twice, and is no regular file: use `--devices merge` without `--fit compact`, or \
-                     store the trace in a file",
+                    "{}: must be read twice, and is no regular file: use `--devices merge` without `--fit compact`, \
+                     or give it as standard input, `-`, which is kept in a file",
                     records.name()
                 )));
             }
@@ -50,6 +58,7 @@ impl Trace {
             records,
             placement,
             rate: RateCheck::new(),
+            gaps: Gaps::new(options.max_gap),
             digest: Digest::new(),
             replay: options.replay,
             scale: options.time_scale,
@@ -90,23 +99,28 @@ impl Trace {
 
     /// The time of a request, counted from the first one and scaled.
     #[inline]
-    fn arrival(&self, entry: &Entry, base: u128) -> Result<Time, SourceError> {
+    fn arrival(&mut self, entry: &Entry, base: u128) -> Result<Time, SourceError> {
         if self.replay != Replay::Timed {
             return Ok(Time::ZERO);
         }
         // Records come in order, so nothing is before the first.
-        let span = entry.ps.saturating_sub(base);
-        self.scale.apply(span).map(Time).ok_or_else(|| self.too_late(entry.line, span))
+        let since = self.gaps.shorten(entry.ps.saturating_sub(base), entry.line);
+        self.scale.apply(since).map(Time).ok_or_else(|| self.too_late(entry.line, since))
     }
 
     #[cold]
-    fn too_late(&self, line: u64, span: u128) -> SourceError {
+    fn too_late(&self, line: u64, since: u128) -> SourceError {
+        if let Some(jump) = self.gaps.jump() {
+            let (gap, before) = (span(jump.ps), jump.before(self.records.frame_word()));
+            let what = format!("simulated time holds 213 days, and there is a gap of {gap} {before}: {ADVICE}");
+            return self.records.error(line, &what);
+        }
         let unit = self.records.unit();
-        let (days, scale) = (span / (86_400 * 10_u128.pow(12)), self.scale);
+        let (days, scale) = (since / (86_400 * 10_u128.pow(12)), self.scale);
         let what = format!(
             "{} ({days} days) after the first request, times {scale}, is longer than the 213 days that simulated time \
              holds; `--time-unit` changes the unit ({unit}), `--time-scale` the speed",
-            unit.write(span)
+            unit.write(since)
         );
         self.records.error(line, &what)
     }
@@ -151,9 +165,9 @@ impl Source for Trace {
     fn warnings(&self) -> Vec<String> {
         let name = self.records.name();
         let mut warnings = self.records.warnings();
-        if let Some(warning) = self.rate.warning(self.records.unit()) {
-            warnings.push(format!("{name}: {warning}"));
-        }
+        let rate = self.rate.warning(self.records.unit(), self.gaps.jump().is_some());
+        let gaps = self.gaps.warning(self.records.frame_word());
+        warnings.extend(rate.into_iter().chain(gaps).map(|warning| format!("{name}: {warning}")));
         let wrapped = self.placement.wrapped();
         if wrapped > 0 {
             let count = self.count;
@@ -165,6 +179,16 @@ impl Source for Trace {
         }
         warnings
     }
+}
+
+/// What is asked for and would do nothing.
+fn idle(options: &TraceOptions) -> Option<String> {
+    (options.max_gap.is_some() && options.replay != Replay::Timed).then(|| {
+        format!(
+            "`--max-gap` is for a timed replay, and `--replay {}` leaves the times out; leave one out",
+            options.replay
+        )
+    })
 }
 
 /// A running 64-bit hash over the words of requests: FNV-1a's step on whole words, with a shift that brings the high

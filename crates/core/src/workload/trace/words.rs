@@ -27,7 +27,7 @@ pub struct TraceWords {
 }
 
 /// The keys, in the order of the reference.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "trace",
     "offset",
     "size",
@@ -37,6 +37,7 @@ const KEYS: [&str; 15] = [
     "action",
     "time_unit",
     "time_scale",
+    "max_gap",
     "replay",
     "fit",
     "devices",
@@ -94,6 +95,7 @@ impl TraceWords {
             "action" => options.action = Some(value.parse()?),
             "time_unit" => options.time_unit = Some(value.parse()?),
             "time_scale" => options.time_scale = value.parse()?,
+            "max_gap" => options.max_gap = Some(max_gap(value)?),
             "replay" => options.replay = value.parse()?,
             "fit" => options.fit = value.parse()?,
             "devices" => options.devices = value.parse()?,
@@ -153,6 +155,14 @@ impl TraceWords {
     }
 }
 
+/// The value of `--max-gap`.
+pub fn max_gap(text: &str) -> Result<Time, String> {
+    match Time(quantity::time(text)?) {
+        Time::ZERO => Err("without any gaps all requests come at once, which is `--replay asap`".to_owned()),
+        most => Ok(most),
+    }
+}
+
 /// The keys and values of a text.
 fn split(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut words = Vec::new();
@@ -197,7 +207,7 @@ mod tests {
     #[test]
     fn words_override_the_defaults() {
         let defaults = TraceOptions { limit: Some(7), fit: Fit::Wrap, ..TraceOptions::default() };
-        let text = "trace=\"a b.csv.xz\" offset=10GiB start=5s format=msr time_scale=0.5 name=db devices=merge \
+        let text = "trace=\"a b.csv.xz\" offset=10GiB start=5s format=msr time_scale=0.5 max_gap=2s name=db devices=merge \
                     replay=depth=4 time_unit=ms sort_window=3 skip_bad_lines=2 size=50%";
         let words = TraceWords::read(text, &defaults).unwrap();
         assert_eq!((words.path.to_str(), words.stem().as_str()), (Some("a b.csv.xz"), "a b"));
@@ -205,6 +215,7 @@ mod tests {
         let options = &words.options;
         assert_eq!((options.limit, options.fit, options.devices.clone()), (Some(7), Fit::Wrap, Devices::Merge));
         assert_eq!((options.replay, options.time_unit), (Replay::Depth(4), Some(TimeUnit::Ms)));
+        assert_eq!(options.max_gap, Some(Time(2_000_000_000_000)));
         assert_eq!((options.sort_window, options.skip_bad_lines), (3, 2));
         assert_eq!(words.space(100 << 21), Ok((10 << 21, 50 << 21)));
     }
@@ -219,6 +230,7 @@ mod tests {
         assert!(error("trace=a start=soon").contains("`start=soon`: `soon` is no time"));
         assert!(error("trace=a format=xyz").contains("is no trace format"));
         assert!(error("trace=a limit=0").contains("at least 1"));
+        assert!(error("trace=a max_gap=0s").contains("--replay asap"));
         assert!(error("trace=").contains("needs a value"));
         let space = |text: &str| TraceWords::read(text, &TraceOptions::default()).unwrap().space(1 << 21).unwrap_err();
         assert!(space("trace=a offset=1GiB").contains("leaves nothing of the device of 1 GiB"));

@@ -1,8 +1,9 @@
 //! What is implausible in a trace, and what it is likely to be instead.
 
+use super::super::gaps::Gaps;
 use super::super::rate::RateCheck;
 use super::super::reader::Item;
-use super::super::{Format, TimeUnit};
+use super::super::{Format, Framing, TimeUnit};
 use super::report::Profile;
 use crate::sim::time::Time;
 use crate::workload::readable;
@@ -16,6 +17,7 @@ const LARGEST_DRIVE: u64 = 1 << 50;
 /// Watches requests go by for what is odd.
 pub struct Doubts {
     rate: RateCheck,
+    gaps: Gaps,
     /// Greatest common divisors of lengths, addresses and times.
     sectors: u64,
     lba: u64,
@@ -24,12 +26,13 @@ pub struct Doubts {
 
 impl Doubts {
     pub fn new() -> Doubts {
-        Doubts { rate: RateCheck::new(), sectors: 0, lba: 0, ps: 0 }
+        Doubts { rate: RateCheck::new(), gaps: Gaps::default(), sectors: 0, lba: 0, ps: 0 }
     }
 
     /// Takes a request in; `since_start` is the time since the earliest, not decreasing.
     pub fn add(&mut self, item: &Item, since_start: u128) {
         let arrival = Time(u64::try_from(since_start).unwrap_or(u64::MAX));
+        self.gaps.shorten(since_start, item.line);
         self.rate.note(item.line, arrival, u64::from(item.sectors) * SECTOR);
         if item.sectors > 0 {
             self.sectors = gcd(self.sectors, u64::from(item.sectors));
@@ -48,7 +51,9 @@ impl Doubts {
 
     /// What is odd. `profile` is complete but for the warnings.
     pub fn warnings(&self, profile: &Profile, format: &Format, unit: TimeUnit) -> Vec<String> {
-        let mut warnings: Vec<String> = self.rate.warning(unit).into_iter().collect();
+        let mut warnings: Vec<String> = self.rate.warning(unit, self.gaps.jump().is_some()).into_iter().collect();
+        let word = if format.framing == Framing::Lines { "line" } else { "record" };
+        warnings.extend(self.gaps.warning(word));
         warnings.extend(self.too_long(profile, unit));
         warnings.extend(order(profile));
         if profile.requests >= FEW {
@@ -63,7 +68,7 @@ impl Doubts {
     /// Longer than simulated time.
     fn too_long(&self, profile: &Profile, unit: TimeUnit) -> Option<String> {
         let days = profile.duration_s / 86_400.0;
-        (profile.duration_s > u64::MAX as f64 / 1e12).then(|| {
+        (profile.duration_s > u64::MAX as f64 / 1e12 && self.gaps.jump().is_none()).then(|| {
             format!(
                 "with times in {unit} the trace is {days:.0} days long, more than the 213 days that simulated time \
                  holds; --time-unit changes the unit, --time-scale the speed"

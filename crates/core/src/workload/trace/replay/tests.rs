@@ -369,3 +369,45 @@ proptest! {
         }
     }
 }
+
+/// Two recordings in one file, a year apart: 20 requests each, a millisecond apart.
+fn two_recordings() -> String {
+    let time = |n: u64| if n < 20 { n } else { n + 365 * 86_400_000 };
+    (0..40).map(|n| format!("0,{},512,R,{}.{:03}\n", n * 8, time(n) / 1000, time(n) % 1000)).collect()
+}
+
+#[test]
+fn a_jump_of_the_clock_is_named_with_what_to_do() {
+    let message = error(&two_recordings(), &TraceOptions::default());
+    assert_has(&message, &["line 21", "a gap of 365.0 days before line 21", "--max-gap 1s", "--replay depth=N"]);
+    assert!(!message.contains("--time-unit"), "{message}");
+    // Short enough to be run: then it is a warning, and nothing else is said of the rate.
+    let options = TraceOptions { time_scale: "0.1".parse().unwrap(), ..TraceOptions::default() };
+    let warnings = read(&two_recordings(), &options).unwrap().1.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert_has(&warnings[0], &["a gap of 365.0 days before line 21", "--max-gap 1s"]);
+    let backwards: String = two_recordings().lines().rev().fold(String::new(), |text, line| text + line + "\n");
+    assert_has(&error(&backwards, &TraceOptions::default()), &["line 2: time runs backwards", "--sort-window"]);
+    let options = TraceOptions { sort_window: 10, ..TraceOptions::default() };
+    assert_has(&error(&backwards, &options), &["sort-window 10 is too small"]);
+    let set_back = two_recordings() + "0,0,512,R,7\n";
+    assert_has(
+        &error(&set_back, &TraceOptions { max_gap: Some(Time(1)), ..TraceOptions::default() }),
+        &["line 41", "set back", "--replay depth=N"],
+    );
+}
+
+#[test]
+fn longer_gaps_are_shortened_before_times_are_scaled() {
+    let ms = 1_000_000_000;
+    let options =
+        TraceOptions { max_gap: Some(Time(5 * ms)), time_scale: "2".parse().unwrap(), ..TraceOptions::default() };
+    let (requests, trace) = read(&two_recordings(), &options).unwrap();
+    let expected: Vec<u64> = (0..40).map(|n| 2 * ms * if n < 20 { n } else { n + 4 }).collect();
+    assert_eq!(arrivals(&requests), expected);
+    assert_has(&trace.warnings()[0], &["1 gap between requests shortened by --max-gap", "365.0 days"]);
+    let whole = TraceOptions { replay: Replay::Depth(1), ..TraceOptions::default() };
+    assert_eq!(trace.digest(), read(&two_recordings(), &whole).unwrap().1.digest());
+    let message = error(&two_recordings(), &TraceOptions { max_gap: Some(Time(1)), ..whole });
+    assert_has(&message, &["--max-gap", "--replay depth=1"]);
+}

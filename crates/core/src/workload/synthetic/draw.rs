@@ -1,0 +1,155 @@
+//! What the addresses and sizes of a job are drawn from.
+
+use super::address::{Choice, Follow, Grid, Order, Passes, Scatter, Window, Zipf, Zone};
+use super::describe::bytes_text;
+use super::options::{Amount, Distribution, Kind, Modifier, Options, Sequencer, ZoneShare};
+use super::size::Sizes;
+use super::{READ, SECTOR, TRIM, WRITE};
+use crate::sim::rng::Rng;
+
+/// fio's default of `bs`.
+const DEFAULT_BLOCK: u64 = 4096;
+
+/// How many sectors a sequential job leaves out between two requests.
+pub(super) fn skip(modifier: Modifier) -> i64 {
+    match modifier {
+        Modifier::Skip(bytes) => bytes / SECTOR as i64,
+        Modifier::None | Modifier::Run(_) => 0,
+    }
+}
+
+/// What follows others in a random job; `None` where every address is drawn.
+pub(super) fn follow(options: &Options, modifier: Modifier, rng: Rng) -> Option<Follow> {
+    let run = if let Modifier::Run(run) = modifier { run } else { 1 };
+    let given = options.percentage_random.unwrap_or_default();
+    let percent = given.map(|percent| percent.unwrap_or(100));
+    let identical = options.rw_sequencer == Some(Sequencer::Identical);
+    (run > 1 || percent != [100; 3]).then(|| Follow::new(run, identical, percent, rng))
+}
+/// The directions that a job's addresses and sizes are drawn for; the write of a pair takes those of its trim.
+pub(super) fn directions(kind: Kind) -> &'static [usize] {
+    match kind {
+        Kind::Read => &[READ],
+        Kind::Write => &[WRITE],
+        Kind::Mixed => &[READ, WRITE],
+        Kind::Trim | Kind::TrimWrite => &[TRIM],
+    }
+}
+
+/// By direction, the sizes of `bssplit`, else of `bsrange`, else of `bs`.
+pub(super) fn sizes(options: &Options) -> Result<[Sizes; 3], String> {
+    let sectors = |bytes: u64| {
+        u32::try_from(bytes / SECTOR)
+            .map_err(|_| format!("a block of {} is too large; at most 1 TiB", bytes_text(bytes)))
+    };
+    let of = |direction: usize| -> Result<Sizes, String> {
+        if let Some(split) = options.bssplit.as_ref().and_then(|split| split[direction].as_ref()) {
+            let weighted: Result<Vec<_>, String> =
+                split.iter().map(|&(bytes, weight)| Ok((sectors(bytes)?, weight))).collect();
+            return Ok(Sizes::split(&weighted?));
+        }
+        if let Some((min, max)) = options.bsrange.and_then(|range| range[direction]) {
+            return Ok(Sizes::range(sectors(min)?, sectors(max)?));
+        }
+        let bytes = options.bs.and_then(|bs| bs[direction]).unwrap_or(DEFAULT_BLOCK);
+        sectors(bytes).map(Sizes::Fixed)
+    };
+    Ok([of(READ)?, of(WRITE)?, of(TRIM)?])
+}
+
+/// The grids and choices of a random job. Directions whose grids are alike share one, as they share the random map in
+/// fio: a block that was read is not written in the same pass.
+pub(super) fn random_order(
+    options: &Options,
+    directions: &[usize],
+    sizes: &[Sizes; 3],
+    window: &Window,
+    rng: &mut Rng,
+) -> Result<Order, String> {
+    let mut grids = Vec::new();
+    let mut alike: Vec<(u64, u64, Option<&Vec<ZoneShare>>)> = Vec::new();
+    let mut by_direction = [0; 3];
+    for &direction in directions {
+        let block = u64::from(sizes[direction].min());
+        let align = options.blockalign.and_then(|align| align[direction]).map_or(block, |bytes| bytes / SECTOR);
+        // As in fio's `last_block`: the smallest block fits at the last position.
+        let positions = (window.range - block.saturating_sub(align).min(window.range)) / align;
+        if positions == 0 {
+            return Err(format!("`blockalign` of {} leaves no place for a block", bytes_text(align * SECTOR)));
+        }
+        let zones = match &options.random_distribution {
+            Some(Distribution::Zoned(zones)) => zones[direction].as_ref(),
+            _ => None,
+        };
+        let key = (align, positions, zones);
+        by_direction[direction] = match alike.iter().position(|other| *other == key) {
+            Some(index) => index,
+            None => {
+                let aligned = align == block;
+                grids.push(Grid { align, positions, choice: choice(options, &key, window, aligned, rng)? });
+                alike.push(key);
+                grids.len() - 1
+            }
+        };
+    }
+    Ok(Order::Random(grids, by_direction))
+}
+
+/// How a grid of `align` sectors with so many positions, and zones if any, is drawn from.
+fn choice(
+    options: &Options,
+    &(align, positions, zones): &(u64, u64, Option<&Vec<ZoneShare>>),
+    window: &Window,
+    aligned: bool,
+    rng: &mut Rng,
+) -> Result<Choice, String> {
+    Ok(match options.random_distribution {
+        // fio has no random map with blockalign.
+        None | Some(Distribution::Uniform) if options.norandommap || !aligned => Choice::Uniform,
+        None | Some(Distribution::Uniform) => Choice::Passes(Passes::new(positions, rng)),
+        Some(Distribution::Zipf(theta, centre)) => {
+            Choice::Zipf(Zipf::new(positions, theta), Scatter::new(positions, centre, rng))
+        }
+        Some(Distribution::Pareto(h, centre)) => {
+            Choice::Pareto { power: libm::log(h) / libm::log1p(-h), scatter: Scatter::new(positions, centre, rng) }
+        }
+        Some(Distribution::Normal(deviation, centre)) => Choice::Normal {
+            mean: centre.unwrap_or(0.5) * positions as f64,
+            deviation: deviation / 100.0 * positions as f64,
+        },
+        Some(Distribution::Zoned(_)) => match zones {
+            None => Choice::Uniform,
+            Some(shares) => Choice::Zoned(zone_table(shares, align, positions, window)?),
+        },
+    })
+}
+
+/// The zones of `zoned` and `zoned_abs` as positions of a grid.
+fn zone_table(shares: &[ZoneShare], align: u64, positions: u64, window: &Window) -> Result<Vec<Zone>, String> {
+    let mut zones = Vec::with_capacity(shares.len());
+    let (mut access, mut start, mut parts, mut bytes) = (0, 0, 0, 0u64);
+    for (index, share) in shares.iter().enumerate() {
+        // The ends are computed from sums, so that what is rounded off one zone is in the next.
+        let end = match share.range {
+            Amount::Share(part, of) => {
+                parts += part;
+                Amount::Share(parts, of).of(positions).unwrap_or(positions)
+            }
+            Amount::Bytes(size) => {
+                bytes = bytes.saturating_add(size);
+                if bytes > window.range * SECTOR {
+                    let range = bytes_text(window.range * SECTOR);
+                    return Err(format!("`random_distribution`: zone {} ends beyond the region of {range}", index + 1));
+                }
+                (bytes / SECTOR / align).min(positions)
+            }
+        };
+        if end == start && share.access > 0 {
+            return Err(format!("`random_distribution`: zone {} is smaller than a block", index + 1));
+        }
+        access += share.access;
+        zones.push(Zone { up_to: access, start, positions: end - start });
+        start = end;
+    }
+    Ok(zones)
+}

@@ -1,0 +1,92 @@
+//! The part of the device that a job works on.
+
+use super::SECTOR;
+use super::address::Window;
+use super::describe::{bytes_text, region_text, two_texts};
+use super::options::{Amount, Options, ZoneMode};
+use super::plan::Place;
+use super::size::Sizes;
+
+/// The part of its area that a job works on, in bytes.
+pub(super) struct Region {
+    /// Where the area starts on the device.
+    pub(super) area: u64,
+    /// Where the region starts in the area.
+    pub(super) offset: u64,
+    pub(super) size: u64,
+}
+
+impl Region {
+    /// `offset` and `size`. As in fio, an offset by percentage is rounded up to the smallest block, `unit`, and a size
+    /// by percentage, which is of the whole area, ends with it and is rounded down.
+    pub(super) fn new(options: &Options, place: &Place, unit: u64) -> Result<Region, String> {
+        let all = options.filesize.unwrap_or(place.area.bytes);
+        if all > place.area.bytes {
+            let (size, left) = two_texts(all, place.area.bytes);
+            return Err(format!("`filesize` of {size} does not fit the device, which has {left}"));
+        }
+        let whole = if options.filesize.is_some() || place.area.named { "area" } else { "device" };
+        let all = all / SECTOR * SECTOR;
+        let bytes_of = |amount: Option<Amount>| match amount {
+            None => Some(0),
+            Some(Amount::Bytes(bytes)) => Some(bytes),
+            Some(share) => share.of(all).and_then(|bytes| bytes.checked_next_multiple_of(unit)),
+        };
+        let offset = bytes_of(options.offset)
+            .zip(bytes_of(options.offset_increment).and_then(|step| step.checked_mul(u64::from(place.clone))))
+            .and_then(|(offset, steps)| offset.checked_add(steps))
+            .filter(|&offset| offset < all)
+            .ok_or_else(|| {
+                let key = if place.clone > 0 { "`offset` and `offset_increment` leave" } else { "`offset` leaves" };
+                format!("{key} nothing of the {whole} of {}", bytes_text(all))
+            })?;
+        let left = all - offset;
+        let size = match options.size {
+            None => left,
+            Some(Amount::Bytes(bytes)) if bytes <= left => bytes,
+            Some(Amount::Bytes(bytes)) => {
+                let (size, left) = two_texts(bytes, left);
+                return Err(format!("`size` of {size} does not fit the {whole}, which has {left} after the offset"));
+            }
+            Some(share) => share.of(all).unwrap_or(left).min(left) / unit * unit,
+        };
+        Ok(Region { area: place.area.start, offset, size })
+    }
+}
+
+/// Where requests go at a time: a zone of `zonemode=strided`, else the whole region.
+pub(super) fn window(options: &Options, region: &Region) -> Result<Window, String> {
+    let first = (region.area + region.offset) / SECTOR;
+    let end = first + region.size / SECTOR;
+    let strided = match (options.zonemode, options.zonesize) {
+        (Some(ZoneMode::Strided), None) => return Err("`zonemode=strided` needs zonesize".to_owned()),
+        (Some(ZoneMode::None), Some(_)) => return Err("`zonemode=none` and `zonesize` exclude each other".to_owned()),
+        (_, Some(size)) => Some(size),
+        (_, None) => None,
+    };
+    let Some(size) = strided else {
+        let extra = [("zonerange", options.zonerange), ("zoneskip", options.zoneskip)];
+        if let Some((key, _)) = extra.iter().find(|(_, value)| value.is_some()) {
+            return Err(format!("`{key}` needs zonemode=strided and zonesize"));
+        }
+        return Ok(Window { first, end, range: end - first, skip: 0, size: u64::MAX });
+    };
+    // As in fio, zones are as large as what is transferred in each, unless zonerange says otherwise.
+    let range = options.zonerange.unwrap_or(size);
+    if range > region.size {
+        return Err(format!("a zone of {} does not fit {}", bytes_text(range), region_text(region)));
+    }
+    let skip = options.zoneskip.unwrap_or(0) / SECTOR;
+    Ok(Window { first, end, range: range / SECTOR, skip, size: size / SECTOR })
+}
+
+/// Every block must fit the window.
+pub(super) fn check_fit(directions: &[usize], sizes: &[Sizes; 3], window: &Window) -> Result<(), String> {
+    let largest = directions.iter().map(|&d| u64::from(sizes[d].max())).max().unwrap_or(0);
+    if largest <= window.range {
+        return Ok(());
+    }
+    let what = if window.size == u64::MAX { "region" } else { "zone" };
+    let (block, range) = two_texts(largest * SECTOR, window.range * SECTOR);
+    Err(format!("a block of {block} does not fit the {what} of {range}; make bs smaller or the {what} larger"))
+}

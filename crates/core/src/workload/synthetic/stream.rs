@@ -1,0 +1,268 @@
+//! One job as a stream of requests.
+
+use std::ops::Range;
+
+use super::address::{Addresses, Order};
+use super::arrival::Arrivals;
+use super::describe::{describe, warnings};
+use super::draw::{directions, follow, random_order, sizes, skip};
+use super::limits::Limits;
+use super::options::{Kind, Modifier, Options, Pattern, Rw};
+use super::pace::{arrivals, pace};
+use super::plan::Place;
+use super::region::{Region, check_fit, window};
+use super::size::Sizes;
+use super::{READ, WRITE};
+use crate::sim::rng::Rng;
+use crate::sim::time::Time;
+use crate::workload::request::{Operation, Request, SECTOR};
+use crate::workload::{Pace, Source, SourceError};
+
+/// One job: a stream of requests made up as it goes. A clone continues on its own, with the same requests.
+#[derive(Clone, Debug)]
+pub struct Synthetic {
+    pub(super) place: Place,
+    description: String,
+    warnings: Vec<String>,
+    kind: Kind,
+    /// Percent of reads in a mix.
+    reads: u32,
+    /// By direction.
+    sizes: [Sizes; 3],
+    addresses: Addresses,
+    /// Of an open-loop job, by direction.
+    arrivals: Option<Box<[Option<Arrivals>; 3]>>,
+    mix_rng: Rng,
+    size_rng: Rng,
+    pace: Pace,
+    limits: Limits,
+    flushes: Flushes,
+    /// Force unit access for writes.
+    fua: bool,
+    requests: u64,
+    bytes: u64,
+    /// When the last request arrived.
+    last: Time,
+    /// What was trimmed and is to be written next: first sector, sectors.
+    trimmed: Option<(u64, u32)>,
+    out_of_time: bool,
+}
+
+/// When a job flushes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flushes {
+    /// After so many writes each; 0 for never.
+    every: [u32; 2],
+    /// At the end, too.
+    at_end: bool,
+    writes: u64,
+    due: bool,
+}
+
+impl Flushes {
+    fn new(options: &Options, kind: Kind) -> Flushes {
+        let writes = !matches!(kind, Kind::Read | Kind::Trim);
+        let every = [options.fsync, options.fdatasync].map(|every| every.filter(|_| writes).unwrap_or(0));
+        Flushes { every, at_end: options.end_fsync && writes, ..Flushes::default() }
+    }
+
+    #[inline]
+    fn wrote(&mut self) {
+        self.writes += 1;
+        self.due = self.every.iter().any(|&every| every > 0 && self.writes.is_multiple_of(u64::from(every)));
+    }
+}
+
+impl Synthetic {
+    /// What the job does, in a line for people.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    pub(super) fn new(options: &Options, place: Place, seed: u64) -> Result<Synthetic, String> {
+        let Rw { pattern, modifier } = options.rw.unwrap_or(Rw {
+            pattern: Pattern { name: "read", kind: Kind::Read, random: false },
+            modifier: Modifier::None,
+        });
+        let directions = directions(pattern.kind);
+        let sizes = sizes(options)?;
+        let unit = directions.iter().map(|&d| u64::from(sizes[d].min())).min().unwrap_or(1) * SECTOR;
+        let region = Region::new(options, &place, unit)?;
+        let window = window(options, &region)?;
+        check_fit(directions, &sizes, &window)?;
+        let rng = |part: &str| Rng::new(options.randseed.unwrap_or(seed), &format!("workload/{}/{part}", place.name));
+        let mut address_rng = rng("address");
+        let (order, follow) = match pattern.random {
+            false => (Order::Sequential([0; 3], skip(modifier)), None),
+            true => {
+                let order = random_order(options, directions, &sizes, &window, &mut address_rng)?;
+                (order, follow(options, modifier, rng("follow")))
+            }
+        };
+        let limits = Limits::new(options, &region, unit, skip(modifier))?;
+        let reads = options.rwmixread.unwrap_or(50);
+        let mut warnings = warnings(options, &place.name, pattern, limits, unit);
+        warnings.splice(0..0, place.warnings.iter().cloned());
+        Ok(Synthetic {
+            description: describe(&place.name, options, pattern, &sizes[directions[0]], &region),
+            warnings,
+            kind: pattern.kind,
+            reads,
+            addresses: Addresses::new(window, order, follow, address_rng),
+            arrivals: arrivals(options, pattern.kind, reads, &sizes, rng)?,
+            sizes,
+            mix_rng: rng("mix"),
+            size_rng: rng("size"),
+            pace: pace(options)?,
+            limits,
+            flushes: Flushes::new(options, pattern.kind),
+            fua: options.sync == Some(true),
+            requests: 0,
+            bytes: 0,
+            last: Time::ZERO,
+            trimmed: None,
+            out_of_time: false,
+            place,
+        })
+    }
+
+    /// The operation of the next request at a new address, and when it arrives; `None` beyond the end of time.
+    #[inline]
+    fn next_arrival(&mut self) -> Option<(Operation, Time)> {
+        let by_kind = match self.kind {
+            Kind::Read => Operation::Read,
+            Kind::Write => Operation::Write,
+            Kind::Trim | Kind::TrimWrite => Operation::Trim,
+            Kind::Mixed => match &self.arrivals {
+                // In an open loop, the rates make the mix.
+                Some(arrivals) => {
+                    let due = |direction: usize| arrivals[direction].as_ref().map(Arrivals::due);
+                    return match (due(READ), due(WRITE)) {
+                        (Some(read), Some(Some(write))) if read.is_none_or(|read| write < read) => {
+                            Some((Operation::Write, write))
+                        }
+                        (Some(read), _) => Some((Operation::Read, read?)),
+                        (None, write) => Some((Operation::Write, write??)),
+                    };
+                }
+                None if (self.mix_rng.below(100) as u32) < self.reads => Operation::Read,
+                None => Operation::Write,
+            },
+        };
+        match &self.arrivals {
+            None => Some((by_kind, Time::ZERO)),
+            Some(arrivals) => Some((by_kind, arrivals[by_kind.index()].as_ref()?.due()?)),
+        }
+    }
+
+    /// A request at a new address.
+    #[inline]
+    fn fresh(&mut self, operation: Operation, arrival: Time) -> Request {
+        let direction = operation.index();
+        let sectors = self.sizes[direction].next(&mut self.size_rng);
+        let lba = self.addresses.next(direction, sectors);
+        if self.kind == Kind::TrimWrite {
+            self.trimmed = Some((lba, sectors));
+        }
+        self.requests += 1;
+        self.bytes = self.bytes.saturating_add(u64::from(sectors) * SECTOR);
+        Request::new(arrival, operation, lba, sectors)
+    }
+
+    /// A flush, where one is due.
+    #[inline]
+    fn flush(&mut self, at_end: bool) -> Option<Request> {
+        let due = self.flushes.due || (at_end && self.flushes.at_end);
+        if !due {
+            return None;
+        }
+        self.flushes.due = false;
+        self.flushes.at_end &= !at_end;
+        Some(Request::new(self.last, Operation::Flush, 0, 0))
+    }
+
+    #[cold]
+    fn too_late(&self) -> SourceError {
+        SourceError(format!("{}: arrivals reach 213 days, beyond which there is no time; set runtime", self.place.name))
+    }
+}
+
+impl Source for Synthetic {
+    #[inline]
+    fn next_request(&mut self) -> Result<Option<Request>, SourceError> {
+        if let Some(flush) = self.flush(false) {
+            return Ok(Some(flush));
+        }
+        let trimmed = self.trimmed.take();
+        if trimmed.is_none() && (self.requests >= self.limits.requests || self.bytes >= self.limits.bytes) {
+            return Ok(self.flush(true));
+        }
+        let (operation, arrival) = self.next_arrival().ok_or_else(|| self.too_late())?;
+        if self.arrivals.is_some() && self.limits.stop_at.is_some_and(|stop| arrival >= stop) {
+            self.out_of_time = true;
+            return Ok(None);
+        }
+        let mut request = match trimmed {
+            Some((lba, sectors)) => Request::new(arrival, Operation::Write, lba, sectors),
+            None => self.fresh(operation, arrival),
+        };
+        self.last = arrival;
+        if request.operation == Operation::Write {
+            request.fua = self.fua;
+            self.flushes.wrote();
+        }
+        if let Some(arrivals) = &mut self.arrivals
+            && let Some(arrivals) = &mut arrivals[operation.index()]
+        {
+            arrivals.advance(request.bytes());
+        }
+        Ok(Some(request))
+    }
+
+    fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    fn stop_at(&self) -> Option<Time> {
+        self.limits.stop_at
+    }
+
+    fn measure_from(&self) -> Time {
+        self.limits.measure_from
+    }
+
+    fn out_of_time(&self) -> bool {
+        self.out_of_time
+    }
+
+    fn waits_for(&self) -> Range<usize> {
+        self.place.waits_for.clone()
+    }
+
+    fn put_behind(&mut self, others: usize) {
+        self.place.put_behind(others);
+    }
+
+    fn start_delay(&self) -> Time {
+        self.place.start_delay
+    }
+
+    fn streams(&self) -> Vec<String> {
+        vec![self.place.name.clone()]
+    }
+
+    fn description(&self) -> String {
+        self.description.clone()
+    }
+
+    /// By requests or bytes, whichever end is nearer; not known where time alone ends the job.
+    fn progress(&self) -> Option<f64> {
+        let part = |done: u64, max: u64| (max != u64::MAX).then(|| done as f64 / max as f64);
+        let parts = [part(self.requests, self.limits.requests), part(self.bytes, self.limits.bytes)];
+        parts.into_iter().flatten().reduce(f64::max).map(|part| part.min(1.0))
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.clone()
+    }
+}
