@@ -77,11 +77,11 @@ impl TransactionTrail {
     /// The operation has ended that it was in line for, if it was.
     #[inline(always)]
     fn operation(&mut self, turn: &Turn, bus: Part, cell: Part) {
-        let waited = turn.start.since(self.trail.at);
+        let from = self.trail.at;
         let wait = match std::mem::take(&mut self.line) {
             Line::None | Line::Block => return,
-            Line::Lun(_, mark) => turn.mark.since(mark, waited),
-            Line::Any(mark) => turn.all.since(mark, waited),
+            Line::Lun(_, mark) => turn.mark.since(mark, turn.start - from),
+            Line::Any(mark) => turn.all.since(mark, turn.start - from),
         };
         self.trail.wait(Wait {
             die: wait.die,

@@ -47,8 +47,8 @@ pub struct MarkOfAll {
 
 impl MarkOfAll {
     /// What a wait for whichever LUN is free first, so long, from an earlier reading until this one was for: shared out
-    /// as the time of all LUNs was. Those that were held neither by the host nor waiting for their channel were cleaned,
-    /// or had no free block.
+    /// as the time of all LUNs was. Those that were held neither by the host nor waiting for their channel were
+    /// cleaned, or had no free block.
     pub fn since(self, earlier: MarkOfAll, waited: Time) -> Wait {
         if waited == Time::ZERO {
             return Wait::default();
@@ -72,7 +72,8 @@ pub struct Wait {
     pub cleaning: Time,
 }
 
-/// An operation that has ended: when it started, how the books stood then, and what its time went into.
+/// An operation that has ended: when it started, how the books stood then, and what its time went into. Those who were
+/// in line for it need to look only once, at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
     /// The channel of its unit.
@@ -222,7 +223,7 @@ impl Ledger {
         let (holder, start) = (std::mem::take(&mut book.holder), book.start);
         *(if holder == Holder::Cleaning { &mut book.cleaning } else { &mut book.host }) += (now - start).0;
         if self.any {
-            self.count(holder, |sum| sum.leave(start, now));
+            self.count(holder, move |sum| sum.leave(start, now));
         }
     }
 
@@ -245,7 +246,7 @@ impl Ledger {
         if self.books[of_lun].holder == Holder::Nobody {
             self.books[of_lun].holder = Holder::Channel;
             if self.any {
-                self.count(Holder::Channel, |sum| sum.enter(now));
+                self.count(Holder::Channel, move |sum| sum.enter(now));
             }
         }
     }
@@ -267,7 +268,7 @@ impl Ledger {
         book.holder = Holder::Nobody;
         book.cleaning += cleaning;
         if self.any {
-            self.count(Holder::Channel, |sum| sum.leave(lined_up, now));
+            self.count(Holder::Channel, move |sum| sum.leave(lined_up, now));
         }
     }
 
