@@ -20,6 +20,18 @@ pub enum ProgramCause {
     WasteAlignment,
 }
 
+impl ProgramCause {
+    /// All causes, with the names that results have for them.
+    pub const ALL: [(ProgramCause, &str); 6] = [
+        (ProgramCause::Host, "host"),
+        (ProgramCause::Gc, "gc"),
+        (ProgramCause::Summary, "summary"),
+        (ProgramCause::Padding, "padding"),
+        (ProgramCause::WasteCopyback, "waste_copyback"),
+        (ProgramCause::WasteAlignment, "waste_alignment"),
+    ];
+}
+
 /// Why a page was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -36,7 +48,7 @@ pub enum ReadCause {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Pages programmed, by [`ProgramCause`].
-    pub pages_programmed: [u64; 6],
+    pub pages_programmed: [u64; ProgramCause::ALL.len()],
     /// Pages read, by [`ReadCause`].
     pub pages_read: [u64; 3],
     /// Blocks erased.

@@ -62,7 +62,7 @@ pub struct Row {
     /// Pages read, by [`ReadCause`].
     pub pages_read: [u64; 3],
     /// Pages programmed, by [`ProgramCause`].
-    pub pages_programmed: [u64; 4],
+    pub pages_programmed: [u64; ProgramCause::ALL.len()],
     /// Blocks erased.
     pub erases: u64,
     /// Mapping units that the host wrote.
@@ -172,13 +172,7 @@ impl Row {
         for (cause, name) in [(ReadCause::Host, "host"), (ReadCause::Gc, "gc"), (ReadCause::Rmw, "rmw")] {
             visitor.whole(&["pages_read_", name], &mut self.pages_read[cause as usize])?;
         }
-        let causes = [
-            (ProgramCause::Host, "host"),
-            (ProgramCause::Gc, "gc"),
-            (ProgramCause::Summary, "summary"),
-            (ProgramCause::Padding, "padding"),
-        ];
-        for (cause, name) in causes {
+        for (cause, name) in ProgramCause::ALL {
             visitor.whole(&["pages_programmed_", name], &mut self.pages_programmed[cause as usize])?;
         }
         visitor.whole(&["erases"], &mut self.erases)?;

@@ -282,6 +282,8 @@ impl Flash {
                 gc: programs(ProgramCause::Gc),
                 summary: programs(ProgramCause::Summary),
                 padding: programs(ProgramCause::Padding),
+                waste_copyback: programs(ProgramCause::WasteCopyback),
+                waste_alignment: programs(ProgramCause::WasteAlignment),
             },
             reads_by_cause: ReadCauses {
                 host: reads(ReadCause::Host),

@@ -318,6 +318,10 @@ pub struct ProgramCauses {
     /// For nothing: whole pages, the rest of a wordline. Places within a page that hold nothing are not here, but in
     /// `flash.units.unfilled`.
     pub padding: u64,
+    /// For nothing: pages left out so that a copy-back keeps the parity of its page.
+    pub waste_copyback: u64,
+    /// For nothing: pages left out so that planes could be programmed together.
+    pub waste_alignment: u64,
 }
 
 /// Pages read, each for one cause.
