@@ -151,11 +151,6 @@ pub fn plain(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A name of this program as words: `write_zeroes` is two.
-pub fn words(name: &str) -> String {
-    name.replace('_', " ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

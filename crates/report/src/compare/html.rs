@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use super::text::{difference, value};
 use super::{Comparison, Group, NOISE_UNKNOWN};
-use crate::figure::{Look, words};
+use crate::figure::Look;
 use crate::html::{Curve, attribution_bars, attribution_groups, curves};
 use crate::page::Page;
+use crate::words::words;
 
 /// The curves of a group that are drawn; more seeds than these do not show more.
 const CURVES: usize = 8;

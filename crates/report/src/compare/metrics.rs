@@ -3,7 +3,7 @@
 use floatgate_core::metrics::summary::{Operations, Summary};
 
 use super::{Group, Row};
-use crate::figure::words;
+use crate::words::words;
 
 /// A metric of a result.
 type Metric = (&'static str, &'static str, fn(&Summary) -> Option<f64>);

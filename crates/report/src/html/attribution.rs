@@ -5,8 +5,9 @@ use floatgate_core::metrics::summary::{Attribution, Requests, Summary};
 use maud::html;
 use serde_json::json;
 
-use crate::figure::{Figure, Look, axis, plain, trace, words};
+use crate::figure::{Figure, Look, axis, plain, trace};
 use crate::page::Page;
+use crate::words::words;
 
 /// What the time of a group of requests went into.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,9 +4,9 @@ use floatgate_core::metrics::summary::{Operations, Requests, Summary};
 use floatgate_core::workload::synthetic::looks_like_job;
 use maud::{Markup, html};
 
-use crate::figure::words;
 use crate::number::{bytes, grouped, or_dash, percent, short};
 use crate::page::Page;
+use crate::words::words;
 
 /// The title of the page.
 pub fn title(summary: &Summary) -> String {

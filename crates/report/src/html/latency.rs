@@ -4,8 +4,9 @@ use floatgate_core::metrics::summary::{LatencyCurve, Summary};
 use maud::html;
 use serde_json::{Value, json};
 
-use crate::figure::{Figure, Look, axis, log_axis, log_share_axis, trace, words};
+use crate::figure::{Figure, Look, axis, log_axis, log_share_axis, trace};
 use crate::page::Page;
+use crate::words::words;
 
 /// A distribution to be drawn.
 #[derive(Debug)]

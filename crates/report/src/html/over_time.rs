@@ -7,8 +7,9 @@ use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::Operation;
 
 use crate::columns::series::{OperationRow, Row};
-use crate::figure::{Figure, Look, axis, log_axis, trace, words};
+use crate::figure::{Figure, Look, axis, log_axis, trace};
 use crate::page::Page;
+use crate::words::words;
 
 /// What happened in a window of simulated time.
 #[derive(Clone, Debug, Default, PartialEq)]
