@@ -6,7 +6,7 @@ use maud::html;
 use serde_json::json;
 
 use crate::figure::{Figure, Look, axis, plain, trace};
-use crate::number::{or_dash, percent};
+use crate::number::{or_dash, percent, time};
 use crate::page::Page;
 use crate::words;
 
@@ -23,14 +23,14 @@ pub fn section(page: &mut Page, summary: &Summary) {
         }
         table {
             tr {
-                th.text { "resource" } th { "units" } th { "busy, s each" } th { "of that, cleaning" }
+                th.text { "resource" } th { "units" } th { "busy, each" } th { "of that, cleaning" }
                 th { "bound, IOPS" } th { "reached" }
             }
             @for resource in &bottleneck.resources {
                 tr {
                     td { (words::resource(&resource.resource)) }
                     td { (resource.units) }
-                    td { (or_dash(Some(resource.demand_s))) }
+                    td { (time(resource.demand_s * 1e6)) }
                     td { (percent(Some(resource.cleaning))) }
                     td { (or_dash(resource.bound_iops)) }
                     td { (percent(Some(resource.reached))) }
