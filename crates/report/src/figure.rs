@@ -136,12 +136,14 @@ pub fn log_axis(title: &str, values_us: impl Iterator<Item = f64>) -> Value {
     // With a format, all labels have one size; without, the library makes those between powers of ten smaller.
     let mut axis = time_axis(title);
     axis["type"] = "log".into();
+    axis["minorloglabels"] = "complete".into();
     axis["minor"] = json!({ "ticks": "outside", "ticklen": 3 });
     let (least, most) = values_us
         .filter(|us| *us >= LEAST_US)
         .fold((f64::INFINITY, 0.0f64), |(least, most), us| (least.min(us), most.max(us)));
     if least <= most {
         let (from, to) = (libm::log10(seconds(least)), libm::log10(seconds(most)));
+        axis["labelalias"] = between_powers(from.floor() as i32, to.ceil() as i32);
         let margin = 0.04 * (to - from) + 0.01;
         axis["range"] = json!([from - margin, to + margin]);
         // Labels for 1, 2, 5, or for powers of ten, as many as have room.
@@ -155,9 +157,20 @@ pub fn log_axis(title: &str, values_us: impl Iterator<Item = f64>) -> Value {
     axis
 }
 
-/// A logarithmic axis of shares, with a title: powers of ten.
+/// Labels of times between powers of ten of seconds, from one to another: the library leaves out their suffix.
+fn between_powers(from: i32, to: i32) -> Value {
+    let prefixes = ["p", "n", "\u{b5}", "m", "", "k"];
+    let label = |power: i32, digit: u32| {
+        let prefix = prefixes.get((power.div_euclid(3) + 4) as usize)?;
+        let label = format!("{digit}{}{prefix}", "0".repeat(power.rem_euclid(3) as usize));
+        Some((label.clone(), Value::from(label + "s")))
+    };
+    (from..to).flat_map(|power| (2..=9).filter_map(move |digit| label(power, digit))).collect()
+}
+
+/// A logarithmic axis of shares, with a title: powers of ten in per cent, all labels of one size.
 pub fn log_share_axis(title: &str) -> Value {
-    json!({ "title": { "text": plain(title) }, "type": "log", "dtick": 1, "exponentformat": "power",
+    json!({ "title": { "text": plain(title) }, "type": "log", "dtick": 1, "tickformat": "~%",
         "minorloglabels": "none", "minor": { "ticks": "outside", "ticklen": 3 } })
 }
 
@@ -220,6 +233,9 @@ mod tests {
         assert_eq!((&wide["range"], &wide["dtick"]), (&json!([-6.13, -2.87]), &json!(1)));
         assert_eq!(axis(&[100.0, 200.0])["dtick"], "D1");
         assert_eq!(axis(&[100.0, 2000.0])["dtick"], "D2");
+        let labels = &axis(&[90.0, 2000.0])["labelalias"];
+        let told = ["20\u{b5}", "900\u{b5}", "2m", "10m"].map(|label| labels[label].as_str());
+        assert_eq!(told, [Some("20\u{b5}s"), Some("900\u{b5}s"), Some("2ms"), None]);
     }
 
     #[test]

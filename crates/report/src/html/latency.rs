@@ -49,10 +49,10 @@ pub fn curves(id: &str, curves: &[Curve]) -> Vec<Figure> {
         html! {
             "The share of requests (vertical) whose latency was at most that on the horizontal axis, which is "
             "logarithmic (1000 ns = 1 µs, 1000 µs = 1 ms). The further left a curve, the faster; where it climbs steeply, many requests took about that "
-            "time. At 0.5 it crosses the median. A curve that does not begin at 0 had answers at once, left of the axis."
+            "time. At 50 % it crosses the median. A curve that does not begin at 0 had answers at once, left of the axis."
         },
         cdf.collect(),
-        json!({ "showlegend": true, "xaxis": log_axis("latency", times()), "yaxis": with_range(axis("share that took no longer")) }),
+        json!({ "showlegend": true, "xaxis": log_axis("latency", times()), "yaxis": no_longer_axis() }),
     );
     let tail = curves.iter().map(|curve| {
         let (mut us, mut longer) = shares(curve.points);
@@ -62,15 +62,15 @@ pub fn curves(id: &str, curves: &[Curve]) -> Vec<Figure> {
         }
         us.insert(0, us[0]);
         longer.insert(0, 1.0);
-        line(curve, &us, &longer, "%{x:.4~s}s: %{y:.3~g} of all took longer")
+        line(curve, &us, &longer, "%{x:.4~s}s: %{y:.3~%} of all took longer")
     });
     let tail = Figure::new(
         &format!("{id}-tail"),
         "Latency, the tail",
         html! {
-            "The share of requests that took longer than the time on the horizontal axis, both logarithmic: at 10"
-            sup { "-3" } " read p99.9, at 10" sup { "-4" } " p99.99. A curve that falls off steeply has no tail; a shelf "
-            "is a group of requests that met with something slow, such as an erase. It ends at the slowest request."
+            "The share of requests that took longer than the time on the horizontal axis, both logarithmic: at 0.1 % "
+            "read p99.9, at 0.01 % p99.99. A curve that falls off steeply has no tail; a shelf is a group of requests "
+            "that met with something slow, such as an erase. It ends at the slowest request."
         },
         tail.collect(),
         json!({ "showlegend": true, "xaxis": log_axis("latency", times()), "yaxis": log_share_axis("share that took longer") }),
@@ -93,7 +93,9 @@ fn line(curve: &Curve, us: &[f64], shares: &[f64], hover: &str) -> Value {
     trace(&curve.name, options, json!({ "x": us, "y": shares, "hovertemplate": hover }))
 }
 
-fn with_range(mut axis: Value) -> Value {
+fn no_longer_axis() -> Value {
+    let mut axis = axis("share that took no longer");
     axis["range"] = json!([0, 1.02]);
+    axis["tickformat"] = ".0%".into();
     axis
 }
