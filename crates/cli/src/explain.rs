@@ -171,6 +171,12 @@ impl Teller<'_> {
         let mut waits = operation.waits.iter().peekable();
         if let Some(wait) = waits.next_if(|wait| wait.of != "channel") {
             self.wait(operation.waited_from_us, wait);
+            if operation.any_die {
+                self.line(
+                    "  Any die could have taken it: told is who was in the way at the one that did, and the parts",
+                );
+                self.line("  above share this wait out as the time of all dies was.");
+            }
         }
         let mut end = operation.granted_us;
         for phase in &operation.phases {

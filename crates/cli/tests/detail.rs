@@ -429,6 +429,20 @@ fn what_the_timeline_leaves_out_is_told_with_the_command_that_adds_it() {
 }
 
 #[test]
+fn a_write_that_any_die_may_take_is_told_as_such() {
+    for (allocation, any) in [("static", false), ("dynamic", true)] {
+        let set = format!("allocation={allocation}");
+        let (keep, _) = run(&["--requests", "parquet", "--timeline", "--set", &set]);
+        let explain = |arguments: &[&str]| floatgate(keep.path(), &[&["explain", "result"], arguments].concat()).stdout;
+        let story: Value = serde_json::from_slice(&explain(&["write:max", "--json"])).unwrap();
+        let operations = story["operations"].as_array().unwrap();
+        assert!(!operations.is_empty() && operations.iter().all(|operation| operation["any_die"] == any), "{story}");
+        let text = String::from_utf8(explain(&["write:max"])).unwrap();
+        assert_eq!(text.contains("Any die could have taken it"), any, "{text}");
+    }
+}
+
+#[test]
 fn explain_finds_the_request_at_a_place_in_the_distribution() {
     let (keep, result) = run(&["--requests", "csv"]);
     let mut writes = Vec::new();

@@ -207,6 +207,7 @@ fn lone_points(line: &Value) -> Option<Value> {
     points["marker"]["maxdisplayed"] = 0.into();
     points["legendgroup"] = line["name"].clone();
     points["showlegend"] = false.into();
+    points.as_object_mut()?.remove("line");
     Some(points)
 }
 

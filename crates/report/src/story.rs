@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use floatgate_core::ftl::allocation::AllocationConfig;
 use floatgate_core::metrics::attribution::Part;
 use floatgate_core::metrics::summary::Summary;
 use floatgate_core::sim::time::Time;
@@ -141,6 +142,9 @@ pub struct OperationStory {
     pub page: u64,
     /// The logical page of its (first) mapping unit, where there is one.
     pub lpn: Option<u64>,
+    /// Whether any die could have taken it (dynamic allocation). Its waits tell of the die that did; the parts of the
+    /// request share them out as the time of all dies was.
+    pub any_die: bool,
     /// Other requests that the same program command served.
     pub shared_with: Vec<u64>,
     /// When it was in line for its die and channel.
@@ -222,7 +226,11 @@ pub fn tell(directory: &Path, choice: &Choice) -> Result<Story> {
     story.standing = standing(&requests, among, asked.latency())?;
     let timeline = directory.join("timeline.json.gz");
     if timeline.exists() {
-        let witness = blame::witness(&timeline, &asked, &result.config_digest)?;
+        let mut witness = blame::witness(&timeline, &asked, &result.config_digest)?;
+        if matches!(result.config.allocation, AllocationConfig::Dynamic(_)) {
+            let writes = witness.operations.iter_mut().filter(|operation| operation.what == "host write");
+            writes.for_each(|write| write.any_die = true);
+        }
         (story.operations, story.order, story.timeline) =
             (Some(witness.operations), witness.order, Some(witness.covered));
     }

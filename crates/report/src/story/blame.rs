@@ -217,6 +217,7 @@ fn tell(op: u64, own: &Own, request: u64, others: &BTreeMap<u64, Other>) -> Oper
         block: number("block"),
         page: number("page"),
         lpn: own.place["lpn"].as_u64(),
+        any_die: false,
         shared_with: own.requests.iter().copied().filter(|other| *other != request).collect(),
         waited_from_us: us(own.wait.0),
         granted_us: us(own.wait.1),
