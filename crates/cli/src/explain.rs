@@ -165,7 +165,7 @@ impl Teller<'_> {
             "\n{what} (operation {op}) on channel {channel}, plane {plane}, block {block}, page {page}{lpn}"
         ));
         if !operation.shared_with.is_empty() {
-            self.line(format!("  together with request {}", list(&operation.shared_with)));
+            self.line(format!("  together with {}", list(&operation.shared_with)));
         }
         // Waits and phases in the order of time: the first wait is before the grant, others are between phases.
         let mut waits = operation.waits.iter().peekable();
@@ -197,7 +197,7 @@ impl Teller<'_> {
         for (held, what, us, operations, requests) in by_cause(&wait.behind) {
             let what = words::operation(what);
             let count = if operations == 1 { what.to_owned() } else { format!("{operations} {what}s") };
-            let whose = if requests.is_empty() { String::new() } else { format!(" of request {}", list(&requests)) };
+            let whose = if requests.is_empty() { String::new() } else { format!(" of {}", list(&requests)) };
             let us = self.duration(us);
             self.line(format!("{:31}{us} {held} held by {count}{whose}", ""));
         }
@@ -249,11 +249,12 @@ fn by_cause(blockers: &[Blocker]) -> Vec<Cause<'_>> {
     causes
 }
 
-/// Numbers, of which the first few are told.
+/// Requests by their numbers, of which the first few are told.
 fn list(numbers: &[u64]) -> String {
     let told: Vec<String> = numbers.iter().take(MOST_TOLD).map(u64::to_string).collect();
     match numbers.len().checked_sub(MOST_TOLD + 1) {
-        None => told.join(", "),
-        Some(rest) => format!("{} and {} more", told.join(", "), rest + 1),
+        None if told.len() == 1 => format!("request {}", told[0]),
+        None => format!("requests {}", told.join(", ")),
+        Some(rest) => format!("requests {} and {} more", told.join(", "), rest + 1),
     }
 }
