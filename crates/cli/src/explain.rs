@@ -110,7 +110,7 @@ impl Teller<'_> {
     fn order(&mut self, order: &OrderStory) {
         let unit = order.lpn.map(|lpn| format!(" (LPN {lpn})")).unwrap_or_default();
         let us = self.duration.exact(order.us);
-        self.line(format!("\nwaited {us} for an older write of the same unit{unit}; the last in the way comes first"));
+        self.line(format!("\nwaited {us} for an older write of the same unit{unit}, the last in the way first"));
         for older in &order.behind {
             let what = words::operation(&older.what);
             let (until, us) = (self.instant(older.until_us), self.duration(older.us));
@@ -150,8 +150,10 @@ impl Teller<'_> {
             Some(timeline) => {
                 let from = self.instant.instant(timeline.from_us);
                 let to = timeline.to_us.map_or("where it was full".to_owned(), |to| self.instant.instant(to));
-                self.line(format!("\nThe timeline goes from {from} to {to}, which is not all of this request."));
-                self.line("To find out more, run");
+                self.line(format!(
+                    "\nThe timeline goes from {from} to {to}: it does not have all of this request and of what"
+                ));
+                self.line("was in its way when it arrived. To find out more, run");
             }
         }
         self.line(format!("  {command}"));
@@ -203,7 +205,11 @@ impl Teller<'_> {
         }
         if wait.unheld_us > 0.0 {
             let us = self.duration(wait.unheld_us);
-            self.line(format!("{:31}{us} held by nobody: it waited for a free block, or its turn", ""));
+            let why = match self.story.rerun {
+                None => "held by nobody: it waited for a free block, or its turn",
+                Some(_) => "held by nobody that the timeline has",
+            };
+            self.line(format!("{:31}{us} {why}", ""));
         }
     }
 }

@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use floatgate_core::config::DeviceConfig;
 use floatgate_core::ftl::allocation::AllocationConfig;
 use floatgate_core::metrics::attribution::Part;
 use floatgate_core::metrics::summary::Summary;
@@ -93,7 +94,7 @@ pub struct TimelineStory {
     pub from_us: f64,
     /// Until when, where a span was asked for.
     pub to_us: Option<f64>,
-    /// Whether all of the request is in it, from its arrival to its answer.
+    /// Whether all of the request is in it, from its arrival to its answer, and what was in its way when it arrived.
     pub covers: bool,
 }
 
@@ -218,7 +219,7 @@ pub fn tell(directory: &Path, choice: &Choice) -> Result<Story> {
     let result = Summary::from_json(&text).map_err(|error| anyhow!("{}: {error}", summary.display()))?;
     let requests = requests_of(directory)?;
     let number = choice.find(&requests)?;
-    let Some((asked, mut story)) = of_request(&requests, number, result.config.sectors_per_unit())? else {
+    let Some((asked, mut story)) = of_request(&requests, number, &result.config)? else {
         let there = choice::There::of(&requests)?.said();
         bail!("there is no request {number}: {} {there}", requests.display())
     };
@@ -252,6 +253,9 @@ struct Asked {
     order: Time,
     /// The logical pages of its mapping units.
     lpns: RangeInclusive<u64>,
+    /// How long what was in its way when it arrived may have been there: no operation takes longer than an erase, and
+    /// one may wait in its middle.
+    before: Time,
 }
 
 impl Asked {
@@ -261,7 +265,7 @@ impl Asked {
 }
 
 /// What the file of the requests tells of one.
-fn of_request(requests: &Path, number: u64, sectors_per_unit: u32) -> Result<Option<(Asked, Story)>> {
+fn of_request(requests: &Path, number: u64, config: &DeviceConfig) -> Result<Option<(Asked, Story)>> {
     let mut found = None;
     find_request(requests, number, &mut |record| {
         let us = |time: Time| time.as_us();
@@ -270,7 +274,7 @@ fn of_request(requests: &Path, number: u64, sectors_per_unit: u32) -> Result<Opt
         let part = |part: &Part, time: Time| PartStory { part: part.name(), us: time.as_us(), share: share(time) };
         let told = record.breakdown.map(|b| Part::ALL.iter().map(|p| part(p, b.of(*p))).collect());
         let spent = |part: Part| record.breakdown.map_or(Time::ZERO, |breakdown| breakdown.of(part));
-        let lpn = |sector: u64| sector / u64::from(sectors_per_unit);
+        let lpn = |sector: u64| sector / u64::from(config.sectors_per_unit());
         let asked = Asked {
             number,
             operation: record.operation,
@@ -279,6 +283,7 @@ fn of_request(requests: &Path, number: u64, sectors_per_unit: u32) -> Result<Opt
             host_queue: spent(Part::HostQueue),
             order: spent(Part::Order),
             lpns: lpn(record.lba)..=lpn(record.lba.saturating_add(record.sectors.saturating_sub(1))),
+            before: config.nand.erase.time() + config.nand.erase.time(),
         };
         let story = Story {
             request: number,
@@ -317,7 +322,7 @@ fn standing(requests: &Path, among: Option<Operation>, latency: Time) -> Result<
     Ok(standing)
 }
 
-/// Time before and after a request that its timeline covers too, in milliseconds: what was in its way began earlier.
+/// Time around a request that its timeline covers too, in milliseconds, beside what was in its way when it arrived.
 const MARGIN_MS: u64 = 10;
 
 /// The command for the same result with a timeline that covers the request. Without what the run was called with, its
@@ -325,7 +330,7 @@ const MARGIN_MS: u64 = 10;
 fn rerun(result: &Summary, directory: &Path, requests: &Path, asked: &Asked) -> String {
     const MS: u64 = 1_000_000_000;
     let margin = MARGIN_MS.max(asked.latency().ps() / MS / 4);
-    let from = (asked.arrival.ps() / MS).saturating_sub(margin);
+    let from = (asked.arrival.ps() / MS).saturating_sub(margin + asked.before.ps().div_ceil(MS));
     let to = (asked.finish.ps() / MS).saturating_add(margin + 1);
     let form = requests.extension().unwrap_or_default().to_string_lossy();
     let options = format!("--requests={form} --timeline={from}ms..{to}ms");

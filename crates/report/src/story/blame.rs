@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::Result;
+use floatgate_core::sim::time::Time;
 use serde_json::Value;
 
 use super::{Asked, Blocker, OperationStory, OrderStory, PhaseStory, TimelineStory, WaitStory, order};
@@ -92,11 +93,12 @@ pub(super) fn witness(timeline: &Path, asked: &Asked, config_digest: &str) -> Re
     let mut told: Vec<OperationStory> = own.iter().map(|(op, own)| tell(*op, own, request, &others)).collect();
     told.sort_by(|a, b| a.granted_us.total_cmp(&b.granted_us).then(a.op.cmp(&b.op)));
     let order = order::older(timeline, asked, &own)?;
+    let begins_early = covered.from == Time::ZERO || covered.from + asked.before <= asked.arrival;
     let covered = TimelineStory {
         from_us: covered.from.as_us(),
         to_us: covered.to.map(|to| to.as_us()),
         // A file that was cut off for its size has the requests that were answered before.
-        covers: is_there && covered.from <= asked.arrival && covered.to.is_none_or(|to| to > asked.finish),
+        covers: is_there && begins_early && covered.to.is_none_or(|to| to > asked.finish),
     };
     Ok(Witness { operations: told, order, covered })
 }
