@@ -32,15 +32,17 @@
     return new Response(stream).text();
   }
 
-  function theme(dark, size = 12) {
+  // The look of figures: dark or light, and on paper smaller and with less room around.
+  function theme(dark, printed = false) {
+    const [size, top, bottom] = printed ? [10, 14, 36] : [12, 30, 50];
     const [text, line] = dark ? ["#e6e8eb", "#3a414b"] : ["#1b1f24", "#d0d7de"];
     const axis = { gridcolor: line, linecolor: text, zerolinecolor: line, tickcolor: text, automargin: true,
-      showline: true, ticks: "outside", title: { standoff: 8 } };
+      showline: true, ticks: "outside", title: { standoff: 8, font: { size: size + 1 } } };
     return { layout: { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: text, size, family: 'system-ui, "DejaVu Sans", sans-serif' }, xaxis: axis, yaxis: axis,
       legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, traceorder: "normal" }, hovermode: "closest",
       modebar: { bgcolor: "rgba(0,0,0,0)", color: line, activecolor: text },
-      margin: { l: 60, r: 20, t: 30, b: 50 } } };
+      margin: { l: 60, r: 20, t: top, b: bottom } } };
   }
 
   const darkness = window.matchMedia("(prefers-color-scheme: dark)");
@@ -68,7 +70,7 @@
   darkness.addEventListener("change", (event) => each(() => ({ template: theme(event.matches) })));
   window.addEventListener("beforeprint", () => {
     for (const details of document.querySelectorAll("details")) details.open = true;
-    each((height) => ({ template: theme(false, 10), width: paper, height: height * lower, autosize: false }));
+    each((height) => ({ template: theme(false, true), width: paper, height: height * lower, autosize: false }));
   });
   window.addEventListener("afterprint", () =>
     each((height) => ({ template: theme(darkness.matches), width: null, height, autosize: true })));
