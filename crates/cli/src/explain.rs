@@ -1,10 +1,13 @@
 //! `floatgate explain`: the story of one request.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use floatgate_report::story::{self, Blocker, Choice, OperationStory, Story, WaitStory};
+use floatgate_core::metrics::attribution::Part;
+use floatgate_report::command::quoted;
+use floatgate_report::number::{TimeUnit, grouped, percent};
+use floatgate_report::story::{self, Blocker, Choice, OperationStory, OrderStory, Story, WaitStory};
+use floatgate_report::words;
 
 use crate::failure::Failure;
 
@@ -14,8 +17,8 @@ pub struct ExplainArgs {
     /// Where `floatgate run --out DIR --requests=parquet --timeline` left its result
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// The request: its number, or p99, p99.9, max or slowest:3 (the third from the slowest), after read: or write:
-    /// where only those count, like write:p99
+    /// The request: its number, or p99, p99.9, max or slowest:3 (the third from the slowest) among all, or among those
+    /// of an operation, like write:p99
     #[arg(value_name = "REQUEST")]
     request: Choice,
     /// Print the story as JSON instead
@@ -35,100 +38,194 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
     let text = if args.json {
         serde_json::to_string_pretty(&story).map_err(Failure::fault)? + "\n"
     } else {
-        let mut text = String::new();
-        // A string takes whatever comes.
-        let _ = tell(&mut text, &story);
-        text
+        tell(&story, args)
     };
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
 }
 
-fn tell(text: &mut String, story: &Story) -> std::fmt::Result {
-    let Story { request, operation, lba, sectors, stream, status, .. } = story;
-    let size = *sectors as f64 / 2.0;
-    writeln!(
-        text,
-        "request {request}: {operation} of {size} KiB at sector {lba}, of stream {stream}; status {status}"
-    )?;
-    writeln!(text, "arrived      {:>16.3} us", story.arrival_us)?;
-    writeln!(text, "first served {:>16.3} us", story.start_us)?;
-    writeln!(text, "answered     {:>16.3} us", story.finish_us)?;
-    let standing = &story.standing;
-    let share = standing.faster as f64 / standing.of.max(1) as f64 * 100.0;
-    writeln!(
-        text,
-        "latency      {:>16.3} us: slower than {share:.3} % of the {} requests of its kind; {} took longer",
-        story.latency_us, standing.of, standing.slower
-    )?;
-    match &story.parts {
-        None => writeln!(text, "\nWhat its time went into was not told.")?,
-        Some(parts) => {
-            let channels = story.channels.unwrap_or(0);
-            let plural = if channels == 1 { "" } else { "s" };
-            writeln!(text, "\nwhere its time went (flash of {channels} channel{plural})")?;
-            for part in parts.iter().filter(|part| part.us > 0.0) {
-                writeln!(text, "  {:<10} {:>16.3} us  {:>5.1} %", part.part, part.us, part.share * 100.0)?;
-            }
+/// A story in the making. Durations have one unit, so that they can be compared by eye; so have instants.
+struct Teller<'a> {
+    text: String,
+    args: &'a ExplainArgs,
+    story: &'a Story,
+    duration: TimeUnit,
+    instant: TimeUnit,
+}
+
+impl Teller<'_> {
+    fn line(&mut self, line: impl AsRef<str>) {
+        self.text.push_str(line.as_ref().trim_end());
+        self.text.push('\n');
+    }
+
+    fn duration(&self, us: f64) -> String {
+        format!("{:>13}", self.duration.exact(us))
+    }
+
+    fn instant(&self, us: f64) -> String {
+        format!("{:>18}", self.instant.instant(us))
+    }
+
+    /// What the request was, and where it stands.
+    fn head(&mut self) {
+        let choice = &self.args.request;
+        let Story { request, operation, lba, sectors, stream, status, standing, .. } = self.story;
+        let (size, operation) = (*sectors as f64 / 2.0, words::words(operation));
+        self.line(format!(
+            "request {request}: {operation} of {size} KiB at sector {lba}, of stream {stream}; status {status}"
+        ));
+        let among = match standing.among {
+            "all" => format!("all {} requests", grouped(standing.of)),
+            name => format!("the {} {} requests", grouped(standing.of), words::words(name)),
+        };
+        let chosen = if matches!(choice, Choice::Number(_)) { String::new() } else { format!("it is {choice}; ") };
+        let (faster, slower) = (grouped(standing.faster), grouped(standing.slower));
+        self.line(format!("{chosen}among {among}, {faster} were faster and {slower} slower"));
+        for (what, us) in [
+            ("arrived", self.story.arrival_us),
+            ("first served", self.story.start_us),
+            ("answered", self.story.finish_us),
+        ] {
+            let instant = self.instant(us);
+            self.line(format!("{what:<13}{instant}"));
+        }
+        let latency = self.duration.exact(self.story.latency_us);
+        self.line(format!("{:<13}{latency:>18}", "latency"));
+    }
+
+    fn parts(&mut self) {
+        let Some(parts) = &self.story.parts else { return self.line("\nWhat its time went into was not told.") };
+        let channels = self.story.channels.unwrap_or(0);
+        let plural = if channels == 1 { "" } else { "s" };
+        self.line(format!("\nwhere its time went (its operations in flash used {channels} channel{plural})"));
+        for (part, told) in Part::ALL.iter().zip(parts).filter(|(_, told)| told.us > 0.0) {
+            let name = format!("{} ({})", words::part(*part), part.name());
+            let (us, share) = (self.duration(told.us), percent(Some(told.share)));
+            self.line(format!("  {name:<62} {us}  {share:>8}"));
         }
     }
-    match &story.operations {
-        None => writeln!(text, "\nBehind whom it waited is not known: run with --timeline"),
-        Some(operations) if operations.is_empty() => {
-            writeln!(text, "\nThe timeline has no operation of the flash for it: it needed none, or is not covered.")
+
+    /// The older writes of the same mapping unit.
+    fn order(&mut self, order: &OrderStory) {
+        let unit = order.lpn.map(|lpn| format!(" (LPN {lpn})")).unwrap_or_default();
+        let us = self.duration.exact(order.us);
+        self.line(format!("\nwaited {us} for an older write of the same unit{unit}, the last in the way first"));
+        for older in &order.behind {
+            let what = words::operation(&older.what);
+            let (until, us) = (self.instant(older.until_us), self.duration(older.us));
+            self.line(format!(
+                "  until {until}  {us} for {what} (operation {}) of request {}",
+                older.op, older.request
+            ));
         }
-        Some(operations) => {
-            operations.iter().take(MOST_OPERATIONS).try_for_each(|operation| tell_operation(text, operation))?;
-            match operations.len().checked_sub(MOST_OPERATIONS) {
-                None | Some(0) => Ok(()),
-                Some(rest) => {
-                    writeln!(text, "\n{rest} more operations, of which this is the last (--json has all of them):")?;
-                    operations.last().map_or(Ok(()), |operation| tell_operation(text, operation))
-                }
+        if order.untold_us > 0.0 {
+            let us = self.duration.exact(order.untold_us);
+            self.line(format!("  For {us} of it the timeline does not tell for which."));
+        }
+        if let Some(first) = order.behind.first() {
+            let directory = quoted(&self.args.directory.display().to_string());
+            self.line(format!("  What that one waited for: floatgate explain {directory} {}", first.request));
+        }
+    }
+
+    fn operations(&mut self) {
+        let Some(operations) = &self.story.operations else { return };
+        let whole = self.story.rerun.is_none();
+        if operations.is_empty() && whole {
+            self.line("\nIt needed no operation of the flash.");
+        }
+        operations.iter().take(MOST_OPERATIONS).for_each(|operation| self.operation(operation));
+        if let Some(rest) = operations.len().checked_sub(MOST_OPERATIONS).filter(|rest| *rest > 0) {
+            self.line(format!("\n{rest} more operations, of which this is the last (--json has all of them):"));
+            operations.iter().last().into_iter().for_each(|operation| self.operation(operation));
+        }
+    }
+
+    /// How to get a timeline that tells the rest.
+    fn rerun(&mut self) {
+        let Some(command) = &self.story.rerun else { return };
+        match &self.story.timeline {
+            None => self.line("\nBehind whom it waited is not known without a timeline. To find out, run"),
+            Some(timeline) => {
+                let from = self.instant.instant(timeline.from_us);
+                let to = timeline.to_us.map_or("where it was full".to_owned(), |to| self.instant.instant(to));
+                self.line(format!(
+                    "\nThe timeline goes from {from} to {to}: it does not have all of this request and of what"
+                ));
+                self.line("was in its way when it arrived. To find out more, run");
             }
+        }
+        self.line(format!("  {command}"));
+    }
+
+    fn operation(&mut self, operation: &OperationStory) {
+        let OperationStory { what, channel, plane, block, page, op, .. } = operation;
+        let lpn = operation.lpn.map(|lpn| format!(", LPN {lpn}")).unwrap_or_default();
+        let what = words::operation(what);
+        self.line(format!(
+            "\n{what} (operation {op}) on channel {channel}, plane {plane}, block {block}, page {page}{lpn}"
+        ));
+        if !operation.shared_with.is_empty() {
+            self.line(format!("  together with {}", list(&operation.shared_with)));
+        }
+        // Waits and phases in the order of time: the first wait is before the grant, others are between phases.
+        let mut waits = operation.waits.iter().peekable();
+        if let Some(wait) = waits.next_if(|wait| wait.of != "channel") {
+            self.wait(operation.waited_from_us, wait);
+            if operation.any_die {
+                self.line(
+                    "  Any die could have taken it: told is who was in the way at the one that did, and the parts",
+                );
+                self.line("  above share this wait out as the time of all dies was.");
+            }
+        }
+        let mut end = operation.granted_us;
+        for phase in &operation.phases {
+            if phase.from_us - end > 5e-7
+                && let Some(wait) = waits.next()
+            {
+                self.wait(end, wait);
+            }
+            let (from, us) = (self.instant(phase.from_us), self.duration(phase.us));
+            self.line(format!("  {from}  {:<8} {us}", words::phase(&phase.phase)));
+            end = end.max(phase.from_us + phase.us);
+        }
+    }
+
+    fn wait(&mut self, from: f64, wait: &WaitStory) {
+        let (from, us) = (self.instant(from), self.duration(wait.us));
+        self.line(format!("  {from}  {:<8} {us} for {}", "waits", wait.of));
+        for (held, what, us, operations, requests) in by_cause(&wait.behind) {
+            let what = words::operation(what);
+            let count = if operations == 1 { what.to_owned() } else { format!("{operations} {what}s") };
+            let whose = if requests.is_empty() { String::new() } else { format!(" of {}", list(&requests)) };
+            let us = self.duration(us);
+            self.line(format!("{:31}{us} {held} held by {count}{whose}", ""));
+        }
+        if wait.unheld_us > 0.0 {
+            let us = self.duration(wait.unheld_us);
+            let why = match self.story.rerun {
+                None => "held by nobody: it waited for a free block, or its turn",
+                Some(_) => "held by nobody that the timeline has",
+            };
+            self.line(format!("{:31}{us} {why}", ""));
         }
     }
 }
 
-fn tell_operation(text: &mut String, operation: &OperationStory) -> std::fmt::Result {
-    let OperationStory { what, channel, plane, block, page, op, .. } = operation;
-    write!(text, "\n{what} (operation {op}) on channel {channel}, plane {plane}, block {block}, page {page}")?;
-    if let Some(lpn) = operation.lpn {
-        write!(text, ", LPN {lpn}")?;
+/// The story as text.
+fn tell(story: &Story, args: &ExplainArgs) -> String {
+    let (duration, instant) = (TimeUnit::of(story.latency_us), TimeUnit::of(story.finish_us));
+    let mut teller = Teller { text: String::new(), args, story, duration, instant };
+    teller.head();
+    teller.parts();
+    if let Some(order) = &story.order {
+        teller.order(order);
     }
-    writeln!(text)?;
-    if !operation.shared_with.is_empty() {
-        writeln!(text, "  together with request {}", list(&operation.shared_with))?;
-    }
-    // Waits and phases in the order of time: the first wait is before the grant, others are between phases.
-    let mut waits = operation.waits.iter().peekable();
-    if let Some(wait) = waits.next_if(|wait| wait.of != "channel") {
-        tell_wait(text, operation.waited_from_us, wait)?;
-    }
-    let mut end = operation.granted_us;
-    for phase in &operation.phases {
-        if phase.from_us - end > 5e-7
-            && let Some(wait) = waits.next()
-        {
-            tell_wait(text, end, wait)?;
-        }
-        writeln!(text, "  {:>16.3} us  {:<8} {:>13.3} us", phase.from_us, phase.phase, phase.us)?;
-        end = end.max(phase.from_us + phase.us);
-    }
-    Ok(())
-}
-
-fn tell_wait(text: &mut String, from: f64, wait: &WaitStory) -> std::fmt::Result {
-    writeln!(text, "  {from:>16.3} us  {:<8} {:>13.3} us for {}", "waits", wait.us, wait.of)?;
-    for (held, what, us, operations, requests) in by_cause(&wait.behind) {
-        let count = if operations == 1 { what.to_owned() } else { format!("{operations} {what}s") };
-        let whose = if requests.is_empty() { String::new() } else { format!(" of request {}", list(&requests)) };
-        writeln!(text, "{:31}{us:>13.3} us {held} held by {count}{whose}", "")?;
-    }
-    if wait.unheld_us > 0.0 {
-        writeln!(text, "{:31}{:>13.3} us held by nobody: it waited for a free block, or its turn", "", wait.unheld_us)?;
-    }
-    Ok(())
+    teller.operations();
+    teller.rerun();
+    teller.text
 }
 
 /// What was held, by what, for how long, by how many operations, of which requests.
@@ -158,11 +255,12 @@ fn by_cause(blockers: &[Blocker]) -> Vec<Cause<'_>> {
     causes
 }
 
-/// Numbers, of which the first few are told.
+/// Requests by their numbers, of which the first few are told.
 fn list(numbers: &[u64]) -> String {
     let told: Vec<String> = numbers.iter().take(MOST_TOLD).map(u64::to_string).collect();
     match numbers.len().checked_sub(MOST_TOLD + 1) {
-        None => told.join(", "),
-        Some(rest) => format!("{} and {} more", told.join(", "), rest + 1),
+        None if told.len() == 1 => format!("request {}", told[0]),
+        None => format!("requests {}", told.join(", ")),
+        Some(rest) => format!("requests {} and {} more", told.join(", "), rest + 1),
     }
 }

@@ -105,12 +105,14 @@ pub struct Draft {
 const BUFFER: usize = 1 << 18;
 
 impl Draft {
-    /// Begins a file; that it can be written to is found out here.
+    /// Begins a file; that it can be written to is found out here, and that its place is no directory.
     pub fn new(place: &Path) -> Result<Draft> {
+        anyhow::ensure!(!place.is_dir(), "cannot write {}: it is a directory", place.display());
         let mut partial = place.as_os_str().to_owned();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
-        let file = File::create(&partial).with_context(|| format!("cannot write {}", partial.display()))?;
+        // Told by the name that the user gave: nobody has heard of the other one.
+        let file = File::create(&partial).with_context(|| format!("cannot write {}", place.display()))?;
         let file = BufWriter::with_capacity(BUFFER, file);
         Ok(Draft { file, place: place.to_owned(), partial, published: false })
     }
@@ -172,6 +174,17 @@ impl Drop for Draft {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_name_the_file_that_was_asked_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = |place: &Path| format!("{:#}", write_whole(place, b"page").unwrap_err());
+        let place = directory.path().join("missing/page.html");
+        let said = error(&place);
+        assert!(said.starts_with(&format!("cannot write {}: ", place.display())), "{said}");
+        assert_eq!(error(directory.path()), format!("cannot write {}: it is a directory", directory.path().display()));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
 
     #[test]
     fn what_is_not_published_goes() {

@@ -5,9 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use floatgate_core::metrics::attribution::Part;
 use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::Operation;
 use floatgate_report::columns::requests::read_requests;
 use floatgate_report::columns::series::{Row, read_merged, read_series};
+use floatgate_report::number::grouped;
 use floatgate_report::timeline::read_timeline;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -287,10 +290,7 @@ fn explain_names_those_whom_the_parts_count() {
         let output = floatgate(keep.path(), &["explain", "result", &choice, "--json"]);
         let story: Value = serde_json::from_slice(&output.stdout).unwrap();
         let [operation] = &story["operations"].as_array().unwrap()[..] else { continue };
-        let told = |part: &str| {
-            let parts = story["parts"].as_array().unwrap();
-            ps(&parts.iter().find(|one| one["part"] == part).unwrap()["us"])
-        };
+        let told = |name: &str| part(&story, name);
         let (mut die, mut channel, mut cleaning) = (0, 0, 0);
         for blocker in operation["waits"].as_array().unwrap().iter().flat_map(|wait| wait["behind"].as_array().unwrap())
         {
@@ -306,6 +306,140 @@ fn explain_names_those_whom_the_parts_count() {
         behind_cleaning += u32::from(cleaning > 0);
     }
     assert!(behind_cleaning > 10, "{behind_cleaning} requests behind cleaning");
+}
+
+/// Partial writes of few units, so that requests wait for older writes, and reads for what those do not yet have.
+const HOT: &str = "rw=randrw bs=1k size=64k io_size=3m iodepth=16 norandommap=1";
+
+/// Picoseconds of the part of a story.
+fn part(story: &Value, name: &str) -> u64 {
+    ps(&story["parts"].as_array().unwrap().iter().find(|one| one["part"] == name).unwrap()["us"])
+}
+
+#[test]
+fn explain_names_the_older_writes_that_a_request_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let link = ["--set", "host.link_bandwidth=200MB/s"];
+    for options in [&[][..], &link] {
+        let all = [&["run", "tiny", HOT, "--out", "result", "--requests=csv", "--timeline"], options].concat();
+        let output = floatgate(directory.path(), &all);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        read_requests(&directory.path().join("result/requests.csv"), &mut |record| {
+            if record.breakdown.is_some_and(|breakdown| breakdown.of(Part::Order) > Time::ZERO) {
+                if record.operation == Operation::Read { &mut reads } else { &mut writes }.push(record.number);
+            }
+            Ok(())
+        })
+        .unwrap();
+        assert!(reads.len() > 20 && writes.len() > 200, "{} reads, {} writes", reads.len(), writes.len());
+        let mut longest = 0;
+        for number in reads.iter().take(10).chain(writes.iter().step_by(writes.len() / 20)) {
+            let (asked, number) = (*number, number.to_string());
+            let output = floatgate(directory.path(), &["explain", "result", &number, "--json"]);
+            let story: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let order = &story["order"];
+            let behind = order["behind"].as_array().unwrap();
+            let told: u64 = behind.iter().map(|older| ps(&older["us"])).sum();
+            assert_eq!((told, ps(&order["untold_us"])), (part(&story, "order"), 0), "{story}");
+            // They came before, and ended one when the next had begun.
+            assert!(behind.iter().all(|older| older["request"] != asked));
+            let ends: Vec<u64> = behind.iter().map(|older| ps(&older["until_us"])).collect();
+            let steps = ends.windows(2).zip(behind).all(|(ends, older)| ends[0] - ends[1] == ps(&older["us"]));
+            assert!(steps && ends[0] <= ps(&story["finish_us"]), "{story}");
+            if longest >= behind.len() {
+                continue;
+            }
+            longest = behind.len();
+            let text = String::from_utf8(floatgate(directory.path(), &["explain", "result", &number]).stdout).unwrap();
+            assert!(text.contains(&format!("of request {}\n", behind[0]["request"])), "{text}");
+        }
+        assert!(longest > 2, "{longest}");
+    }
+}
+
+#[test]
+fn a_request_stands_among_those_that_it_is_chosen_from() {
+    let (keep, result) = run(&["--requests", "csv"]);
+    let summary = summary(&result);
+    let explain = |choice: &str| {
+        let story = floatgate(keep.path(), &["explain", "result", choice, "--json"]).stdout;
+        let text = String::from_utf8(floatgate(keep.path(), &["explain", "result", choice]).stdout).unwrap();
+        (serde_json::from_slice::<Value>(&story).unwrap(), text.lines().nth(1).unwrap().to_owned())
+    };
+    let count = |among: &str| summary["requests"][among]["count"].as_u64().unwrap();
+    for (choice, among) in [("p99", "all"), ("slowest:5", "all"), ("read:p99", "read"), ("write:slowest:5", "write")] {
+        let (story, said) = explain(choice);
+        let standing = &story["standing"];
+        assert_eq!((&standing["among"], &standing["of"]), (&among.into(), &count(among).into()), "{choice}");
+        let slower = standing["slower"].as_u64().unwrap();
+        assert!(if choice.contains("slowest") { slower == 4 } else { slower <= count(among) / 100 }, "{choice}");
+        assert!(said.starts_with(&format!("it is {choice}; among ")) && said.contains("slower"), "{said}");
+    }
+    let (story, said) = explain("7");
+    assert_eq!(story["standing"]["among"], story["operation"]);
+    assert!(said.starts_with("among the "), "{said}");
+}
+
+#[test]
+fn a_request_that_is_not_there_is_told_with_those_that_are() {
+    let (keep, result) = run(&["--requests", "parquet"]);
+    let summary = summary(&result);
+    let error = |choice: &str| {
+        let output = floatgate(keep.path(), &["explain", "result", choice]);
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let count = |name: &str| grouped(summary["requests"][name]["count"].as_u64().unwrap());
+    let counts = format!("requests.parquet has {} read and {} write requests", count("read"), count("write"));
+    for choice in ["trim:max", "slowest:99999", "read:slowest:99999", "99999999"] {
+        let said = error(choice);
+        assert!(said.contains(choice) && said.contains(&counts), "{said}");
+    }
+    assert!(error("slowest:99999").contains("the fastest is slowest:4300"), "{}", error("slowest:99999"));
+    assert!(error("99999999").contains("numbered from 0 to 4299"), "{}", error("99999999"));
+}
+
+/// The command that a story says is run as it is, by a shell.
+#[test]
+#[cfg(unix)]
+fn what_the_timeline_leaves_out_is_told_with_the_command_that_adds_it() {
+    let (keep, result) = run(&["--requests", "parquet", "--timeline=..20ms"]);
+    let story = |choice: &str| -> Value {
+        serde_json::from_slice(&floatgate(keep.path(), &["explain", "result", choice, "--json"]).stdout).unwrap()
+    };
+    let before = story("max");
+    let covers = |story: &Value| story["timeline"]["covers"].as_bool().unwrap();
+    assert!(!covers(&before) && before["finish_us"].as_f64().unwrap() > 20_000.0, "{before}");
+    let command = before["rerun"].as_str().unwrap();
+    let text = String::from_utf8(floatgate(keep.path(), &["explain", "result", "max"]).stdout).unwrap();
+    assert!(text.contains("goes from 0.000") && text.contains(command), "{text}");
+    let program = Path::new(env!("CARGO_BIN_EXE_floatgate")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    let output = shell.args(["-c", command]).env("PATH", path).current_dir(keep.path()).output().unwrap();
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    let after = story("max");
+    assert!(covers(&after) && after["rerun"].is_null(), "{after}");
+    assert_eq!((&after["request"], &after["parts"]), (&before["request"], &before["parts"]));
+    assert!(!after["operations"].as_array().unwrap().is_empty());
+    let all = events(&result);
+    let first = all.iter().filter(|event| event["args"]["phase"].is_string()).map(|event| ps(&event["ts"])).min();
+    assert!(first.unwrap() <= ps(&after["arrival_us"]), "what was in the way at its arrival is in it");
+}
+
+#[test]
+fn a_write_that_any_die_may_take_is_told_as_such() {
+    for (allocation, any) in [("static", false), ("dynamic", true)] {
+        let set = format!("allocation={allocation}");
+        let (keep, _) = run(&["--requests", "parquet", "--timeline", "--set", &set]);
+        let explain = |arguments: &[&str]| floatgate(keep.path(), &[&["explain", "result"], arguments].concat()).stdout;
+        let story: Value = serde_json::from_slice(&explain(&["write:max", "--json"])).unwrap();
+        let operations = story["operations"].as_array().unwrap();
+        assert!(!operations.is_empty() && operations.iter().all(|operation| operation["any_die"] == any), "{story}");
+        let text = String::from_utf8(explain(&["write:max"])).unwrap();
+        assert_eq!(text.contains("Any die could have taken it"), any, "{text}");
+    }
 }
 
 #[test]

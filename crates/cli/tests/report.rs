@@ -90,10 +90,18 @@ fn results_that_cannot_be_read_are_refused() {
     assert!(with("{".to_owned()).contains("it is no JSON"));
     assert!(with("{}".to_owned()).contains("it is no result of Floatgate"));
     let other = with(summary.replace("floatgate-summary-1", "floatgate-summary-9"));
-    assert!(other.contains("its form is `floatgate-summary-9`"), "{other}");
+    assert!(other.contains("its form is `floatgate-summary-9`") && other.contains("run it again"), "{other}");
+    assert!(bench.refused(&["explain", "a", "max"]).contains("a/summary.json: its form is `floatgate-summary-9`"));
     let less = with(summary.replace("\"unmapped_reads\"", "\"unmapped_reeds\""));
     assert!(less.contains("missing field `unmapped_reads`") && less.contains("run it again"), "{less}");
     assert!(bench.refused(&["report", "no-such"]).contains("cannot read no-such/summary.json"));
+    fs::write(bench.path("a/summary.json"), summary).unwrap();
+    for arguments in [&["report", "a", "--out", "none/b.html"][..], &["compare", "x=a", "y=a", "--out", "none/b.html"]]
+    {
+        let output = bench.floatgate(arguments);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains("error: cannot write none/b.html: ") && !error.contains("partial"), "{error}");
+    }
 }
 
 #[test]
@@ -117,6 +125,10 @@ fn a_comparison_shows_ratios_and_says_that_noise_is_unknown() {
     assert_eq!(row["values"][0]["mean"].as_f64(), Some(value("a")));
     assert_eq!(row["values"][1]["ratio"].as_f64(), Some(value("b") / value("a")));
     assert_eq!(row["values"][1]["difference"], "noise_unknown");
+    let row = json["metrics"].as_array().unwrap().iter().find(|row| row["metric"] == "cleaning efficiency").unwrap();
+    assert_eq!(row["unit"], "share");
+    let line = text.lines().find(|line| line.starts_with("cleaning efficiency, %")).unwrap();
+    assert!(line.ends_with(" pp"), "{line}");
 }
 
 #[test]
@@ -127,6 +139,31 @@ fn seeds_become_one_group() {
     let whole: Value = serde_json::from_str(&bench.good(&["compare", "a", "--json"])).unwrap();
     assert_eq!(whole["groups"][0]["seeds"], serde_json::json!([1, 2, 3]));
     assert_eq!(whole["groups"].as_array().unwrap().len(), 1);
+    // Each bar is the mean of the requests of all seeds: worked out here from the results.
+    bench.good(&["compare", "all seeds=a", "first=a/seed-1", "--out", "c.html"]);
+    let page = read(&bench.path("c.html"));
+    let figures = page.split("<script id=\"figures\" type=\"application/json\">").nth(1).unwrap();
+    let figures: Value = serde_json::from_str(figures.split("</script>").next().unwrap()).unwrap();
+    let cells =
+        figures["attribution"]["data"].as_array().unwrap().iter().find(|trace| trace["name"] == "cell").unwrap();
+    let bar = |label: &str| {
+        let place = cells["y"].as_array().unwrap().iter().position(|name| name == label).unwrap();
+        cells["x"][place].as_f64().unwrap()
+    };
+    let mean_of = |seeds: &[u32]| {
+        let of = |seed: &u32| {
+            let text = read(&bench.path(&format!("a/seed-{seed}/summary.json")));
+            let parts = serde_json::from_str::<Value>(&text).unwrap()["requests"]["read"]["attribution"]["p99"].clone();
+            (parts["requests"].as_f64().unwrap(), parts["cell_us"].as_f64().unwrap())
+        };
+        let all: Vec<(f64, f64)> = seeds.iter().map(of).collect();
+        let sum: f64 = all.iter().map(|(requests, us)| requests * us).sum();
+        sum / all.iter().map(|(requests, _)| requests).sum::<f64>() / 1e6
+    };
+    for (label, seeds) in [("read near p99: all seeds", &[1, 2, 3][..]), ("read near p99: first", &[1])] {
+        assert!((bar(label) / mean_of(seeds) - 1.0).abs() < 1e-9, "{label}: {} and {}", bar(label), mean_of(seeds));
+    }
+    assert!(page.contains("each bar is the mean of the requests of all its runs"), "the caption says so");
     // A pattern behind a label, and directories one by one, are the same.
     for arguments in
         [&["compare", "x=a/seed-*", "--json"][..], &["compare", "a/seed-1", "a/seed-2", "a/seed-3", "--json"]]

@@ -480,7 +480,7 @@ fn errors_in_a_job_file_say_where() {
     fs::write(bench.path("binary.fio"), [b'[', 0xff, b']']).unwrap();
     assert!(bench.error(2, &["binary.fio"]).contains("is not text in UTF-8"));
     bench.file("out.fio", "[a]\nrw=randread\nnumber_ios=4\nwrite_iolog=no/such/folder\n");
-    assert!(bench.error(1, &["out.fio"]).contains("cannot write no/such/folder.partial"));
+    assert!(bench.error(1, &["out.fio"]).contains("cannot write no/such/folder: "));
     assert!(bench.error(2, &["jobs.fio", "--limit", "5"]).contains("--limit is for traces"));
 }
 

@@ -7,6 +7,8 @@
   const plots = [];
   // A4 without its margins, in CSS pixels.
   const paper = 680;
+  // As in report.css.
+  const lower = 0.66;
   root.dataset.expected = names.length;
   root.dataset.drawn = 0;
   root.dataset.state = "drawing";
@@ -30,15 +32,17 @@
     return new Response(stream).text();
   }
 
-  function theme(dark) {
+  // The look of figures: dark or light, and on paper smaller and with less room around.
+  function theme(dark, printed = false) {
+    const [size, top, bottom] = printed ? [10, 14, 36] : [12, 30, 50];
     const [text, line] = dark ? ["#e6e8eb", "#3a414b"] : ["#1b1f24", "#d0d7de"];
     const axis = { gridcolor: line, linecolor: text, zerolinecolor: line, tickcolor: text, automargin: true,
-      showline: true, ticks: "outside", title: { standoff: 8 } };
+      showline: true, ticks: "outside", title: { standoff: 8, font: { size: size + 1 } } };
     return { layout: { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: { color: text, size: 12, family: 'system-ui, "DejaVu Sans", sans-serif' }, xaxis: axis, yaxis: axis,
+      font: { color: text, size, family: 'system-ui, "DejaVu Sans", sans-serif' }, xaxis: axis, yaxis: axis,
       legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, traceorder: "normal" }, hovermode: "closest",
       modebar: { bgcolor: "rgba(0,0,0,0)", color: line, activecolor: text },
-      margin: { l: 60, r: 20, t: 30, b: 50 } } };
+      margin: { l: 60, r: 20, t: top, b: bottom } } };
   }
 
   const darkness = window.matchMedia("(prefers-color-scheme: dark)");
@@ -61,13 +65,14 @@
   }
 
   function each(change) {
-    for (const place of plots) Plotly.relayout(place, change);
+    for (const place of plots) Plotly.relayout(place, change(figures[place.dataset.figure].layout.height));
   }
-  darkness.addEventListener("change", (event) => each({ template: theme(event.matches) }));
+  darkness.addEventListener("change", (event) => each(() => ({ template: theme(event.matches) })));
   window.addEventListener("beforeprint", () => {
     for (const details of document.querySelectorAll("details")) details.open = true;
-    each({ template: theme(false), width: paper, autosize: false });
+    each((height) => ({ template: theme(false, true), width: paper, height: height * lower, autosize: false }));
   });
-  window.addEventListener("afterprint", () => each({ template: theme(darkness.matches), width: null, autosize: true }));
+  window.addEventListener("afterprint", () =>
+    each((height) => ({ template: theme(darkness.matches), width: null, height, autosize: true })));
   draw().catch(failed);
 })();

@@ -118,15 +118,32 @@ pub fn axis(title: &str) -> Value {
 /// that the controller has at once, is left of it.
 const LEAST_US: f64 = 0.01;
 
-/// A logarithmic axis of times in microseconds, with a title, for these values.
+/// Seconds of microseconds. Times are drawn in seconds, with the prefix that suits them: 20ms.
+pub fn seconds(us: f64) -> f64 {
+    us / 1e6
+}
+
+/// How times are written: as numbers with their prefix. The same at an axis and when hovered over.
+const TIME: &str = "~s";
+
+/// An axis of times in seconds, with a title.
+pub fn time_axis(title: &str) -> Value {
+    json!({ "title": { "text": plain(title) }, "tickformat": TIME, "ticksuffix": "s" })
+}
+
+/// A logarithmic axis of times in seconds, with a title, for these values in microseconds.
 pub fn log_axis(title: &str, values_us: impl Iterator<Item = f64>) -> Value {
-    let mut axis = json!({ "title": { "text": plain(title) }, "type": "log", "exponentformat": "none",
-        "separatethousands": true, "minorloglabels": "complete", "minor": { "ticks": "outside", "ticklen": 3 } });
+    // With a format, all labels have one size; without, the library makes those between powers of ten smaller.
+    let mut axis = time_axis(title);
+    axis["type"] = "log".into();
+    axis["minorloglabels"] = "complete".into();
+    axis["minor"] = json!({ "ticks": "outside", "ticklen": 3 });
     let (least, most) = values_us
         .filter(|us| *us >= LEAST_US)
         .fold((f64::INFINITY, 0.0f64), |(least, most), us| (least.min(us), most.max(us)));
     if least <= most {
-        let (from, to) = (libm::log10(least), libm::log10(most));
+        let (from, to) = (libm::log10(seconds(least)), libm::log10(seconds(most)));
+        axis["labelalias"] = between_powers(from.floor() as i32, to.ceil() as i32);
         let margin = 0.04 * (to - from) + 0.01;
         axis["range"] = json!([from - margin, to + margin]);
         // Labels for 1, 2, 5, or for powers of ten, as many as have room.
@@ -140,20 +157,63 @@ pub fn log_axis(title: &str, values_us: impl Iterator<Item = f64>) -> Value {
     axis
 }
 
-/// A logarithmic axis of shares, with a title: powers of ten.
+/// Labels of times between powers of ten of seconds, from one to another: the library leaves out their suffix.
+fn between_powers(from: i32, to: i32) -> Value {
+    let prefixes = ["p", "n", "\u{b5}", "m", "", "k"];
+    let label = |power: i32, digit: u32| {
+        let prefix = prefixes.get((power.div_euclid(3) + 4) as usize)?;
+        let label = format!("{digit}{}{prefix}", "0".repeat(power.rem_euclid(3) as usize));
+        Some((label.clone(), Value::from(label + "s")))
+    };
+    (from..to).flat_map(|power| (2..=9).filter_map(move |digit| label(power, digit))).collect()
+}
+
+/// A logarithmic axis of shares, with a title: powers of ten in per cent, all labels of one size.
 pub fn log_share_axis(title: &str) -> Value {
-    json!({ "title": { "text": plain(title) }, "type": "log", "dtick": 1, "exponentformat": "power",
+    json!({ "title": { "text": plain(title) }, "type": "log", "dtick": 1, "tickformat": "~%",
         "minorloglabels": "none", "minor": { "ticks": "outside", "ticklen": 3 } })
+}
+
+/// Lines, and markers for their lone points: a point between gaps has no line, and not every point has a marker.
+pub fn with_lone_points(lines: Vec<Value>) -> Vec<Value> {
+    let lone: Vec<Option<Value>> = lines.iter().map(lone_points).collect();
+    let of_line = |(mut line, lone): (Value, Option<Value>)| {
+        if lone.is_some() {
+            // Both are shown and hidden together.
+            line["legendgroup"] = line["name"].clone();
+        }
+        std::iter::once(line).chain(lone)
+    };
+    lines.into_iter().zip(lone).flat_map(of_line).collect()
+}
+
+/// The points of a line that have no neighbour, as markers; none where there are none.
+fn lone_points(line: &Value) -> Option<Value> {
+    let y = line["y"].as_array()?;
+    let is_there = |index: usize| y.get(index).is_some_and(|value| !value.is_null());
+    let is_lone =
+        |index: &usize| is_there(*index) && !is_there(index + 1) && !index.checked_sub(1).is_some_and(is_there);
+    let lone: Vec<usize> = (0..y.len()).filter(is_lone).collect();
+    if lone.is_empty() {
+        return None;
+    }
+    let mut points = line.clone();
+    for key in ["x", "y", "customdata"] {
+        if let Some(all) = line[key].as_array() {
+            points[key] = lone.iter().map(|index| all[*index].clone()).collect();
+        }
+    }
+    points["mode"] = "markers".into();
+    points["marker"]["maxdisplayed"] = 0.into();
+    points["legendgroup"] = line["name"].clone();
+    points["showlegend"] = false.into();
+    points.as_object_mut()?.remove("line");
+    Some(points)
 }
 
 /// A text that the plotting library shows as it is: it would read its own markup in it.
 pub fn plain(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
-/// A name of this program as words: `write_zeroes` is two.
-pub fn words(name: &str) -> String {
-    name.replace('_', " ")
 }
 
 #[cfg(test)]
@@ -171,9 +231,23 @@ mod tests {
         let axis = |values: &[f64]| log_axis("us", values.iter().copied());
         assert_eq!(axis(&[0.0, 0.001])["range"], Value::Null);
         let wide = axis(&[0.0, 1.0, 1000.0]);
-        assert_eq!((&wide["range"], &wide["dtick"]), (&json!([-0.13, 3.13]), &json!(1)));
+        assert_eq!((&wide["range"], &wide["dtick"]), (&json!([-6.13, -2.87]), &json!(1)));
         assert_eq!(axis(&[100.0, 200.0])["dtick"], "D1");
         assert_eq!(axis(&[100.0, 2000.0])["dtick"], "D2");
+        let labels = &axis(&[90.0, 2000.0])["labelalias"];
+        let told = ["20\u{b5}", "900\u{b5}", "2m", "10m"].map(|label| labels[label].as_str());
+        assert_eq!(told, [Some("20\u{b5}s"), Some("900\u{b5}s"), Some("2ms"), None]);
+    }
+
+    #[test]
+    fn lone_points_have_markers() {
+        let line = |y: Value| trace("reads", Look::of(0).line(), json!({ "x": [0, 1, 2, 3, 4, 5], "y": y }));
+        let drawn = with_lone_points(vec![line(json!([7, null, 8, 9, null, 5])), line(json!([1, 2, 3, 4, 5, null]))]);
+        assert_eq!(drawn.len(), 3, "the second line has none");
+        let lone = &drawn[1];
+        assert_eq!((&lone["x"], &lone["y"], &lone["mode"]), (&json!([0, 5]), &json!([7, 5]), &json!("markers")));
+        assert_eq!((&lone["showlegend"], &lone["legendgroup"]), (&json!(false), &drawn[0]["legendgroup"]));
+        assert_eq!(drawn[0]["y"], json!([7, null, 8, 9, null, 5]));
     }
 
     #[test]

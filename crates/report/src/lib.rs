@@ -1,6 +1,7 @@
 //! What is made of a result: a report to look at, comparisons, columns, a timeline, and the story of a request.
 
 pub mod columns;
+pub mod command;
 pub mod compare;
 mod figure;
 pub mod html;
@@ -9,3 +10,4 @@ mod page;
 pub mod statistics;
 pub mod story;
 pub mod timeline;
+pub mod words;

@@ -38,14 +38,71 @@ pub fn or_dash(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), short)
 }
 
-/// A share as per cent, or a dash where there is none.
+/// A share as per cent, or a dash where there is none: a digit behind the point, or as many as the first that is not 0
+/// needs, so that what is not nothing is not shown as nothing.
 pub fn percent(share: Option<f64>) -> String {
-    share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0))
+    share.map_or_else(|| "-".to_owned(), |share| format!("{} %", percentage(share)))
+}
+
+/// The same without its sign.
+pub fn percentage(share: f64) -> String {
+    // What rounding left of equal shares is no difference; 0 is added since it may be negative.
+    let percent = (share * 1e11).round() / 1e9 + 0.0;
+    let limits = std::iter::successors(Some(0.1), |limit| Some(limit / 10.0)).take(8);
+    let zeros = limits.take_while(|limit| percent != 0.0 && percent.abs() < *limit).count();
+    format!("{percent:.0$}", zeros + 1)
 }
 
 /// A number of bytes that is a power of two or close to one.
 pub fn bytes(count: u64) -> String {
     floatgate_core::workload::readable(u128::from(count))
+}
+
+/// A unit of time for a table: that which suits its times, so that they can be compared by eye.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeUnit {
+    /// What it is called.
+    pub name: &'static str,
+    /// Microseconds in it.
+    pub us: f64,
+    /// Digits behind the point that hold a nanosecond.
+    digits: usize,
+}
+
+impl TimeUnit {
+    /// Microseconds.
+    pub const US: TimeUnit = TimeUnit { name: "us", us: 1.0, digits: 3 };
+
+    /// For times up to this, in microseconds: up to 10 ms are told in microseconds, and up to 10 s in milliseconds.
+    pub fn of(us: f64) -> TimeUnit {
+        match us.abs() {
+            us if us >= 1e7 => TimeUnit { name: "s", us: 1e6, digits: 9 },
+            us if us >= 1e4 => TimeUnit { name: "ms", us: 1e3, digits: 6 },
+            _ => TimeUnit::US,
+        }
+    }
+
+    /// For the greatest of these times, in microseconds.
+    pub fn for_all(us: impl Iterator<Item = f64>) -> TimeUnit {
+        TimeUnit::of(us.map(f64::abs).fold(0.0, f64::max))
+    }
+
+    /// A time, given in microseconds, in this unit with three digits behind the point; seconds with five.
+    pub fn exact(self, us: f64) -> String {
+        let digits = self.digits.div_ceil(2).max(3);
+        format!("{:.digits$} {}", us / self.us, self.name)
+    }
+
+    /// An instant, given in microseconds, to the nanosecond.
+    pub fn instant(self, us: f64) -> String {
+        format!("{:.1$} {2}", us / self.us, self.digits, self.name)
+    }
+}
+
+/// A time, given in microseconds, in the unit that suits it.
+pub fn time(us: f64) -> String {
+    let unit = TimeUnit::of(us);
+    format!("{} {}", short(us / unit.us), unit.name)
 }
 
 /// A time in nanoseconds, in the unit that suits it.
@@ -71,10 +128,21 @@ mod tests {
         let expected = ["0", "1.20e-5", "0.01230", "0.500", "9.877", "42.00", "999.9", "1,000", "1,234,568", "-1,234"];
         assert_eq!(texts[..10], expected);
         assert_eq!(texts[10], "-");
-        assert_eq!([Some(0.256), None].map(percent), ["25.6 %", "-"]);
+        assert_eq!([Some(0.256), Some(0.0), Some(1.0), None].map(percent), ["25.6 %", "0.0 %", "100.0 %", "-"]);
+        assert_eq!([0.0005, 0.000_04, -0.0005, 0.3 - 0.1 - 0.2].map(percentage), ["0.05", "0.004", "-0.05", "0.0"]);
+        assert_eq!([5.0, 9_999.0, 25_000.0, 2.5e8].map(time), ["5.000 us", "9,999 us", "25.00 ms", "250.0 s"]);
         assert_eq!(
             [1.0, 512.0, 1024.0, 65_536.0, 2e9].map(nanoseconds),
             ["1 ns", "512 ns", "1.0 us", "66 us", "2.0 s"]
         );
+    }
+
+    #[test]
+    fn times_have_the_unit_of_the_longest() {
+        let unit = TimeUnit::for_all([3.0, 12_345.678_9].into_iter());
+        assert_eq!((unit.exact(3.0), unit.exact(12_345.678_9)), ("0.003 ms".to_owned(), "12.346 ms".to_owned()));
+        assert_eq!(TimeUnit::of(2e7).exact(1_234_567.8), "1.23457 s");
+        let instants = [12.345, 12_345.678, 12_345_678.901].map(|us| TimeUnit::of(us).instant(us));
+        assert_eq!(instants, ["12.345 us", "12.345678 ms", "12.345678901 s"]);
     }
 }

@@ -48,7 +48,7 @@ impl Page {
                     figure id=(figure.id) class=[(one || figure.wide).then_some("wide")] {
                         h3 { (figure.title) }
                         div.plot data-figure=(figure.id) role="img" aria-label=(figure.title)
-                            style=(format!("height:{}px", figure.height)) {}
+                            style=(format!("--height:{}px", figure.height)) {}
                         figcaption { (figure.caption) }
                     }
                 }

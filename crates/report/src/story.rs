@@ -3,16 +3,22 @@
 
 mod blame;
 mod choice;
+mod order;
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::ftl::allocation::AllocationConfig;
 use floatgate_core::metrics::attribution::Part;
+use floatgate_core::metrics::summary::Summary;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::Operation;
 use serde::Serialize;
 
 use crate::columns::requests::{find_request, read_latencies, status_name};
+use crate::command::{again, quoted};
 
 pub use choice::Choice;
 
@@ -39,20 +45,30 @@ pub struct Story {
     pub finish_us: f64,
     /// From arrival to finish.
     pub latency_us: f64,
-    /// Where it stands among the requests of its operation.
+    /// Where it stands among those that it was chosen from; of a request that was asked for by its number, among those
+    /// of its operation.
     pub standing: Standing,
     /// What its time went into, parts of no length included; null where that was not told.
     pub parts: Option<Vec<PartStory>>,
     /// How many channels its operations used; null where that was not told.
     pub channels: Option<u32>,
+    /// The older writes of the same mapping unit that it waited for; null where it waited for none, and without a
+    /// timeline.
+    pub order: Option<OrderStory>,
     /// What the flash did for it, in the order of the grants; null without a timeline.
     pub operations: Option<Vec<OperationStory>>,
+    /// What the timeline covers; null without one.
+    pub timeline: Option<TimelineStory>,
+    /// What to run for a timeline that covers the request; null where there is one.
+    pub rerun: Option<String>,
 }
 
 /// Where a request stands.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Standing {
-    /// Requests of its operation.
+    /// Among whom: the requests of an operation, or `all`.
+    pub among: &'static str,
+    /// How many they are.
     pub of: u64,
     /// How many of them were faster.
     pub faster: u64,
@@ -69,6 +85,45 @@ pub struct PartStory {
     pub us: f64,
     /// The share of the latency.
     pub share: f64,
+}
+
+/// What a timeline covers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TimelineStory {
+    /// From when.
+    pub from_us: f64,
+    /// Until when, where a span was asked for.
+    pub to_us: Option<f64>,
+    /// Whether all of the request is in it, from its arrival to its answer, and what was in its way when it arrived.
+    pub covers: bool,
+}
+
+/// A wait for older writes of the same mapping unit: they are programmed one after the other.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OrderStory {
+    /// How long: the part `order`.
+    pub us: f64,
+    /// The logical page of the unit; null where the timeline does not tell it.
+    pub lpn: Option<u64>,
+    /// The operations of the older writes, the last first.
+    pub behind: Vec<OlderStory>,
+    /// How much of it the timeline does not tell.
+    pub untold_us: f64,
+}
+
+/// An operation of an older write, on which a request waited.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OlderStory {
+    /// Its number in the timeline.
+    pub op: u64,
+    /// What it was: `host write`, or `rmw read`.
+    pub what: String,
+    /// The request that it was for.
+    pub request: u64,
+    /// When it ended, and with it this part of the wait.
+    pub until_us: f64,
+    /// For how long it was waited for, from when it was in line itself.
+    pub us: f64,
 }
 
 /// What the flash did for a request.
@@ -88,6 +143,9 @@ pub struct OperationStory {
     pub page: u64,
     /// The logical page of its (first) mapping unit, where there is one.
     pub lpn: Option<u64>,
+    /// Whether any die could have taken it (dynamic allocation). Its waits tell of the die that did; the parts of the
+    /// request share them out as the time of all dies was.
+    pub any_die: bool,
     /// Other requests that the same program command served.
     pub shared_with: Vec<u64>,
     /// When it was in line for its die and channel.
@@ -158,58 +216,126 @@ pub fn tell(directory: &Path, choice: &Choice) -> Result<Story> {
         bail!("{} is no result: it has no summary.json; run with --out {0}", directory.display());
     }
     let text = std::fs::read_to_string(&summary).with_context(|| format!("cannot read {}", summary.display()))?;
-    let told: serde_json::Value =
-        serde_json::from_str(&text).with_context(|| format!("{} is no result", summary.display()))?;
-    let config_digest = told["config_digest"].as_str().unwrap_or_default();
+    let result = Summary::from_json(&text).map_err(|error| anyhow!("{}: {error}", summary.display()))?;
     let requests = requests_of(directory)?;
     let number = choice.find(&requests)?;
-    let mut story = None;
-    find_request(&requests, number, &mut |record| {
+    let Some((asked, mut story)) = of_request(&requests, number, &result.config)? else {
+        let there = choice::There::of(&requests)?.said();
+        bail!("there is no request {number}: {} {there}", requests.display())
+    };
+    let among = choice.among().unwrap_or(Some(asked.operation));
+    story.standing = standing(&requests, among, asked.latency())?;
+    let timeline = directory.join("timeline.json.gz");
+    if timeline.exists() {
+        let mut witness = blame::witness(&timeline, &asked, &result.config_digest)?;
+        if matches!(result.config.allocation, AllocationConfig::Dynamic(_)) {
+            let writes = witness.operations.iter_mut().filter(|operation| operation.what == "host write");
+            writes.for_each(|write| write.any_die = true);
+        }
+        (story.operations, story.order, story.timeline) =
+            (Some(witness.operations), witness.order, Some(witness.covered));
+    }
+    if story.timeline.as_ref().is_none_or(|timeline| !timeline.covers) {
+        story.rerun = Some(rerun(&result, directory, &requests, &asked));
+    }
+    Ok(story)
+}
+
+/// The request that a story is of, as the file has it.
+#[derive(Clone, Debug)]
+struct Asked {
+    number: u64,
+    operation: Operation,
+    arrival: Time,
+    finish: Time,
+    /// The time that went into waiting for the queue, and for older writes.
+    host_queue: Time,
+    order: Time,
+    /// The logical pages of its mapping units.
+    lpns: RangeInclusive<u64>,
+    /// How long what was in its way when it arrived may have been there: no operation takes longer than an erase, and
+    /// one may wait in its middle.
+    before: Time,
+}
+
+impl Asked {
+    fn latency(&self) -> Time {
+        self.finish.since(self.arrival)
+    }
+}
+
+/// What the file of the requests tells of one.
+fn of_request(requests: &Path, number: u64, config: &DeviceConfig) -> Result<Option<(Asked, Story)>> {
+    let mut found = None;
+    find_request(requests, number, &mut |record| {
         let us = |time: Time| time.as_us();
         let latency = record.latency();
         let share = |time: Time| if latency > Time::ZERO { time.as_us() / latency.as_us() } else { 0.0 };
         let part = |part: &Part, time: Time| PartStory { part: part.name(), us: time.as_us(), share: share(time) };
         let told = record.breakdown.map(|b| Part::ALL.iter().map(|p| part(p, b.of(*p))).collect());
-        story = Some((
-            record.operation,
-            latency,
-            Story {
-                request: record.number,
-                stream: record.stream.to_owned(),
-                operation: record.operation.name(),
-                lba: record.lba,
-                sectors: record.sectors,
-                status: status_name(record.status),
-                arrival_us: us(record.arrival),
-                start_us: us(record.start),
-                finish_us: us(record.finish),
-                latency_us: us(latency),
-                standing: Standing { of: 0, faster: 0, slower: 0 },
-                parts: told,
-                channels: record.breakdown.map(|breakdown| breakdown.channels),
-                operations: None,
-            },
-        ));
+        let spent = |part: Part| record.breakdown.map_or(Time::ZERO, |breakdown| breakdown.of(part));
+        let lpn = |sector: u64| sector / u64::from(config.sectors_per_unit());
+        let asked = Asked {
+            number,
+            operation: record.operation,
+            arrival: record.arrival,
+            finish: record.finish,
+            host_queue: spent(Part::HostQueue),
+            order: spent(Part::Order),
+            lpns: lpn(record.lba)..=lpn(record.lba.saturating_add(record.sectors.saturating_sub(1))),
+            before: config.nand.erase.time() + config.nand.erase.time(),
+        };
+        let story = Story {
+            request: number,
+            stream: record.stream.to_owned(),
+            operation: record.operation.name(),
+            lba: record.lba,
+            sectors: record.sectors,
+            status: status_name(record.status),
+            arrival_us: us(record.arrival),
+            start_us: us(record.start),
+            finish_us: us(record.finish),
+            latency_us: us(latency),
+            standing: Standing { among: "all", of: 0, faster: 0, slower: 0 },
+            parts: told,
+            channels: record.breakdown.map(|breakdown| breakdown.channels),
+            order: None,
+            operations: None,
+            timeline: None,
+            rerun: None,
+        };
+        found = Some((asked, story));
         Ok(())
     })?;
-    let (operation, latency, mut story) =
-        story.with_context(|| format!("{} has no request {number}, or it was not measured", requests.display()))?;
-    story.standing = standing(&requests, operation, latency)?;
-    let timeline = directory.join("timeline.json.gz");
-    if timeline.exists() {
-        story.operations = Some(blame::operations(&timeline, number, config_digest)?);
-    }
-    Ok(story)
+    Ok(found)
 }
 
-fn standing(requests: &Path, operation: Operation, latency: Time) -> Result<Standing> {
-    let mut standing = Standing { of: 0, faster: 0, slower: 0 };
+fn standing(requests: &Path, among: Option<Operation>, latency: Time) -> Result<Standing> {
+    let mut standing = Standing { among: among.map_or("all", Operation::name), of: 0, faster: 0, slower: 0 };
     read_latencies(requests, &mut |_, of, other| {
-        if of == operation {
+        if among.is_none_or(|operation| operation == of) {
             standing.of += 1;
             standing.faster += u64::from(other < latency);
             standing.slower += u64::from(other > latency);
         }
     })?;
     Ok(standing)
+}
+
+/// Time around a request that its timeline covers too, in milliseconds, beside what was in its way when it arrived.
+const MARGIN_MS: u64 = 10;
+
+/// The command for the same result with a timeline that covers the request. Without what the run was called with, its
+/// options alone.
+fn rerun(result: &Summary, directory: &Path, requests: &Path, asked: &Asked) -> String {
+    const MS: u64 = 1_000_000_000;
+    let margin = MARGIN_MS.max(asked.latency().ps() / MS / 4);
+    let from = (asked.arrival.ps() / MS).saturating_sub(margin + asked.before.ps().div_ceil(MS));
+    let to = (asked.finish.ps() / MS).saturating_add(margin + 1);
+    let form = requests.extension().unwrap_or_default().to_string_lossy();
+    let options = format!("--requests={form} --timeline={from}ms..{to}ms");
+    match again(result) {
+        Some(command) => format!("{command} --out {} {options}", quoted(&directory.display().to_string())),
+        None => options,
+    }
 }

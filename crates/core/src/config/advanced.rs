@@ -33,9 +33,8 @@ pub struct Advanced {
     pub cache_read: bool,
     /// The data of the next page of a block go in while the cells program the last one (ONFI: page cache program).
     pub cache_program: bool,
-    /// A host read interrupts a program or an erase of its die; without it none is interrupted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub suspend: Option<Suspend>,
+    /// A host read interrupts a program or an erase of its die.
+    pub suspend: Suspend,
 }
 
 /// How a command is used that may cost pages.
@@ -81,6 +80,6 @@ pub struct Suspend {
 
 impl Default for Suspend {
     fn default() -> Self {
-        Suspend { program: true, erase: true, latency: Duration::default(), resume: Duration::default(), limit: 4 }
+        Suspend { program: false, erase: false, latency: Duration::default(), resume: Duration::default(), limit: 4 }
     }
 }

@@ -121,12 +121,10 @@ impl Check<'_> {
             let what = "moves single pages, and geometry.pages_per_program makes wordlines of them";
             self.refuse("nand.advanced.copy_back", "on", what);
         }
-        if let Some(suspend) = &nand.advanced.suspend {
-            let path = "nand.advanced.suspend";
-            self.in_range(&format!("{path}.limit"), suspend.limit, 1..=1000, "leave the table out for never");
-            for (name, time) in [("latency", suspend.latency), ("resume", suspend.resume)] {
-                self.in_range(&format!("{path}.{name}"), time, Duration(0)..=MAX_TIME, "no suspension takes longer");
-            }
+        let (path, suspend) = ("nand.advanced.suspend", &nand.advanced.suspend);
+        self.in_range(&format!("{path}.limit"), suspend.limit, 1..=1000, "program and erase set to false are for never");
+        for (name, time) in [("latency", suspend.latency), ("resume", suspend.resume)] {
+            self.in_range(&format!("{path}.{name}"), time, Duration(0)..=MAX_TIME, "no suspension takes longer");
         }
     }
 

@@ -4,11 +4,12 @@ use floatgate_core::metrics::summary::LatencyCurve;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::text::{difference, value};
-use super::{Comparison, Group, NOISE_UNKNOWN};
-use crate::figure::{Look, words};
-use crate::html::{Curve, attribution_bars, attribution_groups, curves};
+use super::text::Form;
+use super::{Comparison, Group, NOISE_UNKNOWN, Run};
+use crate::figure::Look;
+use crate::html::{AttributionGroup, Curve, attribution_bars, attribution_groups, curves};
 use crate::page::Page;
+use crate::words::words;
 
 /// The curves of a group that are drawn; more seeds than these do not show more.
 const CURVES: usize = 8;
@@ -41,8 +42,8 @@ fn metrics(comparison: &Comparison) -> Markup {
     html! {
         div.scroll { table {
             caption {
-                "Behind +-: half of the 95 % confidence interval of the mean over seeds (Student's t). The ratio is to "
-                "the first column; (~) marks a difference within noise by Welch's t-test at the 5 % level: of twenty "
+                "Behind +-: half of the 95 % confidence interval of the mean over seeds (Student's t). Differences are "
+                "to the first column: x2 is twice it, +2 pp are two percentage points more; (~) marks a difference within noise by Welch's t-test at the 5 % level: of twenty "
                 "differences without a cause, it takes one for real."
             }
             tr {
@@ -50,16 +51,17 @@ fn metrics(comparison: &Comparison) -> Markup {
                 th.text { "unit" }
                 @for (index, group) in comparison.groups.iter().enumerate() {
                     th { (group.label) }
-                    @if index > 0 { th { "ratio" } }
+                    @if index > 0 { th { "difference" } }
                 }
             }
             @for row in &comparison.metrics {
+                @let form = Form::of(row);
                 tr {
                     td { (row.metric) }
-                    td.text { (row.unit) }
+                    td.text { (form.unit()) }
                     @for (index, cell) in row.values.iter().enumerate() {
-                        td { (cell.as_ref().map_or_else(|| "-".to_owned(), value)) }
-                        @if index > 0 { td { (cell.as_ref().map(difference).unwrap_or_default()) } }
+                        td { (form.value(cell.as_ref())) }
+                        @if index > 0 { td { (form.difference(cell.as_ref())) } }
                     }
                 }
             }
@@ -116,26 +118,44 @@ fn one_entry_each(traces: &mut Value) {
 }
 
 fn attribution(page: &mut Page, groups: &[Group]) {
-    let mut bars = Vec::new();
-    for (order, group) in groups.iter().enumerate() {
-        for (place, mut bar) in attribution_groups("", &group.runs[0].summary.requests).into_iter().enumerate() {
-            bar.name = format!("{}: {}", bar.name, group.label);
-            bars.push(((place, order), bar));
-        }
-    }
+    let mut bars = attributed(groups);
     if bars.is_empty() {
         return;
     }
-    bars.sort_by_key(|(place, _)| *place);
+    let left_out = bars.len().saturating_sub(BARS);
     bars.truncate(BARS);
-    let bars: Vec<_> = bars.into_iter().map(|(_, bar)| bar).collect();
     let caption = html! {
-        "What the time of requests went into, on average, in microseconds: of all requests, and of those whose latency "
-        "is near a percentile, of the first run of each group beside those of the others; slow requests of one run alone "
-        "can differ more than the means of the table do. In a longer bar, the part that is longer is the reason."
+        "What the time of requests went into, on average: of all requests, and of those whose latency is near a "
+        "percentile. Of a group of several seeds, each bar is the mean of the requests of all its runs: those near a "
+        "percentile are near that of their own run. In a longer bar, the part that is longer is the reason."
+        @if left_out > 0 { " " (left_out) " more bars do not fit here: compare fewer groups for them." }
     };
     page.section("attribution", "Where the time goes");
     page.figures(vec![attribution_bars("attribution", "Where the time goes", caption, &bars)]);
+}
+
+/// What the time of all groups went into: for each kind of requests the groups beside each other, and of each group its
+/// runs together.
+fn attributed(groups: &[Group]) -> Vec<AttributionGroup> {
+    let of_run = |run: &Run| attribution_groups("", &run.summary.requests);
+    let of_groups: Vec<Vec<AttributionGroup>> =
+        groups.iter().map(|group| group.runs.iter().flat_map(of_run).collect()).collect();
+    let mut names: Vec<&str> = Vec::new();
+    for bar in of_groups.iter().flatten() {
+        if !names.contains(&bar.name.as_str()) {
+            names.push(&bar.name);
+        }
+    }
+    let mut bars = Vec::new();
+    for name in names {
+        for (group, runs) in groups.iter().zip(&of_groups) {
+            let runs: Vec<&AttributionGroup> = runs.iter().filter(|bar| bar.name == name).collect();
+            if !runs.is_empty() {
+                bars.push(AttributionGroup::pooled(&format!("{name}: {}", group.label), &runs));
+            }
+        }
+    }
+    bars
 }
 
 /// The figures of the devices that are not the same in all groups.

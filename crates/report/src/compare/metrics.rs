@@ -2,8 +2,8 @@
 
 use floatgate_core::metrics::summary::{Operations, Summary};
 
-use super::{Group, Row};
-use crate::figure::words;
+use super::{Group, Row, SHARE};
+use crate::words::words;
 
 /// A metric of a result.
 type Metric = (&'static str, &'static str, fn(&Summary) -> Option<f64>);
@@ -26,16 +26,16 @@ const OF_OPERATIONS: [OperationMetric; 9] = [
 const OF_THE_DEVICE: [Metric; 13] = [
     ("write amplification", "", |s| s.write_amplification),
     ("write amplification, bytes", "", |s| s.write_amplification_bytes),
-    ("cleaning efficiency", "", |s| s.cleaning.efficiency),
+    ("cleaning efficiency", SHARE, |s| s.cleaning.efficiency),
     ("pages moved by cleaning", "", |s| Some(s.cleaning.pages_moved)),
     ("free blocks at cleaning", "", |s| s.cleaning.stock_blocks),
     ("pages read", "", |s| Some(s.flash.pages.read as f64)),
     ("pages programmed", "", |s| Some(s.flash.pages.programmed as f64)),
     ("blocks erased", "", |s| Some(s.flash.blocks_erased as f64)),
     ("erases of the most worn block", "", |s| Some(s.wear.blocks.max as f64)),
-    ("channels carry data", "", |s| s.utilization.channels.data.mean),
-    ("channels carry commands", "", |s| s.utilization.channels.command.mean),
-    ("dies, cells work", "", |s| s.utilization.dies.cell.mean),
+    ("channels carry data", SHARE, |s| s.utilization.channels.data.mean),
+    ("channels carry commands", SHARE, |s| s.utilization.channels.command.mean),
+    ("dies, cells work", SHARE, |s| s.utilization.dies.cell.mean),
     ("simulated time", "s", |s| Some(s.measured_s)),
 ];
 

@@ -18,6 +18,9 @@ use crate::statistics::{Difference, Sample, difference};
 /// The value of `schema` in comparisons of this form.
 pub const SCHEMA: &str = "floatgate-comparison-1";
 
+/// The unit of shares. They are told in per cent, and their differences in percentage points.
+pub const SHARE: &str = "share";
+
 /// A result, and where it is from.
 #[derive(Clone, Debug)]
 pub struct Run {

@@ -1,7 +1,7 @@
 //! A comparison as a table for a terminal.
 
-use super::{Cell, Comparison, NOISE_UNKNOWN};
-use crate::number::short;
+use super::{Cell, Comparison, NOISE_UNKNOWN, Row, SHARE};
+use crate::number::{TimeUnit, percentage, short};
 use crate::statistics::Difference;
 
 /// The table, and what has to be known of it.
@@ -18,19 +18,21 @@ pub fn text(comparison: &Comparison) -> String {
         }
     }
     for metric in &comparison.metrics {
-        let unit = if metric.unit.is_empty() { String::new() } else { format!(", {}", metric.unit) };
+        let form = Form::of(metric);
+        let unit = if form.unit().is_empty() { String::new() } else { format!(", {}", form.unit()) };
         let mut row = vec![format!("{}{unit}", metric.metric)];
         for (index, cell) in metric.values.iter().enumerate() {
-            row.push(cell.as_ref().map_or_else(|| "-".to_owned(), value));
+            row.push(form.value(cell.as_ref()));
             if index > 0 {
-                row.push(cell.as_ref().map_or_else(String::new, difference));
+                row.push(form.difference(cell.as_ref()));
             }
         }
         rows.push(row);
     }
     let mut text = aligned(&rows);
+    text += "\nx: times the first. pp: percentage points more than the first.\n";
     if comparison.groups.iter().any(|group| group.files.len() > 1) {
-        text += "\n+-: 95 % confidence interval of the mean over seeds (Student's t). (~): a difference within noise by \
+        text += "+-: 95 % confidence interval of the mean over seeds (Student's t). (~): a difference within noise by \
                  Welch's test;\nof twenty differences without a cause, it takes one for real.\n";
     }
     if comparison.has_single_runs() {
@@ -39,21 +41,70 @@ pub fn text(comparison: &Comparison) -> String {
     text
 }
 
-/// A mean and how sure it is.
-pub fn value(cell: &Cell) -> String {
-    let spread = cell.sample.half_width.map(|half| format!(" +- {}", short(half))).unwrap_or_default();
-    format!("{}{spread}", short(cell.sample.mean))
+/// How the values of a metric are told.
+#[derive(Clone, Copy, Debug)]
+pub enum Form {
+    /// As they are, in this unit.
+    Number(&'static str),
+    /// As times, in the unit that suits the longest; they are kept in the unit of so many microseconds.
+    Time(TimeUnit, f64),
+    /// In per cent; the value of the first group, if it has one.
+    Share(Option<f64>),
 }
 
-/// A ratio, and whether it is noise.
-pub fn difference(cell: &Cell) -> String {
-    let ratio = match (cell.ratio, cell.difference) {
-        (_, None) => return String::new(),
-        (_, Some(Difference::Same)) => return "=".to_owned(),
-        (Some(ratio), _) => format!("x{}", short(ratio)),
-        (None, _) => "from 0".to_owned(),
-    };
-    if cell.difference == Some(Difference::WithinNoise) { format!("{ratio} (~)") } else { ratio }
+impl Form {
+    /// That of a metric.
+    pub fn of(row: &Row) -> Form {
+        let means = || row.values.iter().flatten().map(|cell| cell.sample.mean);
+        let time = |us: f64| Form::Time(TimeUnit::for_all(means().map(|value| value * us)), us);
+        match row.unit {
+            SHARE => Form::Share(row.values[0].map(|cell| cell.sample.mean)),
+            "us" => time(1.0),
+            "s" => time(1e6),
+            unit => Form::Number(unit),
+        }
+    }
+
+    /// What stands behind the name of the metric.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Form::Number(unit) => unit,
+            Form::Time(unit, _) => unit.name,
+            Form::Share(_) => "%",
+        }
+    }
+
+    fn number(self, value: f64) -> String {
+        match self {
+            Form::Number(_) => short(value),
+            Form::Time(unit, us) => short(value * us / unit.us),
+            Form::Share(_) => percentage(value),
+        }
+    }
+
+    /// A mean and how sure it is.
+    pub fn value(self, cell: Option<&Cell>) -> String {
+        let Some(Cell { sample, .. }) = cell else { return "-".to_owned() };
+        let spread = sample.half_width.map(|half| format!(" +- {}", self.number(half))).unwrap_or_default();
+        format!("{}{spread}", self.number(sample.mean))
+    }
+
+    /// A ratio, or a difference of shares, and whether it is noise.
+    pub fn difference(self, cell: Option<&Cell>) -> String {
+        let Some((cell, difference)) = cell.and_then(|cell| Some((cell, cell.difference?))) else {
+            return String::new();
+        };
+        let told = match (self, cell.ratio) {
+            _ if difference == Difference::Same => return "=".to_owned(),
+            (Form::Share(Some(first)), _) => {
+                let points = percentage(cell.sample.mean - first);
+                format!("{}{points} pp", if points.starts_with('-') { "" } else { "+" })
+            }
+            (_, Some(ratio)) => format!("x{}", short(ratio)),
+            (_, None) => "from 0".to_owned(),
+        };
+        if difference == Difference::WithinNoise { format!("{told} (~)") } else { told }
+    }
 }
 
 /// Columns: the first to the left, the others to the right.
@@ -69,4 +120,36 @@ fn aligned(rows: &[Vec<String>]) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The texts of a metric of two groups.
+    fn told(unit: &'static str, values: &[Vec<f64>]) -> [String; 4] {
+        let row = Row::new("metric".to_owned(), unit, values);
+        let (form, cells) = (Form::of(&row), &row.values);
+        let [first, second] = [0, 1].map(|index| form.value(cells[index].as_ref()));
+        [form.unit().to_owned(), first, second, form.difference(cells[1].as_ref())]
+    }
+
+    #[test]
+    fn long_times_are_told_in_long_units() {
+        assert_eq!(told("us", &[vec![125.0], vec![250.0]]), ["us", "125.0", "250.0", "x2.000"]);
+        assert_eq!(told("us", &[vec![125.0], vec![25_000_000.0]]), ["s", "0.00013", "25.00", "x200,000"]);
+        assert_eq!(told("s", &[vec![0.025], vec![0.05]]), ["ms", "25.00", "50.00", "x2.000"]);
+        assert_eq!(told("", &[vec![2.0], vec![2.0]]), ["", "2.000", "2.000", "="]);
+        assert_eq!(told("", &[vec![], vec![2.0]]), ["", "-", "2.000", ""]);
+    }
+
+    #[test]
+    fn shares_differ_by_percentage_points() {
+        assert_eq!(told(SHARE, &[vec![0.25], vec![0.5]]), ["%", "25.0", "50.0", "+25.0 pp"]);
+        assert_eq!(told(SHARE, &[vec![0.0], vec![0.5]]), ["%", "0.0", "50.0", "+50.0 pp"]);
+        assert_eq!(told(SHARE, &[vec![0.01], vec![0.002]]), ["%", "1.0", "0.2", "-0.8 pp"]);
+        // 0.5 +- 12.706 * 0.1 / 2, which is more than the difference.
+        let told = told(SHARE, &[vec![0.5, 0.5], vec![0.45, 0.55]]);
+        assert_eq!(told[2..], ["50.0 +- 63.5", "+0.0 pp (~)"]);
+    }
 }

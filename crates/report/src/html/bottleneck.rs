@@ -5,9 +5,10 @@ use floatgate_core::metrics::summary::{Bound, Summary};
 use maud::html;
 use serde_json::json;
 
-use crate::figure::{Figure, Look, axis, plain, trace, words};
-use crate::number::{or_dash, percent};
+use crate::figure::{Figure, Look, axis, plain, trace};
+use crate::number::{or_dash, percent, time};
 use crate::page::Page;
+use crate::words;
 
 /// The section; none where nothing was asked of the device.
 pub fn section(page: &mut Page, summary: &Summary) {
@@ -18,18 +19,18 @@ pub fn section(page: &mut Page, summary: &Summary) {
         @if limited_by == "load" {
             p { "No resource was busy for half of the time: " b { "the load" } " limits the throughput." }
         } @else {
-            p { "What limits the throughput: " b { (words(limited_by)) } "." }
+            p { "What limits the throughput: " b { (words::resource(limited_by)) } "." }
         }
         table {
             tr {
-                th.text { "resource" } th { "units" } th { "busy, s each" } th { "of that, cleaning" }
+                th.text { "resource" } th { "units" } th { "busy, each" } th { "of that, cleaning" }
                 th { "bound, IOPS" } th { "reached" }
             }
             @for resource in &bottleneck.resources {
                 tr {
-                    td { (words(&resource.resource)) }
+                    td { (words::resource(&resource.resource)) }
                     td { (resource.units) }
-                    td { (or_dash(Some(resource.demand_s))) }
+                    td { (time(resource.demand_s * 1e6)) }
                     td { (percent(Some(resource.cleaning))) }
                     td { (or_dash(resource.bound_iops)) }
                     td { (percent(Some(resource.reached))) }
@@ -41,7 +42,7 @@ pub fn section(page: &mut Page, summary: &Summary) {
 }
 
 fn bars(resources: &[Bound]) -> Figure {
-    let names: Vec<String> = resources.iter().map(|resource| plain(&words(&resource.resource))).collect();
+    let names: Vec<String> = resources.iter().map(|resource| plain(&words::resource(&resource.resource))).collect();
     let bar = |index: usize, name: &str, of: &dyn Fn(&Bound) -> f64| {
         let x: Vec<f64> = resources.iter().map(of).collect();
         let more = json!({ "x": x, "y": names, "orientation": "h", "hovertemplate": "%{x:.1%} of the bound" });

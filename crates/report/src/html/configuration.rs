@@ -4,6 +4,7 @@ use floatgate_core::metrics::summary::Summary;
 use maud::{Markup, html};
 use serde_json::Value;
 
+use crate::command;
 use crate::number::{bytes, or_dash};
 use crate::page::Page;
 
@@ -74,9 +75,9 @@ pub fn reproduce(page: &mut Page, summary: &Summary) {
         ("precondition", summary.precondition.asked.clone()),
     ];
     page.add(&html! {
-        @if !summary.arguments.is_empty() {
+        @if let Some(command) = command::again(summary) {
             p { "With the same version, this gives the same result, to the last digit:" }
-            pre { "floatgate " (summary.arguments.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")) }
+            pre { (command) }
         }
         table { @for (name, value) in &rows { tr { td { (name) } td.text { (value) } } } }
         @if let Some(cost) = cost {
@@ -87,26 +88,4 @@ pub fn reproduce(page: &mut Page, summary: &Summary) {
             }
         }
     });
-}
-
-/// A word of a command as a shell has to have it.
-fn quoted(word: &str) -> String {
-    let harmless = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@%".contains(c);
-    match !word.is_empty() && word.chars().all(harmless) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        assert_eq!(
-            ["run", "gc.victim=fifo", "rw=read bs=4k", "it's", ""].map(quoted),
-            ["run", "gc.victim=fifo", "'rw=read bs=4k'", "'it'\\''s'", "''"]
-        );
-    }
 }

@@ -4,9 +4,9 @@ use floatgate_core::metrics::summary::{Operations, Requests, Summary};
 use floatgate_core::workload::synthetic::looks_like_job;
 use maud::{Markup, html};
 
-use crate::figure::words;
-use crate::number::{bytes, grouped, or_dash, percent, short};
+use crate::number::{bytes, grouped, or_dash, percent, short, time};
 use crate::page::Page;
+use crate::words::words;
 
 /// The title of the page.
 pub fn title(summary: &Summary) -> String {
@@ -36,7 +36,7 @@ pub fn head(summary: &Summary) -> Markup {
             (bytes(config.logical_bytes())) " visible of " (bytes(config.physical_bytes())) " ("
             (percent(Some(config.spare()))) " spare). Before the run: " (precondition.asked) ", "
             (short(reached.drive_writes)) " drive writes, " (percent(Some(reached.mapped))) " mapped."
-            " Measured: " (short(summary.measured_s)) " s of simulated time, " (grouped(summary.requests.all.count))
+            " Measured: " (time(summary.measured_s * 1e6)) " of simulated time, " (grouped(summary.requests.all.count))
             " requests, seed " (summary.seed) ". Floatgate " (summary.version) "."
         }
         @if !summary.complete {
@@ -54,9 +54,9 @@ pub fn key_figures(page: &mut Page, summary: &Summary) {
     let tiles = [
         ("requests per second (IOPS)", or_dash(all.iops)),
         ("MiB per second", or_dash(all.mib_per_s)),
-        ("mean latency, us", or_dash(latency.mean)),
-        ("p99 latency, us", or_dash(latency.p99)),
-        ("p99.9 latency, us", or_dash(latency.p99_9)),
+        ("mean latency", time_or_dash(latency.mean)),
+        ("p99 latency", time_or_dash(latency.p99)),
+        ("p99.9 latency", time_or_dash(latency.p99_9)),
         ("write amplification", or_dash(summary.write_amplification)),
         ("cleaning efficiency", percent(summary.cleaning.efficiency)),
         ("channels carry data", percent(summary.utilization.channels.data.mean)),
@@ -67,6 +67,11 @@ pub fn key_figures(page: &mut Page, summary: &Summary) {
         div.tiles { @for (name, value) in &tiles { div.tile { b { (value) } span { (name) } } } }
         div.scroll { (operations(summary)) }
     });
+}
+
+/// A time in microseconds, in the unit that suits it.
+fn time_or_dash(us: Option<f64>) -> String {
+    us.map_or_else(|| "-".to_owned(), time)
 }
 
 /// Requests by operation, and by stream where there are several.
@@ -80,7 +85,7 @@ fn operations(summary: &Summary) -> Markup {
     html! {
         table {
             caption {
-                "Latency from arrival to completion, in microseconds: half of the requests took no longer than p50, one "
+                "Latency from arrival to completion: half of the requests took no longer than p50, one "
                 "in a thousand longer than p99.9. Waiting: mean time until first served; service: the rest."
             }
             tr { th {} @for name in head { th { (name) } } }
@@ -105,14 +110,13 @@ fn rows(stream: &str, requests: &Requests) -> Markup {
 
 fn row(stream: &str, name: &str, of: &Operations) -> Markup {
     let l = &of.latency_us;
-    let numbers = [of.iops, of.mib_per_s, l.mean, l.min, l.p50, l.p90, l.p99, l.p99_9, l.p99_99, l.max];
+    let times = [l.mean, l.min, l.p50, l.p90, l.p99, l.p99_9, l.p99_99, l.max, of.waiting_us.mean, of.service_us.mean];
     html! {
         tr {
             td { @if !stream.is_empty() { (stream) ": " } (words(name)) }
             td { (grouped(of.count)) @if of.errors > 0 { " (" (grouped(of.errors)) " not served)" } }
-            @for number in numbers { td { (or_dash(number)) } }
-            td { (or_dash(of.waiting_us.mean)) }
-            td { (or_dash(of.service_us.mean)) }
+            @for number in [of.iops, of.mib_per_s] { td { (or_dash(number)) } }
+            @for time in times { td.time { (time_or_dash(time)) } }
         }
     }
 }

@@ -4,8 +4,9 @@ use floatgate_core::metrics::summary::{LatencyCurve, Summary};
 use maud::html;
 use serde_json::{Value, json};
 
-use crate::figure::{Figure, Look, axis, log_axis, log_share_axis, trace, words};
+use crate::figure::{Figure, Look, axis, log_axis, log_share_axis, seconds, trace};
 use crate::page::Page;
+use crate::words::words;
 
 /// A distribution to be drawn.
 #[derive(Debug)]
@@ -40,18 +41,18 @@ pub fn curves(id: &str, curves: &[Curve]) -> Vec<Figure> {
         let (mut us, longer) = shares(curve.points);
         us.insert(0, us[0]);
         let no_longer: Vec<f64> = std::iter::once(0.0).chain(longer.iter().map(|share| 1.0 - share)).collect();
-        line(curve, &us, &no_longer, "%{x:.4~g} us: %{y:.2%} took no longer")
+        line(curve, &us, &no_longer, "%{x:.4~s}s: %{y:.2%} took no longer")
     });
     let cdf = Figure::new(
         &format!("{id}-cdf"),
         "Latency, cumulative",
         html! {
-            "The share of requests (vertical) whose latency was at most that on the horizontal axis, in microseconds, "
-            "logarithmic. The further left a curve, the faster; where it climbs steeply, many requests took about that "
-            "time. At 0.5 it crosses the median. A curve that does not begin at 0 had answers at once, left of the axis."
+            "The share of requests (vertical) whose latency was at most that on the horizontal axis, which is "
+            "logarithmic (1000 ns = 1 µs, 1000 µs = 1 ms). The further left a curve, the faster; where it climbs steeply, many requests took about that "
+            "time. At 50 % it crosses the median. A curve that does not begin at 0 had answers at once, left of the axis."
         },
         cdf.collect(),
-        json!({ "showlegend": true, "xaxis": log_axis("latency, us", times()), "yaxis": with_range(axis("share that took no longer")) }),
+        json!({ "showlegend": true, "xaxis": log_axis("latency", times()), "yaxis": no_longer_axis() }),
     );
     let tail = curves.iter().map(|curve| {
         let (mut us, mut longer) = shares(curve.points);
@@ -61,27 +62,27 @@ pub fn curves(id: &str, curves: &[Curve]) -> Vec<Figure> {
         }
         us.insert(0, us[0]);
         longer.insert(0, 1.0);
-        line(curve, &us, &longer, "%{x:.4~g} us: %{y:.3~g} of all took longer")
+        line(curve, &us, &longer, "%{x:.4~s}s: %{y:.3~%} of all took longer")
     });
     let tail = Figure::new(
         &format!("{id}-tail"),
         "Latency, the tail",
         html! {
-            "The share of requests that took longer than the time on the horizontal axis, both logarithmic: at 10"
-            sup { "-3" } " read p99.9, at 10" sup { "-4" } " p99.99. A curve that falls off steeply has no tail; a shelf "
-            "is a group of requests that met with something slow, such as an erase. It ends at the slowest request."
+            "The share of requests that took longer than the time on the horizontal axis, both logarithmic: at 0.1 % "
+            "read p99.9, at 0.01 % p99.99. A curve that falls off steeply has no tail; a shelf is a group of requests "
+            "that met with something slow, such as an erase. It ends at the slowest request."
         },
         tail.collect(),
-        json!({ "showlegend": true, "xaxis": log_axis("latency, us", times()), "yaxis": log_share_axis("share that took longer") }),
+        json!({ "showlegend": true, "xaxis": log_axis("latency", times()), "yaxis": log_share_axis("share that took longer") }),
     );
     vec![cdf, tail]
 }
 
-/// Times, and the shares of the requests that took longer.
+/// Times in seconds, and the shares of the requests that took longer.
 fn shares(points: &LatencyCurve) -> (Vec<f64>, Vec<f64>) {
     let count = points.requests.max(1) as f64;
     // Times of 0 have no place on a logarithmic axis: 1 ns is what a distribution tells apart.
-    let us = points.us.iter().map(|us| us.max(0.001)).collect();
+    let us = points.us.iter().map(|us| seconds(us.max(0.001))).collect();
     (us, points.longer.iter().map(|longer| *longer as f64 / count).collect())
 }
 
@@ -92,7 +93,9 @@ fn line(curve: &Curve, us: &[f64], shares: &[f64], hover: &str) -> Value {
     trace(&curve.name, options, json!({ "x": us, "y": shares, "hovertemplate": hover }))
 }
 
-fn with_range(mut axis: Value) -> Value {
+fn no_longer_axis() -> Value {
+    let mut axis = axis("share that took no longer");
     axis["range"] = json!([0, 1.02]);
+    axis["tickformat"] = ".0%".into();
     axis
 }

@@ -11,7 +11,7 @@ mod requests;
 mod utilization;
 mod wear;
 
-pub(crate) use attribution::{bars as attribution_bars, groups as attribution_groups};
+pub(crate) use attribution::{Group as AttributionGroup, bars as attribution_bars, groups as attribution_groups};
 pub(crate) use configuration::shown;
 pub(crate) use latency::{Curve, curves};
 pub use over_time::{MOST_POINTS, SeriesOperation, SeriesPoint, merged, points};

@@ -7,8 +7,9 @@ use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::Operation;
 
 use crate::columns::series::{OperationRow, Row};
-use crate::figure::{Figure, Look, axis, log_axis, trace, words};
+use crate::figure::{Figure, Look, axis, log_axis, seconds, trace, with_lone_points};
 use crate::page::Page;
+use crate::words::words;
 
 /// What happened in a window of simulated time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -161,11 +162,11 @@ fn latency(series: &[SeriesPoint]) -> Figure {
         let look = Look::of_operation(name);
         // Told apart without colour: operations by their markers, figures by their dashes.
         let mut add = |what: &str, dash: &str, width: f64, of: &dyn Fn(&SeriesOperation) -> Option<f64>| {
-            let y = values(series, |point| point.operations.get(place).and_then(of));
+            let y = values(series, |point| point.operations.get(place).and_then(of).map(seconds));
             let mut options = look.line();
             options["line"]["width"] = width.into();
             options["line"]["dash"] = dash.into();
-            let more = json!({ "x": x, "y": y, "hovertemplate": "%{x:.4~g} s: %{y:.4~g} us" });
+            let more = json!({ "x": x, "y": y, "hovertemplate": "%{x:.4~g} s: %{y:.4~s}s" });
             lines.push(trace(&format!("{}, {what}", words(name)), options, more));
         };
         add("mean", "solid", 2.5, &|of| of.latency_mean_us);
@@ -175,12 +176,12 @@ fn latency(series: &[SeriesPoint]) -> Figure {
     let of_all = series.iter().flat_map(|point| &point.operations);
     let times = of_all.flat_map(|of| [of.latency_mean_us, of.latency_p99_us, of.latency_max_us]).flatten();
     let caption = html! {
-        "Latency of the requests that completed in each window, in microseconds, logarithmic: the mean as a thick line, "
-        "p99 dashed, the slowest dotted; each operation has a marker of its own. Peaks that come together with a low stock of free blocks "
-        "are requests that waited for cleaning."
+        "Latency of the requests that completed in each window, logarithmic: the mean as a thick line, p99 dashed, the "
+        "slowest dotted; each operation has a marker of its own. A window without neighbours is a marker alone. Peaks "
+        "that come together with a low stock of free blocks are requests that waited for cleaning."
     };
-    let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": log_axis("latency, us", times) });
-    Figure::new("latency-over-time", "Latency over time", caption, lines, layout)
+    let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": log_axis("latency", times) });
+    Figure::new("latency-over-time", "Latency over time", caption, with_lone_points(lines), layout)
 }
 
 fn free_blocks(series: &[SeriesPoint]) -> Option<Figure> {
@@ -206,7 +207,7 @@ fn free_blocks(series: &[SeriesPoint]) -> Option<Figure> {
         "that need not be moved. Cleaning keeps the stock at its threshold; the least of a window shows how near it "
         "came to having none."
     };
-    Some(Figure::new("cleaning-over-time", "Cleaning over time", caption, lines, layout))
+    Some(Figure::new("cleaning-over-time", "Cleaning over time", caption, with_lone_points(lines), layout))
 }
 
 fn amplification(series: &[SeriesPoint]) -> Option<Figure> {
@@ -221,7 +222,13 @@ fn amplification(series: &[SeriesPoint]) -> Option<Figure> {
     };
     let layout = json!({ "xaxis": axis("simulated time, s"), "yaxis": from_zero("write amplification") });
     let line: Vec<Value> = vec![trace("write amplification", Look::of(0).line(), more)];
-    Some(Figure::new("amplification-over-time", "Write amplification over time", caption, line, layout))
+    Some(Figure::new(
+        "amplification-over-time",
+        "Write amplification over time",
+        caption,
+        with_lone_points(line),
+        layout,
+    ))
 }
 
 fn from_zero(title: &str) -> Value {

@@ -4,9 +4,10 @@ use floatgate_core::metrics::summary::{ChannelCounts, IntervalCounts, SizeCounts
 use maud::html;
 use serde_json::{Value, json};
 
-use crate::figure::{Figure, Look, axis, trace, words};
+use crate::figure::{Figure, Look, axis, trace};
 use crate::number::{bytes, nanoseconds};
 use crate::page::Page;
+use crate::words::words;
 
 /// The section on requests.
 pub fn section(page: &mut Page, summary: &Summary) {

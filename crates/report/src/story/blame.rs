@@ -4,20 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::Result;
+use floatgate_core::sim::time::Time;
 use serde_json::Value;
 
-use super::{Blocker, OperationStory, PhaseStory, WaitStory};
+use super::{Asked, Blocker, OperationStory, OrderStory, PhaseStory, TimelineStory, WaitStory, order};
 use crate::timeline::{Covered, read_timeline};
 
 /// A span of time in picoseconds.
 type Span = (u64, u64);
 
 /// Picoseconds of a number of microseconds.
-fn ps(value: &Value) -> u64 {
+pub(super) fn ps(value: &Value) -> u64 {
     (value.as_f64().unwrap_or(0.0) * 1e6).round() as u64
 }
 
-fn us(ps: u64) -> f64 {
+pub(super) fn us(ps: u64) -> f64 {
     ps as f64 / 1e6
 }
 
@@ -39,13 +40,22 @@ struct Phase {
 
 /// An operation of the request.
 #[derive(Clone, Debug)]
-struct Own {
-    what: String,
+pub(super) struct Own {
+    pub(super) what: String,
     channel: u64,
     place: Value,
     requests: Vec<u64>,
     wait: Span,
     phases: Vec<Phase>,
+    /// The logical page of the last of the request's mapping units in it, and when that was in line.
+    pub(super) last_unit: (u64, u64),
+}
+
+impl Own {
+    /// When it ended.
+    pub(super) fn end(&self) -> u64 {
+        self.phases.iter().map(|phase| phase.span.1).max().unwrap_or(self.wait.1)
+    }
 }
 
 /// An operation of others, as far as it matters.
@@ -60,9 +70,20 @@ struct Other {
     on_bus: Vec<Span>,
 }
 
-/// What the flash did for a request.
-pub fn operations(timeline: &Path, request: u64, config_digest: &str) -> Result<Vec<OperationStory>> {
-    let (own, covered) = own_operations(timeline, request)?;
+/// What a timeline tells of a request.
+pub(super) struct Witness {
+    /// What the flash did for it.
+    pub(super) operations: Vec<OperationStory>,
+    /// Which older writes it waited for.
+    pub(super) order: Option<OrderStory>,
+    /// Whether that is all.
+    pub(super) covered: TimelineStory,
+}
+
+/// What a timeline tells of a request.
+pub(super) fn witness(timeline: &Path, asked: &Asked, config_digest: &str) -> Result<Witness> {
+    let request = asked.number;
+    let (own, covered, is_there) = own_operations(timeline, request)?;
     anyhow::ensure!(
         covered.config_digest == config_digest,
         "{} is of a run on another device: run again, with --timeline",
@@ -71,12 +92,21 @@ pub fn operations(timeline: &Path, request: u64, config_digest: &str) -> Result<
     let others = others_of(timeline, &own)?;
     let mut told: Vec<OperationStory> = own.iter().map(|(op, own)| tell(*op, own, request, &others)).collect();
     told.sort_by(|a, b| a.granted_us.total_cmp(&b.granted_us).then(a.op.cmp(&b.op)));
-    Ok(told)
+    let order = order::older(timeline, asked, &own)?;
+    let begins_early = covered.from == Time::ZERO || covered.from + asked.before <= asked.arrival;
+    let covered = TimelineStory {
+        from_us: covered.from.as_us(),
+        to_us: covered.to.map(|to| to.as_us()),
+        // A file that was cut off for its size has the requests that were answered before.
+        covers: is_there && begins_early && covered.to.is_none_or(|to| to > asked.finish),
+    };
+    Ok(Witness { operations: told, order, covered })
 }
 
-/// The operations of a request, by number.
-fn own_operations(timeline: &Path, request: u64) -> Result<(BTreeMap<u64, Own>, Covered)> {
+/// The operations of a request, by number; what the timeline covers, and whether the request itself is in it.
+fn own_operations(timeline: &Path, request: u64) -> Result<(BTreeMap<u64, Own>, Covered, bool)> {
     let mut own: BTreeMap<u64, Own> = BTreeMap::new();
+    let mut is_there = false;
     // The wait that has begun and whose end is the next line.
     let mut begun = None;
     let covered = read_timeline(timeline, &mut |event| {
@@ -90,12 +120,15 @@ fn own_operations(timeline: &Path, request: u64) -> Result<(BTreeMap<u64, Own>, 
                 let op = start["args"]["op"].as_u64().unwrap_or(u64::MAX);
                 let what = start["name"].as_str().unwrap_or_default().trim_start_matches("wait: ").to_owned();
                 let channel = start["pid"].as_u64().unwrap_or(1) - 1;
-                let first =
-                    Own { what, channel, place: start["args"].clone(), requests: Vec::new(), wait, phases: Vec::new() };
+                let last_unit = (start["args"]["lpn"].as_u64().unwrap_or(u64::MAX), wait.0);
+                let place = start["args"].clone();
+                let first = Own { what, channel, place, requests: Vec::new(), wait, phases: Vec::new(), last_unit };
                 // Several units of the request in one program command: it waits since the first of them.
                 let entry = own.entry(op).or_insert(first);
                 entry.wait.0 = entry.wait.0.min(wait.0);
+                entry.last_unit = last_unit;
             }
+            Some("X") if event["cat"] == "request" => is_there |= args["request"] == request,
             Some("X") => {
                 if let Some(entry) = own.get_mut(&op) {
                     let start = ps(&event["ts"]);
@@ -112,7 +145,7 @@ fn own_operations(timeline: &Path, request: u64) -> Result<(BTreeMap<u64, Own>, 
         Ok(())
     })?;
     own.values_mut().for_each(|own| own.phases.sort_by_key(|phase| phase.span));
-    Ok((own, covered))
+    Ok((own, covered, is_there))
 }
 
 /// What others did on the same dies and channels while the operations waited.
@@ -186,6 +219,7 @@ fn tell(op: u64, own: &Own, request: u64, others: &BTreeMap<u64, Other>) -> Oper
         block: number("block"),
         page: number("page"),
         lpn: own.place["lpn"].as_u64(),
+        any_die: false,
         shared_with: own.requests.iter().copied().filter(|other| *other != request).collect(),
         waited_from_us: us(own.wait.0),
         granted_us: us(own.wait.1),

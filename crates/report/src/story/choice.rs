@@ -1,5 +1,6 @@
 //! Which request: a number, or a place in the distribution.
 
+use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -8,6 +9,7 @@ use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::Operation;
 
 use crate::columns::requests::read_latencies;
+use crate::number::grouped;
 
 /// Which request of a result.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,8 +29,26 @@ pub enum Place {
     Slowest(u64),
 }
 
-const FORM: &str = "write a request's number, or p99, p99.9, max or slowest:3, after read: or write: where only \
-                    those count, like write:p99";
+const FORM: &str = "write a request's number, or p99, p99.9, max or slowest:3, after read:, write:, trim:, \
+                    write_zeroes: or flush: where only those count, like write:p99";
+
+/// As it is written.
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let (operation, place) = match self {
+            Choice::Number(number) => return write!(f, "{number}"),
+            Choice::Place(operation, place) => (operation, place),
+        };
+        if let Some(operation) = operation {
+            write!(f, "{}:", operation.name())?;
+        }
+        match place {
+            Place::Percentile(share) => write!(f, "p{}", *share as f64 / 100.0),
+            Place::Slowest(1) => f.write_str("max"),
+            Place::Slowest(rank) => write!(f, "slowest:{rank}"),
+        }
+    }
+}
 
 impl FromStr for Choice {
     type Err = String;
@@ -68,7 +88,50 @@ fn percentile(text: &str) -> Option<u64> {
 /// Bits of a latency that one pass over the requests decides.
 const DIGIT: u32 = 16;
 
+/// How many requests of each operation a file holds.
+#[derive(Default)]
+pub struct There {
+    of: [u64; Operation::ALL.len()],
+    /// The least number and the greatest.
+    numbers: Option<(u64, u64)>,
+}
+
+impl There {
+    /// Counts.
+    pub fn of(requests: &Path) -> Result<There> {
+        let mut there = There::default();
+        read_latencies(requests, &mut |number, operation, _| {
+            there.of[operation.index()] += 1;
+            let (least, most) = there.numbers.unwrap_or((number, number));
+            there.numbers = Some((least.min(number), most.max(number)));
+        })?;
+        Ok(there)
+    }
+
+    fn all(&self) -> u64 {
+        self.of.iter().sum()
+    }
+
+    /// In words, after the name of the file: `has 20 read and 7 trim requests, numbered from 0 to 26`.
+    pub fn said(&self) -> String {
+        let Some((least, most)) = self.numbers else { return "holds no request".to_owned() };
+        let there = Operation::ALL.into_iter().filter(|operation| self.of[operation.index()] > 0);
+        let counts = there.map(|operation| format!("{} {}", grouped(self.of[operation.index()]), operation.name()));
+        let counts = counts.collect::<Vec<_>>().join(" and ");
+        let plural = if self.all() == 1 { "" } else { "s" };
+        format!("has {counts} request{plural}, numbered from {least} to {most}")
+    }
+}
+
 impl Choice {
+    /// Those that it is chosen from: of one operation, or all; none for a number, which is chosen from nobody.
+    pub fn among(&self) -> Option<Option<Operation>> {
+        match self {
+            Choice::Number(_) => None,
+            Choice::Place(operation, _) => Some(*operation),
+        }
+    }
+
     /// The number of the request. Of several with the same latency it is the least.
     pub fn find(&self, requests: &Path) -> Result<u64> {
         let (operation, place) = match self {
@@ -76,15 +139,19 @@ impl Choice {
             Choice::Place(operation, place) => (*operation, *place),
         };
         let counts = |of: Operation| operation.is_none_or(|only| only == of);
-        let mut count = 0;
-        read_latencies(requests, &mut |_, of, _| count += u64::from(counts(of)))?;
+        let there = There::of(requests)?;
+        let count = operation.map_or(there.all(), |operation| there.of[operation.index()]);
         let rank = match place {
             Place::Percentile(share) => (u128::from(count) * u128::from(share)).div_ceil(10_000) as u64,
             Place::Slowest(rank) => (count + 1).saturating_sub(rank),
         };
-        if rank == 0 {
-            let what = operation.map_or("request", Operation::name);
-            bail!("there are only {count} requests that it could be: {} has no more of `{what}`", requests.display());
+        match (rank, count) {
+            (_, 0) => bail!("there is no {self}: {} {}", requests.display(), there.said()),
+            (0, _) => {
+                let last = Choice::Place(operation, Place::Slowest(count));
+                bail!("there is no {self}: {} {}; the fastest is {last}", requests.display(), there.said())
+            }
+            _ => {}
         }
         let latency = self.at_rank(requests, rank, &counts)?;
         let mut found = None;
@@ -136,6 +203,9 @@ mod tests {
         assert_eq!(parsed("read:slowest:3"), place(Some(Operation::Read), Place::Slowest(3)));
         for wrong in ["", "p", "p101", "p0", "p99.999", "slowest:0", "slowest", "erase:p99", "-1", "read:7"] {
             assert_eq!(parsed(wrong), None, "{wrong}");
+        }
+        for text in ["17", "max", "p99.9", "write:p50", "trim:p0.01", "read:slowest:3", "write_zeroes:p100"] {
+            assert_eq!(parsed(text).unwrap().to_string(), text);
         }
     }
 }

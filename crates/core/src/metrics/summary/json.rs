@@ -18,7 +18,10 @@ pub enum ReadError {
     #[error("it is no result of Floatgate: it has no `schema`")]
     NoResult,
     /// It has a form that this version does not know.
-    #[error("its form is `{schema}`, written by version {version}; this is version {VERSION}, which reads `{SCHEMA}`")]
+    #[error(
+        "its form is `{schema}`, written by version {version}; this is version {VERSION}, which reads `{SCHEMA}`: run it \
+         again with this one, or use version {version}"
+    )]
     Schema {
         /// What it says.
         schema: String,

@@ -1,0 +1,120 @@
+//! Which older writes of the same mapping unit a request waited for.
+//!
+//! Writes of a unit are programmed one after the other: each lines up when the one before it has ended, at that very
+//! instant. So the chain of those in the way is found by instants, from the end of the wait backwards: the operation of
+//! the unit that ended then, the one that ended when that lined up, and so on. A read waits the same way, for data that
+//! an older write does not yet have whole (docs/model/attribution.md, `order`).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Result;
+use floatgate_core::workload::request::Operation;
+
+use super::blame::{Own, ps, us};
+use super::{Asked, OlderStory, OrderStory};
+use crate::timeline::read_timeline;
+
+/// An operation for a mapping unit.
+#[derive(Clone, Debug)]
+struct Older {
+    op: u64,
+    what: String,
+    request: u64,
+    lpn: u64,
+    /// In line.
+    from: u64,
+    /// After its last phase; 0 before any is known.
+    end: u64,
+}
+
+/// What a request waited for by the part `order`; none where it did not.
+pub(super) fn older(timeline: &Path, asked: &Asked, own: &BTreeMap<u64, Own>) -> Result<Option<OrderStory>> {
+    let wait = asked.order.ps();
+    if wait == 0 {
+        return Ok(None);
+    }
+    let untold = OrderStory { us: us(wait), lpn: None, behind: Vec::new(), untold_us: us(wait) };
+    if asked.operation == Operation::Read {
+        // Which of its units it waited for last is told by when: after it was received, and before it was answered.
+        let entered = asked.arrival.ps() + asked.host_queue.ps();
+        let all = of_units(timeline, &|lpn| asked.lpns.contains(&lpn), (entered, asked.finish.ps()))?;
+        let fits = |older: &&Older| older.end <= asked.finish.ps() && older.end >= entered + wait;
+        let last = all.iter().filter(fits).max_by_key(|older| older.end);
+        return Ok(Some(last.map_or(untold, |last| chain(&all, last.lpn, last.end, wait))));
+    }
+    // The write whose program ended last is the one that counts.
+    let last = own.values().filter(|own| own.what == "host write").max_by_key(|own| own.end());
+    let Some((lpn, until)) = last.map(|own| own.last_unit) else { return Ok(Some(untold)) };
+    let all = of_units(timeline, &|other| other == lpn, (until.saturating_sub(wait), until))?;
+    Ok(Some(chain(&all, lpn, until, wait)))
+}
+
+/// The operations for some mapping units that ended after `span.0` and were in line before `span.1`.
+fn of_units(timeline: &Path, wanted: &dyn Fn(u64) -> bool, span: (u64, u64)) -> Result<Vec<Older>> {
+    let mut all: Vec<Older> = Vec::new();
+    read_timeline(timeline, &mut |event| {
+        let args = &event["args"];
+        let Some(op) = args["op"].as_u64() else { return Ok(()) };
+        match event["ph"].as_str() {
+            Some("b") => {
+                let what = event["name"].as_str().unwrap_or_default().trim_start_matches("wait: ");
+                let (from, request) = (ps(&event["ts"]), args["request"].as_u64());
+                if let (Some(lpn), Some(request), "host write" | "rmw read") = (args["lpn"].as_u64(), request, what)
+                    && wanted(lpn)
+                    && from <= span.1
+                {
+                    // Those of a unit come one after the other: what has ended too early is forgotten here.
+                    all.retain(|older| older.end == 0 || older.end > span.0);
+                    all.push(Older { op, what: what.to_owned(), request, lpn, from, end: 0 });
+                }
+            }
+            Some("X") => {
+                let end = ps(&event["ts"]) + ps(&event["dur"]);
+                all.iter_mut().filter(|older| older.op == op).for_each(|older| older.end = older.end.max(end));
+            }
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+/// Shares out a wait on a unit until an instant: who was in the way last, and before that, and so on.
+fn chain(all: &[Older], lpn: u64, until: u64, wait: u64) -> OrderStory {
+    let from = until.saturating_sub(wait);
+    let (mut at, mut behind) = (until, Vec::new());
+    while at > from
+        && let Some(older) = all.iter().find(|older| older.lpn == lpn && older.end == at && older.from < at)
+    {
+        let since = older.from.max(from);
+        behind.push(OlderStory {
+            op: older.op,
+            what: older.what.clone(),
+            request: older.request,
+            until_us: us(at),
+            us: us(at - since),
+        });
+        at = since;
+    }
+    OrderStory { us: us(wait), lpn: Some(lpn), behind, untold_us: us(at - from) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_shared_out_backwards() {
+        let older = |op, lpn, from, end| Older { op, what: "host write".to_owned(), request: op + 100, lpn, from, end };
+        // The request came at 30: the first write ended at 50, the second had waited for it.
+        let all = [older(1, 7, 10, 50), older(2, 8, 10, 90), older(3, 7, 50, 90)];
+        let told = chain(&all, 7, 90, 60);
+        let behind: Vec<_> = told.behind.iter().map(|one| (one.op, one.request, one.us, one.until_us)).collect();
+        assert_eq!(behind, [(3, 103, 40e-6, 90e-6), (1, 101, 20e-6, 50e-6)]);
+        assert_eq!((told.us, told.untold_us, told.lpn), (60e-6, 0.0, Some(7)));
+        // A timeline that begins later does not have the first.
+        let told = chain(&all[1..], 7, 90, 60);
+        assert_eq!((told.behind.len(), told.untold_us), (1, 20e-6));
+    }
+}
