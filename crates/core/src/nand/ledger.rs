@@ -207,7 +207,7 @@ impl Ledger {
     pub fn turn(&self, unit: UnitId, lun: LunId, cell: Time, now: Time) -> Turn {
         let Book { channel, wait, .. } = self.books[unit.index()];
         let Book { start, host, cleaning, all, .. } = self.books[self.of(lun)];
-        let bus = now - start - cell - wait.channel - wait.cleaning;
+        let bus = now - start - cell - wait.channel - wait.cleaning - wait.die;
         Turn { channel, start, mark: Mark { host, cleaning }, all, wait, bus, cell }
     }
 
