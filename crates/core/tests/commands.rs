@@ -285,7 +285,8 @@ fn a_page_is_moved_within_its_plane() {
 fn blind_copy_back_wastes_about_a_page_for_every_second_copy() {
     for (spare, about) in [("capacity.spare=0.35", 0.4), ("capacity.spare=0.7", 0.5)] {
         let counters = overwritten(&[spare, "nand.advanced.copy_back=blind"], 8, 6000).ftl().counters;
-        let wasted = counters.pages_programmed[ProgramCause::WasteCopyback as usize] as f64 / counters.copy_backs as f64;
+        let wasted =
+            counters.pages_programmed[ProgramCause::WasteCopyback as usize] as f64 / counters.copy_backs as f64;
         // After a copy the frontier's parity has turned: it fits where the next valid page comes at an odd distance. That
         // is half of the cases where few pages are valid, and more where neighbours are.
         assert_close("pages wasted for a copy-back", wasted, about, 0.1);

@@ -235,6 +235,20 @@ mod layers {
             "nand.erase=1.6ms",
             "nand.endurance=1000",
             "nand.concurrency=plane",
+            "nand.advanced.copy_back=wise",
+            "nand.advanced.multi_plane_program=wise",
+            "nand.advanced.multi_plane_read=wise",
+            "nand.advanced.multi_plane_erase=wise",
+            "nand.advanced.strict=true",
+            "nand.advanced.plane_pairs=true",
+            "nand.advanced.interleave=true",
+            "nand.advanced.cache_read=true",
+            "nand.advanced.cache_program=true",
+            "nand.advanced.suspend.program=true",
+            "nand.advanced.suspend.erase=true",
+            "nand.advanced.suspend.latency=1us",
+            "nand.advanced.suspend.resume=1us",
+            "nand.advanced.suspend.limit=2",
             "bus.protocol.nv-ddr=400MT/s",
             "bus.width=16",
             "bus.command_cycle=25ns",
@@ -261,6 +275,10 @@ mod layers {
         for change in changes {
             let other = match change {
                 "gc.hard_threshold=2" => tiny(&[change, "gc.soft_threshold=4"]),
+                "nand.advanced.interleave=true" => tiny(&[change, "geometry.dies=2", "nand.concurrency=command"]),
+                multi if multi.contains("multi_plane") || multi.contains("pairs") => {
+                    tiny(&[change, "geometry.planes=2", "nand.concurrency=die"])
+                }
                 _ => tiny(&[change]),
             };
             assert!(digests.insert(other.unwrap().digest()), "{change} does not change the digest");

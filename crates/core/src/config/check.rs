@@ -143,7 +143,12 @@ impl Check<'_> {
             }
         }
         let (path, suspend) = ("nand.advanced.suspend", &nand.advanced.suspend);
-        self.in_range(&format!("{path}.limit"), suspend.limit, 1..=1000, "program and erase set to false are for never");
+        self.in_range(
+            &format!("{path}.limit"),
+            suspend.limit,
+            1..=1000,
+            "program and erase set to false are for never",
+        );
         for (name, time) in [("latency", suspend.latency), ("resume", suspend.resume)] {
             self.in_range(&format!("{path}.{name}"), time, Duration(0)..=MAX_TIME, "no suspension takes longer");
         }

@@ -31,6 +31,16 @@ impl Kind {
     pub const COUNT: usize = 4;
     /// All kinds.
     pub const ALL: [Kind; Kind::COUNT] = [Kind::Read, Kind::Program, Kind::Erase, Kind::CopyBack];
+
+    /// The name that results have for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Read => "read",
+            Kind::Program => "program",
+            Kind::Erase => "erase",
+            Kind::CopyBack => "copy-back",
+        }
+    }
 }
 
 /// What one unit does for a command, with the times of its phases.
@@ -738,7 +748,6 @@ impl Array {
     pub fn reset_times(&mut self) {
         self.channel_time.fill(ChannelTime::default());
         self.die_time.fill(DieTime::default());
-        self.merged.reset();
     }
 }
 
