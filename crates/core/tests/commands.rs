@@ -1,5 +1,5 @@
-//! Advanced commands, gate by gate: what they take is worked out by hand, to the picosecond, and how often they are used
-//! is counted by a model of a few lines.
+//! Advanced commands, gate by gate: what they take is worked out by hand, to the picosecond, and how often they are
+//! used is counted by a model of a few lines.
 //!
 //! The figures of the device: page read 25 us, program 200 us, erase 1500 us, 4096 B at 25 ns a byte: 102.4 us on the
 //! channel, and command cycles of no time except where a test gives them some.
@@ -386,7 +386,8 @@ fn utilisation(overrides: &[&str], operation: Operation, count: u32) -> f64 {
 
 #[test]
 fn channel_utilisation_is_that_of_the_paper() {
-    // Hu et al. 2013, Section 5.1 and Figure 19, in the readings of the closed forms: data cycles only, 2112 B at 25 ns.
+    // Hu et al. 2013, Section 5.1 and Figure 19, in the readings of the closed forms: data cycles only, 2112 B at 25 ns,
+    // where nothing else is said.
     let one = ["geometry.chips=1", "geometry.dies=1", "geometry.planes=1"];
     assert_close("read", utilisation(&one, Operation::Read, 200), 0.7253, 0.005);
     let two_planes = ["geometry.chips=1", "geometry.dies=2", "geometry.planes=2"];
