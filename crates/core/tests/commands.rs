@@ -287,8 +287,8 @@ fn blind_copy_back_wastes_about_a_page_for_every_second_copy() {
         let counters = overwritten(&[spare, "nand.advanced.copy_back=blind"], 8, 6000).ftl().counters;
         let wasted =
             counters.pages_programmed[ProgramCause::WasteCopyback as usize] as f64 / counters.copy_backs as f64;
-        // After a copy the frontier's parity has turned: it fits where the next valid page comes at an odd distance. That
-        // is half of the cases where few pages are valid, and more where neighbours are.
+        // After a copy the frontier's parity has turned: it fits where the next valid page comes at an odd distance.
+        // That is half of the cases where few pages are valid, and more where neighbours are.
         assert_close("pages wasted for a copy-back", wasted, about, 0.1);
         let basic = overwritten(&[spare], 8, 6000).ftl().counters;
         assert!(counters.blocks_erased > basic.blocks_erased, "{counters:?} {basic:?}");
@@ -386,8 +386,8 @@ fn utilisation(overrides: &[&str], operation: Operation, count: u32) -> f64 {
 
 #[test]
 fn channel_utilisation_is_that_of_the_paper() {
-    // Hu et al. 2013, Section 5.1 and Figure 19, in the readings of the closed forms: data cycles only, 2112 B at 25 ns,
-    // where nothing else is said.
+    // Hu et al. 2013, Section 5.1 and Figure 19, in the readings of the closed forms: data cycles only, and 2112 B at
+    // 25 ns where nothing else is said.
     let one = ["geometry.chips=1", "geometry.dies=1", "geometry.planes=1"];
     assert_close("read", utilisation(&one, Operation::Read, 200), 0.7253, 0.005);
     let two_planes = ["geometry.chips=1", "geometry.dies=2", "geometry.planes=2"];
