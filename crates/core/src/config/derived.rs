@@ -59,6 +59,12 @@ impl DeviceConfig {
         }
     }
 
+    /// Mapping units that the buffer holds; 0 without one. More than there are would hold nothing.
+    pub fn buffer_units(&self) -> u32 {
+        let capacity = self.buffer.as_ref().map_or(0, |buffer| buffer.capacity.0);
+        (capacity / self.unit_bytes()).min(self.logical_units()) as u32
+    }
+
     /// Sectors of a mapping unit.
     pub fn sectors_per_unit(&self) -> u32 {
         (self.unit_bytes() / 512) as u32

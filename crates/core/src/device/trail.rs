@@ -155,6 +155,8 @@ hooks! {
     trail_finish => book_finish(lun: LunId, first: u32);
     /// The part of a request that is done next is that of a transaction, and not the request's own.
     trail_by => book_by(id: u32, request: u32);
+    /// All parts of a request are done, and it goes on by itself.
+    trail_settle => book_settle(id: u32);
     /// A request is complete: what its time until `finish` went into.
     trail_complete => book_complete(id: u32, finish: Time);
     /// A request was refused at once.
@@ -186,7 +188,10 @@ impl Device {
         if trails.transactions.len() <= id as usize {
             trails.transactions.resize(id as usize + 1, Trail::default());
         }
-        let Trail { at, parts, .. } = trails.requests[request as usize].front;
+        let Trail { at, parts, .. } = match request {
+            NONE => Trail { at: self.now, ..Trail::default() }, // The buffer writes for nobody in particular.
+            request => trails.requests[request as usize].front,
+        };
         trails.transactions[id as usize] = Trail { at, parts, line: Line::None };
     }
 
@@ -248,7 +253,9 @@ impl Device {
         let mut id = first;
         while let Some(bearer) = bearer(&self.transactions, id) {
             trails.transaction(bearer).leave_line(ledger, self.now);
-            trails.request(self.transactions[bearer].owner).channels |= channel;
+            if self.transactions[bearer].owner != NONE {
+                trails.request(self.transactions[bearer].owner).channels |= channel;
+            }
             match self.transactions[id] {
                 Transaction { kind: Kind::Write, next, .. } if next != NONE => id = next,
                 _ => break,
@@ -281,6 +288,14 @@ impl Device {
         let last = self.requests[request].remaining == 1;
         if let Some(trails) = &mut self.trails {
             trails.by = last.then_some(id);
+        }
+    }
+
+    #[inline(never)]
+    fn book_settle(&mut self, id: u32) {
+        let Some(trails) = &mut self.trails else { return };
+        if let Some(by) = trails.by.take() {
+            trails.requests[id as usize].front = trails.transactions[by as usize];
         }
     }
 
