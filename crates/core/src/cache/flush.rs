@@ -95,14 +95,17 @@ impl Buffer {
     }
 
     /// Evicts units until those that wait have room coming, and down to the low water mark where the buffer is above
-    /// the high one.
+    /// the high one. One block is padded at a time: what is behind it waits.
     #[inline]
     pub fn make_room(&mut self) {
         while self.waiting > self.free.len() as u32 + self.coming && self.evict(Why::Room) {}
         let used = |buffer: &Buffer| (buffer.entries.len() - buffer.free.len()) as u32 - buffer.coming;
         self.above_low_water |= used(self) > self.high;
         while self.above_low_water {
-            self.above_low_water = used(self) > self.low && self.evict(Why::Water);
+            self.above_low_water = used(self) > self.low;
+            if self.above_low_water && !self.evict(Why::Water) {
+                return;
+            }
         }
     }
 
@@ -115,6 +118,9 @@ impl Buffer {
 
     /// Evicts what the policy chooses; false where there is nothing.
     fn evict(&mut self, why: Why) -> bool {
+        if !self.padding.is_empty() {
+            return false;
+        }
         let mut victims = std::mem::take(&mut self.victims);
         victims.clear();
         self.eviction.take(&mut victims);

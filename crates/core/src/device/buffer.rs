@@ -260,10 +260,12 @@ impl Device {
     /// Evicts what has to go, and starts to write out what slots are free for: unit by unit, each with those that fill
     /// its program.
     pub(super) fn pump_buffer(&mut self) {
-        let Some(buffer) = &mut self.buffer else { return };
-        buffer.make_room();
-        while self.slots_free > 0 {
+        loop {
             let Some(buffer) = &mut self.buffer else { return };
+            buffer.make_room();
+            if self.slots_free == 0 {
+                return;
+            }
             let Some(pick) = buffer.pick_next() else { return };
             buffer.picked.push_back(pick);
             self.slots_free -= 1;
