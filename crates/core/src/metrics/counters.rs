@@ -183,8 +183,20 @@ impl BufferCounts {
             };
         }
         since!(
-            reads_hit, reads_partly, reads_missed, writes_hit, writes_new, writes_back, fills, evicted_clean, dropped,
-            written_out, companions, padding, flushes_waited, fua_waited
+            reads_hit,
+            reads_partly,
+            reads_missed,
+            writes_hit,
+            writes_new,
+            writes_back,
+            fills,
+            evicted_clean,
+            dropped,
+            written_out,
+            companions,
+            padding,
+            flushes_waited,
+            fua_waited
         )
     }
 }
