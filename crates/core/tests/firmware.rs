@@ -208,7 +208,8 @@ fn a_choice_of_cleaning_takes_its_time() {
 #[test]
 fn choices_of_cleaning_wait_for_a_core() {
     let run = |overrides: &[&str]| {
-        let mut device = papers(&[&["geometry.blocks=16", "gc.soft_threshold=1", "gc.hard_threshold=0"], overrides].concat());
+        let mut device =
+            papers(&[&["geometry.blocks=16", "gc.soft_threshold=1", "gc.hard_threshold=0"], overrides].concat());
         let count = device.ftl().map.len();
         fill(&mut device, count);
         let before = device.ftl().counters.victims;

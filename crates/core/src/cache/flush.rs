@@ -38,7 +38,7 @@ impl Barriers {
 
     /// `request` waits for all that is dirty by now; false where nothing is.
     fn wait(&mut self, request: u32) -> bool {
-        if self.pending() == 0 && self.counts.len() == 1 {
+        if self.counts.len() == 1 && self.counts[0].0 == 0 {
             return false;
         }
         let last = self.counts.len() - 1;

@@ -365,13 +365,14 @@ impl Device {
             .collect();
         format!(
             "{} requests in progress, {} at the host, {} waiting for controller slots ({} free), writes waiting for \
-             a free block in: {}; writes waiting for any plane: {}",
+             a free block in: {}; writes waiting for any plane: {}; units waiting for room in the buffer: {}",
             self.requests.len(),
             self.host_line.len(),
             self.unadmitted.len(),
             self.slots_free,
             if stalled.is_empty() { "none".to_owned() } else { stalled.join(", ") },
             waiting(&self.pool.line),
+            self.buffer().map_or(0, |buffer| buffer.waiting),
         )
     }
 

@@ -62,7 +62,7 @@ impl Default for EvictionConfig {
 /// Worked examples: a policy is played a list of steps, and says what it takes.
 #[cfg(test)]
 mod test {
-    use super::{EvictionConfig, EvictionPolicy};
+    use super::EvictionConfig;
     use crate::config::{DeviceConfig, load};
     use crate::sim::id::Lpn;
 
