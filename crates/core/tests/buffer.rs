@@ -361,6 +361,7 @@ fn a_flush_makes_durable() {
 
 #[test]
 fn what_cannot_be_is_refused() {
+    assert!(device(&["buffer.capacity=0B"]).buffer().is_none(), "what a base has can be taken away");
     for (overrides, path) in [
         (&["buffer.capacity=2KiB"] as &[&str], "buffer.capacity"),
         (&["buffer.capacity=1MiB", "buffer.high_water=1.5"], "buffer.high_water"),

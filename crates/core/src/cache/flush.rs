@@ -111,7 +111,7 @@ impl Buffer {
 
     /// Evicts so that what a read brings has room: only what flash has is dropped for it at once.
     pub fn make_room_for_fill(&mut self) {
-        if self.free.is_empty() && self.coming == 0 {
+        if self.free.is_empty() && self.coming == 0 && self.waiting == 0 {
             self.evict(Why::Fill);
         }
     }

@@ -124,7 +124,7 @@ pub struct Buffer {
 impl Buffer {
     /// The empty buffer of a device; `None` where it has none.
     pub fn new(device: &DeviceConfig, seed: u64, verify: bool) -> Result<Option<Buffer>, String> {
-        let Some(config) = &device.buffer else { return Ok(None) };
+        let Some(config) = device.active_buffer() else { return Ok(None) };
         let units = device.buffer_units();
         let sectors = device.sectors_per_unit();
         let words = sectors.div_ceil(64) as usize;

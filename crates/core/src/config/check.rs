@@ -159,7 +159,7 @@ impl Check<'_> {
 
     fn buffer(&mut self) {
         let device = self.device;
-        let Some(buffer) = &device.buffer else { return };
+        let Some(buffer) = device.active_buffer() else { return };
         let range = Bytes(device.unit_bytes())..=Bytes(u64::from(u32::MAX));
         self.in_range("buffer.capacity", buffer.capacity, range, "it holds mapping units, in memory of this machine");
         for (path, share) in [("buffer.high_water", buffer.high_water), ("buffer.low_water", buffer.low_water)] {
@@ -347,7 +347,7 @@ impl Check<'_> {
 
     fn policies(&mut self) {
         let device = self.device;
-        let eviction = device.buffer.as_ref().map_or(Ok(()), |buffer| buffer.eviction.check(device));
+        let eviction = device.active_buffer().map_or(Ok(()), |buffer| buffer.eviction.check(device));
         for (path, result) in [
             ("allocation", device.allocation.check(device)),
             ("gc.victim", device.gc.victim.check(device)),

@@ -416,7 +416,7 @@ pub enum WritePolicy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BufferConfig {
-    /// Data that it holds, in whole mapping units.
+    /// Data that it holds, in whole mapping units; 0B: there is no buffer.
     pub capacity: Bytes,
     /// When a write completes.
     #[serde(default)]

@@ -430,7 +430,7 @@ impl Device {
     /// The last request in progress is answered: the buffer is written out when none comes for a while.
     #[inline]
     pub(super) fn note_rest(&mut self) {
-        let Some(idle) = self.config.buffer.as_ref().and_then(|buffer| buffer.idle) else { return };
+        let Some(idle) = self.config.active_buffer().and_then(|buffer| buffer.idle) else { return };
         if self.outstanding() == 0 && self.buffer.as_deref().is_some_and(Buffer::has_dirty) {
             let resource = self.array.first_other() + BUFFER_IDLE;
             self.array.events().set(resource, self.now.later(idle.time()));

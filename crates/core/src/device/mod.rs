@@ -147,7 +147,7 @@ impl Device {
     pub fn new(config: DeviceConfig, options: Options) -> Result<Device, String> {
         let firmware = config.controller.firmware.as_ref();
         let choices_take_time = firmware.is_some_and(|firmware| firmware.cleaning.time(firmware.clock) > Time::ZERO);
-        let others = match (firmware, &config.buffer) {
+        let others = match (firmware, config.active_buffer()) {
             (Some(firmware), _) => CORES + firmware.cores,
             (None, Some(_)) => CORES,
             (None, None) => DRAM,

@@ -83,7 +83,7 @@ impl Work<'_> {
             let work = sum(&mut self.cores.iter().copied());
             demands.push(Demand { resource: "cores", units: self.cores.len() as u32, work, cleaning: 0 });
         }
-        if self.config.buffer.as_ref().is_some_and(|buffer| buffer.bandwidth.is_some()) {
+        if self.config.active_buffer().is_some_and(|buffer| buffer.bandwidth.is_some()) {
             demands.push(Demand { resource: "memory", units: 1, work: u128::from(self.memory.0), cleaning: 0 });
         }
         demands

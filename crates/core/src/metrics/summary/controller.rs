@@ -96,7 +96,7 @@ pub struct BufferEvictions {
 
 impl BufferUse {
     pub(super) fn new(measurement: &Measurement) -> Option<BufferUse> {
-        measurement.config.buffer.as_ref()?;
+        measurement.config.active_buffer()?;
         let ControllerWork { buffer: counts, volatile_units, memory, .. } = measurement.controller;
         let share = |hit: u64, of: u64| (of > 0).then(|| hit as f64 / of as f64);
         let reads = counts.reads_hit + counts.reads_partly + counts.reads_missed;

@@ -87,10 +87,10 @@ pub struct Summary {
     pub bottleneck: Bottleneck,
     /// What host writes did to the mapping units they touched.
     pub updates: Updates,
-    /// The buffer; null without one.
+    /// The buffer; left out without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<BufferUse>,
-    /// The controller's software; null where it takes no time.
+    /// The controller's software; left out where it takes no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firmware: Option<FirmwareUse>,
     /// What the simulation itself took. The only part that differs from run to run; null where nobody measured it.
