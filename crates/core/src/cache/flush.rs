@@ -173,6 +173,14 @@ impl Buffer {
         }
     }
 
+    /// The unit that is picked after the next one.
+    #[inline]
+    pub fn upcoming(&self) -> Option<Lpn> {
+        let first = self.out.first();
+        let second = if first == NONE { NONE } else { self.links.behind(first) };
+        (second != NONE).then(|| Lpn(self.entries[second as usize].lpn))
+    }
+
     /// A dirty unit that would fill the program of one that is written out, to be written with it; it leaves with it,
     /// unless it is to stay.
     pub fn pick_companion(&mut self, lpn: Lpn) -> Option<Pick> {

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use crate::config::{DeviceConfig, WritePolicy};
 use crate::metrics::counters::BufferCounts;
 use crate::sim::id::Lpn;
-use crate::sim::memory::zeroed;
+use crate::sim::memory::{prefetch, zeroed};
 use dram::Dram;
 use eviction::Eviction;
 use flush::Barriers;
@@ -235,6 +235,12 @@ impl Buffer {
     #[inline]
     pub fn holds(&self, entry: u32, sector: u32) -> bool {
         self.mask(entry)[sector as usize / 64] >> (sector % 64) & 1 == 1
+    }
+
+    /// Asks for what is known of a unit ahead of time.
+    #[inline]
+    pub fn prefetch(&self, lpn: Lpn) {
+        prefetch(&self.index, lpn.index());
     }
 
     /// How much of the sectors from `first` to before `end` of a unit is here.

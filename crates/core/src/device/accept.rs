@@ -79,7 +79,11 @@ impl Device {
     /// Asks for the map entry of a request of the near future. Changes nothing.
     #[inline]
     pub fn prefetch(&self, request: &Request) {
-        self.ftl.map.prefetch(self.first_unit(request));
+        let lpn = self.first_unit(request);
+        self.ftl.map.prefetch(lpn);
+        if let Some(buffer) = &self.buffer {
+            buffer.prefetch(lpn);
+        }
     }
 
     /// Asks for what is known of the place of a request of the near future, whose map entry was asked for before.
@@ -282,6 +286,7 @@ impl Device {
         let mut read = Transaction::new(Kind::HostRead, Class::HostRead);
         read.plane = self.ftl.blocks.plane_of(block).0;
         read.place = ppn.0;
+        read.lpn = part.lpn.0;
         read.owner = id;
         read.dependency = block.0;
         read.end = (part.end - part.first) as u16;

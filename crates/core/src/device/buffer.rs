@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::accept::Part;
 use super::firmware::Work;
+use super::transaction::Transaction;
 use super::{BUFFER_IDLE, DRAM, Device};
 use crate::cache::dram::Then;
 use crate::cache::{Buffer, Found, Pick};
@@ -141,8 +142,14 @@ impl Device {
         if !self.buffer.as_deref().is_some_and(Buffer::keeps_reads) {
             return;
         }
-        let (place, owner) = (self.transactions[read].place, self.transactions[read].owner);
+        let Transaction { place, owner, lpn, units, .. } = self.transactions[read];
         let request = self.requests[owner].request;
+        if units == 1 || self.ftl.shape().pages_per_unit > 1 {
+            if self.ftl.map.get(Lpn(lpn)) == Location::Flash(Ppn(place)) {
+                self.fill_unit(&request, Lpn(lpn), Ppn(place));
+            }
+            return self.admit();
+        }
         let per_page = self.ftl.shape().units_per_page;
         let first = per_page.divide(place) * per_page.divisor();
         let units = self.buffer.as_deref().map_or(0, |buffer| buffer.reads[read as usize]);
@@ -266,7 +273,12 @@ impl Device {
             if self.slots_free == 0 {
                 return;
             }
+            // What is looked up next is asked for ahead of time, as for requests of the host.
+            if let Some(lpn) = buffer.upcoming() {
+                self.ftl.map.prefetch(lpn);
+            }
             let Some(pick) = buffer.pick_next() else { return };
+            self.ftl.prefetch(Lpn(pick.lpn));
             buffer.picked.push_back(pick);
             self.slots_free -= 1;
             let companions = if pick.entry == Pick::PADDING { 0 } else { self.pick_companions(Lpn(pick.lpn)) };
