@@ -313,10 +313,10 @@ fn every_request_can_be_written_down() {
     let csv = fs::read_to_string(bench.path("new/result/requests.csv")).unwrap();
     let (header, lines) = csv.split_once('\n').unwrap();
     let columns = "number,stream,operation,status,lba,sectors,arrival_ns,start_ns,finish_ns,waiting_us,service_us,\
-                   latency_us,channels,host_queue_us,link_us,buffer_us,order_us,die_us,channel_us,cleaning_us,rmw_us,\
-                   bus_us,cell_us";
+                   latency_us,channels,host_queue_us,link_us,firmware_us,buffer_us,order_us,die_us,channel_us,\
+                   cleaning_us,rmw_us,bus_us,cell_us";
     assert_eq!(header, columns);
-    let rows: Vec<Vec<&str>> = lines.lines().map(|line| line.rsplitn(22, ',').skip(11).collect()).collect();
+    let rows: Vec<Vec<&str>> = lines.lines().map(|line| line.rsplitn(23, ',').skip(12).collect()).collect();
     assert_eq!(rows.len(), 2500);
     assert!(rows.iter().any(|row| row[10].ends_with("\"a,b\"")));
     // The latency comes first. Six digits behind the point are picoseconds.
@@ -609,4 +609,33 @@ fn the_example_of_aging_shows_it() {
         stream["requests"]["write"]["latency_us"]["mean"].as_f64().unwrap()
     };
     assert!(mean("old") > 3.0 * mean("young"), "{} and {}", mean("young"), mean("old"));
+}
+
+#[test]
+fn the_controller_is_told_where_it_takes_part() {
+    let bench = Bench::new();
+    let job = "rw=randrw norandommap=1 size=2M bs=4k iodepth=8 number_ios=4000";
+    let without = bench.run(&[job]);
+    assert!(without.status.success(), "{}", stderr(&without));
+    let text = String::from_utf8(without.stdout).unwrap();
+    assert!(!text.lines().any(|line| line.starts_with("buffer ") || line.starts_with("software ")), "{text}");
+    let plain = bench.json(&[job]);
+    assert!(plain.get("buffer").is_none() && plain.get("firmware").is_none());
+
+    let set = ["--set", "buffer.capacity=1MiB", "--set", "controller.firmware.lookup=100"];
+    let output = bench.run(&[&[job], &set[..]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = |label: &str| text.lines().find(|line| line.starts_with(label)).unwrap_or_else(|| panic!("{text}"));
+    assert!(line("buffer ").contains(" units written out, a power cut would lose up to "), "{text}");
+    assert!(line("software ").contains("1 core, ") && line("software ").contains(" % of the response time"), "{text}");
+    let summary = bench.json(&[&[job], &set[..]].concat());
+    validate_summary(&summary);
+    let units = |path: &str| summary.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}"));
+    let requests = |operation: &str| units(&format!("/requests/{operation}/count"));
+    let reads = ["hit", "partly", "missed"].map(|kind| units(&format!("/buffer/reads/{kind}")));
+    assert_eq!((reads.iter().sum::<u64>(), reads[1]), (requests("read"), 0));
+    assert_eq!(units("/buffer/writes/hit") + units("/buffer/writes/new"), requests("write"));
+    assert!(reads[0] > 0 && units("/buffer/volatile_units_peak") <= units("/buffer/capacity_units"));
+    assert!(summary["write_amplification"].as_f64().unwrap() < 1.0, "writes of 512 units merge in 256");
 }

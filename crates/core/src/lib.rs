@@ -1,5 +1,6 @@
 //! Floatgate's simulator: a deterministic, sans-I/O model of a flash SSD.
 
+pub mod cache;
 pub mod config;
 pub mod device;
 pub mod ftl;

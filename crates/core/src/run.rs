@@ -9,7 +9,7 @@ use crate::metrics::counters::Counters;
 use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
 use crate::metrics::series::Sample;
-use crate::metrics::summary::Measurement;
+use crate::metrics::summary::{ControllerWork, Measurement};
 use crate::nand::array::{ChannelTime, DieTime};
 use crate::nand::merged::Merged;
 use crate::nand::probe::Slice;
@@ -131,6 +131,8 @@ pub struct Outcome {
     pub channels: Vec<ChannelTime>,
     /// Time spent in it, by die.
     pub dies: Vec<DieTime>,
+    /// What the controller did in it.
+    pub controller: ControllerWork,
 }
 
 impl Outcome {
@@ -147,6 +149,7 @@ impl Outcome {
             elapsed: self.elapsed,
             channels: &self.channels,
             dies: &self.dies,
+            controller: &self.controller,
             erases: device.ftl().blocks.all().iter().map(|block| block.erases).collect(),
         }
     }
@@ -569,6 +572,12 @@ impl<'a> Runner<'a> {
                 .map(|[data, command]| ChannelTime { data, command })
                 .collect(),
             dies: spent(&first.dies, &last.dies).map(|[cell, register_held]| DieTime { cell, register_held }).collect(),
+            controller: ControllerWork {
+                buffer: last.buffer.since(&first.buffer),
+                volatile_units: last.volatile_units,
+                memory: last.memory.since(first.memory),
+                cores: last.cores.iter().zip(&first.cores).map(|(last, first)| last.since(*first)).collect(),
+            },
             results: self.seen.results,
             profile: self.seen.profile,
             measured,

@@ -2,19 +2,67 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use common::device_config;
+use floatgate_core::cache::eviction::EvictionConfig;
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::ftl::allocation::{AllocationConfig, Level, LevelOrder, Order, PlaneSet};
 use floatgate_core::ftl::gc::victim::VictimConfig;
 use floatgate_core::scheduler::{Class, RANKS, SchedulerConfig};
-use floatgate_core::sim::id::{BlockId, PlaneId};
+use floatgate_core::sim::id::{BlockId, Lpn, PlaneId};
 use floatgate_core::sim::rng::Rng;
 
 /// 3 channels, 2 chips, 5 dies, 4 planes: no two levels alike, so that a mistaken level shows.
 fn uneven() -> DeviceConfig {
     device_config(&["geometry.channels=3", "geometry.chips=2", "geometry.dies=5", "geometry.planes=4"])
+}
+
+/// Brings, hits, cleans, removes and takes units at random; a model of what is there says what may be taken.
+fn eviction_obeys(config: &EvictionConfig) {
+    let eviction = format!("buffer.eviction={}", config.name());
+    let device = device_config(&["geometry.pages=8", "buffer.capacity=256KiB", &eviction]);
+    let mut policy = config.build(&device, 7).expect("defaults are valid");
+    let units = device.buffer_units();
+    let mut there: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut free: Vec<u32> = (0..units).collect();
+    let (mut rng, mut victims, mut taken) = (Rng::new(3, "contract"), Vec::new(), 0);
+    for _ in 0..50_000 {
+        let unit = rng.below(200) as u32;
+        match (rng.below(8), there.get(&unit).copied()) {
+            (0, _) => {
+                policy.take(&mut victims);
+                assert_eq!(victims.is_empty(), there.is_empty(), "{}: nothing is taken of something", config.name());
+                taken += victims.len();
+                let held = |entry: u32| there.iter().find(|(_, held)| **held == entry).map(|(unit, _)| *unit);
+                let units: Vec<u32> = victims.iter().map(|&entry| held(entry).expect("it is there")).collect();
+                assert!(units.is_sorted(), "{}: {units:?} are not in order", config.name());
+                for (unit, entry) in units.into_iter().zip(victims.drain(..)) {
+                    assert!(there.remove(&unit).is_some(), "{}: taken twice", config.name());
+                    free.push(entry);
+                }
+            }
+            (1, Some(entry)) => {
+                policy.on_remove(entry);
+                there.remove(&unit);
+                free.push(entry);
+            }
+            (2, Some(entry)) => policy.on_clean(entry),
+            (3..5, Some(entry)) => policy.on_access(entry, true, true),
+            (_, Some(entry)) => policy.on_access(entry, false, false),
+            (kind, None) => {
+                let Some(entry) = free.pop() else { continue };
+                policy.on_insert(entry, Lpn(unit), kind % 2 == 0, kind % 2 == 1);
+                there.insert(unit, entry);
+            }
+        }
+    }
+    assert!(taken > 2_000, "{}: only {taken} taken", config.name());
+}
+
+#[test]
+fn what_is_evicted_is_there_and_leaves_once() {
+    EvictionConfig::all().iter().for_each(eviction_obeys);
 }
 
 /// Closes, shrinks and takes blocks at random; a model of what is a candidate says what may be taken.

@@ -149,6 +149,18 @@ const VICTIMS: [&str; 7] = [
 ];
 const ORDERS: [&str; 6] = ["s1", "s2", "s4", "s6", "plane-die-chip-channel", "die-channel-plane-chip"];
 
+const EVICTIONS: [&str; 9] = [
+    "lru",
+    "fifo",
+    "clock",
+    "cflru",
+    "{ cflru = { window = 1.0 } }",
+    "bplru",
+    "{ bplru = { padding = false } }",
+    "{ bplru = { compensation = false } }",
+    "fab",
+];
+
 /// One random case.
 #[derive(Clone, Debug)]
 struct Case {
@@ -212,6 +224,7 @@ impl Case {
         }
         overrides.extend(times(rng));
         limits(rng, &mut overrides, full);
+        controller(&mut Rng::new(seed, "model/controller"), &mut overrides);
         Case { seed, overrides, load: Load::new(rng) }
     }
 
@@ -263,7 +276,8 @@ impl Load {
             (first * unit + skip, between(rng, 1, most * unit - skip))
         };
         let sectors = if operation == Operation::Flush { 0 } else { sectors as u32 };
-        Request { tag, ..Request::new(Time::ZERO, operation, lba, sectors) }
+        let fua = tag.is_multiple_of(8);
+        Request { tag, fua, ..Request::new(Time::ZERO, operation, lba, sectors) }
     }
 }
 
@@ -365,6 +379,39 @@ fn limits(rng: &mut Rng, overrides: &mut Vec<String>, full: bool) {
     overrides.push(format!("capacity.logical={}B", units * config.unit_bytes()));
     let program = u64::from(config.units_per_program());
     overrides.push(format!("controller.slots={}", pick(rng, &[program, program + 1, 24, 4096])));
+}
+
+/// A buffer of a few units up to all, and software that takes time.
+fn controller(rng: &mut Rng, overrides: &mut Vec<String>) {
+    if one_in(rng, 2) {
+        let config = device_config(overrides);
+        let most = config.logical_units();
+        let units = *pick(rng, &[1, 2, 5, 16, 64, most]);
+        let through = one_in(rng, 3);
+        overrides.push(format!("buffer.capacity={}B", units.clamp(1, most) * config.unit_bytes()));
+        overrides.push(format!("buffer.write={}", if through { "write-through" } else { "write-back" }));
+        overrides.push(format!("buffer.read={}", through || one_in(rng, 2)));
+        overrides.push(format!("buffer.eviction={}", pick(rng, &EVICTIONS)));
+        if one_in(rng, 3) {
+            overrides.push(format!("buffer.low_water={}", pick(rng, &["0.0", "0.5"])));
+            overrides.push(format!("buffer.high_water={}", pick(rng, &["0.5", "0.75"])));
+        }
+        if one_in(rng, 4) {
+            overrides.push(format!("buffer.idle={}us", pick(rng, &[0, 100, 1500])));
+        }
+        if one_in(rng, 2) {
+            overrides.push(format!("buffer.latency={}ns", rng.below(3000)));
+            overrides.push(format!("buffer.bandwidth={}MB/s", between(rng, 20, 2000)));
+        }
+        overrides.push(format!("buffer.power_loss_protection={}", one_in(rng, 4)));
+    }
+    if one_in(rng, 3) {
+        overrides.push(format!("controller.firmware.cores={}", between(rng, 1, 4)));
+        for step in ["interrupt", "lookup", "allocation", "cleaning", "buffer"] {
+            let cost = *pick(rng, &["0", "100", "\"3us\"", "2500"]);
+            overrides.push(format!("controller.firmware.{step}={cost}"));
+        }
+    }
 }
 
 // Running a case.
@@ -493,8 +540,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Waits until the device is at rest, then reads and counts everything.
-    fn finish(&mut self, load: &Load) -> Result<(), String> {
+    /// Waits until the device is at rest.
+    fn rest(&mut self) -> Result<(), String> {
         let mut events = 0;
         while let Some(at) = self.device.next_event_time() {
             self.device.advance_to(at);
@@ -503,7 +550,19 @@ impl Bench {
                 return Err("cleaning never comes to an end".to_owned());
             }
         }
+        Ok(())
+    }
+
+    /// Waits until the device is at rest, then reads and counts everything.
+    fn finish(&mut self, load: &Load) -> Result<(), String> {
+        self.rest()?;
+        self.device.check_invariants()?;
+        self.device.write_out_buffer();
+        self.rest()?;
         self.collect()?;
+        if self.device.buffer().is_some_and(|buffer| !buffer.is_clean()) {
+            return Err("the buffer is not written out".to_owned());
+        }
         if self.submitted != self.completed || !self.device.is_idle() {
             return Err(format!("{} of {} requests completed", self.completed, self.submitted));
         }
@@ -563,7 +622,10 @@ fn check_programs(device: &Device) -> Result<(), String> {
     if have != want {
         return Err(format!("{pages} pages programmed by all causes but summaries, {units} units"));
     }
-    if counters.units_programmed != counters.host_units + counters.units_moved + counters.copies_in_vain {
+    // What the buffer took is programmed when, and as often as, it writes it out.
+    let buffer = device.buffer().map_or_else(Default::default, |buffer| buffer.counts);
+    let written = counters.host_units - buffer.writes_back + buffer.written_out;
+    if counters.units_programmed != written + counters.units_moved + counters.copies_in_vain {
         return Err(format!("units programmed are not the host's and the moved ones: {counters:?}"));
     }
     Ok(())

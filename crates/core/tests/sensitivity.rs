@@ -42,6 +42,9 @@ const WRITES: &str = "rw=randwrite norandommap=1 bs=4k iodepth=16 number_ios=600
 const MIX: &str = "rw=randrw norandommap=1 bs=4k iodepth=32 number_ios=4000";
 const WIDE: &str = "rw=randwrite norandommap=1 bs=32k iodepth=8 number_ios=2000";
 const WIDE_READS: &str = "rw=randread norandommap=1 bs=32k iodepth=8 number_ios=300";
+const PAUSES: &str = "rw=randwrite norandommap=1 bs=4k iodepth=1 thinktime=5ms number_ios=200";
+const SYNC: &str = "rw=randwrite norandommap=1 bs=4k iodepth=4 sync=1 number_ios=500";
+const BOTH: &str = "rw=write bs=32k iodepth=4 number_ios=300; rw=randwrite norandommap=1 bs=4k number_ios=2000";
 const STREAM: &str = "rw=write bs=32k iodepth=4 number_ios=200";
 
 /// An option, what is set so that it can matter, the workload, and values: all of them give different results. `-`
@@ -109,6 +112,26 @@ const CASES: &[Case] = &[
     ("gc.frontiers", &[], WRITES, ALL),
     ("scheduler", &[], MIX, ALL),
     ("controller.slots", &[], WRITES, &["-", "2"]),
+    ("controller.firmware.cores", &["controller.firmware.lookup=2000"], READS, &["-", "2"]),
+    ("controller.firmware.clock", &["controller.firmware.lookup=100"], READS, &["-", "200MHz"]),
+    ("controller.firmware.interrupt", &[], READS, &["0", "100", "\"2us\""]),
+    ("controller.firmware.lookup", &[], READS, &["0", "100", "\"2us\""]),
+    ("controller.firmware.allocation", &[], WRITES, &["0", "100", "\"2us\""]),
+    ("controller.firmware.cleaning", &[], WRITES, &["0", "1000", "\"20us\""]),
+    ("controller.firmware.buffer", &["buffer.capacity=256KiB"], READS, &["0", "100", "\"2us\""]),
+    ("buffer.capacity", &[], WRITES, &["256KiB", "1MiB"]),
+    ("buffer.write", &["buffer.capacity=1MiB"], WRITES, &["write-back", "write-through"]),
+    ("buffer.read", &["buffer.capacity=1MiB"], MIX, &["true", "false"]),
+    ("buffer.eviction", &["buffer.capacity=1MiB"], MIX, ALL),
+    ("buffer.eviction.cflru.window", &["buffer.capacity=1MiB"], MIX, &["0.25", "0.5"]),
+    ("buffer.eviction.bplru.padding", &["buffer.capacity=1MiB"], MIX, &["true", "false"]),
+    ("buffer.eviction.bplru.compensation", &["buffer.capacity=1MiB"], BOTH, &["true", "false"]),
+    ("buffer.high_water", &["buffer.capacity=1MiB", "buffer.low_water=0.5"], WRITES, &["1.0", "0.6"]),
+    ("buffer.low_water", &["buffer.capacity=1MiB", "buffer.high_water=0.9"], WRITES, &["0.9", "0.5"]),
+    ("buffer.idle", &["buffer.capacity=1MiB"], PAUSES, &["1ms", "20ms"]),
+    ("buffer.latency", &["buffer.capacity=1MiB"], MIX, &["0ns", "500ns"]),
+    ("buffer.bandwidth", &["buffer.capacity=1MiB"], MIX, &["1GB/s", "4GB/s"]),
+    ("buffer.power_loss_protection", &["buffer.capacity=1MiB"], SYNC, &["false", "true"]),
     ("host.queue_depth", &[], READS, &["-", "4"]),
     ("host.link_bandwidth", &[], READS, &["-", "100MB/s"]),
     ("host.link_latency", &[], READS, &["-", "5us"]),

@@ -20,6 +20,7 @@ pub fn text(summary: &Summary, descriptions: &[String], with_warnings: bool) -> 
     reasons(&mut page, summary);
     amplification(&mut page, summary);
     cleaning(&mut page, summary);
+    controller(&mut page, summary);
     busy(&mut page, summary);
     wear(&mut page, summary);
     speed(&mut page, summary);
@@ -276,6 +277,29 @@ fn cleaning(page: &mut Page, summary: &Summary) {
             "{victims} {victim}, {moved} {page_moved} moved, efficiency {efficiency} %, {stock:.2} blocks in stock"
         ),
     );
+}
+
+/// The buffer and the software of the controller, where the device has them.
+fn controller(page: &mut Page, summary: &Summary) {
+    if let Some(buffer) = &summary.buffer {
+        let hits = |what: &str, ratio: Option<f64>| format!("{what} hit {} %", or_dash(ratio, percent));
+        let parts = [
+            hits("reads", buffer.reads.hit_ratio),
+            hits("writes", buffer.writes.hit_ratio),
+            format!("{} units written out", grouped(buffer.written_out)),
+            format!("a power cut would lose up to {}", grouped(buffer.volatile_units_peak)),
+        ];
+        page.line("buffer", parts.join(", "));
+    }
+    if let Some(firmware) = &summary.firmware {
+        let cores = firmware.cores.len();
+        let share = firmware.share_of_all.map(|share| format!(", {} % of the response time", percent(share)));
+        let busy = or_dash(firmware.utilization, percent);
+        page.line(
+            "software",
+            format!("{cores} {}, {busy} % busy{}", plural(cores as u64, "core"), share.unwrap_or_default()),
+        );
+    }
 }
 
 fn busy(page: &mut Page, summary: &Summary) {

@@ -40,6 +40,7 @@ fn words(part: &str) -> &str {
     match part {
         "host_queue" => "waiting for the device's queue",
         "link" => "host link",
+        "firmware" => "software",
         "buffer" => "waiting for memory",
         "order" => "waiting for an older write",
         "die" => "waiting for the die",
@@ -67,6 +68,8 @@ fn name(bound: &Bound) -> &str {
     match bound.resource.as_str() {
         "link_in" => "transfers from the host",
         "link_out" => "transfers to the host",
+        "cores" => "controller's cores",
+        "memory" => "controller's memory",
         other => other,
     }
 }
@@ -86,6 +89,7 @@ mod tests {
             latency_us: us.iter().map(|(_, us)| us).sum(),
             host_queue_us: of("host_queue"),
             link_us: of("link"),
+            firmware_us: of("firmware"),
             buffer_us: of("buffer"),
             order_us: of("order"),
             die_us: of("die"),

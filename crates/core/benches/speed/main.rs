@@ -2,7 +2,7 @@
 //!
 //! CPU seconds of this process, not wall time: other load on the machine moves them by a few per cent only. Each case
 //! runs three times; the best counts, because nothing makes a run faster than it is. Arguments, after `--`: the names
-//! of the cases to run (`functional`, `timed`, `attribution`, `scaling`); none runs all.
+//! of the cases to run (`functional`, `timed`, `attribution`, `controller`, `scaling`); none runs all.
 
 mod bare;
 
@@ -134,6 +134,38 @@ fn attribution() {
     }
 }
 
+/// What the buffer and the time of software cost, for each operation of the flash.
+fn controller() {
+    let on = ["buffer.capacity=64MiB", "buffer.high_water=0.9", "buffer.low_water=0.8", "buffer.bandwidth=20GB/s"];
+    let software = ["cores=4", "interrupt=\"100ns\"", "lookup=\"50ns\"", "allocation=\"50ns\"", "buffer=\"50ns\""];
+    let software = software.map(|cost| format!("controller.firmware.{cost}"));
+    let on = on.map(str::to_owned);
+    let both = [&on[..], &software].concat();
+    let job_of = |kind: &str| format!("rw={kind} bs=4k iodepth=32 norandommap=1 number_ios=1000000");
+    for (kind, state) in [("randwrite", Precondition::Steady), ("randread", Precondition::Fill)] {
+        let mut devices = [&[][..], &on, &both].map(|set| {
+            let config = config::load("bench-32g", set).expect("an accepted device");
+            let mut device = Device::new(config, Options::default()).expect("a checked device");
+            bring(&mut device, state);
+            device
+        });
+        let mut costs = [f64::INFINITY; 3];
+        for seed in 1..=3 {
+            for (device, cost) in devices.iter_mut().zip(&mut costs) {
+                let (seconds, counted) = job(device, &job_of(kind), seed);
+                *cost = cost.min(seconds / flash_operations(&counted) * 1e9);
+            }
+        }
+        let [plain, buffer, both] = costs;
+        println!(
+            "{kind:<9} for each flash operation: {plain:4.0} ns; with a buffer {:.2}, and software {:.2} times as much   \
+             (bar 1.5)",
+            buffer / plain,
+            both / plain
+        );
+    }
+}
+
 /// Cost over device size and length of the run; memory.
 fn scaling() {
     let small: DeviceConfig = config::load(
@@ -169,8 +201,13 @@ fn scaling() {
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let cases: [(&str, fn()); 4] =
-        [("functional", functional), ("timed", timed_cases), ("attribution", attribution), ("scaling", scaling)];
+    let cases: [(&str, fn()); 5] = [
+        ("functional", functional),
+        ("timed", timed_cases),
+        ("attribution", attribution),
+        ("controller", controller),
+        ("scaling", scaling),
+    ];
     for (name, case) in cases {
         if wanted.is_empty() || wanted.iter().any(|w| w == name) {
             case();

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use super::advanced::{Advanced, Waste, Wise};
 use super::error::{ConfigError, Problem};
-use super::units::{Bandwidth, Bytes, Duration, OneOrMany, TransferRate};
-use super::{BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig};
+use super::units::{Bandwidth, Bytes, Duration, Frequency, OneOrMany, TransferRate};
+use super::{BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, Firmware, WritePolicy};
 
 /// Physical mapping units that a device may have: ids are `u32`, their top bit marks units that are in a controller
 /// slot, and a little is left for marks of other kinds.
@@ -23,6 +23,8 @@ pub const MAX_SLOTS: u32 = 1 << 20;
 const MAX_PAGE: u64 = 16 << 20;
 /// Longer than any operation; with it no sum of times comes near the end of the clock.
 const MAX_TIME: Duration = Duration(100_000_000_000_000);
+/// Longer than any step of software: with it the work of the longest request ends before the clock does.
+const MAX_COST: Duration = Duration(1_000_000_000);
 /// Longer than any bus cycle: with it the largest program moves its data in hours (`Time::LAST`).
 const MAX_CYCLE: Duration = Duration(10_000_000);
 
@@ -47,6 +49,7 @@ impl DeviceConfig {
         if check.problems.len() == so_far {
             check.capacity();
             check.thresholds();
+            check.buffer();
             check.policies();
         }
         if check.problems.is_empty() { Ok(()) } else { Err(ConfigError::Refused(check.problems)) }
@@ -202,6 +205,54 @@ impl Check<'_> {
             self.in_range("host.link_bandwidth", bandwidth, range, "leave it out for a link that takes no time");
         }
         self.in_range("host.link_latency", host.link_latency, Duration(0)..=MAX_TIME, "no link is slower");
+        if let Some(firmware) = &self.device.controller.firmware {
+            self.firmware(firmware);
+        }
+    }
+
+    fn firmware(&mut self, firmware: &Firmware) {
+        let path = |key: &str| format!("controller.firmware.{key}");
+        self.in_range(&path("cores"), firmware.cores, 1..=1024, "each has events of its own");
+        let range = Frequency(1_000)..=Frequency(1_000_000_000_000);
+        self.in_range(&path("clock"), firmware.clock, range, "it is the clock of a core");
+        let costs = [
+            ("interrupt", firmware.interrupt),
+            ("lookup", firmware.lookup),
+            ("allocation", firmware.allocation),
+            ("cleaning", firmware.cleaning),
+            ("buffer", firmware.buffer),
+        ];
+        for (key, cost) in costs {
+            if firmware.clock.0 > 0 && cost.time(firmware.clock) > MAX_COST.time() {
+                self.refuse(&path(key), cost, &format!("at most {MAX_COST} on a core: it is one step of its software"));
+            }
+        }
+    }
+
+    fn buffer(&mut self) {
+        let device = self.device;
+        let Some(buffer) = device.active_buffer() else { return };
+        let range = Bytes(device.unit_bytes())..=Bytes(u64::from(u32::MAX));
+        self.in_range("buffer.capacity", buffer.capacity, range, "it holds mapping units, in memory of this machine");
+        for (path, share) in [("buffer.high_water", buffer.high_water), ("buffer.low_water", buffer.low_water)] {
+            self.in_range(path, share, 0.0..=1.0, "it is a share of the capacity");
+        }
+        if buffer.low_water > buffer.high_water {
+            let what = format!("at most buffer.high_water = {}: eviction goes on down to it", buffer.high_water);
+            self.refuse("buffer.low_water", buffer.low_water, &what);
+        }
+        if buffer.write == WritePolicy::WriteThrough && !buffer.read {
+            let what = "with buffer.write = \"write-through\" the buffer would hold nothing";
+            self.refuse("buffer.read", buffer.read, what);
+        }
+        if let Some(idle) = buffer.idle {
+            self.in_range("buffer.idle", idle, Duration(0)..=MAX_TIME, "leave it out for never");
+        }
+        self.in_range("buffer.latency", buffer.latency, Duration(0)..=MAX_TIME, "no memory is slower");
+        if let Some(bandwidth) = buffer.bandwidth {
+            let range = Bandwidth(1_000)..=Bandwidth(1_000_000_000_000_000);
+            self.in_range("buffer.bandwidth", bandwidth, range, "leave it out for data that take no time");
+        }
     }
 
     fn geometry(&mut self) {
@@ -368,10 +419,12 @@ impl Check<'_> {
 
     fn policies(&mut self) {
         let device = self.device;
+        let eviction = device.active_buffer().map_or(Ok(()), |buffer| buffer.eviction.check(device));
         for (path, result) in [
             ("allocation", device.allocation.check(device)),
             ("gc.victim", device.gc.victim.check(device)),
             ("scheduler", device.scheduler.check(device)),
+            ("buffer.eviction", eviction),
         ] {
             if let Err((policy, what)) = result {
                 self.problems.push(Problem::new(format!("{path}.{policy}"), format!("{path}.{policy}: {what}")));

@@ -1,6 +1,6 @@
 //! Numbers that follow from the device file.
 
-use super::{BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig};
+use super::{BlockSummary, BufferConfig, BusProtocol, Capacity, Concurrency, DeviceConfig};
 use crate::sim::time::{Time, transfer_time};
 
 impl DeviceConfig {
@@ -62,6 +62,17 @@ impl DeviceConfig {
             BlockSummary::None => self.units_per_block(),
             BlockSummary::LastPage(_) => self.units_per_block() - self.units_per_program(),
         }
+    }
+
+    /// The buffer, if there is one.
+    pub fn active_buffer(&self) -> Option<&BufferConfig> {
+        self.buffer.as_ref().filter(|buffer| buffer.capacity.0 > 0)
+    }
+
+    /// Mapping units that the buffer holds; 0 without one. More than there are would hold nothing.
+    pub fn buffer_units(&self) -> u32 {
+        let capacity = self.buffer.as_ref().map_or(0, |buffer| buffer.capacity.0);
+        (capacity / self.unit_bytes()).min(self.logical_units()) as u32
     }
 
     /// Sectors of a mapping unit.

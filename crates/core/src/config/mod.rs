@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use advanced::Advanced;
 
+use crate::cache::eviction::EvictionConfig;
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::gc::victim::VictimConfig;
 use crate::scheduler::SchedulerConfig;
@@ -35,7 +36,7 @@ pub use figures::Figure;
 pub use load::{base_of, from_toml, load};
 pub use reference::{example, reference_page};
 pub use schema::{json_schema, options};
-use units::{Bandwidth, BlockCount, Bytes, Duration, OneOrMany, TransferRate};
+use units::{Bandwidth, BlockCount, Bytes, Duration, FirmwareCost, Frequency, OneOrMany, TransferRate};
 
 /// One SSD.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -74,6 +75,10 @@ pub struct DeviceConfig {
     /// The controller's own resources.
     #[serde(default)]
     pub controller: Controller,
+    /// The buffer of the controller's memory. Without this table there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "BufferConfig")]
+    pub buffer: Option<BufferConfig>,
     /// The host's side.
     #[serde(default)]
     pub host: Host,
@@ -353,12 +358,115 @@ pub struct Controller {
     /// Mapping units of write data that it holds; a write takes one until its program ends.
     #[schemars(range(min = 1))]
     pub slots: u32,
+    /// What its software takes. Without this table it takes no time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Firmware")]
+    pub firmware: Option<Firmware>,
 }
 
 impl Default for Controller {
     fn default() -> Self {
-        Controller { slots: 4096 }
+        Controller { slots: 4096, firmware: None }
     }
+}
+
+/// What the controller's software takes. A cost is a number of instructions, of which a core does one in a cycle of
+/// its clock, or a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Firmware {
+    /// Cores that take work, first come, first served.
+    #[schemars(range(min = 1))]
+    pub cores: u32,
+    /// Clock of each core. The default is that of Hu et al. 2011, Section 3.1.
+    pub clock: Frequency,
+    /// Of each request that is received, and again of each that is answered.
+    pub interrupt: FirmwareCost,
+    /// Of each mapping unit that is looked up in the map: to read it, to write it, to trim it.
+    pub lookup: FirmwareCost,
+    /// Of each mapping unit that is given a place to be written to.
+    pub allocation: FirmwareCost,
+    /// Of each decision of cleaning: which block is next.
+    pub cleaning: FirmwareCost,
+    /// Of each mapping unit of a request that meets the buffer.
+    pub buffer: FirmwareCost,
+}
+
+impl Default for Firmware {
+    fn default() -> Self {
+        let none = FirmwareCost::Instructions(0);
+        Firmware {
+            cores: 1,
+            clock: Frequency(100_000_000),
+            interrupt: none,
+            lookup: none,
+            allocation: none,
+            cleaning: none,
+            buffer: none,
+        }
+    }
+}
+
+/// When a buffered write completes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WritePolicy {
+    /// When the buffer has it; it is written to flash when it is evicted or flushed.
+    #[default]
+    WriteBack,
+    /// When flash has it; the buffer keeps a copy for reads.
+    WriteThrough,
+}
+
+/// The buffer of the controller's memory: it holds mapping units, each with the sectors that it has of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BufferConfig {
+    /// Data that it holds, in whole mapping units; 0B: there is no buffer.
+    pub capacity: Bytes,
+    /// When a write completes.
+    #[serde(default)]
+    pub write: WritePolicy,
+    /// Whether units stay in the buffer that flash has too: what was read, and what was written out.
+    #[serde(default = "yes")]
+    pub read: bool,
+    /// Which units leave it when it needs room.
+    #[serde(default)]
+    pub eviction: EvictionConfig,
+    /// Share of the capacity above which units are evicted ahead of need; 1: only when room is needed.
+    #[serde(default = "all")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub high_water: f64,
+    /// Share of the capacity down to which they are.
+    #[serde(default = "most")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub low_water: f64,
+    /// After so long without a request in progress, all that flash does not have is written out; none: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Duration")]
+    pub idle: Option<Duration>,
+    /// Time of an access to the memory, beside that of its data.
+    #[serde(default)]
+    pub latency: Duration,
+    /// Bandwidth of the memory, in and out together; none: data take no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Bandwidth")]
+    pub bandwidth: Option<Bandwidth>,
+    /// Whether what is in the buffer survives a power cut: flushes and FUA writes need not wait for flash then.
+    #[serde(default)]
+    pub power_loss_protection: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn all() -> f64 {
+    1.0
+}
+
+fn most() -> f64 {
+    0.9
 }
 
 /// The host's side.

@@ -174,10 +174,14 @@ fn write_example(text: &mut String, schema: &Schema, node: &Value, values: &Valu
             }
         }
         match &values[field.name] {
-            // Nothing stands for "no limit": there is no value to show but an example's.
+            // Nothing stands for "no limit", or is in a table that is not there: what is shown is the default, or an
+            // example.
             Value::Null => {
-                let example = &schema.resolve(field.node)["examples"][0];
-                let _ = writeln!(text, "# {} = {}", field.name, inline(example));
+                let shown = match &field.node["default"] {
+                    Value::Null => &schema.resolve(field.node)["examples"][0],
+                    default => default,
+                };
+                let _ = writeln!(text, "# {} = {}", field.name, inline(shown));
             }
             value => {
                 let _ = writeln!(text, "{} = {}", field.name, inline(value));
@@ -188,7 +192,8 @@ fn write_example(text: &mut String, schema: &Schema, node: &Value, values: &Valu
         let path = join(prefix, field.name);
         text.push('\n');
         comment(text, schema.doc(field.node));
-        let _ = writeln!(text, "[{path}]");
+        let absent = if values[field.name].is_null() { "# " } else { "" };
+        let _ = writeln!(text, "{absent}[{path}]");
         if let (Shape::Map, Some(entries)) = (schema.shape(field.node), values[field.name].as_object()) {
             for (key, value) in entries {
                 let _ = writeln!(text, "{key:?} = {}", inline(value));

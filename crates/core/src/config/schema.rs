@@ -14,6 +14,8 @@ pub fn json_schema() -> Value {
     let mut root = Schema::new().root;
     let tables = tables_with_required_keys(&root);
     let Some(object) = root.as_object_mut() else { return root };
+    // A table that may be left out has its required keys where it is there.
+    let keys = object.remove("required").unwrap_or_default();
     object.insert("title".to_owned(), json!("Floatgate device"));
     let mut properties = Map::new();
     properties.insert("base".to_owned(), json!({ "description": BASE_DOC, "enum": builtin_names() }));
@@ -22,7 +24,6 @@ pub fn json_schema() -> Value {
     }
     object.insert("properties".to_owned(), Value::Object(properties));
     // A file with a base lists only what differs; without one, what has no default must be there.
-    object.remove("required");
     let mut complete = Map::new();
     for (key, definition, required) in tables {
         if let Some(table) = object.get_mut("$defs").and_then(|defs| defs[&definition].as_object_mut()) {
@@ -30,7 +31,6 @@ pub fn json_schema() -> Value {
         }
         complete.insert(key, json!({ "required": required }));
     }
-    let keys: Vec<&String> = complete.keys().collect();
     object.insert("if".to_owned(), json!({ "not": { "required": ["base"] } }));
     object.insert("then".to_owned(), json!({ "required": keys, "properties": complete }));
     root

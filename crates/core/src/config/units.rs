@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::sim::time::Time;
+use crate::sim::time::{Time, transfer_time};
 
 /// Splits `"12.5us"` into its decimal number (digits, and how many stand behind the point) and its unit.
 fn number_and_unit(text: &str) -> Result<(u128, u32, &str), String> {
@@ -120,6 +120,7 @@ const SIZES: &[(&str, u128)] = &[
 const BINARY_SIZES: &[(&str, u128)] =
     &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
 const RATES: &[(&str, u128)] = &[("T/s", 1), ("kT/s", 1_000), ("MT/s", 1_000_000), ("GT/s", 1_000_000_000)];
+const FREQUENCIES: &[(&str, u128)] = &[("Hz", 1), ("kHz", 1_000), ("MHz", 1_000_000), ("GHz", 1_000_000_000)];
 const BANDWIDTHS: &[(&str, u128)] = &[
     ("B/s", 1),
     ("KB/s", 1_000),
@@ -145,6 +146,11 @@ quantity!(
 quantity!(
     /// Bytes per second; written `"3.5GB/s"`.
     Bandwidth, "bandwidth", "3.5GB/s", parse BANDWIDTHS, print &BANDWIDTHS[..4]
+);
+
+quantity!(
+    /// Cycles per second; written `"100MHz"`.
+    Frequency, "frequency", "100MHz", parse FREQUENCIES, print FREQUENCIES
 );
 
 impl Duration {
@@ -287,6 +293,80 @@ impl schemars::JsonSchema for BlockCount {
         schemars::json_schema!({ "anyOf": [
             { "type": "integer", "minimum": 0, "description": "a number of blocks" },
             { "type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?%$", "description": "a share of the plane's blocks" },
+        ]})
+    }
+}
+
+/// What a step of the controller's software costs: a number of instructions, or a time written with its unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirmwareCost {
+    /// So many instructions, one in each cycle of the clock.
+    Instructions(u32),
+    /// So long, whatever the clock.
+    Time(Duration),
+}
+
+impl FirmwareCost {
+    /// The time on a core with that clock, rounded up once.
+    pub const fn time(self, clock: Frequency) -> Time {
+        match self {
+            FirmwareCost::Instructions(count) => transfer_time(count as u64, clock.0),
+            FirmwareCost::Time(time) => time.time(),
+        }
+    }
+}
+
+impl fmt::Display for FirmwareCost {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            FirmwareCost::Instructions(count) => count.fmt(f),
+            FirmwareCost::Time(time) => time.fmt(f),
+        }
+    }
+}
+
+impl Serialize for FirmwareCost {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            FirmwareCost::Instructions(count) => serializer.serialize_u32(*count),
+            FirmwareCost::Time(time) => time.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for FirmwareCost {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = FirmwareCost;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a number of instructions, like 100, or a time, like \"1us\"")
+            }
+            fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<FirmwareCost, E> {
+                let count = u32::try_from(n).map_err(|_| E::custom(format!("{n} is no number of instructions")))?;
+                Ok(FirmwareCost::Instructions(count))
+            }
+            fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<FirmwareCost, E> {
+                let count = u32::try_from(n).map_err(|_| E::custom(format!("{n} is too many instructions")))?;
+                Ok(FirmwareCost::Instructions(count))
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<FirmwareCost, E> {
+                text.parse().map(FirmwareCost::Time).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl schemars::JsonSchema for FirmwareCost {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "FirmwareCost".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let time = generator.subschema_for::<Duration>();
+        schemars::json_schema!({ "anyOf": [
+            { "type": "integer", "minimum": 0, "description": "a number of instructions" },
+            time,
         ]})
     }
 }

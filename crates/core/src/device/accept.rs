@@ -1,7 +1,11 @@
 //! Taking requests apart: from sectors to mapping units, from units to transactions.
 
+use std::ops::Range;
+
+use super::firmware::Work;
 use super::transaction::{Kind, Transaction};
 use super::{Device, LINK};
+use crate::cache::Pick;
 use crate::ftl::Shape;
 use crate::ftl::mapping::Location;
 use crate::ftl::partial::Update;
@@ -14,6 +18,9 @@ use crate::sim::id::{Lpn, Ppn};
 use crate::sim::memory::Divider;
 use crate::sim::time::Time;
 use crate::workload::request::{Operation, Request, Status};
+
+/// With verification: a sector that its slot has not got yet.
+pub(super) const UNKNOWN: u32 = u32::MAX;
 
 /// A part of a read, for verification: what a place holds goes to where in the reply.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +79,11 @@ impl Device {
     /// Asks for the map entry of a request of the near future. Changes nothing.
     #[inline]
     pub fn prefetch(&self, request: &Request) {
-        self.ftl.map.prefetch(self.first_unit(request));
+        let lpn = self.first_unit(request);
+        self.ftl.map.prefetch(lpn);
+        if let Some(buffer) = &self.buffer {
+            buffer.prefetch(lpn);
+        }
     }
 
     /// Asks for what is known of the place of a request of the near future, whose map entry was asked for before.
@@ -103,7 +114,7 @@ impl Device {
             self.contents.replies[id as usize] = vec![BLANK; read as usize];
         }
         self.trail_request(id, at);
-        let Some(link) = &mut self.link else { return self.receive(id) };
+        let Some(link) = &mut self.link else { return self.work(Work::Receive(id)) };
         if request.operation == Operation::Write {
             link.send(at, id, request.bytes(), pages(&request, self.ftl.shape()));
         } else {
@@ -117,59 +128,97 @@ impl Device {
 
     /// One step of a request has crossed the link.
     pub(super) fn arrived(&mut self, id: u32, last: bool) {
-        self.trail_link(id);
+        self.trail_front(id, TimePart::Link);
         if self.requests[id].request.operation != Operation::Write {
-            return self.receive(id);
+            return self.work(Work::Receive(id));
         }
-        let pending = &mut self.requests[id];
-        if pending.arrived == 0 {
-            self.unadmitted.push_back(id);
-        }
-        let shape = self.ftl.shape();
-        let per_page = shape.units_per_page.divisor();
-        let first = shape.unit_sectors.divide_long(pending.request.lba) as u32;
+        let before = self.requests[id].crossed;
         // Up to the end of the page that has just arrived.
-        let end = (first + pending.arrived) / per_page * per_page + per_page;
-        let count = units(&pending.request, shape.unit_sectors);
-        pending.arrived = if last { count } else { (end - first).min(count) };
-        self.admit();
+        let end = if last { self.units_of(id) } else { self.end_of_page(id, before) };
+        self.requests[id].crossed = end;
+        if before == 0 {
+            self.work(Work::Receive(id));
+        } else if self.requests[id].received {
+            self.work_on_write(id, before..end);
+        }
     }
 
-    /// A request is in the controller.
-    fn receive(&mut self, id: u32) {
-        let request = self.requests[id].request;
-        let per_unit = self.ftl.shape().unit_sectors;
-        match request.operation {
-            Operation::Read => self.receive_read(id, &request),
-            Operation::Write => {
-                self.requests[id].arrived = units(&request, per_unit);
-                self.unadmitted.push_back(id);
-                return self.admit();
+    /// Units that a request touches.
+    pub(super) fn units_of(&self, id: u32) -> u32 {
+        units(&self.requests[id].request, self.ftl.shape().unit_sectors)
+    }
+
+    /// The unit number `index` of a request.
+    #[inline]
+    pub(super) fn part_of(&self, id: u32, index: u32) -> Part {
+        part(&self.requests[id].request, index, self.ftl.shape().unit_sectors)
+    }
+
+    /// The number of a request's first unit behind the flash page of its unit `index`.
+    pub(super) fn end_of_page(&self, id: u32, index: u32) -> u32 {
+        let shape = self.ftl.shape();
+        let per_page = shape.units_per_page.divisor();
+        let first = shape.unit_sectors.divide_long(self.requests[id].request.lba) as u32;
+        ((first + index) / per_page * per_page + per_page - first).min(self.units_of(id))
+    }
+
+    /// A request is in the controller, and its software knows of it.
+    pub(super) fn receive(&mut self, id: u32) {
+        let operation = self.requests[id].request.operation;
+        self.requests[id].received = true;
+        match operation {
+            Operation::Read => {
+                let units = 0..self.units_of(id);
+                self.requests[id].remaining += units.end;
+                let work = if self.buffer.is_some() { Work::Search } else { Work::LookUp };
+                self.work_on_read(id, units, work);
+                self.part_done(id, self.now, NONE);
             }
-            Operation::Trim => self.receive_trim(&request),
-            Operation::WriteZeroes => {
-                self.requests[id].arrived = units(&request, per_unit);
-                self.unadmitted.push_back(id);
-                return self.admit();
+            Operation::Write | Operation::WriteZeroes => {
+                if self.link.is_none() || operation == Operation::WriteZeroes {
+                    self.requests[id].crossed = self.units_of(id);
+                }
+                self.work_on_write(id, 0..self.requests[id].crossed);
             }
-            // Without a volatile cache, what was acknowledged is in flash.
-            Operation::Flush => {}
+            Operation::Trim => self.work(Work::Trim(id)),
+            Operation::Flush => {
+                if !self.flush(id) {
+                    self.done_at_once(id);
+                }
+            }
         }
-        if request.operation != Operation::Read {
-            self.requests[id].start = self.now;
+    }
+
+    /// Work on units of a write that have arrived: a flash page at a time, where that takes time.
+    fn work_on_write(&mut self, id: u32, units: Range<u32>) {
+        if self.cores.is_none() {
+            return self.bring(id, units.len() as u32);
         }
+        let mut first = units.start;
+        while first < units.end {
+            let end = self.end_of_page(id, first).min(units.end);
+            self.work(Work::Admit(id, end - first));
+            first = end;
+        }
+    }
+
+    /// A request without data is served.
+    fn done_at_once(&mut self, id: u32) {
+        self.requests[id].start = self.now;
         self.part_done(id, self.now, NONE);
     }
 
-    fn receive_read(&mut self, id: u32, request: &Request) {
-        let per_unit = self.ftl.shape().unit_sectors;
-        let count = units(request, per_unit);
-        self.requests[id].remaining += count;
+    /// Reads units of a request: each is looked up where it is.
+    pub(super) fn read_units(&mut self, id: u32, units: Range<u32>) {
         // Where planes are read together, none starts before those that come with it are in line.
-        self.hold = self.merging.any && count > 1;
+        let hold = self.hold;
+        self.hold |= self.merging.any && units.len() > 1;
         let mut open = NONE;
-        for index in 0..count {
-            let part = part(request, index, per_unit);
+        for index in units {
+            let part = self.part_of(id, index);
+            if self.read_buffer(id, part) {
+                continue;
+            }
             match self.ftl.map.get(part.lpn) {
                 Location::Unmapped => {
                     self.ftl.counters.unmapped_reads += 1;
@@ -182,19 +231,8 @@ impl Device {
         if open != NONE {
             self.line_up(open);
         }
-        self.stop_holding();
-    }
-
-    /// Tells LUNs of what has lined up for them meanwhile.
-    fn stop_holding(&mut self) {
-        if std::mem::take(&mut self.hold) {
-            for index in 0..self.held.len() {
-                self.kick(self.held[index]);
-            }
-            self.held.clear();
-            if self.dynamic {
-                self.offer_pool();
-            }
+        if !hold {
+            self.release_hold();
         }
     }
 
@@ -229,6 +267,8 @@ impl Device {
             let held = &self.contents.slots[slot as usize][part.first as usize..part.end as usize];
             let reply = &mut self.contents.replies[request as usize];
             reply[part.offset as usize..][..held.len()].copy_from_slice(held);
+            // What the buffer has is newer.
+            self.copy_from_buffer(request, part);
         }
     }
 
@@ -243,6 +283,7 @@ impl Device {
                 read.end += (part.end - part.first) as u16;
                 self.requests[id].remaining -= 1;
                 self.note_part(open, id, ppn, part);
+                self.note_read_unit(open, ppn, false);
                 return open;
             }
             self.line_up(open);
@@ -251,6 +292,7 @@ impl Device {
         let mut read = Transaction::new(Kind::HostRead, Class::HostRead);
         read.plane = self.ftl.blocks.plane_of(block).0;
         read.place = ppn.0;
+        read.lpn = part.lpn.0;
         read.owner = id;
         read.dependency = block.0;
         read.end = (part.end - part.first) as u16;
@@ -266,24 +308,42 @@ impl Device {
             self.contents.reads[read as usize].clear();
         }
         self.note_part(read, id, ppn, part);
+        self.note_read_unit(read, ppn, true);
         read
     }
 
     fn note_part(&mut self, read: u32, request: u32, place: Ppn, part: Part) {
         if self.options.verify {
-            let Part { first, end, offset, .. } = part;
-            self.contents.reads[read as usize].push(PartRead { place, request, offset, first, end });
+            for Part { first, end, offset, .. } in self.missing(part) {
+                self.contents.reads[read as usize].push(PartRead { place, request, offset, first, end });
+            }
         }
     }
 
-    /// Takes units of waiting writes into controller slots, in order of arrival.
+    /// Takes units of waiting writes into controller slots, or into the buffer, in order of arrival.
     pub(super) fn admit(&mut self) {
-        if self.unadmitted.is_empty() {
+        if self.unadmitted.is_empty() && self.buffer_is_at_rest() {
             return;
         }
         // Where a program holds several units, none starts before those that come with it are in line; nor where planes
         // or dies work together.
-        self.hold = self.ftl.shape().units_per_program > 1 || self.merging.any;
+        let hold = std::mem::replace(&mut self.hold, self.ftl.shape().units_per_program > 1 || self.merging.any);
+        self.admit_waiting();
+        while self.buffer.is_some() {
+            self.pump_buffer();
+            let next = self.unadmitted.front().copied();
+            let goes_on = next.is_some_and(|id| self.has_place_for_next(id));
+            if !goes_on {
+                break;
+            }
+            self.admit_waiting();
+        }
+        if !hold {
+            self.release_hold();
+        }
+    }
+
+    fn admit_waiting(&mut self) {
         while let Some(&id) = self.unadmitted.front() {
             if !self.admit_request(id) {
                 break;
@@ -291,7 +351,26 @@ impl Device {
             self.unadmitted.pop_front();
             self.part_done(id, self.now, NONE);
         }
-        self.stop_holding();
+    }
+
+    /// LUNs hear of the writes that were lined up meanwhile.
+    pub(super) fn release_hold(&mut self) {
+        if std::mem::take(&mut self.hold) {
+            for index in 0..self.held.len() {
+                self.kick(self.held[index]);
+            }
+            self.held.clear();
+            if self.dynamic {
+                self.offer_pool();
+            }
+        }
+    }
+
+    /// Whether a waiting write goes on now.
+    fn has_place_for_next(&self, id: u32) -> bool {
+        let pending = &self.requests[id];
+        let next = pending.admitted;
+        next < pending.arrived && self.has_place(&pending.request, self.part_of(id, next))
     }
 
     /// Takes what has arrived of a request; whether that was all.
@@ -299,16 +378,21 @@ impl Device {
         let request = self.requests[id].request;
         let per_unit = self.ftl.shape().unit_sectors;
         let zeroes = request.operation == Operation::WriteZeroes;
+        let back = self.writes_back();
         while self.requests[id].admitted < self.requests[id].arrived {
-            if self.slots_free == 0 {
+            let part = part(&request, self.requests[id].admitted, per_unit);
+            if !self.has_place(&request, part) {
                 return false;
             }
-            let index = self.requests[id].admitted;
             self.requests[id].admitted += 1;
-            self.trail_buffer(id);
-            let part = part(&request, index, per_unit);
+            if let (true, Some(buffer)) = (back, &mut self.buffer) {
+                buffer.waiting -= 1;
+            }
+            self.trail_front(id, TimePart::Buffer);
             if zeroes && part.end - part.first == per_unit.divisor() {
                 self.deallocate(part.lpn);
+            } else if back {
+                self.write_back(id, &request, part);
             } else {
                 self.accept_write(id, &request, part);
             }
@@ -331,14 +415,34 @@ impl Device {
         self.ftl.note_update(update);
         self.ftl.counters.host_units += 1;
         self.ftl.counters.host_bytes += u64::from(part.end - part.first) * 512;
-        self.ftl.blocks.clock += 1;
 
         let mut write = Transaction::new(Kind::Write, Class::HostProgram);
         write.owner = id;
-        write.lpn = part.lpn.0;
         (write.first, write.end) = (part.first as u16, part.end as u16);
         write.version = if request.operation == Operation::WriteZeroes { BLANK } else { request.tag as u32 };
         write.complete = update != Update::Uncovered;
+        self.write_through(part, write.version);
+        self.start_on_write(write, part.lpn, before, None);
+    }
+
+    /// Accepts a unit's write that the buffer makes; returns it.
+    pub(super) fn write_unit_of_buffer(&mut self, pick: Pick, before: Location) -> u32 {
+        let mut write = Transaction::new(Kind::Write, Class::HostProgram);
+        write.owner = pick.owner;
+        if let (Some(buffer), true) = (self.buffer.as_deref(), pick.entry != Pick::PADDING) {
+            let (mapped, per_unit) = (before != Location::Unmapped, self.ftl.shape().sectors_per_unit);
+            let update = self.ftl.partial.write_set(pick.lpn, mapped, buffer.sectors_of(pick.entry), per_unit);
+            self.ftl.note_update(update);
+            write.complete = update != Update::Uncovered;
+        }
+        self.start_on_write(write, Lpn(pick.lpn), before, Some(pick.entry))
+    }
+
+    /// A write takes its slot: the map shows it, and it waits for what it needs. Its own sectors are its range, or
+    /// those of an entry of the buffer.
+    fn start_on_write(&mut self, mut write: Transaction, lpn: Lpn, before: Location, entry: Option<u32>) -> u32 {
+        self.ftl.blocks.clock += 1;
+        write.lpn = lpn.0;
         match before {
             Location::Unmapped => {}
             Location::Flash(ppn) => {
@@ -347,34 +451,43 @@ impl Device {
             }
             Location::Slot(older) => write.older = older,
         }
-        let write_id = self.transactions.insert(write);
-        self.trail_begin(write_id, id);
-        self.ftl.map.set_slot(part.lpn, write_id);
-        self.fill_slot(write_id, before, part);
+        let id = self.transactions.insert(write);
+        self.trail_begin(id, write.owner);
+        self.ftl.map.set_slot(lpn, id);
+        self.fill_slot(id, before, entry);
         match before {
-            Location::Slot(older) => self.transactions[older].newer = write_id,
-            Location::Flash(ppn) if update == Update::Uncovered => self.read_for(write_id, ppn),
-            _ => self.queue_write(write_id),
+            Location::Slot(older) => self.transactions[older].newer = id,
+            Location::Flash(ppn) if !write.complete => self.read_for(id, ppn),
+            _ => self.queue_write(id),
         }
+        id
     }
 
     /// With verification: the slot's own sectors, over what it may already know of the others.
-    fn fill_slot(&mut self, write: u32, before: Location, part: Part) {
+    fn fill_slot(&mut self, write: u32, before: Location, entry: Option<u32>) {
         if !self.options.verify {
             return;
         }
         let needed = write as usize + 1;
         self.contents.slots.resize_with(self.contents.slots.len().max(needed), Vec::new);
         let per_unit = self.ftl.shape().sectors_per_unit as usize;
+        let Transaction { first, end, version, complete, .. } = self.transactions[write];
         let mut held = match (before, &self.ftl.media) {
+            _ if !complete => vec![UNKNOWN; per_unit],
             // Sectors that a covered update leaves out were never written: they stay blank.
-            (Location::Flash(ppn), Some(media)) if self.transactions[write].complete => media.read(ppn).to_vec(),
-            (Location::Slot(older), _) if self.transactions[write].complete => {
-                self.contents.slots[older as usize].clone()
+            (Location::Flash(ppn), Some(media)) => media.read(ppn).to_vec(),
+            (Location::Slot(older), _) => {
+                let known = self.contents.slots[older as usize].iter();
+                known.map(|&version| if version == UNKNOWN { BLANK } else { version }).collect()
             }
             _ => vec![BLANK; per_unit],
         };
-        held[part.first as usize..part.end as usize].fill(self.transactions[write].version);
+        held[usize::from(first)..usize::from(end)].fill(version);
+        if let (Some(buffer), Some(entry)) = (self.buffer.as_deref(), entry.filter(|&entry| entry != Pick::PADDING)) {
+            for sector in (0..per_unit as u32).filter(|&sector| buffer.holds(entry, sector)) {
+                held[sector as usize] = buffer.versions(entry)[sector as usize];
+            }
+        }
         self.contents.slots[write as usize] = held;
     }
 
@@ -409,19 +522,23 @@ impl Device {
         self.line_up(id);
     }
 
-    fn receive_trim(&mut self, request: &Request) {
-        let per_unit = self.ftl.shape().unit_sectors;
-        for index in 0..units(request, per_unit) {
-            let part = part(request, index, per_unit);
+    /// Deallocates the units of a request.
+    pub(super) fn trim(&mut self, id: u32) {
+        let per_unit = self.ftl.shape().sectors_per_unit;
+        for index in 0..self.units_of(id) {
+            let part = self.part_of(id, index);
             // A unit that is not covered whole keeps its data, as NVMe allows.
-            if part.end - part.first == per_unit.divisor() {
+            if part.end - part.first == per_unit {
                 self.deallocate(part.lpn);
             }
         }
+        self.done_at_once(id);
+        self.admit();
     }
 
     /// Deallocates a unit, with all writes of it that are on their way.
     fn deallocate(&mut self, lpn: Lpn) {
+        self.forget_buffered(lpn);
         let stale = match self.ftl.map.get(lpn) {
             Location::Unmapped => return,
             Location::Flash(ppn) => Some(ppn),

@@ -1,6 +1,7 @@
 //! Cleaning in time: the steps of each plane's job as transactions that contend like any other.
 
 use super::Device;
+use super::firmware::Work;
 use super::transaction::{Kind, Transaction};
 use crate::ftl::blocks::RESERVE;
 use crate::ftl::gc::job::Step;
@@ -29,9 +30,21 @@ impl Device {
         }
     }
 
+    /// The controller's software has come to the choice of a block.
+    pub(super) fn clean_now(&mut self, plane: PlaneId) {
+        let job = &mut self.jobs[plane.index()];
+        (job.busy, job.granted) = (false, true);
+        self.step(plane);
+        self.jobs[plane.index()].granted = false;
+    }
+
     fn step(&mut self, plane: PlaneId) {
         let mut transaction = match self.jobs[plane.index()].next_step(&mut self.ftl, plane) {
             Step::Rest => return,
+            Step::Choose => {
+                self.jobs[plane.index()].busy = true;
+                return self.work(Work::Clean(plane.0));
+            }
             Step::Erase(block) => {
                 // Lining the erase up must not take the next step of this job: that is done behind it.
                 self.jobs[plane.index()].busy = true;

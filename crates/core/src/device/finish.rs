@@ -1,6 +1,6 @@
 //! Ending operations: what has been read goes to the host, what has been programmed becomes valid.
 
-use super::accept::Part;
+use super::accept::{Part, UNKNOWN};
 use super::transaction::{Kind, Transaction};
 use super::{Device, Mutant};
 use crate::ftl::blocks::BlockState;
@@ -80,6 +80,9 @@ impl Device {
                 reply[part.offset as usize..][..held.len()].copy_from_slice(held);
             }
         }
+        if self.buffer.is_some() {
+            self.fill_buffer(id);
+        }
         self.release(read.dependency);
         self.transactions.remove(id);
         self.reply(read.owner, u32::from(read.end), id);
@@ -123,12 +126,9 @@ impl Device {
 
     /// With verification: puts what a partial write keeps around its own sectors.
     fn complete_contents(&mut self, write: u32, kept: &[u32]) {
-        let own = self.transactions[write].first as usize..self.transactions[write].end as usize;
         let held = &mut self.contents.slots[write as usize];
-        for (sector, version) in held.iter_mut().enumerate() {
-            if !own.contains(&sector) {
-                *version = kept[sector];
-            }
+        for (version, kept) in held.iter_mut().zip(kept).filter(|(version, _)| **version == UNKNOWN) {
+            *version = *kept;
         }
     }
 
@@ -185,7 +185,10 @@ impl Device {
         }
         self.slots_free += 1;
         self.transactions.remove(id);
-        self.part_done(write.owner, self.now, id);
+        if write.owner != NONE {
+            self.part_done(write.owner, self.now, id);
+        }
+        self.finish_flight(id);
     }
 
     /// The write that waited on `id` takes over: it keeps what `id` still has in the controller.

@@ -10,8 +10,10 @@
 //! moves what is in the way. This file routes the events between the layers, which do not know each other.
 
 mod accept;
+mod buffer;
 mod cleaning;
 mod finish;
+mod firmware;
 mod merge;
 mod overlap;
 mod pool;
@@ -23,6 +25,7 @@ mod watch;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use crate::cache::Buffer;
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
 use crate::ftl::gc::job::Job;
@@ -36,6 +39,7 @@ use crate::scheduler::{Class, Scheduler};
 use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, UnitId};
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Request, Status};
+use firmware::{Cores, Work};
 use merge::Merging;
 use overlap::Overlapping;
 use pool::Pool;
@@ -105,6 +109,10 @@ pub struct Device {
     /// Write requests that wait for controller slots.
     unadmitted: VecDeque<u32>,
     slots_free: u32,
+    /// The buffer, where the device has one.
+    buffer: Option<Box<Buffer>>,
+    /// The cores of the controller, where their work takes time.
+    cores: Option<Box<Cores>>,
     /// Writes are being admitted: LUNs are told of them afterwards.
     hold: bool,
     /// Those LUNs.
@@ -139,11 +147,24 @@ struct Contents {
 const LINK: u32 = 0;
 /// The number of the event of the next answer to arrive at the host.
 const RETURNS: u32 = 1;
+/// The number of the event of the next access to the controller's memory that is over.
+const DRAM: u32 = 2;
+/// The number of the event of a buffer that nothing has been asked of for a while.
+const BUFFER_IDLE: u32 = 3;
+/// The number of the event of the first core.
+const CORES: u32 = 4;
 
 impl Device {
     /// An empty device. The configuration must have passed its checks.
     pub fn new(config: DeviceConfig, options: Options) -> Result<Device, String> {
-        let mut array = Array::new(&config, 2);
+        let firmware = config.controller.firmware.as_ref();
+        let choices_take_time = firmware.is_some_and(|firmware| firmware.cleaning.time(firmware.clock) > Time::ZERO);
+        let others = match (firmware, config.active_buffer()) {
+            (Some(firmware), _) => CORES + firmware.cores,
+            (None, Some(_)) => CORES,
+            (None, None) => DRAM,
+        };
+        let mut array = Array::new(&config, others);
         let scheduler = config.scheduler.build(&config, options.seed).map_err(|e| format!("scheduler: {e}"))?;
         let planes = config.total_planes() as usize;
         let mut ftl = Ftl::new(&config, options.seed, options.verify)?;
@@ -173,9 +194,11 @@ impl Device {
             stalled: vec![Line::default(); planes],
             unadmitted: VecDeque::new(),
             slots_free: config.controller.slots,
+            buffer: Buffer::new(&config, options.seed, options.verify)?.map(Box::new),
+            cores: firmware.map(|firmware| Box::new(Cores::new(firmware))),
             hold: false,
             held: Vec::new(),
-            jobs: vec![Job::default(); planes],
+            jobs: vec![Job::new(choices_take_time); planes],
             orders: 0,
             dynamic,
             sectors: config.logical_sectors(),
@@ -207,9 +230,13 @@ impl Device {
         &self.ftl
     }
 
-    /// The FTL, for functional mode. Nothing may be in progress.
+    /// The FTL, for functional mode. Nothing may be in progress, and the buffer must hold nothing that flash does not:
+    /// see [`Device::write_out_buffer`].
     pub fn ftl_mut(&mut self) -> &mut Ftl {
         debug_assert!(self.is_idle());
+        if let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| !buffer.is_empty()) {
+            buffer.clear();
+        }
         &mut self.ftl
     }
 
@@ -315,7 +342,10 @@ impl Device {
             },
             Owner::Channel(channel) => self.serve_channel(channel),
             Owner::Other(LINK) => self.link_event(),
-            Owner::Other(_) => self.return_event(),
+            Owner::Other(RETURNS) => self.return_event(),
+            Owner::Other(DRAM) => self.memory_event(),
+            Owner::Other(BUFFER_IDLE) => self.idle_event(),
+            Owner::Other(core) => self.core_event((core - CORES) as usize),
         }
         self.admit_from_host();
     }
@@ -367,13 +397,14 @@ impl Device {
             .collect();
         format!(
             "{} requests in progress, {} at the host, {} waiting for controller slots ({} free), writes waiting for \
-             a free block in: {}; writes waiting for any plane: {}",
+             a free block in: {}; writes waiting for any plane: {}; units waiting for room in the buffer: {}",
             self.requests.len(),
             self.host_line.len(),
             self.unadmitted.len(),
             self.slots_free,
             if stalled.is_empty() { "none".to_owned() } else { stalled.join(", ") },
             waiting(&self.pool.line),
+            self.buffer().map_or(0, |buffer| buffer.waiting),
         )
     }
 
@@ -407,6 +438,10 @@ impl Device {
             if !self.transactions.is_empty() {
                 return Err("transactions are left though nothing is in progress".to_owned());
             }
+            if !self.cores_rest() {
+                return Err("cores work though nothing is in progress".to_owned());
+            }
+            self.buffer().map_or(Ok(()), Buffer::recount)?;
         }
         Ok(())
     }
@@ -515,9 +550,17 @@ impl Device {
         self.array.state(lun) == LunState::Idle
     }
 
-    /// A request of which all is done, its last part by a transaction or [`NONE`]: the host has the answer one latency
-    /// later.
+    /// A request of which all is done, its last part by a transaction or [`NONE`]: the controller's software answers it.
     fn complete(&mut self, id: u32, by: u32) {
+        if self.answering_takes_time() {
+            self.trail_settle(id, by);
+            return self.work(Work::Answer(id));
+        }
+        self.answer(id, by);
+    }
+
+    /// The host has the answer to a request one latency later.
+    fn answer(&mut self, id: u32, by: u32) {
         let pending = self.requests.remove(id);
         let latency = self.link.as_ref().map_or(Time::ZERO, Link::latency);
         let finish = pending.finish.max(self.now).later(latency);
@@ -532,6 +575,7 @@ impl Device {
             self.returning.push(Reverse(finish));
             self.arm_returns();
         }
+        self.note_rest();
     }
 
     /// Lets requests in for which a place in the queue has become free.

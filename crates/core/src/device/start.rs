@@ -167,9 +167,17 @@ impl Device {
     /// Notes that a request is served from now on.
     #[inline]
     fn serve(&mut self, request: u32) -> u64 {
+        if request == NONE {
+            return u64::MAX; // The buffer writes for nobody in particular.
+        }
         let pending = &mut self.requests[request];
         pending.start = pending.start.min(self.now);
         pending.request.tag
+    }
+
+    /// The tag of a request, or of none.
+    pub(super) fn tag_of(&self, request: u32) -> u64 {
+        if request == NONE { u64::MAX } else { self.requests[request].request.tag }
     }
 
     fn start_read(&mut self, id: u32, cause: ReadCause) -> Operation {
@@ -257,7 +265,7 @@ impl Device {
         } else if self.dynamic {
             self.ftl.refresh_ready(plane);
         }
-        let tag = self.requests[self.transactions[id].owner].request.tag;
+        let tag = self.tag_of(self.transactions[id].owner);
         Some(self.program(Class::HostProgram, plane, first, tag))
     }
 

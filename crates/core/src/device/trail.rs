@@ -55,9 +55,7 @@ impl Trail {
 /// A transaction in progress.
 #[derive(Clone, Copy, Debug, Default)]
 struct TransactionTrail {
-    /// When it began.
-    begin: Time,
-    /// Since the request got its place in the queue, but for the link.
+    /// Since the request got its place in the queue.
     trail: Trail,
     line: Line,
 }
@@ -94,14 +92,17 @@ impl TransactionTrail {
     }
 }
 
-/// A request in progress, up to where its next transaction begins. What is neither in the queue nor for the buffer is
-/// the link.
+/// A request in progress, up to where its next transaction begins.
 #[derive(Clone, Copy, Debug, Default)]
 struct RequestTrail {
     /// When it got its place in the queue.
     entered: Time,
     at: Time,
+    link: Time,
+    firmware: Time,
     buffer: Time,
+    /// All its parts are done: its trail is among those that are settled.
+    settled: bool,
     /// Channels used, and how many they are: a bit each, in turn where there are more of them.
     used: [u64; 2],
     channels: u32,
@@ -112,8 +113,22 @@ impl RequestTrail {
     #[inline(always)]
     fn begin(&self) -> TransactionTrail {
         let mut trail = Trail { at: self.at, ..Trail::default() };
+        trail.parts[Part::Link as usize] = self.link;
+        trail.parts[Part::Firmware as usize] = self.firmware;
         trail.parts[Part::Buffer as usize] = self.buffer;
-        TransactionTrail { begin: self.at, trail, line: Line::None }
+        TransactionTrail { trail, line: Line::None }
+    }
+
+    /// Time up to now went into `part`: the link, the firmware or the buffer.
+    #[inline(always)]
+    fn spend(&mut self, part: Part, now: Time) {
+        let sum = match part {
+            Part::Firmware => &mut self.firmware,
+            Part::Buffer => &mut self.buffer,
+            _ => &mut self.link,
+        };
+        *sum += now - self.at;
+        self.at = now;
     }
 
     fn use_channel(&mut self, channel: usize) {
@@ -129,6 +144,8 @@ impl RequestTrail {
 pub(super) struct Trails {
     requests: Vec<RequestTrail>,
     transactions: Vec<TransactionTrail>,
+    /// By request: of those that are settled.
+    settled: Vec<TransactionTrail>,
     /// The operation that has just ended: on the way of the transactions that end with it.
     turn: Turn,
 }
@@ -140,6 +157,19 @@ impl Trails {
 
     fn transaction(&mut self, id: u32) -> &mut TransactionTrail {
         &mut self.transactions[id as usize]
+    }
+
+    /// The trail of a request all of whose parts are done, the last by a transaction or [`NONE`].
+    #[inline(always)]
+    fn critical(&self, id: u32, by: u32) -> TransactionTrail {
+        let request = &self.requests[id as usize];
+        let mut critical = match by {
+            NONE if request.settled => self.settled[id as usize],
+            NONE => request.begin(),
+            by => self.transactions[by as usize],
+        };
+        critical.operation(&self.turn, Part::Bus, Part::Cell);
+        critical
     }
 }
 
@@ -185,10 +215,8 @@ macro_rules! hooks {
 hooks! {
     /// A request has got a place in the queue at `at`.
     trail_request => book_request(id: u32, at: Time);
-    /// A step of a request has crossed the link.
-    trail_link => book_link(id: u32);
-    /// A unit of a request has got its place in the controller.
-    trail_buffer => book_buffer(id: u32);
+    /// Time of a request up to now, outside its transactions, went into `part`: the link, the firmware or the buffer.
+    trail_front => book_front(id: u32, part: Part);
     /// A transaction of a request begins.
     trail_begin => book_begin(id: u32, request: u32);
     /// Time of a transaction up to now went into `part`.
@@ -205,6 +233,8 @@ hooks! {
     trail_finish => book_finish(unit: UnitId, lun: LunId, first: u32);
     /// The data of one plane have left, of a unit that goes on with the next, for `id`.
     trail_member => book_member(unit: UnitId, id: u32);
+    /// All parts of a request are done, the last by a transaction or [`NONE`], and it goes on by itself.
+    trail_settle => book_settle(id: u32, by: u32);
     /// A request is complete, its last part by a transaction or [`NONE`]: what its time until `finish` went into.
     trail_complete => book_complete(id: u32, by: u32, arrival: Time, finish: Time);
     /// A request was refused at once.
@@ -220,25 +250,23 @@ impl Device {
     }
 
     #[inline(never)]
-    fn book_link(&mut self, id: u32) {
-        if let Some(trails) = &mut self.trails {
-            trails.request(id).at = self.now;
-        }
-    }
-
-    #[inline(never)]
-    fn book_buffer(&mut self, id: u32) {
-        if let Some(trails) = &mut self.trails {
-            let request = trails.request(id);
-            request.buffer += self.now - request.at;
-            request.at = self.now;
+    fn book_front(&mut self, id: u32, part: Part) {
+        let Some(trails) = &mut self.trails else { return };
+        if trails.requests[id as usize].settled {
+            trails.settled[id as usize].trail.spend(part, self.now);
+        } else {
+            trails.request(id).spend(part, self.now);
         }
     }
 
     #[inline(never)]
     fn book_begin(&mut self, id: u32, request: u32) {
         if let Some(trails) = &mut self.trails {
-            let begun = trails.requests[request as usize].begin();
+            let begun = match request {
+                // The buffer writes for nobody in particular.
+                NONE => RequestTrail { at: self.now, ..RequestTrail::default() }.begin(),
+                request => trails.requests[request as usize].begin(),
+            };
             set(&mut trails.transactions, id, begun);
         }
     }
@@ -318,19 +346,27 @@ impl Device {
         } else {
             trails.transaction(bearer).operation(turn, Part::Rmw, Part::Rmw);
         }
-        trails.request(self.transactions[bearer].owner).use_channel(turn.channel);
+        if self.transactions[bearer].owner != NONE {
+            trails.request(self.transactions[bearer].owner).use_channel(turn.channel);
+        }
+    }
+
+    #[inline(never)]
+    fn book_settle(&mut self, id: u32, by: u32) {
+        let Some(trails) = &mut self.trails else { return };
+        let critical = trails.critical(id, by);
+        set(&mut trails.settled, id, critical);
+        trails.request(id).settled = true;
     }
 
     #[inline(never)]
     fn book_complete(&mut self, id: u32, by: u32, arrival: Time, finish: Time) {
         let Some(trails) = &mut self.trails else { return };
-        let request = &trails.requests[id as usize];
-        let mut critical = if by == NONE { request.begin() } else { trails.transactions[by as usize] };
-        critical.operation(&trails.turn, Part::Bus, Part::Cell);
-        let TransactionTrail { begin, trail: Trail { at, mut parts }, .. } = critical;
+        let TransactionTrail { trail: Trail { at, mut parts }, .. } = trails.critical(id, by);
         debug_assert!(by == NONE || at == self.now, "all time up to now is spent");
+        let request = &trails.requests[id as usize];
         parts[Part::HostQueue as usize] = request.entered - arrival;
-        parts[Part::Link as usize] = begin - request.entered - parts[Part::Buffer as usize] + (finish - at);
+        parts[Part::Link as usize] += finish - at;
         self.breakdowns.push(Breakdown { parts, channels: request.channels });
     }
 

@@ -68,7 +68,7 @@ pub struct Transaction {
     pub plane: u32,
     /// The physical place: of a read its first unit, of a write what it was given, of an erase the block.
     pub place: u32,
-    /// The logical page.
+    /// The logical page; of a host read that of its first unit.
     pub lpn: u32,
     /// Whose it is; see [`Kind`].
     pub owner: u32,

@@ -20,6 +20,10 @@ impl Device {
         into.merged.copy_from(&self.array.merged);
         into.stock_min = (0..planes).map(stock).min().unwrap_or(0);
         into.stock_sum = (0..planes).map(|plane| u64::from(stock(plane))).sum();
+        into.buffer = self.buffer().map_or_else(Default::default, |buffer| buffer.counts);
+        into.volatile_units = self.buffer().map_or((0, 0), |buffer| buffer.volatile_units());
+        into.memory = self.memory_time(at);
+        into.cores = self.core_times(at);
         self.array.time_until(at, &mut into.channels, &mut into.dies);
     }
 
@@ -73,7 +77,7 @@ impl Device {
                 _ => self.ftl.map.owner(Ppn(transaction.place)),
             };
             if transaction.kind == Kind::Write {
-                slice.tag = self.requests[transaction.owner].request.tag;
+                slice.tag = self.tag_of(transaction.owner);
                 slice.place = transaction.place;
             }
             id = transaction.next;

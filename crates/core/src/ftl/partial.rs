@@ -59,9 +59,29 @@ impl PartialUnits {
         self.write_part(lpn, mapped, first, end)
     }
 
+    /// As [`PartialUnits::write`], of the sectors whose bits are set.
+    pub fn write_set(&mut self, lpn: u32, mapped: bool, set: &[u64], sectors: u32) -> Update {
+        let last = !0u64 >> (64 - (sectors - 1) % 64 - 1);
+        if set[..set.len() - 1].iter().all(|&word| word == !0) && set[set.len() - 1] == last {
+            return self.write(lpn, mapped, 0, sectors, sectors);
+        }
+        let held = |sector: u32| set[sector as usize / 64] >> (sector % 64) & 1 == 1;
+        let (mut touched, mut whole) = (0, 0);
+        for granule in 0..sectors.div_ceil(self.granule) {
+            let mut of_granule = granule * self.granule..sectors.min((granule + 1) * self.granule);
+            touched |= u64::from(of_granule.clone().any(held)) << granule;
+            whole |= u64::from(of_granule.all(held)) << granule;
+        }
+        self.write_granules(lpn, mapped, touched, whole)
+    }
+
     #[cold]
     fn write_part(&mut self, lpn: u32, mapped: bool, first: u32, end: u32) -> Update {
         let (touched, whole) = self.masks_of(first, end);
+        self.write_granules(lpn, mapped, touched, whole)
+    }
+
+    fn write_granules(&mut self, lpn: u32, mapped: bool, touched: u64, whole: u64) -> Update {
         let old = match (mapped, self.has_mask(lpn)) {
             (false, _) => 0,
             (true, true) => self.masks.get(&lpn).copied().unwrap_or(self.full),

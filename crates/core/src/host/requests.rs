@@ -14,6 +14,10 @@ pub struct Pending {
     /// Units of it that have been admitted, for writes that wait for slots.
     pub admitted: u32,
     /// Units of it whose data have crossed the link.
+    pub crossed: u32,
+    /// The controller's software knows of it.
+    pub received: bool,
+    /// Units of it that are through the controller's software, and may be admitted.
     pub arrived: u32,
     /// When it was first served; [`Time::NEVER`] until then.
     pub start: Time,
@@ -30,6 +34,8 @@ impl Pending {
             request,
             remaining: 1,
             admitted: 0,
+            crossed: 0,
+            received: false,
             arrived: 0,
             start: Time::NEVER,
             finish: Time::ZERO,

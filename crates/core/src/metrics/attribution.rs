@@ -13,7 +13,9 @@ pub enum Part {
     HostQueue,
     /// The host link, waiting for it included.
     Link,
-    /// Waiting for the controller's memory to have room.
+    /// The controller's software: waiting for a core, and running on it.
+    Firmware,
+    /// The controller's memory: waiting for it to have room, for a flush, and the time of an access to it.
     Buffer,
     /// Waiting for an earlier write of the same mapping unit.
     Order,
@@ -33,12 +35,13 @@ pub enum Part {
 
 impl Part {
     /// How many there are.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 11;
 
     /// All parts, in the order in which a request meets them.
     pub const ALL: [Part; Part::COUNT] = [
         Part::HostQueue,
         Part::Link,
+        Part::Firmware,
         Part::Buffer,
         Part::Order,
         Part::Die,
@@ -54,6 +57,7 @@ impl Part {
         match self {
             Part::HostQueue => "host_queue",
             Part::Link => "link",
+            Part::Firmware => "firmware",
             Part::Buffer => "buffer",
             Part::Order => "order",
             Part::Die => "die",

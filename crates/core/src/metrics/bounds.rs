@@ -35,6 +35,10 @@ pub struct Work<'a> {
     pub dies: &'a [DieTime],
     /// Bytes of the host's writes and reads.
     pub bytes: [u64; 2],
+    /// Time for which the port of the controller's memory worked.
+    pub memory: Time,
+    /// Time spent, by core.
+    pub cores: &'a [Time],
 }
 
 /// Time that a device's resources have worked longer than there was time: a defect of the model.
@@ -75,6 +79,13 @@ impl Work<'_> {
                 demands.push(Demand { resource, units: 1, work, cleaning: 0 });
             }
         }
+        if !self.cores.is_empty() {
+            let work = sum(&mut self.cores.iter().copied());
+            demands.push(Demand { resource: "cores", units: self.cores.len() as u32, work, cleaning: 0 });
+        }
+        if self.config.active_buffer().is_some_and(|buffer| buffer.bandwidth.is_some()) {
+            demands.push(Demand { resource: "memory", units: 1, work: u128::from(self.memory.0), cleaning: 0 });
+        }
         demands
     }
 
@@ -107,7 +118,9 @@ impl Work<'_> {
         };
         let channels = self.channels.iter().enumerate().map(|(i, time)| ("channel", i, time.data + time.command, 1));
         let dies = self.dies.iter().enumerate().map(|(i, time)| ("die", i, time.cell, lanes));
-        for (resource, index, worked, lanes) in channels.chain(dies) {
+        let cores = self.cores.iter().enumerate().map(|(i, time)| ("core", i, *time, 1));
+        let memory = [("memory", 0, self.memory, 1)];
+        for (resource, index, worked, lanes) in channels.chain(dies).chain(cores).chain(memory) {
             if worked.0 > elapsed.0.saturating_mul(lanes) {
                 return Err(OverBound { resource, index, worked_ps: worked.0, elapsed_ps: elapsed.0 });
             }
@@ -134,7 +147,15 @@ mod tests {
         let mut dies = vec![DieTime::default(); 4];
         let counters = Counters::default();
         let work = |dies: &[DieTime]| {
-            let work = Work { config: &config, counters: &counters, channels: &channels, dies, bytes: [0, 0] };
+            let work = Work {
+                config: &config,
+                counters: &counters,
+                channels: &channels,
+                dies,
+                bytes: [0, 0],
+                memory: Time::ZERO,
+                cores: &[],
+            };
             (work.check(Time(100)), work.check(Time(99)))
         };
         let (enough, short) = work(&dies);

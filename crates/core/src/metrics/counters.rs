@@ -154,3 +154,68 @@ impl Counters {
         self.pages_read.iter().sum()
     }
 }
+
+/// What the buffer counts. All zero without one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BufferCounts {
+    /// Units of reads of which all sectors asked for were there.
+    pub reads_hit: u64,
+    /// Units of reads of which some were.
+    pub reads_partly: u64,
+    /// Units of reads of which none was.
+    pub reads_missed: u64,
+    /// Units of writes that found their unit there.
+    pub writes_hit: u64,
+    /// Units of writes that did not.
+    pub writes_new: u64,
+    /// Units of writes whose completion did not wait for flash.
+    pub writes_back: u64,
+    /// Units that reads brought.
+    pub fills: u64,
+    /// Units evicted: for a write, for the water marks, for a read.
+    pub evictions: [u64; 3],
+    /// Those that were dropped, as flash had them.
+    pub evicted_clean: u64,
+    /// Units that were dropped because the host deallocated them.
+    pub dropped: u64,
+    /// Units written to flash from the buffer.
+    pub written_out: u64,
+    /// Those that were written beside another that was to be, to fill its program.
+    pub companions: u64,
+    /// Units that were read and written to fill up blocks.
+    pub padding: u64,
+    /// Flushes that had to wait.
+    pub flushes_waited: u64,
+    /// Units of FUA writes that had to wait.
+    pub fua_waited: u64,
+}
+
+impl BufferCounts {
+    /// What was counted since `earlier`.
+    pub fn since(&self, earlier: &BufferCounts) -> BufferCounts {
+        macro_rules! since {
+            ($($field:ident),+) => {
+                BufferCounts {
+                    evictions: std::array::from_fn(|why| self.evictions[why] - earlier.evictions[why]),
+                    $($field: self.$field - earlier.$field),+
+                }
+            };
+        }
+        since!(
+            reads_hit,
+            reads_partly,
+            reads_missed,
+            writes_hit,
+            writes_new,
+            writes_back,
+            fills,
+            evicted_clean,
+            dropped,
+            written_out,
+            companions,
+            padding,
+            flushes_waited,
+            fua_waited
+        )
+    }
+}

@@ -8,7 +8,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::attribution::{Breakdown, Part};
-use super::counters::Counters;
+use super::counters::{BufferCounts, Counters};
 use crate::nand::merged::Merged;
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Operation, Status};
@@ -33,6 +33,14 @@ pub struct Sample {
     pub stock_sum: u64,
     /// Requests in progress, summed over time: request times picoseconds.
     pub outstanding: u128,
+    /// What the buffer has counted.
+    pub buffer: BufferCounts,
+    /// Units in the buffer that a power cut would lose: now, and at most so far.
+    pub volatile_units: (u64, u64),
+    /// Time for which the port of the controller's memory has worked.
+    pub memory: Time,
+    /// By core, time for which it has worked.
+    pub cores: Vec<Time>,
 }
 
 /// How long windows are.

@@ -34,6 +34,8 @@ pub enum Step {
     Write,
     /// A victim has been read out; it can be erased at once.
     Erase(BlockId),
+    /// Decide which block is next: that takes time, and is to be granted.
+    Choose,
     /// Nothing to do now.
     Rest,
 }
@@ -56,9 +58,19 @@ pub struct Job {
     pub gain: u32,
     /// Victims that are read out and not yet erased.
     pub doomed: u32,
+    /// Choices take time: each is asked for, and made once when it is granted.
+    asks: bool,
+    /// A choice is granted.
+    pub granted: bool,
+    asking: bool,
 }
 
 impl Job {
+    /// No cleaning yet; `asks` where choices take time.
+    pub fn new(asks: bool) -> Job {
+        Job { asks, ..Job::default() }
+    }
+
     /// Whether the job has anything in hand.
     pub fn is_idle(&self) -> bool {
         !self.busy && self.victim.is_none() && self.copies.is_empty() && self.back.is_empty() && self.doomed == 0
@@ -76,6 +88,9 @@ impl Job {
         }
         loop {
             if self.victim.is_none() && !self.choose(ftl, plane) {
+                if std::mem::take(&mut self.asking) {
+                    return Step::Choose;
+                }
                 return if self.copies.is_empty() { Step::Rest } else { Step::Write };
             }
             if let Some(step) = self.read_next(ftl) {
@@ -102,6 +117,10 @@ impl Job {
         let room = ftl.blocks.room(plane, crate::ftl::blocks::Stream::Gc) + stock * data;
         let in_hand = if self.copies.is_empty() { 0 } else { shape.units_per_program };
         if room < data + in_hand || (in_hand > 0 && shape.single_frontier) {
+            return false;
+        }
+        if self.asks && !std::mem::take(&mut self.granted) {
+            self.asking = true;
             return false;
         }
         let Some(victim) = ftl.blocks.take_victim(plane) else { return false };

@@ -56,6 +56,8 @@ pub struct Measurement<'a> {
     pub channels: &'a [ChannelTime],
     /// Time spent, by die.
     pub dies: &'a [DieTime],
+    /// What the controller did.
+    pub controller: &'a ControllerWork,
     /// Erases since birth, by block.
     pub erases: Vec<u32>,
 }
@@ -64,7 +66,9 @@ impl Measurement<'_> {
     /// What the device's resources had to do.
     pub fn work(&self) -> Work<'_> {
         let bytes = [Operation::Write, Operation::Read].map(|operation| self.results.of(operation).bytes);
-        Work { config: self.config, counters: self.counters, channels: self.channels, dies: self.dies, bytes }
+        let Measurement { config, counters, channels, dies, .. } = *self;
+        let ControllerWork { memory, cores, .. } = self.controller;
+        Work { config, counters, channels, dies, bytes, memory: *memory, cores }
     }
 }
 
@@ -105,6 +109,8 @@ impl Summary {
                 uncovered: counters.updates_uncovered,
                 first: counters.updates_first,
             },
+            buffer: BufferUse::new(measurement),
+            firmware: FirmwareUse::new(measurement),
             run: None,
         }
     }
@@ -189,6 +195,7 @@ impl Parts {
             latency_us: mean.parts_us.iter().sum(),
             host_queue_us: us(Part::HostQueue),
             link_us: us(Part::Link),
+            firmware_us: us(Part::Firmware),
             buffer_us: us(Part::Buffer),
             order_us: us(Part::Order),
             die_us: us(Part::Die),
@@ -205,6 +212,7 @@ impl Parts {
         let us = [
             self.host_queue_us,
             self.link_us,
+            self.firmware_us,
             self.buffer_us,
             self.order_us,
             self.die_us,

@@ -4,11 +4,13 @@
 
 mod build;
 mod changes;
+mod controller;
 mod distributions;
 mod json;
 
 pub use build::{About, Measurement, units_programmed};
 pub use changes::{Change, Changes};
+pub use controller::{BufferEvictions, BufferReads, BufferUse, BufferWrites, ControllerWork, FirmwareUse};
 pub use distributions::{ChannelCounts, Distributions, Each, IntervalCounts, LatencyCurve, SizeCounts, WearHistogram};
 pub use json::ReadError;
 
@@ -70,7 +72,8 @@ pub struct Summary {
     /// Mapping units programmed, whatever the cause, for each one touched by an accepted host write; null without
     /// writes. Units are those of the host and of cleaning (`flash.units.programmed`), places that hold none
     /// (`flash.units.unfilled`), and the places of summaries. `flash.programs_by_cause.padding` is no measure of the
-    /// unfilled ones, since it counts only whole pages.
+    /// unfilled ones, since it counts only whole pages. With a write-back buffer, where writes of a unit merge, it may
+    /// be below 1.
     pub write_amplification: Option<f64>,
     /// Bytes of the pages programmed, for each byte that the host wrote; null without writes.
     pub write_amplification_bytes: Option<f64>,
@@ -84,6 +87,12 @@ pub struct Summary {
     pub bottleneck: Bottleneck,
     /// What host writes did to the mapping units they touched.
     pub updates: Updates,
+    /// The buffer; left out without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<BufferUse>,
+    /// The controller's software; left out where it takes no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub firmware: Option<FirmwareUse>,
     /// What the simulation itself took. The only part that differs from run to run; null where nobody measured it.
     pub run: Option<Cost>,
 }
@@ -202,7 +211,10 @@ pub struct Parts {
     pub host_queue_us: f64,
     /// The host link, waiting for it included.
     pub link_us: f64,
-    /// Waiting for the controller's memory to have room.
+    /// The controller's software: waiting for a core, and running on it.
+    #[serde(default)]
+    pub firmware_us: f64,
+    /// The controller's memory: waiting for it to have room, for a flush, and the time of an access to it.
     pub buffer_us: f64,
     /// Waiting for an earlier write of the same mapping unit.
     pub order_us: f64,
@@ -460,8 +472,8 @@ pub struct Bottleneck {
 /// A resource and its bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bound {
-    /// `link_in` and `link_out` (the host link's two directions), `channels`, or `dies` (what takes one operation at
-    /// a time: see `nand.concurrency`).
+    /// `link_in` and `link_out` (the host link's two directions), `cores` (of the controller), `memory` (the port of
+    /// its buffer), `channels`, or `dies` (what takes one operation at a time: see `nand.concurrency`).
     pub resource: String,
     /// How many of them there are.
     pub units: u32,
@@ -475,7 +487,8 @@ pub struct Bound {
     pub reached: f64,
 }
 
-/// What host writes did to the mapping units they touched; the sum is the number of units touched.
+/// What host writes did to the mapping units they touched; the sum is the number of units touched. With a write-back
+/// buffer they are counted when it writes the units out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Updates {
     /// All valid sectors of the unit were replaced.
@@ -516,13 +529,27 @@ impl Summary {
     pub fn amplification_by_cause(&self) -> Option<[(&'static str, f64); 4]> {
         let Summary { config, updates, .. } = self;
         let total = self.write_amplification?;
-        let written = (updates.covered + updates.uncovered + updates.first) as f64;
         let units = |pages: f64| pages * f64::from(config.units_per_page()) / f64::from(config.pages_per_unit());
+        if let (Some(_), true) = (&self.buffer, total > 0.0) {
+            return Some(self.amplification_behind_buffer(total, units));
+        }
+        let written = (updates.covered + updates.uncovered + updates.first) as f64;
         let cleaning = units(self.cleaning.pages_moved) / written;
         let summaries = units(self.flash.programs_by_cause.summary as f64) / written;
         let host_and_rest = (total - cleaning - summaries).max(0.0);
         let host = host_and_rest.min(1.0);
         Some([("host", host), ("cleaning", cleaning), ("summaries", summaries), ("unfilled", host_and_rest - host)])
+    }
+
+    /// The same behind a buffer, where fewer units may be written than the host wrote.
+    fn amplification_behind_buffer(&self, total: f64, units: impl Fn(f64) -> f64) -> [(&'static str, f64); 4] {
+        let flash = &self.flash;
+        let summaries = units(flash.programs_by_cause.summary as f64);
+        let all = (flash.units.programmed + flash.units.unfilled) as f64 + summaries;
+        let share = |part: f64| part / all * total;
+        let (cleaning, unfilled) = (share(units(self.cleaning.pages_moved)), share(flash.units.unfilled as f64));
+        let host = (total - cleaning - share(summaries) - unfilled).max(0.0);
+        [("host", host), ("cleaning", cleaning), ("summaries", share(summaries)), ("unfilled", unfilled)]
     }
 
     /// Adds what the simulation took.

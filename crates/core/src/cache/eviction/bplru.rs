@@ -1,0 +1,141 @@
+//! BPLRU: whole blocks, so that a block-mapped flash merges them at one go.
+
+use super::EvictionPolicy;
+use super::by_block::ByBlock;
+use crate::cache::list::{Links, List};
+use crate::config::DeviceConfig;
+use crate::policy::Policy;
+use crate::sim::id::Lpn;
+
+/// Options of BPLRU.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct BplruConfig {
+    /// Whether the units of the block that are not in the buffer are read from flash and written with it.
+    pub padding: bool,
+    /// Whether a block that was written from its first unit to its last in one go leaves next.
+    pub compensation: bool,
+}
+
+impl Default for BplruConfig {
+    fn default() -> Self {
+        BplruConfig { padding: true, compensation: true }
+    }
+}
+
+/// An LRU list of blocks, by writes (Kim and Ahn, "BPLRU: a buffer management scheme for improving random writes in
+/// flash storage", FAST 2008, Sections 3.1 to 3.3).
+#[derive(Clone, Debug)]
+pub struct Bplru {
+    padding: bool,
+    compensation: bool,
+    units: ByBlock,
+    /// From the most to the least recently written.
+    list: List,
+    links: Links,
+    /// By block: the unit that is written next where all were written in order; out of reach where not.
+    next: Vec<u32>,
+}
+
+impl Policy for Bplru {
+    type Config = BplruConfig;
+    fn new(options: &BplruConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {
+        let units = ByBlock::new(device);
+        let blocks = units.blocks();
+        Ok(Bplru {
+            padding: options.padding,
+            compensation: options.compensation,
+            units,
+            list: List::default(),
+            links: Links::new(blocks),
+            next: vec![0; blocks as usize],
+        })
+    }
+}
+
+/// Not written in order.
+const OUT_OF_ORDER: u32 = u32::MAX;
+
+impl Bplru {
+    /// A unit of `block`, which is in the list, was written.
+    fn written(&mut self, entry: u32, block: u32) {
+        self.list.move_first(&mut self.links, block);
+        let (offset, per_block) = (self.units.offset(entry), self.units.per_block());
+        let next = &mut self.next[block as usize];
+        *next = if *next == offset { offset + 1 } else { OUT_OF_ORDER };
+        if *next == per_block && self.compensation {
+            // What was written in one go is not written again soon.
+            self.list.remove(&mut self.links, block);
+            self.list.push_last(&mut self.links, block);
+        }
+    }
+}
+
+impl EvictionPolicy for Bplru {
+    fn on_insert(&mut self, entry: u32, lpn: Lpn, _: bool, read: bool) {
+        let block = self.units.insert(entry, lpn);
+        if self.units.count(block) == 1 {
+            self.next[block as usize] = 0;
+            self.list.push_first(&mut self.links, block);
+        }
+        if !read {
+            self.written(entry, block);
+        }
+    }
+
+    fn on_access(&mut self, entry: u32, write: bool, _: bool) {
+        if write {
+            self.written(entry, self.units.block_of(entry));
+        }
+    }
+
+    fn on_clean(&mut self, _: u32) {}
+
+    fn on_remove(&mut self, entry: u32) {
+        let block = self.units.remove(entry);
+        if self.units.count(block) == 0 {
+            self.list.remove(&mut self.links, block);
+        }
+    }
+
+    fn take(&mut self, victims: &mut Vec<u32>) {
+        if let Some(block) = self.list.pop_last(&mut self.links) {
+            self.units.take(block, victims);
+        }
+    }
+
+    fn padded_block(&self) -> Option<u32> {
+        self.padding.then(|| self.units.per_block())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test::{Step, play};
+
+    // Blocks of four units.
+
+    #[test]
+    fn the_block_not_written_longest_goes_whole() {
+        use Step::{Read, Take, Write};
+        // Section 3.1: the block whose last write is the oldest goes with all that it has.
+        let steps = [Write(0), Write(1), Write(19), Write(5), Write(14), Write(12), Take, Take, Write(20), Take];
+        assert_eq!(play("bplru", &steps), [vec![0, 1], vec![19], vec![5]]);
+        // A write of any unit keeps its block; a read does not: it is a write buffer.
+        let steps = [Write(0), Write(5), Write(9), Write(1), Read(5), Take, Take, Take];
+        assert_eq!(play("bplru", &steps), [vec![5], vec![9], vec![0, 1]]);
+    }
+
+    #[test]
+    fn a_block_written_in_one_go_leaves_next() {
+        use Step::{Take, Write};
+        // Section 3.3: the block that was written from its first unit to its last goes before older ones.
+        let steps = [Write(9), Write(4), Write(5), Write(6), Write(7), Take, Take];
+        assert_eq!(play("bplru", &steps), [vec![4, 5, 6, 7], vec![9]]);
+        assert_eq!(play("{ bplru = { compensation = false } }", &steps), [vec![9], vec![4, 5, 6, 7]]);
+        let steps = [Write(9), Write(4), Write(6), Write(5), Write(7), Take, Take];
+        assert_eq!(play("bplru", &steps), [vec![9], vec![4, 5, 6, 7]], "not in order");
+        let steps = [Write(9), Write(4), Write(5), Write(5), Write(6), Write(7), Take];
+        assert_eq!(play("bplru", &steps), [vec![9]], "not in one go");
+    }
+}

@@ -1,0 +1,233 @@
+//! What leaves the buffer, and who waits for it.
+
+use std::collections::VecDeque;
+
+use super::list::NONE;
+use super::{Buffer, Pick, Why};
+use crate::sim::id::Lpn;
+
+/// Barriers: each waits for all units that became dirty before it, and completes a flush.
+///
+/// Units are counted by the first barrier behind them. The last count is that of the barrier which has not come yet.
+#[derive(Clone, Debug)]
+pub(super) struct Barriers {
+    first: u64,
+    counts: VecDeque<(u64, u32)>,
+}
+
+impl Default for Barriers {
+    fn default() -> Self {
+        Barriers { first: 0, counts: VecDeque::from([(0, NONE)]) }
+    }
+}
+
+impl Barriers {
+    /// A unit became dirty; returns its epoch.
+    #[inline]
+    pub fn add(&mut self) -> u64 {
+        let last = self.counts.len() - 1;
+        self.counts[last].0 += 1;
+        self.first + last as u64
+    }
+
+    /// A unit of `epoch` is in flash, or gone.
+    #[inline]
+    pub fn done(&mut self, epoch: u64) {
+        self.counts[(epoch - self.first) as usize].0 -= 1;
+    }
+
+    /// `request` waits for all that is dirty by now; false where nothing is.
+    fn wait(&mut self, request: u32) -> bool {
+        if self.counts.len() == 1 && self.counts[0].0 == 0 {
+            return false;
+        }
+        let last = self.counts.len() - 1;
+        self.counts[last].1 = request;
+        self.counts.push_back((0, NONE));
+        true
+    }
+
+    /// A request that need not wait any more.
+    fn take(&mut self) -> Option<u32> {
+        match self.counts.front() {
+            Some(&(0, request)) if request != NONE => {
+                self.counts.pop_front();
+                self.first += 1;
+                Some(request)
+            }
+            _ => None,
+        }
+    }
+
+    /// Units that barriers wait for, or would.
+    pub fn pending(&self) -> u64 {
+        self.counts.iter().map(|(count, _)| count).sum()
+    }
+}
+
+impl Buffer {
+    /// `request` waits until all that is dirty now is in flash; false where nothing is.
+    pub fn wait_for_all(&mut self, request: u32) -> bool {
+        if self.protected || !self.barriers.wait(request) {
+            return false;
+        }
+        self.write_out_all();
+        true
+    }
+
+    /// A request whose barrier is through.
+    #[inline]
+    pub fn take_waiter(&mut self) -> Option<u32> {
+        self.barriers.take()
+    }
+
+    /// All dirty units are to be written out.
+    pub fn write_out_all(&mut self) {
+        while let Some(entry) = self.dirty.pop_first(&mut self.links) {
+            self.entries[entry as usize].out = true;
+            self.out.push_last(&mut self.links, entry);
+        }
+    }
+
+    /// Whether a unit is dirty.
+    pub fn has_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Evicts units until those that wait have room coming, and down to the low water mark where the buffer is above
+    /// the high one. One block is padded at a time: what is behind it waits.
+    #[inline]
+    pub fn make_room(&mut self) {
+        while self.waiting > self.free.len() as u32 + self.coming && self.evict(Why::Room) {}
+        let used = |buffer: &Buffer| (buffer.entries.len() - buffer.free.len()) as u32 - buffer.coming;
+        self.above_low_water |= used(self) > self.high;
+        while self.above_low_water {
+            self.above_low_water = used(self) > self.low;
+            if self.above_low_water && !self.evict(Why::Water) {
+                return;
+            }
+        }
+    }
+
+    /// Evicts so that what a read brings has room: only what flash has is dropped for it at once.
+    pub fn make_room_for_fill(&mut self) {
+        if self.free.is_empty() && self.coming == 0 && self.waiting == 0 {
+            self.evict(Why::Fill);
+        }
+    }
+
+    /// Evicts what the policy chooses; false where there is nothing.
+    fn evict(&mut self, why: Why) -> bool {
+        if !self.padding.is_empty() {
+            return false;
+        }
+        let mut victims = std::mem::take(&mut self.victims);
+        victims.clear();
+        self.eviction.take(&mut victims);
+        self.counts.evictions[why as usize] += victims.len() as u64;
+        let mut any_dirty = false;
+        for &entry in &victims {
+            let state = &mut self.entries[entry as usize];
+            state.leaving = true;
+            self.coming += 1;
+            any_dirty |= state.dirty;
+            if state.dirty && !state.out {
+                state.out = true;
+                self.dirty.remove(&mut self.links, entry);
+                self.out.push_last(&mut self.links, entry);
+            } else if !state.dirty && state.flights == 0 {
+                self.counts.evicted_clean += 1;
+                self.coming -= 1;
+                self.release(entry);
+            }
+        }
+        if let (Some(per_block), true) = (self.eviction.padded_block(), any_dirty) {
+            let block = self.entries[victims[0] as usize].lpn / per_block;
+            self.pad(block, per_block);
+        }
+        let any = !victims.is_empty();
+        self.victims = victims;
+        any
+    }
+
+    /// The units of a block that are not here are to be written with it.
+    fn pad(&mut self, block: u32, per_block: u32) {
+        let units = block * per_block..((block + 1) * per_block).min(self.index.len() as u32);
+        self.padding.extend(units.filter(|&lpn| self.index[lpn as usize] == 0));
+    }
+
+    /// Whether anything is to be written out.
+    #[inline]
+    pub fn has_out(&self) -> bool {
+        !self.out.is_empty() || !self.padding.is_empty()
+    }
+
+    /// The next unit to be written out.
+    pub fn pick_next(&mut self) -> Option<Pick> {
+        match self.out.first() {
+            NONE => {
+                let lpn = self.padding.pop_front()?;
+                Some(Pick { entry: Pick::PADDING, lpn, owner: NONE, epoch: 0 })
+            }
+            entry => Some(self.pick(entry, NONE)),
+        }
+    }
+
+    /// The unit that is picked after the next one.
+    #[inline]
+    pub fn upcoming(&self) -> Option<Lpn> {
+        let first = self.out.first();
+        let second = if first == NONE { NONE } else { self.links.behind(first) };
+        (second != NONE).then(|| Lpn(self.entries[second as usize].lpn))
+    }
+
+    /// A dirty unit that would fill the program of one that is written out, to be written with it; it leaves with it,
+    /// unless it is to stay.
+    pub fn pick_companion(&mut self, lpn: Lpn) -> Option<Pick> {
+        let entry = self.index.get(lpn.index())?.checked_sub(1)?;
+        self.entries[entry as usize].dirty.then(|| self.pick(entry, NONE))
+    }
+
+    /// A dirty unit is on its way to flash, for `owner`.
+    pub fn pick(&mut self, entry: u32, owner: u32) -> Pick {
+        self.unlink_dirty(entry);
+        let state = &mut self.entries[entry as usize];
+        state.flights += 1;
+        Pick { entry, lpn: state.lpn, owner, epoch: state.epoch }
+    }
+
+    /// Whether what was picked is not to be written any more.
+    pub fn is_void(&self, pick: &Pick) -> bool {
+        match pick.entry {
+            Pick::PADDING => self.index[pick.lpn as usize] > 0,
+            entry => self.entries[entry as usize].dead,
+        }
+    }
+
+    /// What was picked is in flash, or void.
+    pub fn landed(&mut self, pick: &Pick) {
+        if pick.entry == Pick::PADDING {
+            return;
+        }
+        self.barriers.done(pick.epoch);
+        let state = &mut self.entries[pick.entry as usize];
+        state.flights -= 1;
+        if state.flights > 0 || state.dirty {
+            return;
+        }
+        if state.dead {
+            self.coming -= 1;
+            return self.release(pick.entry);
+        }
+        self.volatile -= 1;
+        if state.leaving {
+            self.coming -= 1;
+            self.release(pick.entry);
+        } else if self.keeps {
+            self.eviction.on_clean(pick.entry);
+        } else {
+            self.eviction.on_remove(pick.entry);
+            self.release(pick.entry);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Doubly linked lists over numbers: joining, leaving and moving take a step each and allocate nothing.
+
+/// No member.
+pub const NONE: u32 = u32::MAX;
+
+/// The neighbours of each number. A number is in at most one of the lists that share these.
+#[derive(Clone, Debug)]
+pub struct Links(Vec<[u32; 2]>);
+
+impl Links {
+    /// For the numbers `0..count`.
+    pub fn new(count: u32) -> Links {
+        Links(vec![[NONE; 2]; count as usize])
+    }
+
+    /// The one in front of `id` in its list, or [`NONE`].
+    #[inline]
+    pub fn before(&self, id: u32) -> u32 {
+        self.0[id as usize][0]
+    }
+
+    /// The one behind `id` in its list, or [`NONE`].
+    #[inline]
+    pub fn behind(&self, id: u32) -> u32 {
+        self.0[id as usize][1]
+    }
+}
+
+/// A list from its first to its last member.
+#[derive(Clone, Copy, Debug)]
+pub struct List {
+    first: u32,
+    last: u32,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        List { first: NONE, last: NONE }
+    }
+}
+
+impl List {
+    /// The first member, or [`NONE`].
+    #[inline]
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// The last member, or [`NONE`].
+    #[inline]
+    pub fn last(&self) -> u32 {
+        self.last
+    }
+
+    /// Whether there is no member.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.first == NONE
+    }
+
+    /// `id` joins in front of all.
+    #[inline]
+    pub fn push_first(&mut self, links: &mut Links, id: u32) {
+        self.insert(links, id, NONE, self.first);
+    }
+
+    /// `id` joins behind all.
+    #[inline]
+    pub fn push_last(&mut self, links: &mut Links, id: u32) {
+        self.insert(links, id, self.last, NONE);
+    }
+
+    /// `id` joins in front of the member `behind`.
+    #[inline]
+    pub fn insert_before(&mut self, links: &mut Links, id: u32, behind: u32) {
+        self.insert(links, id, links.before(behind), behind);
+    }
+
+    fn insert(&mut self, links: &mut Links, id: u32, before: u32, behind: u32) {
+        links.0[id as usize] = [before, behind];
+        match before {
+            NONE => self.first = id,
+            before => links.0[before as usize][1] = id,
+        }
+        match behind {
+            NONE => self.last = id,
+            behind => links.0[behind as usize][0] = id,
+        }
+    }
+
+    /// The member `id` leaves.
+    #[inline]
+    pub fn remove(&mut self, links: &mut Links, id: u32) {
+        let [before, behind] = links.0[id as usize];
+        match before {
+            NONE => self.first = behind,
+            before => links.0[before as usize][1] = behind,
+        }
+        match behind {
+            NONE => self.last = before,
+            behind => links.0[behind as usize][0] = before,
+        }
+        links.0[id as usize] = [NONE; 2];
+    }
+
+    /// The member `id` becomes the first.
+    #[inline]
+    pub fn move_first(&mut self, links: &mut Links, id: u32) {
+        if self.first != id {
+            self.remove(links, id);
+            self.push_first(links, id);
+        }
+    }
+
+    /// The first member leaves.
+    #[inline]
+    pub fn pop_first(&mut self, links: &mut Links) -> Option<u32> {
+        let id = self.first;
+        (id != NONE).then(|| self.remove(links, id))?;
+        Some(id)
+    }
+
+    /// The last member leaves.
+    #[inline]
+    pub fn pop_last(&mut self, links: &mut Links) -> Option<u32> {
+        let id = self.last;
+        (id != NONE).then(|| self.remove(links, id))?;
+        Some(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(list: &List, links: &Links) -> Vec<u32> {
+        let mut members = Vec::new();
+        let mut id = list.first();
+        while id != NONE {
+            members.push(id);
+            id = links.behind(id);
+        }
+        members
+    }
+
+    #[test]
+    fn members_stay_in_order() {
+        let (mut list, mut links) = (List::default(), Links::new(6));
+        for id in [1, 2, 3] {
+            list.push_last(&mut links, id);
+        }
+        list.push_first(&mut links, 0);
+        list.insert_before(&mut links, 5, 2);
+        assert_eq!(members(&list, &links), [0, 1, 5, 2, 3]);
+        list.move_first(&mut links, 3);
+        list.move_first(&mut links, 3);
+        list.remove(&mut links, 5);
+        assert_eq!(members(&list, &links), [3, 0, 1, 2]);
+        assert_eq!((list.pop_first(&mut links), list.pop_last(&mut links)), (Some(3), Some(2)));
+        assert_eq!((list.pop_last(&mut links), list.pop_last(&mut links)), (Some(1), Some(0)));
+        assert_eq!((list.pop_first(&mut links), list.pop_last(&mut links), list.is_empty()), (None, None, true));
+    }
+}

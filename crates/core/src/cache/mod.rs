@@ -1,0 +1,434 @@
+//! The buffer in the controller's memory: which units it holds, which of their sectors, and which of them flash does
+//! not have. It decides what is written out; the router makes operations of that.
+
+pub mod dram;
+pub mod eviction;
+mod flush;
+mod list;
+
+use std::collections::VecDeque;
+
+use crate::config::{DeviceConfig, WritePolicy};
+use crate::metrics::counters::BufferCounts;
+use crate::sim::id::Lpn;
+use crate::sim::memory::{prefetch, zeroed};
+use dram::Dram;
+use eviction::Eviction;
+use flush::Barriers;
+use list::{Links, List, NONE};
+
+/// What the buffer knows of a unit.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    lpn: u32,
+    /// The barrier that its first write since it was clean comes before.
+    epoch: u64,
+    /// Writes of it that are on their way to flash.
+    flights: u32,
+    /// It holds sectors that no write on its way to flash has; it is in one of the two lists.
+    dirty: bool,
+    /// Of the two lists it is in that of the units to be written out.
+    out: bool,
+    /// It goes when it is clean.
+    leaving: bool,
+    /// Its unit was deallocated while writes of it were on their way.
+    dead: bool,
+}
+
+/// A unit that is to be written to flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pick {
+    /// Its entry; [`Pick::PADDING`] for a unit that is not in the buffer, and is written with its block.
+    pub entry: u32,
+    /// The unit.
+    pub lpn: u32,
+    /// The request that waits for it, or `u32::MAX`.
+    pub owner: u32,
+    epoch: u64,
+}
+
+impl Pick {
+    /// No entry.
+    pub const PADDING: u32 = NONE;
+}
+
+/// How much of a part of a unit is in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// Some sectors, by the entry.
+    Partly(u32),
+    /// All of them, by the entry.
+    Whole(u32),
+}
+
+/// Why units are evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// A host write needs room.
+    Room,
+    /// There are more units than the high water mark.
+    Water,
+    /// What a read brought needs room.
+    Fill,
+}
+
+/// The buffer.
+#[derive(Clone, Debug)]
+pub struct Buffer {
+    /// By unit of the address space: its entry plus one, or 0.
+    index: Vec<u32>,
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    /// The sectors that each entry holds, `words` words for each.
+    masks: Vec<u64>,
+    words: usize,
+    /// Dirty units: those that nothing asks for yet, by when they became dirty, and those to be written out.
+    dirty: List,
+    out: List,
+    links: Links,
+    /// Units to be read and written with their block.
+    padding: VecDeque<u32>,
+    eviction: Eviction,
+    victims: Vec<u32>,
+    barriers: Barriers,
+    /// Entries that go, or whose unit has gone, and that are not free yet.
+    coming: u32,
+    /// Units of host writes that wait for room.
+    pub waiting: u32,
+    above_low_water: bool,
+    high: u32,
+    low: u32,
+    /// Units that a power cut would lose.
+    volatile: u64,
+    volatile_peak: u64,
+    write_back: bool,
+    /// Clean units stay.
+    keeps: bool,
+    protected: bool,
+    /// Sector versions by entry, for verification.
+    contents: Option<Vec<Vec<u32>>>,
+    /// By transaction: of a read from flash the units of the page that it was for.
+    pub reads: Vec<u64>,
+    /// By transaction: what a write of the buffer writes out.
+    pub flights: Vec<Option<Pick>>,
+    /// Units that are on a core before they are written.
+    pub picked: VecDeque<Pick>,
+    /// The memory's port.
+    pub dram: Dram,
+    /// What was counted.
+    pub counts: BufferCounts,
+}
+
+impl Buffer {
+    /// The empty buffer of a device; `None` where it has none.
+    pub fn new(device: &DeviceConfig, seed: u64, verify: bool) -> Result<Option<Buffer>, String> {
+        let Some(config) = device.active_buffer() else { return Ok(None) };
+        let units = device.buffer_units();
+        let sectors = device.sectors_per_unit();
+        let words = sectors.div_ceil(64) as usize;
+        let eviction = config.eviction.build(device, seed).map_err(|e| format!("buffer.eviction: {e}"))?;
+        let share = |share: f64| libm::floor(share * f64::from(units) + 1e-9) as u32;
+        Ok(Some(Buffer {
+            index: zeroed(device.logical_units() as usize),
+            entries: vec![Entry::default(); units as usize],
+            free: (0..units).rev().collect(),
+            masks: vec![0; units as usize * words],
+            words,
+            dirty: List::default(),
+            out: List::default(),
+            links: Links::new(units),
+            padding: VecDeque::new(),
+            eviction,
+            victims: Vec::with_capacity(units as usize),
+            barriers: Barriers::default(),
+            coming: 0,
+            waiting: 0,
+            above_low_water: false,
+            high: share(config.high_water),
+            low: share(config.low_water),
+            volatile: 0,
+            volatile_peak: 0,
+            write_back: config.write == WritePolicy::WriteBack,
+            keeps: config.read,
+            protected: config.power_loss_protection,
+            contents: verify.then(|| vec![vec![0; sectors as usize]; units as usize]),
+            reads: Vec::new(),
+            flights: Vec::new(),
+            picked: VecDeque::new(),
+            dram: Dram::new(config),
+            counts: BufferCounts::default(),
+        }))
+    }
+
+    /// Whether writes complete when the buffer has them.
+    #[inline]
+    pub fn writes_back(&self) -> bool {
+        self.write_back
+    }
+
+    /// Whether what is read stays in the buffer.
+    #[inline]
+    pub fn keeps_reads(&self) -> bool {
+        self.keeps
+    }
+
+    /// Whether what is in the buffer survives a power cut.
+    #[inline]
+    pub fn is_protected(&self) -> bool {
+        self.protected
+    }
+
+    /// Units that were accepted and are not programmed, now and at most so far: a power cut would lose them. None with
+    /// power-loss protection.
+    pub fn volatile_units(&self) -> (u64, u64) {
+        if self.protected { (0, 0) } else { (self.volatile, self.volatile_peak) }
+    }
+
+    /// Whether the unit is accepted by the host, not programmed, and not protected.
+    pub fn is_volatile(&self, lpn: Lpn) -> bool {
+        let entry = self.index[lpn.index()];
+        entry > 0 && !self.protected && {
+            let entry = &self.entries[entry as usize - 1];
+            entry.dirty || entry.flights > 0
+        }
+    }
+
+    /// Whether nothing is dirty or on its way.
+    pub fn is_clean(&self) -> bool {
+        self.dirty.is_empty() && self.out.is_empty() && self.volatile == 0 && self.coming == 0
+    }
+
+    /// Forgets all units, which must be clean.
+    pub fn clear(&mut self) {
+        debug_assert!(self.is_clean(), "what is not in flash is not forgotten");
+        for entry in 0..self.entries.len() as u32 {
+            let lpn = self.entries[entry as usize].lpn;
+            if self.index[lpn as usize] == entry + 1 {
+                self.eviction.on_remove(entry);
+                self.release(entry);
+            }
+        }
+    }
+
+    /// Whether any unit is in the buffer.
+    pub fn is_empty(&self) -> bool {
+        self.free.len() == self.entries.len()
+    }
+
+    #[inline]
+    fn entry(&self, lpn: Lpn) -> Option<u32> {
+        self.index[lpn.index()].checked_sub(1)
+    }
+
+    fn mask(&self, entry: u32) -> &[u64] {
+        &self.masks[entry as usize * self.words..][..self.words]
+    }
+
+    /// Which sectors an entry holds, a bit each.
+    pub fn sectors_of(&self, entry: u32) -> &[u64] {
+        self.mask(entry)
+    }
+
+    /// Whether an entry holds a sector.
+    #[inline]
+    pub fn holds(&self, entry: u32, sector: u32) -> bool {
+        self.mask(entry)[sector as usize / 64] >> (sector % 64) & 1 == 1
+    }
+
+    /// Asks for what is known of a unit ahead of time.
+    #[inline]
+    pub fn prefetch(&self, lpn: Lpn) {
+        prefetch(&self.index, lpn.index());
+    }
+
+    /// How much of the sectors from `first` to before `end` of a unit is here.
+    pub fn find(&self, lpn: Lpn, first: u32, end: u32) -> Found {
+        let Some(entry) = self.entry(lpn) else { return Found::Nothing };
+        let (mut some, mut all) = (false, true);
+        for (word, bits) in words_of(first, end) {
+            let held = self.mask(entry)[word] & bits;
+            some |= held != 0;
+            all &= held == bits;
+        }
+        match (some, all) {
+            (_, true) => Found::Whole(entry),
+            (true, false) => Found::Partly(entry),
+            (false, false) => Found::Nothing,
+        }
+    }
+
+    /// A read hits an entry.
+    pub fn touch(&mut self, entry: u32) {
+        if !self.entries[entry as usize].leaving {
+            self.eviction.on_access(entry, false, false);
+        }
+    }
+
+    /// Whether a write of the unit has a place now.
+    #[inline]
+    pub fn has_room(&self, lpn: Lpn) -> bool {
+        self.entry(lpn).is_some() || !self.free.is_empty()
+    }
+
+    /// A host write of some sectors of a unit, for which there is a place; returns its entry. `dirty` where flash is
+    /// to get them from here.
+    pub fn write(&mut self, lpn: Lpn, first: u32, end: u32, version: u32, dirty: bool) -> u32 {
+        let entry = match self.entry(lpn) {
+            Some(entry) => {
+                self.counts.writes_hit += 1;
+                if std::mem::take(&mut self.entries[entry as usize].leaving) {
+                    self.coming -= 1;
+                    self.eviction.on_insert(entry, lpn, true, false);
+                } else {
+                    self.eviction.on_access(entry, true, dirty);
+                }
+                entry
+            }
+            None => {
+                self.counts.writes_new += 1;
+                self.insert(lpn, dirty, false)
+            }
+        };
+        for (word, bits) in words_of(first, end) {
+            self.masks[entry as usize * self.words + word] |= bits;
+        }
+        if let Some(contents) = &mut self.contents {
+            contents[entry as usize][first as usize..end as usize].fill(version);
+        }
+        if dirty {
+            self.note_dirty(entry);
+        }
+        entry
+    }
+
+    fn insert(&mut self, lpn: Lpn, dirty: bool, read: bool) -> u32 {
+        let entry = self.free.pop().unwrap_or_else(|| unreachable!("a unit comes only when there is room"));
+        self.index[lpn.index()] = entry + 1;
+        self.entries[entry as usize] = Entry { lpn: lpn.0, ..Entry::default() };
+        self.masks[entry as usize * self.words..][..self.words].fill(0);
+        self.eviction.on_insert(entry, lpn, dirty, read);
+        entry
+    }
+
+    fn note_dirty(&mut self, entry: u32) {
+        let state = &mut self.entries[entry as usize];
+        if state.dirty {
+            return; // What is written out next has the new sectors too.
+        }
+        if state.flights == 0 {
+            self.volatile += 1;
+            self.volatile_peak = self.volatile_peak.max(self.volatile);
+        }
+        state.dirty = true;
+        state.epoch = self.barriers.add();
+        self.dirty.push_last(&mut self.links, entry);
+    }
+
+    /// An entry is not dirty any more.
+    fn unlink_dirty(&mut self, entry: u32) {
+        let state = &mut self.entries[entry as usize];
+        let list = if state.out { &mut self.out } else { &mut self.dirty };
+        (state.dirty, state.out) = (false, false);
+        list.remove(&mut self.links, entry);
+    }
+
+    /// What a read has brought: the sectors from `first` to before `end` that are not here yet. Returns whether there
+    /// was room.
+    pub fn fill(&mut self, lpn: Lpn, first: u32, end: u32, versions: Option<&[u32]>) -> bool {
+        let entry = match self.entry(lpn) {
+            Some(entry) => entry,
+            // What has no place yet is more urgent.
+            None if self.free.is_empty() || self.waiting > 0 => return false,
+            None => self.insert(lpn, false, true),
+        };
+        if let (Some(contents), Some(versions)) = (&mut self.contents, versions) {
+            let mask = &self.masks[entry as usize * self.words..][..self.words];
+            for sector in first..end {
+                if mask[sector as usize / 64] >> (sector % 64) & 1 == 0 {
+                    contents[entry as usize][sector as usize] = versions[sector as usize];
+                }
+            }
+        }
+        for (word, bits) in words_of(first, end) {
+            self.masks[entry as usize * self.words + word] |= bits;
+        }
+        self.counts.fills += 1;
+        true
+    }
+
+    /// With verification: the versions of the sectors that an entry holds.
+    pub fn versions(&self, entry: u32) -> &[u32] {
+        self.contents.as_ref().map_or(&[], |contents| &contents[entry as usize])
+    }
+
+    /// The entry of a unit, if it is here.
+    pub fn entry_of(&self, lpn: Lpn) -> Option<u32> {
+        self.entry(lpn)
+    }
+
+    /// The unit is deallocated.
+    pub fn forget(&mut self, lpn: Lpn) {
+        let Some(entry) = self.entry(lpn) else { return };
+        self.counts.dropped += 1;
+        let state = self.entries[entry as usize];
+        if state.dirty || state.flights > 0 {
+            self.volatile -= 1;
+        }
+        if state.dirty {
+            self.unlink_dirty(entry);
+            self.barriers.done(state.epoch);
+        }
+        if state.leaving {
+            self.coming -= 1;
+        } else {
+            self.eviction.on_remove(entry);
+        }
+        if state.flights == 0 {
+            return self.release(entry);
+        }
+        self.index[lpn.index()] = 0;
+        self.entries[entry as usize].dead = true;
+        self.coming += 1;
+    }
+
+    /// An entry is free again.
+    fn release(&mut self, entry: u32) {
+        let state = &mut self.entries[entry as usize];
+        if !state.dead {
+            self.index[state.lpn as usize] = 0;
+        }
+        *state = Entry::default();
+        self.free.push(entry);
+    }
+
+    /// Checks the buffer against a count from scratch; for tests. Nothing may be on its way.
+    pub fn recount(&self) -> Result<(), String> {
+        let dirty = self.entries.iter().filter(|entry| entry.dirty).count() as u64;
+        if dirty != self.volatile || self.coming != 0 || !self.out.is_empty() || self.waiting != 0 {
+            return Err(format!(
+                "buffer: {dirty} units are dirty and {} volatile, {} entries go and {} units wait at rest",
+                self.volatile, self.coming, self.waiting
+            ));
+        }
+        let here = self.index.iter().filter(|&&entry| entry > 0).count();
+        if here + self.free.len() != self.entries.len() || self.barriers.pending() != dirty {
+            return Err(format!(
+                "buffer: {here} units, {} free of {}, {} before barriers",
+                self.free.len(),
+                self.entries.len(),
+                self.barriers.pending()
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The words of a mask that the sectors from `first` to before `end` lie in, with their bits.
+fn words_of(first: u32, end: u32) -> impl Iterator<Item = (usize, u64)> {
+    (first / 64..end.div_ceil(64)).map(move |word| {
+        let (from, to) = (first.max(word * 64) - word * 64, end.min(word * 64 + 64) - word * 64);
+        (word as usize, (!0u64 >> (64 - (to - from))) << from)
+    })
+}

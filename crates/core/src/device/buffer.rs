@@ -1,0 +1,463 @@
+//! Requests and the buffer: what it answers, what it takes, and what leaves it for flash.
+
+use std::ops::Range;
+
+use super::accept::Part;
+use super::firmware::Work;
+use super::transaction::Transaction;
+use super::{BUFFER_IDLE, DRAM, Device};
+use crate::cache::dram::Then;
+use crate::cache::{Buffer, Found, Pick};
+use crate::ftl::mapping::Location;
+use crate::metrics::attribution::Part as TimePart;
+use crate::nand::media::BLANK;
+use crate::scheduler::lines::NONE;
+use crate::sim::id::{Lpn, Ppn};
+use crate::sim::time::Time;
+use crate::workload::request::{Operation, Request, SECTOR};
+
+impl Device {
+    /// The buffer, to look at.
+    pub fn buffer(&self) -> Option<&Buffer> {
+        self.buffer.as_deref()
+    }
+
+    /// Has all that the buffer holds and flash does not be written out, as before a shutdown; that goes on in time.
+    pub fn write_out_buffer(&mut self) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.write_out_all();
+            self.admit();
+        }
+    }
+
+    /// Whether writes complete when the buffer has them.
+    #[inline]
+    pub(super) fn writes_back(&self) -> bool {
+        self.buffer.as_deref().is_some_and(Buffer::writes_back)
+    }
+
+    // Reads.
+
+    /// Answers what the buffer holds of a read; the rest is looked up in the map.
+    pub(super) fn search_buffer(&mut self, id: u32, units: Range<u32>) {
+        let mut missed = units.start..units.start;
+        for index in units {
+            let part = self.part_of(id, index);
+            let whole = match self.buffer.as_deref().map(|buffer| buffer.find(part.lpn, part.first, part.end)) {
+                Some(Found::Whole(entry)) => Some(entry),
+                _ => None,
+            };
+            let Some(entry) = whole else {
+                missed.end = index + 1;
+                continue;
+            };
+            if !missed.is_empty() {
+                self.work_on_read(id, missed, Work::LookUp);
+            }
+            missed = index + 1..index + 1;
+            self.answer_from_buffer(id, entry, part);
+        }
+        if !missed.is_empty() {
+            self.work_on_read(id, missed, Work::LookUp);
+        }
+    }
+
+    /// The buffer answers a part of a read.
+    fn answer_from_buffer(&mut self, id: u32, entry: u32, part: Part) {
+        self.copy_from_buffer(id, part);
+        let sectors = part.end - part.first;
+        let pending = &mut self.requests[id];
+        pending.start = pending.start.min(self.now);
+        let Some(buffer) = &mut self.buffer else { return };
+        buffer.counts.reads_hit += 1;
+        buffer.touch(entry);
+        self.access_memory(u64::from(sectors) * SECTOR, Then::Reply(id, sectors));
+    }
+
+    /// Answers a unit of a read if the buffer holds all that it asks for, and counts what it holds.
+    #[inline]
+    pub(super) fn read_buffer(&mut self, id: u32, part: Part) -> bool {
+        let Some(buffer) = &mut self.buffer else { return false };
+        match buffer.find(part.lpn, part.first, part.end) {
+            Found::Whole(entry) => {
+                self.answer_from_buffer(id, entry, part);
+                true
+            }
+            Found::Partly(entry) => {
+                buffer.counts.reads_partly += 1;
+                buffer.touch(entry);
+                self.copy_from_buffer(id, part);
+                false
+            }
+            Found::Nothing => {
+                buffer.counts.reads_missed += 1;
+                false
+            }
+        }
+    }
+
+    /// With verification: what the buffer holds of a part goes to the reply.
+    pub(super) fn copy_from_buffer(&mut self, id: u32, part: Part) {
+        let (true, Some(buffer)) = (self.options.verify, self.buffer.as_deref()) else { return };
+        let Some(entry) = buffer.entry_of(part.lpn) else { return };
+        let reply = &mut self.contents.replies[id as usize];
+        for sector in (part.first..part.end).filter(|&sector| buffer.holds(entry, sector)) {
+            reply[(part.offset + sector - part.first) as usize] = buffer.versions(entry)[sector as usize];
+        }
+    }
+
+    /// The runs of a part's sectors that the buffer does not hold.
+    pub(super) fn missing(&self, part: Part) -> Vec<Part> {
+        let entry = self.buffer.as_deref().and_then(|buffer| Some((buffer, buffer.entry_of(part.lpn)?)));
+        let Some((buffer, entry)) = entry else { return vec![part] };
+        let mut runs: Vec<Part> = Vec::new();
+        for sector in (part.first..part.end).filter(|&sector| !buffer.holds(entry, sector)) {
+            match runs.last_mut() {
+                Some(run) if run.end == sector => run.end += 1,
+                _ => runs.push(Part {
+                    first: sector,
+                    end: sector + 1,
+                    offset: part.offset + sector - part.first,
+                    ..part
+                }),
+            }
+        }
+        runs
+    }
+
+    /// Notes that a read from flash is for a unit, which the buffer may keep then.
+    #[inline]
+    pub(super) fn note_read_unit(&mut self, read: u32, ppn: Ppn, is_new: bool) {
+        let Some(buffer) = &mut self.buffer else { return };
+        if buffer.reads.len() <= read as usize {
+            buffer.reads.resize(read as usize + 1, 0);
+        }
+        let (_, in_page) = self.ftl.shape().units_per_page.divide_with_rest(ppn.0);
+        let units = &mut buffer.reads[read as usize];
+        *units = if is_new { 0 } else { *units } | 1 << in_page;
+    }
+
+    /// What a read from flash brings goes into the buffer, if nothing newer has come meanwhile.
+    pub(super) fn fill_buffer(&mut self, read: u32) {
+        if !self.buffer.as_deref().is_some_and(Buffer::keeps_reads) {
+            return;
+        }
+        let Transaction { place, owner, lpn, units, .. } = self.transactions[read];
+        let request = self.requests[owner].request;
+        if units == 1 || self.ftl.shape().pages_per_unit > 1 {
+            if self.ftl.map.get(Lpn(lpn)) == Location::Flash(Ppn(place)) {
+                self.fill_unit(&request, Lpn(lpn), Ppn(place));
+            }
+            return self.admit();
+        }
+        let per_page = self.ftl.shape().units_per_page;
+        let first = per_page.divide(place) * per_page.divisor();
+        let units = self.buffer.as_deref().map_or(0, |buffer| buffer.reads[read as usize]);
+        for in_page in (0..per_page.divisor()).filter(|unit| units >> unit & 1 == 1) {
+            let ppn = Ppn(first + in_page);
+            let lpn = Lpn(self.ftl.map.owner(ppn));
+            if self.ftl.blocks.is_valid(ppn) && self.ftl.map.get(lpn) == Location::Flash(ppn) {
+                self.fill_unit(&request, lpn, ppn);
+            }
+        }
+        self.admit();
+    }
+
+    /// A unit comes into the buffer: all of it, or the pages that were read of one that spans pages.
+    fn fill_unit(&mut self, request: &Request, lpn: Lpn, ppn: Ppn) {
+        let shape = *self.ftl.shape();
+        let per_unit = shape.sectors_per_unit;
+        let (mut first, mut end) = (0, per_unit);
+        if shape.pages_per_unit > 1 {
+            let per_page = per_unit / shape.pages_per_unit;
+            let start = u64::from(lpn.0) * u64::from(per_unit);
+            let last = (request.lba + u64::from(request.sectors)).min(start + u64::from(per_unit));
+            first = (request.lba.max(start) - start) as u32 / per_page * per_page;
+            end = ((last - start) as u32).next_multiple_of(per_page);
+        }
+        let versions = self.ftl.media.as_ref().map(|media| media.read(ppn));
+        let Some(buffer) = &mut self.buffer else { return };
+        if buffer.entry_of(lpn).is_none() {
+            buffer.make_room_for_fill();
+        }
+        if buffer.fill(lpn, first, end, versions) && buffer.dram.takes_time() {
+            buffer.dram.pass(self.now, u64::from(end - first) * SECTOR);
+        }
+    }
+
+    // Writes.
+
+    /// So many units of a write are through the controller's software: they wait for their place.
+    pub(super) fn bring(&mut self, id: u32, units: u32) {
+        let pending = &mut self.requests[id];
+        if pending.arrived == 0 {
+            self.unadmitted.push_back(id);
+        }
+        pending.arrived += units;
+        if let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| buffer.writes_back()) {
+            buffer.waiting += units;
+        }
+        self.admit();
+    }
+
+    /// Whether the next unit of a write has a place now.
+    pub(super) fn has_place(&self, request: &Request, part: Part) -> bool {
+        match self.buffer.as_deref() {
+            Some(buffer) if buffer.writes_back() => {
+                let whole = part.end - part.first == self.ftl.shape().sectors_per_unit;
+                let nothing = request.operation == Operation::WriteZeroes && whole;
+                nothing || (buffer.has_room(part.lpn) && (self.slots_free > 0 || !self.must_land(request)))
+            }
+            _ => self.slots_free > 0,
+        }
+    }
+
+    /// Whether a request of the host completes only when flash has its data.
+    fn must_land(&self, request: &Request) -> bool {
+        request.fua && self.buffer.as_deref().is_none_or(|buffer| !buffer.is_protected())
+    }
+
+    /// The buffer takes a unit of a write, which is done then.
+    pub(super) fn write_back(&mut self, id: u32, request: &Request, part: Part) {
+        let version = if request.operation == Operation::WriteZeroes { BLANK } else { request.tag as u32 };
+        let bytes = u64::from(part.end - part.first) * SECTOR;
+        self.ftl.counters.host_units += 1;
+        self.ftl.counters.host_bytes += bytes;
+        let must_land = self.must_land(request);
+        let pending = &mut self.requests[id];
+        pending.remaining += 1;
+        pending.start = pending.start.min(self.now);
+        let Some(buffer) = &mut self.buffer else { return };
+        buffer.counts.writes_back += 1;
+        let entry = buffer.write(part.lpn, part.first, part.end, version, true);
+        if !must_land {
+            return self.access_memory(bytes, Then::Done(id));
+        }
+        buffer.counts.fua_waited += 1;
+        if buffer.dram.takes_time() {
+            buffer.dram.pass(self.now, bytes);
+        }
+        let pick = buffer.pick(entry, id);
+        buffer.picked.push_back(pick);
+        self.slots_free -= 1;
+        self.work(Work::WriteOut(1));
+    }
+
+    /// With write-through: the buffer keeps a copy of what goes to flash.
+    pub(super) fn write_through(&mut self, part: Part, version: u32) {
+        let Some(buffer) = &mut self.buffer else { return };
+        if !buffer.has_room(part.lpn) {
+            buffer.make_room_for_fill();
+        }
+        // What is evicted is clean, so that there is room at once.
+        debug_assert!(buffer.has_room(part.lpn));
+        buffer.write(part.lpn, part.first, part.end, version, false);
+        buffer.make_room();
+        if buffer.dram.takes_time() {
+            buffer.dram.pass(self.now, u64::from(part.end - part.first) * SECTOR);
+        }
+    }
+
+    /// Whether the buffer has something to write out, or to make room for.
+    #[inline]
+    pub(super) fn buffer_is_at_rest(&self) -> bool {
+        self.buffer.as_deref().is_none_or(|buffer| !buffer.has_out() && buffer.waiting == 0)
+    }
+
+    /// Evicts what has to go, and starts to write out what slots are free for: unit by unit, each with those that fill
+    /// its program.
+    pub(super) fn pump_buffer(&mut self) {
+        loop {
+            let Some(buffer) = &mut self.buffer else { return };
+            buffer.make_room();
+            if self.slots_free == 0 {
+                return;
+            }
+            // What is looked up next is asked for ahead of time, as for requests of the host.
+            if let Some(lpn) = buffer.upcoming() {
+                self.ftl.map.prefetch(lpn);
+            }
+            let Some(pick) = buffer.pick_next() else { return };
+            self.ftl.prefetch(Lpn(pick.lpn));
+            buffer.picked.push_back(pick);
+            self.slots_free -= 1;
+            let companions = if pick.entry == Pick::PADDING { 0 } else { self.pick_companions(Lpn(pick.lpn)) };
+            self.work(Work::WriteOut(1 + companions));
+        }
+    }
+
+    /// Picks the dirty units that would fill the program of `lpn`: those of its flash page, and of the pages that
+    /// share its wordline where the address says so.
+    fn pick_companions(&mut self, lpn: Lpn) -> u32 {
+        let shape = *self.ftl.shape();
+        let page = shape.units_per_page.divide(lpn.0);
+        let per_program = if shape.pages_per_unit > 1 { 1 } else { shape.pages_per_program };
+        // Static allocation goes round all planes; with a dynamic one any pages share a wordline, so take neighbours.
+        let stride = if self.dynamic { 1 } else { shape.planes };
+        let first = page - page / stride % per_program * stride;
+        let mut count = 0;
+        for index in 0..per_program {
+            let from = u64::from(first + index * stride) * u64::from(shape.units_per_page.divisor());
+            for unit in from..from + u64::from(shape.units_per_page.divisor()) {
+                let Some(buffer) = self.buffer.as_deref_mut().filter(|_| self.slots_free > 0) else { return count };
+                let Some(pick) = u32::try_from(unit).ok().and_then(|unit| buffer.pick_companion(Lpn(unit))) else {
+                    continue;
+                };
+                buffer.counts.companions += 1;
+                buffer.picked.push_back(pick);
+                self.slots_free -= 1;
+                count += 1;
+            }
+        }
+        count
+    }
+
+    /// Writes so many of the picked units to flash.
+    pub(super) fn write_out(&mut self, units: u32) {
+        // Those that fill a program are in line before it starts.
+        let hold = std::mem::replace(&mut self.hold, self.ftl.shape().units_per_program > 1 || self.merging.any);
+        for _ in 0..units {
+            let picked = self.buffer.as_deref_mut().and_then(|buffer| buffer.picked.pop_front());
+            let Some(pick) = picked else { break };
+            if !self.write_picked(pick) {
+                self.slots_free += 1;
+                self.landed(pick);
+                if pick.owner != NONE {
+                    self.trail_front(pick.owner, TimePart::Buffer);
+                    self.part_done(pick.owner, self.now, NONE);
+                }
+            }
+        }
+        if !hold {
+            self.release_hold();
+        }
+    }
+
+    /// Makes a write of a picked unit; false where there is nothing to write any more.
+    fn write_picked(&mut self, pick: Pick) -> bool {
+        let lpn = Lpn(pick.lpn);
+        let Some(buffer) = &mut self.buffer else { return false };
+        let before = self.ftl.map.get(lpn);
+        let padding = pick.entry == Pick::PADDING;
+        if buffer.is_void(&pick) || (padding && !matches!(before, Location::Flash(_))) {
+            return false;
+        }
+        buffer.counts.written_out += 1;
+        buffer.counts.padding += u64::from(padding);
+        if buffer.dram.takes_time() {
+            buffer.dram.pass(self.now, self.config.unit_bytes());
+        }
+        let id = self.write_unit_of_buffer(pick, before);
+        let Some(buffer) = &mut self.buffer else { return true };
+        if buffer.flights.len() <= id as usize {
+            buffer.flights.resize(id as usize + 1, None);
+        }
+        buffer.flights[id as usize] = Some(pick);
+        true
+    }
+
+    /// A write of a unit has ended, if it was the buffer's.
+    #[inline]
+    pub(super) fn finish_flight(&mut self, id: u32) {
+        let Some(buffer) = &mut self.buffer else { return };
+        if let Some(pick) = buffer.flights.get_mut(id as usize).and_then(Option::take) {
+            self.landed(pick);
+        }
+    }
+
+    /// A picked unit is in flash, or need not go there any more.
+    fn landed(&mut self, pick: Pick) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.landed(&pick);
+            self.end_flushes();
+        }
+    }
+
+    // Flushes, trims and time.
+
+    /// A flush waits for all that the buffer was given before it; false where that is in flash.
+    pub(super) fn flush(&mut self, id: u32) -> bool {
+        let Some(buffer) = &mut self.buffer else { return false };
+        let waits = buffer.wait_for_all(id);
+        buffer.counts.flushes_waited += u64::from(waits);
+        if waits {
+            self.admit();
+        }
+        waits
+    }
+
+    /// Completes the flushes that need not wait any more.
+    fn end_flushes(&mut self) {
+        while let Some(id) = self.buffer.as_deref_mut().and_then(Buffer::take_waiter) {
+            let pending = &mut self.requests[id];
+            pending.start = pending.start.min(self.now);
+            self.trail_front(id, TimePart::Buffer);
+            self.part_done(id, self.now, NONE);
+        }
+    }
+
+    /// The host deallocates a unit.
+    #[inline]
+    pub(super) fn forget_buffered(&mut self, lpn: Lpn) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.forget(lpn);
+            self.end_flushes();
+        }
+    }
+
+    /// Data cross the memory's port, and then something goes on.
+    fn access_memory(&mut self, bytes: u64, then: Then) {
+        let Some(buffer) = &mut self.buffer else { return };
+        if !buffer.dram.takes_time() {
+            return self.crossed(then);
+        }
+        buffer.dram.access(self.now, bytes, then);
+        self.arm_memory();
+    }
+
+    fn arm_memory(&mut self) {
+        let resource = self.array.first_other() + DRAM;
+        if let Some(at) = self.buffer.as_deref().and_then(|buffer| buffer.dram.next()) {
+            self.array.events().set(resource, at);
+        }
+    }
+
+    /// Accesses to the memory are over.
+    pub(super) fn memory_event(&mut self) {
+        while let Some(then) = self.buffer.as_deref_mut().and_then(|buffer| buffer.dram.take(self.now)) {
+            let (Then::Done(id) | Then::Reply(id, _)) = then;
+            self.trail_front(id, TimePart::Buffer);
+            self.crossed(then);
+        }
+        self.arm_memory();
+    }
+
+    fn crossed(&mut self, then: Then) {
+        match then {
+            Then::Done(id) => self.part_done(id, self.now, NONE),
+            Then::Reply(id, sectors) => self.reply(id, sectors, NONE),
+        }
+    }
+
+    /// The last request in progress is answered: the buffer is written out when none comes for a while.
+    #[inline]
+    pub(super) fn note_rest(&mut self) {
+        let Some(idle) = self.config.active_buffer().and_then(|buffer| buffer.idle) else { return };
+        if self.outstanding() == 0 && self.buffer.as_deref().is_some_and(Buffer::has_dirty) {
+            let resource = self.array.first_other() + BUFFER_IDLE;
+            self.array.events().set(resource, self.now.later(idle.time()));
+        }
+    }
+
+    /// No request has been in progress for a while, if none has come.
+    pub(super) fn idle_event(&mut self) {
+        if self.outstanding() == 0 {
+            self.write_out_buffer();
+        }
+    }
+
+    /// Time for which the memory's port has worked until `at`.
+    pub fn memory_time(&self, at: Time) -> Time {
+        self.buffer.as_deref().map_or(Time::ZERO, |buffer| buffer.dram.worked(at))
+    }
+}

@@ -1,0 +1,205 @@
+//! The controller's software: work waits in one line for the cores, and goes on where it came from when it is done.
+//!
+//! Without `[controller.firmware]`, and where a step costs nothing, it goes on at once.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::Device;
+use crate::config::Firmware;
+use crate::metrics::attribution::Part as TimePart;
+use crate::scheduler::lines::NONE;
+use crate::sim::id::PlaneId;
+use crate::sim::time::Time;
+
+/// A piece of work for a core, by what goes on when it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// A request has come.
+    Receive(u32),
+    /// So many units of a write have come.
+    Admit(u32, u32),
+    /// Units of a read are looked for in the buffer.
+    Search(u32, u32, u32),
+    /// Units of a read are looked up in the map.
+    LookUp(u32, u32, u32),
+    /// The units of a trim are looked up.
+    Trim(u32),
+    /// So many units from the buffer are given places.
+    WriteOut(u32),
+    /// Cleaning of a plane chooses a block.
+    Clean(u32),
+    /// A request is answered.
+    Answer(u32),
+}
+
+/// A core.
+#[derive(Clone, Copy, Debug, Default)]
+struct Core {
+    work: Option<Work>,
+    /// Until when it works, and how long it has worked by then in all.
+    until: Time,
+    worked: Time,
+}
+
+/// The cores and their line.
+#[derive(Clone, Debug)]
+pub(super) struct Cores {
+    cores: Vec<Core>,
+    line: VecDeque<(Work, Time)>,
+    costs: Costs,
+}
+
+/// What the steps take.
+#[derive(Clone, Copy, Debug, Default)]
+struct Costs {
+    interrupt: Time,
+    lookup: Time,
+    allocation: Time,
+    cleaning: Time,
+    buffer: Time,
+}
+
+impl Cores {
+    pub(super) fn new(firmware: &Firmware) -> Cores {
+        let time = |cost: crate::config::units::FirmwareCost| cost.time(firmware.clock);
+        Cores {
+            cores: vec![Core::default(); firmware.cores as usize],
+            line: VecDeque::new(),
+            costs: Costs {
+                interrupt: time(firmware.interrupt),
+                lookup: time(firmware.lookup),
+                allocation: time(firmware.allocation),
+                cleaning: time(firmware.cleaning),
+                buffer: time(firmware.buffer),
+            },
+        }
+    }
+
+    /// Time for which each core has worked, up to `at`.
+    pub(super) fn worked(&self, at: Time) -> impl Iterator<Item = Time> + '_ {
+        self.cores.iter().map(move |core| core.worked.since(core.until.since(at)))
+    }
+}
+
+/// `each`, so many times.
+fn times(count: u32, each: Time) -> Time {
+    Time(u64::from(count) * each.0)
+}
+
+impl Device {
+    /// What a piece of work takes.
+    fn cost_of(&self, work: Work) -> Time {
+        let Some(Cores { costs, .. }) = self.cores.as_deref() else { return Time::ZERO };
+        match work {
+            Work::Receive(_) | Work::Answer(_) => costs.interrupt,
+            Work::Admit(_, units) if self.writes_back() => times(units, costs.buffer),
+            Work::Admit(_, units) => {
+                let buffer = if self.buffer.is_some() { costs.buffer } else { Time::ZERO };
+                times(units, buffer + costs.lookup + costs.allocation)
+            }
+            Work::Search(_, _, units) => times(units, costs.buffer),
+            Work::LookUp(_, _, units) => times(units, costs.lookup),
+            Work::Trim(id) => times(self.units_of(id), costs.lookup),
+            Work::WriteOut(units) => times(units, costs.lookup + costs.allocation),
+            Work::Clean(_) => costs.cleaning,
+        }
+    }
+
+    /// Has a core do a piece of work, and goes on behind it.
+    #[inline]
+    pub(super) fn work(&mut self, work: Work) {
+        if self.cores.is_none() {
+            return self.go_on_with(work);
+        }
+        match self.cost_of(work) {
+            Time::ZERO => self.go_on_with(work),
+            cost => self.line_up_work(work, cost),
+        }
+    }
+
+    /// Work on the units of a read, in pieces of a flash page where that takes time: what is done with a page goes on
+    /// while a core works on the next one.
+    pub(super) fn work_on_read(&mut self, id: u32, units: Range<u32>, work: fn(u32, u32, u32) -> Work) {
+        if self.cost_of(work(id, units.start, 1)) == Time::ZERO {
+            return self.go_on_with(work(id, units.start, units.len() as u32));
+        }
+        let mut first = units.start;
+        while first < units.end {
+            let end = self.end_of_page(id, first).min(units.end);
+            self.work(work(id, first, end - first));
+            first = end;
+        }
+    }
+
+    #[inline(never)]
+    fn line_up_work(&mut self, work: Work, cost: Time) {
+        let Some(cores) = &mut self.cores else { return };
+        match cores.cores.iter().position(|core| core.work.is_none()) {
+            Some(core) => self.start_work(core, work, cost),
+            None => cores.line.push_back((work, cost)),
+        }
+    }
+
+    fn start_work(&mut self, index: usize, work: Work, cost: Time) {
+        let Some(cores) = &mut self.cores else { return };
+        let core = &mut cores.cores[index];
+        (core.work, core.until) = (Some(work), self.now.later(cost));
+        core.worked += cost;
+        let (until, resource) = (core.until, self.array.first_other() + super::CORES + index as u32);
+        self.array.events().set(resource, until);
+    }
+
+    /// A core has done its work: it takes the next, and what it has done goes on.
+    pub(super) fn core_event(&mut self, index: usize) {
+        let Some(cores) = &mut self.cores else { return };
+        let done = cores.cores[index].work.take();
+        if let Some((work, cost)) = cores.line.pop_front() {
+            self.start_work(index, work, cost);
+        }
+        let Some(work) = done else { return };
+        if let Work::Receive(id)
+        | Work::Admit(id, _)
+        | Work::Search(id, ..)
+        | Work::LookUp(id, ..)
+        | Work::Trim(id)
+        | Work::Answer(id) = work
+        {
+            self.trail_front(id, TimePart::Firmware);
+        }
+        self.go_on_with(work);
+        if let Work::WriteOut(_) = work {
+            self.admit(); // What turned out to be void has left its slot.
+        }
+    }
+
+    #[inline]
+    fn go_on_with(&mut self, work: Work) {
+        match work {
+            Work::Receive(id) => self.receive(id),
+            Work::Admit(id, units) => self.bring(id, units),
+            Work::Search(id, first, count) => self.search_buffer(id, first..first + count),
+            Work::LookUp(id, first, count) => self.read_units(id, first..first + count),
+            Work::Trim(id) => self.trim(id),
+            Work::WriteOut(units) => self.write_out(units),
+            Work::Clean(plane) => self.clean_now(PlaneId(plane)),
+            Work::Answer(id) => self.answer(id, NONE),
+        }
+    }
+
+    /// Whether answering a request takes time.
+    #[inline]
+    pub(super) fn answering_takes_time(&self) -> bool {
+        self.cores.as_deref().is_some_and(|cores| cores.costs.interrupt > Time::ZERO)
+    }
+
+    /// Time for which each core has worked until `at`, in its order.
+    pub fn core_times(&self, at: Time) -> Vec<Time> {
+        self.cores.as_deref().map_or_else(Vec::new, |cores| cores.worked(at).collect())
+    }
+
+    /// Whether no core works.
+    pub(super) fn cores_rest(&self) -> bool {
+        self.cores.as_deref().is_none_or(|cores| cores.line.is_empty() && cores.cores.iter().all(|c| c.work.is_none()))
+    }
+}

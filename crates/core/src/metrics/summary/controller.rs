@@ -1,0 +1,175 @@
+//! The controller's part of a result: its buffer and its software.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::build::Measurement;
+use crate::metrics::attribution::Part;
+use crate::metrics::counters::BufferCounts;
+use crate::metrics::results::OperationResults;
+use crate::sim::time::Time;
+use crate::workload::request::Operation;
+
+/// What the controller did in the measured time, beside what the device counts anyway.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ControllerWork {
+    /// What the buffer counted.
+    pub buffer: BufferCounts,
+    /// Units that a power cut would have lost: when the last request was answered, and at most until then.
+    pub volatile_units: (u64, u64),
+    /// Time for which the port of the memory worked.
+    pub memory: Time,
+    /// Time for which each core worked.
+    pub cores: Vec<Time>,
+}
+
+/// What the buffer did. Units are mapping units, and count once for each request that touches them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BufferUse {
+    /// Units that it holds.
+    pub capacity_units: u32,
+    /// Units of reads.
+    pub reads: BufferReads,
+    /// Units of writes.
+    pub writes: BufferWrites,
+    /// Units that left it to make room.
+    pub evictions: BufferEvictions,
+    /// Units that were dropped because the host deallocated them.
+    pub dropped: u64,
+    /// Units that were written to flash from it, padding included.
+    pub written_out: u64,
+    /// Those among them that were written to fill the program of another.
+    pub companions: u64,
+    /// Those among them that it did not hold: read from flash to fill up their block (page padding).
+    pub padding: u64,
+    /// Flushes that had to wait for flash.
+    pub flushes_waited: u64,
+    /// Units of FUA writes that had to wait for flash.
+    pub fua_waited: u64,
+    /// Units that a power cut would have lost, at the worst time since the device was made: accepted, and not yet
+    /// programmed.
+    pub volatile_units_peak: u64,
+    /// Units that it would have lost at the end of the run.
+    pub volatile_units_end: u64,
+    /// Share of the measured time for which the port of the memory worked; null where that is no time.
+    pub memory_utilization: Option<f64>,
+}
+
+/// Units of reads and the buffer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BufferReads {
+    /// It held all sectors asked for.
+    pub hit: u64,
+    /// It held some of them; the others came from elsewhere.
+    pub partly: u64,
+    /// It held none.
+    pub missed: u64,
+    /// Share of those that hit among all; null without any.
+    pub hit_ratio: Option<f64>,
+    /// Units that flash had to be read for and that stayed in the buffer.
+    pub filled: u64,
+}
+
+/// Units of writes and the buffer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BufferWrites {
+    /// Their unit was there: they merged with it.
+    pub hit: u64,
+    /// It was not.
+    pub new: u64,
+    /// Share of those that hit among all; null without any.
+    pub hit_ratio: Option<f64>,
+}
+
+/// Units that left the buffer to make room, by what needed it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BufferEvictions {
+    /// A host write.
+    pub for_write: u64,
+    /// The water marks.
+    pub for_water_mark: u64,
+    /// What a read brought, or a copy of what was written through.
+    pub for_read: u64,
+    /// Those of all that flash had already, and that were dropped.
+    pub clean: u64,
+}
+
+impl BufferUse {
+    pub(super) fn new(measurement: &Measurement) -> Option<BufferUse> {
+        measurement.config.active_buffer()?;
+        let ControllerWork { buffer: counts, volatile_units, memory, .. } = measurement.controller;
+        let share = |hit: u64, of: u64| (of > 0).then(|| hit as f64 / of as f64);
+        let reads = counts.reads_hit + counts.reads_partly + counts.reads_missed;
+        let writes = counts.writes_hit + counts.writes_new;
+        let [for_write, for_water_mark, for_read] = counts.evictions;
+        Some(BufferUse {
+            capacity_units: measurement.config.buffer_units(),
+            reads: BufferReads {
+                hit: counts.reads_hit,
+                partly: counts.reads_partly,
+                missed: counts.reads_missed,
+                hit_ratio: share(counts.reads_hit, reads),
+                filled: counts.fills,
+            },
+            writes: BufferWrites {
+                hit: counts.writes_hit,
+                new: counts.writes_new,
+                hit_ratio: share(counts.writes_hit, writes),
+            },
+            evictions: BufferEvictions { for_write, for_water_mark, for_read, clean: counts.evicted_clean },
+            dropped: counts.dropped,
+            written_out: counts.written_out,
+            companions: counts.companions,
+            padding: counts.padding,
+            flushes_waited: counts.flushes_waited,
+            fua_waited: counts.fua_waited,
+            volatile_units_end: volatile_units.0,
+            volatile_units_peak: volatile_units.1,
+            memory_utilization: share(memory.ps(), measurement.measured.ps()),
+        })
+    }
+}
+
+/// What the controller's software did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FirmwareUse {
+    /// Share of the measured time for which the cores worked, on average; null where that is no time.
+    pub utilization: Option<f64>,
+    /// The same of each core, in their order.
+    pub cores: Vec<f64>,
+    /// Share of the response time that went into the software, waiting for a core included: of reads. Null without
+    /// reads, or where the run did not attribute latencies.
+    pub share_of_reads: Option<f64>,
+    /// Of writes.
+    pub share_of_writes: Option<f64>,
+    /// Of all requests.
+    pub share_of_all: Option<f64>,
+}
+
+impl FirmwareUse {
+    pub(super) fn new(measurement: &Measurement) -> Option<FirmwareUse> {
+        measurement.config.controller.firmware.as_ref()?;
+        let measured = measurement.measured.ps() as f64;
+        let cores = &measurement.controller.cores;
+        let shares: Vec<f64> = match measured > 0.0 {
+            true => cores.iter().map(|time| time.ps() as f64 / measured).collect(),
+            false => Vec::new(),
+        };
+        let mean = (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64);
+        let results = measurement.results;
+        Some(FirmwareUse {
+            utilization: mean,
+            cores: shares,
+            share_of_reads: share_of(&results.of(Operation::Read)),
+            share_of_writes: share_of(&results.of(Operation::Write)),
+            share_of_all: share_of(&results.all()),
+        })
+    }
+}
+
+/// The share of latencies that went into software.
+fn share_of(results: &OperationResults) -> Option<f64> {
+    let mean = results.attribution.as_deref()?.mean()?;
+    let latency: f64 = mean.parts_us.iter().sum();
+    (latency > 0.0).then(|| mean.parts_us[Part::Firmware as usize] / latency)
+}

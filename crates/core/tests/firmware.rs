@@ -1,0 +1,230 @@
+//! The controller's software: its time to the picosecond, the cores' line, and what it bounds.
+
+mod common;
+
+use Operation::{Read, Write};
+use common::{Load, build, device_config, drain, fill, submit, units};
+use floatgate_core::device::{Device, Options};
+use floatgate_core::metrics::attribution::Part;
+use floatgate_core::metrics::summary::{About, Named, Precondition, Reached, Summary};
+use floatgate_core::nand::probe::Probe;
+use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Operation, Request};
+
+const US: u64 = 1_000_000;
+
+/// The device of Hu et al. 2011: pages of 2 KiB, 20 us and 51.2 us for a read, 200 us for a program.
+fn papers(overrides: &[&str]) -> Device {
+    let base = ["geometry.page_size=2KiB", "geometry.mapping_unit=2KiB", "nand.read=20us"];
+    let options = Options { attribution: true, ..Options::default() };
+    let mut device = build(device_config(&[&base, overrides].concat()), options);
+    fill(&mut device, 64);
+    device
+}
+
+/// Requests at once: how long each took, and how much of it went into software, in the order of completion.
+fn serve(device: &mut Device, requests: &[Request]) -> Vec<(u64, u64)> {
+    let now = device.now();
+    requests.iter().for_each(|&request| submit(device, now, request));
+    let completions = drain(device);
+    let mut breakdowns = Vec::new();
+    device.take_breakdowns(&mut breakdowns);
+    let took = completions.iter().map(|completion| (completion.finish - completion.request.arrival).ps());
+    took.zip(breakdowns).map(|(took, breakdown)| (took, breakdown.of(Part::Firmware).ps())).collect()
+}
+
+#[test]
+fn the_share_of_a_read_is_that_of_the_paper() {
+    // Section 3.1: one instruction is 10 ns, and software was up to 18.9 % of a read. With so many instructions for
+    // receiving, looking up and answering as to come to that: (500 + 659 + 500) x 10 ns on 20 + 51.2 us.
+    let mut device = papers(&["controller.firmware.interrupt=500", "controller.firmware.lookup=659"]);
+    let read = units(&device, Read, 0, 1);
+    let software = (500 + 659 + 500) * 10_000;
+    assert_eq!(serve(&mut device, &[read]), [(20 * US + 51_200_000 + software, software)]);
+    let share = software as f64 / (20 * US + 51_200_000 + software) as f64;
+    assert_eq!((share * 1000.0).round(), 189.0);
+    assert_eq!(device.core_times(device.now()), [Time(software)]);
+}
+
+#[test]
+fn a_cost_is_instructions_at_the_clock_or_a_time() {
+    let took = |overrides: &[&str]| {
+        let mut device = papers(overrides);
+        let read = units(&device, Read, 0, 1);
+        serve(&mut device, &[read])[0].1
+    };
+    assert_eq!(took(&["controller.firmware.lookup=100"]), US);
+    assert_eq!(took(&["controller.firmware.lookup=100", "controller.firmware.clock=400MHz"]), US / 4);
+    assert_eq!(
+        took(&["controller.firmware.lookup=100", "controller.firmware.clock=300MHz"]),
+        333_334,
+        "rounded up once"
+    );
+    assert_eq!(took(&["controller.firmware.lookup=\"1.5us\"", "controller.firmware.clock=400MHz"]), 3 * US / 2);
+    assert_eq!(took(&["controller.firmware.allocation=100"]), 0, "a read allocates nothing");
+    assert_eq!(took(&["controller.firmware.buffer=100"]), 0, "there is no buffer");
+    assert_eq!(took(&["controller.firmware.buffer=100", "buffer.capacity=64KiB"]), US);
+}
+
+#[test]
+fn each_step_is_paid_where_it_is_done() {
+    let costs = ["interrupt=100", "lookup=200", "allocation=400", "buffer=800", "cleaning=1600"];
+    let costs = costs.map(|cost| format!("controller.firmware.{cost}"));
+    let costs: Vec<&str> = costs.iter().map(String::as_str).collect();
+    let program = 51_200_000 + 200 * US;
+    let written = |more: &[&str], operation| {
+        let mut device = papers(&[&costs, more].concat());
+        let request = units(&device, operation, 0, 1);
+        let result = serve(&mut device, &[request])[0];
+        (result, device.core_times(device.now())[0].ps())
+    };
+    assert_eq!(written(&[], Write), ((program + 8 * US, 8 * US), 8 * US), "receive, look up, allocate, answer");
+    // Behind a buffer the write is received, meets it, and is answered; flash comes later.
+    assert_eq!(written(&["buffer.capacity=64KiB"], Write), ((10 * US, 10 * US), 10 * US));
+    let through = ["buffer.capacity=64KiB", "buffer.write=write-through"];
+    assert_eq!(written(&through, Write), ((program + 16 * US, 16 * US), 16 * US));
+    assert_eq!(written(&[], Operation::Trim), ((4 * US, 4 * US), 4 * US));
+    // What the buffer writes out is looked up and allocated then.
+    let mut device = papers(&[&costs[..], &["buffer.capacity=64KiB"]].concat());
+    let write = units(&device, Write, 0, 1);
+    serve(&mut device, &[write]);
+    let flush = Request::new(Time::ZERO, Operation::Flush, 0, 0);
+    let flushed = serve(&mut device, &[flush]);
+    assert_eq!(flushed, [(US + 6 * US + program + US, 2 * US)]);
+    assert_eq!(device.core_times(device.now()), [Time(18 * US)]);
+}
+
+#[test]
+fn requests_queue_for_the_cores() {
+    // Three reads of three chips at one instant, 10 us of look-up each.
+    let read = 20 * US + 51_200_000;
+    let took = |cores: &str| {
+        let mut device = papers(&[cores, "controller.firmware.lookup=1000"]);
+        let reads: Vec<Request> = (0..3).map(|unit| units(&device, Read, unit, 1)).collect();
+        let mut took = serve(&mut device, &reads);
+        took.sort_unstable();
+        (took, device.core_times(device.now()))
+    };
+    // Units 0 and 2 share a channel: the third has its look-up at 30 us, its data behind those of the first.
+    let bus = 51_200_000;
+    let (one, worked) = took("controller.firmware.cores=1");
+    assert_eq!(one, [(10 * US + read, 10 * US), (20 * US + read, 20 * US), (10 * US + read + bus, 30 * US)]);
+    assert_eq!(worked, [Time(30 * US)]);
+    let (two, worked) = took("controller.firmware.cores=2");
+    assert_eq!(two, [(10 * US + read, 10 * US), (10 * US + read, 10 * US), (10 * US + read + bus, 20 * US)]);
+    assert_eq!(worked, [Time(20 * US), Time(10 * US)]);
+}
+
+#[test]
+fn a_page_is_read_while_a_core_works_on_the_next() {
+    // Two pages of two channels: the second is looked up while the first is read.
+    let mut device = papers(&["controller.firmware.lookup=1000"]);
+    let both = units(&device, Read, 0, 2);
+    assert_eq!(serve(&mut device, &[both]), [(20 * US + 20 * US + 51_200_000, 20 * US)]);
+}
+
+#[test]
+fn software_that_costs_nothing_changes_nothing() {
+    let run = |overrides: &[&str]| {
+        let overrides =
+            [&["geometry.page_size=16KiB", "host.link_bandwidth=1GB/s", "host.link_latency=1us"], overrides];
+        let mut device = build(device_config(&overrides.concat()), Options::default());
+        fill(&mut device, 10_000);
+        let mut rng = Rng::new(3, "nothing");
+        for _ in 0..5000 {
+            let operation = *[Read, Write, Operation::Trim].get(rng.below(3) as usize).unwrap();
+            let at = device.now() + Time(rng.below(100 * US));
+            submit(&mut device, at, Request::new(at, operation, rng.below(70_000), 1 + rng.below(100) as u32));
+        }
+        drain(&mut device)
+    };
+    assert_eq!(run(&[]), run(&["controller.firmware.cores=3"]));
+}
+
+#[test]
+fn the_cores_bound_a_run() {
+    // 5 + 2 x 10 us for each read: 40,000 in a second, whatever the flash can do, and the result says so.
+    let overrides = ["geometry.channels=16", "controller.firmware.interrupt=1000", "controller.firmware.lookup=500"];
+    for (cores, bound) in [(1, 40_000.0), (2, 80_000.0)] {
+        let cores = format!("controller.firmware.cores={cores}");
+        let mut device = papers(&[&overrides[..], &[&cores]].concat());
+        let count = device.ftl().map.len();
+        fill(&mut device, count);
+        let mut rng = Rng::new(1, "bound");
+        let next = move || Request::new(Time::ZERO, Read, 4 * rng.below(u64::from(count)), 4);
+        let outcome = Load::closed(128, 20_000, next).run(&mut device);
+        common::assert_close("requests per second", common::rate(&outcome), bound, 0.01);
+        let named = Named { name: String::new(), digest: String::new() };
+        let about = About {
+            seed: 1,
+            device: named.clone(),
+            workload: named,
+            precondition: Precondition { asked: String::new(), reached: Reached::default() },
+            warnings: Vec::new(),
+            arguments: Vec::new(),
+            base: None,
+        };
+        let summary = Summary::new(about, &outcome.measurement(&device));
+        assert_eq!(summary.bottleneck.limited_by.as_deref(), Some("cores"));
+        let found = summary.bottleneck.resources[0].bound_iops.unwrap();
+        common::assert_close("bound", found, bound, 1e-6);
+        let firmware = summary.firmware.unwrap();
+        assert!(
+            firmware.utilization.unwrap() > 0.99
+                && firmware.cores.len() == summary.bottleneck.resources[0].units as usize
+        );
+        assert!(firmware.share_of_reads.unwrap() > 0.9);
+    }
+}
+
+/// From the arrival of the first write that sets cleaning off to the start of cleaning's first operation.
+fn cleaning_starts(overrides: &[&str]) -> u64 {
+    let mut device = papers(overrides);
+    let count = device.ftl().map.len();
+    fill(&mut device, count);
+    device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
+    for second in 1..10_000 {
+        let write = units(&device, Write, second, 1);
+        let at = Time(second * 1_000_000 * US);
+        submit(&mut device, at, write);
+        drain(&mut device);
+        let slices = device.array().probe().unwrap().slices();
+        if let Some(first) = slices.iter().find(|slice| slice.class.is_cleaning()) {
+            return (first.start - at).ps();
+        }
+    }
+    panic!("no write sets cleaning off");
+}
+
+#[test]
+fn a_choice_of_cleaning_takes_its_time() {
+    // The write takes the block that is one too many when it is bound; its program holds the chip for 251.2 us.
+    assert_eq!(cleaning_starts(&[]), 251_200_000);
+    assert_eq!(cleaning_starts(&["controller.firmware.cleaning=\"300us\""]), 300 * US);
+    assert_eq!(cleaning_starts(&["controller.firmware.cleaning=\"100us\""]), 251_200_000);
+}
+
+#[test]
+fn choices_of_cleaning_wait_for_a_core() {
+    let run = |overrides: &[&str]| {
+        let mut device =
+            papers(&[&["geometry.blocks=16", "gc.soft_threshold=1", "gc.hard_threshold=0"], overrides].concat());
+        let count = device.ftl().map.len();
+        fill(&mut device, count);
+        let before = device.ftl().counters.victims;
+        let mut rng = Rng::new(1, "clean");
+        let next = move || Request::new(Time::ZERO, Write, 4 * rng.below(u64::from(count)), 4);
+        let outcome = Load::closed(16, 20_000, next).run(&mut device);
+        (common::rate(&outcome), device.ftl().counters.victims - before, device.core_times(device.now()))
+    };
+    let cost = 1000 * US;
+    // With a threshold of one block, writes wait for cleaning, and so for its choices.
+    let (without, _, _) = run(&[]);
+    let (with, victims, worked) = run(&["controller.firmware.cleaning=100000"]);
+    assert!(with < without, "{with} writes in a second, {without} without");
+    // Each choice is paid for; some find nothing that would gain.
+    let choices = worked[0].ps() / cost;
+    assert!(worked[0].ps().is_multiple_of(cost) && choices >= victims, "{choices} choices, {victims} victims");
+    assert!(victims > 500 && choices < victims * 3 / 2, "{choices} choices, {victims} victims");
+}
