@@ -257,6 +257,7 @@ impl Device {
         (read.first, read.end) = (part.first as u16, part.end as u16);
         read.next = write.readers;
         let read = self.transactions.insert(read);
+        self.note_parts(read, id, Ppn(0), part);
         self.transactions[slot].readers = read;
         self.trail_begin(read, id);
     }
@@ -302,14 +303,19 @@ impl Device {
         }
         let read = self.transactions.insert(read);
         self.trail_begin(read, id);
+        self.note_parts(read, id, ppn, part);
+        self.note_read_unit(read, ppn, true);
+        read
+    }
+
+    /// With verification: the first part of a read.
+    fn note_parts(&mut self, read: u32, request: u32, place: Ppn, part: Part) {
         if self.options.verify {
             let needed = read as usize + 1;
             self.contents.reads.resize_with(self.contents.reads.len().max(needed), Vec::new);
             self.contents.reads[read as usize].clear();
         }
-        self.note_part(read, id, ppn, part);
-        self.note_read_unit(read, ppn, true);
-        read
+        self.note_part(read, request, place, part);
     }
 
     fn note_part(&mut self, read: u32, request: u32, place: Ppn, part: Part) {

@@ -1,6 +1,6 @@
 //! Ending operations: what has been read goes to the host, what has been programmed becomes valid.
 
-use super::accept::{Part, UNKNOWN};
+use super::accept::{Part, PartRead, UNKNOWN};
 use super::transaction::{Kind, Transaction};
 use super::{Device, Mutant};
 use crate::ftl::blocks::BlockState;
@@ -139,7 +139,11 @@ impl Device {
         while id != NONE {
             let read = self.transactions[id];
             let (first, end) = (u32::from(read.first), u32::from(read.end));
-            self.copy_from_slot(read.owner, write, Part { lpn: Lpn(read.lpn), first, end, offset: read.place });
+            // What the buffer gave it is newer, and may have left the buffer meanwhile.
+            for part in self.contents.reads.get_mut(id as usize).map(std::mem::take).unwrap_or_default() {
+                let PartRead { first, end, offset, .. } = part;
+                self.copy_from_slot(read.owner, write, Part { lpn: Lpn(read.lpn), first, end, offset });
+            }
             self.transactions.remove(id);
             let pending = &mut self.requests[read.owner];
             pending.start = pending.start.min(self.now);
