@@ -550,7 +550,7 @@ impl Device {
         self.array.state(lun) == LunState::Idle
     }
 
-    /// A request of which all is done, its last part by a transaction or [`NONE`]: the controller's software answers it.
+    /// A request of which all is done, its last part by a transaction or [`NONE`]: the controller answers it.
     fn complete(&mut self, id: u32, by: u32) {
         if self.answering_takes_time() {
             self.trail_settle(id, by);
