@@ -12,7 +12,8 @@ pub fn part(part: Part) -> &'static str {
     match part {
         Part::HostQueue => "waiting for a place in the device's queue",
         Part::Link => "the host link",
-        Part::Buffer => "waiting for room in the controller's memory",
+        Part::Firmware => "the controller's software, and waiting for it",
+        Part::Buffer => "the controller's memory, and waiting for room in it",
         Part::Order => "waiting for an older write of the same unit",
         Part::Die => "waiting for the die, which other requests held",
         Part::Channel => "waiting for the channel, which other requests held",
