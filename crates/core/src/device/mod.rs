@@ -143,7 +143,8 @@ impl Device {
         let merging = Merging::new(&config);
         let dynamic = ftl.home(crate::sim::id::Lpn(0)).is_none();
         if options.attribution {
-            array.set_ledger(Ledger::new(array.luns(), array.units_per_lun(), config.geometry.channels, dynamic));
+            let pools = if dynamic { ftl.allocation.pools() } else { 0 };
+            array.set_ledger(Ledger::new(array.luns(), array.units_per_lun(), config.geometry.channels, pools));
         }
         let mut device = Device {
             now: Time::ZERO,
@@ -157,7 +158,7 @@ impl Device {
             lines: vec![RankedLines::default(); (array.luns() * merging.lines_per_lun) as usize],
             merging,
             running: vec![NONE; array.units() as usize],
-            pool: Pool::new(&config),
+            pool: Pool::new(&config, ftl.allocation.pools()),
             stalled: vec![Line::default(); planes],
             unadmitted: VecDeque::new(),
             slots_free: config.controller.slots,
@@ -357,7 +358,7 @@ impl Device {
             self.unadmitted.len(),
             self.slots_free,
             if stalled.is_empty() { "none".to_owned() } else { stalled.join(", ") },
-            waiting(&self.pool.line),
+            self.pool.lines.iter().any(waiting),
         )
     }
 
