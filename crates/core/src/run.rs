@@ -11,6 +11,7 @@ use crate::metrics::results::Results;
 use crate::metrics::series::Sample;
 use crate::metrics::summary::Measurement;
 use crate::nand::array::{ChannelTime, DieTime};
+use crate::nand::merged::Merged;
 use crate::nand::probe::Slice;
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Request};
@@ -120,6 +121,8 @@ pub struct Outcome {
     pub profile: Option<Profile>,
     /// What the device counted in the measured part.
     pub counters: Counters,
+    /// Commands in it that made several planes or dies work together.
+    pub merged: Merged,
     /// From the first arrival to the last completion of the measured part.
     pub measured: Time,
     /// From the start of the measured part to the last completion.
@@ -139,6 +142,7 @@ impl Outcome {
             results: &self.results,
             profile: self.profile.as_ref(),
             counters: &self.counters,
+            merged: &self.merged,
             measured: self.measured,
             elapsed: self.elapsed,
             channels: &self.channels,
@@ -560,6 +564,7 @@ impl<'a> Runner<'a> {
         let outcome = Outcome {
             complete: !self.stopped,
             counters: last.counters.since(&first.counters),
+            merged: last.merged.clone().since(&first.merged),
             channels: spent(&first.channels, &last.channels)
                 .map(|[data, command]| ChannelTime { data, command })
                 .collect(),

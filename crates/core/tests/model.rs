@@ -320,6 +320,15 @@ fn advanced(rng: &mut Rng, overrides: &mut Vec<String>) {
     if has("geometry.dies=2") && (has("nand.concurrency=command") || has("nand.concurrency=chip")) {
         options.push(format!("interleave={}", one_in(rng, 2)));
     }
+    if (independent || has("nand.concurrency=die")) && !spans {
+        options.push(format!("cache_read={}", one_in(rng, 2)));
+        options.push(format!("cache_program={}", one_in(rng, 2)));
+        options.push(format!("suspend.program={}", one_in(rng, 2)));
+        options.push(format!("suspend.erase={}", one_in(rng, 2)));
+        options.push(format!("suspend.latency={}us", rng.below(20)));
+        options.push(format!("suspend.resume={}us", rng.below(20)));
+        options.push(format!("suspend.limit={}", between(rng, 1, 3)));
+    }
     overrides.extend(options.iter().map(|option| format!("nand.advanced.{option}")));
 }
 
@@ -576,7 +585,7 @@ fn check_lanes(device: &Device, probe: &Probe) -> Result<(), String> {
             && slice.start < end
             && (!key.0 || (slice.start, slice.end, slice.kind) != (start, end, kind) || slice.plane == plane)
         {
-            return Err(format!("{slice:?} starts before {end:?}, when the last one there ends"));
+            return Err(format!("{slice:?} starts before {end:?}, when the last one there ends: {last:?}"));
         }
         if slice.phase != Phase::Cell {
             continue;

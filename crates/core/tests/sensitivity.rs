@@ -40,6 +40,8 @@ hard_threshold = 1
 const READS: &str = "rw=randread bs=4k iodepth=16 number_ios=500";
 const WRITES: &str = "rw=randwrite norandommap=1 bs=4k iodepth=16 number_ios=6000";
 const MIX: &str = "rw=randrw norandommap=1 bs=4k iodepth=32 number_ios=4000";
+const WIDE: &str = "rw=randwrite norandommap=1 bs=32k iodepth=8 number_ios=2000";
+const WIDE_READS: &str = "rw=randread norandommap=1 bs=32k iodepth=8 number_ios=300";
 const STREAM: &str = "rw=write bs=32k iodepth=4 number_ios=200";
 
 /// An option, what is set so that it can matter, the workload, and values: all of them give different results. `-`
@@ -71,6 +73,20 @@ const CASES: &[Case] = &[
     ("nand.erase", &[], WRITES, &["-", "2ms"]),
     ("nand.endurance", &[], WRITES, &["-", "1000", "0"]),
     ("nand.concurrency", &["geometry.dies=2", "geometry.chips_per_package=2"], MIX, ALL),
+    ("nand.advanced.copy_back", &[], WRITES, ALL),
+    ("nand.advanced.multi_plane_program", &[], WIDE, ALL),
+    ("nand.advanced.multi_plane_read", &[], WIDE_READS, ALL),
+    ("nand.advanced.multi_plane_erase", &[], WIDE, ALL),
+    ("nand.advanced.strict", &["nand.advanced.multi_plane_program=wise"], WIDE, &["-", "true"]),
+    ("nand.advanced.plane_pairs", &["geometry.planes=4", "nand.advanced.multi_plane_read=wise"], WIDE_READS, &["-", "true"]),
+    ("nand.advanced.interleave", &["geometry.dies=2", "nand.concurrency=command"], WIDE, &["-", "true"]),
+    ("nand.advanced.cache_read", &[], WIDE_READS, &["-", "true"]),
+    ("nand.advanced.cache_program", &[], WIDE, &["-", "true"]),
+    ("nand.advanced.suspend.program", &["scheduler=read-first"], MIX, &["-", "true"]),
+    ("nand.advanced.suspend.erase", &["scheduler=read-first"], MIX, &["-", "true"]),
+    ("nand.advanced.suspend.latency", &["scheduler=read-first", "nand.advanced.suspend.program=true"], MIX, &["-", "9us"]),
+    ("nand.advanced.suspend.resume", &["scheduler=read-first", "nand.advanced.suspend.program=true"], MIX, &["-", "9us"]),
+    ("nand.advanced.suspend.limit", &["scheduler=read-first", "nand.advanced.suspend.program=true"], MIX, &["-", "1"]),
     ("bus.protocol.sdr", &[], READS, &["25ns", "30ns"]),
     ("bus.protocol.nv-ddr", &[], READS, &["-", "400MT/s"]),
     ("bus.width", &[], READS, &["-", "16"]),

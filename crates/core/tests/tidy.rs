@@ -38,6 +38,8 @@ const LAYERS: &[(&str, Uses)] = &[
             ("workload", "results are by operation and stream"),
             ("nand::array::ChannelTime", "utilisation is made of the array's times"),
             ("nand::array::DieTime", "as above"),
+            ("nand::array::Kind", "commands are counted by kind"),
+            ("nand::merged", "as above"),
             ("nand::timing::Timing", "what bounds a run follows from how long everything takes"),
         ],
     ),
@@ -123,6 +125,7 @@ const LAYERS: &[(&str, Uses)] = &[
     (
         "run",
         &[
+            ("nand::merged", "what is measured has counts of commands"),
             ("sim", "the loop that feeds a device from a source, to its end"),
             ("config", "as above"),
             ("metrics", "as above"),

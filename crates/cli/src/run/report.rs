@@ -1,7 +1,7 @@
 //! The result for people: what matters of it, on one screen.
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::metrics::summary::{Operations, Requests, Share, Summary};
+use floatgate_core::metrics::summary::{MergedCommands, Operations, Requests, Share, Summary};
 use floatgate_core::workload::readable;
 use floatgate_core::workload::synthetic::looks_like_job;
 use floatgate_report::number::grouped;
@@ -198,12 +198,19 @@ fn plural(count: u64, noun: &str) -> String {
 fn amplification(page: &mut Page, summary: &Summary) {
     let (flash, causes) = (&summary.flash, &summary.flash.programs_by_cause);
     page.line("amplification", amplification_by_cause(summary).unwrap_or_else(|| "no writes".to_owned()));
-    let programmed =
-        [("host", causes.host), ("cleaning", causes.gc), ("summary", causes.summary), ("padding", causes.padding)];
+    let programmed = [
+        ("host", causes.host),
+        ("cleaning", causes.gc),
+        ("summary", causes.summary),
+        ("padding", causes.padding),
+        ("wasted for copy-back", causes.waste_copyback),
+        ("wasted for alignment", causes.waste_alignment),
+    ];
     page.line("pages written", by_cause(flash.pages.programmed, &programmed));
     let causes = &flash.reads_by_cause;
     let read = [("host", causes.host), ("cleaning", causes.gc), ("read-modify-write", causes.rmw)];
     page.line("pages read", by_cause(flash.pages.read, &read));
+    merged(page, summary);
     let updates = &summary.updates;
     if updates.covered + updates.uncovered + updates.first > 0 {
         let parts = [updates.covered, updates.uncovered, updates.first].map(grouped);
@@ -223,6 +230,28 @@ fn amplification_by_cause(summary: &Summary) -> Option<String> {
     let causes = summary.amplification_by_cause()?;
     let causes = causes.iter().filter(|(_, share)| *share >= 0.0005).map(|(name, share)| format!("{share:.3} {name}"));
     Some(format!("{total:.3} = {}; {in_bytes:.3} in bytes", causes.collect::<Vec<_>>().join(" + ")))
+}
+
+/// Commands that made several planes or dies work together, if there were any.
+fn merged(page: &mut Page, summary: &Summary) {
+    let commands = &summary.flash.commands;
+    let shape = |m: &MergedCommands| {
+        format!(
+            "{} {} of {} planes in {} {}",
+            grouped(m.commands),
+            m.kind,
+            m.planes,
+            m.dies,
+            plural(m.dies.into(), "die")
+        )
+    };
+    let shapes: Vec<String> = commands.merged.iter().map(shape).collect();
+    if !shapes.is_empty() {
+        page.line("merged commands", shapes.join(", "));
+    }
+    if commands.copy_back > 0 {
+        page.line("copy-backs", grouped(commands.copy_back));
+    }
 }
 
 /// A number of pages, and what they were for.

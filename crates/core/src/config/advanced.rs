@@ -37,6 +37,13 @@ pub struct Advanced {
     pub suspend: Suspend,
 }
 
+impl Advanced {
+    /// Whether operations of one die may overlap.
+    pub fn overlaps(&self) -> bool {
+        self.cache_read || self.cache_program || self.suspend.program || self.suspend.erase
+    }
+}
+
 /// How a command is used that may cost pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -121,8 +121,34 @@ impl Check<'_> {
             let what = "moves single pages, and geometry.pages_per_program makes wordlines of them";
             self.refuse("nand.advanced.copy_back", "on", what);
         }
+        let one_die = match nand.concurrency {
+            Concurrency::Die | Concurrency::Plane => true,
+            Concurrency::Command => g.dies == 1,
+            Concurrency::Chip => g.dies == 1 && g.chips_per_package == 1,
+        };
+        let overlapping = [
+            ("cache_read", nand.advanced.cache_read),
+            ("cache_program", nand.advanced.cache_program),
+            ("suspend.program", nand.advanced.suspend.program),
+            ("suspend.erase", nand.advanced.suspend.erase),
+        ];
+        for (name, _) in overlapping.into_iter().filter(|(_, on)| *on) {
+            let path = format!("nand.advanced.{name}");
+            if !one_die {
+                let what = "needs dies that take commands by themselves (nand.concurrency = die or plane)";
+                self.refuse(&path, true, what);
+            }
+            if spans {
+                self.refuse(&path, true, "not where a mapping unit spans pages (geometry.mapping_unit)");
+            }
+        }
         let (path, suspend) = ("nand.advanced.suspend", &nand.advanced.suspend);
-        self.in_range(&format!("{path}.limit"), suspend.limit, 1..=1000, "program and erase set to false are for never");
+        self.in_range(
+            &format!("{path}.limit"),
+            suspend.limit,
+            1..=1000,
+            "program and erase set to false are for never",
+        );
         for (name, time) in [("latency", suspend.latency), ("resume", suspend.resume)] {
             self.in_range(&format!("{path}.{name}"), time, Duration(0)..=MAX_TIME, "no suspension takes longer");
         }

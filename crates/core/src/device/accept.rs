@@ -165,8 +165,8 @@ impl Device {
         let per_unit = self.ftl.shape().unit_sectors;
         let count = units(request, per_unit);
         self.requests[id].remaining += count;
-        // What goes in one command must be in line before it starts.
-        self.hold = self.merging.any;
+        // Where planes are read together, none starts before those that come with it are in line.
+        self.hold = self.merging.any && count > 1;
         let mut open = NONE;
         for index in 0..count {
             let part = part(request, index, per_unit);
@@ -182,16 +182,19 @@ impl Device {
         if open != NONE {
             self.line_up(open);
         }
-        self.let_go();
+        self.stop_holding();
     }
 
-    /// Tells LUNs of what lined up for them while it was held back.
-    fn let_go(&mut self) {
+    /// Tells LUNs of what has lined up for them meanwhile.
+    fn stop_holding(&mut self) {
         if std::mem::take(&mut self.hold) {
             for index in 0..self.held.len() {
                 self.kick(self.held[index]);
             }
             self.held.clear();
+            if self.dynamic {
+                self.offer_pools();
+            }
         }
     }
 
@@ -278,8 +281,8 @@ impl Device {
         if self.unadmitted.is_empty() {
             return;
         }
-        // Where a program holds several units, or a command several operations, none starts before those that come with
-        // it are in line.
+        // Where a program holds several units, none starts before those that come with it are in line; nor where planes
+        // or dies work together.
         self.hold = self.ftl.shape().units_per_program > 1 || self.merging.any;
         while let Some(&id) = self.unadmitted.front() {
             if !self.admit_request(id) {
@@ -288,11 +291,7 @@ impl Device {
             self.unadmitted.pop_front();
             self.part_done(id, self.now, NONE);
         }
-        let held = self.hold;
-        self.let_go();
-        if held && self.dynamic {
-            self.offer_pools();
-        }
+        self.stop_holding();
     }
 
     /// Takes what has arrived of a request; whether that was all.

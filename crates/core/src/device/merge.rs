@@ -80,25 +80,42 @@ impl Device {
             }
             self.array.set_busy(lun);
         }
-        if planes > 1 {
-            self.array.merged.note(operation.kind, dies, planes);
-        }
+        self.array.note_merged(operation.kind, dies, planes);
     }
 
     /// Starts a unit on `lead`, with other planes of it; returns how many planes work.
     fn start_unit(&mut self, unit: UnitId, rank: u8, lead: u32, operation: Operation) -> u32 {
         let mut operation = operation;
-        if self.merging.planes[operation.kind as usize] {
-            self.join_planes(unit, rank, lead, &mut operation);
-        }
+        self.join_planes_for(unit, rank, lead, &mut operation);
         self.running[unit.index()] = lead;
         self.array.start(unit, operation, self.now);
         self.watch_start(unit);
         operation.members
     }
 
-    /// Binds what goes with `lead` in other planes of its die.
-    fn join_planes(&mut self, unit: UnitId, rank: u8, lead: u32, operation: &mut Operation) {
+    /// Binds what goes with `lead` in other planes of its die, where planes work together on such operations.
+    pub(super) fn join_planes_for(&mut self, unit: UnitId, rank: u8, lead: u32, operation: &mut Operation) {
+        if self.merging.planes[operation.kind as usize] {
+            self.join_planes(unit, rank, lead, operation, |_| true);
+        }
+    }
+
+    /// Binds what goes with `lead` in the planes that a unit works in now.
+    pub(super) fn join_at_work(&mut self, unit: UnitId, rank: u8, lead: u32, operation: &mut Operation) {
+        let mut at_work = 0u64;
+        self.array.planes_at_work(unit).for_each(|(plane, _)| at_work |= 1 << (plane.0 % self.merging.group));
+        let group = self.merging.group;
+        self.join_planes(unit, rank, lead, operation, |plane| at_work >> (plane.0 % group) & 1 == 1);
+    }
+
+    fn join_planes(
+        &mut self,
+        unit: UnitId,
+        rank: u8,
+        lead: u32,
+        operation: &mut Operation,
+        allowed: impl Fn(PlaneId) -> bool,
+    ) {
         let address = self.address_of(Ppn(operation.place), operation.kind);
         let member = |operation: &Operation| Member {
             plane: operation.plane,
@@ -109,7 +126,7 @@ impl Device {
         self.array.set_member(unit, 0, member(operation));
         let mut last = self.last_of(lead);
         for plane in self.merging.group_of(operation.plane).map(PlaneId) {
-            if plane == operation.plane || !self.suits(plane, rank, operation.kind, address) {
+            if plane == operation.plane || !allowed(plane) || !self.suits(plane, rank, operation.kind, address) {
                 continue;
             }
             let id = self.take_for(plane, rank, operation.kind);

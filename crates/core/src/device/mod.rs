@@ -13,6 +13,7 @@ mod accept;
 mod cleaning;
 mod finish;
 mod merge;
+mod overlap;
 mod pool;
 mod start;
 mod trail;
@@ -36,6 +37,7 @@ use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, UnitId};
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Request, Status};
 use merge::Merging;
+use overlap::Overlapping;
 use pool::Pool;
 use trail::Trails;
 use transaction::{Kind, Transaction, Transactions};
@@ -91,6 +93,12 @@ pub struct Device {
     merging: Merging,
     /// By unit: the transaction that it works on, the first of those that are served together.
     running: Vec<u32>,
+    overlapping: Overlapping,
+    /// By unit: what has begun behind that, and what is suspended.
+    ahead: Vec<u32>,
+    suspended: Vec<u32>,
+    /// By unit: a read has been served since it was suspended.
+    suspended_for: Vec<bool>,
     pool: Pool,
     /// Writes that wait for their plane to have room.
     stalled: Vec<Line>,
@@ -158,6 +166,10 @@ impl Device {
             lines: vec![RankedLines::default(); (array.luns() * merging.lines_per_lun) as usize],
             merging,
             running: vec![NONE; array.units() as usize],
+            overlapping: Overlapping::new(&config),
+            ahead: vec![NONE; array.units() as usize],
+            suspended: vec![NONE; array.units() as usize],
+            suspended_for: vec![false; array.units() as usize],
             pool: Pool::new(&config, ftl.allocation.pools()),
             stalled: vec![Line::default(); planes],
             unadmitted: VecDeque::new(),
@@ -294,9 +306,13 @@ impl Device {
                 Outcome::Done => {
                     let lun = self.array.lun_of_unit(unit);
                     self.finish(unit, lun);
+                    if self.overlapping.any && self.go_on_overlapping(unit, lun) {
+                        return self.admit_from_host();
+                    }
                     self.set_idle(lun);
                     self.kick(lun);
                 }
+                Outcome::Suspended => self.serve_suspended(unit, self.array.lun_of_unit(unit)),
             },
             Owner::Channel(channel) => self.serve_channel(channel),
             Owner::Other(LINK) => self.link_event(),
@@ -449,10 +465,19 @@ impl Device {
     fn go_on(&mut self, unit: UnitId, rank: u8) {
         let channel = self.array.channel_of_unit(unit);
         if self.array.channel_is_idle(channel, self.now) {
-            return self.array.resume(unit, self.now);
+            return self.resume(unit);
         }
         self.array.line_up(unit, rank, self.now);
         self.serve_channel(channel);
+    }
+
+    /// A unit has its channel in the middle of an operation.
+    #[inline]
+    fn resume(&mut self, unit: UnitId) {
+        if self.overlapping.read {
+            self.read_ahead(unit);
+        }
+        self.array.resume(unit, self.now)
     }
 
     /// Gives a channel to those who wait for it, until it is taken.

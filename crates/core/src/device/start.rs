@@ -17,22 +17,39 @@ impl Device {
     pub(super) fn serve_unit(&mut self, unit: UnitId) {
         let lun = self.array.lun_of_unit(unit);
         if self.array.state(lun) != LunState::Requesting {
-            return self.array.resume(unit, self.now);
+            return if self.array.asks(unit) { self.ahead_granted(unit) } else { self.resume(unit) };
         }
         // It was granted the channel for what was first in line when it asked. What is more urgent and came later is
         // its next operation: this one holds the LUN since then.
         let next = self.first_of(lun, self.array.rank(lun));
         if !self.start(lun, next, true) {
-            self.set_idle(lun);
+            self.rest(unit, lun);
         }
+    }
+
+    /// A LUN that could start something finds nothing.
+    fn rest(&mut self, unit: UnitId, lun: LunId) {
+        if self.overlapping.any && self.array.is_suspended(unit) {
+            return self.resume_suspended(unit);
+        }
+        self.set_idle(lun);
     }
 
     /// Starts an idle LUN on what waits for it, or lines it up for its channel.
     pub(super) fn kick(&mut self, lun: LunId) {
         if !self.lun_waits(lun) {
+            if self.overlapping.any && self.array.state(lun) == LunState::Busy {
+                self.overlap(lun);
+            }
             return;
         }
-        let Some((rank, id)) = self.first_for(lun) else { return };
+        if let Some((rank, id)) = self.first_for(lun) {
+            self.kick_for(lun, rank, id);
+        }
+    }
+
+    /// Starts a LUN that takes commands on `id`, the first that waits for it, or lines it up for its channel.
+    pub(super) fn kick_for(&mut self, lun: LunId, rank: u8, id: u32) {
         let timing = self.array.timing();
         let needs_channel = match self.transactions[id].kind {
             Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::CopyBack => timing.read_command > Time::ZERO,
@@ -43,7 +60,7 @@ impl Device {
         let has_channel = self.array.channel_is_idle(channel, self.now);
         if !needs_channel || has_channel {
             if !self.start(lun, Some((rank, id)), has_channel) {
-                self.set_idle(lun);
+                self.rest(UnitId(lun.0 * self.array.units_per_lun()), lun);
                 if !has_channel {
                     // What needed no channel turned out to be none; what comes behind it may need one.
                     self.kick(lun);
@@ -58,7 +75,7 @@ impl Device {
 
     /// The transaction that `lun` takes next, and its rank: of its own lines or of the pool, by rank, then by age.
     #[inline]
-    fn first_for(&self, lun: LunId) -> Option<(u8, u32)> {
+    pub(super) fn first_for(&self, lun: LunId) -> Option<(u8, u32)> {
         (0..RANKS as u8).find_map(|rank| self.first_of(lun, rank))
     }
 
@@ -90,6 +107,9 @@ impl Device {
         self.note_idle(lun, false);
         let mut next = next.or_else(|| self.first_for(lun));
         while let Some((rank, id)) = next {
+            if self.overlapping.any && self.only_reads(lun) && self.transactions[id].kind != Kind::HostRead {
+                return false;
+            }
             if id == self.first_of_pool(PlaneId(self.array.planes_of(lun).start)) {
                 let plane = self.choose_plane(lun);
                 self.take_from_pool(plane);
@@ -101,12 +121,18 @@ impl Device {
             if let Some(operation) = self.bind_transaction(id, rank) {
                 if self.merging.any {
                     self.start_merged(lun, rank, id, operation);
+                    if self.overlapping.any {
+                        self.overlap(lun);
+                    }
                     return true;
                 }
                 let unit = self.array.unit_of(operation.plane);
                 self.running[unit.index()] = id;
                 self.array.start(unit, operation, self.now);
                 self.watch_start(unit);
+                if self.overlapping.any {
+                    self.overlap(lun);
+                }
                 return true;
             }
             if !has_channel {
@@ -132,6 +158,11 @@ impl Device {
             Kind::Summary => Some(self.start_summary(id)),
             Kind::SlotRead => unreachable!("slot reads wait for slots, not for LUNs"),
         }
+    }
+
+    /// Whether a LUN takes reads of the host only, because what it does is suspended.
+    fn only_reads(&self, lun: LunId) -> bool {
+        self.array.is_suspended(UnitId(lun.0))
     }
 
     /// Notes that a request is served from now on.

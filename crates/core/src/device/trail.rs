@@ -84,7 +84,7 @@ impl TransactionTrail {
             Line::Any(mark) => turn.all.since(mark, turn.start - from),
         };
         self.trail.wait(Wait {
-            die: wait.die,
+            die: wait.die + turn.wait.die,
             channel: wait.channel + turn.wait.channel,
             cleaning: wait.cleaning + turn.wait.cleaning,
         });

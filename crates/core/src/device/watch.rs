@@ -3,6 +3,7 @@
 use super::Device;
 use super::transaction::Kind;
 use crate::metrics::series::Sample;
+use crate::nand::array::Operation;
 use crate::nand::probe::{Lane, Phase, Slice};
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{LunId, PlaneId, Ppn, UnitId};
@@ -16,6 +17,7 @@ impl Device {
         let stock = |plane| self.ftl.blocks.stock(PlaneId(plane));
         into.at = at;
         into.counters = self.ftl.counters;
+        into.merged.copy_from(&self.array.merged);
         into.stock_min = (0..planes).map(stock).min().unwrap_or(0);
         into.stock_sum = (0..planes).map(|plane| u64::from(stock(plane))).sum();
         self.array.time_until(at, &mut into.channels, &mut into.dies);
@@ -53,19 +55,19 @@ impl Device {
     #[inline(always)]
     pub(super) fn watch_start(&mut self, unit: UnitId) {
         if self.array.probe().is_some() {
-            self.show_waits(unit);
+            let operation = *self.array.operation(unit);
+            self.show_waits(self.running[unit.index()], &operation);
         }
     }
 
     /// Tells an observer what has waited for the operation that starts now: each write of a program command, or the
     /// transaction itself.
     #[inline(never)]
-    fn show_waits(&mut self, unit: UnitId) {
-        let operation = *self.array.operation(unit);
-        let mut id = self.running[unit.index()];
+    pub(super) fn show_waits(&mut self, first: u32, operation: &Operation) {
+        let mut id = first;
         while id != NONE {
             let (waited, transaction) = (id, self.transactions[id]);
-            let mut slice = Slice::of(Lane::Plane(transaction.plane), Phase::Wait, self.now, self.now, &operation);
+            let mut slice = Slice::of(Lane::Plane(transaction.plane), Phase::Wait, self.now, self.now, operation);
             slice.lpn = match transaction.kind {
                 Kind::Erase | Kind::Summary | Kind::SlotRead => NONE,
                 _ => self.ftl.map.owner(Ppn(transaction.place)),

@@ -9,6 +9,7 @@ use std::collections::BinaryHeap;
 
 use super::attribution::{Breakdown, Part};
 use super::counters::Counters;
+use crate::nand::merged::Merged;
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Operation, Status};
 
@@ -20,6 +21,8 @@ pub struct Sample {
     pub at: Time,
     /// What the device has counted.
     pub counters: Counters,
+    /// Commands that made several planes or dies work together.
+    pub merged: Merged,
     /// By channel, time with data and with commands, in picoseconds.
     pub channels: Vec<[i64; 2]>,
     /// By die, time that its cells worked and that it was held otherwise, in picoseconds.

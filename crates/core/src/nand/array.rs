@@ -1,14 +1,16 @@
 //! Channels and what hangs on them: who holds a bus, which die is busy until when.
 
+mod overlap;
 mod watchers;
 
 use super::merged::Merged;
 use super::timing::Timing;
 use crate::config::DeviceConfig;
 use crate::scheduler::{Class, RANKS};
-use crate::sim::id::{ChannelId, LunId, PlaneId, UnitId};
+use crate::sim::id::{ChannelId, LunId, PlaneId, Ppn, UnitId};
 use crate::sim::queue::EventQueue;
 use crate::sim::time::Time;
+use overlap::Overlap;
 use watchers::Watchers;
 
 /// What the array does for one command.
@@ -29,6 +31,16 @@ impl Kind {
     pub const COUNT: usize = 4;
     /// All kinds.
     pub const ALL: [Kind; Kind::COUNT] = [Kind::Read, Kind::Program, Kind::Erase, Kind::CopyBack];
+
+    /// The name that results have for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Read => "read",
+            Kind::Program => "program",
+            Kind::Erase => "erase",
+            Kind::CopyBack => "copy-back",
+        }
+    }
 }
 
 /// What one unit does for a command, with the times of its phases.
@@ -84,6 +96,8 @@ pub enum LunState {
     Binding,
     /// Some of its units work.
     Busy,
+    /// What it does is suspended: it takes reads of the host.
+    Suspended,
 }
 
 /// What a unit does now.
@@ -99,6 +113,8 @@ enum Phase {
     Out,
     /// Waits for the channel to go on with the next page of a unit that spans pages.
     NextPage,
+    /// The cells come to rest.
+    Suspending,
 }
 
 /// What takes one command at a time.
@@ -184,6 +200,8 @@ pub enum Outcome {
     MemberOut(u8),
     /// It goes on by itself.
     GoesOn,
+    /// Its operation is suspended: it takes a read of the host.
+    Suspended,
     /// Its operation has ended.
     Done,
 }
@@ -196,6 +214,10 @@ pub struct Array {
     units: Vec<Unit>,
     /// By plane: those that work together in a unit, in the order in which their data move.
     members: Vec<Member>,
+    /// The same of operations that are suspended.
+    resting: Vec<Member>,
+    /// By unit, where operations may overlap.
+    overlaps: Vec<Overlap>,
     channels: Vec<Channel>,
     events: EventQueue,
     lun_of_plane: Vec<LunId>,
@@ -247,12 +269,13 @@ impl Array {
             waiting: 0,
             last_chip: NOWHERE,
         };
-        let nobody = Member { plane: PlaneId(0), data: Time::ZERO, tag: u64::MAX, place: 0 };
         Array {
             timing: Timing::new(device),
             luns: vec![Lun { state: LunState::Idle, active: 0 }; luns as usize],
             units: vec![unit; units as usize],
-            members: vec![nobody; planes as usize],
+            members: vec![NO_MEMBER; planes as usize],
+            resting: Vec::new(),
+            overlaps: vec![Overlap::default(); if device.nand.advanced.overlaps() { units as usize } else { 0 }],
             channels: vec![channel; g.channels as usize],
             events: EventQueue::new(units + g.channels + others),
             lun_of_plane: (0..planes).map(|p| LunId(p / planes_per_lun)).collect(),
@@ -400,6 +423,10 @@ impl Array {
         if self.is_watched() {
             self.show_line_up(unit, now);
         }
+        self.join_channel_line(unit, rank);
+    }
+
+    fn join_channel_line(&mut self, unit: UnitId, rank: u8) {
         let channel = self.channel_of_unit(unit);
         let channel = &mut self.channels[channel.index()];
         let line = &mut channel.lines[usize::from(rank)];
@@ -465,7 +492,7 @@ impl Array {
             channel.lines[rank].1 = NOWHERE;
             channel.waiting &= !(1 << rank);
         }
-        if self.is_watched() {
+        if self.is_watched() && !self.asks(UnitId(first)) {
             self.show_grant(UnitId(first), now);
         }
         Some(UnitId(first))
@@ -526,13 +553,28 @@ impl Array {
         &self.members[first..first + self.units[unit.index()].operation.members as usize]
     }
 
+    /// The planes that a unit works in, with their places.
+    pub fn planes_at_work(&self, unit: UnitId) -> impl Iterator<Item = (PlaneId, Ppn)> + Clone {
+        let operation = &self.units[unit.index()].operation;
+        let alone = (operation.members <= 1).then_some((operation.plane, Ppn(operation.place)));
+        let members = if operation.members <= 1 { &[] } else { self.members_of(unit) };
+        alone.into_iter().chain(members.iter().map(|member| (member.plane, Ppn(member.place))))
+    }
+
+    /// Counts a command that makes so many dies and planes work, where that is more than one.
+    pub fn note_merged(&mut self, kind: Kind, dies: u32, planes: u32) {
+        if planes > 1 {
+            self.merged.note(kind, dies, planes);
+        }
+    }
+
     /// Starts `operation` on a unit that holds none, as the LUN's command or behind what that has for other units; a
     /// command that needs the channel has been granted it.
     #[inline]
     pub fn start(&mut self, unit: UnitId, operation: Operation, now: Time) {
         let lun = self.lun_of_unit(unit);
         let state = &mut self.luns[lun.index()];
-        debug_assert!(matches!(state.state, LunState::Idle | LunState::Binding), "a LUN takes one command at a time");
+        debug_assert!(!matches!(state.state, LunState::Busy), "a LUN takes one command at a time");
         state.active += 1;
         state.state = LunState::Busy;
         let first = state.active == 1;
@@ -540,6 +582,7 @@ impl Array {
         debug_assert!(state.phase == Phase::Idle, "a unit executes one operation at a time");
         state.operation = operation;
         state.cells = Time::ZERO;
+        self.clear_overlap(unit);
         let data = if operation.kind == Kind::Program { operation.data } else { Time::ZERO };
         let mut from = now;
         if !first && operation.command + data > Time::ZERO {
@@ -589,7 +632,13 @@ impl Array {
         debug_assert_eq!(state.phase, Phase::Holding);
         state.phase = Phase::Out;
         let (plane, data) = (state.operation.plane, state.operation.data);
-        let end = self.seize(unit, plane, now, 1, Time::ZERO, data);
+        // The command of a read that starts behind this one goes first (ONFI: 31h before the data).
+        let from = if self.overlaps.is_empty() {
+            now
+        } else {
+            now.max(self.channels[self.channel_of_unit(unit).index()].busy_until)
+        };
+        let end = self.seize(unit, plane, from, 1, Time::ZERO, data);
         self.events.set(unit.0, end);
         self.stamp_release(unit);
     }
@@ -610,6 +659,9 @@ impl Array {
         if state.phase == Phase::Cell && operation.kind == Kind::Read {
             state.phase = Phase::Holding;
             return Outcome::WantsChannel(operation.rank);
+        }
+        if state.phase == Phase::Suspending {
+            return self.suspended(unit, now);
         }
         debug_assert!(matches!(state.phase, Phase::Cell | Phase::Out));
         if operation.kind == Kind::CopyBack {
@@ -682,11 +734,13 @@ impl Array {
                 Phase::Cell => self.events.time_of(index as u32).map_or(Time::ZERO, |end| {
                     end.since(at).min(if unit.programs { unit.operation.program } else { unit.operation.cell })
                 }),
-                Phase::Holding | Phase::Out | Phase::NextPage => Time::ZERO,
+                Phase::Holding | Phase::Out | Phase::NextPage | Phase::Suspending => Time::ZERO,
             };
             let die = &mut dies[(unit.operation.plane.0 / self.planes_per_die) as usize];
-            die[0] -= signed(ahead);
-            die[1] += signed(at.since(unit.held_since)) - (signed(unit.cells) - signed(ahead));
+            let overlapping = self.cells_ahead(UnitId(index as u32), at);
+            die[0] -= signed(ahead) + signed(overlapping);
+            let worked = if unit.phase == Phase::Suspending { 0 } else { signed(unit.cells) - signed(ahead) };
+            die[1] += signed(at.since(unit.held_since)) - worked;
         }
     }
 
@@ -694,7 +748,6 @@ impl Array {
     pub fn reset_times(&mut self) {
         self.channel_time.fill(ChannelTime::default());
         self.die_time.fill(DieTime::default());
-        self.merged.reset();
     }
 }
 
@@ -713,6 +766,8 @@ pub enum Owner {
     /// Of something outside the array, by its number there.
     Other(u32),
 }
+
+const NO_MEMBER: Member = Member { plane: PlaneId(0), data: Time::ZERO, tag: u64::MAX, place: 0 };
 
 const NO_OPERATION: Operation = Operation {
     kind: Kind::Read,

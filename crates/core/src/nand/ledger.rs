@@ -204,7 +204,7 @@ impl Ledger {
         debug_assert_eq!(book.holder, Holder::Nobody, "a LUN takes one command at a time");
         (book.holder, book.start) = (holder, now);
         if !self.pools.is_empty() {
-            self.books[at].all = self.mark_all(self.pool_at(at), now);
+            self.books[at].all = self.mark_all_of(lun, now);
             self.count(at, holder, |sum| sum.enter(now));
         }
     }
@@ -214,7 +214,7 @@ impl Ledger {
     pub fn turn(&self, unit: UnitId, lun: LunId, cell: Time, now: Time) -> Turn {
         let Book { channel, wait, .. } = self.books[unit.index()];
         let Book { start, host, cleaning, all, .. } = self.books[self.of(lun)];
-        let bus = now - start - cell - wait.channel - wait.cleaning;
+        let bus = now - start - cell - wait.channel - wait.cleaning - wait.die;
         Turn { channel, start, mark: Mark { host, cleaning }, all, wait, bus, cell }
     }
 
@@ -309,6 +309,11 @@ impl Ledger {
             Holder::Channel => cleaning += self.channels[book.channel].cleaning_at(now) - book.seen,
         }
         Mark { host, cleaning }
+    }
+
+    /// A reading for what waits for any LUN of the pool of `lun`, where there are pools.
+    pub fn mark_all_of(&self, lun: LunId, now: Time) -> MarkOfAll {
+        if self.pools.is_empty() { MarkOfAll::default() } else { self.mark_all(self.pool_at(self.of(lun)), now) }
     }
 
     /// A reading for what waits for any LUN of a pool.

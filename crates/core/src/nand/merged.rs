@@ -37,9 +37,16 @@ impl Merged {
         self.counts[(kind as usize * self.dies + dies as usize - 1) * self.planes + planes as usize - 1] += 1;
     }
 
-    /// Forgets what was counted.
-    pub fn reset(&mut self) {
-        self.counts.fill(0);
+    /// Becomes equal to `other`, without allocating where it has been before.
+    pub fn copy_from(&mut self, other: &Merged) {
+        self.counts.clone_from(&other.counts);
+        (self.dies, self.planes) = (other.dies, other.planes);
+    }
+
+    /// What was counted since `earlier`.
+    pub fn since(mut self, earlier: &Merged) -> Merged {
+        self.counts.iter_mut().zip(&earlier.counts).for_each(|(now, before)| *now -= before);
+        self
     }
 
     /// What was counted, kind by kind.
@@ -67,7 +74,10 @@ mod tests {
         merged.note(Kind::Erase, 2, 4);
         let shapes: Vec<_> = merged.shapes().map(|s| (s.kind, s.dies, s.planes, s.commands)).collect();
         assert_eq!(shapes, [(Kind::Program, 1, 2, 1), (Kind::Program, 2, 2, 2), (Kind::Erase, 2, 4, 1)]);
-        merged.reset();
-        assert_eq!(merged.shapes().count(), 0);
+        let mut earlier = Merged::default();
+        earlier.copy_from(&merged);
+        merged.note(Kind::Read, 1, 4);
+        let since: Vec<_> = merged.since(&earlier).shapes().map(|shape| shape.kind).collect();
+        assert_eq!(since, [Kind::Read]);
     }
 }

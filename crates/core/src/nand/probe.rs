@@ -97,6 +97,16 @@ impl Probe {
         }
     }
 
+    /// The cells that work in some planes rest from `now` on.
+    pub fn cut(&mut self, planes: std::ops::Range<u32>, now: Time) {
+        let works = |slice: &&mut Slice| slice.start <= now && slice.end > now;
+        for slice in self.slices.iter_mut().rev().filter(works) {
+            if slice.phase == Phase::Cell && planes.contains(&slice.plane) {
+                slice.end = now;
+            }
+        }
+    }
+
     /// A transaction waits from now on.
     pub fn lined_up(&mut self, transaction: u32, now: Time) {
         if let Some(in_line) = &mut self.in_line {

@@ -8,7 +8,9 @@ use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
 use crate::metrics::latency::Latency;
 use crate::metrics::profile::Profile;
 use crate::metrics::results::{OperationResults, Results, StreamResults};
+use crate::nand::array::Kind;
 use crate::nand::array::{ChannelTime, DieTime};
+use crate::nand::merged::{Merged, Shape};
 use crate::sim::time::Time;
 use crate::workload::request::Operation;
 
@@ -44,6 +46,8 @@ pub struct Measurement<'a> {
     pub profile: Option<&'a Profile>,
     /// What the device counted.
     pub counters: &'a Counters,
+    /// Commands that made several planes or dies work together.
+    pub merged: &'a Merged,
     /// First arrival to last completion.
     pub measured: Time,
     /// From the start of the measured part to the last completion.
@@ -86,7 +90,7 @@ impl Summary {
             streams: results.streams.iter().map(Stream::new).collect(),
             distributions: Distributions::new(results, measurement.profile),
             unmapped_reads: counters.unmapped_reads,
-            flash: Flash::new(counters),
+            flash: Flash::new(config, counters, measurement.merged),
             write_amplification: ratio(units_programmed(config, counters), counters.host_units),
             write_amplification_bytes: ratio(
                 counters.pages_programmed_total() * config.geometry.page_size.0,
@@ -265,7 +269,15 @@ impl Distribution {
 }
 
 impl Flash {
-    fn new(counters: &Counters) -> Flash {
+    fn new(config: &DeviceConfig, counters: &Counters, merged: &Merged) -> Flash {
+        let per_program = config.geometry.pages_per_program;
+        let shape = |shape: Shape| MergedCommands {
+            kind: shape.kind.name().to_owned(),
+            dies: shape.dies,
+            planes: shape.planes,
+            pages: shape.planes * if shape.kind == Kind::Program { per_program } else { 1 },
+            commands: shape.commands,
+        };
         let programs = |cause| counters.pages_programmed[cause as usize];
         let reads = |cause| counters.pages_read[cause as usize];
         Flash {
@@ -276,6 +288,8 @@ impl Flash {
                 read: counters.read_commands,
                 program: counters.program_commands,
                 erase: counters.blocks_erased,
+                copy_back: counters.copy_backs,
+                merged: merged.shapes().map(shape).collect(),
             },
             programs_by_cause: ProgramCauses {
                 host: programs(ProgramCause::Host),

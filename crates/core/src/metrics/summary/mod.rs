@@ -302,8 +302,27 @@ pub struct FlashCommands {
     pub read: u64,
     /// Program commands; one may fill several pages.
     pub program: u64,
-    /// Erase commands.
+    /// Blocks erased, each by one command or together with others.
     pub erase: u64,
+    /// Pages moved within their plane by copy-back; they are among the reads and programs.
+    pub copy_back: u64,
+    /// Commands that made several planes or dies work together, by what they did and how many took part.
+    pub merged: Vec<MergedCommands>,
+}
+
+/// Commands of one shape that made several planes or dies work together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MergedCommands {
+    /// `read`, `program`, `erase` or `copy-back`.
+    pub kind: String,
+    /// Dies that worked, of one chip.
+    pub dies: u32,
+    /// Planes that worked, of all those dies.
+    pub planes: u32,
+    /// Pages that each command read or programmed; of an erase, blocks.
+    pub pages: u32,
+    /// How many commands.
+    pub commands: u64,
 }
 
 /// Pages programmed, each for one cause.

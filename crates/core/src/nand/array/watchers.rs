@@ -152,7 +152,7 @@ impl Array {
     #[inline(always)]
     pub fn book_turn(&self, unit: UnitId, now: Time) -> Option<Turn> {
         let (lun, cells) = (self.lun_of_unit(unit), self.units[unit.index()].cells);
-        self.ledger().map(|ledger| ledger.turn(unit, lun, cells, now))
+        self.ledger().map(|ledger| self.with_head(unit, ledger.turn(unit, lun, cells, now)))
     }
 
     /// Books that the operation of a unit has ended, where books are kept.

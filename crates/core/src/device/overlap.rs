@@ -1,0 +1,173 @@
+//! Operations of one unit that overlap: the next one in the cache register, and reads that interrupt.
+
+use super::Device;
+use super::transaction::Kind;
+use crate::ftl::blocks::Stream;
+use crate::nand::array::Operation;
+use crate::nand::ledger::Holder;
+use crate::scheduler::lines::NONE;
+use crate::sim::id::{LunId, PlaneId, UnitId};
+
+/// Which operations overlap.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Overlapping {
+    pub(super) read: bool,
+    pub(super) program: bool,
+    /// Whether anything overlaps at all.
+    pub(super) any: bool,
+}
+
+impl Overlapping {
+    pub(super) fn new(device: &crate::config::DeviceConfig) -> Overlapping {
+        let advanced = &device.nand.advanced;
+        let (read, program) = (advanced.cache_read, advanced.cache_program);
+        Overlapping { read, program, any: read || program || advanced.suspend.program || advanced.suspend.erase }
+    }
+}
+
+impl Device {
+    /// Something waits for a LUN that works: what could overlap with what it does? LUNs are units here
+    /// (config/check.rs).
+    pub(super) fn overlap(&mut self, lun: LunId) {
+        let unit = UnitId(lun.0);
+        let Some((rank, id)) = self.first_for(lun) else { return };
+        match self.transactions[id].kind {
+            Kind::HostRead if self.array.can_suspend(unit, &self.config.nand.advanced.suspend, self.now) => {
+                self.suspended[unit.index()] = std::mem::replace(&mut self.running[unit.index()], NONE);
+                self.array.suspend(unit, &self.config.nand.advanced.suspend, self.now);
+            }
+            Kind::Write if self.overlapping.program && self.follows(unit, rank, id) => {
+                let channel = self.array.channel_of(lun);
+                if self.array.channel_is_idle(channel, self.now) {
+                    return self.program_ahead(unit, rank, id);
+                }
+                self.array.ask_ahead(unit, rank);
+                self.serve_channel(channel);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the write `id` and what waits for the other planes of a program that runs fill the next page of the
+    /// same blocks: what the cache register takes.
+    fn follows(&self, unit: UnitId, rank: u8, id: u32) -> bool {
+        let pooled = self.first_of_pool(PlaneId(self.array.planes_of_unit(unit).start));
+        if !self.array.can_program_ahead(unit) || id == pooled {
+            return false;
+        }
+        let planes = self.array.planes_at_work(unit);
+        let blocks = &self.ftl.blocks;
+        planes.clone().any(|(plane, _)| plane.0 == self.transactions[id].plane)
+            && planes.clone().all(|(plane, place)| {
+                let waiting = self.lines[self.line_of(plane)][usize::from(rank)].first();
+                let next = blocks.next_place(plane, Stream::Host);
+                waiting != NONE
+                    && self.transactions[waiting].kind == Kind::Write
+                    && self.transactions[waiting].plane == plane.0
+                    && blocks.takes_host_write(plane)
+                    && next.is_some_and(|next| blocks.block_of(next) == blocks.block_of(place) && next.0 > place.0)
+            })
+    }
+
+    /// Lets the data of the next program in while the cells work for the last one.
+    fn program_ahead(&mut self, unit: UnitId, rank: u8, id: u32) {
+        let planes = self.array.planes_at_work(unit).count() as u32;
+        let line = self.line_of(PlaneId(self.transactions[id].plane));
+        self.lines[line][usize::from(rank)].pop(&mut self.transactions);
+        let Some(mut operation) = self.bind_transaction(id, rank) else { return };
+        if planes > 1 {
+            self.join_at_work(unit, rank, id, &mut operation);
+        }
+        self.begin_ahead(unit, id, operation);
+    }
+
+    fn begin_ahead(&mut self, unit: UnitId, id: u32, operation: Operation) {
+        self.ahead[unit.index()] = id;
+        self.array.note_merged(operation.kind, 1, operation.members);
+        self.array.start_ahead(unit, operation, self.now);
+        if self.array.probe().is_some() {
+            self.show_waits(id, &operation);
+        }
+    }
+
+    /// A unit that asked for its channel for the next program is granted it.
+    pub(super) fn ahead_granted(&mut self, unit: UnitId) {
+        self.array.stop_asking(unit);
+        let lun = self.array.lun_of_unit(unit);
+        if let Some((rank, id)) = self.first_for(lun)
+            && self.transactions[id].kind == Kind::Write
+            && self.follows(unit, rank, id)
+        {
+            self.program_ahead(unit, rank, id);
+        }
+    }
+
+    /// The data of a read leave: the next one starts, if there is one.
+    pub(super) fn read_ahead(&mut self, unit: UnitId) {
+        let lun = self.array.lun_of_unit(unit);
+        if !self.array.can_read_ahead(unit) {
+            return;
+        }
+        let Some((rank, id)) = self.first_for(lun) else { return };
+        if !self.transactions[id].kind.is_read() {
+            return;
+        }
+        let line = self.line_of(PlaneId(self.transactions[id].plane));
+        self.lines[line][usize::from(rank)].pop(&mut self.transactions);
+        let Some(mut operation) = self.bind_transaction(id, rank) else { return };
+        self.join_planes_for(unit, rank, id, &mut operation);
+        self.begin_ahead(unit, id, operation);
+    }
+
+    /// The operation of a unit has ended: it goes on with what overlaps with it, if anything does.
+    pub(super) fn go_on_overlapping(&mut self, unit: UnitId, lun: LunId) -> bool {
+        if self.array.has_ahead(unit) {
+            let id = std::mem::replace(&mut self.ahead[unit.index()], NONE);
+            self.running[unit.index()] = id;
+            self.array.go_ahead(unit, self.holder_of(id), self.now);
+            self.overlap(lun);
+            return true;
+        }
+        if self.array.is_suspended(unit) {
+            self.array.set_suspended(lun);
+            self.serve_suspended(unit, lun);
+            return true;
+        }
+        if self.array.asks(unit) {
+            self.array.ask_to_start(unit, lun, self.now);
+            return true;
+        }
+        false
+    }
+
+    fn holder_of(&self, id: u32) -> Holder {
+        if self.transactions[id].class.is_cleaning() { Holder::Cleaning } else { Holder::Host }
+    }
+
+    /// The cells of a unit rest: reads of the host are served, then they go on.
+    pub(super) fn serve_suspended(&mut self, unit: UnitId, lun: LunId) {
+        let limit = self.config.nand.advanced.suspend.limit;
+        let first = self.first_for(lun).filter(|&(_, id)| self.transactions[id].kind == Kind::HostRead);
+        // The first read is what it was suspended for.
+        let first_read = self.suspended_for[unit.index()];
+        match first {
+            Some((rank, id)) if !first_read || self.array.may_hold_back(unit, limit) => {
+                if first_read {
+                    self.array.hold_back(unit);
+                }
+                self.suspended_for[unit.index()] = true;
+                self.kick_for(lun, rank, id);
+            }
+            _ => self.resume_suspended(unit),
+        }
+    }
+
+    /// The cells of a unit go on.
+    pub(super) fn resume_suspended(&mut self, unit: UnitId) {
+        let id = std::mem::replace(&mut self.suspended[unit.index()], NONE);
+        self.suspended_for[unit.index()] = false;
+        self.running[unit.index()] = id;
+        let holder = self.holder_of(id);
+        self.array.resume_suspended(unit, &self.config.nand.advanced.suspend, holder, self.now);
+    }
+}

@@ -1,0 +1,309 @@
+//! What overlaps in one unit: the next operation with the one before it (read cache, cache program), and reads with a
+//! program or an erase that is suspended for them. docs/model/commands.md says how.
+
+use super::{Array, Kind, LunState, Operation, Outcome, Phase};
+use crate::config::advanced::Suspend;
+use crate::nand::ledger::{Holder, Turn, Wait};
+use crate::sim::id::{LunId, UnitId};
+use crate::sim::time::Time;
+
+/// What overlaps in a unit.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Overlap {
+    /// The operation behind the one that the unit is at.
+    ahead: Option<Ahead>,
+    suspended: Option<Suspended>,
+    /// How often the operation was suspended.
+    suspensions: u32,
+    /// The unit waits for its channel for the data of the next program.
+    asks: bool,
+    /// With books: what the operation has spent before it held the unit by itself, or before it was suspended.
+    head: Option<Turn>,
+}
+
+/// An operation that has begun while the one before it holds the unit.
+#[derive(Clone, Debug)]
+struct Ahead {
+    operation: Operation,
+    start: Time,
+    /// When its command, and the data of a program, have moved.
+    moved: Time,
+    turn: Option<Turn>,
+}
+
+/// An operation whose cells rest.
+#[derive(Clone, Debug)]
+struct Suspended {
+    operation: Operation,
+    /// What the cells have still to do.
+    left: Time,
+    since: Time,
+    turn: Option<Turn>,
+}
+
+impl Array {
+    fn overlap(&self, unit: UnitId) -> Option<&Overlap> {
+        self.overlaps.get(unit.index())
+    }
+
+    /// Whether the next program may go into the cache register of a unit.
+    pub fn can_program_ahead(&self, unit: UnitId) -> bool {
+        let state = &self.units[unit.index()];
+        let free = self.overlap(unit).is_some_and(|o| o.ahead.is_none() && o.suspended.is_none() && !o.asks);
+        free && state.phase == Phase::Cell && state.operation.kind == Kind::Program
+    }
+
+    /// Whether the next read may start while the data of the one before leave.
+    pub fn can_read_ahead(&self, unit: UnitId) -> bool {
+        let state = &self.units[unit.index()];
+        let free = self.overlap(unit).is_some_and(|o| o.ahead.is_none() && o.suspended.is_none());
+        free && state.phase == Phase::Holding && state.operation.kind == Kind::Read && state.operation.members <= 1
+    }
+
+    /// Whether the cells of a unit can be suspended at `now`.
+    pub fn can_suspend(&self, unit: UnitId, by: &Suspend, now: Time) -> bool {
+        let (state, Some(overlap)) = (&self.units[unit.index()], self.overlap(unit)) else { return false };
+        let allowed = match state.operation.kind {
+            Kind::Program => by.program,
+            Kind::Erase => by.erase,
+            Kind::Read | Kind::CopyBack => false,
+        };
+        let free = overlap.ahead.is_none() && overlap.suspended.is_none() && !overlap.asks;
+        let left = self.events.time_of(unit.0).map_or(Time::ZERO, |end| end.since(now));
+        let works = state.phase == Phase::Cell && left > Time::ZERO && left <= state.cells;
+        allowed && free && works && overlap.suspensions < by.limit
+    }
+
+    /// Whether an operation of the unit is suspended.
+    #[inline]
+    pub fn is_suspended(&self, unit: UnitId) -> bool {
+        self.overlap(unit).is_some_and(|overlap| overlap.suspended.is_some())
+    }
+
+    /// Whether the operation of the unit may be held back for one more read.
+    pub fn may_hold_back(&self, unit: UnitId, limit: u32) -> bool {
+        self.overlap(unit).is_some_and(|overlap| overlap.suspensions < limit)
+    }
+
+    /// Counts one more read that a suspended operation is held back for.
+    pub fn hold_back(&mut self, unit: UnitId) {
+        self.overlaps[unit.index()].suspensions += 1;
+    }
+
+    /// Puts a unit that works in line for its channel, for the data of the next program.
+    pub fn ask_ahead(&mut self, unit: UnitId, rank: u8) {
+        self.overlaps[unit.index()].asks = true;
+        self.join_channel_line(unit, rank);
+    }
+
+    /// Whether a unit has asked for its channel with [`Array::ask_ahead`].
+    #[inline]
+    pub fn asks(&self, unit: UnitId) -> bool {
+        self.overlap(unit).is_some_and(|overlap| overlap.asks)
+    }
+
+    /// The channel that a unit has asked for is granted.
+    pub fn stop_asking(&mut self, unit: UnitId) {
+        self.overlaps[unit.index()].asks = false;
+    }
+
+    /// The operation has ended before the channel was granted that the unit asked for: from here on it waits for the
+    /// channel to start the next one.
+    pub fn ask_to_start(&mut self, unit: UnitId, lun: LunId, now: Time) {
+        self.stop_asking(unit);
+        self.luns[lun.index()].state = LunState::Requesting;
+        if self.is_watched() {
+            self.show_line_up(unit, now);
+        }
+    }
+
+    /// What the books say of an operation that begins now.
+    fn turn_from(&self, unit: UnitId, now: Time) -> Option<Turn> {
+        let (lun, channel) = (self.lun_of_unit(unit), self.channel_of_unit(unit).index());
+        self.ledger().map(|ledger| {
+            let (mark, all) = (ledger.mark(lun, now), ledger.mark_all_of(lun, now));
+            Turn { channel, start: now, mark, all, ..Turn::default() }
+        })
+    }
+
+    /// Moves the command of `operation`, and its data where it is a program, for a unit that is at another one, which
+    /// has been granted its channel. The unit goes on with it when the other one has ended.
+    pub fn start_ahead(&mut self, unit: UnitId, operation: Operation, now: Time) {
+        let turn = self.turn_from(unit, now);
+        let other = std::mem::replace(&mut self.units[unit.index()].operation, operation);
+        let data = if operation.kind == Kind::Program { operation.data } else { Time::ZERO };
+        let moved = if operation.command + data > Time::ZERO {
+            self.seize(unit, operation.plane, now, operation.members, operation.command, data)
+        } else {
+            now
+        };
+        let mut begin = moved;
+        if operation.kind == Kind::Read {
+            self.die_time[(operation.plane.0 / self.planes_per_die) as usize].cell += operation.cell;
+        } else {
+            begin = begin.max(self.events.time_of(unit.0).unwrap_or(now));
+        }
+        if self.probe().is_some() {
+            self.show_cells(unit, begin, begin + operation.cell);
+        }
+        self.units[unit.index()].operation = other;
+        self.stamp_release(unit);
+        self.overlaps[unit.index()].ahead = Some(Ahead { operation, start: now, moved, turn });
+    }
+
+    /// Whether a unit that has just ended an operation goes on with the next.
+    #[inline]
+    pub fn has_ahead(&self, unit: UnitId) -> bool {
+        self.overlap(unit).is_some_and(|overlap| overlap.ahead.is_some())
+    }
+
+    /// A unit goes on with the operation that has begun behind the one that has ended.
+    pub fn go_ahead(&mut self, unit: UnitId, holder: Holder, now: Time) {
+        let Some(Ahead { operation, start, moved, turn }) = self.overlaps[unit.index()].ahead.take() else { return };
+        let die = (operation.plane.0 / self.planes_per_die) as usize;
+        let (end, cells) = if operation.kind == Kind::Read {
+            let end = moved + operation.cell;
+            (end.max(now), end.since(now))
+        } else {
+            self.die_time[die].cell += operation.cell;
+            (moved.max(now) + operation.cell, operation.cell)
+        };
+        // Up to now: its transfer, a read's cells, and then the wait for the one before it.
+        let bus = moved.min(now) - start;
+        let cell = if operation.kind == Kind::Read { now.since(moved).min(operation.cell) } else { Time::ZERO };
+        let wait = Wait { die: now - start - bus - cell, ..Wait::default() };
+        let overlap = &mut self.overlaps[unit.index()];
+        overlap.head = turn.map(|turn| Turn { bus, cell, wait, ..turn });
+        overlap.suspensions = 0;
+        self.take_up(unit, operation, cells, holder, now);
+        self.events.set(unit.0, end);
+    }
+
+    /// A unit that does nothing takes an operation up again whose cells have so much to do.
+    fn take_up(&mut self, unit: UnitId, operation: Operation, cells: Time, holder: Holder, now: Time) {
+        let lun = self.lun_of_unit(unit);
+        let state = &mut self.units[unit.index()];
+        (state.operation, state.phase) = (operation, Phase::Cell);
+        (state.held_since, state.cells) = (now, cells);
+        let state = &mut self.luns[lun.index()];
+        state.active += 1;
+        state.state = LunState::Busy;
+        if let Some(ledger) = self.ledger_mut() {
+            ledger.start(lun, holder, now);
+        }
+    }
+
+    /// Suspends the cells of a unit; it takes a read when its next event comes.
+    pub fn suspend(&mut self, unit: UnitId, by: &Suspend, now: Time) {
+        let lun = self.lun_of_unit(unit);
+        let end = self.events.time_of(unit.0).unwrap_or(now);
+        let left = end - now;
+        let state = &mut self.units[unit.index()];
+        state.cells = Time(state.cells.0 - left.0);
+        let operation = state.operation;
+        let time = &mut self.die_time[(operation.plane.0 / self.planes_per_die) as usize];
+        time.cell = Time(time.cell.0 - left.0);
+        time.register_held += now - state.held_since - state.cells;
+        (state.phase, state.held_since) = (Phase::Suspending, now);
+        let turn = self.book_turn(unit, now);
+        self.book_suspended(unit, lun, now);
+        let members = self.member_places(unit);
+        self.resting.resize(self.members.len(), super::NO_MEMBER);
+        self.resting[members.clone()].copy_from_slice(&self.members[members]);
+        let overlap = &mut self.overlaps[unit.index()];
+        overlap.suspensions += 1;
+        overlap.suspended = Some(Suspended { operation, left, since: now, turn });
+        overlap.head = None;
+        let planes = self.planes_of_unit(unit);
+        if let Some(probe) = self.probe_mut() {
+            probe.cut(planes, now);
+        }
+        self.events.set(unit.0, now + by.latency.time());
+    }
+
+    fn member_places(&self, unit: UnitId) -> std::ops::Range<usize> {
+        let planes = self.planes_of_unit(unit);
+        planes.start as usize..planes.end as usize
+    }
+
+    /// The time of a suspended operation ends in the books of its LUN; until the read starts, the host holds it.
+    fn book_suspended(&mut self, unit: UnitId, lun: LunId, now: Time) {
+        if let Some(ledger) = self.ledger_mut() {
+            ledger.end(unit, lun, true, now);
+            ledger.start(lun, Holder::Host, now);
+        }
+    }
+
+    /// The cells of a unit rest.
+    pub(super) fn suspended(&mut self, unit: UnitId, now: Time) -> Outcome {
+        let lun = self.lun_of_unit(unit);
+        let state = &mut self.units[unit.index()];
+        state.phase = Phase::Idle;
+        let die = (state.operation.plane.0 / self.planes_per_die) as usize;
+        self.die_time[die].register_held += now - state.held_since;
+        let state = &mut self.luns[lun.index()];
+        state.active -= 1;
+        state.state = LunState::Suspended;
+        if let Some(ledger) = self.ledger_mut() {
+            ledger.end(unit, lun, true, now);
+        }
+        Outcome::Suspended
+    }
+
+    /// A LUN with a suspended operation takes a read.
+    pub fn set_suspended(&mut self, lun: LunId) {
+        self.luns[lun.index()].state = LunState::Suspended;
+    }
+
+    /// The cells of a unit go on with what was suspended.
+    pub fn resume_suspended(&mut self, unit: UnitId, by: &Suspend, holder: Holder, now: Time) {
+        let Some(Suspended { operation, left, since, turn }) = self.overlaps[unit.index()].suspended.take() else {
+            return;
+        };
+        self.overlaps[unit.index()].head = turn.map(|turn| {
+            let wait = Wait { die: turn.wait.die + (now - since), ..turn.wait };
+            Turn { wait, ..turn }
+        });
+        let members = self.member_places(unit);
+        self.members[members.clone()].copy_from_slice(&self.resting[members]);
+        self.die_time[(operation.plane.0 / self.planes_per_die) as usize].cell += left;
+        self.take_up(unit, operation, left, holder, now);
+        let begin = now + by.resume.time();
+        if self.probe().is_some() {
+            self.show_cells(unit, begin, begin + left);
+        }
+        self.events.set(unit.0, begin + left);
+    }
+
+    /// Begins the books of an operation that nothing came before.
+    #[inline]
+    pub(super) fn clear_overlap(&mut self, unit: UnitId) {
+        if let Some(overlap) = self.overlaps.get_mut(unit.index()) {
+            overlap.head = None;
+            if overlap.suspended.is_none() {
+                overlap.suspensions = 0;
+            }
+        }
+    }
+
+    /// What the operation of a unit has spent, with what it did before it held the unit by itself.
+    pub(super) fn with_head(&self, unit: UnitId, turn: Turn) -> Turn {
+        let Some(head) = self.overlap(unit).and_then(|overlap| overlap.head) else { return turn };
+        let wait = Wait {
+            die: head.wait.die + turn.wait.die,
+            channel: head.wait.channel + turn.wait.channel,
+            cleaning: head.wait.cleaning + turn.wait.cleaning,
+        };
+        Turn { wait, bus: head.bus + turn.bus, cell: head.cell + turn.cell, ..head }
+    }
+
+    /// How much of the time booked for the cells of a unit lies behind `at`, for a read that has begun behind another.
+    pub(super) fn cells_ahead(&self, unit: UnitId, at: Time) -> Time {
+        match self.overlap(unit).and_then(|overlap| overlap.ahead.as_ref()) {
+            Some(Ahead { operation, moved, .. }) if operation.kind == Kind::Read => {
+                (*moved + operation.cell).since(at).min(operation.cell)
+            }
+            _ => Time::ZERO,
+        }
+    }
+}

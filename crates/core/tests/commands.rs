@@ -1,0 +1,407 @@
+//! Advanced commands, gate by gate: what they take is worked out by hand, to the picosecond, and how often they are
+//! used is counted by a model of a few lines.
+//!
+//! The figures of the device: page read 25 us, program 200 us, erase 1500 us, 4096 B at 25 ns a byte: 102.4 us on the
+//! channel, and command cycles of no time except where a test gives them some.
+
+mod common;
+
+use common::{assert_close, drain, fill, submit, units};
+use floatgate_core::device::Device;
+use floatgate_core::metrics::counters::ProgramCause;
+use floatgate_core::nand::array::Kind;
+use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
+use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Operation, Request};
+
+const US: u64 = 1_000_000;
+const READ: u64 = 25 * US;
+const PROGRAM: u64 = 200 * US;
+const ERASE: u64 = 1500 * US;
+const DATA: u64 = 102_400_000;
+
+/// One channel with one chip of `dies` dies with two planes each; units go to the planes of a die first, then to the
+/// dies.
+fn chip(dies: u32, overrides: &[&str]) -> Device {
+    let dies = format!("geometry.dies={dies}");
+    let base = [
+        "geometry.channels=1",
+        "geometry.chips=1",
+        dies.as_str(),
+        "geometry.planes=2",
+        "allocation={ static = { order = \"plane-die-chip-channel\" } }",
+    ];
+    common::device(&[&base, overrides].concat())
+}
+
+fn write(device: &Device, first: u64, count: u32) -> Request {
+    Request { tag: first, ..units(device, Operation::Write, first, count) }
+}
+
+fn read(device: &Device, first: u64, count: u32) -> Request {
+    Request { tag: first, ..units(device, Operation::Read, first, count) }
+}
+
+/// When requests end that are submitted at these times, by tag.
+fn play(device: &mut Device, script: &[(u64, Request)]) -> Vec<(u64, u64)> {
+    script.iter().for_each(|&(at, request)| submit(device, Time(at), request));
+    let mut ends: Vec<_> = drain(device).iter().map(|done| (done.request.tag, done.finish.0)).collect();
+    ends.sort_unstable();
+    ends
+}
+
+/// What merged commands there were: kind, dies, planes, commands.
+fn merged(device: &Device) -> Vec<(Kind, u32, u32, u64)> {
+    device.array().merged.shapes().map(|shape| (shape.kind, shape.dies, shape.planes, shape.commands)).collect()
+}
+
+fn watch(device: &mut Device) {
+    device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
+}
+
+fn slices(device: &Device, phase: Phase) -> Vec<Slice> {
+    let all = device.array().probe().expect("it was switched on").slices();
+    all.iter().filter(|slice| slice.phase == phase).copied().collect()
+}
+
+#[test]
+fn a_two_plane_program_is_two_transfers_and_one_cell_time() {
+    let mut basic = chip(1, &[]);
+    let request = write(&basic, 0, 2);
+    assert_eq!(play(&mut basic, &[(0, request)]), [(0, 2 * (DATA + PROGRAM))]);
+    assert_eq!(merged(&basic), []);
+    let mut device = chip(1, &["nand.advanced.multi_plane_program=wise", "nand.advanced.strict=true"]);
+    assert_eq!(play(&mut device, &[(0, request)]), [(0, 2 * DATA + PROGRAM)]);
+    assert_eq!(merged(&device), [(Kind::Program, 1, 2, 1)]);
+}
+
+#[test]
+fn command_cycles_come_before_the_data_of_each_plane() {
+    let cycles = "bus.command_cycles={ read = 7, program = 8, erase = 5 }";
+    let mut device = chip(1, &["nand.advanced.multi_plane_program=wise", cycles]);
+    watch(&mut device);
+    let request = write(&device, 0, 2);
+    assert_eq!(play(&mut device, &[(0, request)]), [(0, 2 * (200_000 + DATA) + PROGRAM)]);
+    let data: Vec<_> = slices(&device, Phase::Data).iter().map(|slice| (slice.start.0, slice.end.0)).collect();
+    assert_eq!(data, [(200_000, 200_000 + DATA), (400_000 + DATA, 400_000 + 2 * DATA)]);
+    let cells: Vec<_> = slices(&device, Phase::Cell).iter().map(|slice| (slice.lane, slice.start.0)).collect();
+    let begin = 400_000 + 2 * DATA;
+    assert_eq!(cells, [(Lane::Plane(0), begin), (Lane::Plane(1), begin)]);
+}
+
+#[test]
+fn planes_are_read_together_and_their_data_leave_one_after_another() {
+    let script = |device: &Device| [(0, read(device, 0, 1)), (0, read(device, 1, 1))];
+    let mut device = chip(1, &["nand.advanced.multi_plane_read=wise"]);
+    fill(&mut device, 8);
+    let both = read(&device, 0, 2);
+    assert_eq!(play(&mut device, &[(0, both)]), [(0, READ + 2 * DATA)]);
+    assert_eq!(merged(&device), [(Kind::Read, 1, 2, 1)]);
+    // Of two requests that wait for the die, each ends with its own data.
+    let mut device = chip(1, &["nand.advanced.multi_plane_read=wise"]);
+    fill(&mut device, 8);
+    let busy = read(&device, 6, 1);
+    let [first, second] = script(&device);
+    let free = READ + DATA;
+    let ends = [(0, free + READ + DATA), (1, free + READ + 2 * DATA), (6, free)];
+    assert_eq!(play(&mut device, &[(0, busy), first, second]), ends);
+    // Pages of unequal addresses are read by themselves.
+    let mut device = chip(1, &["nand.advanced.multi_plane_read=wise"]);
+    fill(&mut device, 8);
+    let (first, second) = (read(&device, 0, 1), read(&device, 3, 1));
+    assert_eq!(play(&mut device, &[(0, busy), (0, first), (0, second)])[1].1, free + 2 * (READ + DATA));
+    assert_eq!(merged(&device), []);
+}
+
+#[test]
+fn dies_are_interleaved_in_one_command() {
+    // Hu et al. 2011, Figure 2 (b): the chip takes its next command when both dies are done.
+    let overrides = ["geometry.planes=1", "nand.concurrency=command"];
+    let mut basic = chip(2, &overrides);
+    let (both, third) = (write(&basic, 0, 2), write(&basic, 2, 1));
+    assert_eq!(play(&mut basic, &[(0, both)]), [(0, 2 * (DATA + PROGRAM))]);
+    let mut device = chip(2, &[overrides[0], overrides[1], "nand.advanced.interleave=true"]);
+    let ends = play(&mut device, &[(0, both), (US, third)]);
+    assert_eq!(ends, [(0, 2 * DATA + PROGRAM), (2, 2 * DATA + PROGRAM + DATA + PROGRAM)]);
+    assert_eq!(merged(&device), [(Kind::Program, 2, 2, 1)]);
+    // Reads: cells together, data one after another.
+    fill(&mut device, 2);
+    let now = device.now().0;
+    let both = read(&device, 0, 2);
+    assert_eq!(play(&mut device, &[(now, both)]), [(0, now + READ + 2 * DATA)]);
+}
+
+#[test]
+fn multi_plane_operations_are_interleaved() {
+    // Hu et al. 2013, Figure 19: 2 dies x 2 planes; the second die programs until 4 transfers and a cell time.
+    let overrides =
+        ["nand.concurrency=command", "nand.advanced.interleave=true", "nand.advanced.multi_plane_program=wise"];
+    let mut device = chip(2, &overrides);
+    watch(&mut device);
+    let all = write(&device, 0, 4);
+    assert_eq!(play(&mut device, &[(0, all)]), [(0, 4 * DATA + PROGRAM)]);
+    assert_eq!(merged(&device), [(Kind::Program, 2, 4, 1)]);
+    let ends: Vec<_> = slices(&device, Phase::Cell).iter().map(|slice| slice.end.0).collect();
+    let (first, second) = (2 * DATA + PROGRAM, 4 * DATA + PROGRAM);
+    assert_eq!(ends, [first, first, second, second]);
+}
+
+#[test]
+fn planes_work_in_pairs() {
+    let overrides = ["geometry.planes=4", "nand.advanced.multi_plane_program=wise"];
+    let mut device = chip(1, &overrides);
+    let all = write(&device, 0, 4);
+    assert_eq!(play(&mut device, &[(0, all)]), [(0, 4 * DATA + PROGRAM)]);
+    let mut device = chip(1, &[overrides[0], overrides[1], "nand.advanced.plane_pairs=true"]);
+    assert_eq!(play(&mut device, &[(0, all)]), [(0, 2 * (2 * DATA + PROGRAM))]);
+    // Planes 1 and 2 are no pair.
+    let mut device = chip(1, &[overrides[0], overrides[1], "nand.advanced.plane_pairs=true"]);
+    let middle = write(&device, 1, 2);
+    assert_eq!(play(&mut device, &[(0, middle)]), [(1, 2 * (DATA + PROGRAM))]);
+}
+
+#[test]
+fn data_go_in_while_the_cells_program() {
+    let overrides = ["geometry.planes=1"];
+    let mut basic = chip(1, &overrides);
+    let three = write(&basic, 0, 3);
+    assert_eq!(play(&mut basic, &[(0, three)]), [(0, 3 * (DATA + PROGRAM))]);
+    let mut device = chip(1, &[overrides[0], "nand.advanced.cache_program=true"]);
+    assert_eq!(play(&mut device, &[(0, three)]), [(0, DATA + 3 * PROGRAM)]);
+    // Where the transfer is the longer one, the cells wait for it.
+    let mut device = chip(1, &[overrides[0], "nand.advanced.cache_program=true", "nand.program=60us"]);
+    assert_eq!(play(&mut device, &[(0, three)]), [(0, 3 * DATA + 60 * US)]);
+    // Not into another block.
+    let mut device = chip(1, &[overrides[0], "nand.advanced.cache_program=true", "geometry.pages=2"]);
+    let across = write(&device, 0, 3);
+    assert_eq!(play(&mut device, &[(0, across)]), [(0, DATA + 2 * PROGRAM + DATA + PROGRAM)]);
+}
+
+#[test]
+fn the_next_page_is_read_while_data_leave() {
+    let overrides = ["geometry.planes=1"];
+    let mut basic = chip(1, &overrides);
+    fill(&mut basic, 8);
+    let three = read(&basic, 0, 3);
+    assert_eq!(play(&mut basic, &[(0, three)]), [(0, 3 * (READ + DATA))]);
+    let mut device = chip(1, &[overrides[0], "nand.advanced.cache_read=true"]);
+    fill(&mut device, 8);
+    assert_eq!(play(&mut device, &[(0, three)]), [(0, READ + 3 * DATA)]);
+    // Where the cells are the slower ones, the channel waits for them.
+    let mut device = chip(1, &[overrides[0], "nand.advanced.cache_read=true", "nand.read=150us"]);
+    fill(&mut device, 8);
+    assert_eq!(play(&mut device, &[(0, three)]), [(0, 3 * 150 * US + DATA)]);
+    // The command of the next read goes before the data.
+    let cycles = "bus.command_cycles={ read = 8 }";
+    let mut device = chip(1, &[overrides[0], "nand.advanced.cache_read=true", cycles]);
+    fill(&mut device, 8);
+    let command = 200_000;
+    assert_eq!(play(&mut device, &[(0, three)]), [(0, 3 * command + READ + 3 * DATA)]);
+}
+
+#[test]
+fn reads_interrupt_programs_and_erases() {
+    let overrides = [
+        "geometry.planes=1",
+        "scheduler=read-first",
+        "nand.advanced.suspend={ program = true, latency = \"5us\", resume = \"3us\", limit = 2 }",
+    ];
+    let mut device = chip(1, &overrides);
+    fill(&mut device, 8);
+    // The program is at its cells from DATA on; the read comes 50 us later.
+    let (program, first, second) = (write(&device, 5, 1), read(&device, 0, 1), read(&device, 1, 1));
+    let at = DATA + 50 * US;
+    let served = at + 5 * US + READ + DATA;
+    let ends = play(&mut device, &[(0, program), (at, first)]);
+    assert_eq!(ends, [(0, served), (5, served + 3 * US + PROGRAM - 50 * US)]);
+    // A second read that waits is served before the cells go on, a third is not: the limit is 2.
+    let mut device = chip(1, &overrides);
+    fill(&mut device, 8);
+    let third = read(&device, 2, 1);
+    let ends = play(&mut device, &[(0, program), (at, first), (at + US, second), (at + US, third)]);
+    let resumed = served + READ + DATA + 3 * US;
+    let programmed = resumed + PROGRAM - 50 * US;
+    assert_eq!(ends, [(0, served), (1, served + READ + DATA), (2, programmed + READ + DATA), (5, programmed)]);
+    // While data go in, nothing is interrupted; nor is it without the option.
+    let mut device = chip(1, &overrides);
+    fill(&mut device, 8);
+    let ends = play(&mut device, &[(0, program), (DATA / 2, first)]);
+    assert_eq!(ends, [(0, DATA + PROGRAM + READ + DATA), (5, DATA + PROGRAM)]);
+}
+
+/// A device of one die that cleans a lot, after so many overwrites at random of two units each, `depth` at a time.
+fn overwritten(overrides: &[&str], depth: usize, requests: u64) -> Device {
+    let base = [
+        "geometry.blocks=32",
+        "geometry.pages=32",
+        "capacity.spare=0.35",
+        "gc.soft_threshold=3",
+        "gc.victim=greedy",
+        "nand.advanced.strict=false",
+    ];
+    let mut device = chip(1, &[&base, overrides].concat());
+    watch(&mut device);
+    // As many in both planes: where one is a page behind for good, wise commands never find equal addresses.
+    let all = device.config().logical_units() & !1;
+    fill(&mut device, all as u32);
+    let mut rng = Rng::new(7, "commands");
+    for index in 0..requests {
+        let now = device.now();
+        let request = write(&device, rng.below(all - 1), 2);
+        device.submit(now, Request { tag: index, arrival: now, ..request });
+        // One at a time means that cleaning, too, has come to its end.
+        while device.outstanding() >= depth || (depth == 1 && device.next_event_time().is_some()) {
+            let at = device.next_event_time().unwrap_or_else(|| panic!("{}", device.explain_stall()));
+            device.advance_to(at);
+        }
+    }
+    drain(&mut device);
+    device.check_invariants().unwrap();
+    device
+}
+
+#[test]
+fn a_page_is_moved_within_its_plane() {
+    let device = overwritten(&["nand.advanced.copy_back=wise"], 8, 3000);
+    let counters = device.ftl().counters;
+    assert!(counters.copy_backs > 300, "{counters:?}");
+    let cells = slices(&device, Phase::Cell);
+    let moves: Vec<_> = cells.iter().filter(|slice| slice.kind == Kind::CopyBack).collect();
+    assert_eq!(moves.len() as u64, 2 * counters.copy_backs);
+    for halves in moves.chunks(2) {
+        let [read, program] = halves else { panic!("a copy-back reads and programs") };
+        assert_eq!((read.end - read.start, program.end - program.start), (Time(READ), Time(PROGRAM)));
+        assert_eq!((read.end, read.plane), (program.start, program.plane));
+    }
+    assert!(slices(&device, Phase::Data).iter().all(|slice| slice.kind != Kind::CopyBack));
+    // About half of the pages have the parity of the page that they go to; the others go through the controller.
+    let moved = counters.pages_programmed[ProgramCause::Gc as usize] as f64;
+    assert_close("share of copy-backs", counters.copy_backs as f64 / moved, 0.5, 0.1);
+    assert_eq!(counters.pages_programmed[ProgramCause::WasteCopyback as usize], 0);
+}
+
+#[test]
+fn blind_copy_back_wastes_about_a_page_for_every_second_copy() {
+    for (spare, about) in [("capacity.spare=0.35", 0.4), ("capacity.spare=0.7", 0.5)] {
+        let counters = overwritten(&[spare, "nand.advanced.copy_back=blind"], 8, 6000).ftl().counters;
+        let wasted =
+            counters.pages_programmed[ProgramCause::WasteCopyback as usize] as f64 / counters.copy_backs as f64;
+        // After a copy the frontier's parity has turned: it fits where the next valid page comes at an odd distance.
+        // That is half of the cases where few pages are valid, and more where neighbours are.
+        assert_close("pages wasted for a copy-back", wasted, about, 0.1);
+        let basic = overwritten(&[spare], 8, 6000).ftl().counters;
+        assert!(counters.blocks_erased > basic.blocks_erased, "{counters:?} {basic:?}");
+    }
+}
+
+#[test]
+fn wise_commands_waste_nothing_and_erase_no_more() {
+    let basic = overwritten(&[], 1, 3000).ftl().counters;
+    let wise = [
+        "nand.advanced.copy_back=wise",
+        "nand.advanced.multi_plane_program=wise",
+        "nand.advanced.multi_plane_read=wise",
+        "nand.advanced.multi_plane_erase=wise",
+    ];
+    let device = overwritten(&wise, 1, 3000);
+    let counters = device.ftl().counters;
+    assert_eq!(counters.units_padded, 0);
+    assert!(counters.blocks_erased <= basic.blocks_erased, "{} > {}", counters.blocks_erased, basic.blocks_erased);
+    let kinds: Vec<Kind> = merged(&device).iter().map(|shape| shape.0).collect();
+    assert!(kinds.contains(&Kind::Program) && kinds.contains(&Kind::Erase), "{kinds:?}");
+    // Erases of one command are one cell time of both planes.
+    let erases: Vec<_> = slices(&device, Phase::Cell).into_iter().filter(|slice| slice.kind == Kind::Erase).collect();
+    assert!(erases.iter().all(|slice| slice.end - slice.start == Time(ERASE)));
+    let together = erases.windows(2).filter(|pair| pair[0].start == pair[1].start).count() as u64;
+    let commands = merged(&device).iter().filter(|shape| shape.0 == Kind::Erase).map(|shape| shape.3).sum::<u64>();
+    assert_eq!(together, commands);
+}
+
+#[test]
+fn planes_are_programmed_together_as_often_as_a_count_says() {
+    let mut device = chip(1, &["nand.advanced.multi_plane_program=wise"]);
+    let mut rng = Rng::new(3, "merges");
+    // A first write keeps the die busy while the others line up; each unit is written once.
+    let mut next = [0u64, 0];
+    let mut planes = Vec::new();
+    let mut unit_of = |plane: usize| {
+        next[plane] += 2;
+        next[plane] - 2 + plane as u64
+    };
+    let script: Vec<(u64, Request)> = (0..400)
+        .map(|index| {
+            let plane = if index == 0 { 0 } else { rng.below(2) as usize };
+            planes.push(plane);
+            (index, write(&device, unit_of(plane), 1))
+        })
+        .collect();
+    let last = play(&mut device, &script).iter().map(|end| end.1).max().unwrap();
+    // The count: the oldest leads; the oldest of the other plane joins where both planes have come as far.
+    let (mut lines, mut pages, mut time, mut together) = ([0, 0], [0u32, 0], 0, 0u64);
+    let mut waiting: [Vec<usize>; 2] = [0, 1].map(|plane| (0..400).filter(|&i| planes[i] == plane).collect());
+    waiting.iter_mut().for_each(|line| line.reverse());
+    while let Some(lead) = (0..2).filter(|&p| !waiting[p].is_empty()).min_by_key(|&p| *waiting[p].last().unwrap()) {
+        let other = 1 - lead;
+        // The first command starts before anything else is there.
+        let joins = time > 0 && !waiting[other].is_empty() && pages[lead] == pages[other];
+        for plane in if joins { vec![lead, other] } else { vec![lead] } {
+            waiting[plane].pop();
+            pages[plane] += 1;
+            lines[plane] += 1;
+        }
+        together += u64::from(joins);
+        time += if joins { 2 * DATA + PROGRAM } else { DATA + PROGRAM };
+    }
+    assert!(together > 20, "{together}");
+    assert_eq!(merged(&device), [(Kind::Program, 1, 2, together)]);
+    assert_eq!(last, time);
+}
+
+/// The share of time for which the channel carries data, of a long row of pages.
+fn utilisation(overrides: &[&str], operation: Operation, count: u32) -> f64 {
+    let base = [
+        "geometry.channels=1",
+        "geometry.page_size=2KiB",
+        "geometry.mapping_unit=2KiB",
+        "geometry.spare_size=64B",
+        "geometry.blocks=1024",
+        "nand.read=20us",
+        "bus.transfer_spare=true",
+        "nand.concurrency=die",
+        "host.queue_depth=1024",
+        "allocation={ static = { order = \"chip-die-plane-channel\" } }",
+    ];
+    let mut device = common::device(&[&base, overrides].concat());
+    if operation == Operation::Read {
+        fill(&mut device, count * 16);
+    }
+    for index in 0..count {
+        let request = units(&device, operation, u64::from(index) * 16, 16);
+        device.submit(Time::ZERO, request);
+    }
+    let end = drain(&mut device).iter().map(|done| done.finish).max().unwrap();
+    device.array().channel_time[0].data.as_s() / end.as_s()
+}
+
+#[test]
+fn channel_utilisation_is_that_of_the_paper() {
+    // Hu et al. 2013, Section 5.1 and Figure 19, in the readings of the closed forms: data cycles only, and 2112 B at
+    // 25 ns where nothing else is said.
+    let one = ["geometry.chips=1", "geometry.dies=1", "geometry.planes=1"];
+    assert_close("read", utilisation(&one, Operation::Read, 200), 0.7253, 0.005);
+    let two_planes = ["geometry.chips=1", "geometry.dies=2", "geometry.planes=2"];
+    let together = [&two_planes[..], &["nand.advanced.multi_plane_program=wise", "nand.advanced.strict=true"]].concat();
+    assert_close("interleaved two-plane write", utilisation(&together, Operation::Write, 400), 0.6911, 0.005);
+    // 2 chips of 2 dies, 2048 B at 30 ns: 94.0 %.
+    let dies = ["geometry.chips=2", "geometry.dies=2", "geometry.planes=1"];
+    let slow = [&dies[..], &["bus.transfer_spare=false", "bus.protocol={ sdr = \"30ns\" }"]].concat();
+    assert_close("2 dies x 2 chips", utilisation(&slow, Operation::Write, 400), 0.9400, 0.005);
+    // Writes fill the channel with 5 chips, not with 4.
+    let chips = |chips: &str| {
+        let set = [chips, "geometry.dies=1", "geometry.planes=1"];
+        utilisation(&set, Operation::Write, 400)
+    };
+    assert_close("4 chips", chips("geometry.chips=4"), 0.8354, 0.005);
+    assert_close("5 chips", chips("geometry.chips=5"), 1.0, 0.005);
+}
