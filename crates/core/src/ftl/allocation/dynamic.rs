@@ -36,20 +36,32 @@ pub enum Scope {
     Channel,
 }
 
-/// Takes the first idle plane behind the one taken last, in the priority order and going round (Hu et al. 2013,
-/// Sections 2.5 and 4.3). With all planes idle, that is the least recently used one, so writes stripe. The planes are
-/// those of the whole device or of a channel that the address fixes (Hu et al. 2011, Section 2.3).
+/// Goes round the values of the first level in the priority order, and with each round on to the next plane behind
+/// the one that the value took last, in the order of the other levels (Hu et al. 2013, Sections 2.5 and 4.3); planes that are
+/// not idle are passed over. With all planes idle, that takes the least recently used one, so writes stripe; with some
+/// busy, the values of the first level still get equal shares. The planes are those of the whole device or of a
+/// channel that the address fixes (Hu et al. 2011, Section 2.3).
 #[derive(Clone, Debug)]
 pub struct Dynamic {
     order: Order,
-    pools: Vec<PoolOfPlanes>,
+    pools: Vec<Pool>,
     planes_per_pool: u32,
 }
 
-/// The planes that the writes of a pool may go to.
+/// Where the writes of a pool may go.
 #[derive(Clone, Debug)]
-struct PoolOfPlanes {
+struct Pool {
+    /// By value of the first level.
+    values: Vec<Round>,
+    /// The value whose turn it is.
+    turn: usize,
+}
+
+/// The planes of one value of the first level.
+#[derive(Clone, Debug)]
+struct Round {
     planes: PlaneSet,
+    /// The position behind the one that was taken last.
     next: u32,
 }
 
@@ -59,11 +71,14 @@ impl Policy for Dynamic {
         let order = Order::new(device, options.order);
         let count = options.pools(device);
         let planes_per_pool = order.len() / count;
+        let values = order.first_level();
         let pools = (0..count).map(|pool| {
-            let mut planes = PlaneSet::new(order.len());
-            let own = pool * planes_per_pool..(pool + 1) * planes_per_pool;
-            own.for_each(|plane| planes.set(order.position(PlaneId(plane)), true));
-            PoolOfPlanes { planes, next: 0 }
+            let mut rounds = vec![Round { planes: PlaneSet::new(order.len()), next: 0 }; values as usize];
+            for plane in pool * planes_per_pool..(pool + 1) * planes_per_pool {
+                let position = order.position(PlaneId(plane));
+                rounds[(position % values) as usize].planes.set(position, true);
+            }
+            Pool { values: rounds, turn: 0 }
         });
         Ok(Dynamic { pools: pools.collect(), planes_per_pool, order })
     }
@@ -87,10 +102,17 @@ impl AllocationPolicy for Dynamic {
     }
 
     fn choose(&mut self, pool: u32, candidates: &PlaneSet) -> Option<PlaneId> {
-        let pool = &mut self.pools[pool as usize];
-        let position = candidates.next_common(&pool.planes, pool.next)?;
-        pool.next = (position + 1) % self.order.len();
-        Some(self.order.plane(position))
+        let Pool { values, turn } = &mut self.pools[pool as usize];
+        let from = *turn;
+        for value in (from..values.len()).chain(0..from) {
+            let round = &mut values[value];
+            if let Some(position) = candidates.next_common(&round.planes, round.next) {
+                round.next = (position + 1) % self.order.len();
+                *turn = (value + 1) % values.len();
+                return Some(self.order.plane(position));
+            }
+        }
+        None
     }
 
     fn order(&self) -> &Order {
@@ -120,5 +142,29 @@ mod tests {
             taken.sort_unstable();
             assert_eq!(taken, (pool * per_channel..(pool + 1) * per_channel).collect::<Vec<_>>());
         }
+    }
+    #[test]
+    fn busy_planes_do_not_cost_a_value_its_turn() {
+        let device = crate::config::load("hu2011", &[]).unwrap();
+        let options = DynamicConfig { order: "s6".parse().unwrap(), scope: Scope::Device };
+        let mut dynamic = Dynamic::new(&options, &device, 1).unwrap();
+        let mut idle = PlaneSet::new(64);
+        let mut taken = [0; 4];
+        // Five writes at a time, to one chip of each channel, one after another: 4 channels of 4 chips of 4 planes.
+        for request in 0..400u32 {
+            idle.clear();
+            for channel in 0..4 {
+                (0..4).for_each(|plane| {
+                    let id = PlaneId((channel * 4 + request % 4) * 4 + plane);
+                    idle.set(dynamic.order.position(id), true);
+                });
+            }
+            for _ in 0..5 {
+                let plane = dynamic.choose(0, &idle).unwrap();
+                idle.set(dynamic.order.position(plane), false);
+                taken[plane.index() / 16] += 1;
+            }
+        }
+        assert_eq!(taken, [500; 4], "a round at each level by itself");
     }
 }
