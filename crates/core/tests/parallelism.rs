@@ -138,5 +138,5 @@ fn interleave_wastes_no_erases() {
         assert!(without > 7000.0 && (with / without - 1.0).abs() < 0.001, "{order}: {with} and {without}");
     }
     let [with, without] = erases(&dynamic("channel-die-plane-chip"));
-    assert!((with / without - 1.0).abs() < 0.04, "dynamic: {with} and {without}");
+    assert!((with / without - 1.0).abs() < 0.02, "dynamic: {with} and {without}");
 }
