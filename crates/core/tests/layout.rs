@@ -19,10 +19,11 @@ const UNIT: u64 = 8;
 
 /// A source of these operations on units, first and count.
 fn source(script: &[(Operation, u64, u64)]) -> Box<dyn Source> {
-    let mut requests = script.to_vec().into_iter();
+    let (script, mut done) = (script.to_vec(), 0);
     let count = script.len() as u64;
     let next = move || {
-        let (operation, first, units) = requests.next().expect("as many as were counted");
+        let (operation, first, units) = script[done];
+        done += 1;
         Request::new(Time::ZERO, operation, first * UNIT, (units * UNIT) as u32)
     };
     Box::new(Load::open(count, next))
