@@ -19,6 +19,7 @@ use floatgate_core::config::{self, DeviceConfig};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::counters::{Counters, ProgramCause};
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
+use floatgate_core::precondition::{Layout, lay_out as lay_out_for};
 use floatgate_core::run::{RunError, RunOptions, run_with};
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::{Source, readable};
@@ -49,10 +50,18 @@ pub struct RunArgs {
     /// or devices=merge, which override those given for all. See docs/reference/traces.md.
     #[arg(required = true, value_name = "WORKLOAD")]
     workloads: Vec<String>,
-    /// State of the device before the run: none, fill, aged=V (this share of each block is superseded), steady
-    /// (overwritten at random until write amplification stands still), or a job or trace, which is served without time
+    /// State of the device before the run: none, fill, aged=V (this share of each block is superseded), stale=V (empty,
+    /// with this share of its pages written and stale), steady (overwritten at random until write amplification stands
+    /// still), or a job or trace, which is served without time
     #[arg(long, value_name = "STATE", default_value = "fill")]
     precondition: String,
+    /// Put what the workload reads and has not written by then in flash before the run: none, even (evenly over
+    /// channels, chips, dies and planes) or allocation (where the device would write it)
+    ///
+    /// The workload is read through once before, for that. After `--precondition fill`, `aged` and `steady` the device
+    /// holds everything, and nothing is left to lay out.
+    #[arg(long, value_name = "HOW", default_value = "none")]
+    layout: Layout,
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = trace::whole, allow_hyphen_values = true)]
     seed: u64,
@@ -101,7 +110,8 @@ fn run_one(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     };
     let detail = Detail::open(directory.as_ref(), &args.detail, &device, &streams, &origin);
     let mut detail = detail.map_err(Failure::Fault)?;
-    let precondition = precondition(args, &mut device, interrupt)?;
+    let mut precondition = precondition(args, &mut device, interrupt)?;
+    lay_out(args, &mut device, &mut precondition, interrupt)?;
     if precondition.reached.converged == Some(false) {
         warnings.add([format!(
             "preconditioning to a steady state gave up: after {:.0} drive writes, write amplification still moved by \
@@ -155,6 +165,15 @@ impl RunArgs {
         }
         self.detail.check(self.out.is_some())?;
         self.trace.check()?;
+        use floatgate_core::precondition::Precondition as State;
+        let state = self.precondition.parse();
+        if self.layout != Layout::None && matches!(state, Ok(State::Fill | State::Aged(_) | State::Steady)) {
+            return Err(Failure::mistake(format!(
+                "--layout is for what was never written, and with --precondition {} everything was: give --precondition \
+                 none for a new device, or stale=V for a used one",
+                self.precondition
+            )));
+        }
         let given = self.trace.given();
         let mut texts = self.workloads.iter().chain([&self.precondition]);
         if given.is_empty() || texts.any(|text| workload::is_trace(text)) {
@@ -204,6 +223,36 @@ fn precondition(args: &RunArgs, device: &mut Device, interrupt: &Interrupt) -> R
         Ok(reached) => Ok(Precondition { asked, reached }),
         Err(_) if interrupt.requested() => Err(Failure::Interrupted("preconditioning was stopped, there is no result")),
         Err(error) => Err(Failure::mistake(format!("--precondition {error}"))),
+    }
+}
+
+/// Puts what the workload reads and never wrote in flash, where that was asked for, and adds that to the state.
+fn lay_out(
+    args: &RunArgs,
+    device: &mut Device,
+    state: &mut Precondition,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    if args.layout == Layout::None {
+        return Ok(());
+    }
+    let reporter = Reporter::new("laying out");
+    let on_progress = &mut |share: f64| {
+        reporter.share(share);
+        !interrupt.requested()
+    };
+    let mut workload = several::open(&args.workloads, &args.trace, device.config(), args.seed)?;
+    let laid = lay_out_for(device, &mut workload.sources, args.layout, &mut state.reached, on_progress);
+    reporter.finish();
+    match laid {
+        Ok(units) => {
+            let how = if args.layout == Layout::Even { "evenly" } else { "by allocation" };
+            let bytes = readable(u128::from(units) * u128::from(device.config().unit_bytes()));
+            state.asked = format!("{}, with {bytes} to read laid out {how}", state.asked);
+            Ok(())
+        }
+        Err(_) if interrupt.requested() => Err(Failure::Interrupted("laying out was stopped, there is no result")),
+        Err(error) => Err(Failure::mistake(format!("--layout: {error}"))),
     }
 }
 

@@ -639,3 +639,36 @@ fn the_controller_is_told_where_it_takes_part() {
     assert!(reads[0] > 0 && units("/buffer/volatile_units_peak") <= units("/buffer/capacity_units"));
     assert!(summary["write_amplification"].as_f64().unwrap() < 1.0, "writes of 512 units merge in 256");
 }
+
+#[test]
+fn what_is_read_is_laid_out_before() {
+    let bench = Bench::new();
+    const READS: &str = "rw=randread bs=4k iodepth=4 number_ios=500";
+    let asked = |layout: &str, state: &str| {
+        let result = bench.json(&[READS, "--precondition", state, "--layout", layout]);
+        let pages = result["flash"]["pages"]["read"].as_u64().unwrap();
+        (pages, result["precondition"]["asked"].as_str().unwrap().to_owned(), result)
+    };
+    // Nothing was ever written: the controller answers.
+    let (pages, state, _) = asked("none", "none");
+    assert_eq!((pages, state.as_str()), (0, "none"));
+    for layout in ["even", "allocation"] {
+        let (pages, state, result) = asked(layout, "stale=0.5");
+        assert_eq!(pages, 500, "{layout}");
+        let how = if layout == "even" { "evenly" } else { "by allocation" };
+        assert!(
+            state.starts_with("stale=0.5, with ") && state.ends_with(&format!("to read laid out {how}")),
+            "{state}"
+        );
+        let mapped = result["precondition"]["mapped"].as_f64().unwrap();
+        assert!(mapped > 0.0 && mapped < 0.2, "{mapped}");
+    }
+    let says = |arguments: &[&str], words: &str| {
+        let output = bench.run(arguments);
+        assert!(!output.status.success() && stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
+    };
+    says(&[READS, "--layout", "even"], "with --precondition fill everything was");
+    says(&[READS, "--layout", "odd", "--precondition", "none"], "`odd` is no layout: none, even or allocation");
+    let endless = "rw=randread bs=4k runtime=1s time_based";
+    says(&[endless, "--precondition", "none", "--layout", "even"], "`runtime` cannot end it");
+}

@@ -1,13 +1,17 @@
 //! Preconditioning: bringing the device into a state before the measured part, in functional mode.
 
+mod layout;
+
 use crate::device::Device;
 use crate::ftl::Ftl;
 use crate::metrics::counters::Counters;
 pub use crate::metrics::summary::Reached;
-use crate::sim::id::Lpn;
+use crate::sim::id::{Lpn, PlaneId};
 use crate::sim::rng::Rng;
 use crate::workload::request::{Operation, Request};
 use crate::workload::{Pace, Source, SourceError};
+
+pub use layout::{Layout, lay_out};
 
 /// The state that a device is brought into.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,6 +22,8 @@ pub enum Precondition {
     Fill,
     /// Filled so that this share of each block is superseded.
     Aged(f64),
+    /// Empty, but with this share of its pages written and stale.
+    Stale(f64),
     /// Overwritten in random order until write amplification stands still.
     Steady,
 }
@@ -30,11 +36,16 @@ impl std::str::FromStr for Precondition {
             "fill" => Ok(Precondition::Fill),
             "steady" => Ok(Precondition::Steady),
             _ => {
-                let share = text.strip_prefix("aged=").and_then(|share| share.parse::<f64>().ok());
-                match share {
-                    Some(share) if (0.0..1.0).contains(&share) => Ok(Precondition::Aged(share)),
+                let share = |name| {
+                    let share = text.strip_prefix(name)?.parse::<f64>().ok()?;
+                    (0.0..1.0).contains(&share).then_some(share)
+                };
+                match (share("aged="), share("stale=")) {
+                    (Some(share), _) => Ok(Precondition::Aged(share)),
+                    (_, Some(share)) => Ok(Precondition::Stale(share)),
                     _ => Err(format!(
-                        "`{text}` is no precondition: none, fill, steady, aged=V with V from 0 to below 1, or a workload"
+                        "`{text}` is no precondition: none, fill, steady, aged=V or stale=V with V from 0 to below 1, \
+                         or a workload"
                     )),
                 }
             }
@@ -62,6 +73,7 @@ pub fn precondition(
         Precondition::None => {}
         Precondition::Fill => fill(ftl, on_progress)?,
         Precondition::Aged(share) => age(ftl, share, on_progress)?,
+        Precondition::Stale(share) => wear_in(ftl, share, on_progress)?,
         Precondition::Steady => {
             fill(ftl, &mut |share| on_progress(share / 4.0))?;
             reached.converged = Some(overwrite(ftl, seed, &mut reached.write_amplification, on_progress)?);
@@ -134,6 +146,36 @@ fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String>
             ftl.write_whole(Lpn(lpn));
         }
         ftl.write_whole(Lpn(lpn));
+    }
+    Ok(())
+}
+
+/// Writes a share of the pages of each plane and makes all of them stale: the device is empty, and cleaning near.
+fn wear_in(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
+    let shape = *ftl.shape();
+    let data = u64::from(ftl.blocks.data_units());
+    let blocks = ftl.blocks.all().len() as u64 / u64::from(shape.planes);
+    let room = blocks.saturating_sub(u64::from(shape.soft + 2)) * data;
+    // Whole programs, as a share of what a plane holds; shares are decimal numbers of a few digits.
+    let group = u64::from(shape.units_per_program);
+    let wanted = (share * (blocks * data) as f64 + 1e-6) as u64 / group * group;
+    if wanted > room {
+        let most = (room as f64 / (blocks * data) as f64 * 1000.0).floor() / 1000.0;
+        return Err(format!(
+            "stale={share}: cleaning keeps {} blocks of each plane free; give at most stale={most:.3}",
+            shape.soft + 1
+        ));
+    }
+    let mut lpn = 0;
+    for plane in 0..shape.planes {
+        if !on_progress(f64::from(plane) / f64::from(shape.planes)) {
+            return Err(STOPPED.to_owned());
+        }
+        for _ in 0..wanted {
+            ftl.write_to(PlaneId(plane), Lpn(lpn));
+            ftl.trim(Lpn(lpn));
+            lpn = (lpn + 1) % ftl.map.len();
+        }
     }
     Ok(())
 }

@@ -219,15 +219,15 @@ fn dynamic_allocation_takes_idle_planes_in_turn() {
         let mut scheme = device.allocation.build(&device, 1).expect("valid");
         let mut idle = PlaneSet::new(planes);
         (0..planes).for_each(|position| idle.set(position, true));
-        let round: Vec<u32> = (0..planes).map(|_| scheme.choose(&idle).expect("all are idle").0).collect();
+        let round: Vec<u32> = (0..planes).map(|_| scheme.choose(0, &idle).expect("all are idle").0).collect();
         let expected: Vec<u32> = (0..planes).map(|position| scheme.order().plane(position).0).collect();
         assert_eq!(round, expected, "{order}: least recently used first, in the order");
         // Only what is idle is taken.
         idle.clear();
         idle.set(17, true);
-        assert_eq!(scheme.choose(&idle), Some(scheme.order().plane(17)));
+        assert_eq!(scheme.choose(0, &idle), Some(scheme.order().plane(17)));
         idle.clear();
-        assert_eq!(scheme.choose(&idle), None);
+        assert_eq!(scheme.choose(0, &idle), None);
     }
 }
 

@@ -302,8 +302,9 @@ fn geometry(rng: &mut Rng) -> Vec<String> {
 
 fn policies(rng: &mut Rng) -> Vec<String> {
     let scheme = pick(rng, &["static", "dynamic"]);
+    let scope = if *scheme == "dynamic" { *pick(rng, &["", ", scope = \"channel\""]) } else { "" };
     let mut overrides = vec![
-        format!("allocation={{ {scheme} = {{ order = \"{}\" }} }}", pick(rng, &ORDERS)),
+        format!("allocation={{ {scheme} = {{ order = \"{}\"{scope} }} }}", pick(rng, &ORDERS)),
         format!("gc.victim={}", pick(rng, &VICTIMS)),
         format!("gc.frontiers={}", pick(rng, &["separate", "single"])),
         format!("scheduler={}", pick(rng, &["fcfs", "read-first"])),

@@ -9,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::error::{ConfigError, Place, Problem};
 use super::layer::{Override, keep, leaf_paths, merge, path_at, span_of};
 use super::origin::{Origin, Texts};
+use super::page;
 use super::schema::Schema;
 use super::structure::Structure;
 use super::{DeviceConfig, builtin, builtin_names, did_you_mean};
@@ -144,7 +145,8 @@ impl Loader {
     }
 
     /// The device that a table is, checked.
-    fn device(self, table: DeTable<'_>) -> Result<DeviceConfig, ConfigError> {
+    fn device(self, mut table: DeTable<'_>) -> Result<DeviceConfig, ConfigError> {
+        page::put_in_units(&mut table);
         let mut problems = Structure::problems(&self.schema, &self.texts, &table);
         if !problems.is_empty() {
             for problem in problems.iter_mut().filter(|problem| problem.place.is_none()) {
@@ -153,9 +155,11 @@ impl Loader {
             return Err(ConfigError::Malformed(problems));
         }
         let mut device = self.read(&table).map_err(|problem| ConfigError::Malformed(vec![problem]))?;
+        page::count_pages(&mut device, table_of(&mut table, "geometry").is_some_and(|g| g.contains_key("pages")))
+            .map_err(|problem| ConfigError::Refused(self.placed(vec![problem], &table)))?;
         match device.check() {
             Ok(()) => {
-                device.spread_sources(&leaf_paths(&table));
+                device.spread_sources(&page::written(leaf_paths(&table)));
                 Ok(device)
             }
             Err(ConfigError::Refused(problems)) => Err(ConfigError::Refused(self.placed(problems, &table))),
@@ -206,6 +210,7 @@ impl Loader {
     /// Lays a layer on a device. The sources of what it replaces go; its own are those that it gives, or itself.
     fn lay<'t>(&self, under: &mut DeTable<'t>, mut over: DeTable<'t>, origin: &Origin) {
         let paths = leaf_paths(&over);
+        page::replace(under, &paths);
         if let Some(sources) = sources_of(under) {
             keep(sources, |key| !paths.iter().any(|path| covers(path, key)));
         }
@@ -259,8 +264,13 @@ impl Loader {
 }
 
 fn sources_of<'a, 't>(table: &'a mut DeTable<'t>) -> Option<&'a mut DeTable<'t>> {
-    match table.get_mut("sources")?.get_mut() {
-        DeValue::Table(sources) => Some(sources),
+    table_of(table, "sources")
+}
+
+/// The table at a key of the top level.
+pub(super) fn table_of<'a, 't>(table: &'a mut DeTable<'t>, key: &str) -> Option<&'a mut DeTable<'t>> {
+    match table.get_mut(key)?.get_mut() {
+        DeValue::Table(below) => Some(below),
         _ => None,
     }
 }

@@ -13,6 +13,7 @@ mod figures;
 mod layer;
 mod load;
 mod origin;
+mod page;
 mod reference;
 mod reserve;
 mod schema;
@@ -115,17 +116,23 @@ pub struct Geometry {
     /// Blocks in each plane.
     #[schemars(range(min = 1))]
     pub blocks: u32,
-    /// Pages in each block.
+    /// Pages in each block. Must be there, or `block_size` in its place.
+    #[serde(default)]
     #[schemars(range(min = 1))]
     pub pages: u32,
+    /// Data bytes of a block, in the place of `pages`: their number follows from the page size. So a study of page
+    /// sizes with the same blocks is one option, `--set geometry.page_size=8KiB`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_size: Option<Bytes>,
     /// Data bytes of a flash page, the unit that is read.
     pub page_size: Bytes,
     /// Spare bytes of a flash page, beside its data.
     #[serde(default)]
     pub spare_size: Bytes,
-    /// What is mapped, and what validity counts: a share or a multiple of the page.
-    /// Default: 4 KiB, or the page where that is smaller.
+    /// What is mapped, and what validity counts: a share or a multiple of the page, or `"page"` for the page whatever
+    /// its size. Default: 4 KiB, or the page where that is smaller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "units::PageOrBytes")]
     pub mapping_unit: Option<Bytes>,
     /// Pages that one program command fills: 1, or those of a wordline.
     #[serde(default = "one")]

@@ -31,18 +31,23 @@ impl DeviceConfig {
 
     /// The most mapping units that one plane must hold, on a full device.
     ///
-    /// A static scheme deals flash pages' worth of units round the planes; a dynamic one can level to the unit.
+    /// Flash pages' worth of units are dealt round the places that the address fixes: planes for a static scheme, the
+    /// device or channels for a dynamic one. Inside those, a dynamic scheme can level to the unit.
     pub fn units_to_hold(&self) -> u64 {
-        let planes = u64::from(self.total_planes());
-        let per_page = self.dealt_units();
-        self.logical_units().div_ceil(per_page).div_ceil(planes) * per_page
+        let (places, dealt) = self.dealt();
+        let units = self.logical_units().div_ceil(dealt).div_ceil(places) * dealt;
+        units.div_ceil(u64::from(self.total_planes()) / places)
     }
 
-    /// Units that go to one plane together.
-    fn dealt_units(&self) -> u64 {
-        match self.allocation {
-            AllocationConfig::Static(_) => u64::from(self.units_per_page()),
-            AllocationConfig::Dynamic(_) => 1,
+    /// How many places the address tells apart, and the units that go to one of them together.
+    fn dealt(&self) -> (u64, u64) {
+        let per_page = u64::from(self.units_per_page());
+        match &self.allocation {
+            AllocationConfig::Static(_) => (u64::from(self.total_planes()), per_page),
+            AllocationConfig::Dynamic(options) => match options.pools(self) {
+                1 => (1, 1),
+                pools => (u64::from(pools), per_page),
+            },
         }
     }
 
@@ -50,6 +55,11 @@ impl DeviceConfig {
     fn room(&self, stock: u32) -> u64 {
         let blocks = self.geometry.blocks.saturating_sub(stock).saturating_sub(self.frontiers_per_plane());
         (u64::from(blocks) * self.sure_units()).saturating_sub(1)
+    }
+
+    /// Mapping units that a plane can hold beyond its share of a full device.
+    pub fn units_to_spare(&self) -> u64 {
+        self.room(self.soft_threshold()).saturating_sub(self.units_to_hold())
     }
 
     /// Units that are valid in each closed block at least when none would gain anything: D - U + 1.
@@ -72,8 +82,9 @@ impl DeviceConfig {
 
     /// The most mapping units that the host may see with this soft threshold.
     pub fn max_logical_units(&self) -> u64 {
-        let per_plane = self.room(self.soft_threshold()) / self.dealt_units() * self.dealt_units();
-        per_plane * u64::from(self.total_planes())
+        let (places, dealt) = self.dealt();
+        let per_place = self.room(self.soft_threshold()) * (u64::from(self.total_planes()) / places);
+        per_place / dealt * dealt * places
     }
 
     /// The least `capacity.spare` with which a full device reaches its soft threshold, in steps of 0.0001; `None` when

@@ -29,7 +29,12 @@ pub fn json_schema() -> Value {
         if let Some(table) = object.get_mut("$defs").and_then(|defs| defs[&definition].as_object_mut()) {
             table.remove("required");
         }
-        complete.insert(key, json!({ "required": required }));
+        let mut needs = json!({ "required": required });
+        if key == "geometry" {
+            // As `Structure` has it.
+            needs["anyOf"] = json!(["pages", "block_size"].map(|key| json!({ "required": [key] })));
+        }
+        complete.insert(key, needs);
     }
     object.insert("if".to_owned(), json!({ "not": { "required": ["base"] } }));
     object.insert("then".to_owned(), json!({ "required": keys, "properties": complete }));
@@ -101,7 +106,13 @@ pub(super) struct Variant<'a> {
 
 impl Schema {
     pub fn new() -> Schema {
-        Schema { root: SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<DeviceConfig>().into() }
+        let generator = SchemaSettings::draft2020_12().into_generator();
+        let mut root: Value = generator.into_root_schema_for::<DeviceConfig>().into();
+        // Its default is no number of pages, but that it follows from the size of a block.
+        if let Some(pages) = root["$defs"]["Geometry"]["properties"]["pages"].as_object_mut() {
+            pages.remove("default");
+        }
+        Schema { root }
     }
 
     /// The node of the whole file.

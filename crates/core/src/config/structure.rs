@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 use super::did_you_mean;
 use super::error::Problem;
 use super::origin::Texts;
-use super::schema::{Schema, Shape, Variant, join};
+use super::schema::{Field, Schema, Shape, Variant, join};
 
 /// Finds unknown keys, missing keys, and values where tables belong or the other way round.
 pub(super) struct Structure<'a> {
@@ -67,7 +67,9 @@ impl<'a> Structure<'a> {
                 }
             }
         }
-        for field in fields.iter().filter(|field| field.required && !table.contains_key(field.name)) {
+        let lacks_pages = path == "geometry" && !table.contains_key("block_size");
+        let required = |field: &Field| field.required || lacks_pages && field.name == "pages";
+        for field in fields.iter().filter(|field| required(field) && !table.contains_key(field.name)) {
             let doc = self.schema.doc(field.node);
             let full = join(path, field.name);
             let message = format!("missing key `{full}`: {}", doc.lines().next().unwrap_or_default());

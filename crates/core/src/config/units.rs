@@ -371,6 +371,25 @@ impl schemars::JsonSchema for FirmwareCost {
     }
 }
 
+/// The schema of a size that may follow the page's.
+pub struct PageOrBytes;
+
+impl schemars::JsonSchema for PageOrBytes {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "PageOrBytes".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let bytes = Bytes::json_schema(generator);
+        let text = |key: &str| bytes.get(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
+        schemars::json_schema!({
+            "description": format!("{}, or \"page\"", text("description")),
+            "type": "string",
+            "pattern": format!("{}|^page$", text("pattern")),
+            "examples": ["page"],
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -367,7 +367,7 @@ impl Device {
             }
             self.held.clear();
             if self.dynamic {
-                self.offer_pool();
+                self.offer_pools();
             }
         }
     }

@@ -117,8 +117,7 @@ impl Device {
     /// A write finds no room in its plane: it waits for an erase.
     pub(super) fn stall(&mut self, id: u32, plane: PlaneId) {
         if self.dynamic {
-            self.pool.line.push_front(&mut self.transactions, id);
-            self.trail_pool(id);
+            self.put_back(id);
             return self.clean(plane);
         }
         self.stalled[plane.index()].push(&mut self.transactions, id);
@@ -129,7 +128,7 @@ impl Device {
     /// A plane has room again: as many of its writes as fit go back to the front of their line, in order.
     pub(super) fn unstall(&mut self, plane: PlaneId) {
         if self.dynamic {
-            return self.offer_pool();
+            return self.offer_pool(self.ftl.allocation.pool_of(plane));
         }
         if self.stalled[plane.index()].is_empty() || !self.ftl.blocks.takes_host_write(plane) {
             return;

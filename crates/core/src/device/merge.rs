@@ -238,9 +238,7 @@ impl Device {
             return id;
         }
         debug_assert_eq!(kind, array::Kind::Program);
-        let id = self.pool.line.pop(&mut self.transactions);
-        self.transactions[id].plane = plane.0;
-        id
+        self.take_from_pool(plane)
     }
 
     /// Where multi-plane programs are blind: skips pages in the planes of a die that are behind, so that they can be
@@ -253,7 +251,7 @@ impl Device {
         }
         let Some(place) = self.ftl.blocks.next_place(lead_plane, Stream::Host) else { return };
         let (block, own) = (self.address_of(place, array::Kind::Program).0, self.ftl.blocks.offset_in_block(place));
-        let mut waiting = self.pool_count(self.merging.group * self.ftl.shape().units_per_program);
+        let mut waiting = self.pool_count(lead_plane, self.merging.group * self.ftl.shape().units_per_program);
         let mut chosen = 0u64;
         let mut highest = own;
         for plane in self.merging.group_of(lead_plane).map(PlaneId).filter(|&plane| plane != lead_plane) {

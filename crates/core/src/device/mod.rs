@@ -172,7 +172,8 @@ impl Device {
         let merging = Merging::new(&config);
         let dynamic = ftl.home(crate::sim::id::Lpn(0)).is_none();
         if options.attribution {
-            array.set_ledger(Ledger::new(array.luns(), array.units_per_lun(), config.geometry.channels, dynamic));
+            let pools = if dynamic { ftl.allocation.pools() } else { 0 };
+            array.set_ledger(Ledger::new(array.luns(), array.units_per_lun(), config.geometry.channels, pools));
         }
         let mut device = Device {
             now: Time::ZERO,
@@ -190,7 +191,7 @@ impl Device {
             ahead: vec![NONE; array.units() as usize],
             suspended: vec![NONE; array.units() as usize],
             suspended_for: vec![false; array.units() as usize],
-            pool: Pool::new(&config),
+            pool: Pool::new(&config, ftl.allocation.pools()),
             stalled: vec![Line::default(); planes],
             unadmitted: VecDeque::new(),
             slots_free: config.controller.slots,
@@ -403,7 +404,7 @@ impl Device {
             self.unadmitted.len(),
             self.slots_free,
             if stalled.is_empty() { "none".to_owned() } else { stalled.join(", ") },
-            waiting(&self.pool.line),
+            self.pool.lines.iter().any(waiting),
             self.buffer().map_or(0, |buffer| buffer.waiting),
         )
     }

@@ -51,7 +51,8 @@ impl Device {
     /// Whether the write `id` and what waits for the other planes of a program that runs fill the next page of the
     /// same blocks: what the cache register takes.
     fn follows(&self, unit: UnitId, rank: u8, id: u32) -> bool {
-        if !self.array.can_program_ahead(unit) || id == self.pool.line.first() {
+        let pooled = self.first_of_pool(PlaneId(self.array.planes_of_unit(unit).start));
+        if !self.array.can_program_ahead(unit) || id == pooled {
             return false;
         }
         let planes = self.array.planes_at_work(unit);

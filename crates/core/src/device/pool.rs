@@ -1,40 +1,45 @@
-//! Writes that any plane may take (dynamic allocation), and which planes could.
+//! Writes that any plane of a pool may take (dynamic allocation), and which planes could.
 
 use super::Device;
 use crate::config::DeviceConfig;
 use crate::ftl::allocation::PlaneSet;
 use crate::scheduler::Class;
 use crate::scheduler::lines::{Line, NONE};
-use crate::sim::id::{ChannelId, LunId, PlaneId};
+use crate::sim::id::{ChannelId, Lpn, LunId, PlaneId};
 
-/// The pool, with sets of planes by their position in the allocation's order.
+/// The pools, with sets of planes by their position in the allocation's order.
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
-    /// Writes without a plane, oldest first.
-    pub(super) line: Line,
+    /// By pool of the allocation: writes without a plane, oldest first.
+    pub(super) lines: Vec<Line>,
     /// Planes of idle LUNs.
     idle: PlaneSet,
     /// Planes of each channel.
     of_channel: Vec<PlaneSet>,
-    /// The plane of each LUN that comes after the one taken last.
-    turns: Vec<u32>,
+    /// By plane: when it took a write last, counted in writes.
+    used: Vec<u64>,
+    uses: u64,
+    /// By LUN: how far the planes that take what is dealt lie from those that the order names, in units and in planes.
+    shifts: Vec<(u32, u32)>,
     /// Room to work in.
     candidates: PlaneSet,
     dealt: Vec<PlaneId>,
 }
 
 impl Pool {
-    /// An empty pool; all LUNs idle. Positions are filled in by [`Device::number_planes`].
-    pub(super) fn new(config: &DeviceConfig) -> Pool {
+    /// So many empty pools; all LUNs idle. Positions are filled in by [`Device::number_planes`].
+    pub(super) fn new(config: &DeviceConfig, pools: u32) -> Pool {
         let planes = config.total_planes();
         let mut idle = PlaneSet::new(planes);
         (0..planes).for_each(|position| idle.set(position, true));
         let empty = PlaneSet::new(planes);
         Pool {
-            line: Line::default(),
+            lines: vec![Line::default(); pools as usize],
             idle,
             of_channel: vec![empty.clone(); config.geometry.channels as usize],
-            turns: Vec::new(),
+            used: vec![0; planes as usize],
+            uses: 0,
+            shifts: vec![(0, 0); planes as usize],
             candidates: empty,
             dealt: Vec::with_capacity(planes as usize),
         }
@@ -49,7 +54,6 @@ impl Device {
             let channel = self.array.channel_of(self.array.lun_of(plane));
             self.pool.of_channel[channel.index()].set(order.position(plane), true);
         }
-        self.pool.turns = (0..self.array.luns()).map(|lun| self.array.planes_of(LunId(lun)).start).collect();
     }
 
     /// A LUN takes operations again, or does not.
@@ -63,28 +67,55 @@ impl Device {
         }
     }
 
-    /// A write that any plane may take goes to an idle die of an idle channel at once, or waits for the first one.
+    /// A write that any plane of a pool may take goes to an idle die of an idle channel at once, or waits for the first
+    /// one.
     pub(super) fn queue_anywhere(&mut self, id: u32) {
         self.show_lined_up(id);
         self.transactions[id].order = self.orders;
         self.orders += 1;
-        self.pool.line.push(&mut self.transactions, id);
+        let pool = self.ftl.pool(Lpn(self.transactions[id].lpn));
+        self.pool.lines[pool as usize].push(&mut self.transactions, id);
         self.trail_pool(id);
         if !self.hold {
-            self.offer_pool();
+            self.offer_pool(pool);
         }
+    }
+
+    /// A write that has lost its plane goes back to the front of its pool.
+    pub(super) fn put_back(&mut self, id: u32) {
+        let pool = self.ftl.pool(Lpn(self.transactions[id].lpn));
+        self.pool.lines[pool as usize].push_front(&mut self.transactions, id);
+        self.trail_pool(id);
+    }
+
+    /// The oldest write that any plane of a LUN may take, among those that wait; [`NONE`] when there is none.
+    #[inline]
+    pub(super) fn first_of_pool(&self, plane: PlaneId) -> u32 {
+        if self.dynamic { self.pool.lines[self.ftl.allocation.pool_of(plane) as usize].first() } else { NONE }
+    }
+
+    /// Takes the oldest write of the pool of `plane` for it; [`NONE`] when there is none.
+    pub(super) fn take_from_pool(&mut self, plane: PlaneId) -> u32 {
+        let pool = self.ftl.allocation.pool_of(plane);
+        let id = self.pool.lines[pool as usize].pop(&mut self.transactions);
+        if id != NONE {
+            self.transactions[id].plane = plane.0;
+            self.pool.uses += 1;
+            self.pool.used[plane.index()] = self.pool.uses;
+        }
+        id
     }
 
     /// Whether a write of the pool could go to `plane`, with operations of `rank`.
     pub(super) fn pool_waits_for(&self, plane: PlaneId, rank: u8) -> bool {
         rank == self.ranks[Class::HostProgram as usize]
-            && !self.pool.line.is_empty()
+            && self.first_of_pool(plane) != NONE
             && self.ftl.blocks.takes_host_write(plane)
     }
 
-    /// How many writes wait in the pool, counted up to `most`.
-    pub(super) fn pool_count(&self, most: u32) -> u32 {
-        let (mut id, mut count) = (self.pool.line.first(), 0);
+    /// How many writes wait in the pool of `plane`, counted up to `most`.
+    pub(super) fn pool_count(&self, plane: PlaneId, most: u32) -> u32 {
+        let (mut id, mut count) = (self.first_of_pool(plane), 0);
         while id != NONE && count < most {
             count += 1;
             id = self.transactions[id].next;
@@ -92,25 +123,25 @@ impl Device {
         count
     }
 
-    /// Deals the writes of the pool to the planes of idle LUNs on idle channels, by the order of the allocation, and
-    /// then starts those: so that what goes to one die or chip goes in one command.
-    fn deal_pool(&mut self) {
+    /// Deals the writes of a pool to the planes of idle LUNs on idle channels, by the order of the allocation, and then
+    /// starts those: so that what goes to one die or chip goes in one command.
+    fn deal_pool(&mut self, pool: u32) {
         self.find_idle_planes();
         let rank = usize::from(self.ranks[Class::HostProgram as usize]);
         let group = self.ftl.shape().units_per_program;
         self.pool.dealt.clear();
-        while !self.pool.line.is_empty() {
-            let Some(plane) = self.ftl.allocation.choose(&self.pool.candidates) else { break };
-            self.pool.candidates.set(self.ftl.allocation.order().position(plane), false);
-            if !self.may_join_dealt(plane) {
+        while !self.pool.lines[pool as usize].is_empty() {
+            let Some(named) = self.ftl.allocation.choose(pool, &self.pool.candidates) else { break };
+            self.pool.candidates.set(self.ftl.allocation.order().position(named), false);
+            let plane = self.in_turn(named);
+            if !self.is_ready(plane) || !self.may_join_dealt(plane) {
                 continue;
             }
             for _ in 0..group {
-                let id = self.pool.line.pop(&mut self.transactions);
+                let id = self.take_from_pool(plane);
                 if id == NONE {
                     break;
                 }
-                self.transactions[id].plane = plane.0;
                 self.lines[plane.index()][rank].push(&mut self.transactions, id);
             }
             self.pool.dealt.push(plane);
@@ -118,6 +149,38 @@ impl Device {
         for index in 0..self.pool.dealt.len() {
             self.kick(self.array.lun_of(self.pool.dealt[index]));
         }
+    }
+
+    /// The plane that takes what the order deals to `named`. The first of a LUN is its plane that was used least
+    /// recently, and the others lie to that as they do in the order. An order alone would send nearly all to the planes
+    /// that come first in it, since a LUN that takes a write is not idle for the others; and planes that are not filled
+    /// alike have no pages with equal addresses to program together.
+    fn in_turn(&mut self, named: PlaneId) -> PlaneId {
+        let lun = self.array.lun_of(named);
+        let planes = self.array.planes_of(lun);
+        let per_unit = self.config.planes_per_unit();
+        let units = (planes.end - planes.start) / per_unit;
+        let digits = |plane: u32| ((plane - planes.start) / per_unit, (plane - planes.start) % per_unit);
+        let own = digits(named.0);
+        if !self.pool.dealt.iter().any(|&other| self.array.lun_of(other) == lun) {
+            let Some(first) = self.least_recently_used(lun) else { return named };
+            let first = digits(first.0);
+            self.pool.shifts[lun.index()] = (first.0 + units - own.0, first.1 + per_unit - own.1);
+        }
+        let shift = self.pool.shifts[lun.index()];
+        PlaneId(planes.start + (own.0 + shift.0) % units * per_unit + (own.1 + shift.1) % per_unit)
+    }
+
+    /// The plane of `lun` with room that took a write least recently.
+    fn least_recently_used(&self, lun: LunId) -> Option<PlaneId> {
+        let ready = self.array.planes_of(lun).map(PlaneId).filter(|&plane| self.is_ready(plane));
+        ready.min_by_key(|plane| self.pool.used[plane.index()])
+    }
+
+    /// Whether a plane takes writes of its pool.
+    #[inline]
+    fn is_ready(&self, plane: PlaneId) -> bool {
+        self.ftl.ready().contains(self.ftl.allocation.order().position(plane))
     }
 
     /// Whether a write to `plane` could go with those dealt to its LUN so far, in one command.
@@ -133,17 +196,23 @@ impl Device {
         }
     }
 
-    /// Lets idle LUNs know of writes in the pool, in the order of the allocation.
-    pub(super) fn offer_pool(&mut self) {
-        if self.merging.any {
-            self.deal_pool();
+    /// Lets idle LUNs know of writes in any pool.
+    pub(super) fn offer_pools(&mut self) {
+        (0..self.pool.lines.len() as u32).for_each(|pool| self.offer_pool(pool));
+    }
+
+    /// Lets idle LUNs know of writes in a pool, in the order of the allocation.
+    pub(super) fn offer_pool(&mut self, pool: u32) {
+        let line = pool as usize;
+        if self.merging.any && !self.pool.lines[line].is_empty() {
+            self.deal_pool(pool);
         }
-        while !self.merging.any && !self.pool.line.is_empty() {
+        while !self.merging.any && !self.pool.lines[line].is_empty() {
             self.find_idle_planes();
-            let Some(plane) = self.ftl.allocation.choose(&self.pool.candidates) else { break };
+            let Some(plane) = self.ftl.allocation.choose(pool, &self.pool.candidates) else { break };
             self.offer(self.array.lun_of(plane));
         }
-        if self.pool.line.is_empty() {
+        if self.pool.lines[line].is_empty() {
             return;
         }
         // The rest line up at their busy channels; whichever is granted first takes the oldest write.
@@ -154,11 +223,14 @@ impl Device {
             self.pool.candidates.set(position, false);
             from = position;
             let plane = self.ftl.allocation.order().plane(position);
-            self.kick(self.array.lun_of(plane));
+            if self.ftl.allocation.pool_of(plane) == pool {
+                self.kick(self.array.lun_of(plane));
+            }
         }
     }
 
-    /// The candidates become the planes with room of idle LUNs of idle channels.
+    /// The candidates become the planes of idle LUNs of idle channels, those with room where nothing is merged: where
+    /// something is, another plane of the LUN may take what is dealt to one.
     fn find_idle_planes(&mut self) {
         let Pool { candidates, of_channel, idle, .. } = &mut self.pool;
         candidates.clear();
@@ -168,13 +240,15 @@ impl Device {
             }
         }
         candidates.intersect_with(idle);
-        candidates.intersect_with(self.ftl.ready());
+        if !self.merging.any {
+            candidates.intersect_with(self.ftl.ready());
+        }
     }
 
-    /// Gives the oldest write of the pool to an idle LUN.
+    /// Gives the oldest write of its pool to an idle LUN.
     fn offer(&mut self, lun: LunId) {
-        let id = self.pool.line.pop(&mut self.transactions);
-        self.transactions[id].plane = self.choose_plane(lun).0;
+        let plane = self.choose_plane(lun);
+        let id = self.take_from_pool(plane);
         let rank = self.ranks[Class::HostProgram as usize];
         self.lines[lun.index()][usize::from(rank)].push(&mut self.transactions, id);
         self.kick(lun);
@@ -183,20 +257,12 @@ impl Device {
     /// Whether `lun` could take a write of the pool.
     #[inline]
     pub(super) fn has_ready_plane(&self, lun: LunId) -> bool {
-        let order = self.ftl.allocation.order();
-        self.array.planes_of(lun).any(|plane| self.ftl.ready().contains(order.position(PlaneId(plane))))
+        self.array.planes_of(lun).any(|plane| self.is_ready(PlaneId(plane)))
     }
 
-    /// A plane with room of `lun`, for a write of the pool: the planes of a LUN take turns. An order alone would send
-    /// nearly all to the one that comes first in it, since a LUN that takes a write is not idle for the others.
-    pub(super) fn choose_plane(&mut self, lun: LunId) -> PlaneId {
-        let planes = self.array.planes_of(lun);
-        let (turn, order) = (self.pool.turns[lun.index()], self.ftl.allocation.order());
-        let in_turn = (turn..planes.end).chain(planes.start..turn);
-        let chosen = in_turn.into_iter().find(|&plane| self.ftl.ready().contains(order.position(PlaneId(plane))));
-        let chosen =
-            chosen.unwrap_or_else(|| unreachable!("a LUN takes from the pool only with a plane that has room"));
-        self.pool.turns[lun.index()] = if chosen + 1 < planes.end { chosen + 1 } else { planes.start };
-        PlaneId(chosen)
+    /// A plane with room of `lun`, for a write of the pool: the planes of a LUN take turns (see [`Device::in_turn`]).
+    pub(super) fn choose_plane(&self, lun: LunId) -> PlaneId {
+        let chosen = self.least_recently_used(lun);
+        chosen.unwrap_or_else(|| unreachable!("a LUN takes from the pool only with a plane that has room"))
     }
 }

@@ -84,9 +84,10 @@ impl Device {
     fn first_of(&self, lun: LunId, rank: u8) -> Option<(u8, u32)> {
         let own =
             if self.merging.any { self.oldest(lun, rank) } else { self.lines[lun.index()][usize::from(rank)].first() };
-        if rank == self.ranks[Class::HostProgram as usize] && !self.pool.line.is_empty() && self.has_ready_plane(lun) {
-            let pool = self.pool.line.first();
-            if own == NONE || self.transactions[pool].order < self.transactions[own].order {
+        if rank == self.ranks[Class::HostProgram as usize] {
+            let pool = self.first_of_pool(PlaneId(self.array.planes_of(lun).start));
+            let older = pool != NONE && (own == NONE || self.transactions[pool].order < self.transactions[own].order);
+            if older && self.has_ready_plane(lun) {
                 return Some((rank, pool));
             }
         }
@@ -109,9 +110,9 @@ impl Device {
             if self.overlapping.any && self.only_reads(lun) && self.transactions[id].kind != Kind::HostRead {
                 return false;
             }
-            if id == self.pool.line.first() {
-                self.pool.line.pop(&mut self.transactions);
-                self.transactions[id].plane = self.choose_plane(lun).0;
+            if id == self.first_of_pool(PlaneId(self.array.planes_of(lun).start)) {
+                let plane = self.choose_plane(lun);
+                self.take_from_pool(plane);
             } else {
                 let line = self.line_of(PlaneId(self.transactions[id].plane));
                 self.lines[line][usize::from(rank)].pop(&mut self.transactions);
@@ -282,11 +283,7 @@ impl Device {
                 NONE
             };
         }
-        let id = self.pool.line.pop(&mut self.transactions);
-        if id != NONE {
-            self.transactions[id].plane = plane.0;
-        }
-        id
+        self.take_from_pool(plane)
     }
 
     /// Gives a write its place: what it supersedes is stale from now on, and kept until the program has ended.

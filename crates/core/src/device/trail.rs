@@ -9,7 +9,7 @@ use super::transaction::{Kind, Transactions};
 use crate::metrics::attribution::{Breakdown, Part};
 use crate::nand::ledger::{Ledger, Mark, MarkOfAll, Turn, Wait};
 use crate::scheduler::lines::NONE;
-use crate::sim::id::{LunId, UnitId};
+use crate::sim::id::{Lpn, LunId, UnitId};
 use crate::sim::time::Time;
 use crate::workload::request::Request;
 
@@ -21,7 +21,7 @@ enum Line {
     None,
     /// A LUN.
     Lun(LunId, Mark),
-    /// Whichever LUN is free first.
+    /// Whichever LUN of a pool is free first.
     Any(MarkOfAll),
     /// A free block.
     Block,
@@ -67,7 +67,7 @@ impl TransactionTrail {
         match std::mem::take(&mut self.line) {
             Line::None => {}
             Line::Lun(lun, mark) => self.trail.wait(ledger.mark(lun, now).since(mark, waited)),
-            Line::Any(mark) => self.trail.wait(ledger.mark_all(now).since(mark, waited)),
+            Line::Any(mark) => self.trail.wait(ledger.mark_all(mark.pool, now).since(mark, waited)),
             Line::Block => self.trail.spend(Part::Cleaning, now),
         }
     }
@@ -223,7 +223,7 @@ hooks! {
     trail_spend => book_spend(id: u32, part: Part);
     /// A transaction lines up for a LUN.
     trail_line_up => book_line_up(id: u32, lun: LunId);
-    /// A write waits for any LUN.
+    /// A write waits for any LUN of its pool.
     trail_pool => book_pool(id: u32);
     /// A write waits for a free block.
     trail_stall => book_stall(id: u32);
@@ -289,10 +289,11 @@ impl Device {
 
     #[inline(never)]
     fn book_pool(&mut self, id: u32) {
+        let pool = self.ftl.pool(Lpn(self.transactions[id].lpn));
         if let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) {
             let trail = trails.transaction(id);
             trail.leave_line(ledger, self.now);
-            trail.line = Line::Any(ledger.mark_all(self.now));
+            trail.line = Line::Any(ledger.mark_all(pool, self.now));
         }
     }
 

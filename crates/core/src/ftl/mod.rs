@@ -40,8 +40,8 @@ pub struct Ftl {
     shape: Shape,
     /// Planes that take host writes, by position in the allocation's order; only for schemes without a home.
     ready: PlaneSet,
-    /// The plane of the last functional write.
-    filling: PlaneId,
+    /// By pool of the allocation: the plane of the last functional write.
+    filling: Vec<PlaneId>,
     copies: Vec<(u32, u32)>,
 }
 
@@ -104,12 +104,12 @@ impl Ftl {
             map: PageMap::new(device),
             blocks: Blocks::new(device, seed)?,
             partial: PartialUnits::new(device.logical_units() as u32, device.sectors_per_unit()),
+            filling: vec![PlaneId(0); allocation.pools() as usize],
             allocation,
             counters: Counters::default(),
             media: verify.then(|| Media::new(device)),
             shape: Shape::new(device),
             ready,
-            filling: PlaneId(0),
             copies: Vec::with_capacity(device.units_per_block() as usize),
         })
     }
@@ -124,6 +124,12 @@ impl Ftl {
     #[inline]
     pub fn home(&self, lpn: Lpn) -> Option<PlaneId> {
         self.allocation.home(self.shape.units_per_page.divide(lpn.0))
+    }
+
+    /// The pool in which a write of `lpn` waits, for schemes without a home. Units of one flash page share it.
+    #[inline]
+    pub fn pool(&self, lpn: Lpn) -> u32 {
+        self.allocation.pool(self.shape.units_per_page.divide(lpn.0))
     }
 
     /// Planes that take host writes, by position; for schemes without a home.
@@ -239,14 +245,29 @@ impl Ftl {
         self.place_now(lpn, old, None);
     }
 
+    /// Writes one whole unit that holds nothing at once, to a plane whatever the allocation says.
+    pub fn write_to(&mut self, plane: PlaneId, lpn: Lpn) {
+        debug_assert_eq!(self.map.get(lpn), Location::Unmapped);
+        let sectors = self.shape.sectors_per_unit;
+        let update = self.partial.write(lpn.0, false, 0, sectors, sectors);
+        self.note_update(update);
+        self.counters.host_bytes += u64::from(sectors) * 512;
+        self.place_on(plane, lpn, Location::Unmapped, None);
+    }
+
     #[inline]
     fn place_now(&mut self, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
-        self.blocks.clock += 1;
-        self.counters.host_units += 1;
         let plane = match self.home(lpn) {
             Some(plane) => plane,
-            None => self.choose_now(),
+            None => self.choose_now(self.pool(lpn)),
         };
+        self.place_on(plane, lpn, old, contents);
+    }
+
+    #[inline]
+    fn place_on(&mut self, plane: PlaneId, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
+        self.blocks.clock += 1;
+        self.counters.host_units += 1;
         if self.blocks.room(plane, Stream::Host) == 0 {
             // Opening a block may start cleaning, which may move `lpn` itself.
             self.open_for_host(plane);
@@ -266,22 +287,29 @@ impl Ftl {
         self.close_if_full(place, Stream::Host);
     }
 
-    /// A plane for a host write of a scheme without a home; the next one only when a page or wordline is full.
-    fn choose_now(&mut self) -> PlaneId {
-        if !self.blocks.room(self.filling, Stream::Host).is_multiple_of(self.shape.units_per_program) {
-            return self.filling;
+    /// A plane for a host write of a pool; the next one only when a page or wordline is full.
+    fn choose_now(&mut self, pool: u32) -> PlaneId {
+        let filling = self.filling[pool as usize];
+        let begun = !self.blocks.room(filling, Stream::Host).is_multiple_of(self.shape.units_per_program);
+        if begun && self.allocation.pool_of(filling) == pool {
+            return filling;
         }
-        self.filling = self.choose_plane_now();
-        self.filling
+        let chosen = self.choose_plane_now(pool);
+        self.filling[pool as usize] = chosen;
+        chosen
     }
 
-    fn choose_plane_now(&mut self) -> PlaneId {
-        if let Some(plane) = self.allocation.choose(&self.ready) {
+    fn choose_plane_now(&mut self, pool: u32) -> PlaneId {
+        if let Some(plane) = self.allocation.choose(pool, &self.ready) {
             return plane;
         }
         // With a low threshold all planes may be down to their reserve between two cleanings.
-        (0..self.shape.planes).for_each(|plane| self.clean_until(PlaneId(plane), self.shape.soft + 1));
-        let chosen = self.allocation.choose(&self.ready);
+        for plane in (0..self.shape.planes).map(PlaneId) {
+            if self.allocation.pool_of(plane) == pool {
+                self.clean_until(plane, self.shape.soft + 1);
+            }
+        }
+        let chosen = self.allocation.choose(pool, &self.ready);
         chosen.unwrap_or_else(|| unreachable!("an accepted device has a plane with room: config/check.rs"))
     }
 

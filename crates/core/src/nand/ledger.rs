@@ -37,12 +37,14 @@ impl Mark {
     }
 }
 
-/// A reading of the sums of all LUNs together. They wrap around; their differences are right.
+/// A reading of the sums of all LUNs of a pool together. They wrap around; their differences are right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MarkOfAll {
     host: u64,
     requesting: u64,
     luns: u32,
+    /// The pool.
+    pub pool: u32,
 }
 
 impl MarkOfAll {
@@ -82,7 +84,7 @@ pub struct Turn {
     pub start: Time,
     /// A reading of its LUN's sums then.
     pub mark: Mark,
-    /// A reading of the sums of all LUNs then, where they are kept.
+    /// A reading of the sums of all LUNs of its pool then, where they are kept.
     pub all: MarkOfAll,
     /// Waiting for the channel in the middle of the operation.
     pub wait: Wait,
@@ -128,6 +130,13 @@ impl ChannelBook {
     }
 }
 
+/// The time of all LUNs of a pool by what holds them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    host: Sum,
+    requesting: Sum,
+}
+
 /// The time of all LUNs in one state, read at any instant without a look at each.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
@@ -161,25 +170,23 @@ pub struct Ledger {
     books: Vec<Book>,
     units_per_lun: u32,
     channels: Vec<ChannelBook>,
-    /// Whether the sums of all are kept.
-    any: bool,
-    host: Sum,
-    requesting: Sum,
+    /// By pool of the allocation, where something waits for whichever LUN of one is free first: the sums of all.
+    pools: Vec<Sums>,
+    units_per_pool: u32,
 }
 
 impl Ledger {
-    /// Empty books for so many LUNs, of so many units each. With `any`, something may wait for whichever LUN is free
-    /// first.
-    pub fn new(luns: u32, units_per_lun: u32, channels: u32, any: bool) -> Ledger {
+    /// Empty books for so many LUNs, of so many units each. Something may wait for whichever LUN of a pool is free
+    /// first, where there are pools: equal shares of the LUNs.
+    pub fn new(luns: u32, units_per_lun: u32, channels: u32, pools: u32) -> Ledger {
         let units = (luns * units_per_lun) as usize;
         let per_channel = units / channels as usize;
         Ledger {
             books: (0..units).map(|unit| Book { channel: unit / per_channel, ..Book::default() }).collect(),
             units_per_lun,
             channels: vec![ChannelBook::default(); channels as usize],
-            any,
-            host: Sum::default(),
-            requesting: Sum::default(),
+            pools: vec![Sums::default(); pools as usize],
+            units_per_pool: units as u32 / pools.max(1),
         }
     }
 
@@ -196,9 +203,9 @@ impl Ledger {
         let book = &mut self.books[at];
         debug_assert_eq!(book.holder, Holder::Nobody, "a LUN takes one command at a time");
         (book.holder, book.start) = (holder, now);
-        if self.any {
-            self.books[at].all = self.mark_all(now);
-            self.count(holder, |sum| sum.enter(now));
+        if !self.pools.is_empty() {
+            self.books[at].all = self.mark_all_of(lun, now);
+            self.count(at, holder, |sum| sum.enter(now));
         }
     }
 
@@ -222,17 +229,24 @@ impl Ledger {
         let book = &mut self.books[at];
         let (holder, start) = (std::mem::take(&mut book.holder), book.start);
         *(if holder == Holder::Cleaning { &mut book.cleaning } else { &mut book.host }) += (now - start).0;
-        if self.any {
-            self.count(holder, move |sum| sum.leave(start, now));
+        if !self.pools.is_empty() {
+            self.count(at, holder, move |sum| sum.leave(start, now));
         }
     }
 
-    /// Changes the sum of all LUNs that are held like that, if there is one.
+    /// The pool of the LUN whose book is there.
+    fn pool_at(&self, book: usize) -> u32 {
+        book as u32 / self.units_per_pool
+    }
+
+    /// Changes the sum of all LUNs that are held like that, if there is one, in the pool of the LUN with this book.
     #[inline(never)]
-    fn count(&mut self, holder: Holder, change: impl FnOnce(&mut Sum)) {
+    fn count(&mut self, book: usize, holder: Holder, change: impl FnOnce(&mut Sum)) {
+        let pool = self.pool_at(book);
+        let sums = &mut self.pools[pool as usize];
         match holder {
-            Holder::Host => change(&mut self.host),
-            Holder::Channel => change(&mut self.requesting),
+            Holder::Host => change(&mut sums.host),
+            Holder::Channel => change(&mut sums.requesting),
             Holder::Nobody | Holder::Cleaning => {}
         }
     }
@@ -245,8 +259,8 @@ impl Ledger {
         (book.lined_up, book.seen) = (now, self.channels[book.channel].cleaning_at(now));
         if self.books[of_lun].holder == Holder::Nobody {
             self.books[of_lun].holder = Holder::Channel;
-            if self.any {
-                self.count(Holder::Channel, move |sum| sum.enter(now));
+            if !self.pools.is_empty() {
+                self.count(of_lun, Holder::Channel, move |sum| sum.enter(now));
             }
         }
     }
@@ -267,8 +281,8 @@ impl Ledger {
         // It waits with the LUN's first unit.
         book.holder = Holder::Nobody;
         book.cleaning += cleaning;
-        if self.any {
-            self.count(Holder::Channel, move |sum| sum.leave(lined_up, now));
+        if !self.pools.is_empty() {
+            self.count(of_lun, Holder::Channel, move |sum| sum.leave(lined_up, now));
         }
     }
 
@@ -297,12 +311,19 @@ impl Ledger {
         Mark { host, cleaning }
     }
 
-    /// A reading for what waits for any LUN.
-    pub fn mark_all(&self, now: Time) -> MarkOfAll {
+    /// A reading for what waits for any LUN of the pool of `lun`, where there are pools.
+    pub fn mark_all_of(&self, lun: LunId, now: Time) -> MarkOfAll {
+        if self.pools.is_empty() { MarkOfAll::default() } else { self.mark_all(self.pool_at(self.of(lun)), now) }
+    }
+
+    /// A reading for what waits for any LUN of a pool.
+    pub fn mark_all(&self, pool: u32, now: Time) -> MarkOfAll {
+        let sums = &self.pools[pool as usize];
         MarkOfAll {
-            host: self.host.at(now),
-            requesting: self.requesting.at(now),
-            luns: self.books.len() as u32 / self.units_per_lun,
+            host: sums.host.at(now),
+            requesting: sums.requesting.at(now),
+            luns: self.units_per_pool / self.units_per_lun,
+            pool,
         }
     }
 }
@@ -326,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_wait_is_told_by_who_held_the_die() {
-        let mut ledger = Ledger::new(2, 1, 1, false);
+        let mut ledger = Ledger::new(2, 1, 1, 0);
         ledger.start(LUN, Holder::Host, Time(10));
         let mark = ledger.mark(LUN, Time(15));
         end(&mut ledger, LUN, Time(10), Time(20));
@@ -345,7 +366,7 @@ mod tests {
 
     #[test]
     fn a_wait_for_the_channel_is_told_by_who_held_it() {
-        let mut ledger = Ledger::new(3, 1, 1, false);
+        let mut ledger = Ledger::new(3, 1, 1, 0);
         let (other, third) = (LunId(1), LunId(2));
         let carry = |ledger: &mut Ledger, holder, from, to| {
             ledger.start(third, holder, Time(from));
@@ -376,18 +397,23 @@ mod tests {
 
     #[test]
     fn a_wait_for_any_is_shared_as_the_time_of_all() {
-        let mut ledger = Ledger::new(4, 1, 1, true);
+        let mut ledger = Ledger::new(8, 1, 2, 2);
         ledger.start(LunId(0), Holder::Host, Time(0));
         ledger.start(LunId(1), Holder::Host, Time(50));
         ledger.start(LunId(2), Holder::Cleaning, Time(0));
-        let mark = ledger.mark_all(Time(100));
+        // Of the other pool, and so nothing to this one.
+        ledger.start(LunId(4), Holder::Host, Time(0));
+        let mark = ledger.mark_all(0, Time(100));
         end(&mut ledger, LunId(1), Time(0), Time(150));
         ledger.line_up(UnitId(1), LunId(1), Time(150));
         // Of 4 x 100: 100 + 50 the host, 50 for the channel, the rest cleaning or without room.
         let wait = Wait { die: Time(37), channel: Time(12), cleaning: Time(51) };
-        assert_eq!(ledger.mark_all(Time(200)).since(mark, Time(100)), wait);
+        assert_eq!(ledger.mark_all(0, Time(200)).since(mark, Time(100)), wait);
         ledger.grant(UnitId(1), LunId(1), Time(200));
         ledger.start(LunId(1), Holder::Host, Time(200));
         assert_eq!(end(&mut ledger, LunId(1), Time(0), Time(300)).all.since(mark, Time(100)), wait);
+        let other = ledger.mark_all(1, Time(100));
+        let wait = Wait { die: Time(25), channel: Time(0), cleaning: Time(75) };
+        assert_eq!(ledger.mark_all(1, Time(200)).since(other, Time(100)), wait);
     }
 }

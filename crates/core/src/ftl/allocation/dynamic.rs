@@ -1,4 +1,4 @@
-//! Dynamic allocation: any idle plane.
+//! Dynamic allocation: any idle plane, of the device or of a channel that the address fixes.
 
 use super::{AllocationPolicy, LevelOrder, Order, PlaneSet};
 use crate::config::DeviceConfig;
@@ -11,20 +11,76 @@ use crate::sim::id::PlaneId;
 pub struct DynamicConfig {
     /// The priority order of the levels; consecutive writes differ in the first one first.
     pub order: LevelOrder,
+    /// Which planes a write may go to.
+    pub scope: Scope,
 }
 
-/// Takes the first idle plane behind the one taken last, in the priority order and going round (Hu et al. 2013,
-/// Sections 2.5 and 4.3). With all planes idle, that is the least recently used one, so writes stripe.
+impl DynamicConfig {
+    /// Sets of planes that the address tells apart.
+    pub fn pools(&self, device: &DeviceConfig) -> u32 {
+        match self.scope {
+            Scope::Device => 1,
+            Scope::Channel => device.geometry.channels,
+        }
+    }
+}
+
+/// What dynamic allocation is free to choose from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// All planes.
+    #[default]
+    Device,
+    /// The planes of a channel that follows from the address: consecutive pages go round the channels.
+    Channel,
+}
+
+/// Goes round the values of the first level in the priority order, and with each round on to the next plane behind
+/// the one that the value took last, in the order of the other levels (Hu et al. 2013, Sections 2.5 and 4.3); planes
+/// that are not idle are passed over. With all planes idle, that takes the least recently used one, so writes stripe;
+/// with some busy, the values of the first level still get equal shares. The planes are those of the whole device or
+/// of a channel that the address fixes (Hu et al. 2011, Section 2.3).
 #[derive(Clone, Debug)]
 pub struct Dynamic {
     order: Order,
+    pools: Vec<Pool>,
+    planes_per_pool: u32,
+}
+
+/// Where the writes of a pool may go.
+#[derive(Clone, Debug)]
+struct Pool {
+    /// By value of the first level.
+    values: Vec<Round>,
+    /// The value whose turn it is.
+    turn: usize,
+}
+
+/// The planes of one value of the first level.
+#[derive(Clone, Debug)]
+struct Round {
+    planes: PlaneSet,
+    /// The position behind the one that was taken last.
     next: u32,
 }
 
 impl Policy for Dynamic {
     type Config = DynamicConfig;
     fn new(options: &DynamicConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {
-        Ok(Dynamic { order: Order::new(device, options.order), next: 0 })
+        let order = Order::new(device, options.order);
+        let count = options.pools(device);
+        let planes_per_pool = order.len() / count;
+        let values = order.first_level();
+        let pools = (0..count).map(|pool| {
+            let mut rounds = vec![Round { planes: PlaneSet::new(order.len()), next: 0 }; values as usize];
+            for plane in pool * planes_per_pool..(pool + 1) * planes_per_pool {
+                let position = order.position(PlaneId(plane));
+                rounds[(position % values) as usize].planes.set(position, true);
+            }
+            Pool { values: rounds, turn: 0 }
+        });
+        Ok(Dynamic { pools: pools.collect(), planes_per_pool, order })
     }
 }
 
@@ -33,13 +89,82 @@ impl AllocationPolicy for Dynamic {
         None
     }
 
-    fn choose(&mut self, candidates: &PlaneSet) -> Option<PlaneId> {
-        let position = candidates.next_from(self.next)?;
-        self.next = (position + 1) % self.order.len();
-        Some(self.order.plane(position))
+    fn pools(&self) -> u32 {
+        self.pools.len() as u32
+    }
+
+    fn pool(&self, stripe: u32) -> u32 {
+        stripe % self.pools.len() as u32
+    }
+
+    fn pool_of(&self, plane: PlaneId) -> u32 {
+        plane.0 / self.planes_per_pool
+    }
+
+    fn choose(&mut self, pool: u32, candidates: &PlaneSet) -> Option<PlaneId> {
+        let Pool { values, turn } = &mut self.pools[pool as usize];
+        let from = *turn;
+        for value in (from..values.len()).chain(0..from) {
+            let round = &mut values[value];
+            if let Some(position) = candidates.next_common(&round.planes, round.next) {
+                round.next = (position + 1) % self.order.len();
+                *turn = (value + 1) % values.len();
+                return Some(self.order.plane(position));
+            }
+        }
+        None
     }
 
     fn order(&self) -> &Order {
         &self.order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_goes_round_the_planes_of_its_channel() {
+        let device = crate::config::load("tiny", &[]).unwrap();
+        let options = DynamicConfig { order: "s1".parse().unwrap(), scope: Scope::Channel };
+        let mut dynamic = Dynamic::new(&options, &device, 1).unwrap();
+        let per_channel = dynamic.planes_per_pool;
+        assert_eq!(dynamic.pools(), device.geometry.channels);
+        assert!(dynamic.pools() > 1 && per_channel > 1, "a device on which something can go wrong");
+        let mut all = PlaneSet::new(dynamic.order.len());
+        (0..dynamic.order.len()).for_each(|position| all.set(position, true));
+        for stripe in 0..2 * dynamic.pools() {
+            let pool = dynamic.pool(stripe);
+            assert_eq!(pool, stripe % device.geometry.channels);
+            let mut taken: Vec<u32> = (0..per_channel).map(|_| dynamic.choose(pool, &all).unwrap().0).collect();
+            assert!(taken.iter().all(|&plane| dynamic.pool_of(PlaneId(plane)) == pool));
+            taken.sort_unstable();
+            assert_eq!(taken, (pool * per_channel..(pool + 1) * per_channel).collect::<Vec<_>>());
+        }
+    }
+    #[test]
+    fn busy_planes_do_not_cost_a_value_its_turn() {
+        let device = crate::config::load("hu2011", &[]).unwrap();
+        let options = DynamicConfig { order: "s6".parse().unwrap(), scope: Scope::Device };
+        let mut dynamic = Dynamic::new(&options, &device, 1).unwrap();
+        let mut idle = PlaneSet::new(64);
+        let mut taken = [0; 4];
+        // Five writes at a time, to one chip of each channel, one after another: 4 channels of 4 chips of 4 planes.
+        for request in 0..400u32 {
+            idle.clear();
+            for channel in 0..4 {
+                (0..4).for_each(|plane| {
+                    let id = PlaneId((channel * 4 + request % 4) * 4 + plane);
+                    idle.set(dynamic.order.position(id), true);
+                });
+            }
+            for _ in 0..5 {
+                let plane = dynamic.choose(0, &idle).unwrap();
+                idle.set(dynamic.order.position(plane), false);
+                taken[plane.index() / 16] += 1;
+            }
+        }
+        assert_eq!(taken, [500; 4], "a round at each level by itself");
     }
 }

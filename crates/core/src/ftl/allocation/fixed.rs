@@ -31,7 +31,7 @@ impl AllocationPolicy for Static {
         Some(self.order.plane(stripe))
     }
 
-    fn choose(&mut self, candidates: &PlaneSet) -> Option<PlaneId> {
+    fn choose(&mut self, _: u32, candidates: &PlaneSet) -> Option<PlaneId> {
         candidates.next_from(0).map(|position| self.order.plane(position))
     }
 

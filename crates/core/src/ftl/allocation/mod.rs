@@ -2,6 +2,7 @@
 
 mod order;
 
+pub use dynamic::{DynamicConfig, Scope};
 pub use order::{Level, LevelOrder, Order};
 
 use crate::policy_family;
@@ -13,9 +14,24 @@ pub trait AllocationPolicy {
     /// fixes it; `None` when any plane will do.
     fn home(&self, stripe: u32) -> Option<PlaneId>;
 
-    /// The next plane among `candidates`, for schemes without a home. Candidates are a set of positions in the
-    /// scheme's order.
-    fn choose(&mut self, candidates: &PlaneSet) -> Option<PlaneId>;
+    /// How many pools there are. A write without a home waits in one of them, and goes to a plane of that pool.
+    fn pools(&self) -> u32 {
+        1
+    }
+
+    /// The pool of the flash page's worth of units number `stripe`.
+    fn pool(&self, _stripe: u32) -> u32 {
+        0
+    }
+
+    /// The pool that a plane takes writes from; the planes of a LUN share one.
+    fn pool_of(&self, _plane: PlaneId) -> u32 {
+        0
+    }
+
+    /// The next plane of a pool among `candidates`, for schemes without a home. Candidates are a set of positions in
+    /// the scheme's order.
+    fn choose(&mut self, pool: u32, candidates: &PlaneSet) -> Option<PlaneId>;
 
     /// The place of each plane in the scheme's order.
     fn order(&self) -> &Order;
@@ -85,11 +101,22 @@ impl PlaneSet {
 
     /// The first position from `from` on, going round.
     pub fn next_from(&self, from: u32) -> Option<u32> {
+        self.search(from, |word| self.words[word])
+    }
+
+    /// The first position from `from` on that `other` holds too, going round.
+    pub fn next_common(&self, other: &PlaneSet, from: u32) -> Option<u32> {
+        self.search(from, |word| self.words[word] & other.words[word])
+    }
+
+    /// The first bit from `from` on, going round, of words that are told by their number.
+    #[inline]
+    fn search(&self, from: u32, bits: impl Fn(usize) -> u64) -> Option<u32> {
         let (first_word, first_bit) = ((from / 64) as usize, from % 64);
         let at = |word: usize, bits: u64| (bits != 0).then(|| word as u32 * 64 + bits.trailing_zeros());
-        at(first_word, self.words[first_word] & (!0 << first_bit))
-            .or_else(|| (first_word + 1..self.words.len()).find_map(|w| at(w, self.words[w])))
-            .or_else(|| (0..=first_word).find_map(|w| at(w, self.words[w])))
+        at(first_word, bits(first_word) & (!0 << first_bit))
+            .or_else(|| (first_word + 1..self.words.len()).find_map(|w| at(w, bits(w))))
+            .or_else(|| (0..=first_word).find_map(|w| at(w, bits(w))))
     }
 }
 
@@ -109,5 +136,12 @@ mod tests {
         set.set(129, false);
         assert_eq!(set.next_from(65), Some(3));
         assert!(set.contains(64) && !set.contains(129));
+        let mut other = PlaneSet::new(130);
+        other.set(3, true);
+        other.set(65, true);
+        let common: Vec<_> = [0, 3, 4, 129].iter().map(|&from| set.next_common(&other, from)).collect();
+        assert_eq!(common, [Some(3); 4]);
+        set.set(3, false);
+        assert_eq!(set.next_common(&other, 0), None);
     }
 }

@@ -123,6 +123,7 @@ impl LevelOrder {
 pub struct Order {
     planes: Vec<PlaneId>,
     positions: Vec<u32>,
+    first_level: u32,
 }
 
 impl Order {
@@ -153,7 +154,7 @@ impl Order {
             planes.push(id);
             positions[id.index()] = position;
         }
-        Order { planes, positions }
+        Order { planes, positions, first_level: size(order.0[0]) }
     }
 
     /// The plane at a position; positions go round.
@@ -166,6 +167,11 @@ impl Order {
     #[inline]
     pub fn position(&self, plane: PlaneId) -> u32 {
         self.positions[plane.index()]
+    }
+
+    /// How many values the first level has.
+    pub fn first_level(&self) -> u32 {
+        self.first_level
     }
 
     /// How many planes there are.

@@ -109,7 +109,7 @@ pub struct Named {
 /// What was done to the device before the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Precondition {
-    /// What was asked for: `none`, `fill`, `aged=V`, `steady`, or a workload.
+    /// What was asked for: `none`, `fill`, `aged=V`, `stale=V`, `steady`, or a workload; and what was laid out.
     pub asked: String,
     /// What was reached.
     #[serde(flatten)]

@@ -121,7 +121,7 @@ impl Array {
     fn turn_from(&self, unit: UnitId, now: Time) -> Option<Turn> {
         let (lun, channel) = (self.lun_of_unit(unit), self.channel_of_unit(unit).index());
         self.ledger().map(|ledger| {
-            let (mark, all) = (ledger.mark(lun, now), ledger.mark_all(now));
+            let (mark, all) = (ledger.mark(lun, now), ledger.mark_all_of(lun, now));
             Turn { channel, start: now, mark, all, ..Turn::default() }
         })
     }

@@ -1,0 +1,152 @@
+//! Laying out what a workload reads before it writes it, so that such reads find data in flash.
+
+use super::{OnProgress, PROGRESS_EVERY, Reached, STOPPED, ends_by_time_alone};
+use crate::device::Device;
+use crate::ftl::allocation::{LevelOrder, Order};
+use crate::ftl::mapping::Location;
+use crate::sim::id::{Lpn, PlaneId};
+use crate::workload::request::{Operation, Request};
+use crate::workload::{Source, SourceError};
+
+/// How such data are laid out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// Not at all: the controller answers such reads without flash.
+    #[default]
+    None,
+    /// A page's worth for each plane in turn, over channels first, then chips, dies and planes (Hu et al. 2013, Section
+    /// 4.2: "stored evenly among all the chips of all the channels").
+    Even,
+    /// As if the host had written them, in order of their addresses.
+    Allocation,
+}
+
+impl std::str::FromStr for Layout {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Layout::None),
+            "even" => Ok(Layout::Even),
+            "allocation" => Ok(Layout::Allocation),
+            _ => Err(format!("`{text}` is no layout: none, even or allocation")),
+        }
+    }
+}
+
+/// A set of mapping units, a bit for each.
+struct UnitSet(Vec<u64>);
+
+impl UnitSet {
+    fn new(units: u32) -> UnitSet {
+        UnitSet(vec![0; units.div_ceil(64) as usize])
+    }
+
+    fn insert(&mut self, unit: u32) {
+        self.0[(unit / 64) as usize] |= 1 << (unit % 64);
+    }
+
+    fn contains(&self, unit: u32) -> bool {
+        self.0[(unit / 64) as usize] >> (unit % 64) & 1 == 1
+    }
+}
+
+/// Reads the workload through and puts the units that a source reads before it has itself written, trimmed or zeroed
+/// them whole or in part in flash, as far as they hold nothing yet. Returns how many those are; `reached` is brought up
+/// to date. What requests outside the device do is left to the run.
+pub fn lay_out(
+    device: &mut Device,
+    sources: &mut [Box<dyn Source>],
+    layout: Layout,
+    reached: &mut Reached,
+    on_progress: OnProgress,
+) -> Result<u64, SourceError> {
+    if layout == Layout::None {
+        return Ok(0);
+    }
+    if sources.iter().any(|source| ends_by_time_alone(source.as_ref())) {
+        let what = "what a workload reads is found out without time, so `runtime` cannot end it: give it size, io_size \
+                    or number_ios";
+        return Err(SourceError(what.to_owned()));
+    }
+    let units = device.ftl().map.len();
+    let mut missing = UnitSet::new(units);
+    for source in sources {
+        find_missing(device, source.as_mut(), &mut missing, on_progress)?;
+    }
+    let laid: Vec<u32> = (0..units).filter(|&unit| missing.contains(unit)).collect();
+    match layout {
+        Layout::None => {}
+        Layout::Even => lay_evenly(device, &laid).map_err(SourceError)?,
+        Layout::Allocation => laid.iter().for_each(|&unit| device.ftl_mut().write_whole(Lpn(unit))),
+    }
+    let ftl = device.ftl_mut();
+    ftl.seal();
+    reached.mapped += laid.len() as f64 / f64::from(units);
+    Ok(laid.len() as u64)
+}
+
+/// Adds the units that a source reads and that neither it nor what was before has written.
+fn find_missing(
+    device: &Device,
+    source: &mut dyn Source,
+    missing: &mut UnitSet,
+    on_progress: OnProgress,
+) -> Result<(), SourceError> {
+    let mut written = UnitSet::new(device.ftl().map.len());
+    let mut requests = 0u32;
+    while let Some(request) = source.next_request()? {
+        requests = requests.wrapping_add(1);
+        if requests.is_multiple_of(PROGRESS_EVERY) && !on_progress(source.progress().unwrap_or(0.0)) {
+            return Err(SourceError(STOPPED.to_owned()));
+        }
+        for unit in units_of(device, &request) {
+            match request.operation {
+                Operation::Read if written.contains(unit) => {}
+                Operation::Read if device.ftl().map.get(Lpn(unit)) == Location::Unmapped => missing.insert(unit),
+                Operation::Read | Operation::Flush => {}
+                Operation::Write | Operation::Trim | Operation::WriteZeroes => written.insert(unit),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The units of a request; none where it lies outside the device.
+fn units_of(device: &Device, request: &Request) -> std::ops::Range<u32> {
+    let per_unit = u64::from(device.config().sectors_per_unit());
+    match request.lba.checked_add(u64::from(request.sectors)) {
+        Some(end) if end <= device.config().logical_sectors() && request.sectors > 0 => {
+            (request.lba / per_unit) as u32..end.div_ceil(per_unit) as u32
+        }
+        _ => 0..0,
+    }
+}
+
+/// Deals pages' worth of units round all planes, where these hold them beside what they may have to hold.
+fn lay_evenly(device: &mut Device, laid: &[u32]) -> Result<(), String> {
+    let order = Order::new(device.config(), LevelOrder::default());
+    let per_page = device.config().units_per_page();
+    let place = |index: usize| order.plane(index as u32 / per_page);
+    let spare = device.config().units_to_spare();
+    let ftl = device.ftl_mut();
+    // A unit away from where the allocation has room for it.
+    let mut guests = vec![0u64; order.len() as usize];
+    for (index, &unit) in laid.iter().enumerate() {
+        let plane: PlaneId = place(index);
+        let at_home = match ftl.home(Lpn(unit)) {
+            Some(home) => home == plane,
+            None => ftl.pool(Lpn(unit)) == ftl.allocation.pool_of(plane),
+        };
+        guests[plane.index()] += u64::from(!at_home);
+    }
+    if let Some(most) = guests.into_iter().max().filter(|&most| most > spare) {
+        return Err(format!(
+            "layout even puts {most} units into a plane that the allocation puts elsewhere, and a full device has room \
+             for {spare} of them; give the device more spare, or lay out by `allocation`"
+        ));
+    }
+    for (index, &unit) in laid.iter().enumerate() {
+        ftl.write_to(place(index), Lpn(unit));
+    }
+    Ok(())
+}

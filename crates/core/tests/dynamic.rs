@@ -1,0 +1,99 @@
+//! Dynamic allocation: what of a write's place the address fixes, and what it leaves to the device.
+
+mod common;
+
+use common::{device, drain, submit, units};
+use floatgate_core::device::Device;
+use floatgate_core::ftl::mapping::Location;
+use floatgate_core::sim::id::Lpn;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::Operation::Write;
+
+/// Two channels with two chips of two dies with two planes each, one LUN for each chip.
+const SHAPE: [&str; 3] = ["geometry.dies=2", "geometry.planes=2", "nand.concurrency=command"];
+const PLANES_PER_CHANNEL: u32 = 8;
+const BY_CHANNEL: &str = "allocation={ dynamic = { scope = \"channel\" } }";
+/// A page of 4 KiB at 25 ns a byte, and its program.
+const PAGE_NS: u64 = 102_400;
+const PROGRAM_NS: u64 = 200_000;
+
+fn plane_of(device: &Device, lpn: u32) -> u32 {
+    let Location::Flash(place) = device.ftl().map.get(Lpn(lpn)) else { panic!("unit {lpn} is not in flash") };
+    device.ftl().blocks.plane_of(device.ftl().blocks.block_of(place)).0
+}
+
+fn machine(overrides: &[&str]) -> Device {
+    device(&[&SHAPE[..], overrides].concat())
+}
+
+/// Writes units one after another, all at once, and tells where each has gone.
+fn planes_of_writes(overrides: &[&str], lpns: &[u32]) -> Vec<u32> {
+    let mut device = machine(overrides);
+    for &lpn in lpns {
+        let request = units(&device, Write, u64::from(lpn), 1);
+        submit(&mut device, Time::ZERO, request);
+    }
+    drain(&mut device);
+    lpns.iter().map(|&lpn| plane_of(&device, lpn)).collect()
+}
+
+#[test]
+fn the_channel_follows_from_the_address_and_the_rest_is_free() {
+    for advanced in [&[][..], &["nand.advanced.interleave=true", "nand.advanced.multi_plane_program=wise"]] {
+        let even: Vec<u32> = (0..16).map(|index| index * 2).collect();
+        let with = |allocation| planes_of_writes(&[&[allocation], advanced].concat(), &even);
+        let planes = with(BY_CHANNEL);
+        assert!(planes.iter().all(|plane| plane / PLANES_PER_CHANNEL == 0), "{advanced:?}: {planes:?}");
+        let mut sorted = planes.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), 8, "{advanced:?}: all planes of the channel are used: {planes:?}");
+        let anywhere = with("allocation=dynamic");
+        assert!(anywhere.iter().any(|plane| plane / PLANES_PER_CHANNEL == 1), "{advanced:?}: {anywhere:?}");
+    }
+}
+
+#[test]
+fn functional_writes_go_to_the_same_channels() {
+    // Two units of a page go to one channel together.
+    let paged = ["geometry.page_size=8KiB", "geometry.mapping_unit=4KiB"];
+    for (shape, per_page) in [(&[][..], 1), (&paged[..], 2)] {
+        let mut device = machine(&[&[BY_CHANNEL], shape].concat());
+        common::fill(&mut device, 64);
+        for lpn in 0..64 {
+            let channel = plane_of(&device, lpn) / PLANES_PER_CHANNEL;
+            assert_eq!(channel, lpn / per_page % 2, "unit {lpn}, {per_page} to a page");
+        }
+        device.check_invariants().unwrap();
+    }
+}
+
+/// When the last of two writes that both have an even address ends.
+fn end_of_two(allocation: &str) -> u64 {
+    let mut device = machine(&[allocation, "geometry.chips=1"]);
+    for lpn in [0, 2] {
+        let request = units(&device, Write, lpn, 1);
+        submit(&mut device, Time::ZERO, request);
+    }
+    drain(&mut device).iter().map(|completion| completion.finish.0 / 1000).max().unwrap()
+}
+
+#[test]
+fn a_write_waits_for_its_channel_while_another_is_idle() {
+    // One chip for each channel takes one command at a time: the second write comes behind the first.
+    assert_eq!(end_of_two(BY_CHANNEL), 2 * (PAGE_NS + PROGRAM_NS));
+    assert_eq!(end_of_two("allocation=dynamic"), PAGE_NS + PROGRAM_NS);
+}
+
+#[test]
+fn a_full_device_levels_inside_each_channel() {
+    // Three units on two channels are two for one of them, which its 8 planes share: one each at most.
+    let held = |allocation: &str, units: u32| {
+        let capacity = format!("capacity.logical={}KiB", units * 4);
+        common::device_config(&[&SHAPE[..], &[allocation, &capacity]].concat()).units_to_hold()
+    };
+    assert_eq!((held(BY_CHANNEL, 3), held("allocation=dynamic", 3), held("allocation=static", 3)), (1, 1, 1));
+    assert_eq!((held(BY_CHANNEL, 17), held("allocation=dynamic", 17)), (2, 2));
+    // 33 units: 17 on the first channel, 3 on one of its planes; all 16 planes share them as 3 too.
+    assert_eq!((held(BY_CHANNEL, 32), held(BY_CHANNEL, 33), held("allocation=dynamic", 33)), (2, 3, 3));
+}

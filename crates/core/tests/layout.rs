@@ -1,0 +1,146 @@
+//! States before a run: data that a workload reads and never wrote, and used devices that hold nothing.
+
+mod common;
+
+use common::{Load, device};
+use floatgate_core::device::Device;
+use floatgate_core::ftl::blocks::BlockState;
+use floatgate_core::ftl::mapping::Location;
+use floatgate_core::precondition::{Layout, Precondition, Reached, lay_out, precondition};
+use floatgate_core::sim::id::Lpn;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::Source;
+use floatgate_core::workload::request::{Operation, Request};
+
+use Operation::{Read, Trim, Write};
+
+/// Sectors of a unit.
+const UNIT: u64 = 8;
+
+/// A source of these operations on units, first and count.
+fn source(script: &[(Operation, u64, u64)]) -> Box<dyn Source> {
+    let (script, mut done) = (script.to_vec(), 0);
+    let count = script.len() as u64;
+    let next = move || {
+        let (operation, first, units) = script[done];
+        done += 1;
+        Request::new(Time::ZERO, operation, first * UNIT, (units * UNIT) as u32)
+    };
+    Box::new(Load::open(count, next))
+}
+
+fn lay(device: &mut Device, layout: Layout, scripts: &[&[(Operation, u64, u64)]]) -> Result<u64, String> {
+    let mut sources: Vec<Box<dyn Source>> = scripts.iter().map(|script| source(script)).collect();
+    let mut reached = Reached::default();
+    let laid = lay_out(device, &mut sources, layout, &mut reached, &mut |_| true).map_err(|error| error.to_string())?;
+    let mapped = laid as f64 / f64::from(device.ftl().map.len());
+    assert!((reached.mapped - mapped).abs() < 1e-12);
+    device.check_invariants()?;
+    Ok(laid)
+}
+
+/// The units that hold data, with their planes.
+fn held(device: &Device) -> Vec<(u32, u32)> {
+    let ftl = device.ftl();
+    let place = |lpn| match ftl.map.get(Lpn(lpn)) {
+        Location::Flash(ppn) => Some((lpn, ftl.blocks.plane_of(ftl.blocks.block_of(ppn)).0)),
+        _ => None,
+    };
+    (0..ftl.map.len()).filter_map(place).collect()
+}
+
+/// Channels 0 and 1 have planes 0, 1 and 2, 3, one for each chip.
+const STATIC: &str = "allocation={ static = { order = \"s2\" } }";
+
+#[test]
+fn what_is_read_before_it_is_written_is_laid_out() {
+    let script = [
+        (Write, 8, 2),
+        // 8 and 9 are written by now, 10 and 11 are not.
+        (Read, 8, 4),
+        (Trim, 20, 1),
+        (Read, 20, 1),
+        (Write, 10, 1),
+        (Read, 40, 1),
+        // Outside the device.
+        (Read, 1 << 40, 1),
+    ];
+    let mut device = device(&[STATIC]);
+    assert_eq!(lay(&mut device, Layout::None, &[&script]), Ok(0));
+    assert_eq!(held(&device), []);
+    assert_eq!(lay(&mut device, Layout::Allocation, &[&script]), Ok(3));
+    // By address: unit 10 on channel 0, chip 1, and so on.
+    assert_eq!(held(&device), [(10, 1), (11, 3), (40, 0)]);
+    // What is there stays.
+    assert_eq!(lay(&mut device, Layout::Allocation, &[&script]), Ok(0));
+}
+
+#[test]
+fn an_even_layout_does_not_ask_for_addresses() {
+    // Every fourth unit: all of one plane, by address.
+    let script: Vec<_> = (0..8).map(|index| (Read, index * 4, 1)).collect();
+    for (allocation, even) in [(STATIC, true), ("allocation=dynamic", true), (STATIC, false)] {
+        let mut device = device(&[allocation]);
+        let layout = if even { Layout::Even } else { Layout::Allocation };
+        assert_eq!(lay(&mut device, layout, &[&script]), Ok(8));
+        let planes: Vec<u32> = held(&device).into_iter().map(|(_, plane)| plane).collect();
+        // Channels first, then chips.
+        assert_eq!(planes, if even { [0, 2, 1, 3, 0, 2, 1, 3] } else { [0; 8] }, "{allocation}");
+    }
+}
+
+#[test]
+fn each_source_is_looked_at_by_itself() {
+    let mut device = device(&[STATIC]);
+    // What one source writes, another may read before that: which comes first is known in the run only.
+    assert_eq!(lay(&mut device, Layout::Even, &[&[(Write, 5, 1), (Read, 5, 1)], &[(Read, 5, 1), (Read, 6, 1)]]), Ok(2));
+    assert_eq!(held(&device).len(), 2);
+}
+
+#[test]
+fn an_even_layout_that_would_fill_a_plane_is_refused() {
+    // All data of one plane, spread over all four: the other three have them beside their own.
+    let mut tight = device(&["capacity.spare=0.1", STATIC]);
+    let units = u64::from(tight.ftl().map.len());
+    let script: Vec<_> = (0..units / 4).map(|index| (Read, index * 4, 1)).collect();
+    let refused = lay(&mut tight, Layout::Even, &[&script]).unwrap_err();
+    assert!(refused.contains("give the device more spare, or lay out by `allocation`"), "{refused}");
+    assert_eq!(held(&tight), []);
+    assert_eq!(lay(&mut tight, Layout::Allocation, &[&script]), Ok(units / 4));
+}
+
+#[test]
+fn a_stale_device_is_empty_and_about_to_clean() {
+    for allocation in [STATIC, "allocation=dynamic"] {
+        for share in [0.5, 0.9] {
+            let mut device = device(&[allocation, "gc.soft_threshold=3"]);
+            let reached = precondition(&mut device, Precondition::Stale(share), 1, &mut |_| true).unwrap();
+            assert_eq!((reached.mapped, held(&device).len()), (0.0, 0));
+            device.check_invariants().unwrap();
+            // 64 blocks in each of 4 planes: that share of the blocks is full of stale pages, to the page.
+            let blocks = device.ftl().blocks.all();
+            let closed = blocks.iter().filter(|block| block.state == BlockState::Closed).count();
+            assert_eq!(closed, 4 * (64.0 * share) as usize, "{allocation} {share}");
+            assert!(blocks.iter().all(|block| block.valid == 0));
+            // Writing the free rest brings cleaning about, which gains whole blocks.
+            let rest = (256.0 * 64.0 * (1.0 - share)) as u64;
+            let mut unit = 0;
+            let write = move || {
+                unit += 1;
+                Request::new(Time::from_ns(unit * 60_000), Write, (unit - 1) % 4096 * UNIT, UNIT as u32)
+            };
+            let outcome = Load::open(rest, write).run(&mut device);
+            assert!(outcome.counters.blocks_erased > 0, "{allocation} {share}");
+            assert_eq!(outcome.counters.units_moved, 0, "{allocation} {share}");
+        }
+    }
+}
+
+#[test]
+fn more_stale_than_cleaning_leaves_is_refused() {
+    let mut device = device(&["gc.soft_threshold=3"]);
+    // 3 + 2 of 64 blocks stay: 59 of 64 are 0.921.
+    let refused = precondition(&mut device, Precondition::Stale(0.93), 1, &mut |_| true).unwrap_err();
+    assert!(refused.contains("at most stale=0.921"), "{refused}");
+    assert!("stale=1".parse::<Precondition>().is_err());
+}
