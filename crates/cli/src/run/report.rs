@@ -248,7 +248,7 @@ fn merged(page: &mut Page, summary: &Summary) {
     };
     let shapes: Vec<String> = commands.merged.iter().map(shape).collect();
     if !shapes.is_empty() {
-        page.line("merged commands", shapes.join(", "));
+        page.line("merged", shapes.join(", "));
     }
     if commands.copy_back > 0 {
         page.line("copy-backs", grouped(commands.copy_back));
