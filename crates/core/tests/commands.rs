@@ -230,6 +230,78 @@ fn reads_interrupt_programs_and_erases() {
     assert_eq!(ends, [(0, DATA + PROGRAM + READ + DATA), (5, DATA + PROGRAM)]);
 }
 
+#[test]
+fn dies_of_one_chip_are_interleaved_not_those_of_a_package() {
+    let overrides = [
+        "geometry.chips=2",
+        "geometry.chips_per_package=2",
+        "geometry.planes=1",
+        "nand.concurrency=chip",
+        "nand.advanced.interleave=true",
+        "allocation={ static = { order = \"die-chip-plane-channel\" } }",
+    ];
+    let mut device = chip(2, &overrides);
+    let all = write(&device, 0, 4);
+    assert_eq!(play(&mut device, &[(0, all)]), [(0, 2 * (2 * DATA + PROGRAM))]);
+    assert_eq!(merged(&device), [(Kind::Program, 2, 2, 2)]);
+}
+
+/// Asserts that what is told of the device at any instant is what its phases say, to the picosecond.
+fn assert_sampled(overrides: &[&str], dies: u32, script: impl Fn(&Device) -> Vec<(u64, Request)>) {
+    let build = || {
+        let mut device = chip(dies, overrides);
+        fill(&mut device, 16);
+        watch(&mut device);
+        device
+    };
+    let mut whole = build();
+    let script = script(&whole);
+    let end = play(&mut whole, &script).iter().map(|done| done.1).max().unwrap();
+    let planes = whole.config().geometry.planes;
+    let overlap = |slice: &Slice, at: u64| slice.end.0.min(at).saturating_sub(slice.start.0) as i64;
+    let (data, mut cells) = (slices(&whole, Phase::Data), slices(&whole, Phase::Cell));
+    // Planes that work together are one time of their die.
+    cells.sort_by_key(|slice| (slice.plane / planes, slice.start, slice.end));
+    cells.dedup_by_key(|slice| (slice.plane / planes, slice.start, slice.end));
+    let (mut device, mut next) = (build(), script.iter().peekable());
+    for at in (0..end + 3 * US).step_by(1_234_567) {
+        while let Some(&(when, request)) = next.next_if(|(when, _)| *when <= at) {
+            submit(&mut device, Time(when), request);
+        }
+        device.advance_to(Time(at));
+        let mut sample = floatgate_core::metrics::series::Sample::default();
+        device.sample(Time(at), &mut sample);
+        assert_eq!(sample.channels[0][0], data.iter().map(|slice| overlap(slice, at)).sum::<i64>(), "data until {at}");
+        for (die, time) in sample.dies.iter().enumerate() {
+            let of_die = cells.iter().filter(|slice| (slice.plane / planes) as usize == die);
+            assert_eq!(time[0], of_die.map(|slice| overlap(slice, at)).sum::<i64>(), "cells of die {die} until {at}");
+        }
+    }
+}
+
+#[test]
+fn an_instant_in_the_middle_is_told_right() {
+    let wide =
+        |device: &Device| vec![(0, write(device, 16, 4)), (US, read(device, 0, 4)), (2 * US, read(device, 5, 3))];
+    let together = [
+        "nand.advanced.multi_plane_program=wise",
+        "nand.advanced.multi_plane_read=wise",
+        "bus.command_cycles={ read = 7, program = 8, erase = 5 }",
+        "bus.way_switch=900ns",
+    ];
+    assert_sampled(&together, 2, wide);
+    let interleaved = [&together[..], &["nand.concurrency=command", "nand.advanced.interleave=true"]].concat();
+    assert_sampled(&interleaved, 2, wide);
+    let caches = [&together[..], &["nand.advanced.cache_read=true", "nand.advanced.cache_program=true"]].concat();
+    assert_sampled(&caches, 1, wide);
+    let suspend = "nand.advanced.suspend={ program = true, latency = \"5us\", resume = \"30us\", limit = 2 }";
+    let reads = |device: &Device| {
+        let at = DATA + PROGRAM - 9 * US;
+        vec![(0, write(device, 16, 2)), (at, read(device, 0, 1)), (at + US, read(device, 5, 3))]
+    };
+    assert_sampled(&["geometry.planes=1", "scheduler=read-first", suspend], 1, reads);
+}
+
 /// A device of one die that cleans a lot, after so many overwrites at random of two units each, `depth` at a time.
 fn overwritten(overrides: &[&str], depth: usize, requests: u64) -> Device {
     let base = [

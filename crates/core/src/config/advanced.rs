@@ -38,6 +38,14 @@ pub struct Advanced {
 }
 
 impl Advanced {
+    /// Whether planes or dies may work together.
+    pub fn merges(&self) -> bool {
+        self.interleave
+            || self.multi_plane_program != Waste::Off
+            || self.multi_plane_read != Wise::Off
+            || self.multi_plane_erase != Wise::Off
+    }
+
     /// Whether operations of one die may overlap.
     pub fn overlaps(&self) -> bool {
         self.cache_read || self.cache_program || self.suspend.program || self.suspend.erase

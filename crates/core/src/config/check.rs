@@ -18,6 +18,9 @@ pub const MAX_UNITS_PER_PROGRAM: u64 = 64;
 /// Controller slots: what [`MAX_UNITS`] leaves of the ids.
 pub const MAX_SLOTS: u32 = 1 << 20;
 
+/// Planes of a die, and dies of a chip, that work together at most: sets of them are one word. Parts have a handful.
+const MAX_MERGED: u32 = 64;
+
 /// Bytes of a page. Far above any part, but a synchronous gang is one chip with many times the page (Agrawal et al.
 /// 2008, Section 3.3).
 const MAX_PAGE: u64 = 16 << 20;
@@ -92,21 +95,22 @@ impl Check<'_> {
         let (g, nand) = (&self.device.geometry, &self.device.nand);
         let Advanced { copy_back, multi_plane_program, multi_plane_read, multi_plane_erase, .. } = nand.advanced;
         let spans = g.mapping_unit.is_some_and(|unit| unit > g.page_size);
-        let program = (multi_plane_program != Waste::Off).then_some("program");
-        let read = (multi_plane_read != Wise::Off).then_some("read");
-        let erase = (multi_plane_erase != Wise::Off).then_some("erase");
-        for name in [program, read, erase].into_iter().flatten() {
+        let program = (multi_plane_program != Waste::Off).then_some(("program", "wise or blind"));
+        let read = (multi_plane_read != Wise::Off).then_some(("read", "wise"));
+        let erase = (multi_plane_erase != Wise::Off).then_some(("erase", "wise"));
+        for (name, value) in [program, read, erase].into_iter().flatten() {
             let path = format!("nand.advanced.multi_plane_{name}");
             if nand.concurrency == Concurrency::Plane {
                 let what = "planes are independent with nand.concurrency = plane and need no common command; set it \
                             to die";
-                self.refuse(&path, "on", what);
+                self.refuse(&path, value, what);
             }
-            if g.planes == 1 {
-                self.refuse(&path, "on", "a die has one plane only (geometry.planes)");
+            if !(2..=MAX_MERGED).contains(&g.planes) {
+                let what = format!("planes work together where a die has 2 to {MAX_MERGED} (geometry.planes)");
+                self.refuse(&path, value, &what);
             }
             if spans {
-                self.refuse(&path, "on", "not where a mapping unit spans pages (geometry.mapping_unit)");
+                self.refuse(&path, value, "not where a mapping unit spans pages (geometry.mapping_unit)");
             }
         }
         if nand.advanced.plane_pairs && !g.planes.is_multiple_of(2) {
@@ -117,12 +121,13 @@ impl Check<'_> {
                         take one command at a time (command or chip)";
             self.refuse("nand.advanced.interleave", true, what);
         }
-        if nand.advanced.interleave && g.dies == 1 {
-            self.refuse("nand.advanced.interleave", true, "a chip has one die only (geometry.dies)");
+        if nand.advanced.interleave && !(2..=MAX_MERGED).contains(&g.dies) {
+            let what = format!("dies work together where a chip has 2 to {MAX_MERGED} (geometry.dies)");
+            self.refuse("nand.advanced.interleave", true, &what);
         }
         if copy_back != Waste::Off && g.pages_per_program > 1 {
             let what = "moves single pages, and geometry.pages_per_program makes wordlines of them";
-            self.refuse("nand.advanced.copy_back", "on", what);
+            self.refuse("nand.advanced.copy_back", "wise or blind", what);
         }
         let one_die = match nand.concurrency {
             Concurrency::Die | Concurrency::Plane => true,

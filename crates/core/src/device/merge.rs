@@ -40,7 +40,7 @@ impl Merging {
         planes[array::Kind::Read as usize] = advanced.multi_plane_read != Wise::Off;
         planes[array::Kind::Program as usize] = advanced.multi_plane_program != Waste::Off;
         planes[array::Kind::Erase as usize] = advanced.multi_plane_erase != Wise::Off;
-        let any = advanced.interleave || planes.contains(&true);
+        let any = advanced.merges();
         Merging {
             planes,
             blind: advanced.multi_plane_program == Waste::Blind,
@@ -70,8 +70,10 @@ impl Device {
         let mut planes = self.start_unit(unit, rank, lead, operation);
         let mut dies = 1;
         if self.merging.interleave {
-            let units = self.array.units_per_lun();
-            for other in (lun.0 * units..(lun.0 + 1) * units).map(UnitId).filter(|&other| other != unit) {
+            // Of the same chip: a LUN may be a package of several.
+            let per_chip = self.config.geometry.dies;
+            let first = unit.0 / per_chip * per_chip;
+            for other in (first..first + per_chip).map(UnitId).filter(|&other| other != unit) {
                 self.array.set_binding(lun);
                 if let Some((id, operation)) = self.join_unit(other, rank, operation.kind) {
                     planes += self.start_unit(other, rank, id, operation);
@@ -245,10 +247,10 @@ impl Device {
     /// programmed together with the write `lead`, which has a plane and no place yet. Only where both are in the middle
     /// of a block, with equal addresses where that is asked for; the rest of a block is never given up.
     pub(super) fn level(&mut self, lead: u32, rank: u8) {
-        let lead_plane = PlaneId(self.transactions[lead].plane);
         if !self.merging.blind || self.transactions[lead].kind != Kind::Write {
             return;
         }
+        let lead_plane = PlaneId(self.transactions[lead].plane);
         let Some(place) = self.ftl.blocks.next_place(lead_plane, Stream::Host) else { return };
         let (block, own) = (self.address_of(place, array::Kind::Program).0, self.ftl.blocks.offset_in_block(place));
         let mut waiting = self.pool_count(lead_plane, self.merging.group * self.ftl.shape().units_per_program);

@@ -101,8 +101,6 @@ pub struct Device {
     /// By unit: what has begun behind that, and what is suspended.
     ahead: Vec<u32>,
     suspended: Vec<u32>,
-    /// By unit: a read has been served since it was suspended.
-    suspended_for: Vec<bool>,
     pool: Pool,
     /// Writes that wait for their plane to have room.
     stalled: Vec<Line>,
@@ -190,7 +188,6 @@ impl Device {
             overlapping: Overlapping::new(&config),
             ahead: vec![NONE; array.units() as usize],
             suspended: vec![NONE; array.units() as usize],
-            suspended_for: vec![false; array.units() as usize],
             pool: Pool::new(&config, ftl.allocation.pools()),
             stalled: vec![Line::default(); planes],
             unadmitted: VecDeque::new(),

@@ -20,8 +20,7 @@ pub(super) struct Overlapping {
 impl Overlapping {
     pub(super) fn new(device: &crate::config::DeviceConfig) -> Overlapping {
         let advanced = &device.nand.advanced;
-        let (read, program) = (advanced.cache_read, advanced.cache_program);
-        Overlapping { read, program, any: read || program || advanced.suspend.program || advanced.suspend.erase }
+        Overlapping { read: advanced.cache_read, program: advanced.cache_program, any: advanced.overlaps() }
     }
 }
 
@@ -148,16 +147,8 @@ impl Device {
     pub(super) fn serve_suspended(&mut self, unit: UnitId, lun: LunId) {
         let limit = self.config.nand.advanced.suspend.limit;
         let first = self.first_for(lun).filter(|&(_, id)| self.transactions[id].kind == Kind::HostRead);
-        // The first read is what it was suspended for.
-        let first_read = self.suspended_for[unit.index()];
         match first {
-            Some((rank, id)) if !first_read || self.array.may_hold_back(unit, limit) => {
-                if first_read {
-                    self.array.hold_back(unit);
-                }
-                self.suspended_for[unit.index()] = true;
-                self.kick_for(lun, rank, id);
-            }
+            Some((rank, id)) if self.array.hold_back(unit, limit) => self.kick_for(lun, rank, id),
             _ => self.resume_suspended(unit),
         }
     }
@@ -165,7 +156,6 @@ impl Device {
     /// The cells of a unit go on.
     pub(super) fn resume_suspended(&mut self, unit: UnitId) {
         let id = std::mem::replace(&mut self.suspended[unit.index()], NONE);
-        self.suspended_for[unit.index()] = false;
         self.running[unit.index()] = id;
         let holder = self.holder_of(id);
         self.array.resume_suspended(unit, &self.config.nand.advanced.suspend, holder, self.now);

@@ -187,8 +187,9 @@ impl Device {
     fn may_join_dealt(&self, plane: PlaneId) -> bool {
         let lun = self.array.lun_of(plane);
         let mut of_lun = self.pool.dealt.iter().copied().filter(|&other| self.array.lun_of(other) == lun).peekable();
-        if of_lun.peek().is_none() {
-            return true;
+        let Some(&first) = of_lun.peek() else { return true };
+        if self.array.chip_of(first) != self.array.chip_of(plane) {
+            return false;
         }
         match of_lun.find(|&other| self.array.unit_of(other) == self.array.unit_of(plane)) {
             Some(other) => self.may_program_together(other, plane),

@@ -290,7 +290,7 @@ impl Array {
             switch_free: Time::ZERO,
             channel_time: vec![ChannelTime::default(); g.channels as usize],
             die_time: vec![DieTime::default(); (planes / g.planes) as usize],
-            merged: Merged::new(planes_per_lun / planes_per_unit, planes_per_lun),
+            merged: Merged::new(if device.nand.advanced.merges() { g.dies } else { 0 }, g.planes),
             watchers: None,
         }
     }
@@ -327,6 +327,12 @@ impl Array {
     #[inline]
     pub fn unit_of(&self, plane: PlaneId) -> UnitId {
         if self.units_per_lun == 1 { UnitId(self.lun_of(plane).0) } else { UnitId(plane.0 / self.planes_per_unit) }
+    }
+
+    /// The chip of a plane.
+    #[inline]
+    pub fn chip_of(&self, plane: PlaneId) -> u32 {
+        plane.0 / self.planes_per_chip
     }
 
     /// The planes of a unit.
@@ -448,12 +454,6 @@ impl Array {
         self.luns[lun.index()].state = LunState::Binding;
     }
 
-    /// Units of a LUN that work.
-    #[inline]
-    pub fn active(&self, lun: LunId) -> u32 {
-        self.luns[lun.index()].active
-    }
-
     /// A LUN takes commands again, unless some of its units still work; whether it does.
     #[inline]
     pub fn set_idle(&mut self, lun: LunId) -> bool {
@@ -503,7 +503,7 @@ impl Array {
     #[inline]
     fn seize(&mut self, unit: UnitId, plane: PlaneId, from: Time, turns: u32, command: Time, data: Time) -> Time {
         let channel_id = self.channel_of_unit(unit);
-        let chip = plane.0 / self.planes_per_chip;
+        let chip = self.chip_of(plane);
         let channel = &mut self.channels[channel_id.index()];
         debug_assert!(channel.busy_until <= from, "the channel carries one transfer at a time");
         let mut lead = Time::ZERO;
@@ -530,7 +530,8 @@ impl Array {
         };
         let end = from + lead + commands + all_data;
         // A command for another die of the chip goes on where the last one ended: one transfer in turns.
-        let before = if channel.busy_until == from && self.units_per_lun > 1 { channel.all_data } else { Time::ZERO };
+        let goes_on = self.units_per_lun > 1 && lead == Time::ZERO && channel.busy_until == from;
+        let before = if goes_on { channel.all_data } else { Time::ZERO };
         (channel.busy_until, channel.data, channel.all_data) = (end, data, before + all_data);
         channel.turn = command + data;
         let time = &mut self.channel_time[channel_id.index()];
@@ -732,7 +733,8 @@ impl Array {
             let ahead = match unit.phase {
                 Phase::Idle => continue,
                 Phase::Cell => self.events.time_of(index as u32).map_or(Time::ZERO, |end| {
-                    end.since(at).min(if unit.programs { unit.operation.program } else { unit.operation.cell })
+                    let cell = if unit.programs { unit.operation.program } else { unit.operation.cell };
+                    end.since(at).min(cell).min(unit.cells) // What was suspended has a part left.
                 }),
                 Phase::Holding | Phase::Out | Phase::NextPage | Phase::Suspending => Time::ZERO,
             };

@@ -25,9 +25,9 @@ pub struct Shape {
 }
 
 impl Merged {
-    /// No commands, of LUNs with so many units and planes.
-    pub fn new(units: u32, planes: u32) -> Merged {
-        let (dies, planes) = (units as usize, planes as usize);
+    /// No commands, of chips with so many dies, of so many planes each; none of a chip without any.
+    pub fn new(dies: u32, planes: u32) -> Merged {
+        let (dies, planes) = (dies as usize, dies as usize * planes as usize);
         Merged { counts: vec![0; Kind::COUNT * dies * planes], dies, planes }
     }
 
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn shapes_are_told_apart() {
-        let mut merged = Merged::new(2, 4);
+        let mut merged = Merged::new(2, 2);
         merged.note(Kind::Program, 1, 2);
         merged.note(Kind::Program, 2, 2);
         merged.note(Kind::Program, 2, 2);

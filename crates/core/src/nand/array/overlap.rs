@@ -13,8 +13,8 @@ pub(super) struct Overlap {
     /// The operation behind the one that the unit is at.
     ahead: Option<Ahead>,
     suspended: Option<Suspended>,
-    /// How often the operation was suspended.
-    suspensions: u32,
+    /// Reads that the operation has been held back for.
+    held_back: u32,
     /// The unit waits for its channel for the data of the next program.
     asks: bool,
     /// With books: what the operation has spent before it held the unit by itself, or before it was suspended.
@@ -71,7 +71,7 @@ impl Array {
         let free = overlap.ahead.is_none() && overlap.suspended.is_none() && !overlap.asks;
         let left = self.events.time_of(unit.0).map_or(Time::ZERO, |end| end.since(now));
         let works = state.phase == Phase::Cell && left > Time::ZERO && left <= state.cells;
-        allowed && free && works && overlap.suspensions < by.limit
+        allowed && free && works && overlap.held_back < by.limit
     }
 
     /// Whether an operation of the unit is suspended.
@@ -80,14 +80,11 @@ impl Array {
         self.overlap(unit).is_some_and(|overlap| overlap.suspended.is_some())
     }
 
-    /// Whether the operation of the unit may be held back for one more read.
-    pub fn may_hold_back(&self, unit: UnitId, limit: u32) -> bool {
-        self.overlap(unit).is_some_and(|overlap| overlap.suspensions < limit)
-    }
-
-    /// Counts one more read that a suspended operation is held back for.
-    pub fn hold_back(&mut self, unit: UnitId) {
-        self.overlaps[unit.index()].suspensions += 1;
+    /// Holds a suspended operation back for a read, unless that was done so often already; whether it was not.
+    pub fn hold_back(&mut self, unit: UnitId, limit: u32) -> bool {
+        let held_back = &mut self.overlaps[unit.index()].held_back;
+        *held_back += 1;
+        *held_back <= limit
     }
 
     /// Puts a unit that works in line for its channel, for the data of the next program.
@@ -174,7 +171,7 @@ impl Array {
         let wait = Wait { die: now - start - bus - cell, ..Wait::default() };
         let overlap = &mut self.overlaps[unit.index()];
         overlap.head = turn.map(|turn| Turn { bus, cell, wait, ..turn });
-        overlap.suspensions = 0;
+        overlap.held_back = 0;
         self.take_up(unit, operation, cells, holder, now);
         self.events.set(unit.0, end);
     }
@@ -211,7 +208,6 @@ impl Array {
         self.resting.resize(self.members.len(), super::NO_MEMBER);
         self.resting[members.clone()].copy_from_slice(&self.members[members]);
         let overlap = &mut self.overlaps[unit.index()];
-        overlap.suspensions += 1;
         overlap.suspended = Some(Suspended { operation, left, since: now, turn });
         overlap.head = None;
         let planes = self.planes_of_unit(unit);
@@ -281,7 +277,7 @@ impl Array {
         if let Some(overlap) = self.overlaps.get_mut(unit.index()) {
             overlap.head = None;
             if overlap.suspended.is_none() {
-                overlap.suspensions = 0;
+                overlap.held_back = 0;
             }
         }
     }
