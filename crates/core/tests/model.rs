@@ -195,19 +195,32 @@ fn one_in(rng: &mut Rng, n: u64) -> bool {
 
 impl Case {
     fn new(seed: u64) -> Case {
-        Case::with_capacity(seed, false)
+        Case::with_capacity(seed, false, false)
+    }
+
+    /// A device with its map in flash.
+    fn dftl(seed: u64) -> Case {
+        Case::with_capacity(seed, false, true)
+    }
+
+    /// The same with the highest capacity that its checks accept.
+    fn full_dftl(seed: u64) -> Case {
+        Case::with_capacity(seed, true, true)
     }
 
     /// A device with the highest capacity that its checks accept.
     fn full(seed: u64) -> Case {
-        Case::with_capacity(seed, true)
+        Case::with_capacity(seed, true, false)
     }
 
-    fn with_capacity(seed: u64, full: bool) -> Case {
+    fn with_capacity(seed: u64, full: bool, dftl: bool) -> Case {
         let rng = &mut Rng::new(seed, "model");
         let mut overrides = geometry(rng);
         overrides.extend(policies(rng));
         overrides.extend(times(rng));
+        if dftl {
+            overrides.extend(map_in_flash(rng));
+        }
         limits(rng, &mut overrides, full);
         Case { seed, overrides, load: Load::new(rng) }
     }
@@ -295,6 +308,21 @@ fn policies(rng: &mut Rng) -> Vec<String> {
         overrides.push("mapping.block_summary={ last_page = \"528B\" }".to_owned());
     }
     overrides
+}
+
+/// DFTL with caches down to one entry and many small translation pages, in planes with room for them.
+fn map_in_flash(rng: &mut Rng) -> Vec<String> {
+    let scheme = format!(
+        "mapping.scheme={{ dftl = {{ cache = \"{}B\", entry = \"{}B\", protected = {}, map_spare = {}, \
+         batch_updates = {}, lazy_copies = {} }} }}",
+        8 * pick(rng, &[1, 1, 2, 3, 8, 30, 200]),
+        pick(rng, &[4, 64, 256, 1024]),
+        pick(rng, &["0.0", "0.5", "0.9"]),
+        pick(rng, &["0.0", "0.25", "0.6"]),
+        !one_in(rng, 4),
+        !one_in(rng, 4),
+    );
+    vec![scheme, format!("geometry.blocks={}", between(rng, 12, 28))]
 }
 
 fn times(rng: &mut Rng) -> Vec<String> {
@@ -497,20 +525,22 @@ fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         let blocks = &ftl.blocks.all()[plane as usize * per_plane..][..per_plane];
         let in_state = |state| blocks.iter().filter(|b| b.state == state).count();
         let [free, open, closed] = [BlockState::Free, BlockState::Open, BlockState::Closed].map(in_state);
-        if free + open + closed != per_plane || open > 2 {
+        let frontiers = if ftl.map_state.is_some() { 3 } else { 2 };
+        if free + open + closed != per_plane || open > frontiers {
             return Err(format!("plane {plane}: {free} blocks free, {open} open, {closed} closed of {per_plane}"));
         }
-        let stale = |b: &Block| if b.state == BlockState::Closed { data - u32::from(b.valid) } else { 0 };
+        let is_data = |b: &&Block| b.state == BlockState::Closed && !b.map;
         // A block with fewer stale units than a program gains nothing.
-        let hidden = closed as u32 * (config.units_per_program() - 1);
+        let hidden = blocks.iter().filter(is_data).count() as u32 * (config.units_per_program() - 1);
+        let stale: u32 = blocks.iter().filter(is_data).map(|b| data - u32::from(b.valid)).sum();
         if ftl.blocks.stock(PlaneId(plane)) + u32::from(functional) <= soft
-            && blocks.iter().map(stale).sum::<u32>() > hidden
+            && stale > hidden
         {
             return Err(format!("plane {plane}: cleaning rests with {free} free blocks, threshold {soft}"));
         }
     }
     let erases: u64 = ftl.blocks.all().iter().map(|b| u64::from(b.erases)).sum();
-    if erases != ftl.counters.blocks_erased || erases != ftl.counters.victims {
+    if erases != ftl.counters.blocks_erased || erases != ftl.counters.victims + ftl.counters.map.victims {
         return Err(format!(
             "{erases} erases, {} counted, {} victims",
             ftl.counters.blocks_erased, ftl.counters.victims
@@ -529,7 +559,9 @@ fn check_programs(device: &Device) -> Result<(), String> {
     if have != want {
         return Err(format!("{pages} pages programmed by all causes but summaries, {units} units"));
     }
-    if counters.units_programmed != counters.host_units + counters.units_moved + counters.copies_in_vain {
+    let map_programs = counters.map.programs.iter().sum::<u64>();
+    let of_map = map_programs * u64::from(config.units_per_program());
+    if counters.units_programmed != counters.host_units + counters.units_moved + counters.copies_in_vain + of_map {
         return Err(format!("units programmed are not the host's and the moved ones: {counters:?}"));
     }
     Ok(())
@@ -596,11 +628,20 @@ const CASES: u64 = 5000;
 
 #[test]
 fn reads_return_the_last_acknowledged_write() {
-    let (first, cases) = number("FLOATGATE_SEED").map_or((0, CASES), |seed| (seed, 1));
+    run_swarm(Case::new, CASES);
+}
+
+#[test]
+fn a_map_in_flash_changes_no_answer() {
+    run_swarm(Case::dftl, CASES / 2);
+}
+
+fn run_swarm(new: fn(u64) -> Case, cases: u64) {
+    let (first, cases) = number("FLOATGATE_SEED").map_or((0, cases), |seed| (seed, 1));
     let soak = number("FLOATGATE_SOAK_OPS").unwrap_or(0);
     let (mut seed, mut operations) = (first, 0);
     while seed < first + cases || operations < soak {
-        let case = Case::new(seed);
+        let case = new(seed);
         if let Some((what, _)) = failure_of(&case, Mutant::None) {
             panic!("{what}\nFLOATGATE_SEED={seed} repeats it: {case:#?}");
         }
@@ -700,8 +741,17 @@ fn write_over(case: &Case, pattern: Pattern, timed: bool) -> Result<(), String> 
 
 #[test]
 fn accepted_devices_take_ten_drive_writes() {
-    for seed in number("FLOATGATE_SEED").map_or(0..150, |seed| seed..seed + 1) {
-        let case = Case::full(seed);
+    write_over_all(Case::full, 150);
+}
+
+#[test]
+fn accepted_devices_with_their_map_in_flash_take_ten_drive_writes() {
+    write_over_all(Case::full_dftl, 150);
+}
+
+fn write_over_all(new: fn(u64) -> Case, cases: u64) {
+    for seed in number("FLOATGATE_SEED").map_or(0..cases, |seed| seed..seed + 1) {
+        let case = new(seed);
         for pattern in [Pattern::Sequential, Pattern::Uniform, Pattern::HotCold] {
             let timed = case.config().logical_units() < 1500;
             for timed in [false, true].into_iter().filter(|&t| !t || timed) {
@@ -716,7 +766,7 @@ fn accepted_devices_take_ten_drive_writes() {
 #[test]
 fn a_device_with_one_unit_over_its_reserve_is_refused() {
     for seed in 0..100 {
-        let case = Case::full(seed);
+        let case = if seed < 50 { Case::full(seed) } else { Case::full_dftl(seed) };
         let config = case.config();
         let capacity = format!("capacity.logical={}B", (config.max_logical_units() + 1) * config.unit_bytes());
         let overrides: Vec<String> = case.overrides.iter().cloned().chain([capacity]).collect();

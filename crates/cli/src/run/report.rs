@@ -231,11 +231,17 @@ fn plural(count: u64, noun: &str) -> String {
 fn amplification(page: &mut Page, summary: &Summary) {
     let (flash, causes) = (&summary.flash, &summary.flash.programs_by_cause);
     page.line("amplification", amplification_by_cause(summary).unwrap_or_else(|| "no writes".to_owned()));
-    let programmed =
-        [("host", causes.host), ("cleaning", causes.gc), ("summary", causes.summary), ("padding", causes.padding)];
+    let programmed = [
+        ("host", causes.host),
+        ("cleaning", causes.gc),
+        ("summary", causes.summary),
+        ("padding", causes.padding),
+        ("map", causes.map),
+    ];
     page.line("pages written", by_cause(flash.pages.programmed, &programmed));
     let causes = &flash.reads_by_cause;
-    let read = [("host", causes.host), ("cleaning", causes.gc), ("read-modify-write", causes.rmw)];
+    let read =
+        [("host", causes.host), ("cleaning", causes.gc), ("read-modify-write", causes.rmw), ("map", causes.map)];
     page.line("pages read", by_cause(flash.pages.read, &read));
     let updates = &summary.updates;
     if updates.covered + updates.uncovered + updates.first > 0 {

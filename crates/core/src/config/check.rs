@@ -298,6 +298,7 @@ impl Check<'_> {
         let device = self.device;
         for (path, result) in [
             ("allocation", device.allocation.check(device)),
+            ("mapping.scheme", device.mapping.scheme.check(device)),
             ("gc.victim", device.gc.victim.check(device)),
             ("scheduler", device.scheduler.check(device)),
         ] {

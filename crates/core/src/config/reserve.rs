@@ -6,9 +6,16 @@
 //! With S blocks free, one of the B - S - f closed blocks has so many for certain if and only if they would hold L + 1
 //! units with U - 1 stale ones in each: (B - S - f) (D - U + 1) >= L + 1. Without that, cleaning could go on forever
 //! and gain nothing, so such a device is refused.
+//!
+//! Translation pages of DFTL have blocks of their own, M in each plane, and B above is what they leave. Of M one is the
+//! frontier's and one is kept free for moving; a translation page is a whole program, of which a block holds P. With N
+//! translation pages in a plane, one of the others has a stale page if and only if (M - 2) P >= N + 1. The share
+//! `map_spare` is kept free above that. Nothing that cleaning of these blocks does needs any other block, and what
+//! cleaning of data needs of the map can always be programmed, so that neither waits for the other for ever.
 
 use super::{DeviceConfig, Frontiers};
 use crate::ftl::allocation::AllocationConfig;
+use crate::ftl::mapping::MappingConfig;
 
 impl DeviceConfig {
     /// The soft threshold in blocks of a plane.
@@ -29,6 +36,21 @@ impl DeviceConfig {
         }
     }
 
+    /// Blocks of a plane that are kept for translation pages; 0 where the whole map is in memory.
+    pub fn map_blocks(&self) -> u32 {
+        self.map_blocks_for(self.logical_units())
+    }
+
+    fn map_blocks_for(&self, units: u64) -> u32 {
+        let MappingConfig::Dftl(options) = &self.mapping.scheme else { return 0 };
+        let pages = units.div_ceil(u64::from(options.entries_per_page(self))).div_ceil(u64::from(self.total_planes()));
+        let per_block = u64::from(self.data_units_per_block() / self.units_per_program());
+        // Shares are decimal numbers of a few digits: exact in billionths, the same on every machine.
+        let used = 1_000_000_000u64.saturating_sub((options.map_spare * 1e9 + 0.5) as u64);
+        let blocks = ((pages + 1) * 1_000_000_000).div_ceil((per_block * used).max(1)) + 2;
+        u32::try_from(blocks).unwrap_or(u32::MAX)
+    }
+
     /// The most mapping units that one plane must hold, on a full device.
     ///
     /// A static scheme deals flash pages' worth of units round the planes; a dynamic one can level to the unit.
@@ -46,9 +68,11 @@ impl DeviceConfig {
         }
     }
 
-    /// Units that a plane can hold while `stock` of its blocks are free and a program is under way.
-    fn room(&self, stock: u32) -> u64 {
+    /// Units that a plane can hold while `stock` of its blocks are free, `map` hold translation pages and a program is
+    /// under way.
+    fn room(&self, stock: u32, map: u32) -> u64 {
         let blocks = self.geometry.blocks.saturating_sub(stock).saturating_sub(self.frontiers_per_plane());
+        let blocks = blocks.saturating_sub(map);
         (u64::from(blocks) * self.sure_units()).saturating_sub(1)
     }
 
@@ -59,7 +83,7 @@ impl DeviceConfig {
 
     /// Whether a full device can reach its soft threshold.
     pub fn reserve_ok(&self) -> bool {
-        self.units_to_hold() <= self.room(self.soft_threshold())
+        self.units_to_hold() <= self.room(self.soft_threshold(), self.map_blocks())
     }
 
     /// The highest soft threshold, in blocks, that this device can reach when it is full; `None` when not even one
@@ -67,12 +91,28 @@ impl DeviceConfig {
     pub fn max_soft_threshold(&self) -> Option<u32> {
         let needed = self.units_to_hold() + 1;
         let blocks = needed.div_ceil(self.sure_units()) + u64::from(self.frontiers_per_plane());
+        let blocks = blocks + u64::from(self.map_blocks());
         u64::from(self.geometry.blocks).checked_sub(blocks).filter(|stock| *stock > 0).map(|stock| stock as u32)
     }
 
     /// The most mapping units that the host may see with this soft threshold.
     pub fn max_logical_units(&self) -> u64 {
-        let per_plane = self.room(self.soft_threshold()) / self.dealt_units() * self.dealt_units();
+        // The more units the host sees, the more blocks their translation pages take and the fewer are left.
+        let (mut least, mut most) = (0, self.logical_units_beside(0));
+        while least < most {
+            let units = (least + most).div_ceil(2);
+            if units <= self.logical_units_beside(self.map_blocks_for(units)) {
+                least = units;
+            } else {
+                most = units - 1;
+            }
+        }
+        least
+    }
+
+    /// The most mapping units that the host may see where so many blocks of a plane hold translation pages.
+    fn logical_units_beside(&self, map: u32) -> u64 {
+        let per_plane = self.room(self.soft_threshold(), map) / self.dealt_units() * self.dealt_units();
         per_plane * u64::from(self.total_planes())
     }
 

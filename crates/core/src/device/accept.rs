@@ -169,11 +169,12 @@ impl Device {
         for index in 0..count {
             let part = part(request, index, per_unit);
             match self.ftl.map.get(part.lpn) {
+                Location::Slot(slot) => self.read_slot(id, slot, part),
+                _ if !self.use_entry(part.lpn) => self.wait_to_read(id, part),
                 Location::Unmapped => {
                     self.ftl.counters.unmapped_reads += 1;
                     self.answer_at_once(id, part);
                 }
-                Location::Slot(slot) => self.read_slot(id, slot, part),
                 Location::Flash(ppn) => open = self.read_flash(id, ppn, part, open),
             }
         }
@@ -183,14 +184,14 @@ impl Device {
     }
 
     /// The controller answers a part of a read by itself.
-    fn answer_at_once(&mut self, id: u32, part: Part) {
+    pub(super) fn answer_at_once(&mut self, id: u32, part: Part) {
         let pending = &mut self.requests[id];
         pending.start = pending.start.min(self.now);
         self.reply(id, part.end - part.first);
     }
 
     /// Reads a unit whose write is on its way.
-    fn read_slot(&mut self, id: u32, slot: u32, part: Part) {
+    pub(super) fn read_slot(&mut self, id: u32, slot: u32, part: Part) {
         let write = self.transactions[slot];
         let held = write.complete || (u32::from(write.first) <= part.first && part.end <= u32::from(write.end));
         self.ftl.counters.slot_reads += 1;
@@ -217,7 +218,7 @@ impl Device {
     }
 
     /// Reads a unit from flash. Neighbours in one page are read together: `open` is the read that may take more.
-    fn read_flash(&mut self, id: u32, ppn: Ppn, part: Part, open: u32) -> u32 {
+    pub(super) fn read_flash(&mut self, id: u32, ppn: Ppn, part: Part, open: u32) -> u32 {
         let shape = *self.ftl.shape();
         let (page, _) = shape.units_per_page.divide_with_rest(ppn.0);
         if open != NONE {
@@ -343,7 +344,11 @@ impl Device {
         self.ftl.map.set_slot(part.lpn, write_id);
         self.fill_slot(write_id, before, part);
         match before {
-            Location::Slot(older) => self.transactions[older].newer = write_id,
+            Location::Slot(older) => {
+                self.transactions[older].newer = write_id;
+                self.use_entry(part.lpn);
+            }
+            _ if self.ftl.map_state.is_some() => self.translate_write(write_id),
             Location::Flash(ppn) if update == Update::Uncovered => self.read_for(write_id, ppn),
             _ => self.queue_write(write_id),
         }
@@ -370,7 +375,7 @@ impl Device {
     }
 
     /// Reads what a partial write has to keep.
-    fn read_for(&mut self, write: u32, ppn: Ppn) {
+    pub(super) fn read_for(&mut self, write: u32, ppn: Ppn) {
         let block = self.ftl.blocks.depend(ppn);
         let mut read = Transaction::new(Kind::RmwRead, Class::RmwRead);
         read.plane = self.ftl.blocks.plane_of(block).0;
@@ -428,6 +433,7 @@ impl Device {
             }
         };
         self.ftl.map.unmap(lpn);
+        self.entry_changed(lpn);
         self.ftl.partial.forget(lpn.0);
         if let Some(ppn) = stale {
             self.ftl.blocks.invalidate(ppn);

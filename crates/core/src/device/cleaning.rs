@@ -30,7 +30,9 @@ impl Device {
     }
 
     fn step(&mut self, plane: PlaneId) {
-        let mut transaction = match self.jobs[plane.index()].next_step(&mut self.ftl, plane) {
+        let step = self.jobs[plane.index()].next_step(&mut self.ftl, plane);
+        self.update_moved(plane);
+        let mut transaction = match step {
             Step::Rest => return,
             Step::Erase(block) => {
                 // Lining the erase up must not take the next step of this job: that is done behind it.

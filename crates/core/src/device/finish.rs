@@ -25,7 +25,9 @@ impl Device {
             Kind::GcWrite => self.finish_copies(id),
             Kind::Erase => self.finish_erase(id),
             Kind::Summary => self.finish_summary(id),
-            Kind::SlotRead => unreachable!("slot reads do not run"),
+            Kind::MapRead => self.finish_map_read(id),
+            Kind::MapWrite => self.finish_map_write(id),
+            Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("they do not run"),
         }
     }
 
@@ -93,7 +95,7 @@ impl Device {
     }
 
     /// Answers the reads that waited for the contents of a slot.
-    fn contents_complete(&mut self, write: u32) {
+    pub(super) fn contents_complete(&mut self, write: u32) {
         self.transactions[write].complete = true;
         let mut id = std::mem::replace(&mut self.transactions[write].readers, NONE);
         while id != NONE {
@@ -135,6 +137,7 @@ impl Device {
             self.ftl.blocks.validate(place);
             if write.newer == NONE || self.options.mutant == Mutant::MapMovesBack {
                 self.ftl.map.set_flash(lpn, place);
+                self.entry_changed(lpn);
             }
         }
         if write.dependency != NONE {
@@ -190,6 +193,7 @@ impl Device {
     fn close(&mut self, block: BlockId) {
         self.ftl.blocks.close(block);
         self.clean(self.ftl.blocks.plane_of(block));
+        self.clean_map(self.ftl.blocks.plane_of(block));
     }
 
     /// All copies of a program command of cleaning.
@@ -226,6 +230,7 @@ impl Device {
         self.ftl.blocks.invalidate(from);
         self.ftl.blocks.validate(to);
         self.ftl.counters.units_moved += 1;
+        self.entry_moved(lpn, from);
         match self.ftl.map.get(lpn) {
             Location::Flash(ppn) => {
                 debug_assert_eq!(ppn, from, "a valid unit is mapped");
@@ -249,7 +254,11 @@ impl Device {
         let (plane, block) = (PlaneId(plane), BlockId(place));
         self.transactions.remove(id);
         debug_assert_eq!(self.ftl.blocks.block(block).state, BlockState::Doomed);
+        let map = self.ftl.blocks.block(block).map;
         self.ftl.erase_now(block);
+        if map {
+            return self.map_erased(plane);
+        }
         self.jobs[plane.index()].doomed -= 1;
         self.ftl.refresh_ready(plane);
         self.unstall(plane);

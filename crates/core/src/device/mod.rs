@@ -12,10 +12,12 @@
 mod accept;
 mod cleaning;
 mod finish;
+mod map_traffic;
 mod pool;
 mod start;
 mod trail;
 pub mod transaction;
+mod translate;
 mod watch;
 
 use std::cmp::Reverse;
@@ -34,6 +36,7 @@ use crate::scheduler::{Class, Scheduler};
 use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId};
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Request, Status};
+use map_traffic::MapTraffic;
 use pool::Pool;
 use trail::Trails;
 use transaction::{Kind, Transaction, Transactions};
@@ -98,6 +101,8 @@ pub struct Device {
     /// Those LUNs.
     held: Vec<LunId>,
     jobs: Vec<Job>,
+    /// Where the map is in flash.
+    map_traffic: MapTraffic,
     orders: u64,
     dynamic: bool,
     /// Sectors that the host sees.
@@ -158,6 +163,9 @@ impl Device {
             hold: false,
             held: Vec::new(),
             jobs: vec![Job::default(); planes],
+            map_traffic: ftl.map_state.as_ref().map_or_else(MapTraffic::default, |state| {
+                MapTraffic::new(state.pages(), planes as u32)
+            }),
             orders: 0,
             dynamic,
             sectors: config.logical_sectors(),
@@ -335,13 +343,14 @@ impl Device {
             .collect();
         format!(
             "{} requests in progress, {} at the host, {} waiting for controller slots ({} free), writes waiting for \
-             a free block in: {}; writes waiting for any plane: {}",
+             a free block in: {}; writes waiting for any plane: {}; {}",
             self.requests.len(),
             self.host_line.len(),
             self.unadmitted.len(),
             self.slots_free,
             if stalled.is_empty() { "none".to_owned() } else { stalled.join(", ") },
             waiting(&self.pool.line),
+            self.map_traffic.describe(),
         )
     }
 
@@ -357,6 +366,7 @@ impl Device {
                 + counters.units_trimmed
                 + counters.units_moved
                 + counters.copies_in_vain
+                + counters.map.units_superseded
                 + counters.units_padded;
             let programmed = counters.units_programmed + counters.units_padded;
             let valid: u64 = self.ftl.blocks.all().iter().map(|b| u64::from(b.valid)).sum();

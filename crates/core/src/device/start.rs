@@ -20,9 +20,7 @@ impl Device {
                 // It was granted the channel for what was first in line when it asked. What is more urgent and came
                 // later is its next operation: this one holds the LUN since then.
                 let next = self.first_of(lun, self.array.rank(lun));
-                if !self.start(lun, next) {
-                    self.give_up(lun);
-                }
+                self.start_or_give_up(lun, next);
             }
         }
     }
@@ -35,20 +33,37 @@ impl Device {
         let Some((rank, id)) = self.first_for(lun) else { return };
         let timing = self.array.timing();
         let needs_channel = match self.transactions[id].kind {
-            Kind::HostRead | Kind::RmwRead | Kind::GcRead => timing.read_command > Time::ZERO,
+            Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::MapRead => timing.read_command > Time::ZERO,
             Kind::Erase => timing.erase_command > Time::ZERO,
             _ => true,
         };
         let channel = self.array.channel_of(lun);
         if !needs_channel || self.array.channel_is_idle(channel, self.now) {
-            if !self.start(lun, Some((rank, id))) {
-                self.give_up(lun);
-            }
-            return;
+            return self.start_or_give_up(lun, Some((rank, id)));
         }
         self.array.request_start(lun, rank, self.now);
         self.note_idle(lun, false);
         self.serve_channel(channel);
+    }
+
+    /// Starts a LUN that has its channel, if there is anything to start. Where the map is in flash, binding may set off
+    /// operations on other LUNs: those hear of them when the channel is booked.
+    fn start_or_give_up(&mut self, lun: LunId, next: Option<(u8, u32)>) {
+        let holds = self.ftl.map_state.is_some() && !self.hold;
+        let before = if holds { std::mem::take(&mut self.held) } else { Vec::new() };
+        self.hold |= holds;
+        if !self.start(lun, next) {
+            self.give_up(lun);
+        }
+        if holds {
+            self.hold = false;
+            for lun in std::mem::replace(&mut self.held, before) {
+                self.kick(lun);
+            }
+            if self.dynamic {
+                self.offer_pool();
+            }
+        }
     }
 
     /// A LUN that has been granted its channel finds nothing to start.
@@ -97,7 +112,9 @@ impl Device {
                 Kind::GcWrite => self.start_copies(id),
                 Kind::Erase => Some(self.start_erase(id)),
                 Kind::Summary => Some(self.start_summary(id)),
-                Kind::SlotRead => unreachable!("slot reads wait for slots, not for LUNs"),
+                Kind::MapRead => Some(self.start_map_read(id)),
+                Kind::MapWrite => self.start_map_write(id),
+                Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("they wait for others, not for LUNs"),
             };
             if let Some(operation) = operation {
                 self.running[lun.index()] = id;
@@ -147,12 +164,12 @@ impl Device {
 
     /// The number of a unit's (first) page within its block.
     #[inline]
-    fn page_in_block(&self, ppn: Ppn) -> u32 {
+    pub(super) fn page_in_block(&self, ppn: Ppn) -> u32 {
         let shape = self.ftl.shape();
         shape.units_per_page.divide(self.ftl.blocks.offset_in_block(ppn)) * shape.pages_per_unit
     }
 
-    fn program(&self, class: Class, plane: PlaneId, place: Ppn, tag: u64) -> Operation {
+    pub(super) fn program(&self, class: Class, plane: PlaneId, place: Ppn, tag: u64) -> Operation {
         let timing = self.array.timing();
         Operation {
             kind: array::Kind::Program,

@@ -92,6 +92,8 @@ pub(super) struct Trails {
     transactions: Vec<Trail>,
     /// The transaction whose part completes a request next.
     by: Option<u32>,
+    /// The transaction that goes on as the one that begins next.
+    origin: Option<u32>,
 }
 
 impl Trails {
@@ -111,6 +113,7 @@ fn bearer(transactions: &Transactions, id: u32) -> Option<u32> {
         Kind::HostRead | Kind::Write | Kind::SlotRead => Some(id),
         Kind::RmwRead => Some(transactions[id].owner),
         Kind::GcRead | Kind::GcWrite | Kind::Erase | Kind::Summary => None,
+        Kind::Translate | Kind::MapRead | Kind::MapWrite | Kind::MapHold => None,
     }
 }
 
@@ -137,6 +140,9 @@ hooks! {
     trail_front => book_front(id: u32, part: Part);
     /// A transaction of a request begins.
     trail_begin => book_begin(id: u32, request: u32);
+    /// What begins next for a request goes on from where a transaction has come to; [`NONE`]: from where the request
+    /// was taken apart.
+    trail_origin => book_origin(id: u32);
     /// Time of a transaction up to now went into `part`.
     trail_spend => book_spend(id: u32, part: Part);
     /// A transaction lines up for a LUN.
@@ -186,8 +192,21 @@ impl Device {
         if trails.transactions.len() <= id as usize {
             trails.transactions.resize(id as usize + 1, Trail::default());
         }
-        let Trail { at, parts, .. } = trails.requests[request as usize].front;
+        let Trail { at, parts, .. } = match trails.origin {
+            Some(origin) => trails.transactions[origin as usize],
+            None => trails.requests[request as usize].front,
+        };
         trails.transactions[id as usize] = Trail { at, parts, line: Line::None };
+    }
+
+    #[inline(never)]
+    fn book_origin(&mut self, id: u32) {
+        if let Some(trails) = &mut self.trails {
+            trails.origin = (id != NONE).then_some(id);
+            if id == NONE {
+                trails.by = None;
+            }
+        }
     }
 
     #[inline(never)]

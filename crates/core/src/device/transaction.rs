@@ -23,6 +23,14 @@ pub enum Kind {
     Erase,
     /// A program of a summary page.
     Summary,
+    /// A part of a host read that waits for its map entry; `owner` is the request, `place` its offset there.
+    Translate,
+    /// A read of a translation page, or of one of its flash pages; `owner` is the translation page.
+    MapRead,
+    /// A program of a translation page, which is `owner`.
+    MapWrite,
+    /// A victim of cleaning, `dependency`, that waits for the update of a translation page.
+    MapHold,
 }
 
 /// One transaction: a cache line.

@@ -12,7 +12,7 @@ pub mod partial;
 
 use allocation::{Allocation, PlaneSet};
 use blocks::{Blocks, Stream};
-use mapping::{Location, PADDING, PageMap};
+use mapping::{Location, MapState, PADDING, PageMap};
 use partial::{PartialUnits, Update};
 
 use crate::config::{BlockSummary, DeviceConfig, Frontiers};
@@ -26,6 +26,8 @@ use crate::sim::memory::Divider;
 pub struct Ftl {
     /// The map.
     pub map: PageMap,
+    /// What of the map is in flash, where some of it is.
+    pub map_state: Option<Box<MapState>>,
     /// The physical space.
     pub blocks: Blocks,
     /// Sector masks.
@@ -69,6 +71,8 @@ pub struct Shape {
     pub planes: u32,
     /// Whether moved units go into the blocks that host writes go to.
     pub single_frontier: bool,
+    /// Blocks of a plane that are kept for translation pages.
+    pub map_blocks: u32,
 }
 
 impl Shape {
@@ -85,6 +89,7 @@ impl Shape {
             summary: device.mapping.block_summary != BlockSummary::None,
             planes: device.total_planes(),
             single_frontier: device.gc.frontiers == Frontiers::Single,
+            map_blocks: device.map_blocks(),
         }
     }
 }
@@ -93,11 +98,13 @@ impl Ftl {
     /// An empty device; `verify` keeps the contents of every sector to check reads against.
     pub fn new(device: &DeviceConfig, seed: u64, verify: bool) -> Result<Ftl, String> {
         let allocation = device.allocation.build(device, seed).map_err(|e| format!("allocation: {e}"))?;
+        let mut scheme = device.mapping.scheme.build(device, seed).map_err(|e| format!("mapping.scheme: {e}"))?;
         let planes = device.total_planes();
         let mut ready = PlaneSet::new(planes);
         (0..planes).for_each(|position| ready.set(position, true));
         Ok(Ftl {
             map: PageMap::new(device),
+            map_state: scheme.take_state().map(Box::new),
             blocks: Blocks::new(device, seed)?,
             partial: PartialUnits::new(device.logical_units() as u32, device.sectors_per_unit()),
             allocation,
@@ -240,6 +247,7 @@ impl Ftl {
             self.counters.units_superseded += 1;
         }
         self.map.set_flash(lpn, place);
+        self.note_changed(lpn);
         self.blocks.validate(place);
         self.close_if_full(place, Stream::Host);
     }
@@ -338,6 +346,7 @@ impl Ftl {
             }
             self.blocks.invalidate(Ppn(from));
             self.map.set_flash(Lpn(lpn), place);
+            self.note_changed(Lpn(lpn));
             self.blocks.validate(place);
             self.close_if_full(place, Stream::Gc);
         }
@@ -359,6 +368,7 @@ impl Ftl {
         if let Location::Flash(ppn) = self.map.get(lpn) {
             self.blocks.invalidate(ppn);
             self.map.unmap(lpn);
+            self.note_changed(lpn);
             self.partial.forget(lpn.0);
             self.counters.units_trimmed += 1;
         }
@@ -374,6 +384,7 @@ impl Ftl {
             self.pad(plane, Stream::Gc, group);
             self.refresh_ready(plane);
         }
+        self.write_changed_map();
     }
 
     /// Fills up what a frontier has begun of a group of units.
@@ -409,10 +420,10 @@ impl Ftl {
                 }
             }
         }
-        let valid: u64 = self.blocks.all().iter().map(|b| u64::from(b.valid)).sum();
+        let valid = self.blocks.valid_data();
         if valid != mapped {
             return Err(format!("{mapped} units are mapped, {valid} are valid"));
         }
-        Ok(())
+        self.recount_map()
     }
 }

@@ -17,6 +17,8 @@ pub enum Part {
     Buffer,
     /// Waiting for an earlier write of the same mapping unit.
     Order,
+    /// Waiting for the entry of the map that tells the place.
+    MapFetch,
     /// Waiting for the die, which other host operations hold.
     Die,
     /// Waiting for the channel, which other host operations hold.
@@ -33,7 +35,7 @@ pub enum Part {
 
 impl Part {
     /// How many there are.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 11;
 
     /// All parts, in the order in which a request meets them.
     pub const ALL: [Part; Part::COUNT] = [
@@ -41,6 +43,7 @@ impl Part {
         Part::Link,
         Part::Buffer,
         Part::Order,
+        Part::MapFetch,
         Part::Die,
         Part::Channel,
         Part::Cleaning,
@@ -56,6 +59,7 @@ impl Part {
             Part::Link => "link",
             Part::Buffer => "buffer",
             Part::Order => "order",
+            Part::MapFetch => "map_fetch",
             Part::Die => "die",
             Part::Channel => "channel",
             Part::Cleaning => "cleaning",

@@ -60,9 +60,9 @@ pub struct Row {
     /// By die, the share for which it is held otherwise.
     pub die_held: Vec<f64>,
     /// Pages read, by [`ReadCause`].
-    pub pages_read: [u64; 3],
+    pub pages_read: [u64; 4],
     /// Pages programmed, by [`ProgramCause`].
-    pub pages_programmed: [u64; 4],
+    pub pages_programmed: [u64; 5],
     /// Blocks erased.
     pub erases: u64,
     /// Mapping units that the host wrote.
@@ -169,7 +169,9 @@ impl Row {
         visitor.numbers("channel_command", &mut self.channel_command)?;
         visitor.numbers("die_cell", &mut self.die_cell)?;
         visitor.numbers("die_held", &mut self.die_held)?;
-        for (cause, name) in [(ReadCause::Host, "host"), (ReadCause::Gc, "gc"), (ReadCause::Rmw, "rmw")] {
+        let causes =
+            [(ReadCause::Host, "host"), (ReadCause::Gc, "gc"), (ReadCause::Rmw, "rmw"), (ReadCause::Map, "map")];
+        for (cause, name) in causes {
             visitor.whole(&["pages_read_", name], &mut self.pages_read[cause as usize])?;
         }
         let causes = [
@@ -177,6 +179,7 @@ impl Row {
             (ProgramCause::Gc, "gc"),
             (ProgramCause::Summary, "summary"),
             (ProgramCause::Padding, "padding"),
+            (ProgramCause::Map, "map"),
         ];
         for (cause, name) in causes {
             visitor.whole(&["pages_programmed_", name], &mut self.pages_programmed[cause as usize])?;

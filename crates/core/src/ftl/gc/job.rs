@@ -54,6 +54,11 @@ impl Job {
         !self.busy && self.victim.is_none() && self.copies.is_empty() && self.doomed == 0
     }
 
+    /// Whether units of a block are still to be read or to be programmed elsewhere.
+    pub fn moves(&self, block: BlockId, ftl: &Ftl) -> bool {
+        self.victim == Some(block) || self.copies.iter().any(|copy| ftl.blocks.block_of(copy.from) == block)
+    }
+
     /// What to do next, given that nothing of the job is on its way.
     ///
     /// Program commands are filled with the units of the next victim where cleaning goes on, so that nothing is

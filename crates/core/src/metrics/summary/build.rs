@@ -4,7 +4,7 @@ use super::*;
 use crate::config::{BlockSummary, Concurrency};
 use crate::metrics::attribution::{Bands, MeanBreakdown, Part};
 use crate::metrics::bounds::{Demand, Work};
-use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
+use crate::metrics::counters::{Counters, MapCause, MapCounters, ProgramCause, ReadCause};
 use crate::metrics::latency::Latency;
 use crate::metrics::profile::Profile;
 use crate::metrics::results::{OperationResults, Results, StreamResults};
@@ -92,6 +92,7 @@ impl Summary {
                 counters.pages_programmed_total() * config.geometry.page_size.0,
                 counters.host_bytes,
             ),
+            map_cache: MapCache::new(&counters.map),
             cleaning: Cleaning::new(config, counters),
             wear: Wear::new(config, &measurement.erases),
             utilization: Utilization::new(measurement),
@@ -187,6 +188,7 @@ impl Parts {
             link_us: us(Part::Link),
             buffer_us: us(Part::Buffer),
             order_us: us(Part::Order),
+            map_fetch_us: us(Part::MapFetch),
             die_us: us(Part::Die),
             channel_us: us(Part::Channel),
             cleaning_us: us(Part::Cleaning),
@@ -203,6 +205,7 @@ impl Parts {
             self.link_us,
             self.buffer_us,
             self.order_us,
+            self.map_fetch_us,
             self.die_us,
             self.channel_us,
             self.cleaning_us,
@@ -282,13 +285,40 @@ impl Flash {
                 gc: programs(ProgramCause::Gc),
                 summary: programs(ProgramCause::Summary),
                 padding: programs(ProgramCause::Padding),
+                map: programs(ProgramCause::Map),
             },
             reads_by_cause: ReadCauses {
                 host: reads(ReadCause::Host),
                 gc: reads(ReadCause::Gc),
                 rmw: reads(ReadCause::Rmw),
+                map: reads(ReadCause::Map),
             },
         }
+    }
+}
+
+impl MapCache {
+    /// Where the map is in flash: else nothing of it is counted.
+    fn new(counters: &MapCounters) -> Option<MapCache> {
+        if *counters == MapCounters::default() {
+            return None;
+        }
+        let by_cause = |counts: &[u64; MapCause::COUNT]| MapPages {
+            miss: counts[MapCause::Miss as usize],
+            eviction: counts[MapCause::Eviction as usize],
+            cleaning: counts[MapCause::Cleaning as usize],
+            map_cleaning: counts[MapCause::MapCleaning as usize],
+        };
+        Some(MapCache {
+            hits: counters.hits,
+            misses: counters.misses,
+            hit_ratio: ratio(counters.hits, counters.hits + counters.misses),
+            evictions_clean: counters.evictions_clean,
+            evictions_dirty: counters.evictions_dirty,
+            reads: by_cause(&counters.reads),
+            programs: by_cause(&counters.programs),
+            victims: counters.victims,
+        })
     }
 }
 
