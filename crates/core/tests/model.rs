@@ -322,7 +322,7 @@ fn map_in_flash(rng: &mut Rng) -> Vec<String> {
         !one_in(rng, 4),
         !one_in(rng, 4),
     );
-    vec![scheme, format!("geometry.blocks={}", between(rng, 12, 28))]
+    vec![scheme, format!("geometry.blocks={}", between(rng, 18, 30))]
 }
 
 fn times(rng: &mut Rng) -> Vec<String> {

@@ -389,10 +389,12 @@ impl Device {
         }
     }
 
-    /// The victim that is being moved, or the next one where room is short.
+    /// The victim that is being moved, or the next one where free blocks are few and all of it would find room.
     fn map_victim(&mut self, plane: PlaneId) -> Option<BlockId> {
+        let (blocks, stock) = (&self.ftl.blocks, self.ftl.blocks.map_stock(plane));
+        let room = blocks.room(plane, Stream::Map) + stock * blocks.data_units();
         let job = &mut self.map_traffic.jobs[plane.index()];
-        if job.victim.is_none() && self.ftl.blocks.map_stock(plane) + job.doomed <= RESERVE {
+        if job.victim.is_none() && stock + job.doomed <= RESERVE && room >= blocks.data_units() {
             let victim = self.ftl.blocks.take_map_victim(plane)?;
             self.ftl.counters.map.victims += 1;
             (job.victim, job.cursor) = (Some(victim), self.ftl.blocks.first_unit(victim).0);

@@ -1,6 +1,7 @@
 //! Cleaning of one plane, step by step: which page is read next, what is programmed next.
 
 use crate::ftl::Ftl;
+use crate::ftl::blocks::Stream;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
 /// A unit on its way from a victim to the frontier.
@@ -71,7 +72,9 @@ impl Job {
         }
         loop {
             if self.victim.is_none() && !self.choose(ftl, plane) {
-                return if self.copies.is_empty() { Step::Rest } else { Step::Write };
+                // What is in hand may have to wait for the erase of a victim that waits for others.
+                let room = ftl.blocks.stock(plane) > 0 || ftl.blocks.room(plane, Stream::Gc) > 0;
+                return if self.copies.is_empty() || !room { Step::Rest } else { Step::Write };
             }
             if let Some(step) = self.read_next(ftl) {
                 return step;
@@ -94,7 +97,7 @@ impl Job {
         // A whole victim must find room, behind what is in hand; if it does not, that is programmed first. With a
         // single frontier the host may take the open block meanwhile, so nothing is ever kept in hand there.
         let data = ftl.blocks.data_units();
-        let room = ftl.blocks.room(plane, crate::ftl::blocks::Stream::Gc) + stock * data;
+        let room = ftl.blocks.room(plane, Stream::Gc) + stock * data;
         let in_hand = if self.copies.is_empty() { 0 } else { shape.units_per_program };
         if room < data + in_hand || (in_hand > 0 && shape.single_frontier) {
             return false;
