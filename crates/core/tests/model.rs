@@ -533,9 +533,7 @@ fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         // A block with fewer stale units than a program gains nothing.
         let hidden = blocks.iter().filter(is_data).count() as u32 * (config.units_per_program() - 1);
         let stale: u32 = blocks.iter().filter(is_data).map(|b| data - u32::from(b.valid)).sum();
-        if ftl.blocks.stock(PlaneId(plane)) + u32::from(functional) <= soft
-            && stale > hidden
-        {
+        if ftl.blocks.stock(PlaneId(plane)) + u32::from(functional) <= soft && stale > hidden {
             return Err(format!("plane {plane}: cleaning rests with {free} free blocks, threshold {soft}"));
         }
     }

@@ -42,6 +42,7 @@ fn words(part: &str) -> &str {
         "link" => "host link",
         "buffer" => "waiting for memory",
         "order" => "waiting for an older write",
+        "map_fetch" => "waiting for the map",
         "die" => "waiting for the die",
         "channel" => "waiting for the channel",
         "cleaning" => "waiting for cleaning",

@@ -52,6 +52,9 @@ struct Page {
     taken: Line,
 }
 
+/// A device has one for each translation page; the directory and the cache have twelve bytes more.
+const _: () = assert!(size_of::<Page>() + 12 <= 60);
+
 /// The cleaning of a plane's blocks of translation pages: one victim at a time, page by page.
 #[derive(Clone, Copy, Debug, Default)]
 struct MapJob {
@@ -476,7 +479,6 @@ fn class_of(cause: MapCause, of_host: Class) -> Class {
 }
 
 fn cause_of(number: u16) -> MapCause {
-    const CAUSES: [MapCause; 4] =
-        [MapCause::Miss, MapCause::Eviction, MapCause::Cleaning, MapCause::MapCleaning];
+    const CAUSES: [MapCause; 4] = [MapCause::Miss, MapCause::Eviction, MapCause::Cleaning, MapCause::MapCleaning];
     CAUSES[usize::from(number)]
 }

@@ -163,9 +163,10 @@ impl Device {
             hold: false,
             held: Vec::new(),
             jobs: vec![Job::default(); planes],
-            map_traffic: ftl.map_state.as_ref().map_or_else(MapTraffic::default, |state| {
-                MapTraffic::new(state.pages(), planes as u32)
-            }),
+            map_traffic: ftl
+                .map_state
+                .as_ref()
+                .map_or_else(MapTraffic::default, |state| MapTraffic::new(state.pages(), planes as u32)),
             orders: 0,
             dynamic,
             sectors: config.logical_sectors(),

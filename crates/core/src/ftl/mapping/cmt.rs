@@ -358,6 +358,12 @@ impl Cmt {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_cached_entry_takes_36_bytes_at_most() {
+        // The table of chains has fewer than two heads for each entry.
+        assert!(size_of::<Entry>() + 2 * size_of::<u32>() <= 36);
+    }
+
     fn use_entry(cmt: &mut Cmt, lpn: u32) -> Option<Evicted> {
         if cmt.touch(Lpn(lpn)) {
             return None;
@@ -402,7 +408,7 @@ mod tests {
     #[test]
     fn a_table_without_protected_entries_is_lru() {
         let mut cmt = Cmt::new(2, 0, 1, 100);
-        [1, 2, 1].map(|lpn| assert_eq!(use_entry(&mut cmt, lpn), None));
+        [1, 2, 1].into_iter().for_each(|lpn| assert_eq!(use_entry(&mut cmt, lpn), None));
         assert_eq!(use_entry(&mut cmt, 3), Some(Evicted { lpn: Lpn(2), dirty: false }));
     }
 

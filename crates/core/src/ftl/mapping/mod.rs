@@ -23,7 +23,7 @@ policy_family! {
     MappingScheme / MappingConfig: dyn MappingPolicy {
         /// A full map of units in the controller's memory.
         page::Page = "page",
-        /// The full map is in flash, in translation pages; the controller holds some of its entries (Gupta et al. 2009).
+        /// The map is in flash, in translation pages; the controller holds the entries in use (Gupta et al. 2009).
         dftl::Dftl = "dftl",
     }
 }

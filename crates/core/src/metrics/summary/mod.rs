@@ -543,13 +543,7 @@ impl Summary {
         let host_and_rest = (total - cleaning - summaries - map).max(0.0);
         let host = host_and_rest.min(1.0);
         let unfilled = host_and_rest - host;
-        Some([
-            ("host", host),
-            ("cleaning", cleaning),
-            ("summaries", summaries),
-            ("unfilled", unfilled),
-            ("map", map),
-        ])
+        Some([("host", host), ("cleaning", cleaning), ("summaries", summaries), ("unfilled", unfilled), ("map", map)])
     }
 
     /// Adds what the simulation took.
