@@ -75,7 +75,7 @@ fn digest(device: &Device, results: &Results) -> u64 {
     let wear: Vec<u32> = device.ftl().blocks.all().iter().map(|block| block.erases).collect();
     // What is not counted with the whole map in memory stays out, so that figures from before it was stand.
     let counters = format!("{:?}", device.ftl().counters);
-    let counters = counters.replace(&format!(", map: {:?}", MapCounters::default()), "").replace(", 0]", "]");
+    let counters = counters.replace(&format!(", map: {:?}", MapCounters::default()), "").replace(", 0, 0]", "]");
     let text = format!(
         "{counters} {quantiles:?} {} {} {:?} {:?} {wear:?} {:?}",
         all.waiting,

@@ -13,6 +13,7 @@ use common::device_config;
 use floatgate_core::config::{DeviceConfig, from_toml};
 use floatgate_core::device::{Device, Mutant, Options};
 use floatgate_core::ftl::blocks::{Block, BlockState};
+use floatgate_core::ftl::mapping::NOWHERE;
 use floatgate_core::metrics::counters::ProgramCause;
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{Lane, Phase, Probe};
@@ -149,6 +150,14 @@ const VICTIMS: [&str; 7] = [
 ];
 const ORDERS: [&str; 6] = ["s1", "s2", "s4", "s6", "plane-die-chip-channel", "die-channel-plane-chip"];
 
+/// How units are mapped.
+#[derive(Clone, Copy, Debug)]
+enum Scheme {
+    Page,
+    Dftl,
+    Block,
+}
+
 /// One random case.
 #[derive(Clone, Debug)]
 struct Case {
@@ -195,31 +204,46 @@ fn one_in(rng: &mut Rng, n: u64) -> bool {
 
 impl Case {
     fn new(seed: u64) -> Case {
-        Case::with_capacity(seed, false, false)
+        Case::with_capacity(seed, false, Scheme::Page)
     }
 
     /// A device with its map in flash.
     fn dftl(seed: u64) -> Case {
-        Case::with_capacity(seed, false, true)
+        Case::with_capacity(seed, false, Scheme::Dftl)
     }
 
     /// The same with the highest capacity that its checks accept.
     fn full_dftl(seed: u64) -> Case {
-        Case::with_capacity(seed, true, true)
+        Case::with_capacity(seed, true, Scheme::Dftl)
+    }
+
+    /// A device that maps blocks.
+    fn block(seed: u64) -> Case {
+        Case::with_capacity(seed, false, Scheme::Block)
+    }
+
+    /// The same with the highest capacity that its checks accept.
+    fn full_block(seed: u64) -> Case {
+        Case::with_capacity(seed, true, Scheme::Block)
     }
 
     /// A device with the highest capacity that its checks accept.
     fn full(seed: u64) -> Case {
-        Case::with_capacity(seed, true, false)
+        Case::with_capacity(seed, true, Scheme::Page)
     }
 
-    fn with_capacity(seed: u64, full: bool, dftl: bool) -> Case {
+    fn with_capacity(seed: u64, full: bool, scheme: Scheme) -> Case {
         let rng = &mut Rng::new(seed, "model");
         let mut overrides = geometry(rng);
         overrides.extend(policies(rng));
         overrides.extend(times(rng));
-        if dftl {
-            overrides.extend(map_in_flash(rng));
+        match scheme {
+            Scheme::Page => {}
+            Scheme::Dftl => overrides.extend(map_in_flash(rng)),
+            Scheme::Block => {
+                overrides.push("mapping.scheme=block".to_owned());
+                overrides.push(format!("allocation.static.order={}", pick(rng, &ORDERS)));
+            }
         }
         limits(rng, &mut overrides, full);
         Case { seed, overrides, load: Load::new(rng) }
@@ -519,6 +543,9 @@ impl Bench {
 /// Functional mode cleans before it takes a block, so it may leave a plane with one free block less.
 fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
     let (config, ftl) = (device.config(), device.ftl());
+    if ftl.block_map.is_some() {
+        return check_logical_blocks(device);
+    }
     let per_plane = config.geometry.blocks as usize;
     let (soft, data) = (config.gc.soft_threshold.of(config.geometry.blocks), config.data_units_per_block());
     for plane in 0..config.total_planes() {
@@ -547,6 +574,31 @@ fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
     check_programs(device)
 }
 
+/// With block mapping: every block is free or a logical block's, and as many are free as the threshold asks for.
+fn check_logical_blocks(device: &Device) -> Result<(), String> {
+    let (config, ftl) = (device.config(), device.ftl());
+    let per_plane = config.geometry.blocks as usize;
+    let logical = ftl.block_map.iter().flat_map(|map| &map.logical);
+    let owned: usize = logical.map(|l| usize::from(l.current != NOWHERE) + usize::from(l.old != NOWHERE)).sum();
+    let in_state = |state| ftl.blocks.all().iter().filter(|block| block.state == state).count();
+    let (free, taken) = (in_state(BlockState::Free), in_state(BlockState::Logical));
+    if owned != taken || free + taken != ftl.blocks.all().len() {
+        return Err(format!("{free} blocks are free, {taken} taken by logical blocks that own {owned}"));
+    }
+    for plane in 0..config.total_planes() {
+        let stock = ftl.blocks.stock(PlaneId(plane));
+        let of_plane = &ftl.blocks.all()[plane as usize * per_plane..][..per_plane];
+        let free = of_plane.iter().filter(|block| block.state == BlockState::Free).count();
+        let pairs = ftl.block_map.as_ref().map_or(0, |map| {
+            map.pairs[plane as usize].iter().filter(|&&number| map.logical[number as usize].old != NOWHERE).count()
+        });
+        if stock as usize != free || (stock + 1 < config.gc.soft_threshold.of(config.geometry.blocks) && pairs > 0) {
+            return Err(format!("plane {plane}: {stock} blocks in stock, {free} free, {pairs} to be merged"));
+        }
+    }
+    check_programs(device)
+}
+
 /// What was programmed, in units, is what was programmed in pages, by cause.
 fn check_programs(device: &Device) -> Result<(), String> {
     let (config, counters) = (device.config(), &device.ftl().counters);
@@ -559,7 +611,9 @@ fn check_programs(device: &Device) -> Result<(), String> {
     }
     let map_programs = counters.map.programs.iter().sum::<u64>();
     let of_map = map_programs * u64::from(config.units_per_program());
-    if counters.units_programmed != counters.host_units + counters.units_moved + counters.copies_in_vain + of_map {
+    // With block mapping a write that is trimmed while it waits is never programmed.
+    let dropped = device.ftl().block_map.as_ref().map_or(0, |map| map.dropped);
+    if counters.units_programmed + dropped != counters.host_units + counters.units_moved + counters.copies_in_vain + of_map {
         return Err(format!("units programmed are not the host's and the moved ones: {counters:?}"));
     }
     Ok(())
@@ -632,6 +686,11 @@ fn reads_return_the_last_acknowledged_write() {
 #[test]
 fn a_map_in_flash_changes_no_answer() {
     run_swarm(Case::dftl, CASES / 2);
+}
+
+#[test]
+fn mapping_blocks_changes_no_answer() {
+    run_swarm(Case::block, CASES / 2);
 }
 
 fn run_swarm(new: fn(u64) -> Case, cases: u64) {
@@ -747,6 +806,11 @@ fn accepted_devices_with_their_map_in_flash_take_ten_drive_writes() {
     write_over_all(Case::full_dftl, 150);
 }
 
+#[test]
+fn accepted_devices_that_map_blocks_take_ten_drive_writes() {
+    write_over_all(Case::full_block, 150);
+}
+
 fn write_over_all(new: fn(u64) -> Case, cases: u64) {
     for seed in number("FLOATGATE_SEED").map_or(0..cases, |seed| seed..seed + 1) {
         let case = new(seed);
@@ -764,7 +828,11 @@ fn write_over_all(new: fn(u64) -> Case, cases: u64) {
 #[test]
 fn a_device_with_one_unit_over_its_reserve_is_refused() {
     for seed in 0..100 {
-        let case = if seed < 50 { Case::full(seed) } else { Case::full_dftl(seed) };
+        let case = match seed % 3 {
+            0 => Case::full(seed),
+            1 => Case::full_dftl(seed),
+            _ => Case::full_block(seed),
+        };
         let config = case.config();
         let capacity = format!("capacity.logical={}B", (config.max_logical_units() + 1) * config.unit_bytes());
         let overrides: Vec<String> = case.overrides.iter().cloned().chain([capacity]).collect();

@@ -94,6 +94,7 @@ mod tests {
             cleaning_us: of("cleaning"),
             rmw_us: of("rmw"),
             bus_us: of("bus"),
+            map_fetch_us: of("map_fetch"),
             cell_us: of("cell"),
         }
     }

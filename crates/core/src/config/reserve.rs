@@ -81,14 +81,29 @@ impl DeviceConfig {
         u64::from(self.data_units_per_block()) - u64::from(self.units_per_program()) + 1
     }
 
+    /// With block mapping: the most logical blocks of a plane. Each keeps one block; a second one, while it is written
+    /// anew, is of the stock, and copying the rest into it frees the first.
+    fn logical_blocks_per_plane(&self) -> Option<u64> {
+        let MappingConfig::Block(_) = &self.mapping.scheme else { return None };
+        let blocks = self.logical_units().div_ceil(u64::from(self.data_units_per_block()));
+        Some(blocks.div_ceil(u64::from(self.total_planes())))
+    }
+
     /// Whether a full device can reach its soft threshold.
     pub fn reserve_ok(&self) -> bool {
+        if let Some(logical) = self.logical_blocks_per_plane() {
+            return logical + u64::from(self.soft_threshold()) <= u64::from(self.geometry.blocks);
+        }
         self.units_to_hold() <= self.room(self.soft_threshold(), self.map_blocks())
     }
 
     /// The highest soft threshold, in blocks, that this device can reach when it is full; `None` when not even one
     /// block can be kept free.
     pub fn max_soft_threshold(&self) -> Option<u32> {
+        if let Some(logical) = self.logical_blocks_per_plane() {
+            let free = u64::from(self.geometry.blocks).checked_sub(logical);
+            return free.filter(|free| *free > 0).map(|free| free as u32);
+        }
         let needed = self.units_to_hold() + 1;
         let blocks = needed.div_ceil(self.sure_units()) + u64::from(self.frontiers_per_plane());
         let blocks = blocks + u64::from(self.map_blocks());
@@ -97,6 +112,10 @@ impl DeviceConfig {
 
     /// The most mapping units that the host may see with this soft threshold.
     pub fn max_logical_units(&self) -> u64 {
+        if self.logical_blocks_per_plane().is_some() {
+            let blocks = self.geometry.blocks.saturating_sub(self.soft_threshold());
+            return u64::from(blocks) * u64::from(self.data_units_per_block()) * u64::from(self.total_planes());
+        }
         // The more units the host sees, the more blocks their translation pages take and the fewer are left.
         let (mut least, mut most) = (0, self.logical_units_beside(0));
         while least < most {

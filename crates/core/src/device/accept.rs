@@ -390,6 +390,9 @@ impl Device {
     pub(super) fn queue_write(&mut self, id: u32) {
         // What is left until now is the wait for an older write of the unit.
         self.trail_spend(id, TimePart::Order);
+        if self.ftl.block_map.is_some() {
+            return self.queue_in_block(id);
+        }
         let Some(plane) = self.ftl.home(Lpn(self.transactions[id].lpn)) else {
             return self.queue_anywhere(id);
         };
@@ -412,6 +415,8 @@ impl Device {
                 self.deallocate(part.lpn);
             }
         }
+        // Block mapping lets go of writes that were trimmed while they waited.
+        self.admit();
     }
 
     /// Deallocates a unit, with all writes of it that are on their way.
@@ -438,6 +443,7 @@ impl Device {
         if let Some(ppn) = stale {
             self.ftl.blocks.invalidate(ppn);
             self.ftl.counters.units_trimmed += 1;
+            self.trimmed_in_block(lpn);
             self.clean(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn)));
         }
     }

@@ -23,6 +23,9 @@ impl Device {
     /// Takes the next step of cleaning a plane, if it needs cleaning and no step is on its way.
     #[inline]
     pub(super) fn clean(&mut self, plane: PlaneId) {
+        if self.ftl.block_map.is_some() {
+            return; // Merging frees blocks instead.
+        }
         let job = &self.jobs[plane.index()];
         if !job.busy && (self.ftl.blocks.stock(plane) <= self.ftl.shape().soft || !job.is_idle()) {
             self.step(plane);

@@ -25,6 +25,8 @@ impl Device {
             Kind::GcWrite => self.finish_copies(id),
             Kind::Erase => self.finish_erase(id),
             Kind::Summary => self.finish_summary(id),
+            Kind::MergeRead => self.finish_merge_read(id),
+            Kind::MergeWrite => self.finish_merge_write(id),
             Kind::MapRead => self.finish_map_read(id),
             Kind::MapWrite => self.finish_map_write(id),
             Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("they do not run"),
@@ -114,21 +116,29 @@ impl Device {
 
     /// All writes of a program command.
     fn finish_writes(&mut self, first: u32) {
-        let Transaction { place, plane, .. } = self.transactions[first];
+        let Transaction { place, plane, lpn, .. } = self.transactions[first];
+        if self.ftl.block_map.is_some() {
+            self.store_program(self.start_of_program(Ppn(place)), first);
+        }
         let mut id = first;
         while id != NONE {
             let next = self.transactions[id].next;
             self.finish_write(id);
             id = next;
         }
-        self.program_ended(PlaneId(plane), Ppn(place));
+        if self.ftl.block_map.is_some() {
+            let (number, _) = self.ftl.logical_blocks().split(Lpn(lpn));
+            self.finish_in_block(number, PlaneId(plane), self.start_of_program(Ppn(place)));
+        } else {
+            self.program_ended(PlaneId(plane), Ppn(place));
+        }
         self.admit();
     }
 
     fn finish_write(&mut self, id: u32) {
         let write = self.transactions[id];
         let (lpn, place) = (Lpn(write.lpn), Ppn(write.place));
-        if let Some(media) = &mut self.ftl.media {
+        if let (Some(media), None) = (&mut self.ftl.media, &self.ftl.block_map) {
             media.program(place, &self.contents.slots[id as usize]);
         }
         if write.trimmed {
@@ -154,7 +164,7 @@ impl Device {
     }
 
     /// The write that waited on `id` takes over: it keeps what `id` still has in the controller.
-    fn release_newer(&mut self, id: u32, newer: u32) {
+    pub(super) fn release_newer(&mut self, id: u32, newer: u32) {
         let write = self.transactions[id];
         self.transactions[newer].older = NONE;
         self.transactions[newer].source = if write.trimmed { 0 } else { write.place + 1 };
@@ -177,6 +187,9 @@ impl Device {
         let block = self.ftl.blocks.block_of(place);
         if self.ftl.shape().summary {
             let mut summary = Transaction::new(Kind::Summary, Class::Summary);
+            if self.ftl.block_map.is_some() {
+                summary.dependency = self.ftl.blocks.depend(place).0;
+            }
             (summary.plane, summary.place) = (plane.0, end.0);
             self.dispatch(summary);
         } else {
@@ -185,12 +198,17 @@ impl Device {
     }
 
     fn finish_summary(&mut self, id: u32) {
-        let block = self.ftl.blocks.block_of(Ppn(self.transactions[id].place));
-        self.transactions.remove(id);
-        self.close(block);
+        let Transaction { place, dependency, .. } = self.transactions.remove(id);
+        if dependency != NONE {
+            return self.release(dependency);
+        }
+        self.close(self.ftl.blocks.block_of(Ppn(place)));
     }
 
     fn close(&mut self, block: BlockId) {
+        if self.ftl.block_map.is_some() {
+            return; // It stays with its logical block.
+        }
         self.ftl.blocks.close(block);
         self.clean(self.ftl.blocks.plane_of(block));
         self.clean_map(self.ftl.blocks.plane_of(block));
@@ -219,7 +237,7 @@ impl Device {
     }
 
     /// Moves the map to a copy, unless its unit was superseded on the way: that is not resurrected.
-    fn finish_copy(&mut self, lpn: Lpn, from: Ppn, to: Ppn) {
+    pub(super) fn finish_copy(&mut self, lpn: Lpn, from: Ppn, to: Ppn) {
         if !self.ftl.blocks.is_valid(from) {
             self.ftl.counters.copies_in_vain += 1;
             if self.options.mutant == Mutant::RenumberCopies {
@@ -258,6 +276,9 @@ impl Device {
         self.ftl.erase_now(block);
         if map {
             return self.map_erased(plane);
+        }
+        if self.ftl.block_map.is_some() {
+            return self.logical_erased(plane);
         }
         self.jobs[plane.index()].doomed -= 1;
         self.ftl.refresh_ready(plane);

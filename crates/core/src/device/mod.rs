@@ -10,6 +10,7 @@
 //! moves what is in the way. This file routes the events between the layers, which do not know each other.
 
 mod accept;
+mod block_traffic;
 mod cleaning;
 mod finish;
 mod map_traffic;
@@ -36,6 +37,7 @@ use crate::scheduler::{Class, Scheduler};
 use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId};
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Request, Status};
+use block_traffic::BlockTraffic;
 use map_traffic::MapTraffic;
 use pool::Pool;
 use trail::Trails;
@@ -103,6 +105,8 @@ pub struct Device {
     jobs: Vec<Job>,
     /// Where the map is in flash.
     map_traffic: MapTraffic,
+    /// With block mapping.
+    block_traffic: BlockTraffic,
     orders: u64,
     dynamic: bool,
     /// Sectors that the host sees.
@@ -163,6 +167,9 @@ impl Device {
             hold: false,
             held: Vec::new(),
             jobs: vec![Job::default(); planes],
+            block_traffic: ftl.block_map.as_ref().map_or_else(BlockTraffic::default, |map| {
+                BlockTraffic::new(map, planes)
+            }),
             map_traffic: ftl
                 .map_state
                 .as_ref()
@@ -298,6 +305,9 @@ impl Device {
             Owner::Other(LINK) => self.link_event(),
             Owner::Other(_) => self.return_event(),
         }
+        if self.ftl.block_map.is_some() {
+            self.admit();
+        }
         self.admit_from_host();
     }
 
@@ -374,6 +384,7 @@ impl Device {
             if programmed != valid + gone {
                 return Err(format!("{programmed} units programmed, {valid} valid and {gone} gone"));
             }
+            let gone = gone + self.ftl.block_map.as_ref().map_or(0, |map| map.unwritten);
             if erased > gone {
                 return Err(format!("{erased} units erased, only {gone} gone"));
             }

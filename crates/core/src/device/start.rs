@@ -33,7 +33,7 @@ impl Device {
         let Some((rank, id)) = self.first_for(lun) else { return };
         let timing = self.array.timing();
         let needs_channel = match self.transactions[id].kind {
-            Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::MapRead => timing.read_command > Time::ZERO,
+            Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::MapRead | Kind::MergeRead => timing.read_command > Time::ZERO,
             Kind::Erase => timing.erase_command > Time::ZERO,
             _ => true,
         };
@@ -112,6 +112,8 @@ impl Device {
                 Kind::GcWrite => self.start_copies(id),
                 Kind::Erase => Some(self.start_erase(id)),
                 Kind::Summary => Some(self.start_summary(id)),
+                Kind::MergeRead => Some(self.start_read(id, ReadCause::Merge)),
+                Kind::MergeWrite => Some(self.start_merge_write(id)),
                 Kind::MapRead => Some(self.start_map_read(id)),
                 Kind::MapWrite => self.start_map_write(id),
                 Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("they wait for others, not for LUNs"),
@@ -129,7 +131,7 @@ impl Device {
 
     /// Notes that a request is served from now on.
     #[inline]
-    fn serve(&mut self, request: u32) -> u64 {
+    pub(super) fn serve(&mut self, request: u32) -> u64 {
         let pending = &mut self.requests[request];
         pending.start = pending.start.min(self.now);
         pending.request.tag
@@ -187,6 +189,9 @@ impl Device {
 
     /// Binds a write, with those behind it that fill the same program command. A plane without room gives it up.
     fn start_write(&mut self, id: u32, lun: LunId, rank: u8) -> Option<Operation> {
+        if self.ftl.block_map.is_some() {
+            return Some(self.start_write_in_block(id));
+        }
         let plane = PlaneId(self.transactions[id].plane);
         if !self.ftl.blocks.takes_host_write(plane) {
             self.stall(id, plane);
@@ -241,7 +246,7 @@ impl Device {
 
     /// Gives a write its place: what it supersedes is stale from now on, and kept until the program has ended.
     #[inline]
-    fn bind(&mut self, id: u32, place: Ppn) {
+    pub(super) fn bind(&mut self, id: u32, place: Ppn) {
         self.serve(self.transactions[id].owner);
         let write = &mut self.transactions[id];
         write.place = place.0;

@@ -113,7 +113,7 @@ fn bearer(transactions: &Transactions, id: u32) -> Option<u32> {
         Kind::HostRead | Kind::Write | Kind::SlotRead => Some(id),
         Kind::RmwRead => Some(transactions[id].owner),
         Kind::GcRead | Kind::GcWrite | Kind::Erase | Kind::Summary => None,
-        Kind::Translate | Kind::MapRead | Kind::MapWrite | Kind::MapHold => None,
+        Kind::MergeRead | Kind::MergeWrite | Kind::Translate | Kind::MapRead | Kind::MapWrite | Kind::MapHold => None,
     }
 }
 

@@ -29,6 +29,10 @@ pub enum Kind {
     MapRead,
     /// A program of a translation page, which is `owner`.
     MapWrite,
+    /// A page read to copy units of a logical block, which is `owner`.
+    MergeRead,
+    /// A program of a logical block, which is `owner`, without any write of the host.
+    MergeWrite,
     /// A victim of cleaning, `dependency`, that waits for the update of a translation page.
     MapHold,
 }

@@ -19,6 +19,8 @@ pub enum BlockState {
     Victim,
     /// All moved; waits for its dependants, then for its erase.
     Doomed,
+    /// It belongs to a logical block (block mapping).
+    Logical,
 }
 
 /// What is known of a block.
@@ -252,6 +254,17 @@ impl Blocks {
         debug_assert_eq!(self.blocks[block.index()].state, BlockState::Free);
         self.blocks[block.index()].state = BlockState::Open;
         self.blocks[block.index()].map = map;
+    }
+
+    /// Takes a free block for a logical block. The caller has made sure that there is one.
+    pub fn take_free(&mut self, plane: PlaneId) -> BlockId {
+        let p = &mut self.planes[plane.index()];
+        assert!(p.stock > 0, "plane {} has no free block: the reserve was not kept", plane.0);
+        let block = BlockId(p.first_free);
+        p.first_free = self.next_free[block.index()];
+        p.stock -= 1;
+        self.blocks[block.index()].state = BlockState::Logical;
+        block
     }
 
     /// Marks a programmed unit as valid.

@@ -12,7 +12,7 @@ pub mod partial;
 
 use allocation::{Allocation, PlaneSet};
 use blocks::{Blocks, Stream};
-use mapping::{Location, MapState, PADDING, PageMap};
+use mapping::{BlockMap, Location, MapState, PADDING, PageMap};
 use partial::{PartialUnits, Update};
 
 use crate::config::{BlockSummary, DeviceConfig, Frontiers};
@@ -28,6 +28,8 @@ pub struct Ftl {
     pub map: PageMap,
     /// What of the map is in flash, where some of it is.
     pub map_state: Option<Box<MapState>>,
+    /// With block mapping.
+    pub block_map: Option<Box<BlockMap>>,
     /// The physical space.
     pub blocks: Blocks,
     /// Sector masks.
@@ -105,6 +107,7 @@ impl Ftl {
         Ok(Ftl {
             map: PageMap::new(device),
             map_state: scheme.take_state().map(Box::new),
+            block_map: scheme.take_blocks().map(Box::new),
             blocks: Blocks::new(device, seed)?,
             partial: PartialUnits::new(device.logical_units() as u32, device.sectors_per_unit()),
             allocation,
@@ -126,6 +129,9 @@ impl Ftl {
     /// The plane that the allocation fixes for `lpn`, if it does. Units of one flash page share a plane.
     #[inline]
     pub fn home(&self, lpn: Lpn) -> Option<PlaneId> {
+        if let Some(map) = &self.block_map {
+            return Some(self.block_home(map.split(lpn).0));
+        }
         self.allocation.home(self.shape.units_per_page.divide(lpn.0))
     }
 
@@ -228,15 +234,7 @@ impl Ftl {
     fn place_now(&mut self, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
         self.blocks.clock += 1;
         self.counters.host_units += 1;
-        let plane = match self.home(lpn) {
-            Some(plane) => plane,
-            None => self.choose_now(),
-        };
-        if self.blocks.room(plane, Stream::Host) == 0 {
-            // Opening a block may start cleaning, which may move `lpn` itself.
-            self.open_for_host(plane);
-        }
-        let place = self.program_now(plane, Stream::Host, lpn.0);
+        let place = if self.block_map.is_some() { self.place_in_block(lpn) } else { self.next_place_now(lpn) };
         let old = if old == Location::Unmapped { old } else { self.map.get(lpn) };
         if let Some(media) = &mut self.media {
             let from = if let Location::Flash(ppn) = old { Some(ppn) } else { None };
@@ -249,7 +247,24 @@ impl Ftl {
         self.map.set_flash(lpn, place);
         self.note_changed(lpn);
         self.blocks.validate(place);
-        self.close_if_full(place, Stream::Host);
+        match &self.block_map {
+            None => self.close_if_full(place, Stream::Host),
+            Some(map) => self.drop_old_now(map.split(lpn).0),
+        }
+    }
+
+    /// The next place of a frontier for a functional write of `lpn`, programmed.
+    #[inline]
+    fn next_place_now(&mut self, lpn: Lpn) -> Ppn {
+        let plane = match self.home(lpn) {
+            Some(plane) => plane,
+            None => self.choose_now(),
+        };
+        if self.blocks.room(plane, Stream::Host) == 0 {
+            // Opening a block may start cleaning, which may move `lpn` itself.
+            self.open_for_host(plane);
+        }
+        self.program_now(plane, Stream::Host, lpn.0)
     }
 
     /// A plane for a host write of a scheme without a home; the next one only when a page or wordline is full.
@@ -371,11 +386,17 @@ impl Ftl {
             self.note_changed(lpn);
             self.partial.forget(lpn.0);
             self.counters.units_trimmed += 1;
+            if let Some(map) = &self.block_map {
+                self.drop_old_now(map.split(lpn).0);
+            }
         }
     }
 
     /// Fills up pages and wordlines that functional writes have begun, so that timed writes start with whole ones.
     pub fn seal(&mut self) {
+        if self.block_map.is_some() {
+            return self.seal_blocks();
+        }
         let group = self.shape.units_per_program;
         for plane in (0..self.shape.planes).map(PlaneId) {
             self.pad(plane, Stream::Host, group);
@@ -424,6 +445,7 @@ impl Ftl {
         if valid != mapped {
             return Err(format!("{mapped} units are mapped, {valid} are valid"));
         }
+        self.recount_blocks()?;
         self.recount_map()
     }
 }

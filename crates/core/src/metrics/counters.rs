@@ -16,6 +16,8 @@ pub enum ProgramCause {
     Padding,
     /// It holds a part of the map.
     Map,
+    /// It holds data copied to keep the units of a logical block together.
+    Merge,
 }
 
 /// Why a page was read.
@@ -30,6 +32,8 @@ pub enum ReadCause {
     Rmw,
     /// For a part of the map.
     Map,
+    /// To keep the units of a logical block together.
+    Merge,
 }
 
 /// Why a translation page was read or programmed.
@@ -94,9 +98,9 @@ impl MapCounters {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Pages programmed, by [`ProgramCause`].
-    pub pages_programmed: [u64; 5],
+    pub pages_programmed: [u64; 6],
     /// Pages read, by [`ReadCause`].
-    pub pages_read: [u64; 4],
+    pub pages_read: [u64; 5],
     /// Blocks erased.
     pub blocks_erased: u64,
     /// Read commands.

@@ -60,9 +60,9 @@ pub struct Row {
     /// By die, the share for which it is held otherwise.
     pub die_held: Vec<f64>,
     /// Pages read, by [`ReadCause`].
-    pub pages_read: [u64; 4],
+    pub pages_read: [u64; 5],
     /// Pages programmed, by [`ProgramCause`].
-    pub pages_programmed: [u64; 5],
+    pub pages_programmed: [u64; 6],
     /// Blocks erased.
     pub erases: u64,
     /// Mapping units that the host wrote.
@@ -170,7 +170,7 @@ impl Row {
         visitor.numbers("die_cell", &mut self.die_cell)?;
         visitor.numbers("die_held", &mut self.die_held)?;
         let causes =
-            [(ReadCause::Host, "host"), (ReadCause::Gc, "gc"), (ReadCause::Rmw, "rmw"), (ReadCause::Map, "map")];
+            [(ReadCause::Host, "host"), (ReadCause::Gc, "gc"), (ReadCause::Rmw, "rmw"), (ReadCause::Map, "map"), (ReadCause::Merge, "merge")];
         for (cause, name) in causes {
             visitor.whole(&["pages_read_", name], &mut self.pages_read[cause as usize])?;
         }
@@ -180,6 +180,7 @@ impl Row {
             (ProgramCause::Summary, "summary"),
             (ProgramCause::Padding, "padding"),
             (ProgramCause::Map, "map"),
+            (ProgramCause::Merge, "merge"),
         ];
         for (cause, name) in causes {
             visitor.whole(&["pages_programmed_", name], &mut self.pages_programmed[cause as usize])?;

@@ -62,6 +62,7 @@ fn pages(summary: &Summary) -> Option<Figure> {
         ("padding", [programs.padding, 0]),
         ("read-modify-write", [0, reads.rmw]),
         ("map", [programs.map, reads.map]),
+        ("merges", [programs.merge, reads.merge]),
     ];
     let there = causes.iter().enumerate().filter(|(_, (_, pages))| pages.iter().any(|count| *count > 0));
     let traces: Vec<Value> = there

@@ -7,6 +7,7 @@ pub mod cmt;
 mod functional;
 
 use crate::policy_family;
+pub use block::{BlockMap, LogicalBlock, NOWHERE};
 pub use dftl::{DftlConfig, MapState};
 pub use page::{Location, PADDING, PageMap, TRANSLATION};
 
@@ -14,6 +15,11 @@ pub use page::{Location, PADDING, PageMap, TRANSLATION};
 pub trait MappingPolicy {
     /// What is known of the part of the map that is in flash, for schemes that keep it there.
     fn take_state(&mut self) -> Option<MapState> {
+        None
+    }
+
+    /// The map of logical blocks, for schemes that map those.
+    fn take_blocks(&mut self) -> Option<BlockMap> {
         None
     }
 }
@@ -25,6 +31,8 @@ policy_family! {
         page::Page = "page",
         /// The map is in flash, in translation pages; the controller holds the entries in use (Gupta et al. 2009).
         dftl::Dftl = "dftl",
+        /// A map of logical blocks, whose units keep their offsets (Gal and Toledo 2005).
+        block::Block = "block",
     }
 }
 

@@ -286,12 +286,14 @@ impl Flash {
                 summary: programs(ProgramCause::Summary),
                 padding: programs(ProgramCause::Padding),
                 map: programs(ProgramCause::Map),
+                merge: programs(ProgramCause::Merge),
             },
             reads_by_cause: ReadCauses {
                 host: reads(ReadCause::Host),
                 gc: reads(ReadCause::Gc),
                 rmw: reads(ReadCause::Rmw),
                 map: reads(ReadCause::Map),
+                merge: reads(ReadCause::Merge),
             },
         }
     }

@@ -324,6 +324,8 @@ pub struct ProgramCauses {
     pub padding: u64,
     /// For translation pages.
     pub map: u64,
+    /// To keep the units of a logical block together (block mapping).
+    pub merge: u64,
 }
 
 /// Pages read, each for one cause.
@@ -337,6 +339,8 @@ pub struct ReadCauses {
     pub rmw: u64,
     /// For translation pages.
     pub map: u64,
+    /// To keep the units of a logical block together (block mapping).
+    pub merge: u64,
 }
 
 /// The part of the map that the controller holds, where the whole is in flash.
