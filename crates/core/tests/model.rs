@@ -613,7 +613,9 @@ fn check_programs(device: &Device) -> Result<(), String> {
     let of_map = map_programs * u64::from(config.units_per_program());
     // With block mapping a write that is trimmed while it waits is never programmed.
     let dropped = device.ftl().block_map.as_ref().map_or(0, |map| map.dropped);
-    if counters.units_programmed + dropped != counters.host_units + counters.units_moved + counters.copies_in_vain + of_map {
+    if counters.units_programmed + dropped
+        != counters.host_units + counters.units_moved + counters.copies_in_vain + of_map
+    {
         return Err(format!("units programmed are not the host's and the moved ones: {counters:?}"));
     }
     Ok(())

@@ -242,7 +242,13 @@ fn amplification(page: &mut Page, summary: &Summary) {
     ];
     page.line("pages written", by_cause(flash.pages.programmed, &programmed));
     let causes = &flash.reads_by_cause;
-    let read = [("host", causes.host), ("cleaning", causes.gc), ("read-modify-write", causes.rmw), ("map", causes.map), ("merges", causes.merge)];
+    let read = [
+        ("host", causes.host),
+        ("cleaning", causes.gc),
+        ("read-modify-write", causes.rmw),
+        ("map", causes.map),
+        ("merges", causes.merge),
+    ];
     page.line("pages read", by_cause(flash.pages.read, &read));
     let updates = &summary.updates;
     if updates.covered + updates.uncovered + updates.first > 0 {

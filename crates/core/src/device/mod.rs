@@ -167,9 +167,10 @@ impl Device {
             hold: false,
             held: Vec::new(),
             jobs: vec![Job::default(); planes],
-            block_traffic: ftl.block_map.as_ref().map_or_else(BlockTraffic::default, |map| {
-                BlockTraffic::new(map, planes)
-            }),
+            block_traffic: ftl
+                .block_map
+                .as_ref()
+                .map_or_else(BlockTraffic::default, |map| BlockTraffic::new(map, planes)),
             map_traffic: ftl
                 .map_state
                 .as_ref()

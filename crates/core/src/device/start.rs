@@ -33,7 +33,9 @@ impl Device {
         let Some((rank, id)) = self.first_for(lun) else { return };
         let timing = self.array.timing();
         let needs_channel = match self.transactions[id].kind {
-            Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::MapRead | Kind::MergeRead => timing.read_command > Time::ZERO,
+            Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::MapRead | Kind::MergeRead => {
+                timing.read_command > Time::ZERO
+            }
             Kind::Erase => timing.erase_command > Time::ZERO,
             _ => true,
         };

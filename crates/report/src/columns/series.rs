@@ -169,8 +169,13 @@ impl Row {
         visitor.numbers("channel_command", &mut self.channel_command)?;
         visitor.numbers("die_cell", &mut self.die_cell)?;
         visitor.numbers("die_held", &mut self.die_held)?;
-        let causes =
-            [(ReadCause::Host, "host"), (ReadCause::Gc, "gc"), (ReadCause::Rmw, "rmw"), (ReadCause::Map, "map"), (ReadCause::Merge, "merge")];
+        let causes = [
+            (ReadCause::Host, "host"),
+            (ReadCause::Gc, "gc"),
+            (ReadCause::Rmw, "rmw"),
+            (ReadCause::Map, "map"),
+            (ReadCause::Merge, "merge"),
+        ];
         for (cause, name) in causes {
             visitor.whole(&["pages_read_", name], &mut self.pages_read[cause as usize])?;
         }

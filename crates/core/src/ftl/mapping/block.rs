@@ -1,5 +1,5 @@
-//! Pure block mapping: one map entry for each logical block, whose units keep their offsets (Gal and Toledo, "Algorithms
-//! and data structures for flash memories", ACM Computing Surveys 37(2), 2005, Section 2.2; hu2011, Section 2.3).
+//! Pure block mapping: one map entry for each logical block, whose units keep their offsets (Gal and Toledo,
+//! "Algorithms and data structures for flash memories", ACM Computing Surveys 37(2), 2005).
 //!
 //! A logical block has a *current* block, which is programmed in order, and while that does not hold all an *old* one,
 //! from which the rest is copied.
