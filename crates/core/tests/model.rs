@@ -589,9 +589,7 @@ fn check_logical_blocks(device: &Device) -> Result<(), String> {
         let stock = ftl.blocks.stock(PlaneId(plane));
         let of_plane = &ftl.blocks.all()[plane as usize * per_plane..][..per_plane];
         let free = of_plane.iter().filter(|block| block.state == BlockState::Free).count();
-        let pairs = ftl.block_map.as_ref().map_or(0, |map| {
-            map.pairs[plane as usize].iter().filter(|&&number| map.logical[number as usize].old != NOWHERE).count()
-        });
+        let pairs = ftl.block_map.as_ref().map_or(0, |map| map.pairs_of(PlaneId(plane)));
         if stock as usize != free || (stock + 1 < config.gc.soft_threshold.of(config.geometry.blocks) && pairs > 0) {
             return Err(format!("plane {plane}: {stock} blocks in stock, {free} free, {pairs} to be merged"));
         }

@@ -41,6 +41,8 @@ pub(super) struct BlockTraffic {
     merging: Vec<Option<u32>>,
     /// By plane: blocks on their way to being erased.
     doomed: Vec<u32>,
+    /// Room to work in: writes by their offsets.
+    writes: Vec<(u32, u32)>,
 }
 
 impl BlockTraffic {
@@ -51,6 +53,7 @@ impl BlockTraffic {
             waiting: vec![VecDeque::new(); planes],
             merging: vec![None; planes],
             doomed: vec![0; planes],
+            writes: Vec::new(),
         }
     }
 
@@ -83,7 +86,7 @@ impl Device {
         }
         self.drop_old(number);
         let first = self.block_traffic.job(number).pending.first();
-        let LogicalBlock { current, old, next } = self.logical(number);
+        let LogicalBlock { current, old, next, .. } = self.logical(number);
         if first == NONE {
             let job = self.block_traffic.job(number);
             job.merge &= old != NOWHERE;
@@ -208,7 +211,7 @@ impl Device {
     fn prepare_program(&mut self, number: u32) {
         let (next, group) = (self.logical(number).next, self.ftl.shape().units_per_program);
         self.block_traffic.job(number).busy = true;
-        let mut reads: Vec<Transaction> = Vec::new();
+        let mut open: Option<Transaction> = None;
         for offset in next..next + group {
             let Some(from) = self.ftl.old_place(number, offset) else { continue };
             if self.is_pending(number, offset) {
@@ -218,22 +221,24 @@ impl Device {
             let lpn = self.ftl.map.owner(from);
             self.block_traffic.job(number).copies.push(Copy { lpn, from, to: Ppn(0) });
             let per_page = self.ftl.shape().units_per_page;
-            match reads.last_mut() {
+            match &mut open {
                 Some(read) if per_page.divide(read.place) == per_page.divide(from.0) => read.units += 1,
                 _ => {
                     let mut read = Transaction::new(Kind::MergeRead, Class::Gc);
                     (read.owner, read.place) = (number, from.0);
                     read.plane = self.ftl.blocks.plane_of(block).0;
                     read.units = self.ftl.shape().pages_per_unit as u16;
-                    reads.push(read);
+                    self.block_traffic.job(number).reads += 1;
+                    if let Some(whole) = open.replace(read) {
+                        self.dispatch(whole);
+                    }
                 }
             }
         }
-        self.block_traffic.job(number).reads = reads.len() as u32;
-        if reads.is_empty() {
-            return self.queue_program(number);
+        match open {
+            Some(last) => self.dispatch(last),
+            None => self.queue_program(number),
         }
-        reads.into_iter().for_each(|read| self.dispatch(read));
     }
 
     /// Whether a write of an offset is pending: its unit need not be copied.
@@ -257,9 +262,11 @@ impl Device {
 
     /// The next program of a logical block waits for its LUN: as a write of the host, where it holds any.
     fn queue_program(&mut self, number: u32) {
-        let mut writes = Vec::new();
+        let mut writes = std::mem::take(&mut self.block_traffic.writes);
         self.take_pending(number, 1, &mut writes);
-        if let Some(&(_, id)) = writes.first() {
+        let first = writes.pop();
+        self.block_traffic.writes = writes;
+        if let Some((_, id)) = first {
             self.trail_unstall(id, self.array.lun_of(PlaneId(self.transactions[id].plane)));
             return self.line_up(id);
         }
@@ -271,9 +278,13 @@ impl Device {
     /// Binds a write with all others of its program, and what is copied beside them.
     pub(super) fn start_write_in_block(&mut self, id: u32) -> Operation {
         let (number, offset) = self.ftl.logical_blocks().split(Lpn(self.transactions[id].lpn));
-        let mut writes = vec![(offset, id)];
+        let mut writes = std::mem::take(&mut self.block_traffic.writes);
+        writes.push((offset, id));
         self.take_pending(number, usize::MAX, &mut writes);
-        self.bind_program(number, &writes, Class::HostProgram)
+        let operation = self.bind_program(number, &writes, Class::HostProgram);
+        writes.clear();
+        self.block_traffic.writes = writes;
+        operation
     }
 
     pub(super) fn start_merge_write(&mut self, id: u32) -> Operation {

@@ -465,6 +465,12 @@ impl Device {
             }
             self.release(victim.0);
         }
+        // Its room serves the next time.
+        let kept = &mut self.map_traffic.moved[plane.index()];
+        if kept.is_empty() {
+            moved.clear();
+            *kept = moved;
+        }
         self.jobs[plane.index()].busy = busy;
     }
 }

@@ -59,8 +59,11 @@ impl Device {
         }
         if holds {
             self.hold = false;
-            for lun in std::mem::replace(&mut self.held, before) {
-                self.kick(lun);
+            let mut held = std::mem::replace(&mut self.held, before);
+            held.drain(..).for_each(|lun| self.kick(lun));
+            // Its room serves the next time.
+            if self.held.capacity() == 0 {
+                self.held = held;
             }
             if self.dynamic {
                 self.offer_pool();

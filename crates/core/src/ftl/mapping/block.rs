@@ -32,6 +32,8 @@ pub struct LogicalBlock {
     pub old: u32,
     /// The next offset of the current block to be programmed.
     pub next: u32,
+    /// How often it has got a new block, which tells its entries in `pairs` apart.
+    turn: u32,
 }
 
 /// The map of logical blocks.
@@ -39,8 +41,8 @@ pub struct LogicalBlock {
 pub struct BlockMap {
     /// By number.
     pub logical: Vec<LogicalBlock>,
-    /// By plane: logical blocks that have got an old block, oldest first; some may have lost it since.
-    pub pairs: Vec<VecDeque<u32>>,
+    /// By plane: logical blocks that have got an old block, oldest first, and in which turn; some have lost it since.
+    pairs: Vec<VecDeque<(u32, u32)>>,
     /// Writes that were trimmed before they had a place, and never programmed.
     pub dropped: u64,
     /// Units that were not programmed when their block was left.
@@ -51,7 +53,7 @@ pub struct BlockMap {
 impl BlockMap {
     fn new(device: &DeviceConfig) -> BlockMap {
         let units = device.data_units_per_block();
-        let nowhere = LogicalBlock { current: NOWHERE, old: NOWHERE, next: 0 };
+        let nowhere = LogicalBlock { current: NOWHERE, old: NOWHERE, next: 0, turn: 0 };
         BlockMap {
             logical: vec![nowhere; device.logical_units().div_ceil(u64::from(units)) as usize],
             pairs: vec![VecDeque::new(); device.total_planes() as usize],
@@ -74,14 +76,23 @@ impl BlockMap {
 
     /// The logical block of a plane that has had an old block for the longest time.
     pub fn oldest_pair(&mut self, plane: PlaneId) -> Option<u32> {
-        let pairs = &mut self.pairs[plane.index()];
-        while let Some(&number) = pairs.front() {
-            if self.logical[number as usize].old != NOWHERE {
+        while let Some(&(number, turn)) = self.pairs[plane.index()].front() {
+            if self.is_pair(number, turn) {
                 return Some(number);
             }
-            pairs.pop_front();
+            self.pairs[plane.index()].pop_front();
         }
         None
+    }
+
+    fn is_pair(&self, number: u32, turn: u32) -> bool {
+        let logical = &self.logical[number as usize];
+        logical.old != NOWHERE && logical.turn == turn
+    }
+
+    /// How many logical blocks of a plane have an old block.
+    pub fn pairs_of(&self, plane: PlaneId) -> usize {
+        self.pairs[plane.index()].iter().filter(|&&(number, turn)| self.is_pair(number, turn)).count()
     }
 
     /// A logical block gets a new current block; what it had becomes old.
@@ -89,10 +100,19 @@ impl BlockMap {
         let logical = &mut self.logical[number as usize];
         logical.old = std::mem::replace(&mut logical.current, block.0);
         let left = std::mem::take(&mut logical.next);
-        if logical.old != NOWHERE {
-            self.unwritten += u64::from(self.units.divisor() - left);
-            self.pairs[plane.index()].push_back(number);
+        logical.turn = logical.turn.wrapping_add(1);
+        if logical.old == NOWHERE {
+            return;
         }
+        let turn = logical.turn;
+        self.unwritten += u64::from(self.units.divisor() - left);
+        let mut pairs = std::mem::take(&mut self.pairs[plane.index()]);
+        // Those that have lost their old block are let go of before they are as many as the others.
+        if pairs.len() == pairs.capacity() {
+            pairs.retain(|&(number, turn)| self.is_pair(number, turn));
+        }
+        pairs.push_back((number, turn));
+        self.pairs[plane.index()] = pairs;
     }
 }
 
