@@ -108,9 +108,15 @@ fn the_hit_ratio_under_uniform_reads_is_the_cached_share() {
         expected += u64::from(places != (None, None));
         warm += u64::from(round >= 10_000 && places != (None, None));
         match places {
-            (Some(place), _) => drop(kept.remove(place)),
-            (_, Some(place)) => drop(model.remove(place)),
-            (None, None) if model.len() + kept.len() == cached => drop(model.pop()),
+            (Some(place), _) => {
+                kept.remove(place);
+            }
+            (_, Some(place)) => {
+                model.remove(place);
+            }
+            (None, None) if model.len() + kept.len() == cached => {
+                model.pop();
+            }
             (None, None) => {}
         }
         if places == (None, None) {
@@ -132,7 +138,9 @@ fn the_hit_ratio_under_uniform_reads_is_the_cached_share() {
 #[test]
 fn a_scan_misses_every_entry_and_reads_each_translation_page_as_often() {
     let mut device = device("cache = \"1KiB\"");
-    (0..2048).for_each(|unit| drop(latency(&mut device, Operation::Read, unit, 1)));
+    for unit in 0..2048 {
+        latency(&mut device, Operation::Read, unit, 1);
+    }
     let map = device.ftl().counters.map;
     assert_eq!((map.hits, map.misses, map.reads[0]), (0, 2048, 2048), "an entry is fetched alone, as in the paper");
 }

@@ -378,11 +378,14 @@ mod tests {
         cmt.by_recency(segment).iter().map(|lpn| lpn.0).collect()
     }
 
+    /// The entry used; afterwards what is probationary and what protected; what was evicted.
+    type Step = (u32, &'static [u32], &'static [u32], Option<u32>);
+
     #[test]
     fn segments_follow_the_definition_by_hand() {
-        // Four entries, two of them protected. Worked by hand; each line: used, probationary, protected, evicted.
+        // Four entries, two of them protected. Worked by hand.
         let mut cmt = Cmt::new(4, 2, 1, 100);
-        let steps: [(u32, &[u32], &[u32], Option<u32>); 12] = [
+        let steps: [Step; 12] = [
             (1, &[1], &[], None),
             (2, &[2, 1], &[], None),
             (3, &[3, 2, 1], &[], None),
