@@ -88,8 +88,7 @@ pub fn precondition(
 fn finish(ftl: &Ftl, before: &Counters, reached: &mut Reached) {
     let counted = ftl.counters.since(before);
     let units = f64::from(ftl.map.len());
-    let valid: u64 = ftl.blocks.all().iter().map(|b| u64::from(b.valid)).sum();
-    reached.mapped = valid as f64 / units;
+    reached.mapped = ftl.blocks.valid_data() as f64 / units;
     reached.drive_writes = counted.host_units as f64 / units;
     if reached.write_amplification.is_none() && counted.host_units > 0 {
         reached.write_amplification = Some(amplification(&counted));
@@ -120,7 +119,7 @@ fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String>
     let units = ftl.map.len();
     let shape = *ftl.shape();
     let room: u64 = ftl.blocks.all().len() as u64 * u64::from(ftl.blocks.data_units())
-        - u64::from(shape.planes) * u64::from(shape.soft + 2) * u64::from(ftl.blocks.data_units());
+        - u64::from(shape.planes) * u64::from(shape.soft + 2 + shape.map_blocks) * u64::from(ftl.blocks.data_units());
     let needed = f64::from(units) / (1.0 - share);
     if needed > room as f64 {
         let most = (1.0 - f64::from(units) / room as f64).max(0.0);

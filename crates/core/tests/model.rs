@@ -13,6 +13,7 @@ use common::device_config;
 use floatgate_core::config::{DeviceConfig, from_toml};
 use floatgate_core::device::{Device, Mutant, Options};
 use floatgate_core::ftl::blocks::{Block, BlockState};
+use floatgate_core::ftl::mapping::NOWHERE;
 use floatgate_core::metrics::counters::ProgramCause;
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{Lane, Phase, Probe};
@@ -149,6 +150,13 @@ const VICTIMS: [&str; 7] = [
 ];
 const ORDERS: [&str; 6] = ["s1", "s2", "s4", "s6", "plane-die-chip-channel", "die-channel-plane-chip"];
 
+/// How units are mapped.
+#[derive(Clone, Copy, Debug)]
+enum Scheme {
+    Page,
+    Dftl,
+    Block,
+}
 const EVICTIONS: [&str; 9] = [
     "lru",
     "fifo",
@@ -207,15 +215,35 @@ fn one_in(rng: &mut Rng, n: u64) -> bool {
 
 impl Case {
     fn new(seed: u64) -> Case {
-        Case::with_capacity(seed, false)
+        Case::with_capacity(seed, false, Scheme::Page)
+    }
+
+    /// A device with its map in flash.
+    fn dftl(seed: u64) -> Case {
+        Case::with_capacity(seed, false, Scheme::Dftl)
+    }
+
+    /// The same with the highest capacity that its checks accept.
+    fn full_dftl(seed: u64) -> Case {
+        Case::with_capacity(seed, true, Scheme::Dftl)
+    }
+
+    /// A device that maps blocks.
+    fn block(seed: u64) -> Case {
+        Case::with_capacity(seed, false, Scheme::Block)
+    }
+
+    /// The same with the highest capacity that its checks accept.
+    fn full_block(seed: u64) -> Case {
+        Case::with_capacity(seed, true, Scheme::Block)
     }
 
     /// A device with the highest capacity that its checks accept.
     fn full(seed: u64) -> Case {
-        Case::with_capacity(seed, true)
+        Case::with_capacity(seed, true, Scheme::Page)
     }
 
-    fn with_capacity(seed: u64, full: bool) -> Case {
+    fn with_capacity(seed: u64, full: bool, scheme: Scheme) -> Case {
         let rng = &mut Rng::new(seed, "model");
         let mut overrides = geometry(rng);
         overrides.extend(policies(rng));
@@ -223,6 +251,15 @@ impl Case {
             advanced(rng, &mut overrides);
         }
         overrides.extend(times(rng));
+        match scheme {
+            Scheme::Page => {}
+            Scheme::Dftl => overrides.extend(map_in_flash(rng)),
+            Scheme::Block => {
+                overrides.push("mapping.scheme=block".to_owned());
+                overrides.push(format!("allocation.static.order={}", pick(rng, &ORDERS)));
+                overrides.extend(["copy_back=off", "cache_program=false"].map(|o| format!("nand.advanced.{o}")));
+            }
+        }
         limits(rng, &mut overrides, full);
         controller(&mut Rng::new(seed, "model/controller"), &mut overrides);
         Case { seed, overrides, load: Load::new(rng) }
@@ -344,6 +381,21 @@ fn advanced(rng: &mut Rng, overrides: &mut Vec<String>) {
         options.push(format!("suspend.limit={}", between(rng, 1, 3)));
     }
     overrides.extend(options.iter().map(|option| format!("nand.advanced.{option}")));
+}
+
+/// DFTL with caches down to one entry and many small translation pages, in planes with room for them.
+fn map_in_flash(rng: &mut Rng) -> Vec<String> {
+    let scheme = format!(
+        "mapping.scheme={{ dftl = {{ cache = \"{}B\", entry = \"{}B\", protected = {}, map_spare = {}, \
+         batch_updates = {}, lazy_copies = {} }} }}",
+        8 * pick(rng, &[1, 1, 2, 3, 8, 30, 200]),
+        pick(rng, &[4, 64, 256, 1024]),
+        pick(rng, &["0.0", "0.5", "0.9"]),
+        pick(rng, &["0.0", "0.25", "0.6"]),
+        !one_in(rng, 4),
+        !one_in(rng, 4),
+    );
+    vec![scheme, format!("geometry.blocks={}", between(rng, 18, 30))]
 }
 
 fn times(rng: &mut Rng) -> Vec<String> {
@@ -585,30 +637,56 @@ impl Bench {
 /// Functional mode cleans before it takes a block, so it may leave a plane with one free block less.
 fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
     let (config, ftl) = (device.config(), device.ftl());
+    if ftl.block_map.is_some() {
+        return check_logical_blocks(device);
+    }
     let per_plane = config.geometry.blocks as usize;
     let (soft, data) = (config.gc.soft_threshold.of(config.geometry.blocks), config.data_units_per_block());
     for plane in 0..config.total_planes() {
         let blocks = &ftl.blocks.all()[plane as usize * per_plane..][..per_plane];
         let in_state = |state| blocks.iter().filter(|b| b.state == state).count();
         let [free, open, closed] = [BlockState::Free, BlockState::Open, BlockState::Closed].map(in_state);
-        if free + open + closed != per_plane || open > 2 {
+        let frontiers = if ftl.map_state.is_some() { 3 } else { 2 };
+        if free + open + closed != per_plane || open > frontiers {
             return Err(format!("plane {plane}: {free} blocks free, {open} open, {closed} closed of {per_plane}"));
         }
-        let stale = |b: &Block| if b.state == BlockState::Closed { data - u32::from(b.valid) } else { 0 };
+        let is_data = |b: &&Block| b.state == BlockState::Closed && !b.map;
         // A block with fewer stale units than a program gains nothing.
-        let hidden = closed as u32 * (config.units_per_program() - 1);
-        if ftl.blocks.stock(PlaneId(plane)) + u32::from(functional) <= soft
-            && blocks.iter().map(stale).sum::<u32>() > hidden
-        {
+        let hidden = blocks.iter().filter(is_data).count() as u32 * (config.units_per_program() - 1);
+        let stale: u32 = blocks.iter().filter(is_data).map(|b| data - u32::from(b.valid)).sum();
+        if ftl.blocks.stock(PlaneId(plane)) + u32::from(functional) <= soft && stale > hidden {
             return Err(format!("plane {plane}: cleaning rests with {free} free blocks, threshold {soft}"));
         }
     }
     let erases: u64 = ftl.blocks.all().iter().map(|b| u64::from(b.erases)).sum();
-    if erases != ftl.counters.blocks_erased || erases != ftl.counters.victims {
+    if erases != ftl.counters.blocks_erased || erases != ftl.counters.victims + ftl.counters.map.victims {
         return Err(format!(
             "{erases} erases, {} counted, {} victims",
             ftl.counters.blocks_erased, ftl.counters.victims
         ));
+    }
+    check_programs(device)
+}
+
+/// With block mapping: every block is free or a logical block's, and as many are free as the threshold asks for.
+fn check_logical_blocks(device: &Device) -> Result<(), String> {
+    let (config, ftl) = (device.config(), device.ftl());
+    let per_plane = config.geometry.blocks as usize;
+    let logical = ftl.block_map.iter().flat_map(|map| &map.logical);
+    let owned: usize = logical.map(|l| usize::from(l.current != NOWHERE) + usize::from(l.old != NOWHERE)).sum();
+    let in_state = |state| ftl.blocks.all().iter().filter(|block| block.state == state).count();
+    let (free, taken) = (in_state(BlockState::Free), in_state(BlockState::Logical));
+    if owned != taken || free + taken != ftl.blocks.all().len() {
+        return Err(format!("{free} blocks are free, {taken} taken by logical blocks that own {owned}"));
+    }
+    for plane in 0..config.total_planes() {
+        let stock = ftl.blocks.stock(PlaneId(plane));
+        let of_plane = &ftl.blocks.all()[plane as usize * per_plane..][..per_plane];
+        let free = of_plane.iter().filter(|block| block.state == BlockState::Free).count();
+        let pairs = ftl.block_map.as_ref().map_or(0, |map| map.pairs_of(PlaneId(plane)));
+        if stock as usize != free || (stock + 1 < config.gc.soft_threshold.of(config.geometry.blocks) && pairs > 0) {
+            return Err(format!("plane {plane}: {stock} blocks in stock, {free} free, {pairs} to be merged"));
+        }
     }
     check_programs(device)
 }
@@ -626,7 +704,10 @@ fn check_programs(device: &Device) -> Result<(), String> {
     // What the buffer took is programmed when, and as often as, it writes it out.
     let buffer = device.buffer().map_or_else(Default::default, |buffer| buffer.counts);
     let written = counters.host_units - buffer.writes_back + buffer.written_out;
-    if counters.units_programmed != written + counters.units_moved + counters.copies_in_vain {
+    let of_map = counters.map.programs.iter().sum::<u64>() * u64::from(config.units_per_program());
+    // With block mapping a write that is trimmed while it waits is never programmed.
+    let dropped = device.ftl().block_map.as_ref().map_or(0, |map| map.dropped);
+    if counters.units_programmed + dropped != written + counters.units_moved + counters.copies_in_vain + of_map {
         return Err(format!("units programmed are not the host's and the moved ones: {counters:?}"));
     }
     Ok(())
@@ -695,11 +776,25 @@ const CASES: u64 = 5000;
 
 #[test]
 fn reads_return_the_last_acknowledged_write() {
-    let (first, cases) = number("FLOATGATE_SEED").map_or((0, CASES), |seed| (seed, 1));
+    run_swarm(Case::new, CASES);
+}
+
+#[test]
+fn a_map_in_flash_changes_no_answer() {
+    run_swarm(Case::dftl, CASES / 2);
+}
+
+#[test]
+fn mapping_blocks_changes_no_answer() {
+    run_swarm(Case::block, CASES / 2);
+}
+
+fn run_swarm(new: fn(u64) -> Case, cases: u64) {
+    let (first, cases) = number("FLOATGATE_SEED").map_or((0, cases), |seed| (seed, 1));
     let soak = number("FLOATGATE_SOAK_OPS").unwrap_or(0);
     let (mut seed, mut operations) = (first, 0);
     while seed < first + cases || operations < soak {
-        let case = Case::new(seed);
+        let case = new(seed);
         if let Some((what, _)) = failure_of(&case, Mutant::None) {
             panic!("{what}\nFLOATGATE_SEED={seed} repeats it: {case:#?}");
         }
@@ -799,8 +894,22 @@ fn write_over(case: &Case, pattern: Pattern, timed: bool) -> Result<(), String> 
 
 #[test]
 fn accepted_devices_take_ten_drive_writes() {
-    for seed in number("FLOATGATE_SEED").map_or(0..150, |seed| seed..seed + 1) {
-        let case = Case::full(seed);
+    write_over_all(Case::full, 150);
+}
+
+#[test]
+fn accepted_devices_with_their_map_in_flash_take_ten_drive_writes() {
+    write_over_all(Case::full_dftl, 150);
+}
+
+#[test]
+fn accepted_devices_that_map_blocks_take_ten_drive_writes() {
+    write_over_all(Case::full_block, 150);
+}
+
+fn write_over_all(new: fn(u64) -> Case, cases: u64) {
+    for seed in number("FLOATGATE_SEED").map_or(0..cases, |seed| seed..seed + 1) {
+        let case = new(seed);
         for pattern in [Pattern::Sequential, Pattern::Uniform, Pattern::HotCold] {
             let timed = case.config().logical_units() < 1500;
             for timed in [false, true].into_iter().filter(|&t| !t || timed) {
@@ -815,7 +924,11 @@ fn accepted_devices_take_ten_drive_writes() {
 #[test]
 fn a_device_with_one_unit_over_its_reserve_is_refused() {
     for seed in 0..100 {
-        let case = Case::full(seed);
+        let case = match seed % 3 {
+            0 => Case::full(seed),
+            1 => Case::full_dftl(seed),
+            _ => Case::full_block(seed),
+        };
         let config = case.config();
         let capacity = format!("capacity.logical={}B", (config.max_logical_units() + 1) * config.unit_bytes());
         let overrides: Vec<String> = case.overrides.iter().cloned().chain([capacity]).collect();

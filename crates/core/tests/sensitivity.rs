@@ -54,6 +54,13 @@ type Case = (&'static str, &'static [&'static str], &'static str, &'static [&'st
 /// All names of a choice.
 const ALL: &[&str] = &["*"];
 
+/// A map in flash, of many translation pages and a cache that holds some of it.
+const DFTL: [&str; 3] = ["capacity.spare=0.6", "mapping.scheme.dftl.cache=4KiB", "mapping.scheme.dftl.entry=64B"];
+
+/// The same with so many that they fill blocks.
+const LARGE_ENTRIES: [&str; 3] =
+    ["capacity.spare=0.75", "mapping.scheme.dftl.cache=4KiB", "mapping.scheme.dftl.entry=1KiB"];
+
 #[rustfmt::skip]
 const CASES: &[Case] = &[
     ("geometry.channels", &[], READS, &["-", "4"]),
@@ -105,6 +112,14 @@ const CASES: &[Case] = &[
     ("allocation.static.order", &[], STREAM, &["-", "s1", "s3"]),
     ("allocation.dynamic.order", &[], STREAM, &["s2", "s1"]),
     ("allocation.dynamic.scope", &[], MIX, &["device", "channel"]),
+    ("mapping.scheme", &["capacity.spare=0.55"], MIX, ALL),
+    ("mapping.scheme.dftl.cache", &["capacity.spare=0.55"], MIX, &["256B", "8KiB"]),
+    ("mapping.scheme.dftl.cached_entry", &["capacity.spare=0.55"], MIX, &["32B", "128B"]),
+    ("mapping.scheme.dftl.entry", &["capacity.spare=0.55"], MIX, &["4B", "16B"]),
+    ("mapping.scheme.dftl.protected", &DFTL, MIX, &["0.0", "0.9"]),
+    ("mapping.scheme.dftl.batch_updates", &DFTL, MIX, &["true", "false"]),
+    ("mapping.scheme.dftl.lazy_copies", &DFTL, WRITES, &["true", "false"]),
+    ("mapping.scheme.dftl.map_spare", &LARGE_ENTRIES, WRITES, &["0.0", "0.6"]),
     ("mapping.block_summary", &[], WRITES, &["none", "{ last_page = \"528B\" }"]),
     ("mapping.block_summary.last_page", &[], WRITES, &["528B", "1KiB"]),
     ("gc.soft_threshold", &[], WRITES, &["-", "4", "10%"]),

@@ -21,6 +21,7 @@ const LAYERS: &[(&str, Uses)] = &[
             ("sim", "values of the device file are times"),
             ("scheduler::*Config", "the file names policies: families give the types of their options, nothing else"),
             ("ftl::allocation::*Config", "as above"),
+            ("ftl::mapping::*Config", "as above"),
             ("ftl::gc::victim::*Config", "as above"),
             ("ftl::gc::trigger::*Config", "as above"),
             ("ftl::wear::*Config", "as above"),

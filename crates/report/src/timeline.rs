@@ -41,6 +41,8 @@ fn cause(kind: Kind, class: Class) -> &'static str {
     match (kind, class) {
         (Kind::Erase, _) => "erase",
         (_, Class::Summary) => "summary",
+        (Kind::Read, Class::MapRead) => "map read",
+        (Kind::Program, Class::MapProgram) => "map write",
         (Kind::Read, Class::HostRead) => "host read",
         (Kind::Read, Class::RmwRead) => "rmw read",
         (Kind::Read, _) => "cleaning read",

@@ -1,7 +1,7 @@
 //! The result for people: what matters of it, on one screen.
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::metrics::summary::{MergedCommands, Operations, Requests, Share, Summary};
+use floatgate_core::metrics::summary::{MapPages, MergedCommands, Operations, Requests, Share, Summary};
 use floatgate_core::workload::readable;
 use floatgate_core::workload::synthetic::looks_like_job;
 use floatgate_report::number::grouped;
@@ -19,6 +19,7 @@ pub fn text(summary: &Summary, descriptions: &[String], with_warnings: bool) -> 
     page.gap();
     reasons(&mut page, summary);
     amplification(&mut page, summary);
+    map_cache(&mut page, summary);
     cleaning(&mut page, summary);
     controller(&mut page, summary);
     busy(&mut page, summary);
@@ -206,10 +207,18 @@ fn amplification(page: &mut Page, summary: &Summary) {
         ("padding", causes.padding),
         ("wasted for copy-back", causes.waste_copyback),
         ("wasted for alignment", causes.waste_alignment),
+        ("map", causes.map),
+        ("merges", causes.merge),
     ];
     page.line("pages written", by_cause(flash.pages.programmed, &programmed));
     let causes = &flash.reads_by_cause;
-    let read = [("host", causes.host), ("cleaning", causes.gc), ("read-modify-write", causes.rmw)];
+    let read = [
+        ("host", causes.host),
+        ("cleaning", causes.gc),
+        ("read-modify-write", causes.rmw),
+        ("map", causes.map),
+        ("merges", causes.merge),
+    ];
     page.line("pages read", by_cause(flash.pages.read, &read));
     merged(page, summary);
     let updates = &summary.updates;
@@ -261,6 +270,33 @@ fn by_cause(total: u64, causes: &[(&str, u64)]) -> String {
     let parts = causes.iter().filter(|(_, count)| *count > 0);
     let parts: Vec<String> = parts.map(|(name, count)| format!("{name} {} %", share(*count))).collect();
     if parts.is_empty() { "none".to_owned() } else { format!("{} ({})", grouped(total), parts.join(", ")) }
+}
+
+/// How well the cached part of the map served, and what the rest cost.
+fn map_cache(page: &mut Page, summary: &Summary) {
+    let Some(cache) = &summary.map_cache else { return };
+    let evicted =
+        format!("{} clean and {} dirty evictions", grouped(cache.evictions_clean), grouped(cache.evictions_dirty));
+    page.line(
+        "map cache",
+        format!(
+            "hit ratio {} % ({} of {}), {evicted}",
+            or_dash(cache.hit_ratio, percent),
+            grouped(cache.hits),
+            grouped(cache.hits + cache.misses)
+        ),
+    );
+    let traffic = |pages: &MapPages| {
+        let causes = [
+            ("misses", pages.miss),
+            ("evictions", pages.eviction),
+            ("cleaning", pages.cleaning),
+            ("map cleaning", pages.map_cleaning),
+        ];
+        by_cause(causes.iter().map(|(_, count)| count).sum(), &causes)
+    };
+    page.line("map read", traffic(&cache.reads));
+    page.line("map written", traffic(&cache.programs));
 }
 
 fn cleaning(page: &mut Page, summary: &Summary) {

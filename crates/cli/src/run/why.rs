@@ -43,6 +43,7 @@ fn words(part: &str) -> &str {
         "firmware" => "software",
         "buffer" => "waiting for memory",
         "order" => "waiting for an older write",
+        "map_fetch" => "waiting for the map",
         "die" => "waiting for the die",
         "channel" => "waiting for the channel",
         "cleaning" => "waiting for cleaning",
@@ -97,6 +98,7 @@ mod tests {
             cleaning_us: of("cleaning"),
             rmw_us: of("rmw"),
             bus_us: of("bus"),
+            map_fetch_us: of("map_fetch"),
             cell_us: of("cell"),
         }
     }

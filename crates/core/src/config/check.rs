@@ -427,6 +427,7 @@ impl Check<'_> {
         let eviction = device.active_buffer().map_or(Ok(()), |buffer| buffer.eviction.check(device));
         for (path, result) in [
             ("allocation", device.allocation.check(device)),
+            ("mapping.scheme", device.mapping.scheme.check(device)),
             ("gc.victim", device.gc.victim.check(device)),
             ("scheduler", device.scheduler.check(device)),
             ("buffer.eviction", eviction),

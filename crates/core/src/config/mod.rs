@@ -30,6 +30,7 @@ use advanced::Advanced;
 use crate::cache::eviction::EvictionConfig;
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::gc::victim::VictimConfig;
+use crate::ftl::mapping::MappingConfig;
 use crate::scheduler::SchedulerConfig;
 pub use builtin::{BUILTINS, Builtin, builtin, builtin_names};
 pub use error::{ConfigError, Place, Problem};
@@ -306,6 +307,9 @@ pub enum SwitchScope {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mapping {
+    /// How the place of a logical unit is found.
+    #[serde(default)]
+    pub scheme: MappingConfig,
     /// A summary of each block, from which the map is rebuilt after power loss.
     #[serde(default)]
     pub block_summary: BlockSummary,

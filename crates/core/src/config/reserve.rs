@@ -6,9 +6,16 @@
 //! With S blocks free, one of the B - S - f closed blocks has so many for certain if and only if they would hold L + 1
 //! units with U - 1 stale ones in each: (B - S - f) (D - U + 1) >= L + 1. Without that, cleaning could go on forever
 //! and gain nothing, so such a device is refused.
+//!
+//! Translation pages of DFTL have blocks of their own, M in each plane, and B above is what they leave. Of M one is the
+//! frontier's and one is kept free for moving; a translation page is a whole program, of which a block holds P. With N
+//! translation pages in a plane, one of the others has a stale page if and only if (M - 2) P >= N + 1. The share
+//! `map_spare` is kept free above that. Nothing that cleaning of these blocks does needs any other block, and what
+//! cleaning of data needs of the map can always be programmed, so that neither waits for the other for ever.
 
 use super::{DeviceConfig, Frontiers};
 use crate::ftl::allocation::AllocationConfig;
+use crate::ftl::mapping::MappingConfig;
 
 impl DeviceConfig {
     /// The soft threshold in blocks of a plane.
@@ -27,6 +34,21 @@ impl DeviceConfig {
             Frontiers::Separate => 2,
             Frontiers::Single => 1,
         }
+    }
+
+    /// Blocks of a plane that are kept for translation pages; 0 where the whole map is in memory.
+    pub fn map_blocks(&self) -> u32 {
+        self.map_blocks_for(self.logical_units())
+    }
+
+    fn map_blocks_for(&self, units: u64) -> u32 {
+        let MappingConfig::Dftl(options) = &self.mapping.scheme else { return 0 };
+        let pages = units.div_ceil(u64::from(options.entries_per_page(self))).div_ceil(u64::from(self.total_planes()));
+        let per_block = u64::from(self.data_units_per_block() / self.units_per_program());
+        // Shares are decimal numbers of a few digits: exact in billionths, the same on every machine.
+        let used = 1_000_000_000u64.saturating_sub((options.map_spare * 1e9 + 0.5) as u64);
+        let blocks = ((pages + 1) * 1_000_000_000).div_ceil((per_block * used).max(1)) + 2;
+        u32::try_from(blocks).unwrap_or(u32::MAX)
     }
 
     /// The most mapping units that one plane must hold, on a full device.
@@ -51,15 +73,17 @@ impl DeviceConfig {
         }
     }
 
-    /// Units that a plane can hold while `stock` of its blocks are free and a program is under way.
-    fn room(&self, stock: u32) -> u64 {
+    /// Units that a plane can hold while `stock` of its blocks are free, `map` hold translation pages and a program is
+    /// under way.
+    fn room(&self, stock: u32, map: u32) -> u64 {
         let blocks = self.geometry.blocks.saturating_sub(stock).saturating_sub(self.frontiers_per_plane());
+        let blocks = blocks.saturating_sub(map);
         (u64::from(blocks) * self.sure_units()).saturating_sub(1)
     }
 
     /// Mapping units that a plane can hold beyond its share of a full device.
     pub fn units_to_spare(&self) -> u64 {
-        self.room(self.soft_threshold()).saturating_sub(self.units_to_hold())
+        self.room(self.soft_threshold(), self.map_blocks()).saturating_sub(self.units_to_hold())
     }
 
     /// Units that are valid in each closed block at least when none would gain anything: D - U + 1.
@@ -67,23 +91,58 @@ impl DeviceConfig {
         u64::from(self.data_units_per_block()) - u64::from(self.units_per_program()) + 1
     }
 
+    /// With block mapping: the most logical blocks of a plane. Each keeps one block; a second one, while it is written
+    /// anew, is of the stock, and copying the rest into it frees the first.
+    fn logical_blocks_per_plane(&self) -> Option<u64> {
+        let MappingConfig::Block(_) = &self.mapping.scheme else { return None };
+        let blocks = self.logical_units().div_ceil(u64::from(self.data_units_per_block()));
+        Some(blocks.div_ceil(u64::from(self.total_planes())))
+    }
+
     /// Whether a full device can reach its soft threshold.
     pub fn reserve_ok(&self) -> bool {
-        self.units_to_hold() <= self.room(self.soft_threshold())
+        if let Some(logical) = self.logical_blocks_per_plane() {
+            return logical + u64::from(self.soft_threshold()) <= u64::from(self.geometry.blocks);
+        }
+        self.units_to_hold() <= self.room(self.soft_threshold(), self.map_blocks())
     }
 
     /// The highest soft threshold, in blocks, that this device can reach when it is full; `None` when not even one
     /// block can be kept free.
     pub fn max_soft_threshold(&self) -> Option<u32> {
+        if let Some(logical) = self.logical_blocks_per_plane() {
+            let free = u64::from(self.geometry.blocks).checked_sub(logical);
+            return free.filter(|free| *free > 0).map(|free| free as u32);
+        }
         let needed = self.units_to_hold() + 1;
         let blocks = needed.div_ceil(self.sure_units()) + u64::from(self.frontiers_per_plane());
+        let blocks = blocks + u64::from(self.map_blocks());
         u64::from(self.geometry.blocks).checked_sub(blocks).filter(|stock| *stock > 0).map(|stock| stock as u32)
     }
 
     /// The most mapping units that the host may see with this soft threshold.
     pub fn max_logical_units(&self) -> u64 {
+        if self.logical_blocks_per_plane().is_some() {
+            let blocks = self.geometry.blocks.saturating_sub(self.soft_threshold());
+            return u64::from(blocks) * u64::from(self.data_units_per_block()) * u64::from(self.total_planes());
+        }
+        // The more units the host sees, the more blocks their translation pages take and the fewer are left.
+        let (mut least, mut most) = (0, self.logical_units_beside(0));
+        while least < most {
+            let units = (least + most).div_ceil(2);
+            if units <= self.logical_units_beside(self.map_blocks_for(units)) {
+                least = units;
+            } else {
+                most = units - 1;
+            }
+        }
+        least
+    }
+
+    /// The most mapping units that the host may see where so many blocks of a plane hold translation pages.
+    fn logical_units_beside(&self, map: u32) -> u64 {
         let (places, dealt) = self.dealt();
-        let per_place = self.room(self.soft_threshold()) * (u64::from(self.total_planes()) / places);
+        let per_place = self.room(self.soft_threshold(), map) * (u64::from(self.total_planes()) / places);
         per_place / dealt * dealt * places
     }
 

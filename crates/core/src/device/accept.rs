@@ -219,13 +219,10 @@ impl Device {
             if self.read_buffer(id, part) {
                 continue;
             }
-            match self.ftl.map.get(part.lpn) {
-                Location::Unmapped => {
-                    self.ftl.counters.unmapped_reads += 1;
-                    self.answer_at_once(id, part);
-                }
-                Location::Slot(slot) => self.read_slot(id, slot, part),
-                Location::Flash(ppn) => open = self.read_flash(id, ppn, part, open),
+            if self.has_entry(part.lpn) {
+                open = self.read_unit(id, part, open, NONE);
+            } else {
+                self.wait_to_read(id, part);
             }
         }
         if open != NONE {
@@ -236,21 +233,40 @@ impl Device {
         }
     }
 
+    /// Reads a unit from where it is. What begins for it goes on from where the transaction `from` has come to, or the
+    /// request where that is [`NONE`]. `open` is a flash read that is not in line yet and may take more; returned is
+    /// the one that is open afterwards.
+    #[inline]
+    pub(super) fn read_unit(&mut self, id: u32, part: Part, open: u32, from: u32) -> u32 {
+        match self.ftl.map.get(part.lpn) {
+            Location::Unmapped => {
+                self.ftl.counters.unmapped_reads += 1;
+                self.answer_at_once(id, part, from);
+                open
+            }
+            Location::Slot(slot) => {
+                self.read_slot(id, slot, part, from);
+                open
+            }
+            Location::Flash(ppn) => self.read_flash(id, ppn, part, open, from),
+        }
+    }
+
     /// The controller answers a part of a read by itself.
-    fn answer_at_once(&mut self, id: u32, part: Part) {
+    fn answer_at_once(&mut self, id: u32, part: Part, from: u32) {
         let pending = &mut self.requests[id];
         pending.start = pending.start.min(self.now);
-        self.reply(id, part.end - part.first, NONE);
+        self.reply(id, part.end - part.first, from);
     }
 
     /// Reads a unit whose write is on its way.
-    fn read_slot(&mut self, id: u32, slot: u32, part: Part) {
+    fn read_slot(&mut self, id: u32, slot: u32, part: Part, from: u32) {
         let write = self.transactions[slot];
         let held = write.complete || (u32::from(write.first) <= part.first && part.end <= u32::from(write.end));
         self.ftl.counters.slot_reads += 1;
         if held {
             self.copy_from_slot(id, slot, part);
-            return self.answer_at_once(id, part);
+            return self.answer_at_once(id, part, from);
         }
         let mut read = Transaction::new(Kind::SlotRead, Class::HostRead);
         (read.owner, read.lpn, read.place) = (id, part.lpn.0, part.offset);
@@ -259,7 +275,7 @@ impl Device {
         let read = self.transactions.insert(read);
         self.note_parts(read, id, Ppn(0), part);
         self.transactions[slot].readers = read;
-        self.trail_begin(read, id);
+        self.trail_begin(read, id, from);
     }
 
     /// With verification: what a slot holds of a part goes to the reply.
@@ -274,7 +290,7 @@ impl Device {
     }
 
     /// Reads a unit from flash. Neighbours in one page are read together: `open` is the read that may take more.
-    fn read_flash(&mut self, id: u32, ppn: Ppn, part: Part, open: u32) -> u32 {
+    fn read_flash(&mut self, id: u32, ppn: Ppn, part: Part, open: u32, from: u32) -> u32 {
         let shape = *self.ftl.shape();
         let (page, _) = shape.units_per_page.divide_with_rest(ppn.0);
         if open != NONE {
@@ -302,7 +318,7 @@ impl Device {
             read.units = (part.end.div_ceil(per_page) - part.first / per_page) as u16;
         }
         let read = self.transactions.insert(read);
-        self.trail_begin(read, id);
+        self.trail_begin(read, id, from);
         self.note_parts(read, id, ppn, part);
         self.note_read_unit(read, ppn, true);
         read
@@ -361,14 +377,18 @@ impl Device {
 
     /// LUNs hear of the writes that were lined up meanwhile.
     pub(super) fn release_hold(&mut self) {
-        if std::mem::take(&mut self.hold) {
-            for index in 0..self.held.len() {
-                self.kick(self.held[index]);
-            }
-            self.held.clear();
-            if self.dynamic {
-                self.offer_pools();
-            }
+        if !std::mem::take(&mut self.hold) {
+            return;
+        }
+        // What starts may hold others in its turn.
+        let mut held = std::mem::take(&mut self.held);
+        held.drain(..).for_each(|lun| self.kick(lun));
+        // Its room serves the next time.
+        if self.held.is_empty() {
+            self.held = held;
+        }
+        if self.dynamic {
+            self.offer_pools();
         }
     }
 
@@ -458,11 +478,15 @@ impl Device {
             Location::Slot(older) => write.older = older,
         }
         let id = self.transactions.insert(write);
-        self.trail_begin(id, write.owner);
+        self.trail_begin(id, write.owner, NONE);
         self.ftl.map.set_slot(lpn, id);
         self.fill_slot(id, before, entry);
         match before {
-            Location::Slot(older) => self.transactions[older].newer = id,
+            Location::Slot(older) => {
+                self.transactions[older].newer = id;
+                self.use_entry(lpn);
+            }
+            _ if self.ftl.map_state.is_some() => self.translate_write(id),
             Location::Flash(ppn) if !write.complete => self.read_for(id, ppn),
             _ => self.queue_write(id),
         }
@@ -498,7 +522,7 @@ impl Device {
     }
 
     /// Reads what a partial write has to keep.
-    fn read_for(&mut self, write: u32, ppn: Ppn) {
+    pub(super) fn read_for(&mut self, write: u32, ppn: Ppn) {
         let block = self.ftl.blocks.depend(ppn);
         let mut read = Transaction::new(Kind::RmwRead, Class::RmwRead);
         read.plane = self.ftl.blocks.plane_of(block).0;
@@ -513,6 +537,9 @@ impl Device {
     pub(super) fn queue_write(&mut self, id: u32) {
         // What is left until now is the wait for an older write of the unit.
         self.trail_spend(id, TimePart::Order);
+        if self.ftl.block_map.is_some() {
+            return self.queue_in_block(id);
+        }
         let Some(plane) = self.ftl.home(Lpn(self.transactions[id].lpn)) else {
             return self.queue_anywhere(id);
         };
@@ -539,6 +566,7 @@ impl Device {
             }
         }
         self.done_at_once(id);
+        // Block mapping lets go of writes that were trimmed while they waited.
         self.admit();
     }
 
@@ -562,10 +590,12 @@ impl Device {
             }
         };
         self.ftl.map.unmap(lpn);
+        self.entry_changed(lpn);
         self.ftl.partial.forget(lpn.0);
         if let Some(ppn) = stale {
             self.ftl.blocks.invalidate(ppn);
             self.ftl.counters.units_trimmed += 1;
+            self.trimmed_in_block(lpn);
             self.clean(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn)));
         }
     }

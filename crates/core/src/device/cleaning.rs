@@ -24,6 +24,9 @@ impl Device {
     /// Takes the next step of cleaning a plane, if it needs cleaning and no step is on its way.
     #[inline]
     pub(super) fn clean(&mut self, plane: PlaneId) {
+        if self.ftl.block_map.is_some() {
+            return; // Merging frees blocks instead.
+        }
         let job = &self.jobs[plane.index()];
         if !job.busy && (self.ftl.blocks.stock(plane) <= self.ftl.shape().soft || !job.is_idle()) {
             self.step(plane);
@@ -39,7 +42,9 @@ impl Device {
     }
 
     fn step(&mut self, plane: PlaneId) {
-        let mut transaction = match self.jobs[plane.index()].next_step(&mut self.ftl, plane) {
+        let step = self.jobs[plane.index()].next_step(&mut self.ftl, plane);
+        self.update_moved(plane);
+        let mut transaction = match step {
             Step::Rest => return,
             Step::Choose => {
                 self.jobs[plane.index()].busy = true;

@@ -37,8 +37,12 @@ impl Device {
             Kind::GcRead => self.finish_gc_read(id),
             Kind::Write if !self.merging.any => self.finish_writes(id),
             Kind::CopyBack => self.finish_copy_back(id),
-            Kind::Write | Kind::GcWrite | Kind::Erase | Kind::Summary => self.finish_merged(id),
-            Kind::SlotRead => unreachable!("slot reads do not run"),
+            Kind::MergeRead => self.finish_merge_read(id),
+            Kind::MapRead => self.finish_map_read(id),
+            Kind::Write | Kind::GcWrite | Kind::MergeWrite | Kind::MapWrite | Kind::Erase | Kind::Summary => {
+                self.finish_merged(id)
+            }
+            Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("they do not run"),
         }
     }
 
@@ -50,6 +54,8 @@ impl Device {
             match self.transactions[id].kind {
                 Kind::Write => self.finish_writes(id),
                 Kind::GcWrite => self.finish_copies(id),
+                Kind::MergeWrite => self.finish_merge_write(id),
+                Kind::MapWrite => self.finish_map_write(id),
                 Kind::Erase => self.finish_erase(id),
                 _ => self.finish_summary(id),
             }
@@ -125,7 +131,7 @@ impl Device {
     }
 
     /// With verification: puts what a partial write keeps around its own sectors.
-    fn complete_contents(&mut self, write: u32, kept: &[u32]) {
+    pub(super) fn complete_contents(&mut self, write: u32, kept: &[u32]) {
         let held = &mut self.contents.slots[write as usize];
         for (version, kept) in held.iter_mut().zip(kept).filter(|(version, _)| **version == UNKNOWN) {
             *version = *kept;
@@ -133,7 +139,7 @@ impl Device {
     }
 
     /// Answers the reads that waited for the contents of a slot.
-    fn contents_complete(&mut self, write: u32) {
+    pub(super) fn contents_complete(&mut self, write: u32) {
         self.transactions[write].complete = true;
         let mut id = std::mem::replace(&mut self.transactions[write].readers, NONE);
         while id != NONE {
@@ -155,21 +161,29 @@ impl Device {
 
     /// All writes of a program command.
     fn finish_writes(&mut self, first: u32) {
-        let Transaction { place, plane, .. } = self.transactions[first];
+        let Transaction { place, plane, lpn, .. } = self.transactions[first];
+        if self.ftl.block_map.is_some() {
+            self.store_program(self.start_of_program(Ppn(place)), first);
+        }
         let mut id = first;
         while id != NONE {
             let next = self.transactions[id].next;
             self.finish_write(id);
             id = next;
         }
-        self.program_ended(PlaneId(plane), Ppn(place));
+        if self.ftl.block_map.is_some() {
+            let (number, _) = self.ftl.logical_blocks().split(Lpn(lpn));
+            self.finish_in_block(number, PlaneId(plane), self.start_of_program(Ppn(place)));
+        } else {
+            self.program_ended(PlaneId(plane), Ppn(place));
+        }
         self.admit();
     }
 
     fn finish_write(&mut self, id: u32) {
         let write = self.transactions[id];
         let (lpn, place) = (Lpn(write.lpn), Ppn(write.place));
-        if let Some(media) = &mut self.ftl.media {
+        if let (Some(media), None) = (&mut self.ftl.media, &self.ftl.block_map) {
             media.program(place, &self.contents.slots[id as usize]);
         }
         if write.trimmed {
@@ -178,6 +192,7 @@ impl Device {
             self.ftl.blocks.validate(place);
             if write.newer == NONE || self.options.mutant == Mutant::MapMovesBack {
                 self.ftl.map.set_flash(lpn, place);
+                self.entry_changed(lpn);
             }
         }
         if write.dependency != NONE {
@@ -196,7 +211,7 @@ impl Device {
     }
 
     /// The write that waited on `id` takes over: it keeps what `id` still has in the controller.
-    fn release_newer(&mut self, id: u32, newer: u32) {
+    pub(super) fn release_newer(&mut self, id: u32, newer: u32) {
         let write = self.transactions[id];
         self.transactions[newer].older = NONE;
         self.transactions[newer].source = if write.trimmed { 0 } else { write.place + 1 };
@@ -219,6 +234,9 @@ impl Device {
         let block = self.ftl.blocks.block_of(place);
         if self.ftl.shape().summary {
             let mut summary = Transaction::new(Kind::Summary, Class::Summary);
+            if self.ftl.block_map.is_some() {
+                summary.dependency = self.ftl.blocks.depend(place).0;
+            }
             (summary.plane, summary.place) = (plane.0, end.0);
             self.dispatch(summary);
         } else {
@@ -227,14 +245,20 @@ impl Device {
     }
 
     fn finish_summary(&mut self, id: u32) {
-        let block = self.ftl.blocks.block_of(Ppn(self.transactions[id].place));
-        self.transactions.remove(id);
-        self.close(block);
+        let Transaction { place, dependency, .. } = self.transactions.remove(id);
+        if dependency != NONE {
+            return self.release(dependency);
+        }
+        self.close(self.ftl.blocks.block_of(Ppn(place)));
     }
 
     fn close(&mut self, block: BlockId) {
+        if self.ftl.block_map.is_some() {
+            return; // It stays with its logical block.
+        }
         self.ftl.blocks.close(block);
         self.clean(self.ftl.blocks.plane_of(block));
+        self.clean_map(self.ftl.blocks.plane_of(block));
     }
 
     /// All copies of a program command of cleaning.
@@ -280,7 +304,7 @@ impl Device {
         self.release(victim.0);
     }
 
-    fn map_copy(&mut self, lpn: Lpn, from: Ppn, to: Ppn) {
+    pub(super) fn map_copy(&mut self, lpn: Lpn, from: Ppn, to: Ppn) {
         if !self.ftl.blocks.is_valid(from) {
             self.ftl.counters.copies_in_vain += 1;
             if self.options.mutant == Mutant::RenumberCopies {
@@ -291,6 +315,7 @@ impl Device {
         self.ftl.blocks.invalidate(from);
         self.ftl.blocks.validate(to);
         self.ftl.counters.units_moved += 1;
+        self.entry_moved(lpn, from);
         match self.ftl.map.get(lpn) {
             Location::Flash(ppn) => {
                 debug_assert_eq!(ppn, from, "a valid unit is mapped");
@@ -314,7 +339,14 @@ impl Device {
         let (plane, block) = (PlaneId(plane), BlockId(place));
         self.transactions.remove(id);
         debug_assert_eq!(self.ftl.blocks.block(block).state, BlockState::Doomed);
+        let map = self.ftl.blocks.block(block).map;
         self.ftl.erase_now(block);
+        if map {
+            return self.map_erased(plane);
+        }
+        if self.ftl.block_map.is_some() {
+            return self.logical_erased(plane);
+        }
         self.jobs[plane.index()].doomed -= 1;
         self.ftl.refresh_ready(plane);
         self.unstall(plane);

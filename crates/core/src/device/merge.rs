@@ -5,7 +5,7 @@
 //! Section 2.2; docs/model/commands.md has the rules.
 
 use super::Device;
-use super::transaction::Kind;
+use super::transaction::{Kind, Transaction};
 use crate::config::DeviceConfig;
 use crate::config::advanced::{Waste, Wise};
 use crate::ftl::blocks::Stream;
@@ -97,7 +97,8 @@ impl Device {
 
     /// Binds what goes with `lead` in other planes of its die, where planes work together on such operations.
     pub(super) fn join_planes_for(&mut self, unit: UnitId, rank: u8, lead: u32, operation: &mut Operation) {
-        if self.merging.planes[operation.kind as usize] {
+        let one_page = operation.kind != array::Kind::Read || operation.pages == 1;
+        if self.merging.planes[operation.kind as usize] && one_page {
             self.join_planes(unit, rank, lead, operation, |_| true);
         }
     }
@@ -174,8 +175,17 @@ impl Device {
             return kind == array::Kind::Program && self.pool_waits_for(plane, rank);
         }
         let transaction = &self.transactions[id];
-        transaction.kind.of_array() == kind
-            && (transaction.kind != Kind::Write || self.ftl.blocks.takes_host_write(plane))
+        let has_room = match transaction.kind {
+            Kind::Write => self.ftl.block_map.is_some() || self.ftl.blocks.takes_host_write(plane),
+            _ => true,
+        };
+        transaction.kind.of_array() == kind && has_room
+    }
+
+    /// Whether a transaction reads one flash page: a translation page may be several.
+    pub(super) fn reads_a_page(&self, id: u32) -> bool {
+        let Transaction { kind, units, .. } = self.transactions[id];
+        kind.is_read() && (kind != Kind::MapRead || units == 1)
     }
 
     /// Whether the first that waits for `plane` may go together with an operation of `kind` at `address`.
@@ -185,8 +195,11 @@ impl Device {
         }
         let id = self.lines[self.line_of(plane)][usize::from(rank)].first();
         let place = match if id == NONE { Kind::Write } else { self.transactions[id].kind } {
+            Kind::Write | Kind::MergeWrite if self.ftl.block_map.is_some() => Some(self.place_of_program(id)),
             Kind::Write => self.ftl.blocks.next_place(plane, Stream::Host),
             Kind::GcWrite => self.ftl.blocks.next_place(plane, Stream::Gc),
+            Kind::MapWrite => self.ftl.blocks.next_place(plane, Stream::Map),
+            Kind::MapRead if !self.reads_a_page(id) => return false,
             // Its transfer is not as long as that of data.
             Kind::Summary => return false,
             _ => Some(Ppn(self.transactions[id].place)),

@@ -10,16 +10,19 @@
 //! moves what is in the way. This file routes the events between the layers, which do not know each other.
 
 mod accept;
+mod block_traffic;
 mod buffer;
 mod cleaning;
 mod finish;
 mod firmware;
+mod map_traffic;
 mod merge;
 mod overlap;
 mod pool;
 mod start;
 mod trail;
 pub mod transaction;
+mod translate;
 mod watch;
 
 use std::cmp::Reverse;
@@ -39,7 +42,9 @@ use crate::scheduler::{Class, Scheduler};
 use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, UnitId};
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Request, Status};
+use block_traffic::BlockTraffic;
 use firmware::{Cores, Work};
+use map_traffic::MapTraffic;
 use merge::Merging;
 use overlap::Overlapping;
 use pool::Pool;
@@ -116,6 +121,10 @@ pub struct Device {
     /// Those LUNs.
     held: Vec<LunId>,
     jobs: Vec<Job>,
+    /// Where the map is in flash.
+    map_traffic: MapTraffic,
+    /// With block mapping.
+    block_traffic: BlockTraffic,
     orders: u64,
     dynamic: bool,
     /// Sectors that the host sees.
@@ -197,6 +206,8 @@ impl Device {
             hold: false,
             held: Vec::new(),
             jobs: vec![Job::new(choices_take_time); planes],
+            block_traffic: BlockTraffic::new(&ftl),
+            map_traffic: MapTraffic::new(&ftl),
             orders: 0,
             dynamic,
             sectors: config.logical_sectors(),
@@ -345,6 +356,9 @@ impl Device {
             Owner::Other(BUFFER_IDLE) => self.idle_event(),
             Owner::Other(core) => self.core_event((core - CORES) as usize),
         }
+        if self.ftl.block_map.is_some() {
+            self.admit();
+        }
         self.admit_from_host();
     }
 
@@ -395,7 +409,7 @@ impl Device {
             .collect();
         format!(
             "{} requests in progress, {} at the host, {} waiting for controller slots ({} free), writes waiting for \
-             a free block in: {}; writes waiting for any plane: {}; units waiting for room in the buffer: {}",
+             a free block in: {}; writes waiting for any plane: {}; units waiting for room in the buffer: {}; {}",
             self.requests.len(),
             self.host_line.len(),
             self.unadmitted.len(),
@@ -403,6 +417,7 @@ impl Device {
             if stalled.is_empty() { "none".to_owned() } else { stalled.join(", ") },
             self.pool.lines.iter().any(waiting),
             self.buffer().map_or(0, |buffer| buffer.waiting),
+            self.map_traffic.describe(),
         )
     }
 
@@ -418,12 +433,14 @@ impl Device {
                 + counters.units_trimmed
                 + counters.units_moved
                 + counters.copies_in_vain
+                + counters.map.units_superseded
                 + counters.units_padded;
             let programmed = counters.units_programmed + counters.units_padded;
             let valid: u64 = self.ftl.blocks.all().iter().map(|b| u64::from(b.valid)).sum();
             if programmed != valid + gone {
                 return Err(format!("{programmed} units programmed, {valid} valid and {gone} gone"));
             }
+            let gone = gone + self.ftl.block_map.as_ref().map_or(0, |map| map.unwritten);
             if erased > gone {
                 return Err(format!("{erased} units erased, only {gone} gone"));
             }

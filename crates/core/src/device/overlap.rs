@@ -70,6 +70,10 @@ impl Device {
 
     /// Lets the data of the next program in while the cells work for the last one.
     fn program_ahead(&mut self, unit: UnitId, rank: u8, id: u32) {
+        self.alone(|device| device.bind_ahead(unit, rank, id));
+    }
+
+    fn bind_ahead(&mut self, unit: UnitId, rank: u8, id: u32) {
         let planes = self.array.planes_at_work(unit).count() as u32;
         let line = self.line_of(PlaneId(self.transactions[id].plane));
         self.lines[line][usize::from(rank)].pop(&mut self.transactions);
@@ -108,7 +112,7 @@ impl Device {
             return;
         }
         let Some((rank, id)) = self.first_for(lun) else { return };
-        if !self.transactions[id].kind.is_read() {
+        if !self.reads_a_page(id) {
             return;
         }
         let line = self.line_of(PlaneId(self.transactions[id].plane));

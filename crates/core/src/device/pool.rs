@@ -146,9 +146,14 @@ impl Device {
             }
             self.pool.dealt.push(plane);
         }
-        for index in 0..self.pool.dealt.len() {
-            self.kick(self.array.lun_of(self.pool.dealt[index]));
+        if self.pool.dealt.is_empty() {
+            return;
         }
+        self.alone(|device| {
+            for index in 0..device.pool.dealt.len() {
+                device.kick(device.array.lun_of(device.pool.dealt[index]));
+            }
+        });
     }
 
     /// The plane that takes what the order deals to `named`. The first of a LUN is its plane that was used least

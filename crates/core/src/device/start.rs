@@ -22,9 +22,35 @@ impl Device {
         // It was granted the channel for what was first in line when it asked. What is more urgent and came later is
         // its next operation: this one holds the LUN since then.
         let next = self.first_of(lun, self.array.rank(lun));
-        if !self.start(lun, next, true) {
-            self.rest(unit, lun);
+        self.start_or_rest(unit, lun, next, true);
+    }
+
+    /// Starts a LUN, if there is anything to start.
+    fn start_or_rest(&mut self, unit: UnitId, lun: LunId, next: Option<(u8, u32)>, has_channel: bool) {
+        let started = self.alone(|device| {
+            let started = device.start(lun, next, has_channel);
+            if !started {
+                device.rest(unit, lun);
+            }
+            started
+        });
+        if !started && !has_channel {
+            // What needed no channel turned out to be none; what comes behind it may need one.
+            self.kick(lun);
         }
+    }
+
+    /// Binds something, and books its channel. Where the map is in flash, binding may set off operations on other LUNs:
+    /// those hear of them afterwards.
+    #[inline]
+    pub(super) fn alone<T>(&mut self, act: impl FnOnce(&mut Device) -> T) -> T {
+        let hold = self.hold;
+        self.hold |= self.ftl.map_state.is_some();
+        let result = act(self);
+        if !hold {
+            self.release_hold();
+        }
+        result
     }
 
     /// A LUN that could start something finds nothing.
@@ -52,21 +78,16 @@ impl Device {
     pub(super) fn kick_for(&mut self, lun: LunId, rank: u8, id: u32) {
         let timing = self.array.timing();
         let needs_channel = match self.transactions[id].kind {
-            Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::CopyBack => timing.read_command > Time::ZERO,
+            Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::CopyBack | Kind::MapRead | Kind::MergeRead => {
+                timing.read_command > Time::ZERO
+            }
             Kind::Erase => timing.erase_command > Time::ZERO,
             _ => true,
         };
         let channel = self.array.channel_of(lun);
         let has_channel = self.array.channel_is_idle(channel, self.now);
         if !needs_channel || has_channel {
-            if !self.start(lun, Some((rank, id)), has_channel) {
-                self.rest(UnitId(lun.0 * self.array.units_per_lun()), lun);
-                if !has_channel {
-                    // What needed no channel turned out to be none; what comes behind it may need one.
-                    self.kick(lun);
-                }
-            }
-            return;
+            return self.start_or_rest(UnitId(lun.0 * self.array.units_per_lun()), lun, Some((rank, id)), has_channel);
         }
         self.array.request_start(lun, rank, self.now);
         self.note_idle(lun, false);
@@ -156,7 +177,11 @@ impl Device {
             Kind::CopyBack => self.start_copy_back(id),
             Kind::Erase => Some(self.start_erase(id)),
             Kind::Summary => Some(self.start_summary(id)),
-            Kind::SlotRead => unreachable!("slot reads wait for slots, not for LUNs"),
+            Kind::MergeRead => Some(self.start_read(id, ReadCause::Merge)),
+            Kind::MergeWrite => Some(self.start_merge_write(id)),
+            Kind::MapRead => Some(self.start_map_read(id)),
+            Kind::MapWrite => self.start_map_write(id),
+            Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("they wait for others, not for LUNs"),
         }
     }
 
@@ -167,7 +192,7 @@ impl Device {
 
     /// Notes that a request is served from now on.
     #[inline]
-    fn serve(&mut self, request: u32) -> u64 {
+    pub(super) fn serve(&mut self, request: u32) -> u64 {
         if request == NONE {
             return u64::MAX; // The buffer writes for nobody in particular.
         }
@@ -212,12 +237,12 @@ impl Device {
 
     /// The number of a unit's (first) page within its block.
     #[inline]
-    fn page_in_block(&self, ppn: Ppn) -> u32 {
+    pub(super) fn page_in_block(&self, ppn: Ppn) -> u32 {
         let shape = self.ftl.shape();
         shape.units_per_page.divide(self.ftl.blocks.offset_in_block(ppn)) * shape.pages_per_unit
     }
 
-    fn program(&self, class: Class, plane: PlaneId, place: Ppn, tag: u64) -> Operation {
+    pub(super) fn program(&self, class: Class, plane: PlaneId, place: Ppn, tag: u64) -> Operation {
         let timing = self.array.timing();
         Operation {
             kind: array::Kind::Program,
@@ -237,6 +262,9 @@ impl Device {
 
     /// Binds a write, with those behind it that fill the same program command. A plane without room gives it up.
     fn start_write(&mut self, id: u32, rank: u8) -> Option<Operation> {
+        if self.ftl.block_map.is_some() {
+            return Some(self.start_write_in_block(id));
+        }
         let plane = PlaneId(self.transactions[id].plane);
         if !self.ftl.blocks.takes_host_write(plane) {
             self.stall(id, plane);
@@ -288,7 +316,7 @@ impl Device {
 
     /// Gives a write its place: what it supersedes is stale from now on, and kept until the program has ended.
     #[inline]
-    fn bind(&mut self, id: u32, place: Ppn) {
+    pub(super) fn bind(&mut self, id: u32, place: Ppn) {
         self.serve(self.transactions[id].owner);
         let write = &mut self.transactions[id];
         write.place = place.0;

@@ -193,6 +193,7 @@ fn bearer(transactions: &Transactions, id: u32) -> Option<u32> {
         Kind::HostRead | Kind::Write | Kind::SlotRead => Some(id),
         Kind::RmwRead => Some(transactions[id].owner),
         Kind::GcRead | Kind::GcWrite | Kind::CopyBack | Kind::Erase | Kind::Summary => None,
+        Kind::MergeRead | Kind::MergeWrite | Kind::Translate | Kind::MapRead | Kind::MapWrite | Kind::MapHold => None,
     }
 }
 
@@ -217,8 +218,9 @@ hooks! {
     trail_request => book_request(id: u32, at: Time);
     /// Time of a request up to now, outside its transactions, went into `part`: the link, the firmware or the buffer.
     trail_front => book_front(id: u32, part: Part);
-    /// A transaction of a request begins.
-    trail_begin => book_begin(id: u32, request: u32);
+    /// A transaction of a request begins: where the transaction `from` has come to, or the request where that is
+    /// [`NONE`].
+    trail_begin => book_begin(id: u32, request: u32, from: u32);
     /// Time of a transaction up to now went into `part`.
     trail_spend => book_spend(id: u32, part: Part);
     /// A transaction lines up for a LUN.
@@ -260,12 +262,13 @@ impl Device {
     }
 
     #[inline(never)]
-    fn book_begin(&mut self, id: u32, request: u32) {
+    fn book_begin(&mut self, id: u32, request: u32, from: u32) {
         if let Some(trails) = &mut self.trails {
-            let begun = match request {
+            let begun = match (request, from) {
                 // The buffer writes for nobody in particular.
-                NONE => RequestTrail { at: self.now, ..RequestTrail::default() }.begin(),
-                request => trails.requests[request as usize].begin(),
+                (NONE, _) => RequestTrail { at: self.now, ..RequestTrail::default() }.begin(),
+                (request, NONE) => trails.requests[request as usize].begin(),
+                (_, from) => trails.transactions[from as usize],
             };
             set(&mut trails.transactions, id, begun);
         }

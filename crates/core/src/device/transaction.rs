@@ -26,13 +26,25 @@ pub enum Kind {
     Erase,
     /// A program of a summary page.
     Summary,
+    /// A part of a host read that waits for its map entry; `owner` is the request, `place` its offset there.
+    Translate,
+    /// A read of a translation page, or of one of its flash pages; `owner` is the translation page.
+    MapRead,
+    /// A program of a translation page, which is `owner`.
+    MapWrite,
+    /// A page read to copy units of a logical block, which is `owner`.
+    MergeRead,
+    /// A program of a logical block, which is `owner`, without any write of the host.
+    MergeWrite,
+    /// A victim of cleaning, `dependency`, that waits for the update of a translation page.
+    MapHold,
 }
 
 impl Kind {
     /// Whether it reads.
     #[inline]
     pub const fn is_read(self) -> bool {
-        matches!(self, Kind::HostRead | Kind::SlotRead | Kind::RmwRead | Kind::GcRead)
+        matches!(self.of_array(), array::Kind::Read)
     }
 
     /// What the array does for it.
@@ -40,7 +52,9 @@ impl Kind {
     pub const fn of_array(self) -> array::Kind {
         match self {
             Kind::HostRead | Kind::SlotRead | Kind::RmwRead | Kind::GcRead => array::Kind::Read,
+            Kind::Translate | Kind::MapRead | Kind::MergeRead => array::Kind::Read,
             Kind::Write | Kind::GcWrite | Kind::Summary => array::Kind::Program,
+            Kind::MapWrite | Kind::MapHold | Kind::MergeWrite => array::Kind::Program,
             Kind::CopyBack => array::Kind::CopyBack,
             Kind::Erase => array::Kind::Erase,
         }

@@ -73,7 +73,9 @@ impl Device {
             let (waited, transaction) = (id, self.transactions[id]);
             let mut slice = Slice::of(Lane::Plane(transaction.plane), Phase::Wait, self.now, self.now, operation);
             slice.lpn = match transaction.kind {
-                Kind::Erase | Kind::Summary | Kind::SlotRead => NONE,
+                Kind::Erase | Kind::Summary | Kind::SlotRead | Kind::MapRead | Kind::MapWrite | Kind::MergeWrite => {
+                    NONE
+                }
                 _ => self.ftl.map.owner(Ppn(transaction.place)),
             };
             if transaction.kind == Kind::Write {

@@ -20,6 +20,8 @@ pub enum BlockState {
     Victim,
     /// All moved; waits for its dependants, then for its erase.
     Doomed,
+    /// It belongs to a logical block (block mapping).
+    Logical,
 }
 
 /// What is known of a block.
@@ -34,6 +36,8 @@ pub struct Block {
     pub erases: u32,
     /// Where it is in its life.
     pub state: BlockState,
+    /// Whether it holds translation pages, from its opening to its erase.
+    pub map: bool,
 }
 
 /// What kind of data a frontier takes.
@@ -44,6 +48,8 @@ pub enum Stream {
     Host,
     /// Moved by cleaning.
     Gc,
+    /// Translation pages.
+    Map,
 }
 
 /// The place in an open block where the next unit goes: pages of a block are programmed in order by construction.
@@ -64,7 +70,10 @@ struct Plane {
     stale: u32,
     /// Closed blocks.
     closed: u32,
-    frontiers: [Frontier; 2],
+    /// The same of the blocks that are kept for translation pages. Free blocks are in one list with the others.
+    map_stock: u32,
+    map_stale: u32,
+    frontiers: [Frontier; 3],
 }
 
 /// The physical space of the device.
@@ -76,6 +85,8 @@ pub struct Blocks {
     /// One bit for each physical unit.
     valid: Vec<u64>,
     victim: Victim,
+    /// Chooses among blocks of translation pages, where there are any.
+    map_victim: Option<Victim>,
     units_per_block: Divider,
     data_units: u32,
     units_per_program: u32,
@@ -111,13 +122,14 @@ impl Blocks {
     /// All blocks erased.
     pub fn new(device: &DeviceConfig, seed: u64) -> Result<Blocks, String> {
         let (planes, per_plane) = (device.total_planes(), device.geometry.blocks);
+        let for_map = device.map_blocks();
+        let victim = || device.gc.victim.build(device, seed).map_err(|e| format!("gc.victim: {e}"));
         let plane = |p: u32| Plane {
             first_free: p * per_plane,
             last_free: (p + 1) * per_plane - 1,
-            stock: per_plane,
-            stale: 0,
-            closed: 0,
-            frontiers: Default::default(),
+            stock: per_plane - for_map,
+            map_stock: for_map,
+            ..Plane::default()
         };
         let total_units = device.total_blocks() as usize * device.units_per_block() as usize;
         Ok(Blocks {
@@ -125,7 +137,8 @@ impl Blocks {
             next_free: (1..=device.total_blocks()).collect(),
             planes: (0..planes).map(plane).collect(),
             valid: zeroed_words(total_units.div_ceil(64)),
-            victim: device.gc.victim.build(device, seed).map_err(|e| format!("gc.victim: {e}"))?,
+            victim: victim()?,
+            map_victim: if for_map > 0 { Some(victim()?) } else { None },
             units_per_block: Divider::new(device.units_per_block()),
             data_units: device.data_units_per_block(),
             units_per_program: device.units_per_program(),
@@ -187,9 +200,20 @@ impl Blocks {
         self.planes[plane.index()].stock
     }
 
-    /// Unwritten units of the open blocks of a plane.
+    /// Free blocks of a plane that are kept for translation pages.
+    #[inline]
+    pub fn map_stock(&self, plane: PlaneId) -> u32 {
+        self.planes[plane.index()].map_stock
+    }
+
+    /// Valid units of data: without translation pages.
+    pub fn valid_data(&self) -> u64 {
+        self.blocks.iter().filter(|block| !block.map).map(|block| u64::from(block.valid)).sum()
+    }
+
+    /// Unwritten units of the open blocks of data of a plane.
     pub fn open_units(&self, plane: PlaneId) -> u32 {
-        self.planes[plane.index()].frontiers.iter().map(|f| f.left).sum()
+        self.planes[plane.index()].frontiers[..2].iter().map(|f| f.left).sum()
     }
 
     /// Units left in the open block that `stream` goes to.
@@ -200,7 +224,7 @@ impl Blocks {
 
     #[inline]
     fn frontier_index(&self, stream: Stream) -> usize {
-        if stream == Stream::Gc { self.gc_frontier } else { Stream::Host as usize }
+        if stream == Stream::Gc { self.gc_frontier } else { stream as usize }
     }
 
     /// Whether a host write finds room in the plane: in its open block, or in one more from stock above the reserve.
@@ -210,6 +234,12 @@ impl Blocks {
         let p = &self.planes[plane.index()];
         let open = p.frontiers[Stream::Host as usize].left > 0;
         p.stock > RESERVE || (open && (self.gc_frontier != Stream::Host as usize || p.stock >= RESERVE))
+    }
+
+    /// Whether a translation page finds room in the plane without the block that moving others needs.
+    pub fn takes_map_write(&self, plane: PlaneId) -> bool {
+        let p = &self.planes[plane.index()];
+        p.map_stock > RESERVE || (p.map_stock == RESERVE && p.frontiers[Stream::Map as usize].left > 0)
     }
 
     /// Takes the next `units` places of the frontier, in a new block when the open one is full. The caller has made
@@ -230,14 +260,30 @@ impl Blocks {
 
     #[cold]
     fn open_block(&mut self, plane: PlaneId, index: usize) {
-        let stock = self.planes[plane.index()].stock;
-        assert!(stock > 0, "plane {} has no free block: the reserve was not kept", plane.0);
-        let block = self.take_free(plane, index);
-        let p = &mut self.planes[plane.index()];
-        p.stock -= 1;
-        p.frontiers[index] = Frontier { next: block.0 * self.units_per_block.divisor(), left: self.data_units };
-        debug_assert_eq!(self.blocks[block.index()].state, BlockState::Free);
+        let map = index == Stream::Map as usize;
+        let block = self.take_from_stock(plane, index, map);
+        self.planes[plane.index()].frontiers[index] =
+            Frontier { next: block.0 * self.units_per_block.divisor(), left: self.data_units };
         self.blocks[block.index()].state = BlockState::Open;
+        self.blocks[block.index()].map = map;
+    }
+
+    /// Takes a free block for a logical block. The caller has made sure that there is one.
+    pub fn open_logical(&mut self, plane: PlaneId) -> BlockId {
+        let block = self.take_from_stock(plane, Stream::Host as usize, false);
+        self.blocks[block.index()].state = BlockState::Logical;
+        block
+    }
+
+    fn take_from_stock(&mut self, plane: PlaneId, frontier: usize, map: bool) -> BlockId {
+        let p = &mut self.planes[plane.index()];
+        let stock = if map { &mut p.map_stock } else { &mut p.stock };
+        assert!(*stock > 0, "plane {} has no free block: the reserve was not kept", plane.0);
+        let block = self.take_free(plane, frontier);
+        let p = &mut self.planes[plane.index()];
+        *(if map { &mut p.map_stock } else { &mut p.stock }) -= 1;
+        debug_assert_eq!(self.blocks[block.index()].state, BlockState::Free);
+        block
     }
 
     /// Takes the free block that a frontier goes on in: the oldest one; where blocks of equal addresses are opened
@@ -273,7 +319,7 @@ impl Blocks {
     fn find_free(&self, plane: PlaneId, will_do: impl Fn(u32) -> bool) -> Option<Option<u32>> {
         let p = &self.planes[plane.index()];
         let (mut before, mut block) = (None, p.first_free);
-        for _ in 0..p.stock.min(LOOK_AHEAD) {
+        for _ in 0..(p.stock + p.map_stock).min(LOOK_AHEAD) {
             if will_do(self.index_in_plane(BlockId(block))) {
                 return Some(before);
             }
@@ -333,6 +379,9 @@ impl Blocks {
         let block = &mut self.blocks[id.index()];
         block.valid -= 1;
         if block.state == BlockState::Closed {
+            if block.map {
+                return self.invalidate_map(id);
+            }
             self.victim.on_invalidate(id, u32::from(block.valid), self.clock);
             let plane = self.plane_of(id);
             self.planes[plane.index()].stale += 1;
@@ -351,6 +400,9 @@ impl Blocks {
         debug_assert_eq!(block.state, BlockState::Open);
         block.state = BlockState::Closed;
         let stale = self.data_units - u32::from(block.valid);
+        if block.map {
+            return self.close_map(id, stale);
+        }
         let plane = self.plane_of(id);
         self.planes[plane.index()].stale += stale;
         self.planes[plane.index()].closed += 1;
@@ -374,6 +426,38 @@ impl Blocks {
         let block = &mut self.blocks[id.index()];
         debug_assert_eq!(block.state, BlockState::Closed);
         block.state = BlockState::Victim;
+        Some(id)
+    }
+
+    #[cold]
+    fn invalidate_map(&mut self, id: BlockId) {
+        let plane = self.plane_of(id);
+        self.planes[plane.index()].map_stale += 1;
+        if let Some(victim) = &mut self.map_victim {
+            victim.on_invalidate(id, u32::from(self.blocks[id.index()].valid), self.clock);
+        }
+    }
+
+    #[cold]
+    fn close_map(&mut self, id: BlockId, stale: u32) {
+        let plane = self.plane_of(id);
+        self.planes[plane.index()].map_stale += stale;
+        if let Some(victim) = &mut self.map_victim {
+            victim.on_close(id, u32::from(self.blocks[id.index()].valid), self.clock);
+        }
+    }
+
+    /// Chooses a victim among the blocks of translation pages of `plane`, if some would gain anything. A translation
+    /// page is a whole program, so each stale one is a gain.
+    pub fn take_map_victim(&mut self, plane: PlaneId) -> Option<BlockId> {
+        if self.planes[plane.index()].map_stale == 0 {
+            return None;
+        }
+        let id = self.map_victim.as_mut()?.take(plane, self.clock)?;
+        let stale = self.data_units - u32::from(self.blocks[id.index()].valid);
+        self.planes[plane.index()].map_stale -= stale;
+        debug_assert_eq!(self.blocks[id.index()].state, BlockState::Closed);
+        self.blocks[id.index()].state = BlockState::Victim;
         Some(id)
     }
 
@@ -412,14 +496,19 @@ impl Blocks {
         debug_assert_eq!(block.valid, 0, "nothing valid is erased");
         block.state = BlockState::Free;
         block.erases += 1;
+        let map = std::mem::take(&mut block.map);
         let p = &mut self.planes[plane.index()];
-        if p.stock == 0 {
+        if p.stock + p.map_stock == 0 {
             p.first_free = id.0;
         } else {
             self.next_free[p.last_free as usize] = id.0;
         }
         p.last_free = id.0;
-        p.stock += 1;
+        if map {
+            p.map_stock += 1;
+        } else {
+            p.stock += 1;
+        }
     }
 
     /// Places left until the frontier of `stream` stands at a multiple of `group` again, taken.
@@ -459,15 +548,16 @@ impl Blocks {
             let free = self.blocks[range].iter().filter(|b| b.state == BlockState::Free).count() as u32;
             let mut listed = 0;
             let mut next = plane.first_free;
-            while listed < plane.stock {
+            while listed < plane.stock + plane.map_stock {
                 if self.blocks[next as usize].state != BlockState::Free {
                     return Err(format!("plane {p}: block {next} is in stock and not free"));
                 }
                 listed += 1;
                 next = self.next_free[next as usize];
             }
-            if free != plane.stock {
-                return Err(format!("plane {p}: {free} blocks are free, {} in stock", plane.stock));
+            if free != plane.stock + plane.map_stock {
+                let (stock, map) = (plane.stock, plane.map_stock);
+                return Err(format!("plane {p}: {free} blocks are free, {stock} in stock and {map} for the map"));
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ pub mod partial;
 
 use allocation::{Allocation, PlaneSet};
 use blocks::{Blocks, Stream};
-use mapping::{Location, PADDING, PageMap};
+use mapping::{BlockMap, Location, MapState, PADDING, PageMap};
 use partial::{PartialUnits, Update};
 
 use crate::config::advanced::Waste;
@@ -27,6 +27,10 @@ use crate::sim::memory::Divider;
 pub struct Ftl {
     /// The map.
     pub map: PageMap,
+    /// What of the map is in flash, where some of it is.
+    pub map_state: Option<Box<MapState>>,
+    /// With block mapping.
+    pub block_map: Option<Box<BlockMap>>,
     /// The physical space.
     pub blocks: Blocks,
     /// Sector masks.
@@ -72,6 +76,8 @@ pub struct Shape {
     pub single_frontier: bool,
     /// How cleaning moves pages within their plane.
     pub copy_back: Waste,
+    /// Blocks of a plane that are kept for translation pages.
+    pub map_blocks: u32,
 }
 
 impl Shape {
@@ -89,6 +95,7 @@ impl Shape {
             planes: device.total_planes(),
             single_frontier: device.gc.frontiers == Frontiers::Single,
             copy_back: device.nand.advanced.copy_back,
+            map_blocks: device.map_blocks(),
         }
     }
 }
@@ -97,11 +104,14 @@ impl Ftl {
     /// An empty device; `verify` keeps the contents of every sector to check reads against.
     pub fn new(device: &DeviceConfig, seed: u64, verify: bool) -> Result<Ftl, String> {
         let allocation = device.allocation.build(device, seed).map_err(|e| format!("allocation: {e}"))?;
+        let mut scheme = device.mapping.scheme.build(device, seed).map_err(|e| format!("mapping.scheme: {e}"))?;
         let planes = device.total_planes();
         let mut ready = PlaneSet::new(planes);
         (0..planes).for_each(|position| ready.set(position, true));
         Ok(Ftl {
             map: PageMap::new(device),
+            map_state: scheme.take_state().map(Box::new),
+            block_map: scheme.take_blocks().map(Box::new),
             blocks: Blocks::new(device, seed)?,
             partial: PartialUnits::new(device.logical_units() as u32, device.sectors_per_unit()),
             filling: vec![PlaneId(0); allocation.pools() as usize],
@@ -123,6 +133,9 @@ impl Ftl {
     /// The plane that the allocation fixes for `lpn`, if it does. Units of one flash page share a plane.
     #[inline]
     pub fn home(&self, lpn: Lpn) -> Option<PlaneId> {
+        if let Some(map) = &self.block_map {
+            return Some(self.block_home(map.split(lpn).0));
+        }
         self.allocation.home(self.shape.units_per_page.divide(lpn.0))
     }
 
@@ -257,6 +270,9 @@ impl Ftl {
 
     #[inline]
     fn place_now(&mut self, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
+        if self.block_map.is_some() {
+            return self.place_in_block(lpn, old, contents);
+        }
         let plane = match self.home(lpn) {
             Some(plane) => plane,
             None => self.choose_now(self.pool(lpn)),
@@ -266,13 +282,26 @@ impl Ftl {
 
     #[inline]
     fn place_on(&mut self, plane: PlaneId, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
-        self.blocks.clock += 1;
-        self.counters.host_units += 1;
         if self.blocks.room(plane, Stream::Host) == 0 {
             // Opening a block may start cleaning, which may move `lpn` itself.
             self.open_for_host(plane);
         }
         let place = self.program_now(plane, Stream::Host, lpn.0);
+        self.written_now(lpn, old, place, contents);
+        self.close_if_full(place, Stream::Host);
+    }
+
+    /// A host write has been programmed: `old` is where its unit was when it came, if anywhere.
+    #[inline]
+    pub(in crate::ftl) fn written_now(
+        &mut self,
+        lpn: Lpn,
+        old: Location,
+        place: Ppn,
+        contents: Option<(u32, u32, u32)>,
+    ) {
+        self.blocks.clock += 1;
+        self.counters.host_units += 1;
         let old = if old == Location::Unmapped { old } else { self.map.get(lpn) };
         if let Some(media) = &mut self.media {
             let from = if let Location::Flash(ppn) = old { Some(ppn) } else { None };
@@ -283,8 +312,8 @@ impl Ftl {
             self.counters.units_superseded += 1;
         }
         self.map.set_flash(lpn, place);
+        self.note_changed(lpn);
         self.blocks.validate(place);
-        self.close_if_full(place, Stream::Host);
     }
 
     /// A plane for a host write of a pool; the next one only when a page or wordline is full.
@@ -388,6 +417,7 @@ impl Ftl {
             }
             self.blocks.invalidate(Ppn(from));
             self.map.set_flash(Lpn(lpn), place);
+            self.note_changed(Lpn(lpn));
             self.blocks.validate(place);
             self.close_if_full(place, Stream::Gc);
         }
@@ -409,13 +439,20 @@ impl Ftl {
         if let Location::Flash(ppn) = self.map.get(lpn) {
             self.blocks.invalidate(ppn);
             self.map.unmap(lpn);
+            self.note_changed(lpn);
             self.partial.forget(lpn.0);
             self.counters.units_trimmed += 1;
+            if let Some(map) = &self.block_map {
+                self.drop_old_now(map.split(lpn).0);
+            }
         }
     }
 
     /// Fills up pages and wordlines that functional writes have begun, so that timed writes start with whole ones.
     pub fn seal(&mut self) {
+        if self.block_map.is_some() {
+            return self.seal_blocks();
+        }
         let group = self.shape.units_per_program;
         for plane in (0..self.shape.planes).map(PlaneId) {
             self.pad(plane, Stream::Host, group);
@@ -424,6 +461,7 @@ impl Ftl {
             self.pad(plane, Stream::Gc, group);
             self.refresh_ready(plane);
         }
+        self.write_changed_map();
     }
 
     /// Fills up what a frontier has begun of a group of units.
@@ -459,10 +497,11 @@ impl Ftl {
                 }
             }
         }
-        let valid: u64 = self.blocks.all().iter().map(|b| u64::from(b.valid)).sum();
+        let valid = self.blocks.valid_data();
         if valid != mapped {
             return Err(format!("{mapped} units are mapped, {valid} are valid"));
         }
-        Ok(())
+        self.recount_blocks()?;
+        self.recount_map()
     }
 }

@@ -19,6 +19,8 @@ pub enum Part {
     Buffer,
     /// Waiting for an earlier write of the same mapping unit.
     Order,
+    /// Waiting for the entry of the map that tells the place.
+    MapFetch,
     /// Waiting for the die, which other host operations hold.
     Die,
     /// Waiting for the channel, which other host operations hold.
@@ -35,7 +37,7 @@ pub enum Part {
 
 impl Part {
     /// How many there are.
-    pub const COUNT: usize = 11;
+    pub const COUNT: usize = 12;
 
     /// All parts, in the order in which a request meets them.
     pub const ALL: [Part; Part::COUNT] = [
@@ -44,6 +46,7 @@ impl Part {
         Part::Firmware,
         Part::Buffer,
         Part::Order,
+        Part::MapFetch,
         Part::Die,
         Part::Channel,
         Part::Cleaning,
@@ -60,6 +63,7 @@ impl Part {
             Part::Firmware => "firmware",
             Part::Buffer => "buffer",
             Part::Order => "order",
+            Part::MapFetch => "map_fetch",
             Part::Die => "die",
             Part::Channel => "channel",
             Part::Cleaning => "cleaning",

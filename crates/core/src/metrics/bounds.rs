@@ -94,7 +94,9 @@ impl Work<'_> {
     fn of_cleaning(&self) -> (u128, u128) {
         let (timing, counters, config) = (Timing::new(self.config), self.counters, self.config);
         let programs = |cause| counters.pages_programmed[cause as usize] / u64::from(config.geometry.pages_per_program);
-        let (reads, copies) = (counters.pages_read[ReadCause::Gc as usize], programs(ProgramCause::Gc));
+        // With block mapping, merging is what cleaning is elsewhere.
+        let reads = counters.pages_read[ReadCause::Gc as usize] + counters.pages_read[ReadCause::Merge as usize];
+        let copies = programs(ProgramCause::Gc) + programs(ProgramCause::Merge);
         let (summaries, erases) = (programs(ProgramCause::Summary), counters.blocks_erased);
         let moved = (counters.units_moved + counters.copies_in_vain) * u64::from(config.pages_per_unit());
         let unit_out = timing.units_out.get(1).copied().unwrap_or(timing.page_out);

@@ -18,17 +18,23 @@ pub enum ProgramCause {
     WasteCopyback,
     /// It was skipped so that planes could be programmed together (restriction *c*).
     WasteAlignment,
+    /// It holds a part of the map.
+    Map,
+    /// It holds data copied to keep the units of a logical block together.
+    Merge,
 }
 
 impl ProgramCause {
     /// All causes, with the names that results have for them.
-    pub const ALL: [(ProgramCause, &str); 6] = [
+    pub const ALL: [(ProgramCause, &str); 8] = [
         (ProgramCause::Host, "host"),
         (ProgramCause::Gc, "gc"),
         (ProgramCause::Summary, "summary"),
         (ProgramCause::Padding, "padding"),
         (ProgramCause::WasteCopyback, "waste_copyback"),
         (ProgramCause::WasteAlignment, "waste_alignment"),
+        (ProgramCause::Map, "map"),
+        (ProgramCause::Merge, "merge"),
     ];
 }
 
@@ -42,6 +48,68 @@ pub enum ReadCause {
     Gc,
     /// To complete a partial write.
     Rmw,
+    /// For a part of the map.
+    Map,
+    /// To keep the units of a logical block together.
+    Merge,
+}
+
+/// Why a translation page was read or programmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum MapCause {
+    /// An entry was needed that is not in the cache.
+    Miss,
+    /// A changed entry left the cache, or found no room in it.
+    Eviction,
+    /// Cleaning moved units whose entries are in it.
+    Cleaning,
+    /// It stood in a block that was reclaimed.
+    MapCleaning,
+    /// Functional writes had changed it.
+    Functional,
+}
+
+impl MapCause {
+    /// How many there are.
+    pub const COUNT: usize = 5;
+}
+
+/// What is counted where the map is in flash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MapCounters {
+    /// Entries needed by the host that were in the cache.
+    pub hits: u64,
+    /// Entries needed by the host that were not.
+    pub misses: u64,
+    /// Entries evicted that were as in flash.
+    pub evictions_clean: u64,
+    /// Entries evicted that were newer.
+    pub evictions_dirty: u64,
+    /// Translation pages read, by [`MapCause`].
+    pub reads: [u64; MapCause::COUNT],
+    /// Translation pages programmed, by [`MapCause`].
+    pub programs: [u64; MapCause::COUNT],
+    /// Mapping units of room that superseded versions of translation pages took.
+    pub units_superseded: u64,
+    /// Blocks of translation pages chosen to be reclaimed.
+    pub victims: u64,
+}
+
+impl MapCounters {
+    /// Each count of both, put together.
+    fn with(&self, other: &MapCounters, together: &impl Fn(u64, u64) -> u64) -> MapCounters {
+        MapCounters {
+            hits: together(self.hits, other.hits),
+            misses: together(self.misses, other.misses),
+            evictions_clean: together(self.evictions_clean, other.evictions_clean),
+            evictions_dirty: together(self.evictions_dirty, other.evictions_dirty),
+            reads: std::array::from_fn(|i| together(self.reads[i], other.reads[i])),
+            programs: std::array::from_fn(|i| together(self.programs[i], other.programs[i])),
+            units_superseded: together(self.units_superseded, other.units_superseded),
+            victims: together(self.victims, other.victims),
+        }
+    }
 }
 
 /// Everything that is counted while requests are served.
@@ -50,7 +118,7 @@ pub struct Counters {
     /// Pages programmed, by [`ProgramCause`].
     pub pages_programmed: [u64; ProgramCause::ALL.len()],
     /// Pages read, by [`ReadCause`].
-    pub pages_read: [u64; 3],
+    pub pages_read: [u64; 5],
     /// Blocks erased.
     pub blocks_erased: u64,
     /// Read commands.
@@ -93,6 +161,8 @@ pub struct Counters {
     pub stock_at_choice: u64,
     /// Unwritten units of the plane's open blocks, summed over the choices of a victim.
     pub open_units_at_choice: u64,
+    /// Where the map is in flash.
+    pub map: MapCounters,
 }
 
 impl Counters {
@@ -115,6 +185,7 @@ impl Counters {
                         together(self.pages_programmed[i], other.pages_programmed[i])
                     }),
                     pages_read: std::array::from_fn(|i| together(self.pages_read[i], other.pages_read[i])),
+                    map: self.map.with(&other.map, &together),
                     $($field: together(self.$field, other.$field)),+
                 }
             };

@@ -26,6 +26,7 @@ impl SchedulerPolicy for Fcfs {
         match class {
             Class::UrgentGc | Class::Summary => 0,
             Class::HostRead | Class::RmwRead | Class::HostProgram | Class::Gc => 1,
+            Class::MapRead | Class::MapProgram => 1,
         }
     }
 }

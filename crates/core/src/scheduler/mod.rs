@@ -20,14 +20,26 @@ pub enum Class {
     UrgentGc,
     /// A summary page; the block's last.
     Summary,
+    /// A read of a translation page.
+    MapRead,
+    /// A program of a translation page.
+    MapProgram,
 }
 
 impl Class {
     /// How many classes there are.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 8;
     /// All classes.
-    pub const ALL: [Class; Class::COUNT] =
-        [Class::HostRead, Class::RmwRead, Class::HostProgram, Class::Gc, Class::UrgentGc, Class::Summary];
+    pub const ALL: [Class; Class::COUNT] = [
+        Class::HostRead,
+        Class::RmwRead,
+        Class::HostProgram,
+        Class::Gc,
+        Class::UrgentGc,
+        Class::Summary,
+        Class::MapRead,
+        Class::MapProgram,
+    ];
 
     /// Whether those who wait behind it wait for cleaning and the books of blocks, not for the host.
     #[inline]

@@ -23,9 +23,10 @@ impl Policy for ReadFirst {
 impl SchedulerPolicy for ReadFirst {
     fn rank(&self, class: Class) -> u8 {
         match class {
-            Class::HostRead => 0,
+            // A host read may wait for a translation page.
+            Class::HostRead | Class::MapRead => 0,
             Class::UrgentGc | Class::Summary => 1,
-            Class::RmwRead | Class::HostProgram | Class::Gc => 2,
+            Class::RmwRead | Class::HostProgram | Class::Gc | Class::MapProgram => 2,
         }
     }
 }

@@ -60,7 +60,7 @@ pub struct Row {
     /// By die, the share for which it is held otherwise.
     pub die_held: Vec<f64>,
     /// Pages read, by [`ReadCause`].
-    pub pages_read: [u64; 3],
+    pub pages_read: [u64; 5],
     /// Pages programmed, by [`ProgramCause`].
     pub pages_programmed: [u64; ProgramCause::ALL.len()],
     /// Blocks erased.
@@ -169,7 +169,14 @@ impl Row {
         visitor.numbers("channel_command", &mut self.channel_command)?;
         visitor.numbers("die_cell", &mut self.die_cell)?;
         visitor.numbers("die_held", &mut self.die_held)?;
-        for (cause, name) in [(ReadCause::Host, "host"), (ReadCause::Gc, "gc"), (ReadCause::Rmw, "rmw")] {
+        let causes = [
+            (ReadCause::Host, "host"),
+            (ReadCause::Gc, "gc"),
+            (ReadCause::Rmw, "rmw"),
+            (ReadCause::Map, "map"),
+            (ReadCause::Merge, "merge"),
+        ];
+        for (cause, name) in causes {
             visitor.whole(&["pages_read_", name], &mut self.pages_read[cause as usize])?;
         }
         for (cause, name) in ProgramCause::ALL {

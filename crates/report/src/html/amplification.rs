@@ -40,7 +40,7 @@ fn units(summary: &Summary) -> Option<Figure> {
     });
     let caption = html! {
         "Mapping units programmed for each one that the host wrote, by what they were programmed for: the host's own "
-        "data, data moved by cleaning, summaries of blocks, and places left unfilled. Their sum is the write "
+        "data, data moved by cleaning, summaries of blocks, places left unfilled, and translation pages. Their sum is the write "
         "amplification; 1 would be none."
     };
     let layout = json!({ "barmode": "stack", "showlegend": true, "xaxis": axis("units programmed for each unit written"),
@@ -61,6 +61,8 @@ fn pages(summary: &Summary) -> Option<Figure> {
         ("summaries", [programs.summary, 0]),
         ("padding", [programs.padding, 0]),
         ("read-modify-write", [0, reads.rmw]),
+        ("map", [programs.map, reads.map]),
+        ("merges", [programs.merge, reads.merge]),
     ];
     let there = causes.iter().enumerate().filter(|(_, (_, pages))| pages.iter().any(|count| *count > 0));
     let traces: Vec<Value> = there

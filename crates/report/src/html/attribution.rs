@@ -49,7 +49,8 @@ pub fn section(page: &mut Page, summary: &Summary) {
 /// What the parts mean.
 fn meanings() -> &'static str {
     "host queue: waiting for a place in the device's queue. link: the host link, waiting for it included. buffer: waiting \
-     for room in the controller's memory. order: waiting for an older write of the same unit. die, channel: waiting for \
+     for room in the controller's memory. order: waiting for an older write of the same unit. map fetch: waiting \
+     for the entry of the map that tells the place. die, channel: waiting for \
      what other requests of the host hold. cleaning: waiting for a free block, or for what cleaning holds. rmw: the read \
      that completes a partial write. bus, cell: its own transfers, and the flash cells' work for it."
 }

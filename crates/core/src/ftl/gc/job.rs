@@ -2,6 +2,7 @@
 
 use crate::config::advanced::Waste;
 use crate::ftl::Ftl;
+use crate::ftl::blocks::Stream;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
 /// A unit on its way from a victim to the frontier.
@@ -76,6 +77,12 @@ impl Job {
         !self.busy && self.victim.is_none() && self.copies.is_empty() && self.back.is_empty() && self.doomed == 0
     }
 
+    /// Whether units of a block are still to be read or to be programmed elsewhere.
+    pub fn moves(&self, block: BlockId, ftl: &Ftl) -> bool {
+        self.victim == Some(block)
+            || self.copies.iter().chain(&self.back).any(|copy| ftl.blocks.block_of(copy.from) == block)
+    }
+
     /// What to do next, given that nothing of the job is on its way.
     ///
     /// Program commands are filled with the units of the next victim where cleaning goes on, so that nothing is
@@ -91,7 +98,9 @@ impl Job {
                 if std::mem::take(&mut self.asking) {
                     return Step::Choose;
                 }
-                return if self.copies.is_empty() { Step::Rest } else { Step::Write };
+                // What is in hand may have to wait for the erase of a victim that waits for others.
+                let room = ftl.blocks.stock(plane) > 0 || ftl.blocks.room(plane, Stream::Gc) > 0;
+                return if self.copies.is_empty() || !room { Step::Rest } else { Step::Write };
             }
             if let Some(step) = self.read_next(ftl) {
                 return step;
@@ -114,7 +123,7 @@ impl Job {
         // A whole victim must find room, behind what is in hand; if it does not, that is programmed first. With a
         // single frontier the host may take the open block meanwhile, so nothing is ever kept in hand there.
         let data = ftl.blocks.data_units();
-        let room = ftl.blocks.room(plane, crate::ftl::blocks::Stream::Gc) + stock * data;
+        let room = ftl.blocks.room(plane, Stream::Gc) + stock * data;
         let in_hand = if self.copies.is_empty() { 0 } else { shape.units_per_program };
         if room < data + in_hand || (in_hand > 0 && shape.single_frontier) {
             return false;

@@ -4,7 +4,7 @@ use super::*;
 use crate::config::{BlockSummary, Concurrency};
 use crate::metrics::attribution::{Bands, MeanBreakdown, Part};
 use crate::metrics::bounds::{Demand, Work};
-use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
+use crate::metrics::counters::{Counters, MapCause, MapCounters, ProgramCause, ReadCause};
 use crate::metrics::latency::Latency;
 use crate::metrics::profile::Profile;
 use crate::metrics::results::{OperationResults, Results, StreamResults};
@@ -100,6 +100,7 @@ impl Summary {
                 counters.pages_programmed_total() * config.geometry.page_size.0,
                 counters.host_bytes,
             ),
+            map_cache: MapCache::new(&counters.map),
             cleaning: Cleaning::new(config, counters),
             wear: Wear::new(config, &measurement.erases),
             utilization: Utilization::new(measurement),
@@ -198,6 +199,7 @@ impl Parts {
             firmware_us: us(Part::Firmware),
             buffer_us: us(Part::Buffer),
             order_us: us(Part::Order),
+            map_fetch_us: us(Part::MapFetch),
             die_us: us(Part::Die),
             channel_us: us(Part::Channel),
             cleaning_us: us(Part::Cleaning),
@@ -215,6 +217,7 @@ impl Parts {
             self.firmware_us,
             self.buffer_us,
             self.order_us,
+            self.map_fetch_us,
             self.die_us,
             self.channel_us,
             self.cleaning_us,
@@ -306,13 +309,42 @@ impl Flash {
                 padding: programs(ProgramCause::Padding),
                 waste_copyback: programs(ProgramCause::WasteCopyback),
                 waste_alignment: programs(ProgramCause::WasteAlignment),
+                map: programs(ProgramCause::Map),
+                merge: programs(ProgramCause::Merge),
             },
             reads_by_cause: ReadCauses {
                 host: reads(ReadCause::Host),
                 gc: reads(ReadCause::Gc),
                 rmw: reads(ReadCause::Rmw),
+                map: reads(ReadCause::Map),
+                merge: reads(ReadCause::Merge),
             },
         }
+    }
+}
+
+impl MapCache {
+    /// Where the map is in flash: else nothing of it is counted.
+    fn new(counters: &MapCounters) -> Option<MapCache> {
+        if *counters == MapCounters::default() {
+            return None;
+        }
+        let by_cause = |counts: &[u64; MapCause::COUNT]| MapPages {
+            miss: counts[MapCause::Miss as usize],
+            eviction: counts[MapCause::Eviction as usize],
+            cleaning: counts[MapCause::Cleaning as usize],
+            map_cleaning: counts[MapCause::MapCleaning as usize],
+        };
+        Some(MapCache {
+            hits: counters.hits,
+            misses: counters.misses,
+            hit_ratio: ratio(counters.hits, counters.hits + counters.misses),
+            evictions_clean: counters.evictions_clean,
+            evictions_dirty: counters.evictions_dirty,
+            reads: by_cause(&counters.reads),
+            programs: by_cause(&counters.programs),
+            victims: counters.victims,
+        })
     }
 }
 

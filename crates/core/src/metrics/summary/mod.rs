@@ -77,6 +77,8 @@ pub struct Summary {
     pub write_amplification: Option<f64>,
     /// Bytes of the pages programmed, for each byte that the host wrote; null without writes.
     pub write_amplification_bytes: Option<f64>,
+    /// The cached part of the map; null where the whole map is in the controller's memory.
+    pub map_cache: Option<MapCache>,
     /// Cleaning: reclaiming superseded units.
     pub cleaning: Cleaning,
     /// Wear at the end of the run. It is a state: erases count from the device's birth, preconditioning included.
@@ -218,6 +220,8 @@ pub struct Parts {
     pub buffer_us: f64,
     /// Waiting for an earlier write of the same mapping unit.
     pub order_us: f64,
+    /// Waiting for the entry of the map that tells the place, where the map is in flash.
+    pub map_fetch_us: f64,
     /// Waiting for the die, which other host operations hold.
     pub die_us: f64,
     /// Waiting for the channel, which other host operations hold.
@@ -353,6 +357,10 @@ pub struct ProgramCauses {
     pub waste_copyback: u64,
     /// For nothing: pages left out so that planes could be programmed together.
     pub waste_alignment: u64,
+    /// For translation pages.
+    pub map: u64,
+    /// To keep the units of a logical block together (block mapping).
+    pub merge: u64,
 }
 
 /// Pages read, each for one cause.
@@ -364,6 +372,44 @@ pub struct ReadCauses {
     pub gc: u64,
     /// To complete writes of a part of a mapping unit (read-modify-write).
     pub rmw: u64,
+    /// For translation pages.
+    pub map: u64,
+    /// To keep the units of a logical block together (block mapping).
+    pub merge: u64,
+}
+
+/// The part of the map that the controller holds, where the whole is in flash.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MapCache {
+    /// Entries that the host needed and the cache held.
+    pub hits: u64,
+    /// Entries that the host needed and waited for.
+    pub misses: u64,
+    /// Hits in all; null without any need of an entry.
+    pub hit_ratio: Option<f64>,
+    /// Entries evicted that were as in flash.
+    pub evictions_clean: u64,
+    /// Entries evicted that were newer, and written back.
+    pub evictions_dirty: u64,
+    /// Translation pages read, by cause.
+    pub reads: MapPages,
+    /// Translation pages programmed, by cause.
+    pub programs: MapPages,
+    /// Blocks of translation pages reclaimed.
+    pub victims: u64,
+}
+
+/// Translation pages, each for one cause.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MapPages {
+    /// For entries that were missed.
+    pub miss: u64,
+    /// For changed entries that left the cache.
+    pub eviction: u64,
+    /// For units that cleaning moved.
+    pub cleaning: u64,
+    /// To reclaim the blocks that they were in.
+    pub map_cleaning: u64,
 }
 
 /// Cleaning.
@@ -526,7 +572,7 @@ impl Summary {
 
     /// Write amplification as a sum, by what units were programmed for: the host, cleaning, summaries, and places that
     /// were left unfilled; `None` without writes.
-    pub fn amplification_by_cause(&self) -> Option<[(&'static str, f64); 4]> {
+    pub fn amplification_by_cause(&self) -> Option<[(&'static str, f64); 5]> {
         let Summary { config, updates, .. } = self;
         let total = self.write_amplification?;
         let units = |pages: f64| pages * f64::from(config.units_per_page()) / f64::from(config.pages_per_unit());
@@ -536,20 +582,23 @@ impl Summary {
         let written = (updates.covered + updates.uncovered + updates.first) as f64;
         let cleaning = units(self.cleaning.pages_moved) / written;
         let summaries = units(self.flash.programs_by_cause.summary as f64) / written;
-        let host_and_rest = (total - cleaning - summaries).max(0.0);
+        let map = units(self.flash.programs_by_cause.map as f64) / written;
+        let host_and_rest = (total - cleaning - summaries - map).max(0.0);
         let host = host_and_rest.min(1.0);
-        Some([("host", host), ("cleaning", cleaning), ("summaries", summaries), ("unfilled", host_and_rest - host)])
+        let unfilled = host_and_rest - host;
+        Some([("host", host), ("cleaning", cleaning), ("summaries", summaries), ("unfilled", unfilled), ("map", map)])
     }
 
     /// The same behind a buffer, where fewer units may be written than the host wrote.
-    fn amplification_behind_buffer(&self, total: f64, units: impl Fn(f64) -> f64) -> [(&'static str, f64); 4] {
+    fn amplification_behind_buffer(&self, total: f64, units: impl Fn(f64) -> f64) -> [(&'static str, f64); 5] {
         let flash = &self.flash;
         let summaries = units(flash.programs_by_cause.summary as f64);
         let all = (flash.units.programmed + flash.units.unfilled) as f64 + summaries;
         let share = |part: f64| part / all * total;
         let (cleaning, unfilled) = (share(units(self.cleaning.pages_moved)), share(flash.units.unfilled as f64));
-        let host = (total - cleaning - share(summaries) - unfilled).max(0.0);
-        [("host", host), ("cleaning", cleaning), ("summaries", share(summaries)), ("unfilled", unfilled)]
+        let (summaries, map) = (share(summaries), share(units(flash.programs_by_cause.map as f64)));
+        let host = (total - cleaning - summaries - unfilled - map).max(0.0);
+        [("host", host), ("cleaning", cleaning), ("summaries", summaries), ("unfilled", unfilled), ("map", map)]
     }
 
     /// Adds what the simulation took.

@@ -57,7 +57,8 @@ impl Array {
     pub fn can_read_ahead(&self, unit: UnitId) -> bool {
         let state = &self.units[unit.index()];
         let free = self.overlap(unit).is_some_and(|o| o.ahead.is_none() && o.suspended.is_none());
-        free && state.phase == Phase::Holding && state.operation.kind == Kind::Read && state.operation.members <= 1
+        let one_page = state.operation.members <= 1 && state.operation.pages <= 1;
+        free && state.phase == Phase::Holding && state.operation.kind == Kind::Read && one_page
     }
 
     /// Whether the cells of a unit can be suspended at `now`.

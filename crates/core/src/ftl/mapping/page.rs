@@ -1,8 +1,28 @@
-//! The page map: where each logical page is, and which logical page each place holds.
+//! Page mapping: where each logical page is, and which logical page each place holds.
 
+use super::MappingPolicy;
 use crate::config::DeviceConfig;
+use crate::policy::Policy;
 use crate::sim::id::{Lpn, Ppn};
 use crate::sim::memory::{prefetch, zeroed};
+
+/// Page mapping has no options.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PageConfig {}
+
+/// The whole map is in memory: finding a place takes nothing.
+#[derive(Clone, Debug)]
+pub struct Page;
+
+impl Policy for Page {
+    type Config = PageConfig;
+    fn new(_: &PageConfig, _: &DeviceConfig, _: u64) -> Result<Self, String> {
+        Ok(Page)
+    }
+}
+
+impl MappingPolicy for Page {}
 
 /// Where a logical page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +49,9 @@ const SLOT: u32 = 1 << 31;
 
 /// The owner of a place that was programmed without data.
 pub const PADDING: u32 = u32::MAX;
+
+/// The owner of a place that holds a part of a translation page: this and its number.
+pub const TRANSLATION: u32 = 1 << 31;
 
 impl PageMap {
     /// Nothing mapped.
@@ -77,7 +100,8 @@ impl PageMap {
         self.forward[lpn.index()] = 0;
     }
 
-    /// The logical page that was programmed at `ppn`, or [`PADDING`].
+    /// The logical page that was programmed at `ppn`, or [`PADDING`], or [`TRANSLATION`] and the number of a
+    /// translation page.
     #[inline]
     pub fn owner(&self, ppn: Ppn) -> u32 {
         self.owner[ppn.index()]

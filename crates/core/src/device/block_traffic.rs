@@ -1,0 +1,398 @@
+//! Block mapping in time: what waits for a logical block, and the programs that it takes, one after the other. See
+//! docs/model/mapping.md.
+
+use std::collections::VecDeque;
+
+use super::Device;
+use super::transaction::{Kind, Transaction};
+use crate::ftl::Ftl;
+use crate::ftl::gc::job::Copy;
+use crate::ftl::mapping::{LogicalBlock, NOWHERE, PADDING};
+use crate::metrics::attribution::Part as TimePart;
+use crate::metrics::counters::ProgramCause;
+use crate::nand::array::Operation;
+use crate::scheduler::Class;
+use crate::scheduler::lines::{Line, NONE};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+
+/// What goes on with a logical block.
+#[derive(Clone, Debug, Default)]
+struct Job {
+    /// A program of it is on its way, or what that needs is being read.
+    busy: bool,
+    /// It waits for a free block.
+    waiting: bool,
+    /// Its blocks are to be merged, to free one.
+    merge: bool,
+    /// Writes that are not bound.
+    pending: Line,
+    /// Units that the program on its way copies.
+    copies: Vec<Copy>,
+    /// Reads of those that have not ended.
+    reads: u32,
+}
+
+/// All that goes on with logical blocks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct BlockTraffic {
+    jobs: Vec<Job>,
+    /// By plane: logical blocks that wait for a free block.
+    waiting: Vec<VecDeque<u32>>,
+    /// By plane: the logical block that is merged to free one.
+    merging: Vec<Option<u32>>,
+    /// By plane: blocks on their way to being erased.
+    doomed: Vec<u32>,
+    /// Room to work in: writes by their offsets.
+    writes: Vec<(u32, u32)>,
+}
+
+impl BlockTraffic {
+    /// Nothing goes on.
+    pub(super) fn new(ftl: &Ftl) -> BlockTraffic {
+        let Some(map) = &ftl.block_map else { return BlockTraffic::default() };
+        let planes = ftl.shape().planes as usize;
+        BlockTraffic {
+            jobs: vec![Job::default(); map.logical.len()],
+            waiting: vec![VecDeque::new(); planes],
+            merging: vec![None; planes],
+            doomed: vec![0; planes],
+            writes: Vec::new(),
+        }
+    }
+
+    fn job(&mut self, number: u32) -> &mut Job {
+        &mut self.jobs[number as usize]
+    }
+}
+
+impl Device {
+    fn logical(&mut self, number: u32) -> LogicalBlock {
+        self.ftl.logical_blocks().logical[number as usize]
+    }
+
+    /// A write has all its data: it waits for its offset.
+    pub(super) fn queue_in_block(&mut self, id: u32) {
+        let (number, _) = self.ftl.logical_blocks().split(Lpn(self.transactions[id].lpn));
+        self.transactions[id].plane = self.ftl.block_home(number).0;
+        self.show_lined_up(id);
+        self.block_traffic.jobs[number as usize].pending.push(&mut self.transactions, id);
+        self.trail_stall(id);
+        self.go_on_in_block(number);
+    }
+
+    /// Takes the next step with a logical block: towards the write that has waited longest, or towards one block that
+    /// holds all.
+    fn go_on_in_block(&mut self, number: u32) {
+        self.drop_trimmed(number);
+        if self.block_traffic.job(number).busy || self.block_traffic.job(number).waiting {
+            return;
+        }
+        self.drop_old(number);
+        let first = self.block_traffic.job(number).pending.first();
+        let LogicalBlock { current, old, next, .. } = self.logical(number);
+        if first == NONE {
+            let job = self.block_traffic.job(number);
+            job.merge &= old != NOWHERE;
+            if job.merge {
+                self.prepare_program(number);
+            }
+            return;
+        }
+        let (_, offset) = self.ftl.logical_blocks().split(Lpn(self.transactions[first].lpn));
+        if current != NOWHERE && (offset >= next || old != NOWHERE) {
+            return self.prepare_program(number);
+        }
+        let plane = self.ftl.block_home(number);
+        if self.ftl.blocks.stock(plane) == 0 || !self.block_traffic.waiting[plane.index()].is_empty() {
+            self.block_traffic.job(number).waiting = true;
+            self.block_traffic.waiting[plane.index()].push_back(number);
+            return self.free_blocks(plane);
+        }
+        self.renew_block(number, plane);
+    }
+
+    /// Pending writes that were trimmed have no place to go to: a newer write of the unit may have it. They are done.
+    /// Their slots are free: others are admitted when the event has been handled.
+    fn drop_trimmed(&mut self, number: u32) {
+        loop {
+            let id = self.block_traffic.job(number).pending.first();
+            if id == NONE || !self.transactions[id].trimmed {
+                return;
+            }
+            self.block_traffic.jobs[number as usize].pending.pop(&mut self.transactions);
+            let write = self.transactions[id];
+            if write.newer != NONE {
+                self.release_newer(id, write.newer);
+            }
+            self.ftl.logical_blocks().dropped += 1;
+            self.slots_free += 1;
+            self.transactions.remove(id);
+            self.trail_spend(id, TimePart::Cleaning);
+            self.serve(write.owner);
+            if write.owner != NONE {
+                self.part_done(write.owner, self.now, id);
+            }
+            self.finish_flight(id);
+        }
+    }
+
+    /// A logical block takes a free block.
+    fn renew_block(&mut self, number: u32, plane: PlaneId) {
+        let block = self.ftl.blocks.open_logical(plane);
+        self.ftl.logical_blocks().renew(number, block, plane);
+        self.go_on_in_block(number);
+        self.free_blocks(plane);
+    }
+
+    /// Lets go of an old block that holds nothing valid.
+    fn drop_old(&mut self, number: u32) {
+        let old = self.logical(number).old;
+        if old == NOWHERE || self.ftl.blocks.block(BlockId(old)).valid > 0 {
+            return;
+        }
+        self.ftl.logical_blocks().logical[number as usize].old = NOWHERE;
+        let plane = self.ftl.block_home(number);
+        self.block_traffic.job(number).merge = false;
+        let merging = &mut self.block_traffic.merging[plane.index()];
+        *merging = merging.filter(|&merging| merging != number);
+        self.block_traffic.doomed[plane.index()] += 1;
+        self.ftl.blocks.doom(BlockId(old));
+        if self.ftl.blocks.can_erase(BlockId(old)) {
+            self.erase(BlockId(old));
+        }
+    }
+
+    /// Merges the logical block that has had two blocks for the longest time, where free blocks are few; one at a time.
+    fn free_blocks(&mut self, plane: PlaneId) {
+        let coming = self.ftl.blocks.stock(plane) + self.block_traffic.doomed[plane.index()];
+        if coming > self.ftl.shape().soft || self.block_traffic.merging[plane.index()].is_some() {
+            return;
+        }
+        let Some(number) = self.ftl.logical_blocks().oldest_pair(plane) else { return };
+        self.block_traffic.merging[plane.index()] = Some(number);
+        self.block_traffic.job(number).merge = true;
+        self.go_on_in_block(number);
+    }
+
+    /// A block of a logical block has been erased.
+    pub(super) fn logical_erased(&mut self, plane: PlaneId) {
+        self.block_traffic.doomed[plane.index()] -= 1;
+        while self.ftl.blocks.stock(plane) > 0 {
+            let Some(number) = self.block_traffic.waiting[plane.index()].pop_front() else { break };
+            self.block_traffic.job(number).waiting = false;
+            self.renew_block(number, plane);
+        }
+        self.free_blocks(plane);
+    }
+
+    /// A unit of a logical block was trimmed.
+    pub(super) fn trimmed_in_block(&mut self, lpn: Lpn) {
+        if self.ftl.block_map.is_some() {
+            let (number, _) = self.ftl.logical_blocks().split(lpn);
+            self.go_on_in_block(number);
+            self.free_blocks(self.ftl.block_home(number));
+        }
+    }
+
+    /// The pending writes of the program at the next offset of a logical block, as many as there are, are taken out.
+    fn take_pending(&mut self, number: u32, most: usize, into: &mut Vec<(u32, u32)>) {
+        let (next, group) = (self.logical(number).next, self.ftl.shape().units_per_program);
+        let mut pending = std::mem::take(&mut self.block_traffic.job(number).pending);
+        let mut others = Line::default();
+        while !pending.is_empty() {
+            let id = pending.pop(&mut self.transactions);
+            let (_, offset) = self.ftl.logical_blocks().split(Lpn(self.transactions[id].lpn));
+            let free = !self.transactions[id].trimmed && into.iter().all(|&(other, _)| other != offset);
+            if free && (next..next + group).contains(&offset) && into.len() < most {
+                into.push((offset, id));
+            } else {
+                others.push(&mut self.transactions, id);
+            }
+        }
+        self.block_traffic.job(number).pending = others;
+    }
+
+    /// Reads what the next program of a logical block has to copy.
+    fn prepare_program(&mut self, number: u32) {
+        let (next, group) = (self.logical(number).next, self.ftl.shape().units_per_program);
+        self.block_traffic.job(number).busy = true;
+        let mut open: Option<Transaction> = None;
+        for offset in next..next + group {
+            let Some(from) = self.ftl.old_place(number, offset) else { continue };
+            if self.is_pending(number, offset) {
+                continue;
+            }
+            let block = self.ftl.blocks.depend(from);
+            let lpn = self.ftl.map.owner(from);
+            self.block_traffic.job(number).copies.push(Copy { lpn, from, to: Ppn(0) });
+            let per_page = self.ftl.shape().units_per_page;
+            match &mut open {
+                Some(read) if per_page.divide(read.place) == per_page.divide(from.0) => read.units += 1,
+                _ => {
+                    let mut read = Transaction::new(Kind::MergeRead, Class::Gc);
+                    (read.owner, read.place) = (number, from.0);
+                    read.plane = self.ftl.blocks.plane_of(block).0;
+                    read.units = self.ftl.shape().pages_per_unit as u16;
+                    self.block_traffic.job(number).reads += 1;
+                    if let Some(whole) = open.replace(read) {
+                        self.dispatch(whole);
+                    }
+                }
+            }
+        }
+        match open {
+            Some(last) => self.dispatch(last),
+            None => self.queue_program(number),
+        }
+    }
+
+    /// Whether a write of an offset is pending: its unit need not be copied.
+    fn is_pending(&mut self, number: u32, offset: u32) -> bool {
+        let first = number * self.ftl.logical_blocks().units();
+        let mut id = self.block_traffic.job(number).pending.first();
+        while id != NONE && (self.transactions[id].trimmed || self.transactions[id].lpn != first + offset) {
+            id = self.transactions[id].next;
+        }
+        id != NONE
+    }
+
+    pub(super) fn finish_merge_read(&mut self, id: u32) {
+        let number = self.transactions.remove(id).owner;
+        let job = self.block_traffic.job(number);
+        job.reads -= 1;
+        if job.reads == 0 {
+            self.queue_program(number);
+        }
+    }
+
+    /// The next program of a logical block waits for its LUN: as a write of the host, where it holds any.
+    fn queue_program(&mut self, number: u32) {
+        let mut writes = std::mem::take(&mut self.block_traffic.writes);
+        self.take_pending(number, 1, &mut writes);
+        let first = writes.pop();
+        self.block_traffic.writes = writes;
+        if let Some((_, id)) = first {
+            self.trail_unstall(id, self.array.lun_of(PlaneId(self.transactions[id].plane)));
+            return self.line_up(id);
+        }
+        let mut merge = Transaction::new(Kind::MergeWrite, Class::Gc);
+        (merge.owner, merge.plane) = (number, self.ftl.block_home(number).0);
+        self.dispatch(merge);
+    }
+
+    /// Binds a write with all others of its program, and what is copied beside them.
+    pub(super) fn start_write_in_block(&mut self, id: u32) -> Operation {
+        let (number, offset) = self.ftl.logical_blocks().split(Lpn(self.transactions[id].lpn));
+        let mut writes = std::mem::take(&mut self.block_traffic.writes);
+        writes.push((offset, id));
+        self.take_pending(number, usize::MAX, &mut writes);
+        let lun = self.array.lun_of(PlaneId(self.transactions[id].plane));
+        for &(_, other) in &writes[1..] {
+            self.trail_unstall(other, lun);
+        }
+        let operation = self.bind_program(number, &writes, Class::HostProgram);
+        writes.clear();
+        self.block_traffic.writes = writes;
+        operation
+    }
+
+    pub(super) fn start_merge_write(&mut self, id: u32) -> Operation {
+        let Transaction { owner, class, .. } = self.transactions[id];
+        let operation = self.bind_program(owner, &[], class);
+        self.transactions[id].place = operation.place;
+        operation
+    }
+
+    /// Where a write or a copy goes that is first in line: with all others of its program at the next place of its
+    /// logical block.
+    pub(super) fn place_of_program(&self, id: u32) -> Ppn {
+        let Transaction { kind, owner, lpn, .. } = self.transactions[id];
+        let map =
+            self.ftl.block_map.as_deref().unwrap_or_else(|| unreachable!("only block mapping has logical blocks"));
+        let number = if kind == Kind::Write { map.split(Lpn(lpn)).0 } else { owner };
+        let LogicalBlock { current, next, .. } = map.logical[number as usize];
+        Ppn(self.ftl.blocks.first_unit(BlockId(current)).0 + next)
+    }
+
+    fn bind_program(&mut self, number: u32, writes: &[(u32, u32)], class: Class) -> Operation {
+        let (LogicalBlock { current, next, .. }, group) = (self.logical(number), self.ftl.shape().units_per_program);
+        let start = Ppn(self.ftl.blocks.first_unit(BlockId(current)).0 + next);
+        (0..group).for_each(|unit| self.ftl.map.set_owner(Ppn(start.0 + unit), PADDING));
+        for (index, &(offset, id)) in writes.iter().enumerate() {
+            self.bind(id, Ppn(start.0 + offset - next));
+            self.transactions[id].next = writes.get(index + 1).map_or(NONE, |&(_, id)| id);
+        }
+        // What was superseded since it was read, or is superseded by these writes, is not copied.
+        let mut copies = std::mem::take(&mut self.block_traffic.job(number).copies);
+        copies.retain_mut(|copy| {
+            let (_, offset) = self.ftl.logical_blocks().split(Lpn(copy.lpn));
+            copy.to = Ppn(start.0 + offset - next);
+            if self.ftl.blocks.is_valid(copy.from) && self.ftl.map.owner(copy.to) == PADDING {
+                self.ftl.map.set_owner(copy.to, copy.lpn);
+                return true;
+            }
+            let block = self.ftl.blocks.block_of(copy.from);
+            self.release(block.0);
+            false
+        });
+        let cause = if writes.is_empty() { ProgramCause::Merge } else { ProgramCause::Host };
+        self.ftl.note_program(cause, (writes.len() + copies.len()) as u32);
+        self.block_traffic.job(number).copies = copies;
+        self.ftl.logical_blocks().logical[number as usize].next = next + group;
+        let plane = self.ftl.block_home(number);
+        let tag = writes.first().map_or(u64::MAX, |&(_, id)| self.tag_of(self.transactions[id].owner));
+        self.program(class, plane, start, tag)
+    }
+
+    pub(super) fn finish_merge_write(&mut self, id: u32) {
+        let Transaction { owner, place, plane, .. } = self.transactions.remove(id);
+        self.store_program(Ppn(place), NONE);
+        self.finish_in_block(owner, PlaneId(plane), Ppn(place));
+    }
+
+    /// The first unit of the program that a place is part of.
+    pub(super) fn start_of_program(&self, place: Ppn) -> Ppn {
+        Ppn(place.0 - self.ftl.blocks.offset_in_block(place) % self.ftl.shape().units_per_program)
+    }
+
+    /// With verification: the contents of a program of a logical block, in the order of places.
+    pub(super) fn store_program(&mut self, start: Ppn, first: u32) {
+        if !self.options.verify {
+            return;
+        }
+        let number = self.ftl.blocks.block_of(start).0;
+        for place in (start.0..start.0 + self.ftl.shape().units_per_program).map(Ppn) {
+            let lpn = self.ftl.map.owner(place);
+            if lpn == PADDING {
+                continue;
+            }
+            let mut id = first;
+            while id != NONE && self.transactions[id].place != place.0 {
+                id = self.transactions[id].next;
+            }
+            let job = self.ftl.logical_blocks().split(Lpn(lpn)).0;
+            let copy = self.block_traffic.job(job).copies.iter().find(|copy| copy.to == place).map(|copy| copy.from);
+            let Some(media) = &mut self.ftl.media else { return };
+            match copy {
+                _ if id != NONE => media.program(place, &self.contents.slots[id as usize]),
+                Some(from) => media.copy(from, place),
+                None => debug_assert!(false, "block {number}: what is programmed is a write or a copy"),
+            }
+        }
+    }
+
+    /// A program of a logical block has ended, and its writes with it.
+    pub(super) fn finish_in_block(&mut self, number: u32, plane: PlaneId, start: Ppn) {
+        let mut copies = std::mem::take(&mut self.block_traffic.job(number).copies);
+        for copy in copies.drain(..) {
+            self.map_copy(Lpn(copy.lpn), copy.from, copy.to);
+            let block = self.ftl.blocks.block_of(copy.from);
+            self.release(block.0);
+        }
+        let job = self.block_traffic.job(number);
+        (job.copies, job.busy) = (copies, false);
+        self.program_ended(plane, start);
+        self.go_on_in_block(number);
+        self.free_blocks(plane);
+    }
+}

@@ -1,0 +1,496 @@
+//! Translation pages in time: they are read for entries that are missed, updated when changed entries leave the cache
+//! or cleaning has moved units, and moved when their blocks are reclaimed. See docs/model/mapping.md.
+//!
+//! One thing is done with a translation page at a time. Whoever needs it in flash (an eviction, a victim of cleaning)
+//! asks for an update and may wait for its end; requests that come before the program has started share it.
+
+use std::collections::VecDeque;
+
+use super::Device;
+use super::transaction::{Kind, Transaction};
+use crate::ftl::Ftl;
+use crate::ftl::blocks::{RESERVE, Stream};
+use crate::ftl::mapping::{MapState, TRANSLATION};
+use crate::metrics::counters::MapCause;
+use crate::nand::array::{self, Operation};
+use crate::scheduler::Class;
+use crate::scheduler::lines::{Line, NONE};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use crate::sim::time::Time;
+
+/// What is done with a translation page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Nothing; the controller does not hold it.
+    #[default]
+    Idle,
+    /// The flash page with an entry is read.
+    Fetching,
+    /// It is read as a whole, to be updated.
+    Reading,
+    /// The controller holds it; its plane has no room for the new version.
+    Stalled,
+    /// The controller holds it; its program waits for the LUN.
+    Queued,
+    /// The controller holds it; it is programmed.
+    Programming,
+}
+
+/// A translation page, and who waits for it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Page {
+    state: State,
+    /// While it is fetched: which of its flash pages.
+    part: u32,
+    /// Cleaning of its block waits for it to be elsewhere.
+    moving: bool,
+    /// Updates that nobody waits for.
+    owed: u32,
+    /// Those who need an entry of it.
+    readers: Line,
+    /// Those who wait for an update of it to end.
+    writers: Line,
+    /// Those whose update is being programmed.
+    taken: Line,
+}
+
+/// A device has one for each translation page; the directory and the cache have twelve bytes more.
+const _: () = assert!(size_of::<Page>() + 12 <= 60);
+
+/// The cleaning of a plane's blocks of translation pages: one victim at a time, page by page.
+#[derive(Clone, Copy, Debug, Default)]
+struct MapJob {
+    victim: Option<BlockId>,
+    cursor: u32,
+    /// A translation page of the victim is on its way elsewhere.
+    waiting: bool,
+    doomed: u32,
+}
+
+/// All that goes on for the map in flash.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MapTraffic {
+    pages: Vec<Page>,
+    jobs: Vec<MapJob>,
+    /// By plane: translation pages that wait for room. One that has been promoted meanwhile is passed over.
+    stalled: Vec<VecDeque<u32>>,
+    /// By plane: units that cleaning has moved and whose entries are not in the cache, as victim and translation page.
+    moved: Vec<Vec<(u32, u32)>>,
+    /// Host operations that wait for a place in the cache.
+    pub(super) line: Line,
+    /// Those are being served.
+    pub(super) serving: bool,
+}
+
+impl MapTraffic {
+    /// Nothing goes on.
+    pub(super) fn new(ftl: &Ftl) -> MapTraffic {
+        let Some(state) = &ftl.map_state else { return MapTraffic::default() };
+        let planes = ftl.shape().planes as usize;
+        MapTraffic {
+            pages: vec![Page::default(); state.pages() as usize],
+            jobs: vec![MapJob::default(); planes],
+            stalled: vec![VecDeque::new(); planes],
+            moved: vec![Vec::new(); planes],
+            ..MapTraffic::default()
+        }
+    }
+
+    fn page(&mut self, page: u32) -> &mut Page {
+        &mut self.pages[page as usize]
+    }
+
+    /// What is not at rest, for reports.
+    pub(super) fn describe(&self) -> String {
+        let busy = self.pages.iter().filter(|page| page.state != State::Idle).count();
+        let stalled = self.pages.iter().filter(|page| page.state == State::Stalled).count();
+        format!("{busy} translation pages in use, {stalled} without room")
+    }
+}
+
+impl Device {
+    /// What is known of the map in flash; only where some of it is there.
+    pub(super) fn map_state(&mut self) -> &mut MapState {
+        self.ftl.map_state.as_deref_mut().unwrap_or_else(|| unreachable!("only a map in flash has traffic"))
+    }
+
+    /// Someone needs the entry of `lpn`, whose place in the cache is taken: `node` goes on when it is there.
+    pub(super) fn fetch(&mut self, node: u32) {
+        let lpn = Lpn(self.transactions[node].lpn);
+        let page = self.map_state().page_of(lpn);
+        self.await_entry(node, page);
+        if self.map_traffic.page(page).state != State::Idle {
+            return;
+        }
+        match self.map_state().place(page) {
+            Some(place) => self.read_entry(page, place, lpn),
+            None => self.entries_here(page, None),
+        }
+    }
+
+    /// Lets `node` wait for an entry of a translation page, unless the controller holds that.
+    pub(super) fn await_entry(&mut self, node: u32, page: u32) {
+        let entry = &mut self.map_traffic.pages[page as usize];
+        entry.readers.push(&mut self.transactions, node);
+        if matches!(entry.state, State::Stalled | State::Queued | State::Programming) {
+            self.entries_here(page, None);
+        }
+    }
+
+    /// Which flash page of its translation page holds an entry.
+    fn flash_page_of(&mut self, lpn: Lpn) -> u32 {
+        let pages = u64::from(self.ftl.shape().pages_per_program);
+        let state = self.map_state();
+        (u64::from(state.entry_in_page(lpn)) * pages / u64::from(state.entries_per_page())) as u32
+    }
+
+    fn read_entry(&mut self, page: u32, place: Ppn, lpn: Lpn) {
+        let part = self.flash_page_of(lpn);
+        let shape = self.ftl.shape();
+        let skip = if shape.pages_per_unit > 1 { 0 } else { part * shape.units_per_page.divisor() };
+        let entry = self.map_traffic.page(page);
+        (entry.state, entry.part) = (State::Fetching, part);
+        self.read_map(page, Ppn(place.0 + skip), 1, MapCause::Miss);
+    }
+
+    fn read_map(&mut self, page: u32, place: Ppn, pages: u32, cause: MapCause) {
+        let block = self.ftl.blocks.depend(place);
+        let mut read = Transaction::new(Kind::MapRead, class_of(cause, Class::MapRead));
+        (read.owner, read.place, read.dependency) = (page, place.0, block.0);
+        (read.units, read.first) = (pages as u16, cause as u16);
+        read.plane = self.ftl.blocks.plane_of(block).0;
+        self.dispatch(read);
+    }
+
+    /// Starts a read of a translation page, or of one flash page of it.
+    pub(super) fn start_map_read(&mut self, id: u32) -> Operation {
+        let read = self.transactions[id];
+        let pages = u32::from(read.units);
+        self.ftl.note_map_read(cause_of(read.first), pages);
+        let timing = self.array.timing();
+        let page = self.page_in_block(Ppn(read.place));
+        Operation {
+            kind: array::Kind::Read,
+            class: read.class,
+            rank: self.ranks[read.class as usize],
+            plane: PlaneId(read.plane),
+            members: 1,
+            pages,
+            command: timing.read_command,
+            data: timing.page_out,
+            cell: timing.read(page),
+            program: Time::ZERO,
+            tag: u64::MAX,
+            place: read.place,
+        }
+    }
+
+    pub(super) fn finish_map_read(&mut self, id: u32) {
+        let Transaction { owner: page, dependency, .. } = self.transactions[id];
+        self.transactions.remove(id);
+        self.release(dependency);
+        let Page { state, part, .. } = *self.map_traffic.page(page);
+        if state == State::Reading {
+            return self.program_map(page);
+        }
+        let whole = self.ftl.shape().pages_per_program == 1;
+        self.entries_here(page, if whole { None } else { Some(part) });
+        let next = self.map_traffic.page(page).readers.first();
+        if next != NONE {
+            let lpn = Lpn(self.transactions[next].lpn);
+            if let Some(place) = self.map_state().place(page) {
+                return self.read_entry(page, place, lpn);
+            }
+        }
+        match (self.wants_update(page), whole) {
+            (true, true) => self.program_map(page),
+            (true, false) => self.update(page),
+            (false, _) => self.map_traffic.page(page).state = State::Idle,
+        }
+    }
+
+    /// Entries of a translation page are in the controller, all or those in one of its flash pages: who waits for them
+    /// goes on. Reads of one request that go to one flash page are joined.
+    fn entries_here(&mut self, page: u32, part: Option<u32>) {
+        let mut waiting = std::mem::take(&mut self.map_traffic.page(page).readers);
+        let (mut others, mut open) = (Line::default(), NONE);
+        while !waiting.is_empty() {
+            let node = waiting.pop(&mut self.transactions);
+            let lpn = Lpn(self.transactions[node].lpn);
+            if part.is_none_or(|part| self.flash_page_of(lpn) == part) {
+                self.map_state().cmt.load(lpn);
+                open = self.translated(node, open);
+            } else {
+                others.push(&mut self.transactions, node);
+            }
+        }
+        if open != NONE {
+            self.line_up(open);
+        }
+        self.map_traffic.pages[page as usize].readers.put_before(&mut self.transactions, others);
+        self.serve_line();
+    }
+
+    /// Asks for an update of a translation page; `node` goes on when it has been programmed, [`NONE`] for nobody.
+    pub(super) fn ask_update(&mut self, page: u32, node: u32) {
+        let batch = self.map_state().batch;
+        let entry = &mut self.map_traffic.pages[page as usize];
+        if node == NONE {
+            entry.owed = if batch { 1 } else { entry.owed + 1 };
+        } else {
+            entry.writers.push(&mut self.transactions, node);
+        }
+        if entry.state == State::Idle {
+            self.update(page);
+        }
+    }
+
+    fn wants_update(&mut self, page: u32) -> bool {
+        let page = self.map_traffic.page(page);
+        page.moving || page.owed > 0 || !page.writers.is_empty()
+    }
+
+    /// Begins an update: by reading the translation page, unless all of it is known.
+    fn update(&mut self, page: u32) {
+        let known = self.map_state().is_wholly_cached(page);
+        match self.map_state().place(page) {
+            Some(place) if !known => {
+                self.map_traffic.page(page).state = State::Reading;
+                let (pages, cause) = (self.ftl.shape().pages_per_program, self.update_cause(page));
+                self.read_map(page, place, pages, cause);
+            }
+            _ => self.program_map(page),
+        }
+    }
+
+    /// Whom an update is for: the one who has waited longest.
+    fn update_cause(&mut self, page: u32) -> MapCause {
+        let Page { writers, owed, .. } = *self.map_traffic.page(page);
+        match writers.first() {
+            NONE if owed > 0 => MapCause::Eviction,
+            NONE => MapCause::MapCleaning,
+            node if self.transactions[node].kind == Kind::MapHold => MapCause::Cleaning,
+            _ => MapCause::Eviction,
+        }
+    }
+
+    /// The controller holds a translation page as it is to be programmed.
+    fn program_map(&mut self, page: u32) {
+        let plane = self.ftl.map_home(page);
+        if self.map_traffic.page(page).moving {
+            self.queue_map(page);
+        } else {
+            self.map_traffic.page(page).state = State::Stalled;
+            self.map_traffic.stalled[plane.index()].push_back(page);
+            self.unstall_map(plane);
+            self.clean_map(plane);
+        }
+        if !self.map_traffic.page(page).readers.is_empty() {
+            self.entries_here(page, None);
+        }
+    }
+
+    fn queue_map(&mut self, page: u32) {
+        self.map_traffic.page(page).state = State::Queued;
+        let class = class_of(self.update_cause(page), Class::MapProgram);
+        let mut write = Transaction::new(Kind::MapWrite, class);
+        (write.owner, write.plane) = (page, self.ftl.map_home(page).0);
+        self.dispatch(write);
+    }
+
+    /// Lets as many translation pages be programmed as there is room for.
+    fn unstall_map(&mut self, plane: PlaneId) {
+        let blocks = &self.ftl.blocks;
+        let (stock, left) = (blocks.map_stock(plane), blocks.room(plane, Stream::Map));
+        let units = if stock < RESERVE { 0 } else { left + (stock - RESERVE) * blocks.data_units() };
+        let mut room = units / self.ftl.shape().units_per_program;
+        while room > 0 {
+            let Some(page) = self.map_traffic.stalled[plane.index()].pop_front() else { return };
+            if self.map_traffic.page(page).state == State::Stalled {
+                room -= 1;
+                self.queue_map(page);
+            }
+        }
+    }
+
+    /// Binds an update of a translation page; with it all who have asked for one by now. Where there is no room, it
+    /// waits.
+    pub(super) fn start_map_write(&mut self, id: u32) -> Option<Operation> {
+        let Transaction { owner: page, class, .. } = self.transactions[id];
+        let plane = self.ftl.map_home(page);
+        if !self.map_traffic.page(page).moving && !self.ftl.blocks.takes_map_write(plane) {
+            self.transactions.remove(id);
+            self.map_traffic.page(page).state = State::Stalled;
+            self.map_traffic.stalled[plane.index()].push_back(page);
+            self.clean_map(plane);
+            return None;
+        }
+        let (cause, stock) = (self.update_cause(page), self.ftl.blocks.map_stock(plane));
+        let place = self.ftl.bind_map(page, cause);
+        self.transactions[id].place = place.0;
+        let batch = self.map_state().batch;
+        let entry = &mut self.map_traffic.pages[page as usize];
+        entry.state = State::Programming;
+        if batch {
+            (entry.taken, entry.owed) = (std::mem::take(&mut entry.writers), 0);
+            self.map_state().cmt.clean_page(page);
+        } else if !entry.writers.is_empty() {
+            let node = entry.writers.pop(&mut self.transactions);
+            entry.taken.push(&mut self.transactions, node);
+        } else {
+            entry.owed = entry.owed.saturating_sub(1);
+        }
+        if self.ftl.blocks.map_stock(plane) != stock {
+            self.clean_map(plane);
+        }
+        Some(self.program(class, plane, place, u64::MAX))
+    }
+
+    pub(super) fn finish_map_write(&mut self, id: u32) {
+        let Transaction { owner: page, place, plane, .. } = self.transactions[id];
+        let (plane, place) = (PlaneId(plane), Ppn(place));
+        self.transactions.remove(id);
+        self.ftl.map_programmed(page, place);
+        let mut taken = std::mem::take(&mut self.map_traffic.page(page).taken);
+        while !taken.is_empty() {
+            let node = taken.pop(&mut self.transactions);
+            match self.transactions[node].kind {
+                Kind::MapHold => {
+                    let held = self.transactions.remove(node).dependency;
+                    self.release(held);
+                }
+                _ => self.evicted(node),
+            }
+        }
+        if std::mem::take(&mut self.map_traffic.page(page).moving) {
+            self.map_traffic.jobs[plane.index()].waiting = false;
+        }
+        match (self.wants_update(page), self.map_state().batch) {
+            // The controller still holds it.
+            (true, true) => self.program_map(page),
+            (true, false) => self.update(page),
+            (false, _) => self.map_traffic.page(page).state = State::Idle,
+        }
+        self.program_ended(plane, place);
+        self.clean_map(plane);
+    }
+
+    /// Takes the next step of reclaiming a plane's blocks of translation pages, if it needs one.
+    pub(super) fn clean_map(&mut self, plane: PlaneId) {
+        if self.ftl.map_state.is_none() {
+            return;
+        }
+        while !self.map_traffic.jobs[plane.index()].waiting {
+            let Some(victim) = self.map_victim(plane) else { return };
+            let (end, group) = (self.ftl.blocks.first_unit(victim).0 + self.ftl.blocks.data_units(), self.ftl.shape());
+            let job = &mut self.map_traffic.jobs[plane.index()];
+            let mut units = (job.cursor..end).step_by(group.units_per_program as usize);
+            if let Some(unit) = units.find(|&unit| self.ftl.blocks.is_valid(Ppn(unit))) {
+                (job.cursor, job.waiting) = (unit, true);
+                return self.move_map(self.ftl.map.owner(Ppn(unit)) & !TRANSLATION);
+            }
+            job.victim = None;
+            job.doomed += 1;
+            self.ftl.blocks.doom(victim);
+            if self.ftl.blocks.can_erase(victim) {
+                self.erase(victim);
+            }
+        }
+    }
+
+    /// The victim that is being moved, or the next one where free blocks are few and all of it would find room.
+    fn map_victim(&mut self, plane: PlaneId) -> Option<BlockId> {
+        let (blocks, stock) = (&self.ftl.blocks, self.ftl.blocks.map_stock(plane));
+        let room = blocks.room(plane, Stream::Map) + stock * blocks.data_units();
+        let job = &mut self.map_traffic.jobs[plane.index()];
+        if job.victim.is_none() && stock + job.doomed <= RESERVE && room >= blocks.data_units() {
+            let victim = self.ftl.blocks.take_map_victim(plane)?;
+            self.ftl.counters.map.victims += 1;
+            (job.victim, job.cursor) = (Some(victim), self.ftl.blocks.first_unit(victim).0);
+        }
+        job.victim
+    }
+
+    /// Moves a translation page: by an update, which may use the room that is kept for this.
+    fn move_map(&mut self, page: u32) {
+        let entry = self.map_traffic.page(page);
+        entry.moving = true;
+        match entry.state {
+            State::Idle => self.update(page),
+            State::Stalled => self.queue_map(page),
+            State::Fetching | State::Reading | State::Queued | State::Programming => {}
+        }
+    }
+
+    /// A block of translation pages has been erased.
+    pub(super) fn map_erased(&mut self, plane: PlaneId) {
+        self.map_traffic.jobs[plane.index()].doomed -= 1;
+        self.unstall_map(plane);
+        self.clean_map(plane);
+    }
+
+    /// Cleaning has moved a unit out of the block of `from`: its entry changes, in the cache or in flash. The block is
+    /// not erased before.
+    pub(super) fn entry_moved(&mut self, lpn: Lpn, from: Ppn) {
+        let Some(state) = &mut self.ftl.map_state else { return };
+        if state.lazy && state.cmt.change(lpn) {
+            return;
+        }
+        let (page, victim) = (state.page_of(lpn), self.ftl.blocks.block_of(from));
+        let moved = &mut self.map_traffic.moved[self.ftl.blocks.plane_of(victim).index()];
+        if !moved.iter().rev().any(|&(block, _)| block == victim.0) {
+            self.ftl.blocks.depend(from);
+        }
+        moved.push((victim.0, page));
+    }
+
+    /// Asks for the updates that follow from the victims of a plane that have been moved as a whole.
+    pub(super) fn update_moved(&mut self, plane: PlaneId) {
+        if self.map_traffic.moved.get(plane.index()).is_none_or(Vec::is_empty) {
+            return;
+        }
+        // What this sets off must not take the next step of the plane's cleaning: that is done by the caller.
+        let busy = std::mem::replace(&mut self.jobs[plane.index()].busy, true);
+        let mut moved = std::mem::take(&mut self.map_traffic.moved[plane.index()]);
+        moved.sort_unstable();
+        if self.map_state().batch {
+            moved.dedup();
+        }
+        for of_victim in moved.chunk_by(|a, b| a.0 == b.0) {
+            let victim = BlockId(of_victim[0].0);
+            if self.jobs[plane.index()].moves(victim, &self.ftl) {
+                self.map_traffic.moved[plane.index()].extend(of_victim);
+                continue;
+            }
+            for &(block, page) in of_victim {
+                self.ftl.blocks.depend(self.ftl.blocks.first_unit(victim));
+                let mut hold = Transaction::new(Kind::MapHold, Class::Gc);
+                hold.dependency = block;
+                let hold = self.transactions.insert(hold);
+                self.ask_update(page, hold);
+            }
+            self.release(victim.0);
+        }
+        // Its room serves the next time.
+        let kept = &mut self.map_traffic.moved[plane.index()];
+        if kept.is_empty() {
+            moved.clear();
+            *kept = moved;
+        }
+        self.jobs[plane.index()].busy = busy;
+    }
+}
+
+/// What scheduling sees of traffic for a cause; `of_host` where the host waits for it.
+fn class_of(cause: MapCause, of_host: Class) -> Class {
+    match cause {
+        MapCause::Miss | MapCause::Eviction | MapCause::Functional => of_host,
+        MapCause::Cleaning => Class::Gc,
+        MapCause::MapCleaning => Class::UrgentGc,
+    }
+}
+
+fn cause_of(number: u16) -> MapCause {
+    const CAUSES: [MapCause; 4] = [MapCause::Miss, MapCause::Eviction, MapCause::Cleaning, MapCause::MapCleaning];
+    CAUSES[usize::from(number)]
+}

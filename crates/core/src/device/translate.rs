@@ -1,0 +1,186 @@
+//! The translate stage: an operation of the host whose map entry is not in the cache waits for it.
+
+use super::Device;
+use super::accept::Part;
+use super::transaction::{Kind, Transaction};
+use crate::ftl::mapping::Location;
+use crate::ftl::mapping::cmt::Segment;
+use crate::metrics::attribution::Part as TimePart;
+use crate::nand::media::BLANK;
+use crate::scheduler::Class;
+use crate::scheduler::lines::NONE;
+use crate::sim::id::{Lpn, Ppn};
+
+impl Device {
+    /// Uses the entry of `lpn`; whether it is at hand.
+    #[inline(always)]
+    pub(super) fn use_entry(&mut self, lpn: Lpn) -> bool {
+        let Some(state) = &mut self.ftl.map_state else { return true };
+        let hit = state.cmt.touch(lpn);
+        self.ftl.counters.map.hits += u64::from(hit);
+        hit
+    }
+
+    /// Whether the place of a read unit is known; that uses its entry, unless the unit is in the controller.
+    #[inline(always)]
+    pub(super) fn has_entry(&mut self, lpn: Lpn) -> bool {
+        self.ftl.map_state.is_none() || matches!(self.ftl.map.get(lpn), Location::Slot(_)) || self.use_entry(lpn)
+    }
+
+    /// A part of a read waits for its entry.
+    pub(super) fn wait_to_read(&mut self, request: u32, part: Part) {
+        let mut wait = Transaction::new(Kind::Translate, Class::HostRead);
+        (wait.owner, wait.lpn, wait.place) = (request, part.lpn.0, part.offset);
+        (wait.first, wait.end) = (part.first as u16, part.end as u16);
+        let wait = self.transactions.insert(wait);
+        self.trail_begin(wait, request, NONE);
+        self.miss(wait);
+    }
+
+    /// A write goes on when its entry is at hand: it supersedes the place that the entry tells.
+    pub(super) fn translate_write(&mut self, id: u32) {
+        if self.use_entry(Lpn(self.transactions[id].lpn)) {
+            self.place_write(id);
+        } else {
+            self.miss(id);
+        }
+    }
+
+    fn miss(&mut self, node: u32) {
+        self.ftl.counters.map.misses += 1;
+        self.seek(node, false);
+    }
+
+    /// Takes a place in the cache for the entry that `node` needs: a free one, or that of an evicted entry, which is
+    /// written back first when it is newer than in flash. Those who find none are `in_turn` later.
+    fn seek(&mut self, node: u32, in_turn: bool) {
+        let lpn = Lpn(self.transactions[node].lpn);
+        if !in_turn && !self.map_traffic.line.is_empty() {
+            return self.map_traffic.line.push(&mut self.transactions, node);
+        }
+        match self.map_state().cmt.segment(lpn) {
+            Some(Segment::Loading) => {
+                let page = self.map_state().page_of(lpn);
+                return self.await_entry(node, page);
+            }
+            Some(_) => return self.entry_found(node),
+            None => {}
+        }
+        let mut dirty = None;
+        if !self.map_state().cmt.has_room() {
+            let Some(page) = self.evict() else {
+                return self.map_traffic.line.push(&mut self.transactions, node);
+            };
+            dirty = page;
+        }
+        self.map_state().cmt.reserve(lpn);
+        match dirty {
+            Some(page) => self.ask_update(page, node),
+            None => self.fetch(node),
+        }
+    }
+
+    /// Evicts an entry: `None` when there is none to evict, else the translation page that has to be updated, if any.
+    fn evict(&mut self) -> Option<Option<u32>> {
+        let state = self.map_state();
+        let evicted = state.cmt.evict()?;
+        let page = evicted.dirty.then(|| state.page_of(evicted.lpn));
+        let counters = &mut self.ftl.counters.map;
+        *(if evicted.dirty { &mut counters.evictions_dirty } else { &mut counters.evictions_clean }) += 1;
+        Some(page)
+    }
+
+    /// What was evicted for `node` is in flash.
+    pub(super) fn evicted(&mut self, node: u32) {
+        let lpn = Lpn(self.transactions[node].lpn);
+        match self.map_state().cmt.segment(lpn) {
+            Some(Segment::Loading) => self.fetch(node),
+            Some(_) => self.entry_found(node),
+            None => self.seek(node, false),
+        }
+    }
+
+    /// The entry that `node` waited for is there.
+    fn entry_found(&mut self, node: u32) {
+        let open = self.translated(node, NONE);
+        if open != NONE {
+            self.line_up(open);
+        }
+    }
+
+    /// Lets those who wait for a place in the cache have it.
+    pub(super) fn serve_line(&mut self) {
+        if std::mem::replace(&mut self.map_traffic.serving, true) {
+            return;
+        }
+        while !self.map_traffic.line.is_empty() && self.map_state().cmt.can_take() {
+            let node = self.map_traffic.line.pop(&mut self.transactions);
+            self.seek(node, true);
+        }
+        self.map_traffic.serving = false;
+    }
+
+    /// The entry that `node` waited for is there: a write goes on, a part of a read is looked up. `open` is a flash
+    /// read that is not in line yet and may take more; returned is the one that is open afterwards.
+    pub(super) fn translated(&mut self, node: u32, open: u32) -> u32 {
+        self.trail_spend(node, TimePart::MapFetch);
+        if self.transactions[node].kind == Kind::Write {
+            self.place_write(node);
+            return open;
+        }
+        let Transaction { owner, lpn, place, first, end, .. } = self.transactions.remove(node);
+        let part = Part { lpn: Lpn(lpn), first: u32::from(first), end: u32::from(end), offset: place };
+        let mut open = open;
+        if open != NONE && self.transactions[open].owner != owner {
+            self.line_up(open);
+            open = NONE;
+        }
+        // What the buffer has taken meanwhile is newer.
+        self.copy_from_buffer(owner, part);
+        self.read_unit(owner, part, open, node)
+    }
+
+    /// A write whose entry is known goes on: with what it has to keep, where it has not all data of its unit.
+    fn place_write(&mut self, id: u32) {
+        let write = self.transactions[id];
+        if write.complete {
+            return self.queue_write(id);
+        }
+        match write.source.checked_sub(1) {
+            Some(ppn) => self.read_for(id, Ppn(ppn)),
+            // Trimmed meanwhile: there is nothing to keep.
+            None => {
+                if self.options.verify {
+                    self.complete_contents(id, &vec![BLANK; self.ftl.shape().sectors_per_unit as usize]);
+                }
+                self.contents_complete(id);
+                self.queue_write(id);
+            }
+        }
+    }
+
+    /// The entry of `lpn` has changed: in the cache where it is there or finds a place, else in flash.
+    pub(super) fn entry_changed(&mut self, lpn: Lpn) {
+        let Some(state) = &mut self.ftl.map_state else { return };
+        if state.cmt.change(lpn) {
+            return;
+        }
+        let mut dirty = None;
+        if !state.cmt.has_room() {
+            match self.evict() {
+                Some(page) => dirty = page,
+                None => {
+                    let page = self.map_state().page_of(lpn);
+                    return self.ask_update(page, NONE);
+                }
+            }
+        }
+        let cmt = &mut self.map_state().cmt;
+        cmt.reserve(lpn);
+        cmt.load(lpn);
+        cmt.change(lpn);
+        if let Some(page) = dirty {
+            self.ask_update(page, NONE);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Block mapping: what writes in order, beyond the frontier and over it cost, step by step. See docs/model/mapping.md.
+
+mod common;
+
+use common::{device_config, drain, fill, submit, units};
+use floatgate_core::config::from_toml;
+use floatgate_core::device::{Device, Options};
+use floatgate_core::metrics::counters::{Counters, ProgramCause, ReadCause};
+use floatgate_core::workload::request::Operation;
+
+/// Cells to register, register to cells, erase, and a page over the channel: 4096 cycles of 25 ns.
+const READ: u64 = 25_000_000;
+const PROGRAM: u64 = 200_000_000;
+const ERASE: u64 = 1_500_000_000;
+const PAGE: u64 = 4096 * 25_000;
+
+/// Logical blocks of 64 units over four planes; one unit a page.
+fn device() -> Device {
+    common::build(device_config(&["mapping.scheme=block"]), Options { attribution: true, ..Options::default() })
+}
+
+/// One write at a time: its latency in picoseconds; then all that follows from it happens.
+fn write(device: &mut Device, unit: u64, count: u32) -> u64 {
+    let (at, request) = (device.now(), units(device, Operation::Write, unit, count));
+    submit(device, at, request);
+    let completions = drain(device);
+    device.check_invariants().unwrap();
+    (completions[0].finish - completions[0].request.arrival).ps()
+}
+
+fn programs(counters: &Counters) -> [u64; 3] {
+    [ProgramCause::Host, ProgramCause::Padding, ProgramCause::Merge].map(|c| counters.pages_programmed[c as usize])
+}
+
+#[test]
+fn writes_in_order_are_appended() {
+    let mut device = device();
+    assert_eq!(write(&mut device, 0, 64), 64 * (PAGE + PROGRAM), "a logical block is in one plane");
+    let counters = device.ftl().counters;
+    assert_eq!((programs(&counters), counters.blocks_erased), ([64, 0, 0], 0));
+    // Neighbouring logical blocks are on different channels.
+    let homes: Vec<u32> = (0..4).map(|number| device.ftl().block_home(number).0).collect();
+    assert_eq!(homes.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "{homes:?}");
+}
+
+#[test]
+fn a_write_beyond_the_frontier_pads_what_is_below() {
+    let mut device = device();
+    assert_eq!(write(&mut device, 3, 1), 4 * (PAGE + PROGRAM), "three pages of nothing, and its own");
+    assert_eq!(programs(&device.ftl().counters), [1, 3, 0]);
+}
+
+#[test]
+fn an_overwrite_opens_a_block_and_copies_what_is_below() {
+    let mut device = device();
+    write(&mut device, 0, 64);
+    let before = device.ftl().counters;
+    // Offsets 0 to 2 are copied, through the controller, into the new block; then comes the write.
+    let copy = (READ + PAGE) + (PAGE + PROGRAM);
+    assert_eq!(write(&mut device, 3, 1), 3 * copy + PAGE + PROGRAM);
+    let counted = device.ftl().counters.since(&before);
+    assert_eq!((programs(&counted), counted.pages_read[ReadCause::Merge as usize]), ([1, 0, 3], 3));
+    // The next in order is appended; what is left of the old block is copied when its block is written anew.
+    assert_eq!(write(&mut device, 4, 1), PAGE + PROGRAM);
+    // The old block is erased on the same die before the new one is begun.
+    assert_eq!(write(&mut device, 0, 1), 59 * copy + ERASE + PAGE + PROGRAM);
+    let counted = device.ftl().counters.since(&before);
+    assert_eq!((programs(&counted), counted.blocks_erased), ([3, 0, 62], 1));
+    assert_eq!(counted.units_programmed, counted.host_units + counted.units_moved);
+}
+
+#[test]
+fn a_block_that_is_written_over_in_order_is_copied_nowhere() {
+    let mut device = device();
+    for _ in 0..5 {
+        write(&mut device, 0, 64);
+    }
+    let counters = device.ftl().counters;
+    assert_eq!((programs(&counters), counters.blocks_erased), ([320, 0, 0], 4), "a switch merge");
+}
+
+#[test]
+fn few_free_blocks_are_made_more_by_merging_the_oldest() {
+    let mut device = device();
+    let total = device.ftl().map.len();
+    fill(&mut device, total);
+    // 48 of 64 blocks of a plane are taken: with a second one each, 13 logical blocks leave the threshold of 3.
+    let before = device.ftl().counters;
+    for number in 0..20 {
+        write(&mut device, number * 4 * 64, 1);
+    }
+    let counted = device.ftl().counters.since(&before);
+    let merged = counted.blocks_erased;
+    assert_eq!((programs(&counted), merged), ([20, 0, 63 * merged], 8));
+    assert_eq!(device.ftl().blocks.stock(device.ftl().block_home(0)), 4);
+}
+
+#[test]
+fn what_would_have_no_meaning_is_refused() {
+    for (other, advice) in [
+        ("allocation=dynamic", "it needs allocation = \"static\""),
+        ("nand.advanced.copy_back=wise", "it needs nand.advanced.copy_back = \"off\""),
+        ("nand.advanced.cache_program=true", "it needs nand.advanced.cache_program = false"),
+    ] {
+        let overrides = ["mapping.scheme=block", "nand.concurrency=die", "geometry.dies=1", other].map(str::to_owned);
+        let error = from_toml(common::BASE, "test.toml", &overrides).expect_err("a logical block has a plane");
+        assert!(error.to_string().contains(advice), "{error}");
+    }
+}
+
+/// Two logical blocks on the planes of a die are written together when both wait for it: two transfers, and the time of
+/// one program.
+#[test]
+fn planes_program_logical_blocks_together() {
+    let geometry =
+        ["channels=1", "chips=1", "chips_per_package=1", "dies=1", "planes=2"].map(|g| format!("geometry.{g}"));
+    let mut overrides: Vec<&str> = geometry.iter().map(String::as_str).collect();
+    overrides.extend(["mapping.scheme=block", "nand.concurrency=die", "nand.advanced.multi_plane_program=wise"]);
+    let mut device = common::build(device_config(&overrides), Options::default());
+    let mut at_once = |requests: &[(Operation, u64)]| {
+        let at = device.now();
+        for &(operation, unit) in requests {
+            let request = units(&device, operation, unit, 1);
+            submit(&mut device, at, request);
+        }
+        let last = drain(&mut device).iter().map(|completion| completion.finish).max().unwrap();
+        device.check_invariants().unwrap();
+        (last - at).ps()
+    };
+    assert_eq!(
+        at_once(&[(Operation::Write, 0), (Operation::Write, 64)]),
+        2 * (PAGE + PROGRAM),
+        "the first starts at once"
+    );
+    let behind_a_read = [(Operation::Read, 0), (Operation::Write, 1), (Operation::Write, 65)];
+    assert_eq!(at_once(&behind_a_read), READ + PAGE + 2 * PAGE + PROGRAM);
+    let merged: Vec<_> = device.array().merged.shapes().map(|shape| (shape.planes, shape.commands)).collect();
+    assert_eq!(merged, [(2, 1)]);
+}
+
+#[test]
+fn the_stock_decides_what_is_accepted() {
+    let with = |blocks: u64| {
+        let capacity = format!("capacity.logical={}KiB", blocks * 64 * 4);
+        from_toml(common::BASE, "test.toml", &["mapping.scheme=block".to_owned(), capacity])
+    };
+    let config = with(61 * 4).expect("three free blocks in each of four planes of 64");
+    assert_eq!((config.max_logical_units(), config.max_soft_threshold()), (61 * 4 * 64, Some(3)));
+    let error = with(61 * 4 + 1).expect_err("one plane has but two");
+    assert!(error.to_string().contains("or the threshold at most 2"), "{error}");
+}

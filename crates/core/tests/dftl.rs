@@ -1,0 +1,208 @@
+//! DFTL: what a miss and an eviction cost, step by step, and how often they come. See docs/model/mapping.md.
+
+mod common;
+
+use common::{device_config, drain, fill, submit, units};
+use floatgate_core::device::{Device, Options};
+use floatgate_core::metrics::attribution::Part;
+use floatgate_core::metrics::counters::{MapCause, ProgramCause, ReadCause};
+use floatgate_core::sim::rng::Rng;
+use floatgate_core::workload::request::Operation;
+
+/// Cells to register, register to cells, and a page over the channel: 4096 cycles of 25 ns.
+const READ: u64 = 25_000_000;
+const PROGRAM: u64 = 200_000_000;
+const PAGE: u64 = 4096 * 25_000;
+
+/// A full device of 12288 units, the map in 12 translation pages; with more options.
+fn device(options: &str) -> Device {
+    let scheme = format!("mapping.scheme={{ dftl = {{ {options} }} }}");
+    let config = device_config(&[scheme.as_str()]);
+    let mut device = common::build(config, Options { attribution: true, ..Options::default() });
+    let units = device.ftl().map.len();
+    fill(&mut device, units);
+    assert_eq!(
+        device.ftl().counters.map.programs[MapCause::Functional as usize],
+        u64::from(device.ftl().map_state.as_ref().unwrap().pages())
+    );
+    device
+}
+
+/// One request at a time: its latency in picoseconds.
+fn latency(device: &mut Device, operation: Operation, unit: u64, count: u32) -> u64 {
+    let (at, request) = (device.now(), units(device, operation, unit, count));
+    submit(device, at, request);
+    let completions = drain(device);
+    assert_eq!(completions.len(), 1);
+    (completions[0].finish - completions[0].request.arrival).ps()
+}
+
+#[test]
+fn a_read_miss_reads_the_map_and_then_the_data() {
+    let mut device = device("cache = \"8B\"");
+    assert_eq!(latency(&mut device, Operation::Read, 0, 1), 2 * (READ + PAGE), "the cache starts cold");
+    assert_eq!(latency(&mut device, Operation::Read, 0, 1), READ + PAGE);
+    assert_eq!(latency(&mut device, Operation::Read, 1, 1), 2 * (READ + PAGE), "one entry is all that it holds");
+    let mut breakdowns = Vec::new();
+    device.take_breakdowns(&mut breakdowns);
+    let waits: Vec<u64> = breakdowns.iter().map(|b| b.of(Part::MapFetch).ps()).collect();
+    assert_eq!(waits, [READ + PAGE, 0, READ + PAGE]);
+    let counters = device.ftl().counters;
+    assert_eq!((counters.map.hits, counters.map.misses), (1, 2));
+    assert_eq!((counters.map.evictions_clean, counters.map.evictions_dirty), (1, 0));
+    assert_eq!((counters.map.reads[MapCause::Miss as usize], counters.pages_read[ReadCause::Map as usize]), (2, 2));
+    device.check_invariants().unwrap();
+}
+
+#[test]
+fn a_write_miss_writes_back_a_dirty_victim_first() {
+    let mut device = device("cache = \"8B\"");
+    let before = device.ftl().counters;
+    assert_eq!(latency(&mut device, Operation::Write, 0, 1), (READ + PAGE) + (PAGE + PROGRAM));
+    // The entry of unit 0 is newer than in flash: its translation page is read, programmed, and the other one read.
+    let written = latency(&mut device, Operation::Write, 1024, 1);
+    assert_eq!(written, (READ + PAGE) + (PAGE + PROGRAM) + (READ + PAGE) + (PAGE + PROGRAM));
+    let counted = device.ftl().counters.since(&before);
+    assert_eq!((counted.map.misses, counted.map.evictions_dirty), (2, 1));
+    assert_eq!(counted.map.reads, [2, 1, 0, 0, 0]);
+    assert_eq!(counted.map.programs, [0, 1, 0, 0, 0]);
+    assert_eq!(counted.pages_programmed[ProgramCause::Map as usize], 1);
+    assert_eq!(counted.units_programmed, 3, "two of the host, and a translation page");
+    device.check_invariants().unwrap();
+}
+
+#[test]
+fn what_is_wholly_known_is_not_read_to_be_written() {
+    // The units of a device without data have entries that no translation page in flash holds.
+    let config = device_config(&["mapping.scheme={ dftl = { cache = \"8B\" } }"]);
+    let mut device = common::build(config, Options::default());
+    assert_eq!(latency(&mut device, Operation::Write, 0, 1), PAGE + PROGRAM);
+    assert_eq!(latency(&mut device, Operation::Write, 1024, 1), 2 * (PAGE + PROGRAM));
+    let counters = device.ftl().counters.map;
+    assert_eq!((counters.reads, counters.programs), ([0; 5], [0, 1, 0, 0, 0]));
+}
+
+#[test]
+fn those_who_wait_for_one_translation_page_share_its_read() {
+    let mut device = device("cache = \"8KiB\"");
+    latency(&mut device, Operation::Read, 0, 64);
+    let counters = device.ftl().counters.map;
+    assert_eq!((counters.hits, counters.misses), (0, 64));
+    assert_eq!(counters.reads, [1, 0, 0, 0, 0]);
+    latency(&mut device, Operation::Read, 0, 64);
+    assert_eq!(device.ftl().counters.map.hits, 64);
+}
+
+#[test]
+fn the_hit_ratio_under_uniform_reads_is_the_cached_share() {
+    let mut device = device("cache = \"24KiB\"");
+    let (mut rng, total) = (Rng::new(3, "uniform"), u64::from(device.ftl().map.len()));
+    let cached = 3072;
+    let mut model: Vec<u64> = Vec::new();
+    let (mut expected, mut warm) = (0, 0);
+    // An LRU of two segments by their definition, as a list: the half that was used again, and the rest.
+    let mut kept: Vec<u64> = Vec::new();
+    for round in 0..30_000 {
+        let unit = rng.below(total);
+        let places = (kept.iter().position(|&u| u == unit), model.iter().position(|&u| u == unit));
+        expected += u64::from(places != (None, None));
+        warm += u64::from(round >= 10_000 && places != (None, None));
+        match places {
+            (Some(place), _) => {
+                kept.remove(place);
+            }
+            (_, Some(place)) => {
+                model.remove(place);
+            }
+            (None, None) if model.len() + kept.len() == cached => {
+                model.pop();
+            }
+            (None, None) => {}
+        }
+        if places == (None, None) {
+            model.insert(0, unit);
+        } else {
+            kept.insert(0, unit);
+            if kept.len() > cached / 2 {
+                model.insert(0, kept.pop().unwrap());
+            }
+        }
+        latency(&mut device, Operation::Read, unit, 1);
+    }
+    let map = device.ftl().counters.map;
+    assert_eq!((map.hits, map.misses), (expected, 30_000 - expected), "as by the definition");
+    // All entries are alike, so what is cached is hit by its share, once the cache is full.
+    common::assert_close("hit ratio", warm as f64 / 20_000.0, cached as f64 / total as f64, 0.04);
+}
+
+#[test]
+fn a_scan_misses_every_entry_and_reads_each_translation_page_as_often() {
+    let mut device = device("cache = \"1KiB\"");
+    for unit in 0..2048 {
+        latency(&mut device, Operation::Read, unit, 1);
+    }
+    let map = device.ftl().counters.map;
+    assert_eq!((map.hits, map.misses, map.reads[0]), (0, 2048, 2048), "an entry is fetched alone, as in the paper");
+}
+
+/// Random overwrites of a full device, in time; what was counted.
+fn overwrites(options: &str) -> (floatgate_core::metrics::counters::Counters, Device) {
+    let mut device = device(options);
+    let before = device.ftl().counters;
+    let (mut rng, total) = (Rng::new(9, "overwrites"), u64::from(device.ftl().map.len()));
+    for _ in 0..8_000 {
+        let (at, request) = (device.now(), units(&device, Operation::Write, rng.below(total), 1));
+        submit(&mut device, at, request);
+        while device.outstanding() >= 8 {
+            device.advance_to(device.next_event_time().unwrap());
+        }
+    }
+    drain(&mut device);
+    device.check_invariants().unwrap();
+    (device.ftl().counters.since(&before), device)
+}
+
+#[test]
+fn batches_and_lazy_copies_spare_map_programs() {
+    let all = overwrites("cache = \"8KiB\"").0.map;
+    let single = overwrites("cache = \"8KiB\", batch_updates = false").0.map;
+    let lazy = overwrites("cache = \"96KiB\"").0.map;
+    let eager = overwrites("cache = \"96KiB\", lazy_copies = false").0.map;
+    let cleaning = MapCause::Cleaning as usize;
+    assert!(all.programs[cleaning] * 2 < single.programs[cleaning], "{all:?} {single:?}");
+    assert!(all.programs[1] * 2 < single.programs[1], "{all:?} {single:?}");
+    assert_eq!(single.programs[1], single.evictions_dirty, "one update for each entry");
+    assert!(lazy.programs[cleaning] * 2 < eager.programs[cleaning], "{lazy:?} {eager:?}");
+}
+
+#[test]
+fn accounts_of_map_pages_add_up() {
+    let (counted, device) = overwrites("cache = \"2KiB\", entry = \"32B\"");
+    let map = counted.map;
+    assert_eq!(counted.pages_programmed[ProgramCause::Map as usize], map.programs.iter().sum::<u64>());
+    assert_eq!(counted.pages_read[ReadCause::Map as usize], map.reads.iter().sum::<u64>());
+    assert_eq!(
+        counted.units_programmed,
+        counted.host_units + counted.units_moved + counted.copies_in_vain + map.programs.iter().sum::<u64>()
+    );
+    assert!(
+        map.reads[3] > 0 && map.reads[3] <= map.programs[3] && map.victims > 0,
+        "translation blocks are cleaned: {map:?}"
+    );
+    assert!(map.misses >= map.reads[0] && map.evictions_dirty >= map.programs[1]);
+    // Each write was a hit or a miss, but those that followed an older write of the same unit at once.
+    assert!((7_950..=8_000).contains(&(map.hits + map.misses)), "{map:?}");
+    let in_flash = device.ftl().map_state.as_ref().unwrap();
+    assert!((0..in_flash.pages()).all(|page| in_flash.place(page).is_some()));
+}
+
+#[test]
+fn a_trim_changes_entries_without_waiting() {
+    let mut device = device("cache = \"8B\"");
+    assert_eq!(latency(&mut device, Operation::Trim, 0, 4), 0);
+    let map = device.ftl().counters.map;
+    assert_eq!((map.evictions_dirty, map.misses), (3, 0), "four entries changed, of which one is cached");
+    assert_eq!(device.ftl().map_state.as_ref().unwrap().cmt.len(), 1);
+    assert!(map.programs[MapCause::Eviction as usize] <= 2, "those of one translation page are written together");
+    device.check_invariants().unwrap();
+}
