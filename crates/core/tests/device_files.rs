@@ -415,6 +415,8 @@ fn works(config: &DeviceConfig, seed: u64) -> Result<(), String> {
         return Err(format!("not at rest: {}", device.explain_stall()));
     }
     device.check_invariants()?;
+    device.write_out_buffer();
+    settle(&mut device)?;
     for (unit, &version) in versions.iter().enumerate() {
         let request = Request::new(Time::ZERO, Operation::Read, unit as u64 * per_unit, per_unit as u32);
         let contents = device.serve_now(&request).ok_or("refused")?;

@@ -432,6 +432,10 @@ fn limits(rng: &mut Rng, overrides: &mut Vec<String>, full: bool) {
     overrides.push(format!("capacity.logical={}B", units * config.unit_bytes()));
     let program = u64::from(config.units_per_program());
     overrides.push(format!("controller.slots={}", pick(rng, &[program, program + 1, 24, 4096])));
+    let by_offset = overrides.iter().any(|text| text == "mapping.scheme=block");
+    if program > 1 && !by_offset && one_in(rng, 3) {
+        overrides.push(format!("controller.fill_timeout={}us", pick(rng, &[1, 50, 2000])));
+    }
 }
 
 /// A buffer of a few units up to all, and software that takes time.

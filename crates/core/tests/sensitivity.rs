@@ -77,6 +77,7 @@ const CASES: &[Case] = &[
     ("geometry.pages_per_program", &[], STREAM, &["-", "2"]),
     ("capacity.spare", &[], WRITES, &["-", "0.35"]),
     ("capacity.logical", &[], WRITES, &["-", "16MiB"]),
+    ("controller.fill_timeout", &["geometry.pages_per_program=2"], WRITES, &["-", "500us"]),
     ("nand.cell", &[], WRITES, ALL),
     ("nand.read", &["nand.cell=mlc"], READS, &["-", "30us", "[\"25us\", \"35us\"]"]),
     ("nand.program", &["nand.cell=mlc"], WRITES, &["-", "300us", "[\"200us\", \"300us\"]"]),

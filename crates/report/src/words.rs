@@ -16,6 +16,7 @@ pub fn part(part: Part) -> &'static str {
         Part::Buffer => "the controller's memory, and waiting for room in it",
         Part::Order => "waiting for an older write of the same unit",
         Part::MapFetch => "waiting for the entry of the map that tells the place",
+        Part::Fill => "waiting for other writes that fill the same program",
         Part::Die => "waiting for the die, which other requests held",
         Part::Channel => "waiting for the channel, which other requests held",
         Part::Cleaning => "waiting for cleaning",

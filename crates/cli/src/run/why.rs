@@ -44,6 +44,7 @@ fn words(part: &str) -> &str {
         "buffer" => "waiting for memory",
         "order" => "waiting for an older write",
         "map_fetch" => "waiting for the map",
+        "fill" => "filling programs",
         "die" => "waiting for the die",
         "channel" => "waiting for the channel",
         "cleaning" => "waiting for cleaning",
@@ -99,6 +100,7 @@ mod tests {
             rmw_us: of("rmw"),
             bus_us: of("bus"),
             map_fetch_us: of("map_fetch"),
+            fill_us: of("fill"),
             cell_us: of("cell"),
         }
     }

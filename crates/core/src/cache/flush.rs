@@ -47,6 +47,11 @@ impl Barriers {
         true
     }
 
+    /// Whether any request waits.
+    fn any_wait(&self) -> bool {
+        self.counts.len() > 1
+    }
+
     /// A request that need not wait any more.
     fn take(&mut self) -> Option<u32> {
         match self.counts.front() {
@@ -73,6 +78,12 @@ impl Buffer {
         }
         self.write_out_all();
         true
+    }
+
+    /// Whether a flush waits.
+    #[inline]
+    pub fn is_flushing(&self) -> bool {
+        self.barriers.any_wait()
     }
 
     /// A request whose barrier is through.

@@ -210,6 +210,12 @@ impl Check<'_> {
             self.in_range("host.link_bandwidth", bandwidth, range, "leave it out for a link that takes no time");
         }
         self.in_range("host.link_latency", host.link_latency, Duration(0)..=MAX_TIME, "no link is slower");
+        let timeout = self.device.controller.fill_timeout;
+        self.in_range("controller.fill_timeout", timeout, Duration(0)..=MAX_TIME, "no write waits longer");
+        if timeout > Duration(0) && self.device.units_per_program() == 1 {
+            let what = "a program command of this device takes one mapping unit, which fills it: leave it out";
+            self.refuse("controller.fill_timeout", timeout, what);
+        }
         if let Some(firmware) = &self.device.controller.firmware {
             self.firmware(firmware);
         }

@@ -182,6 +182,7 @@ impl Device {
             }
             Operation::Trim => self.work(Work::Trim(id)),
             Operation::Flush => {
+                self.stop_filling();
                 if !self.flush(id) {
                     self.done_at_once(id);
                 }
@@ -540,6 +541,14 @@ impl Device {
         if self.ftl.block_map.is_some() {
             return self.queue_in_block(id);
         }
+        if self.filling.is_some() {
+            return self.stage(id);
+        }
+        self.line_up_write(id);
+    }
+
+    /// A write goes to the lines of its plane, or of its pool.
+    pub(super) fn line_up_write(&mut self, id: u32) {
         let Some(plane) = self.ftl.home(Lpn(self.transactions[id].lpn)) else {
             return self.queue_anywhere(id);
         };

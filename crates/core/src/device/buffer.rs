@@ -213,7 +213,7 @@ impl Device {
     }
 
     /// Whether a request of the host completes only when flash has its data.
-    fn must_land(&self, request: &Request) -> bool {
+    pub(super) fn must_land(&self, request: &Request) -> bool {
         request.fua && self.buffer.as_deref().is_none_or(|buffer| !buffer.is_protected())
     }
 

@@ -13,6 +13,7 @@ mod accept;
 mod block_traffic;
 mod buffer;
 mod cleaning;
+mod fill;
 mod finish;
 mod firmware;
 mod map_traffic;
@@ -43,6 +44,7 @@ use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, UnitId};
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Request, Status};
 use block_traffic::BlockTraffic;
+use fill::Filling;
 use firmware::{Cores, Work};
 use map_traffic::MapTraffic;
 use merge::Merging;
@@ -112,6 +114,8 @@ pub struct Device {
     /// Write requests that wait for controller slots.
     unadmitted: VecDeque<u32>,
     slots_free: u32,
+    /// Writes that wait for others, where they do.
+    filling: Option<Box<Filling>>,
     /// The buffer, where the device has one.
     buffer: Option<Box<Buffer>>,
     /// The cores of the controller, where their work takes time.
@@ -154,12 +158,14 @@ struct Contents {
 const LINK: u32 = 0;
 /// The number of the event of the next answer to arrive at the host.
 const RETURNS: u32 = 1;
+/// The number of the event of the first writes that have waited long enough for others.
+const FILL: u32 = 2;
 /// The number of the event of the next access to the controller's memory that is over.
-const DRAM: u32 = 2;
+const DRAM: u32 = 3;
 /// The number of the event of a buffer that nothing has been asked of for a while.
-const BUFFER_IDLE: u32 = 3;
+const BUFFER_IDLE: u32 = 4;
 /// The number of the event of the first core.
-const CORES: u32 = 4;
+const CORES: u32 = 5;
 
 impl Device {
     /// An empty device. The configuration must have passed its checks.
@@ -201,6 +207,7 @@ impl Device {
             stalled: vec![Line::default(); planes],
             unadmitted: VecDeque::new(),
             slots_free: config.controller.slots,
+            filling: Filling::new(&config, dynamic.then(|| ftl.allocation.pools())).map(Box::new),
             buffer: Buffer::new(&config, options.seed, options.verify)?.map(Box::new),
             cores: firmware.map(|firmware| Box::new(Cores::new(firmware))),
             hold: false,
@@ -352,6 +359,7 @@ impl Device {
             Owner::Channel(channel) => self.serve_channel(channel),
             Owner::Other(LINK) => self.link_event(),
             Owner::Other(RETURNS) => self.return_event(),
+            Owner::Other(FILL) => self.fill_event(),
             Owner::Other(DRAM) => self.memory_event(),
             Owner::Other(BUFFER_IDLE) => self.idle_event(),
             Owner::Other(core) => self.core_event((core - CORES) as usize),

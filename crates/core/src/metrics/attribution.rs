@@ -21,6 +21,8 @@ pub enum Part {
     Order,
     /// Waiting for the entry of the map that tells the place.
     MapFetch,
+    /// Waiting for other writes that fill the same program.
+    Fill,
     /// Waiting for the die, which other host operations hold.
     Die,
     /// Waiting for the channel, which other host operations hold.
@@ -37,7 +39,7 @@ pub enum Part {
 
 impl Part {
     /// How many there are.
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = 13;
 
     /// All parts, in the order in which a request meets them.
     pub const ALL: [Part; Part::COUNT] = [
@@ -47,6 +49,7 @@ impl Part {
         Part::Buffer,
         Part::Order,
         Part::MapFetch,
+        Part::Fill,
         Part::Die,
         Part::Channel,
         Part::Cleaning,
@@ -64,6 +67,7 @@ impl Part {
             Part::Buffer => "buffer",
             Part::Order => "order",
             Part::MapFetch => "map_fetch",
+            Part::Fill => "fill",
             Part::Die => "die",
             Part::Channel => "channel",
             Part::Cleaning => "cleaning",

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use super::{Location, MappingPolicy, PADDING};
 use crate::config::DeviceConfig;
 use crate::config::advanced::Waste;
+use crate::config::units::Duration;
 use crate::ftl::Ftl;
 use crate::ftl::allocation::AllocationConfig;
 use crate::metrics::counters::{ProgramCause, ReadCause};
@@ -134,6 +135,8 @@ impl Policy for Block {
             "merges copy through the controller: it needs nand.advanced.copy_back = \"off\""
         } else if advanced.cache_program {
             "a logical block is programmed step by step: it needs nand.advanced.cache_program = false"
+        } else if device.controller.fill_timeout > Duration(0) {
+            "what fills a program follows from its offset: it needs controller.fill_timeout = \"0s\""
         } else {
             return Ok(());
         };

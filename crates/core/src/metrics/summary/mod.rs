@@ -222,6 +222,8 @@ pub struct Parts {
     pub order_us: f64,
     /// Waiting for the entry of the map that tells the place, where the map is in flash.
     pub map_fetch_us: f64,
+    /// Waiting for other writes that fill the same program: `controller.fill_timeout`.
+    pub fill_us: f64,
     /// Waiting for the die, which other host operations hold.
     pub die_us: f64,
     /// Waiting for the channel, which other host operations hold.
