@@ -76,8 +76,14 @@ impl Device {
                 Kind::Erase | Kind::Summary | Kind::SlotRead => NONE,
                 _ => self.ftl.map.owner(Ppn(transaction.place)),
             };
-            if transaction.kind == Kind::Write {
-                slice.tag = self.tag_of(transaction.owner);
+            // Of planes that work together each has its own.
+            slice.plane = transaction.plane;
+            match transaction.kind {
+                Kind::Write | Kind::HostRead => slice.tag = self.tag_of(transaction.owner),
+                Kind::RmwRead => slice.tag = self.tag_of(self.transactions[transaction.owner].owner),
+                _ => {}
+            }
+            if matches!(transaction.kind, Kind::Write | Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::Erase) {
                 slice.place = transaction.place;
             }
             id = transaction.next;
