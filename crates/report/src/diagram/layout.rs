@@ -27,6 +27,8 @@ pub const SWING: f64 = 15.0;
 /// The least width of a box, which else could not be seen.
 pub const LEAST: f64 = 2.0;
 
+/// How far what is longer than the axis goes beyond it: its border cannot be seen.
+const BEYOND: f64 = 4.0;
 const GAP: f64 = 7.0;
 const BETWEEN_CHANNELS: f64 = 10.0;
 const HEAD: f64 = 38.0;
@@ -119,8 +121,8 @@ impl Layout {
     /// From where to where a box goes: a little beyond the axis where its time does.
     pub fn extent(&self, span: Span) -> (f64, f64) {
         let (from, to) = self.axis;
-        let left = if span.0 < from { LEFT - LEAST } else { self.x(span.0) };
-        let right = if span.1 > to { RIGHT + LEAST } else { self.x(span.1) };
+        let left = if span.0 < from { LEFT - BEYOND } else { self.x(span.0) };
+        let right = if span.1 > to { RIGHT + BEYOND } else { self.x(span.1) };
         (left, right.max(left + LEAST))
     }
 }
@@ -204,7 +206,16 @@ fn rows_of(gathered: &Gathered) -> (Vec<Row>, Vec<String>) {
     for (channel, steps) in channels {
         rows.extend(channel_rows(channel, &steps, named));
     }
+    notes.extend(marks(&gathered.steps, named));
     (rows, notes)
+}
+
+/// What the marks in the labels mean.
+fn marks(steps: &[Step], named: bool) -> Option<String> {
+    let has = |mark: &str| steps.iter().any(|step| whose(step, named).starts_with(mark));
+    let all = [("#", "#: the request"), ("RMW", "RMW: to complete a partial write"), ("GC", "GC: of cleaning")];
+    let told: Vec<&str> = all.into_iter().filter(|(mark, _)| has(mark)).map(|(_, text)| text).collect();
+    (!told.is_empty()).then(|| format!("{}.", told.join("; ")))
 }
 
 fn row(label: String, depth: u32, content: Content) -> Row {
@@ -212,12 +223,19 @@ fn row(label: String, depth: u32, content: Content) -> Row {
 }
 
 fn request_rows(requests: &[Asking], named: bool) -> Vec<Row> {
-    let mut threads: BTreeMap<u64, Vec<Bar>> = BTreeMap::new();
+    // Rows in the order of the first arrivals.
+    let mut rows: Vec<u64> = Vec::new();
+    let mut threads: Vec<Vec<Bar>> = Vec::new();
     for asking in requests {
+        let row = rows.iter().position(|thread| *thread == asking.thread).unwrap_or_else(|| {
+            rows.push(asking.thread);
+            threads.push(Vec::new());
+            rows.len() - 1
+        });
         let name = words::words(asking.operation.name());
         let number = if named { format!(" #{}", asking.number) } else { String::new() };
         let took = exact(asking.span.1 - asking.span.0);
-        threads.entry(asking.thread).or_default().push(Bar {
+        threads[row].push(Bar {
             span: asking.span,
             class: "request",
             labels: vec![
@@ -230,9 +248,8 @@ fn request_rows(requests: &[Asking], named: bool) -> Vec<Row> {
             op: None,
         });
     }
-    let several = threads.len() > 1;
-    let label = |index: usize| if several && index > 0 { String::new() } else { "host".to_owned() };
-    threads.into_values().enumerate().map(|(index, bars)| row(label(index), 0, Content::Requests(bars))).collect()
+    let label = |index: usize| if index > 0 { String::new() } else { "host".to_owned() };
+    threads.into_iter().enumerate().map(|(index, bars)| row(label(index), 0, Content::Requests(bars))).collect()
 }
 
 /// A channel with its chips and their planes.
@@ -420,9 +437,15 @@ fn entries(gathered: &Gathered, rows: &[Row]) -> Vec<(Mark, &'static str, String
     entries
 }
 
-/// About as wide as a text is.
+/// About as wide as a text is, in the widest of the fonts that the style names.
 pub fn text_width(text: &str, size: f64) -> f64 {
-    text.chars().count() as f64 * size * 0.56
+    let width = |c: char| match c {
+        ' ' | '.' | ',' | ':' | ';' | 'i' | 'j' | 'l' | 't' | 'f' | 'I' | '/' | '(' | ')' => 0.33,
+        'm' | 'w' | 'M' | 'W' => 0.9,
+        'A'..='Z' | '#' => 0.76,
+        _ => 0.6,
+    };
+    text.chars().map(width).sum::<f64>() * size
 }
 
 /// The boxes of a row, for those who cannot see them.

@@ -25,7 +25,8 @@ const END: PreEscaped<&str> = PreEscaped("\n");
 /// Writes a diagram.
 pub fn svg(layout: &Layout) -> String {
     let size = format!("0 0 {} {}", px(WIDTH), px(layout.height));
-    let plot = (LEFT, 30.0, RIGHT - LEFT, layout.bottom - 30.0);
+    // The borders of boxes that begin and end with the axis are whole; those of longer boxes lie outside.
+    let plot = (LEFT - 1.0, 30.0, RIGHT - LEFT + 2.0, layout.bottom - 30.0);
     let document = html! {
         svg class="timing" xmlns="http://www.w3.org/2000/svg" viewBox=(size) width=(px(WIDTH))
             height=(px(layout.height)) role="img" aria-labelledby="timing-title timing-text" {
@@ -45,6 +46,7 @@ pub fn svg(layout: &Layout) -> String {
             (END) g clip-path="url(#timing-plot)" {
                 @for row in &layout.rows { (content(layout, row)) }
             (END) }
+            @for row in &layout.rows { (flags(layout, row)) }
             @for entry in &layout.legend { (legend(entry)) }
             @for (index, note) in layout.notes.iter().enumerate() {
                 (END) text class="note" x="12" y=(px(layout.height - 12.0 - 19.0 * (layout.notes.len() - 1 - index) as f64)) {
@@ -106,7 +108,6 @@ fn content(layout: &Layout, row: &Row) -> Markup {
             // What is narrow lies on top: it may be drawn wider than it is.
             @for bar in bars.iter().filter(|bar| !is_narrow(layout, bar)) { (boxed(layout, bar, row.top + FLAG, BOX)) }
             @for bar in bars.iter().filter(|bar| is_narrow(layout, bar)) { (boxed(layout, bar, row.top + FLAG, BOX)) }
-            (flags(layout, bars, row.top + FLAG - 3.0))
         },
         Content::Busy(busy) => swing(layout, busy, row.top),
         Content::Plane { cells, register, held } => html! {
@@ -159,20 +160,21 @@ fn written(bar: &Bar, width: f64) -> &[String] {
 }
 
 /// Labels above the boxes of a channel that have no room for their own, as many as do not overlap.
-fn flags(layout: &Layout, bars: &[Bar], y: f64) -> Markup {
+fn flags(layout: &Layout, row: &Row) -> Markup {
+    let Content::Channel(bars) = &row.content else { return html! {} };
     let mut free = f64::MIN;
     let mut flags = Vec::new();
     for bar in bars {
         let (left, right) = layout.extent(bar.span);
         let Some(flag) = bar.flag.filter(|_| written(bar, right - left).is_empty()) else { continue };
-        let half = text_width(flag, 10.0) / 2.0;
-        let middle = ((left + right) / 2.0).clamp(LEFT + half, RIGHT - half);
+        let (half, middle) = (text_width(flag, 10.0) / 2.0, (left + right) / 2.0);
         if middle - half > free {
             flags.push((middle, flag));
-            free = middle + half + 3.0;
+            free = middle + half + 4.0;
         }
     }
-    html! { @for (x, flag) in flags { (END) text class="flag" x=(px(x)) y=(px(y)) { (flag) } } }
+    let y = px(row.top + FLAG - 3.0);
+    html! { @for (x, flag) in flags { (END) text class="flag" x=(px(x)) y=(y) { (flag) } } }
 }
 
 /// The line of ready and busy: low while cells of the chip work.
