@@ -166,10 +166,7 @@ fn a_timeline_is_one_json_document_whose_tracks_do_not_overlap() {
         }
     }
     assert_eq!(requests, summary["requests"]["all"]["count"].as_u64().unwrap());
-    for (track, slices) in &mut tracks {
-        slices.sort_unstable();
-        assert!(slices.windows(2).all(|pair| pair[0].1 <= pair[1].0), "slices overlap on {track:?}");
-    }
+    assert_apart(tracks);
     // All that the array booked up to the last answer is there.
     let total = |of: &dyn Fn(&Row) -> &Vec<f64>| -> f64 {
         rows.iter().map(|row| of(row).iter().sum::<f64>() * (row.end_ps - row.start_ps) as f64).sum()
@@ -177,6 +174,36 @@ fn a_timeline_is_one_json_document_whose_tracks_do_not_overlap() {
     let close = |a: u64, b: f64| assert!((a as f64 / b - 1.0).abs() < 1e-9, "{a} and {b}");
     close(of_phase["data"], total(&|row| &row.channel_data));
     close(of_phase["cell"], total(&|row| &row.die_cell));
+}
+
+/// Asserts that what is on one track does not overlap.
+fn assert_apart(tracks: BTreeMap<(u64, u64), Vec<(u64, u64)>>) {
+    for (track, mut slices) in tracks {
+        slices.sort_unstable();
+        assert!(slices.windows(2).all(|pair| pair[0].1 <= pair[1].0), "slices overlap on {track:?}");
+    }
+}
+
+/// A read that interrupts a program is seen after the program has been booked as a whole.
+#[test]
+fn what_is_suspended_rests_in_the_timeline() {
+    let suspend = "nand.advanced.suspend={ program = true, erase = true, latency = \"5us\", resume = \"3us\" }";
+    let set = ["--timeline", "--set", suspend, "--set", "nand.concurrency=die", "--set", "scheduler=read-first"];
+    let (_keep, result) = run(&set);
+    let mut tracks: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
+    let mut programs: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for event in events(&result).iter().filter(|event| event["ph"] == "X" && event["cat"] != "request") {
+        let (start, span) = (ps(&event["ts"]), ps(&event["dur"]));
+        let track = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
+        tracks.entry(track).or_default().push((start, start + span));
+        if event["args"]["phase"] == "cell" && event["cat"] == "host write" {
+            programs.entry(event["args"]["op"].as_u64().unwrap()).or_default().push(span);
+        }
+    }
+    assert_apart(tracks);
+    assert!(programs.values().filter(|parts| parts.len() > 1).count() > 100, "reads interrupt programs");
+    let whole = programs.values().map(|parts| parts.iter().sum::<u64>()).max().unwrap();
+    assert!(programs.values().all(|parts| parts.iter().sum::<u64>() == whole), "the parts make up a program");
 }
 
 #[test]

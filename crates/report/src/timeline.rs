@@ -560,7 +560,12 @@ pub fn read_events(input: impl Read, name: &str, each: &mut dyn FnMut(&Value) ->
     loop {
         read_line(&mut input, &mut line).with_context(told)?;
         match line.trim_end_matches(',') {
-            "]}" => break,
+            "]}" => {
+                // What is packed is whole only where its end has been read.
+                read_line(&mut input, &mut line).with_context(told)?;
+                anyhow::ensure!(line.is_empty(), "{name} goes on behind its end: it is not as it was written");
+                break;
+            }
             "" => anyhow::bail!("{name} ends early: it is not whole, so run again"),
             event => each(&serde_json::from_str(event).with_context(told)?)?,
         }

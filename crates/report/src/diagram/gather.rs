@@ -178,6 +178,7 @@ fn few_enough(steps: Earliest<Step>, name: &str, span: (Time, Time)) -> Result<V
     let (count, mut steps): (usize, Vec<Step>) = (steps.count, steps.kept.into_values().collect());
     let from = span.0.ps().max(steps.first().map_or(0, |step| step.span.0));
     let narrower = |to: u64| match to > from {
+        true if from == 0 => format!("give a shorter one, like ..{}", said(to)),
         true => format!("give a shorter one, like {}..{}", said(from), said(to)),
         false => "run it on a smaller device".to_owned(),
     };

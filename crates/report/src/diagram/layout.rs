@@ -213,7 +213,7 @@ fn rows_of(gathered: &Gathered) -> (Vec<Row>, Vec<String>) {
 /// What the marks in the labels mean.
 fn marks(steps: &[Step], named: bool) -> Option<String> {
     let has = |mark: &str| steps.iter().any(|step| whose(step, named).starts_with(mark));
-    let all = [("#", "#: the request"), ("RMW", "RMW: to complete a partial write"), ("GC", "GC: of cleaning")];
+    let all = [("#", "#: the number of the request"), ("RMW", "RMW: to complete a partial write"), ("GC", "GC: of cleaning")];
     let told: Vec<&str> = all.into_iter().filter(|(mark, _)| has(mark)).map(|(_, text)| text).collect();
     (!told.is_empty()).then(|| format!("{}.", told.join("; ")))
 }

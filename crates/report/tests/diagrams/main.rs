@@ -4,8 +4,9 @@
 #[path = "../../../core/tests/common/mod.rs"]
 mod common;
 mod figures;
+mod hostile;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use figures::{Figure, figures};
@@ -86,6 +87,56 @@ fn every_figure_is_in_the_model_with_words() {
         let shown = format!("](../images/timing/{name}.svg)");
         assert!(pages.iter().any(|page| page.contains(&shown)), "no page of docs/model shows {name}.svg");
     }
+}
+
+/// What an operation did, in the order of time: its category and plane, and its phases.
+type Done = (String, u64, Vec<String>);
+
+fn operations(figure: &Figure) -> BTreeMap<u64, Done> {
+    let mut phases = Vec::new();
+    read_events(&figure.timeline()[..], figure.name, &mut |event| {
+        if let (Some("X"), Some(op)) = (event["ph"].as_str(), event["args"]["op"].as_u64()) {
+            phases.push((ps(&event["ts"]), op, event.clone()));
+        }
+        Ok(())
+    })
+    .unwrap();
+    phases.sort_by_key(|phase| phase.0);
+    let mut all: BTreeMap<u64, Done> = BTreeMap::new();
+    for (_, op, event) in phases {
+        let (what, plane) = (event["cat"].as_str().unwrap().to_owned(), event["args"]["plane"].as_u64().unwrap());
+        let done = all.entry(op).or_insert((what.clone(), plane, Vec::new()));
+        assert_eq!((&done.0, done.1), (&what, plane), "{}: operation {op} is two", figure.name);
+        done.2.push(event["args"]["phase"].as_str().unwrap().to_owned());
+    }
+    all
+}
+
+/// Commands that overlap in a plane, and planes that work together: each operation has its own phases, all of them.
+#[test]
+fn phases_belong_to_their_own_operation() {
+    let read = ["command", "cell", "data"].as_slice();
+    let program = ["command", "data", "cell"].as_slice();
+    let (suspended, erased) = (["command", "data", "cell", "cell"].as_slice(), ["command", "cell", "cell"].as_slice());
+    let copied = ["command", "cell", "command", "cell"].as_slice();
+    let cases: [(&str, &[&[&str]]); 8] = [
+        ("multi-plane-read", &[read, read]),
+        ("interleaved-two-plane-program", &[program; 4]),
+        ("cache-read", &[read; 3]),
+        ("cache-program", &[program; 3]),
+        ("suspended-program", &[suspended, read]),
+        ("suspended-erase", &[program, erased, read]),
+        ("partial-write", &[read, program]),
+        ("copy-back", &[program, copied]),
+    ];
+    let figures = figures();
+    for (name, expected) in cases {
+        let figure = figures.iter().find(|figure| figure.name == name).unwrap();
+        let done: Vec<Vec<String>> = operations(figure).into_values().map(|done| done.2).take(expected.len()).collect();
+        assert_eq!(done, expected, "{name}");
+    }
+    let all = operations(figures.iter().find(|figure| figure.name == "interleaved-two-plane-program").unwrap());
+    assert_eq!(all.values().map(|done| done.1).collect::<BTreeSet<_>>(), BTreeSet::from([0, 1, 2, 3]));
 }
 
 /// A box of a drawing: from when, to when, where it begins and how wide it is, and its class.
