@@ -158,8 +158,7 @@ mod tests {
     #[test]
     fn exact_times_have_no_zeros_at_the_end() {
         let texts = [0, 500, 175_000, 51_200_000, 251_375_000, 1_500_000_000, 10_000_000_000, 2_000_000_000_001];
-        let expected =
-            ["0 ns", "0.5 ns", "175 ns", "51.2 us", "251.375 us", "1.5 ms", "10 ms", "2.000000000001 s"];
+        let expected = ["0 ns", "0.5 ns", "175 ns", "51.2 us", "251.375 us", "1.5 ms", "10 ms", "2.000000000001 s"];
         assert_eq!(texts.map(exact), expected);
         assert_eq!((decimal(100, 1), decimal(100, 1000)), ("100".to_owned(), "0.1".to_owned()));
     }

@@ -27,6 +27,8 @@ pub const SWING: f64 = 15.0;
 /// The least width of a box, which else could not be seen.
 pub const LEAST: f64 = 2.0;
 
+/// From line to line, of the legend and the notes.
+pub const LINE: f64 = 19.0;
 /// How far what is longer than the axis goes beyond it: its border cannot be seen.
 const BEYOND: f64 = 4.0;
 const GAP: f64 = 7.0;
@@ -213,7 +215,8 @@ fn rows_of(gathered: &Gathered) -> (Vec<Row>, Vec<String>) {
 /// What the marks in the labels mean.
 fn marks(steps: &[Step], named: bool) -> Option<String> {
     let has = |mark: &str| steps.iter().any(|step| whose(step, named).starts_with(mark));
-    let all = [("#", "#: the number of the request"), ("RMW", "RMW: to complete a partial write"), ("GC", "GC: of cleaning")];
+    let all =
+        [("#", "#: the number of the request"), ("RMW", "RMW: to complete a partial write"), ("GC", "GC: of cleaning")];
     let told: Vec<&str> = all.into_iter().filter(|(mark, _)| has(mark)).map(|(_, text)| text).collect();
     (!told.is_empty()).then(|| format!("{}.", told.join("; ")))
 }
@@ -326,7 +329,7 @@ fn bar(step: &Step, named: bool) -> Bar {
         step.block
     );
     let labels = vec![vec![long.clone(), took], vec![long], vec![name]];
-    let flag = matches!(step.sort, Sort::Command | Sort::Switch).then_some(step.sort.label());
+    let flag = Some(step.sort.label());
     Bar { span: step.span, class: step.sort.class(), labels, flag, told, op: Some(step.op) }
 }
 
@@ -389,14 +392,13 @@ impl Layout {
 
     /// Adds the legend, below the axis, and the notes below that.
     fn legend(&mut self, gathered: &Gathered, notes: Vec<String>) {
-        const LINE: f64 = 19.0;
-        const COLUMN: f64 = 6.0;
+        const MARGIN: f64 = 12.0;
         let entries = entries(gathered, &self.rows);
-        let (mut x, mut y) = (COLUMN * 2.0, self.bottom + 56.0);
+        let (mut x, mut y) = (MARGIN, self.bottom + 56.0);
         for (mark, name, text) in entries {
             let width = 30.0 + text_width(name, 11.5) + text_width(&text, 11.5) + 24.0;
-            if x + width > WIDTH && x > COLUMN * 2.0 {
-                (x, y) = (COLUMN * 2.0, y + LINE);
+            if x + width > WIDTH && x > MARGIN {
+                (x, y) = (MARGIN, y + LINE);
             }
             self.legend.push(Entry { mark, name, text, x, y });
             x += width;

@@ -4,7 +4,8 @@ use maud::{Markup, PreEscaped, html};
 
 use super::gather::Span;
 use super::layout::{
-    BOX, Bar, Content, Entry, FLAG, LEAST, LEFT, LOW_BOX, Layout, Mark, RIGHT, Row, STRIP, SWING, WIDTH, text_width,
+    BOX, Bar, Content, Entry, FLAG, LEAST, LEFT, LINE, LOW_BOX, Layout, Mark, RIGHT, Row, STRIP, SWING, WIDTH,
+    text_width,
 };
 
 /// What it looks like. Plain rules and no variables: programs that make other formats of SVG know no more.
@@ -48,10 +49,8 @@ pub fn svg(layout: &Layout) -> String {
             (END) }
             @for row in &layout.rows { (flags(layout, row)) }
             @for entry in &layout.legend { (legend(entry)) }
-            @for (index, note) in layout.notes.iter().enumerate() {
-                (END) text class="note" x="12" y=(px(layout.height - 12.0 - 19.0 * (layout.notes.len() - 1 - index) as f64)) {
-                    (note)
-                }
+            @for (index, note) in layout.notes.iter().rev().enumerate() {
+                (END) text class="note" x="12" y=(px(layout.height - 12.0 - LINE * index as f64)) { (note) }
             }
         (END) }
         (END)
@@ -97,7 +96,8 @@ fn label(row: &Row) -> Markup {
     };
     let x = 12.0 + 10.0 * f64::from(row.depth);
     let class = if row.depth == 0 { "row first" } else { "row" };
-    html! { @if !row.label.is_empty() { (END) text class=(class) x=(px(x)) y=(px(row.top + middle + 4.0)) { (row.label) } } }
+    let y = px(row.top + middle + 4.0);
+    html! { @if !row.label.is_empty() { (END) text class=(class) x=(px(x)) y=(y) { (row.label) } } }
 }
 
 fn content(layout: &Layout, row: &Row) -> Markup {
@@ -191,7 +191,8 @@ fn swing(layout: &Layout, busy: &[Span], top: f64) -> Markup {
         @for span in busy {
             @let (left, right) = layout.extent(*span);
             @if right - left > 40.0 {
-                (END) text class="busy" x=(px((left.max(LEFT) + right.min(RIGHT)) / 2.0)) y=(px(top + SWING - 4.0)) { "busy" }
+                @let middle = (left.max(LEFT) + right.min(RIGHT)) / 2.0;
+                (END) text class="busy" x=(px(middle)) y=(px(top + SWING - 4.0)) { "busy" }
             }
         }
     }
@@ -208,7 +209,11 @@ fn legend(entry: &Entry) -> Markup {
                         rect x=(px(*x)) y=(px(y - 10.0)) width="22" height="13" fill=[fill(class)] {}
                     }
                 }
-                Mark::Strip => { g class="mark register" { rect x=(px(*x)) y=(px(y - 7.0)) width="22" height=(px(STRIP)) {} } }
+                Mark::Strip => {
+                    g class="mark register" {
+                        rect x=(px(*x)) y=(px(y - 7.0)) width="22" height=(px(STRIP)) {}
+                    }
+                }
                 Mark::Line => { path class="held" d={ "M" (at(0.0, -3.5)) "h22" } {} }
                 Mark::Swing => { path class="swing" d={ "M" (at(0.0, -9.5)) "h5v11h12v-11h5" } {} }
             }

@@ -1,5 +1,5 @@
-//! What cannot be drawn is refused, with what is wrong and what to do; nothing that a file holds ends in a panic, or takes
-//! memory without bounds.
+//! What cannot be drawn is refused, with what is wrong and what to do; nothing that a file holds ends in a panic, or
+//! takes memory without bounds.
 
 use std::io::{Read, Write};
 
@@ -22,7 +22,10 @@ fn drawn(bytes: &[u8], span: (Time, Time)) -> Result<String, String> {
 
 #[track_caller]
 fn refused(bytes: &[u8]) -> String {
-    drawn(bytes, WHOLE).err().expect("it cannot be drawn")
+    match drawn(bytes, WHOLE) {
+        Err(said) => said,
+        Ok(_) => panic!("it was drawn"),
+    }
 }
 
 fn packed(text: &[u8]) -> Vec<u8> {

@@ -1,5 +1,5 @@
-//! Timing diagrams: those of docs/model are what the code draws (`FLOATGATE_BLESS=1` writes them again), what is drawn is
-//! what the timeline has, and whatever cannot be drawn is refused with the reason.
+//! Timing diagrams: those of docs/model are what the code draws (`FLOATGATE_BLESS=1` writes them again), what is drawn
+//! is what the timeline has, and whatever cannot be drawn is refused with the reason.
 
 #[path = "../../../core/tests/common/mod.rs"]
 mod common;
