@@ -167,10 +167,12 @@ fn flags(layout: &Layout, row: &Row) -> Markup {
     for bar in bars {
         let (left, right) = layout.extent(bar.span);
         let Some(flag) = bar.flag.filter(|_| written(bar, right - left).is_empty()) else { continue };
-        let (half, middle) = (text_width(flag, 10.0) / 2.0, (left + right) / 2.0);
-        if middle - half > free {
-            flags.push((middle, flag));
-            free = middle + half + 4.0;
+        let half = text_width(flag, 10.0) / 2.0;
+        // It may move to the right, as long as it begins above its box.
+        let from = free.max((left + right) / 2.0 - half);
+        if from <= right {
+            flags.push((from + half, flag));
+            free = from + 2.0 * half + 2.0;
         }
     }
     let y = px(row.top + FLAG - 3.0);
