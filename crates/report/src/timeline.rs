@@ -52,17 +52,10 @@ fn cause(kind: Kind, class: Class) -> &'static str {
 
 /// What an operation is that has this name in a timeline: the name, and what the array does.
 pub fn operation_of(name: &str) -> Option<(&'static str, Kind)> {
-    Some(match name {
-        "erase" => ("erase", Kind::Erase),
-        "summary" => ("summary", Kind::Program),
-        "host read" => ("host read", Kind::Read),
-        "rmw read" => ("rmw read", Kind::Read),
-        "cleaning read" => ("cleaning read", Kind::Read),
-        "cleaning copy-back" => ("cleaning copy-back", Kind::CopyBack),
-        "host write" => ("host write", Kind::Program),
-        "cleaning write" => ("cleaning write", Kind::Program),
-        _ => return None,
-    })
+    // What a summary is called does not tell that it is programmed.
+    let kinds = [Kind::Program, Kind::Read, Kind::Erase, Kind::CopyBack];
+    let all = kinds.into_iter().flat_map(|kind| Class::ALL.map(|class| (cause(kind, class), kind)));
+    all.into_iter().find(|(of, _)| *of == name)
 }
 
 /// The phase on a channel or in a plane that has this name in a timeline.

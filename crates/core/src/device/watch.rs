@@ -83,7 +83,7 @@ impl Device {
                 Kind::RmwRead => slice.tag = self.tag_of(self.transactions[transaction.owner].owner),
                 _ => {}
             }
-            if matches!(transaction.kind, Kind::Write | Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::Erase) {
+            if transaction.kind.is_read() || matches!(transaction.kind, Kind::Write | Kind::Erase) {
                 slice.place = transaction.place;
             }
             id = transaction.next;

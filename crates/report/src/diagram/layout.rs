@@ -214,7 +214,7 @@ fn rows_of(gathered: &Gathered) -> (Vec<Row>, Vec<String>) {
 
 /// What the marks in the labels mean.
 fn marks(steps: &[Step], named: bool) -> Option<String> {
-    let has = |mark: &str| steps.iter().any(|step| whose(step, named).starts_with(mark));
+    let has = |mark: &str| steps.iter().any(|step| whose(step, named).contains(mark));
     let all =
         [("#", "#: the number of the request"), ("RMW", "RMW: to complete a partial write"), ("GC", "GC: of cleaning")];
     let told: Vec<&str> = all.into_iter().filter(|(mark, _)| has(mark)).map(|(_, text)| text).collect();
@@ -338,15 +338,14 @@ fn whose(step: &Step, named: bool) -> String {
     let numbers: Vec<String> = step.requests.iter().map(|number| format!("#{number}")).collect();
     let rest = step.of_requests - step.requests.len().min(step.of_requests);
     let more = if rest > 0 { format!(" +{rest}") } else { String::new() };
-    match step.what {
-        "erase" => String::new(),
-        "summary" => "summary".to_owned(),
-        what if what.starts_with("cleaning") => "GC".to_owned(),
-        "rmw read" if !named => "RMW".to_owned(),
-        "rmw read" => format!("RMW {}{more}", numbers.join(" ")),
-        _ if !named => String::new(),
-        _ => format!("{}{more}", numbers.join(" ")),
-    }
+    let numbers = if named { format!("{}{more}", numbers.join(" ")) } else { String::new() };
+    let purpose = match step.what {
+        "erase" | "host read" | "host write" => "",
+        "rmw read" => "RMW",
+        what if what.starts_with("cleaning") => "GC",
+        what => what.split(' ').next().unwrap_or_default(),
+    };
+    [purpose, &numbers].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 fn when(span: Span) -> String {
