@@ -1,10 +1,13 @@
 //! What `floatgate run` writes beside the summary, and `floatgate explain`, through the real program.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use common::Bench;
 use floatgate_core::metrics::attribution::Part;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::Operation;
@@ -577,46 +580,27 @@ fn windows_are_limited_and_one_that_works_is_named() {
     assert!(run("--series=10us").is_empty());
 }
 
-/// Runs `floatgate` in a directory, and stops it by Ctrl-C as soon as this file has more than a few bytes.
-#[cfg(unix)]
-#[expect(clippy::disallowed_methods, reason = "waits for another process")]
-fn interrupted(directory: &Path, arguments: &[&str], growing: &str) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
-    command.args(arguments).current_dir(directory);
-    let child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
-    for _ in 0..6000 {
-        if fs::metadata(directory.join(growing)).is_ok_and(|file| file.len() > 1000) {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    let id = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
 /// The time between two requests is full of windows, and the user does not wait for their end.
 #[test]
 #[cfg(unix)]
 fn ctrl_c_is_heard_between_two_requests() {
-    let directory = tempfile::tempdir().unwrap();
+    let bench = Bench::new();
     let run = ["run", "tlc-nvme", "rw=randread rate_iops=1 number_ios=5", "--precondition", "none"];
     let arguments = [&run[..], &["--out", "part", "--series=1us"]].concat();
-    interrupted(directory.path(), &arguments, "part/series.parquet.partial");
-    let rows = read_series(&directory.path().join("part/series.parquet")).unwrap();
+    bench.interrupted(&arguments, "part/series.parquet.partial");
+    let rows = read_series(&bench.path("part/series.parquet")).unwrap();
     assert!(rows.len() < 900_000, "{}", rows.len());
 }
 
 #[test]
 #[cfg(unix)]
 fn an_interrupted_run_leaves_whole_files() {
-    let directory = tempfile::tempdir().unwrap();
+    let bench = Bench::new();
     let run = ["run", "tiny", "rw=randwrite number_ios=1g iodepth=8", "--out", "part", "--series=1ms"];
     let arguments = [&run[..], &["--requests=parquet", "--timeline=1ms..30ms"]].concat();
     // When groups of rows come out, it runs.
-    interrupted(directory.path(), &arguments, "part/requests.parquet.partial");
-    let result = directory.path().join("part");
+    bench.interrupted(&arguments, "part/requests.parquet.partial");
+    let result = bench.path("part");
     let count = summary(&result)["requests"]["all"]["count"].as_u64().unwrap();
     assert_eq!(
         names(&result),

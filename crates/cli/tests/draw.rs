@@ -1,34 +1,19 @@
 //! `floatgate draw`, through the real program.
 
-use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
+mod common;
 
+use std::fs;
+
+use common::Bench;
 use floatgate_core::config::units::Duration;
 use floatgate_report::timeline::{ps, read_timeline};
-use tempfile::TempDir;
 
-fn floatgate(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_floatgate")).args(arguments).current_dir(directory).output().unwrap()
-}
-
-fn ran(directory: &Path, arguments: &[&str]) {
-    let output = floatgate(directory, arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-#[track_caller]
-fn refused(directory: &Path, arguments: &[&str]) -> String {
-    let output = floatgate(directory, arguments);
-    assert_eq!(output.status.code(), Some(2));
-    String::from_utf8(output.stderr).unwrap()
-}
-
-fn result(options: &[&str]) -> TempDir {
-    let directory = tempfile::tempdir().unwrap();
+/// A directory with a result.
+fn result(options: &[&str]) -> Bench {
+    let bench = Bench::new();
     let run = ["run", "tiny", "rw=randrw bs=4k iodepth=4 number_ios=500", "--out", "result"];
-    ran(directory.path(), &[&run, options].concat());
-    directory
+    bench.good(&[&run, options].concat());
+    bench
 }
 
 /// The times of the boxes of a drawing, but for those of the registers.
@@ -45,9 +30,9 @@ fn boxes(svg: &str) -> Vec<(u64, u64)> {
 
 #[test]
 fn a_span_is_drawn_with_all_that_the_timeline_has_of_it() {
-    let keep = result(&["--timeline"]);
-    let place = keep.path().join("result");
-    ran(keep.path(), &["draw", "result", "1ms..1500us"]);
+    let bench = result(&["--timeline"]);
+    let place = bench.path("result");
+    bench.good(&["draw", "result", "1ms..1500us"]);
     let drawn = fs::read_to_string(place.join("timeline.svg")).unwrap();
     let mut events = Vec::new();
     read_timeline(&place.join("timeline.json.gz"), &mut |event| {
@@ -64,41 +49,41 @@ fn a_span_is_drawn_with_all_that_the_timeline_has_of_it() {
     assert!(drawn.contains(">tiny, 1 ms to 1.5 ms</title>"), "{drawn}");
     // The file by itself, to another place, with another title.
     let out = ["--out", "x.svg", "--title", "<a> & \u{1}b"];
-    ran(keep.path(), &[&["draw", "result/timeline.json.gz", "1ms..1500us"], &out[..]].concat());
-    let other = fs::read_to_string(keep.path().join("x.svg")).unwrap();
+    bench.good(&[&["draw", "result/timeline.json.gz", "1ms..1500us"], &out[..]].concat());
+    let other = fs::read_to_string(bench.path("x.svg")).unwrap();
     assert!(other.contains(">&lt;a&gt; &amp; \u{fffd}b</title>"), "{other}");
     assert_eq!(boxes(&other), events);
 }
 
 #[test]
 fn what_cannot_be_drawn_is_told_with_what_can() {
-    let keep = result(&["--timeline"]);
-    let said = refused(keep.path(), &["draw", "result"]);
+    let bench = result(&["--timeline"]);
+    let said = bench.refused(&["draw", "result"]);
     assert!(said.contains("of which a diagram shows 300 at most: give a shorter one, like .."), "{said}");
     let span = said.trim_end().rsplit_once("like ").unwrap().1;
     span.trim_start_matches("..").parse::<Duration>().unwrap();
-    ran(keep.path(), &["draw", "result", span]);
-    let drawn = fs::read(keep.path().join("result/timeline.svg")).unwrap();
-    let said = refused(keep.path(), &["draw", "result", "900s.."]);
+    bench.good(&["draw", "result", span]);
+    let drawn = fs::read(bench.path("result/timeline.svg")).unwrap();
+    let said = bench.refused(&["draw", "result", "900s.."]);
     assert!(said.contains("has no work of channels and cells in this span: what it has is between 0ps and "), "{said}");
-    assert_eq!(fs::read(keep.path().join("result/timeline.svg")).unwrap(), drawn, "what was drawn before is left");
+    assert_eq!(fs::read(bench.path("result/timeline.svg")).unwrap(), drawn, "what was drawn before is left");
     for (arguments, expected) in [
         (&["draw", "missing"][..], "cannot read missing: No such file"),
         (&["draw", "result/summary.json"], "result/summary.json is not a timeline"),
         (&["draw", "result", "5ms"], "write a span of simulated time, like 10ms..12ms"),
         (&["draw", "result", "5ms..1ms"], "it ends before it begins"),
     ] {
-        let said = refused(keep.path(), arguments);
+        let said = bench.refused(arguments);
         assert!(said.contains(expected), "{said}");
     }
 }
 
 #[test]
 fn a_result_without_a_timeline_is_told_how_to_get_one_and_loses_the_old_drawing() {
-    let keep = result(&["--timeline=1ms..2ms"]);
-    ran(keep.path(), &["draw", "result", "1ms..1200us"]);
-    ran(keep.path(), &["run", "tiny", "rw=read bs=4k number_ios=10", "--out", "result"]);
-    assert!(!keep.path().join("result/timeline.svg").exists());
-    let said = refused(keep.path(), &["draw", "result"]);
+    let bench = result(&["--timeline=1ms..2ms"]);
+    bench.good(&["draw", "result", "1ms..1200us"]);
+    bench.good(&["run", "tiny", "rw=read bs=4k number_ios=10", "--out", "result"]);
+    assert!(!bench.path("result/timeline.svg").exists());
+    let said = bench.refused(&["draw", "result"]);
     assert!(said.contains("result has no timeline.json.gz: run again with --timeline"), "{said}");
 }
