@@ -2,11 +2,13 @@
 
 mod compare;
 mod device;
+mod draw;
 mod explain;
 mod failure;
 mod output;
 mod report;
 mod run;
+mod span;
 mod text;
 mod trace;
 
@@ -40,6 +42,11 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Tell the story of one request of a result: what it waited for and behind whom
     Explain(explain::ExplainArgs),
+    /// Draw a timing diagram: what channels, chips and planes did in a span of a timeline, as SVG
+    ///
+    /// It has boxes for command, data and cell times, ready and busy of the chips, and the requests. A diagram has room
+    /// for a few hundred phases; where the span has more, one is named that has not. See docs/reference/timeline.md.
+    Draw(draw::DrawArgs),
     /// The SSDs that can be simulated: list them, show one, check a file
     Device(device::Args),
     /// Traces: say what one is like, make a synthetic workload of it, or write it in another format
@@ -52,6 +59,7 @@ fn main() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Draw(args) => draw::run(&args),
         Command::Device(args) => device::run(args).map_err(Failure::from),
         Command::Trace(args) => trace::run(&args),
     };

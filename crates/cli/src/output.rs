@@ -18,8 +18,14 @@ pub const REPORT: &str = "report.html";
 /// Windows of simulated time.
 pub const SERIES: &str = "series.parquet";
 
-/// Files beside the summary that a run may write. Those of an earlier run would be taken for those of this one.
-const DETAILS: [&str; 4] = ["requests.csv", "requests.parquet", SERIES, "timeline.json.gz"];
+/// What every channel, plane and request did when.
+pub const TIMELINE: &str = "timeline.json.gz";
+/// A span of that as a timing diagram.
+pub const DIAGRAM: &str = "timeline.svg";
+
+/// Files beside the summary that a run may write, or that are made of those. What there is of an earlier run would be
+/// taken for that of this one.
+const DETAILS: [&str; 5] = ["requests.csv", "requests.parquet", SERIES, TIMELINE, DIAGRAM];
 
 /// Where a result goes.
 #[derive(Debug)]

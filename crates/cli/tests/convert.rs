@@ -1,41 +1,24 @@
 //! `floatgate trace convert`, through the real program.
 
-use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output};
+mod common;
 
-use tempfile::TempDir;
+use std::fs;
+
+use common::Bench;
 
 const SPC: &str = "0,0,4096,R,0\n1,8,512,W,0.5\n0,2147483648,512,W,1.25\n";
 
-struct Bench {
-    directory: TempDir,
+/// A directory with a trace, for `floatgate trace convert`.
+fn bench() -> Bench {
+    Bench::calling(&["trace", "convert"], &[("in.spc", SPC)])
 }
 
-impl Bench {
-    fn new() -> Bench {
-        let bench = Bench { directory: tempfile::tempdir().unwrap() };
-        fs::write(bench.path("in.spc"), SPC).unwrap();
-        bench
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    /// `floatgate trace convert`, in the directory.
-    fn convert(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
-        command.current_dir(self.directory.path()).args(["trace", "convert"]).args(arguments).output().unwrap()
-    }
-
-    fn files(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.directory.path()).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
-        names.sort();
-        names
-    }
+fn files(bench: &Bench) -> Vec<String> {
+    let entries = fs::read_dir(bench.path("")).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -44,24 +27,24 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn a_file_is_written_and_what_it_cannot_hold_is_said() {
-    let bench = Bench::new();
-    let output = bench.convert(&["in.spc", "out.txt", "--to", "ssdsim"]);
+    let bench = bench();
+    let output = bench.run(&["in.spc", "out.txt", "--to", "ssdsim"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let written = fs::read_to_string(bench.path("out.txt")).unwrap();
     assert_eq!(written, "0 0 0 8 1\n500000000 1 8 1 0\n1250000000 0 2147483648 1 0\n");
     assert!(text(&output.stdout).starts_with("3 requests written as ssdsim; read as format spc (certain"));
     assert!(text(&output.stderr).contains("warning: 1 request written with an address beyond 2^31 sectors"));
-    assert_eq!(bench.files(), ["in.spc", "out.txt"]);
+    assert_eq!(files(&bench), ["in.spc", "out.txt"]);
 }
 
 #[test]
 fn the_name_of_the_output_says_how_it_is_packed() {
-    let bench = Bench::new();
+    let bench = bench();
     for end in ["gz", "xz", "zst", "bz2"] {
         let packed = format!("out.spc.{end}");
-        assert!(bench.convert(&["in.spc", &packed, "--to", "spc"]).status.success());
+        assert!(bench.run(&["in.spc", &packed, "--to", "spc"]).status.success());
         assert_ne!(fs::read(bench.path(&packed)).unwrap(), SPC.as_bytes(), "{end}");
-        let back = bench.convert(&[&packed, "-", "--to", "spc"]);
+        let back = bench.run(&[&packed, "-", "--to", "spc"]);
         assert_eq!(text(&back.stdout), SPC, "{end}");
         assert!(text(&back.stderr).contains("3 requests written as spc"), "{end}");
     }
@@ -69,7 +52,7 @@ fn the_name_of_the_output_says_how_it_is_packed() {
 
 #[test]
 fn columns_are_described_in_a_line_or_a_file() {
-    let bench = Bench::new();
+    let bench = bench();
     fs::write(bench.path("own.csv"), "when,what,where\n5,get,4\n7,put,8\n").unwrap();
     let toml = "columns = [\"time\", \"op\", \"offset\"]\ntime = \"us\"\noffset = \"sectors\"\nsize = \"sectors\"\nlength = 8\n\
                 read = \"get\"\nwrite = \"put\"\nheader = 1\n";
@@ -77,7 +60,7 @@ fn columns_are_described_in_a_line_or_a_file() {
     let line =
         "delimited:columns=time,op,offset;time=us;offset=sectors;size=sectors;length=8;read=get;write=put;header=1";
     for arguments in [["--columns", "own.toml"], ["--format", line]] {
-        let output = bench.convert(&[&["own.csv", "-", "--to", "spc"][..], &arguments].concat());
+        let output = bench.run(&[&["own.csv", "-", "--to", "spc"][..], &arguments].concat());
         assert_eq!(text(&output.stdout), "0,4,4096,R,0\n0,8,4096,W,0.000002\n", "{}", text(&output.stderr));
     }
     let mistakes: [(&[&str], &str); 5] = [
@@ -88,7 +71,7 @@ fn columns_are_described_in_a_line_or_a_file() {
         (&["--columns", "own.toml", "--action", "D"], "`--action` is for traces of events (blkparse, blktrace)"),
     ];
     for (arguments, words) in mistakes {
-        let output = bench.convert(&[&["own.csv", "-", "--to", "spc"][..], arguments].concat());
+        let output = bench.run(&[&["own.csv", "-", "--to", "spc"][..], arguments].concat());
         assert_eq!(output.status.code(), Some(2), "{words}");
         assert!(text(&output.stderr).contains(words), "{}", text(&output.stderr));
     }
@@ -96,7 +79,7 @@ fn columns_are_described_in_a_line_or_a_file() {
 
 #[test]
 fn failures_leave_nothing_behind() {
-    let bench = Bench::new();
+    let bench = bench();
     fs::write(bench.path("bad.spc"), "0,0,4096,R,0\n0,0,4096,R,1\n0,0,4096,X,2\n").unwrap();
     fs::write(bench.path("old.txt"), "old").unwrap();
     let cases: [(&[&str], i32, &str); 5] = [
@@ -107,10 +90,10 @@ fn failures_leave_nothing_behind() {
         (&["none.spc", "old.txt", "--to", "fio"], 2, "none.spc: cannot open the trace"),
     ];
     for (arguments, status, words) in cases {
-        let output = bench.convert(arguments);
+        let output = bench.run(arguments);
         assert_eq!(output.status.code(), Some(status), "{words}");
         assert!(text(&output.stderr).contains(words), "{}", text(&output.stderr));
     }
-    assert_eq!(bench.files(), ["bad.spc", "in.spc", "old.txt"]);
+    assert_eq!(files(&bench), ["bad.spc", "in.spc", "old.txt"]);
     assert_eq!(fs::read_to_string(bench.path("old.txt")).unwrap(), "old");
 }

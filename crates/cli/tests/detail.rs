@@ -1,10 +1,13 @@
 //! What `floatgate run` writes beside the summary, and `floatgate explain`, through the real program.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use common::Bench;
 use floatgate_core::metrics::attribution::Part;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::Operation;
@@ -166,10 +169,7 @@ fn a_timeline_is_one_json_document_whose_tracks_do_not_overlap() {
         }
     }
     assert_eq!(requests, summary["requests"]["all"]["count"].as_u64().unwrap());
-    for (track, slices) in &mut tracks {
-        slices.sort_unstable();
-        assert!(slices.windows(2).all(|pair| pair[0].1 <= pair[1].0), "slices overlap on {track:?}");
-    }
+    assert_apart(tracks);
     // All that the array booked up to the last answer is there.
     let total = |of: &dyn Fn(&Row) -> &Vec<f64>| -> f64 {
         rows.iter().map(|row| of(row).iter().sum::<f64>() * (row.end_ps - row.start_ps) as f64).sum()
@@ -177,6 +177,36 @@ fn a_timeline_is_one_json_document_whose_tracks_do_not_overlap() {
     let close = |a: u64, b: f64| assert!((a as f64 / b - 1.0).abs() < 1e-9, "{a} and {b}");
     close(of_phase["data"], total(&|row| &row.channel_data));
     close(of_phase["cell"], total(&|row| &row.die_cell));
+}
+
+/// Asserts that what is on one track does not overlap.
+fn assert_apart(tracks: BTreeMap<(u64, u64), Vec<(u64, u64)>>) {
+    for (track, mut slices) in tracks {
+        slices.sort_unstable();
+        assert!(slices.windows(2).all(|pair| pair[0].1 <= pair[1].0), "slices overlap on {track:?}");
+    }
+}
+
+/// A read that interrupts a program is seen after the program has been booked as a whole.
+#[test]
+fn what_is_suspended_rests_in_the_timeline() {
+    let suspend = "nand.advanced.suspend={ program = true, erase = true, latency = \"5us\", resume = \"3us\" }";
+    let set = ["--timeline", "--set", suspend, "--set", "nand.concurrency=die", "--set", "scheduler=read-first"];
+    let (_keep, result) = run(&set);
+    let mut tracks: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
+    let mut programs: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for event in events(&result).iter().filter(|event| event["ph"] == "X" && event["cat"] != "request") {
+        let (start, span) = (ps(&event["ts"]), ps(&event["dur"]));
+        let track = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
+        tracks.entry(track).or_default().push((start, start + span));
+        if event["args"]["phase"] == "cell" && event["cat"] == "host write" {
+            programs.entry(event["args"]["op"].as_u64().unwrap()).or_default().push(span);
+        }
+    }
+    assert_apart(tracks);
+    assert!(programs.values().filter(|parts| parts.len() > 1).count() > 100, "reads interrupt programs");
+    let whole = programs.values().map(|parts| parts.iter().sum::<u64>()).max().unwrap();
+    assert!(programs.values().all(|parts| parts.iter().sum::<u64>() == whole), "the parts make up a program");
 }
 
 #[test]
@@ -553,50 +583,24 @@ fn windows_are_limited_and_one_that_works_is_named() {
 /// The time between two requests is full of windows, and the user does not wait for their end.
 #[test]
 #[cfg(unix)]
-#[expect(clippy::disallowed_methods, reason = "waits for another process")]
 fn ctrl_c_is_heard_between_two_requests() {
-    let directory = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
-    command.args(["run", "tlc-nvme", "rw=randread rate_iops=1 number_ios=5", "--precondition", "none"]);
-    command.args(["--out", "part", "--series=1us"]).current_dir(directory.path());
-    let child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
-    let partial = directory.path().join("part/series.parquet.partial");
-    for _ in 0..6000 {
-        if fs::metadata(&partial).is_ok_and(|file| file.len() > 1000) {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    let id = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
-    let rows = read_series(&directory.path().join("part/series.parquet")).unwrap();
+    let bench = Bench::new();
+    let run = ["run", "tlc-nvme", "rw=randread rate_iops=1 number_ios=5", "--precondition", "none"];
+    let arguments = [&run[..], &["--out", "part", "--series=1us"]].concat();
+    bench.interrupted(&arguments, "part/series.parquet.partial");
+    let rows = read_series(&bench.path("part/series.parquet")).unwrap();
     assert!(rows.len() < 900_000, "{}", rows.len());
 }
 
 #[test]
 #[cfg(unix)]
-#[expect(clippy::disallowed_methods, reason = "waits for another process")]
 fn an_interrupted_run_leaves_whole_files() {
-    let directory = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
-    command.args(["run", "tiny", "rw=randwrite number_ios=1g iodepth=8", "--out", "part", "--series=1ms"]);
-    command.args(["--requests=parquet", "--timeline=1ms..30ms"]).current_dir(directory.path());
-    let child = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let bench = Bench::new();
+    let run = ["run", "tiny", "rw=randwrite number_ios=1g iodepth=8", "--out", "part", "--series=1ms"];
+    let arguments = [&run[..], &["--requests=parquet", "--timeline=1ms..30ms"]].concat();
     // When groups of rows come out, it runs.
-    let partial = directory.path().join("part/requests.parquet.partial");
-    for _ in 0..6000 {
-        if fs::metadata(&partial).is_ok_and(|file| file.len() > 1000) {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    let id = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
-    let result = directory.path().join("part");
+    bench.interrupted(&arguments, "part/requests.parquet.partial");
+    let result = bench.path("part");
     let count = summary(&result)["requests"]["all"]["count"].as_u64().unwrap();
     assert_eq!(
         names(&result),

@@ -1,45 +1,12 @@
 //! Reports and comparisons, as a user gets them.
 
+mod common;
+
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
 
+use common::Bench;
 use serde_json::Value;
-use tempfile::TempDir;
-
-struct Bench {
-    directory: TempDir,
-}
-
-impl Bench {
-    fn new() -> Bench {
-        Bench { directory: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn floatgate(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
-        command.args(arguments).current_dir(self.directory.path()).output().unwrap()
-    }
-
-    /// What it prints, where it ends well.
-    fn good(&self, arguments: &[&str]) -> String {
-        let output = self.floatgate(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// What it says, where it refuses.
-    fn refused(&self, arguments: &[&str]) -> String {
-        let output = self.floatgate(arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(output.stdout.is_empty());
-        String::from_utf8(output.stderr).unwrap()
-    }
-}
 
 const JOB: &str = "rw=randrw bs=4k iodepth=8 number_ios=2000 norandommap=1";
 
@@ -98,7 +65,7 @@ fn results_that_cannot_be_read_are_refused() {
     fs::write(bench.path("a/summary.json"), summary).unwrap();
     for arguments in [&["report", "a", "--out", "none/b.html"][..], &["compare", "x=a", "y=a", "--out", "none/b.html"]]
     {
-        let output = bench.floatgate(arguments);
+        let output = bench.run(arguments);
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(error.contains("error: cannot write none/b.html: ") && !error.contains("partial"), "{error}");
     }
@@ -200,7 +167,7 @@ fn what_is_no_comparison_is_refused() {
         let error = bench.refused(arguments);
         assert!(error.contains(what), "{arguments:?}: {error}");
     }
-    let output = bench.floatgate(&["compare", "a", "b"]);
+    let output = bench.run(&["compare", "a", "b"]);
     let warnings = String::from_utf8(output.stderr).unwrap();
     assert!(warnings.contains("warning: the workload of b is not that of a"), "{warnings}");
 }

@@ -1,92 +1,15 @@
 //! `floatgate run`, through the real program.
 
+mod common;
+
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
-use floatgate_core::metrics::summary::Summary;
+use common::{Bench, stderr, validate_summary};
 use serde_json::Value;
-use tempfile::TempDir;
-
-const DEVICE: &str = r#"
-name = "test-drive"
-[geometry]
-channels = 2
-chips = 2
-dies = 1
-planes = 2
-blocks = 32
-pages = 64
-page_size = "4KiB"
-[capacity]
-spare = 0.25
-[nand]
-read = "25us"
-program = "200us"
-erase = "1500us"
-[bus]
-protocol = { nv-ddr = "200MT/s" }
-[gc]
-soft_threshold = 2
-hard_threshold = 1
-"#;
 
 /// What overwrites the device, and so makes it clean.
 const OVERWRITE: &str = "rw=randwrite bs=4k iodepth=8 number_ios=20000";
-
-/// A directory with a device file.
-struct Bench {
-    directory: TempDir,
-}
-
-impl Bench {
-    fn new() -> Bench {
-        let bench = Bench { directory: tempfile::tempdir().unwrap() };
-        bench.file("device.toml", DEVICE);
-        bench
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        fs::write(self.path(name), text).unwrap();
-        self.path(name).to_str().unwrap().to_owned()
-    }
-
-    /// The command `floatgate run` on the device.
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
-        command.arg("run").arg(self.path("device.toml")).args(arguments).current_dir(self.directory.path());
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    /// The result of a run that goes well.
-    fn json(&self, arguments: &[&str]) -> Value {
-        let output = self.run(&[arguments, &["--json"]].concat());
-        assert!(output.status.success(), "{}", stderr(&output));
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
-    /// What a run says that ends with an exit status other than 0.
-    fn error(&self, status: i32, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        let text = stderr(&output);
-        assert_eq!(output.status.code(), Some(status), "{text}");
-        assert!(output.stdout.is_empty());
-        assert!(!text.contains("panicked"), "{text}");
-        text
-    }
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
 
 /// All but the part that differs from run to run.
 fn without_run(mut summary: Value) -> String {
@@ -94,49 +17,9 @@ fn without_run(mut summary: Value) -> String {
     summary.to_string()
 }
 
-/// Checks the part of JSON schema that ours uses; there is no key that the schema does not have.
-fn validate(value: &Value, schema: &Value, root: &Value, path: &str) {
-    if let Some(name) = schema["$ref"].as_str() {
-        return validate(value, root.pointer(name.trim_start_matches('#')).unwrap(), root, path);
-    }
-    if let Some(choices) = schema["anyOf"].as_array() {
-        let choice = choices.iter().find(|choice| (choice["type"] == "null") == value.is_null());
-        return validate(value, choice.unwrap_or_else(|| panic!("{path}: {value}")), root, path);
-    }
-    let kind = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
-        Value::Number(_) => "integer",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    let kinds = schema["type"].as_array().cloned().unwrap_or_else(|| vec![schema["type"].clone()]);
-    assert!(kinds.iter().any(|allowed| allowed == kind), "{path} is {kind}, the schema has {kinds:?}");
-    assert!(schema.get("const").is_none_or(|only| only == value), "{path} is {value}");
-    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-        validate(item, &schema["items"], root, &format!("{path}[{index}]"));
-    }
-    let Some(properties) = schema["properties"].as_object() else { return };
-    for key in schema["required"].as_array().into_iter().flatten() {
-        assert!(value.get(key.as_str().unwrap()).is_some(), "{path} has no {key}");
-    }
-    for (key, value) in value.as_object().unwrap() {
-        let property = properties.get(key).unwrap_or_else(|| panic!("{path}.{key} is not in the schema"));
-        validate(value, property, root, &format!("{path}.{key}"));
-    }
-}
-
-fn validate_summary(summary: &Value) {
-    // That docs/reference/summary.schema.json is the same is tested where the struct is.
-    let schema = Summary::json_schema();
-    validate(summary, &schema, &schema, "summary");
-}
-
 #[test]
 fn a_result_has_the_form_of_the_schema() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let jobs = "rw=randrw name=mix number_ios=9000 iodepth=4; rw=randtrim name=trims number_ios=200";
     let summary = bench.json(&[jobs, "--precondition", "steady"]);
     validate_summary(&summary);
@@ -157,7 +40,7 @@ fn a_result_has_the_form_of_the_schema() {
 
 #[test]
 fn a_run_without_writes_has_no_amplification() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let summary = bench.json(&["rw=randread number_ios=100", "--precondition", "none"]);
     validate_summary(&summary);
     assert_eq!(summary["write_amplification"], Value::Null);
@@ -168,7 +51,7 @@ fn a_run_without_writes_has_no_amplification() {
 
 #[test]
 fn nothing_measured_is_told() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let arguments = ["rw=randread number_ios=10 ramp_time=100", "--precondition", "none"];
     let summary = bench.json(&arguments);
     validate_summary(&summary);
@@ -182,7 +65,7 @@ fn nothing_measured_is_told() {
 
 #[test]
 fn wear_is_told_as_a_share_of_the_endurance() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let arguments = ["rw=randwrite bs=512 iodepth=8 number_ios=20000", "--set", "nand.endurance=1000"];
     let summary = bench.json(&arguments);
     validate_summary(&summary);
@@ -199,7 +82,7 @@ fn wear_is_told_as_a_share_of_the_endurance() {
 
 #[test]
 fn the_same_run_gives_the_same_bytes() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let run = |arguments: &[&str]| without_run(bench.json(arguments));
     let first = run(&[OVERWRITE]);
     assert_eq!(first, run(&[OVERWRITE]));
@@ -208,7 +91,7 @@ fn the_same_run_gives_the_same_bytes() {
 
 #[test]
 fn an_override_changes_the_result() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let (plain, changed) = (bench.json(&[OVERWRITE]), bench.json(&[OVERWRITE, "--set", "gc.victim=fifo"]));
     assert_eq!(plain["config_digest"], plain["device"]["digest"]);
     assert_eq!(changed["device"], plain["device"]);
@@ -219,7 +102,7 @@ fn an_override_changes_the_result() {
 
 #[test]
 fn a_workload_can_precondition() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let summary = bench.json(&["rw=randread number_ios=1000", "--precondition", "rw=write size=50%"]);
     assert_eq!(summary["precondition"]["asked"], "rw=write size=50%");
     let mapped = summary["precondition"]["mapped"].as_f64().unwrap();
@@ -231,7 +114,7 @@ fn a_workload_can_precondition() {
 
 #[test]
 fn the_page_for_people_has_what_they_look_for() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let output = bench.run(&["rw=randrw name=a number_ios=9000 iodepth=8; rw=write name=b number_ios=100"]);
     assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
     let page = String::from_utf8(output.stdout).unwrap();
@@ -243,7 +126,7 @@ fn the_page_for_people_has_what_they_look_for() {
 
 #[test]
 fn mistakes_are_told_and_end_with_2() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let says = |arguments: &[&str], words: &[&str]| {
         let error = bench.error(2, arguments);
         for word in words {
@@ -266,15 +149,12 @@ fn mistakes_are_told_and_end_with_2() {
     says(&[OVERWRITE, "--precondition", "old"], &["old", "steady", "aged=V"]);
     says(&[OVERWRITE, "--precondition", "aged=0.9"], &["aged=0.9", "at most"]);
     says(&["missing.csv", "--replay", "fast"], &["timed", "asap"]);
-    let unknown = Command::new(env!("CARGO_BIN_EXE_floatgate")).args(["run", "no-such-device", OVERWRITE]).output();
-    let unknown = unknown.unwrap();
-    assert_eq!(unknown.status.code(), Some(2));
-    assert!(stderr(&unknown).contains("no-such-device"));
+    assert!(Bench::new().refused(&["run", "no-such-device", OVERWRITE]).contains("no-such-device"));
 }
 
 #[test]
 fn lines_that_cannot_be_read_are_told_by_number() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let good = "0,0,4096,W,0.0\n0,8,4096,R,0.001\n";
     let trace = bench.file("bad.spc", &format!("{good}0,16,4096,what,0.002\n0,24,4096,R,0.003\n"));
     let error = bench.error(2, &[&trace, "--format", "spc"]);
@@ -293,7 +173,7 @@ fn lines_that_cannot_be_read_are_told_by_number() {
 
 #[test]
 fn warnings_are_told_and_kept() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let trace = bench.file("wrap.spc", "0,99999999,4096,R,0.0\n0,8,4096,R,0.001\n");
     let output = bench.run(&[&trace, "--fit", "wrap"]);
     let page = String::from_utf8(output.stdout.clone()).unwrap();
@@ -303,7 +183,7 @@ fn warnings_are_told_and_kept() {
 
 #[test]
 fn every_request_can_be_written_down() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let jobs = "rw=randrw name=a,b number_ios=2000 iodepth=4; rw=write name=c bs=16k number_ios=500 rate_iops=10k";
     let output = bench.run(&[jobs, "--out", "new/result", "--requests", "csv"]);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -347,7 +227,7 @@ fn every_request_can_be_written_down() {
 
 #[test]
 fn a_directory_that_cannot_be_written_to_is_told() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     bench.file("occupied", "");
     for directory in ["occupied", "occupied/below"] {
         let error = bench.error(1, &[OVERWRITE, "--out", directory]);
@@ -358,7 +238,7 @@ fn a_directory_that_cannot_be_written_to_is_told() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_leaves_nothing_behind() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     fs::create_dir(bench.path("full")).unwrap();
     std::os::unix::fs::symlink("/dev/full", bench.path("full/requests.csv.partial")).unwrap();
     let error = bench.error(1, &[OVERWRITE, "--out", "full", "--requests", "csv"]);
@@ -369,7 +249,7 @@ fn a_full_disk_leaves_nothing_behind() {
 #[test]
 #[cfg(unix)]
 fn nobody_listening_is_no_failure() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let mut child =
         bench.command(&[OVERWRITE, "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
@@ -379,24 +259,11 @@ fn nobody_listening_is_no_failure() {
 
 #[test]
 #[cfg(unix)]
-#[expect(clippy::disallowed_methods, reason = "waits for another process")]
 fn an_interrupted_run_has_a_result() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let arguments = ["rw=randwrite number_ios=1g iodepth=8", "--out", "part", "--requests", "csv", "--json"];
-    let mut command = bench.command(&arguments);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // When requests come out, it runs.
-    let partial = bench.path("part/requests.csv.partial");
-    for _ in 0..6000 {
-        if fs::metadata(&partial).is_ok_and(|file| file.len() > 0) {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    let id = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let output = bench.interrupted(&arguments, "part/requests.csv.partial");
     // Once, when it was asked for.
     assert_eq!(stderr(&output).trim(), "ending: what has been issued is completed; Ctrl-C again stops at once");
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -411,7 +278,7 @@ fn an_interrupted_run_has_a_result() {
 /// Reads of an empty device take no time, so time does not end them.
 #[test]
 fn a_run_that_stands_still_is_refused() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let output = bench.run(&["rw=randread bs=4k time_based=1 runtime=1", "--precondition", "none"]);
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
@@ -421,7 +288,7 @@ fn a_run_that_stands_still_is_refused() {
 /// 100 seconds for each of two million programs: longer than the clock.
 #[test]
 fn a_run_that_never_ends_is_refused() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let job = "rw=randwrite norandommap=1 bs=4k iodepth=32 number_ios=2m";
     let output = bench.run(&[job, "--precondition", "none", "--set", "nand.program=100s"]);
     assert_eq!(output.status.code(), Some(2));
@@ -429,130 +296,9 @@ fn a_run_that_never_ends_is_refused() {
     assert!(said.contains("212 days of simulated time") && said.contains("runtime"), "{said}");
 }
 
-/// Requests of a stream.
-fn count(stream: &Value) -> u64 {
-    let operations = stream["requests"].as_object().unwrap();
-    operations.iter().filter(|(name, _)| *name != "all").filter_map(|(_, one)| one["count"].as_u64()).sum()
-}
-
-const JOBS: &str = "; two phases\n[global]\nioengine=libaio\nbs=4k\n[fill]\nrw=write\nsize=1m\nwrite_iolog=fill.log\n\
-                    [reads]\nstonewall\nrw=randread\nsize=1m\nnumjobs=2\nfsync=0\n";
-
-#[test]
-fn a_job_file_runs() {
-    let bench = Bench::new();
-    bench.file("jobs.fio", JOBS);
-    bench.file("jobs", JOBS);
-    let summary = bench.json(&["jobs.fio", "--precondition", "none"]);
-    validate_summary(&summary);
-    let streams: Vec<&str> =
-        summary["streams"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
-    assert_eq!(streams, ["fill", "reads.0", "reads.1"]);
-    assert_eq!(summary["requests"]["all"]["count"], 768);
-    assert_eq!(summary["unmapped_reads"], 0, "reads come after the writes");
-    assert_eq!(summary["workload"]["name"], "jobs.fio");
-    assert_eq!(
-        summary["warnings"][0],
-        "ioengine has no meaning for a simulated device, which has no host; it is left out"
-    );
-    // The same by its content.
-    let other = bench.json(&["jobs", "--precondition", "none"]);
-    assert_eq!(other["workload"]["digest"], summary["workload"]["digest"]);
-    assert_eq!(other["requests"], summary["requests"]);
-    let page = String::from_utf8(bench.run(&["jobs.fio"]).stdout).unwrap();
-    assert!(page.contains("reads.1: randread of 4 KiB in the first 1 MiB, 1 outstanding"), "{page}");
-    // As a state, too, but then there is no time to write down.
-    let error = bench.error(2, &["rw=read number_ios=1", "--precondition", "jobs.fio"]);
-    assert!(
-        error.contains("`write_iolog=fill.log`: a workload to precondition with is served without time"),
-        "{error}"
-    );
-    bench.file("state.fio", &JOBS.replace("write_iolog=fill.log", "direct=1"));
-    let summary = bench.json(&["rw=read number_ios=1", "--precondition", "state.fio"]);
-    assert_eq!(summary["precondition"]["asked"], "state.fio");
-}
-
-#[test]
-fn errors_in_a_job_file_say_where() {
-    let bench = Bench::new();
-    bench.file("jobs.fio", "[a]\nrw=randread\niodpth=4\n");
-    let error = bench.error(2, &["jobs.fio"]);
-    assert!(error.starts_with("error: jobs.fio:3: [a] `iodpth` is not supported; did you mean `iodepth`?"), "{error}");
-    bench.file("binary.fio", "x");
-    fs::write(bench.path("binary.fio"), [b'[', 0xff, b']']).unwrap();
-    assert!(bench.error(2, &["binary.fio"]).contains("is not text in UTF-8"));
-    bench.file("out.fio", "[a]\nrw=randread\nnumber_ios=4\nwrite_iolog=no/such/folder\n");
-    assert!(bench.error(1, &["out.fio"]).contains("cannot write no/such/folder: "));
-    assert!(bench.error(2, &["jobs.fio", "--limit", "5"]).contains("--limit is for traces"));
-}
-
-#[test]
-fn what_is_issued_is_written_as_fio_writes_it() {
-    let bench = Bench::new();
-    let job = "rw=write bs=8k number_ios=3 rate_iops=500 fsync=2 write_iolog=a.log; \
-               name=b rw=trim number_ios=2 thinktime=1ms write_iolog=b.log numjobs=2";
-    bench.json(&[job, "--precondition", "none"]);
-    let log = |name: &str| fs::read_to_string(bench.path(name)).unwrap();
-    let writes =
-        "0 device write 0 8192\n2000 device write 8192 8192\n2000 device sync 0 0\n4000 device write 16384 8192\n";
-    assert_eq!(log("a.log"), format!("fio version 3 iolog\n0 device add\n0 device open\n{writes}4000 device close\n"));
-    let trims = "0 device trim 0 4096\n1000 device trim 4096 4096\n";
-    for clone in ["b.log.0", "b.log.1"] {
-        assert_eq!(log(clone), format!("fio version 3 iolog\n0 device add\n0 device open\n{trims}1000 device close\n"));
-    }
-    assert!(
-        fs::read_dir(bench.directory.path())
-            .unwrap()
-            .all(|file| { !file.unwrap().file_name().to_string_lossy().ends_with(".partial") })
-    );
-}
-
-#[test]
-fn a_trace_runs_as_a_job_among_others() {
-    let bench = Bench::new();
-    bench.file("trace.csv", "0,8192,4096,W,0.000\n0,0,4096,W,0.001\n0,16,4096,R,0.003\n");
-    let text = "[replay]\nread_iolog=trace.csv\nwrite_iolog=again.log\n[reads]\nrw=read\nnumber_ios=5\n";
-    bench.file("jobs.fio", text);
-    let summary = bench.json(&["jobs.fio"]);
-    assert_eq!(count(&summary["streams"][0]), 3);
-    let digest = summary["workload"]["digest"].as_str().unwrap();
-    assert_eq!(digest.split('-').count(), 2, "of the text and of the trace: {digest}");
-    let log = fs::read_to_string(bench.path("again.log")).unwrap();
-    assert_eq!(log.lines().filter(|line| line.contains(" read ") || line.contains(" write ")).count(), 3);
-}
-
-#[test]
-fn the_examples_run() {
-    let bench = Bench::new();
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let streams = [
-        ("aging.fio", vec!["fill", "young", "wear", "old"]),
-        ("database.fio", vec!["pages", "log", "backup"]),
-        (
-            "randread.fio",
-            vec!["depth1", "depth8", "depth64", "four-hosts.0", "four-hosts.1", "four-hosts.2", "four-hosts.3"],
-        ),
-    ];
-    let found = fs::read_dir(&folder)
-        .unwrap()
-        .filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "fio"));
-    assert_eq!(found.count(), streams.len(), "each example is here");
-    for (name, expected) in streams {
-        let path = folder.join(name);
-        // Four times the blocks of the test's device, so that the areas of the database fit.
-        let arguments = [path.to_str().unwrap(), "--set", "geometry.blocks=128"];
-        let summary = bench.json(&arguments);
-        validate_summary(&summary);
-        let all = summary["streams"].as_array().unwrap();
-        let names: Vec<&str> = all.iter().map(|stream| stream["name"].as_str().unwrap()).collect();
-        assert_eq!(names, expected);
-        assert!(all.iter().all(|stream| count(stream) > 10), "{name}");
-    }
-}
-
 #[test]
 fn a_value_behind_a_blank_is_told() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let error = bench.error(2, &["rw=read number_ios=9", "--out", "x", "--series", "10ms"]);
     assert!(error.contains("`10ms` stands where a workload does") && error.contains("--series=10ms"), "{error}");
     let error = bench.error(2, &["rw=read number_ios=9", "--out", "x", "--timeline", "1ms..2ms"]);
@@ -561,31 +307,15 @@ fn a_value_behind_a_blank_is_told() {
 
 #[test]
 fn results_do_not_go_into_a_file() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     bench.file("taken", "");
     let error = bench.error(1, &["rw=read number_ios=9", "--out", "taken"]);
     assert!(error.contains("--out taken: there is a file of that name") && error.contains("another name"), "{error}");
 }
 
 #[test]
-fn errors_of_a_job_file_are_at_the_line_of_their_key() {
-    let bench = Bench::new();
-    let text = "[global]\nrw=read\nnumber_ios=1\n[a]\nbs=4k\n";
-    bench.file("log.fio", &format!("{text}write_iolog=no/such/folder\n"));
-    let error = bench.error(1, &["log.fio"]);
-    assert!(error.contains("log.fio:6: [a]: `write_iolog=no/such/folder`: cannot write"), "{error}");
-    bench.file("replay.fio", &format!("{text}read_iolog=none.log\n"));
-    let error = bench.error(2, &["replay.fio"]);
-    assert!(error.contains("replay.fio:6: [a]: `read_iolog=none.log`: none.log: cannot open the trace"), "{error}");
-    bench.file("wait.fio", &format!("{text}wait_for=b\n"));
-    assert!(bench.error(2, &["wait.fio"]).contains("wait.fio:6: [a]: `wait_for=b`: no job before this one"));
-    let error = bench.error(1, &["rw=read number_ios=1 write_iolog=no/such/folder"]);
-    assert!(error.contains("job1: `write_iolog=no/such/folder`: cannot write"), "{error}");
-}
-
-#[test]
 fn writes_smaller_than_a_page_are_told_of_on_a_device_in_steady_state() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let run = |bs: &str, state: &str| {
         let job = format!("rw=randwrite bs={bs} number_ios=3000");
         let pages = ["--set", "geometry.page_size=16KiB", "--set", "geometry.mapping_unit=4KiB"];
@@ -599,23 +329,9 @@ fn writes_smaller_than_a_page_are_told_of_on_a_device_in_steady_state() {
     assert!(!run("16k", "steady").contains("stayed empty"));
 }
 
-/// What its first lines promise, on the device that they name.
-#[test]
-fn the_example_of_aging_shows_it() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/aging.fio");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
-    let output = command.args(["run", "tiny", path.to_str().unwrap(), "--precondition", "none", "--json"]);
-    let summary: Value = serde_json::from_slice(&output.output().unwrap().stdout).unwrap();
-    let mean = |name: &str| {
-        let stream = summary["streams"].as_array().unwrap().iter().find(|stream| stream["name"] == name).unwrap();
-        stream["requests"]["write"]["latency_us"]["mean"].as_f64().unwrap()
-    };
-    assert!(mean("old") > 3.0 * mean("young"), "{} and {}", mean("young"), mean("old"));
-}
-
 #[test]
 fn the_controller_is_told_where_it_takes_part() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     let job = "rw=randrw norandommap=1 size=2M bs=4k iodepth=8 number_ios=4000";
     let without = bench.run(&[job]);
     assert!(without.status.success(), "{}", stderr(&without));
@@ -645,7 +361,7 @@ fn the_controller_is_told_where_it_takes_part() {
 
 #[test]
 fn what_is_read_is_laid_out_before() {
-    let bench = Bench::new();
+    let bench = Bench::with_device();
     const READS: &str = "rw=randread bs=4k iodepth=4 number_ios=500";
     let asked = |layout: &str, state: &str| {
         let result = bench.json(&[READS, "--precondition", state, "--layout", layout]);

@@ -1,11 +1,11 @@
 //! Several workloads at once, through the real program.
 
-use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output};
+mod common;
 
+use std::fs;
+
+use common::Bench;
 use serde_json::Value;
-use tempfile::TempDir;
 
 const DEVICE: &str = r#"
 name = "test-drive"
@@ -32,39 +32,9 @@ const CALM: &str = "0,0,4096,R,1.00\n0,8,4096,R,1.01\n0,16,4096,R,1.02\n";
 /// Others, on another device; the first is as early as the first of the others.
 const OTHER: &str = "7,0,8192,R,50.000\n7,4096,8192,R,50.005\n7,8,8192,R,50.015\n7,16,8192,R,50.025\n";
 
-struct Bench(TempDir);
-
-impl Bench {
-    fn new() -> Bench {
-        let bench = Bench(tempfile::tempdir().unwrap());
-        for (name, text) in [("device.toml", DEVICE), ("calm.spc", CALM), ("other.spc", OTHER)] {
-            fs::write(bench.path(name), text).unwrap();
-        }
-        bench
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
-        command.args(["run", "device.toml"]).args(arguments).current_dir(self.0.path()).output().unwrap()
-    }
-
-    fn json(&self, arguments: &[&str]) -> Value {
-        let output = self.run(&[arguments, &["--json"]].concat());
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
-    fn mistake(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{text}");
-        assert!(!text.contains("panicked"), "{text}");
-        text
-    }
+/// A directory with the device and the traces.
+fn bench() -> Bench {
+    Bench::calling(&["run", "device.toml"], &[("device.toml", DEVICE), ("calm.spc", CALM), ("other.spc", OTHER)])
 }
 
 /// The names of the streams.
@@ -74,7 +44,7 @@ fn names(summary: &Value) -> Vec<&str> {
 
 #[test]
 fn two_traces_are_merged_in_time_each_at_its_place() {
-    let bench = Bench::new();
+    let bench = bench();
     let other = "trace=other.spc offset=8MiB start=0.005 time_scale=2 devices=merge name=late";
     let summary = bench.json(&["calm.spc", other, "--out", "out", "--requests", "csv"]);
     assert_eq!(names(&summary), ["calm", "late"]);
@@ -103,7 +73,7 @@ fn two_traces_are_merged_in_time_each_at_its_place() {
 
 #[test]
 fn each_stream_is_as_it_is_alone_where_they_do_not_meet() {
-    let bench = Bench::new();
+    let bench = bench();
     // Three milliseconds apart at least, and no request takes one.
     let other = "trace=other.spc offset=8MiB start=3ms devices=merge";
     let both = bench.json(&["calm.spc", other]);
@@ -123,7 +93,7 @@ fn each_stream_is_as_it_is_alone_where_they_do_not_meet() {
 
 #[test]
 fn jobs_and_traces_run_together_and_names_are_unique() {
-    let bench = Bench::new();
+    let bench = bench();
     let job = "rw=randwrite bs=4k number_ios=50 offset=16m name=job";
     let summary = bench.json(&["calm.spc", "calm.spc", job]);
     assert_eq!(names(&summary), ["calm", "calm-2", "job"]);
@@ -132,39 +102,39 @@ fn jobs_and_traces_run_together_and_names_are_unique() {
     assert_eq!(names(&bench.json(&["trace=calm.spc name=db limit=2"])), ["db"]);
     let global = bench.json(&["trace=calm.spc limit=2", "other.spc", "--limit", "1"]);
     assert_eq!(global["requests"]["all"]["count"], 2 + 1);
-    let text = bench.mistake(&["rw=read size=1m name=job1", "rw=write size=1m name=job1"]);
+    let text = bench.refused(&["rw=read size=1m name=job1", "rw=write size=1m name=job1"]);
     assert!(text.contains("`job1`") && text.contains("name="), "{text}");
-    let text = bench.mistake(&["trace=calm.spc name=a", "trace=other.spc name=a"]);
+    let text = bench.refused(&["trace=calm.spc name=a", "trace=other.spc name=a"]);
     assert!(text.contains("`a`"), "{text}");
 }
 
 #[test]
 fn mistakes_say_what_to_do() {
-    let bench = Bench::new();
-    let text = bench.mistake(&["trace=calm.spc offset=1TiB"]);
+    let bench = bench();
+    let text = bench.refused(&["trace=calm.spc offset=1TiB"]);
     assert!(text.contains("leaves nothing of the device"), "{text}");
-    let text = bench.mistake(&["trace=calm.spc ofset=1"]);
+    let text = bench.refused(&["trace=calm.spc ofset=1"]);
     assert!(text.contains("did you mean `offset`"), "{text}");
-    let text = bench.mistake(&["trace=none.spc"]);
+    let text = bench.refused(&["trace=none.spc"]);
     assert!(text.contains("none.spc: cannot open the trace"), "{text}");
-    let text = bench.mistake(&["trace=other.spc devices=merge offset=8MiB size=1MiB"]);
+    let text = bench.refused(&["trace=other.spc devices=merge offset=8MiB size=1MiB"]);
     assert!(text.contains("given 1 MiB of the device, from 8 MiB on") && text.contains("--fit wrap"), "{text}");
-    let text = bench.mistake(&["rw=read", "bs=4k"]);
+    let text = bench.refused(&["rw=read", "bs=4k"]);
     assert!(text.contains("one pair of quotes"), "{text}");
 }
 
 #[test]
 fn a_trace_in_words_can_precondition() {
-    let bench = Bench::new();
+    let bench = bench();
     let summary = bench.json(&["calm.spc", "--precondition", "trace=calm.spc offset=1MiB"]);
     assert_eq!(summary["precondition"]["asked"], "trace=calm.spc offset=1MiB");
 }
 
 #[test]
 fn jobs_without_names_are_numbered_on() {
-    let bench = Bench::new();
+    let bench = bench();
     let job = "rw=randread number_ios=5";
     let summary = bench.json(&[job, &format!("{job}; {job} name=mine"), job, "calm.spc"]);
     assert_eq!(names(&summary), ["job1", "job2", "mine", "job4", "calm"]);
-    assert!(bench.mistake(&["rw=read number_ios=1 name=job2", job]).contains("has a stream of the name `job2`"));
+    assert!(bench.refused(&["rw=read number_ios=1 name=job2", job]).contains("has a stream of the name `job2`"));
 }

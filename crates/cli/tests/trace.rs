@@ -1,109 +1,73 @@
 //! `floatgate trace`, through the real program.
 
+mod common;
+
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Output;
 
+use common::Bench;
 use serde_json::Value;
-use tempfile::TempDir;
 
-struct Bench(TempDir);
-
-impl Bench {
-    fn new() -> Bench {
-        let bench = Bench(tempfile::tempdir().unwrap());
-        // Two devices, reads and writes by turns, hot and cold, one to two milliseconds apart.
-        let line = |n: u64| {
-            let (lba, operation) = if n.is_multiple_of(3) { (n % 7 * 8, 'W') } else { (n * 7919 % 5000 * 8, 'R') };
-            format!(
-                "{},{lba},{},{operation},{:.6}\n",
-                n % 2,
-                4096 << (n % 2),
-                n as f64 * 0.001 + (n % 5) as f64 * 0.0002
-            )
-        };
-        bench.file("a.spc", &(0..4000).map(line).collect::<String>());
-        bench.file("b.spc", "0,0,512,R,0\n0,8,512,R,2\n0,16,512,R,1\n");
-        bench
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn file(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).unwrap();
-    }
-
-    fn call(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_floatgate")).args(arguments).current_dir(self.0.path()).output().unwrap()
-    }
-
-    fn text(&self, arguments: &[&str]) -> String {
-        let output = self.call(arguments);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn mistake(&self, arguments: &[&str]) -> String {
-        let output = self.call(arguments);
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{text}");
-        assert!(output.stdout.is_empty() && !text.contains("panicked"), "{text}");
-        text
-    }
+/// A directory with traces.
+fn bench() -> Bench {
+    // Two devices, reads and writes by turns, hot and cold, one to two milliseconds apart.
+    let line = |n: u64| {
+        let (lba, operation) = if n.is_multiple_of(3) { (n % 7 * 8, 'W') } else { (n * 7919 % 5000 * 8, 'R') };
+        format!("{},{lba},{},{operation},{:.6}\n", n % 2, 4096 << (n % 2), n as f64 * 0.001 + (n % 5) as f64 * 0.0002)
+    };
+    let lines: String = (0..4000).map(line).collect();
+    Bench::calling(&[], &[("a.spc", &lines), ("b.spc", "0,0,512,R,0\n0,8,512,R,2\n0,16,512,R,1\n")])
 }
 
 #[test]
 fn info_is_for_people_and_for_programs() {
-    let bench = Bench::new();
-    let text = bench.text(&["trace", "info", "a.spc"]);
+    let bench = bench();
+    let text = bench.good(&["trace", "info", "a.spc"]);
     for part in ["spc (certain), times in s", "4,000 of", "read", "write", "footprint", "in order of time", "device"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-    let profile: Value = serde_json::from_str(&bench.text(&["trace", "info", "a.spc", "--json"])).unwrap();
+    let profile: Value = serde_json::from_str(&bench.good(&["trace", "info", "a.spc", "--json"])).unwrap();
     assert_eq!(profile["schema"], "floatgate-profile-1");
     assert_eq!(profile["requests"], 4000);
     assert_eq!(profile["devices"].as_array().unwrap().len(), 2);
-    let both: Value = serde_json::from_str(&bench.text(&["trace", "info", "a.spc", "b.spc", "--json"])).unwrap();
+    let both: Value = serde_json::from_str(&bench.good(&["trace", "info", "a.spc", "b.spc", "--json"])).unwrap();
     assert_eq!(both[0], profile);
     assert_eq!(both[1]["order"]["sort_window"], 1);
-    let text = bench.text(&["trace", "info", "b.spc"]);
+    let text = bench.good(&["trace", "info", "b.spc"]);
     assert!(text.contains("--sort-window 1"), "{text}");
-    let text = bench.text(&["trace", "info", "a.spc", "--devices", "select=1", "--limit", "10", "--time-unit", "ms"]);
+    let text = bench.good(&["trace", "info", "a.spc", "--devices", "select=1", "--limit", "10", "--time-unit", "ms"]);
     assert!(text.contains("10 of") && text.contains("times in ms"), "{text}");
 }
 
 #[test]
 fn what_cannot_be_looked_at_is_told() {
-    let bench = Bench::new();
-    assert!(bench.mistake(&["trace", "info", "none"]).contains("none: cannot open the trace"));
-    assert!(bench.mistake(&["trace", "info", "a.spc", "--fit", "wrap"]).contains("--fit is for replaying"));
+    let bench = bench();
+    assert!(bench.refused(&["trace", "info", "none"]).contains("none: cannot open the trace"));
+    assert!(bench.refused(&["trace", "info", "a.spc", "--fit", "wrap"]).contains("--fit is for replaying"));
     bench.file("bad.spc", "0,0,512,R,1\n0,0,512,?,2\n");
-    assert!(bench.mistake(&["trace", "info", "bad.spc"]).contains("line 2"));
-    let text = bench.text(&["trace", "info", "bad.spc", "--skip-bad-lines", "1"]);
+    assert!(bench.refused(&["trace", "info", "bad.spc"]).contains("line 2"));
+    let text = bench.good(&["trace", "info", "bad.spc", "--skip-bad-lines", "1"]);
     assert!(text.contains("1 bad line was left out"), "{text}");
-    assert!(bench.mistake(&["trace", "synth"]).contains("<FILE>"));
-    assert!(bench.mistake(&["trace", "synth", "a.spc", "-o", "x.txt"]).contains(".json"));
-    assert!(bench.mistake(&["trace", "synth", "--moments", "read=1"]).contains("`read_size` is needed"));
-    assert!(bench.mistake(&["trace", "synth", "--moments", "msn", "--limit", "3"]).contains("--limit is for traces"));
-    assert!(bench.mistake(&["trace", "synth", "a.spc", "--scale-rate", "-1"]).contains("above 0"));
+    assert!(bench.refused(&["trace", "synth"]).contains("<FILE>"));
+    assert!(bench.refused(&["trace", "synth", "a.spc", "-o", "x.txt"]).contains(".json"));
+    assert!(bench.refused(&["trace", "synth", "--moments", "read=1"]).contains("`read_size` is needed"));
+    assert!(bench.refused(&["trace", "synth", "--moments", "msn", "--limit", "3"]).contains("--limit is for traces"));
+    assert!(bench.refused(&["trace", "synth", "a.spc", "--scale-rate", "-1"]).contains("above 0"));
     bench.file("one.spc", "0,0,512,R,1\n");
-    assert!(bench.mistake(&["trace", "synth", "one.spc"]).contains("fewer than two requests"));
+    assert!(bench.refused(&["trace", "synth", "one.spc"]).contains("fewer than two requests"));
     assert!(!bench.path("x.txt").exists());
 }
 
 /// What the program says of a trace that comes through a pipe.
 fn piped(bench: &Bench, file: &str, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
     let input = fs::File::open(bench.path(file)).unwrap();
-    command.args(arguments).current_dir(bench.0.path()).stdin(input).output().unwrap()
+    bench.command(arguments).stdin(input).output().unwrap()
 }
 
 #[test]
 fn a_trace_may_come_from_standard_input() {
-    let bench = Bench::new();
+    let bench = bench();
     let value = |output: Output| -> Value {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
@@ -131,32 +95,32 @@ fn a_trace_may_come_from_standard_input() {
 
 #[test]
 fn a_clock_that_was_set_is_looked_at_and_left_out() {
-    let bench = Bench::new();
+    let bench = bench();
     let time = |n: u64| if n < 20 { n } else { n + 365 * 86_400 };
     let text: String = (0..40).map(|n| format!("0,{},512,R,{}\n", n * 8, time(n))).collect();
     bench.file("two.spc", &text);
-    let info = bench.text(&["trace", "info", "two.spc"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    let info = bench.good(&["trace", "info", "two.spc"]).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(info.contains("a gap of 365.0 days before line 21") && !info.contains("--time-unit"), "{info}");
-    assert!(bench.mistake(&["run", "tiny", "two.spc"]).contains("before line 21"));
-    assert!(bench.mistake(&["trace", "info", "two.spc", "--max-gap", "1s"]).contains("--max-gap is for replaying"));
-    assert!(bench.mistake(&["run", "tiny", "two.spc", "--max-gap", "0s"]).contains("--replay asap"));
+    assert!(bench.refused(&["run", "tiny", "two.spc"]).contains("before line 21"));
+    assert!(bench.refused(&["trace", "info", "two.spc", "--max-gap", "1s"]).contains("--max-gap is for replaying"));
+    assert!(bench.refused(&["run", "tiny", "two.spc", "--max-gap", "0s"]).contains("--replay asap"));
     let run = ["run", "tiny", "two.spc", "--max-gap", "2s", "--json"];
-    let summary: Value = serde_json::from_str(&bench.text(&run)).unwrap();
+    let summary: Value = serde_json::from_str(&bench.good(&run)).unwrap();
     assert_eq!(summary["measured_s"].as_f64().unwrap().round(), 40.0);
     assert!(summary["warnings"][0].as_str().unwrap().contains("1 gap between requests shortened by --max-gap"));
     let arguments = summary["arguments"].as_array().unwrap();
     assert!(arguments.iter().any(|argument| argument == "--max-gap"), "{arguments:?}");
-    bench.text(&["trace", "convert", "two.spc", "short.spc", "--to", "spc", "--max-gap", "2s"]);
+    bench.good(&["trace", "convert", "two.spc", "short.spc", "--to", "spc", "--max-gap", "2s"]);
     assert_eq!(fs::read_to_string(bench.path("short.spc")).unwrap().lines().last(), Some("0,312,512,R,40"));
 }
 
 #[test]
 fn a_fitted_workload_runs() {
-    let bench = Bench::new();
-    let text = bench.text(&["trace", "synth", "a.spc", "-o", "like.json"]);
+    let bench = bench();
+    let text = bench.good(&["trace", "synth", "a.spc", "-o", "like.json"]);
     assert!(text.contains("read share") && text.contains("deviation") && text.contains("like.json"), "{text}");
     let run = |workload: &str| -> Value {
-        serde_json::from_str(&bench.text(&["run", "tiny", "--precondition", "none", "--json", workload])).unwrap()
+        serde_json::from_str(&bench.good(&["run", "tiny", "--precondition", "none", "--json", workload])).unwrap()
     };
     let summary = run("like.json");
     assert_eq!(summary["requests"]["all"]["count"], 4000);
@@ -164,30 +128,30 @@ fn a_fitted_workload_runs() {
     let again = run("like.json");
     assert_eq!(summary["requests"], again["requests"]);
     // Twice as fast, and fewer.
-    bench.text(&["trace", "synth", "a.spc", "-o", "fast.json", "--scale-rate", "2", "--requests", "2000"]);
+    bench.good(&["trace", "synth", "a.spc", "-o", "fast.json", "--scale-rate", "2", "--requests", "2000"]);
     let fast = run("fast.json");
     let ratio = summary["measured_s"].as_f64().unwrap() / fast["measured_s"].as_f64().unwrap();
     assert!((ratio - 4.0).abs() < 0.3, "{ratio}");
     // As a job: what is printed can be run, and is what the file says.
-    let text = bench.text(&["trace", "synth", "a.spc", "-o", "like.fio"]);
+    let text = bench.good(&["trace", "synth", "a.spc", "-o", "like.fio"]);
     let words = text.lines().find_map(|line| line.strip_prefix("as words       '")).unwrap().trim_end_matches('\'');
     assert_eq!(run(words)["requests"]["all"]["count"], 4000);
     let file = fs::read_to_string(bench.path("like.fio")).unwrap();
     assert!(file.contains("[like]\nrw=randrw\n") && words.split(' ').all(|word| file.contains(word)), "{file}");
-    let moments: Value = serde_json::from_str(&bench.text(&["trace", "synth", "a.spc", "--json"])).unwrap();
+    let moments: Value = serde_json::from_str(&bench.good(&["trace", "synth", "a.spc", "--json"])).unwrap();
     assert!(moments.as_array().unwrap().iter().any(|moment| moment["name"] == "gap mean ms"));
 }
 
 #[test]
 fn known_workloads_are_made_from_their_moments() {
-    let bench = Bench::new();
+    let bench = bench();
     let moments = "radius footprint=1GiB requests=5000";
-    let text = bench.text(&["trace", "synth", "--moments", moments, "-o", "radius.json"]);
+    let text = bench.good(&["trace", "synth", "--moments", moments, "-o", "radius.json"]);
     assert!(text.contains("wanted") && text.contains("radius.json"), "{text}");
     let model: Value = serde_json::from_str(&fs::read_to_string(bench.path("radius.json")).unwrap()).unwrap();
     assert_eq!(model["requests"], 5000);
     // 124.25 KiB are 248.5 sectors.
     assert_eq!(model["operations"][0]["sizes"], serde_json::json!([[248, 500_000], [249, 500_000]]));
     fs::write(bench.path("broken.json"), "{}").unwrap();
-    assert!(bench.mistake(&["run", "tiny", "broken.json"]).contains("broken.json: is no model"));
+    assert!(bench.refused(&["run", "tiny", "broken.json"]).contains("broken.json: is no model"));
 }

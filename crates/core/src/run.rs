@@ -327,7 +327,7 @@ impl<'a> Runner<'a> {
             self.end_measuring(watcher)?; // Requests were lost, which `end` tells.
         }
         if self.wants_slices {
-            self.hand_over(watcher)?;
+            self.hand_over(watcher, Time::NEVER)?;
         }
         self.end()
     }
@@ -415,7 +415,7 @@ impl<'a> Runner<'a> {
 
     fn collect(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         if self.wants_slices {
-            self.hand_over(watcher)?;
+            self.hand_over(watcher, self.device.now())?;
         }
         if !self.device.has_completions() {
             return Ok(());
@@ -445,10 +445,15 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Hands over what the probe has seen.
+    /// Hands over what the probe has seen, but for what may change after `now`.
     #[cold]
-    fn hand_over(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+    fn hand_over(&mut self, watcher: &mut dyn Watcher, now: Time) -> Result<(), RunError> {
+        let suspend = &self.device.config().nand.advanced.suspend;
+        let may_change = suspend.program || suspend.erase;
         if let Some(probe) = self.device.array_mut().probe_mut() {
+            if may_change {
+                probe.hold_back(now);
+            }
             watcher.slices(probe.slices()).map_err(RunError::Observer)?;
             probe.clear();
         }

@@ -1,8 +1,10 @@
-//! What is made of a result: a report to look at, comparisons, columns, a timeline, and the story of a request.
+//! What is made of a result: a report to look at, comparisons, columns, a timeline, timing diagrams, and the story of a
+//! request.
 
 pub mod columns;
 pub mod command;
 pub mod compare;
+pub mod diagram;
 mod figure;
 pub mod html;
 pub mod number;

@@ -105,6 +105,24 @@ pub fn time(us: f64) -> String {
     format!("{} {}", short(us / unit.us), unit.name)
 }
 
+/// A number of picoseconds, exact, in the unit that suits it: 175 ns, 251.375 us, 1.5 ms.
+pub fn exact(ps: u64) -> String {
+    let (unit, in_unit) = match ps {
+        ps if ps >= 1_000_000_000_000 => ("s", 1_000_000_000_000),
+        ps if ps >= 1_000_000_000 => ("ms", 1_000_000_000),
+        ps if ps >= 1_000_000 => ("us", 1_000_000),
+        _ => ("ns", 1_000),
+    };
+    format!("{} {unit}", decimal(ps, in_unit))
+}
+
+/// A whole number divided by a power of ten, without zeros at the end.
+pub fn decimal(value: u64, by: u64) -> String {
+    let digits = by.ilog10() as usize;
+    let text = format!("{}.{:0digits$}", value / by, value % by);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// A time in nanoseconds, in the unit that suits it.
 pub fn nanoseconds(ns: f64) -> String {
     let (scaled, unit) = match ns {
@@ -135,6 +153,14 @@ mod tests {
             [1.0, 512.0, 1024.0, 65_536.0, 2e9].map(nanoseconds),
             ["1 ns", "512 ns", "1.0 us", "66 us", "2.0 s"]
         );
+    }
+
+    #[test]
+    fn exact_times_have_no_zeros_at_the_end() {
+        let texts = [0, 500, 175_000, 51_200_000, 251_375_000, 1_500_000_000, 10_000_000_000, 2_000_000_000_001];
+        let expected = ["0 ns", "0.5 ns", "175 ns", "51.2 us", "251.375 us", "1.5 ms", "10 ms", "2.000000000001 s"];
+        assert_eq!(texts.map(exact), expected);
+        assert_eq!((decimal(100, 1), decimal(100, 1000)), ("100".to_owned(), "0.1".to_owned()));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -52,6 +52,19 @@ fn cause(kind: Kind, class: Class) -> &'static str {
     }
 }
 
+/// What an operation is that has this name in a timeline: the name, and what the array does.
+pub fn operation_of(name: &str) -> Option<(&'static str, Kind)> {
+    // What a summary is called does not tell that it is programmed.
+    let kinds = [Kind::Program, Kind::Read, Kind::Erase, Kind::CopyBack];
+    let all = kinds.into_iter().flat_map(|kind| Class::ALL.map(|class| (cause(kind, class), kind)));
+    all.into_iter().find(|(of, _)| *of == name)
+}
+
+/// The phase on a channel or in a plane that has this name in a timeline.
+pub fn phase_of(name: &str) -> Option<Phase> {
+    [Phase::Switch, Phase::Command, Phase::Data, Phase::Cell].into_iter().find(|phase| phase_name(*phase) == name)
+}
+
 fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::Switch => "switch",
@@ -62,11 +75,12 @@ fn phase_name(phase: Phase) -> &'static str {
     }
 }
 
-/// An operation of the flash: what the phases between one grant of a plane and the next belong to.
+/// An operation of the flash.
 #[derive(Clone, Debug, Default)]
 struct Operation {
     /// Its number in the file.
     number: u64,
+    place: u32,
     /// The requests that it is for; none for cleaning.
     requests: Vec<u64>,
     granted: Time,
@@ -74,6 +88,44 @@ struct Operation {
     /// Its arrows have been drawn.
     on_bus: bool,
     in_cells: bool,
+    /// Its data have passed the channel.
+    has_moved: bool,
+}
+
+impl Operation {
+    fn has_begun(&self) -> bool {
+        self.on_bus || self.in_cells
+    }
+}
+
+/// Operations of one kind that may be under way in a plane: one that has begun behind another, and one before them
+/// whose cells end where the next is granted.
+const UNDER_WAY: usize = 3;
+
+/// The last operations of a plane, by kind, the newest first. A read interrupts a program and a command overlaps with
+/// the one before it, so that phases do not always belong to what was granted last.
+#[derive(Clone, Debug, Default)]
+struct UnderWay([Vec<Operation>; Kind::COUNT]);
+
+impl UnderWay {
+    /// Adds what was granted.
+    fn push(&mut self, kind: Kind, operation: Operation) {
+        let of_kind = &mut self.0[kind as usize];
+        of_kind.truncate(UNDER_WAY - 1);
+        of_kind.insert(0, operation);
+    }
+
+    /// Which operation a phase belongs to; none where its grant is not known.
+    fn of(&mut self, slice: &Slice) -> Option<&mut Operation> {
+        let of_kind = &mut self.0[slice.kind as usize];
+        let here = |operation: &Operation| operation.place == slice.place;
+        // Of two that read one page after another, the first moves its data first.
+        let waits = |operation: &Operation| slice.phase == Phase::Data && here(operation) && !operation.has_moved;
+        let index = (of_kind.iter().rposition(waits))
+            .or_else(|| of_kind.iter().position(here))
+            .or_else(|| of_kind.first().is_some_and(|newest| !newest.has_begun()).then_some(0))?;
+        Some(&mut of_kind[index])
+    }
 }
 
 /// Where an arrow ends.
@@ -113,7 +165,7 @@ pub struct TimelineWriter<W: Write> {
     luns: Vec<u32>,
     streams: Vec<String>,
     /// By plane.
-    running: Vec<Operation>,
+    running: Vec<UnderWay>,
     operations: u64,
     waits: u64,
     /// By request, where its arrows end.
@@ -156,7 +208,7 @@ impl<W: Write> TimelineWriter<W> {
             places,
             luns,
             streams: streams.iter().map(|name| Value::from(name.as_str()).to_string()).collect(),
-            running: vec![Operation::default(); planes],
+            running: vec![UnderWay::default(); planes],
             operations: 0,
             waits: 0,
             pending: BTreeMap::new(),
@@ -260,16 +312,16 @@ impl<W: Write> TimelineWriter<W> {
     fn wait(&mut self, slice: &Slice) -> io::Result<()> {
         let request = (slice.tag != u64::MAX).then_some(slice.tag);
         let units = slice.kind == Kind::Program && slice.class == Class::HostProgram;
-        let operation = &mut self.running[slice.plane as usize];
-        let joins = units && operation.granted == slice.end && !operation.requests.is_empty();
-        if !joins {
-            let lpn = (slice.lpn != u32::MAX).then_some(slice.lpn);
-            let number = self.operations;
-            self.operations += 1;
-            *operation = Operation { number, granted: slice.end, lpn, ..Operation::default() };
-        }
-        operation.requests.extend(request.filter(|request| !operation.requests.contains(request)));
-        let (number, id) = (operation.number, self.waits);
+        let newest = self.running[slice.plane as usize].0[slice.kind as usize].first_mut();
+        let joined = newest.filter(|newest| units && newest.granted == slice.end && !newest.requests.is_empty());
+        let number = match joined {
+            Some(joined) => {
+                joined.requests.extend(request.filter(|request| !joined.requests.contains(request)));
+                joined.number
+            }
+            None => self.begin_operation(slice, request.into_iter().collect()),
+        };
+        let id = self.waits;
         self.waits += 1;
         let (process, thread) = self.track(Lane::Plane(slice.plane));
         for (mark, at) in [("b", slice.start), ("e", slice.end)] {
@@ -288,12 +340,27 @@ impl<W: Write> TimelineWriter<W> {
         Ok(())
     }
 
+    /// An operation that was granted where the slice ends, or before the file begins; returns its number.
+    fn begin_operation(&mut self, slice: &Slice, requests: Vec<u64>) -> u64 {
+        let lpn = (slice.lpn != u32::MAX).then_some(slice.lpn);
+        let (number, place) = (self.operations, slice.place);
+        self.operations += 1;
+        let operation = Operation { number, place, requests, granted: slice.end, lpn, ..Operation::default() };
+        self.running[slice.plane as usize].push(slice.kind, operation);
+        number
+    }
+
     /// A phase on a channel or in a plane.
     fn phase(&mut self, slice: &Slice) -> io::Result<()> {
         let (process, thread) = self.track(slice.lane);
-        let operation = &mut self.running[slice.plane as usize];
+        if self.running[slice.plane as usize].of(slice).is_none() {
+            let request = (slice.tag != u64::MAX).then_some(slice.tag);
+            self.begin_operation(slice, request.into_iter().collect());
+        }
+        let Some(operation) = self.running[slice.plane as usize].of(slice) else { return Ok(()) };
+        operation.has_moved |= slice.phase == Phase::Data;
         let (number, lpn) = (operation.number, operation.lpn.unwrap_or(u32::MAX));
-        let requests = std::mem::take(&mut operation.requests);
+        let requests = operation.requests.clone();
         let in_cells = slice.phase == Phase::Cell;
         let first = !std::mem::replace(if in_cells { &mut operation.in_cells } else { &mut operation.on_bus }, true);
         self.begin_line("X", process, thread, slice.start);
@@ -314,7 +381,6 @@ impl<W: Write> TimelineWriter<W> {
                 self.point(*request, Arrow { id, process, thread, at: slice.start, last: in_cells });
             }
         }
-        self.running[slice.plane as usize].requests = requests;
         Ok(())
     }
 
@@ -444,42 +510,92 @@ impl std::fmt::Display for Us {
     }
 }
 
-/// The span of time that a timeline covers, and a digest of its device.
+/// What a timeline is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Covered {
     /// From when.
     pub from: Time,
     /// Until when, where that was given.
     pub to: Option<Time>,
+    /// The name of the device.
+    pub device: String,
     /// As in the summary.
     pub config_digest: String,
 }
 
+/// Bytes of an event at most. Those that are written have a few hundred.
+const LONGEST_LINE: u64 = 1 << 20;
+
+/// Picoseconds of a number of microseconds.
+pub fn ps(value: &Value) -> u64 {
+    (value.as_f64().unwrap_or(0.0) * 1e6).round() as u64
+}
+
 /// Calls `each` with every event of a timeline, in the order of the file; returns what it covers.
 pub fn read_timeline(path: &Path, each: &mut dyn FnMut(&Value) -> Result<()>) -> Result<Covered> {
-    let told = || format!("cannot read {}", path.display());
-    let file = File::open(path).with_context(told)?;
-    let mut input = BufReader::with_capacity(1 << 18, MultiGzDecoder::new(BufReader::new(file)));
+    let name = path.display().to_string();
+    let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+    read_events(file, &name, each)
+}
+
+/// The same of what has the bytes of `name`.
+pub fn read_events(input: impl Read, name: &str, each: &mut dyn FnMut(&Value) -> Result<()>) -> Result<Covered> {
+    let told = || format!("cannot read {name}");
+    let mut input = BufReader::with_capacity(1 << 18, MultiGzDecoder::new(BufReader::new(input)));
     let mut line = String::new();
-    input.read_line(&mut line).with_context(told)?;
-    let head: Value = serde_json::from_str(&format!("{}]}}", line.trim_end())).with_context(told)?;
+    let head = read_line(&mut input, &mut line).and_then(|()| Ok(serde_json::from_str(&format!("{line}]}}"))?));
+    let head: Value = head.with_context(|| {
+        format!("{name} is not a timeline: `floatgate run ... --out DIR --timeline` writes DIR/timeline.json.gz")
+    })?;
     let about = &head["otherData"];
     anyhow::ensure!(
         about["schema"] == SCHEMA,
-        "{} has not the form {SCHEMA} that this version of floatgate reads: run again",
-        path.display()
+        "{name} has not the form {SCHEMA} that this version of floatgate reads: run again"
     );
     loop {
-        line.clear();
-        anyhow::ensure!(input.read_line(&mut line).with_context(told)? > 0, "{} ends early", path.display());
-        match line.trim_end().trim_end_matches(',') {
-            "]}" => break,
+        read_line(&mut input, &mut line).with_context(told)?;
+        match line.trim_end_matches(',') {
+            "]}" => {
+                // What is packed is whole only where its end has been read.
+                read_line(&mut input, &mut line).with_context(told)?;
+                anyhow::ensure!(line.is_empty(), "{name} goes on behind its end: it is not as it was written");
+                break;
+            }
+            "" => anyhow::bail!("{name} ends early: it is not whole, so run again"),
             event => each(&serde_json::from_str(event).with_context(told)?)?,
         }
     }
     Ok(Covered {
         from: Time(about["from_ps"].as_u64().unwrap_or(0)),
         to: about["to_ps"].as_u64().map(Time),
+        device: about["device"].as_str().unwrap_or_default().to_owned(),
         config_digest: about["config_digest"].as_str().unwrap_or_default().to_owned(),
     })
+}
+
+/// Reads a line without its end; an empty one at the end of the file.
+fn read_line(input: &mut impl BufRead, line: &mut String) -> io::Result<()> {
+    line.clear();
+    input.take(LONGEST_LINE).read_line(line)?;
+    if line.len() as u64 == LONGEST_LINE {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it has a line of more than a mebibyte"));
+    }
+    line.truncate(line.trim_end().len());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_operations_are_found_again() {
+        for kind in Kind::ALL {
+            for class in Class::ALL.into_iter().filter(|class| *class != Class::Summary || kind == Kind::Program) {
+                let name = cause(kind, class);
+                assert_eq!(operation_of(name), Some((name, kind)), "{class:?}");
+            }
+        }
+        assert_eq!((operation_of("request"), phase_of("wait"), phase_of("cell")), (None, None, Some(Phase::Cell)));
+    }
 }

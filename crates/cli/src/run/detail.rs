@@ -20,7 +20,8 @@ use floatgate_report::number::grouped;
 use floatgate_report::timeline::{SIZE_LIMIT, TimelineWriter};
 
 use crate::failure::Failure;
-use crate::output::{Directory, Draft};
+use crate::output::{Directory, Draft, TIMELINE};
+use crate::span::{Span, span};
 
 /// What to write beside the summary.
 #[derive(Clone, clap::Args)]
@@ -53,22 +54,6 @@ enum RequestFormat {
     Parquet,
     /// One line each, separated by commas
     Csv,
-}
-
-/// A span of simulated time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Span {
-    from: Time,
-    to: Time,
-}
-
-/// Reads `FROM..TO`, either of which may be left out.
-fn span(text: &str) -> Result<Span, String> {
-    let (from, to) = text.split_once("..").ok_or("write a span of simulated time, like 10ms..12ms")?;
-    let time = |text: &str| text.trim().parse::<Duration>().map(Duration::time);
-    let from = if from.trim().is_empty() { Time::ZERO } else { time(from)? };
-    let to = if to.trim().is_empty() { Time::NEVER } else { time(to)? };
-    if from < to { Ok(Span { from, to }) } else { Err("it ends before it begins".to_owned()) }
 }
 
 impl DetailArgs {
@@ -164,9 +149,9 @@ impl Detail {
         let mut span = None;
         if let Some(asked) = args.timeline {
             let limit = if asked.is_some() { u64::MAX } else { SIZE_LIMIT };
-            let Span { from, to } = asked.unwrap_or(Span { from: Time::ZERO, to: Time::NEVER });
+            let Span { from, to } = asked.unwrap_or(Span::WHOLE);
             let luns = (0..config.total_planes()).map(|plane| device.array().lun_of(PlaneId(plane)).0).collect();
-            let draft = directory.draft("timeline.json.gz")?;
+            let draft = directory.draft(TIMELINE)?;
             let writer = TimelineWriter::new(draft, config, luns, streams, (from, to), limit);
             timeline = Some(writer.context("cannot write")?);
             span = Some(Span { from, to });
@@ -271,14 +256,5 @@ mod tests {
     fn widths_are_proposed_in_round_numbers() {
         assert_eq!([0, 1, 3, 5, 6, 11, 500, 501].map(round), [1, 1, 5, 5, 10, 20, 500, 1000]);
         assert_eq!(round(u64::MAX), u64::MAX);
-    }
-
-    #[test]
-    fn spans_may_leave_out_an_end() {
-        let parsed = |text| span(text).map(|span| (span.from, span.to));
-        assert_eq!(parsed("10ms..12ms"), Ok((Time::from_us(10_000), Time::from_us(12_000))));
-        assert_eq!(parsed("..5us"), Ok((Time::ZERO, Time::from_us(5))));
-        assert_eq!(parsed("5us.."), Ok((Time::from_us(5), Time::NEVER)));
-        assert!(parsed("5us..5us").is_err() && parsed("5us").is_err() && parsed("1..2").is_err());
     }
 }

@@ -1,9 +1,15 @@
 //! The result for people: where the time of the requests went, and what held the run back.
 
+use floatgate_core::metrics::attribution::Part;
 use floatgate_core::metrics::summary::{Attribution, Bottleneck, Bound, Operations, Parts, Requests};
+use floatgate_report::number::percent;
+use floatgate_report::words;
 
 /// Shares below this are summed up.
 const SMALL: f64 = 0.02;
+
+/// A sum of them below this is not told.
+const LEAST: f64 = 0.005;
 
 /// A line for all requests of each operation, and one for the slow ones.
 pub fn attribution(requests: &Requests) -> Vec<String> {
@@ -22,58 +28,32 @@ fn of_operation(name: &str, of: &Attribution) -> [String; 2] {
 
 /// The parts by size, in percent.
 fn shares(parts: &Parts) -> String {
-    let mut by_size: Vec<(&str, f64)> =
-        parts.by_name().into_iter().map(|(name, us)| (name, us / parts.latency_us.max(f64::MIN_POSITIVE))).collect();
+    let share = |us: f64| us / parts.latency_us.max(f64::MIN_POSITIVE);
+    let mut by_size: Vec<(Part, f64)> =
+        Part::ALL.into_iter().zip(parts.by_name()).map(|(part, (_, us))| (part, share(us))).collect();
     by_size.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (large, small): (Vec<_>, Vec<_>) = by_size.into_iter().partition(|(_, share)| *share >= SMALL);
     let rest: f64 = small.iter().map(|(_, share)| share).sum();
-    let mut texts: Vec<String> =
-        large.into_iter().map(|(name, share)| format!("{} {:.0} %", words(name), share * 100.0)).collect();
-    if rest >= 0.005 {
-        texts.push(format!("other {:.0} %", rest * 100.0));
+    let mut texts: Vec<String> = large
+        .into_iter()
+        .map(|(part, share)| format!("{} {}", words::part_in_short(part), percent(Some(share))))
+        .collect();
+    if rest >= LEAST {
+        texts.push(format!("other {}", percent(Some(rest))));
     }
     if texts.is_empty() { "no time".to_owned() } else { texts.join(", ") }
-}
-
-/// A part for people.
-fn words(part: &str) -> &str {
-    match part {
-        "host_queue" => "waiting for the device's queue",
-        "link" => "host link",
-        "firmware" => "software",
-        "buffer" => "waiting for memory",
-        "order" => "waiting for an older write",
-        "map_fetch" => "waiting for the map",
-        "fill" => "filling programs",
-        "die" => "waiting for the die",
-        "channel" => "waiting for the channel",
-        "cleaning" => "waiting for cleaning",
-        "rmw" => "read-modify-write",
-        "bus" => "transfer",
-        "cell" => "cells",
-        other => other,
-    }
 }
 
 /// What held the run back.
 pub fn bottleneck(of: &Bottleneck) -> Option<String> {
     let nearest = of.resources.first()?;
-    let busy = format!("{} at {:.1} % of their bound{}", name(nearest), nearest.reached * 100.0, bound(nearest));
+    let (name, reached) = (words::resource(&nearest.resource), percent(Some(nearest.reached)));
+    let busy = format!("{name} at {reached} of their bound{}", bound(nearest));
     Some(match of.limited_by.as_deref()? {
         "load" => format!("the load: no resource works for half of the time; nearest are the {busy}"),
-        "cleaning" => format!("cleaning, {:.0} % of the work of the {busy}", nearest.cleaning * 100.0),
+        "cleaning" => format!("cleaning, {} of the work of the {busy}", percent(Some(nearest.cleaning))),
         _ => format!("the {busy}"),
     })
-}
-
-fn name(bound: &Bound) -> &str {
-    match bound.resource.as_str() {
-        "link_in" => "transfers from the host",
-        "link_out" => "transfers to the host",
-        "cores" => "controller's cores",
-        "memory" => "controller's memory",
-        other => other,
-    }
 }
 
 fn bound(bound: &Bound) -> String {
@@ -108,7 +88,7 @@ mod tests {
     #[test]
     fn shares_come_by_size_and_small_ones_together() {
         let text = shares(&parts([("bus", 10.0), ("cell", 89.0), ("die", 1.0)]));
-        assert_eq!(text, "cells 89 %, transfer 10 %, other 1 %");
+        assert_eq!(text, "the flash cells' work 89.0 %, its own transfers 10.0 %, other 1.0 %");
         assert_eq!(shares(&parts([("bus", 0.0), ("cell", 0.0), ("die", 0.0)])), "no time");
     }
 
@@ -125,8 +105,8 @@ mod tests {
         let of = |limited_by: &str| {
             bottleneck(&Bottleneck { limited_by: Some(limited_by.to_owned()), resources: vec![bound.clone()] })
         };
-        assert_eq!(of("dies").unwrap(), "the dies at 97.5 % of their bound, 12,345 requests/s");
-        assert!(of("cleaning").unwrap().starts_with("cleaning, 75 % of the work of the dies at 97.5 %"));
+        assert_eq!(of("dies").unwrap(), "the dies (LUNs) at 97.5 % of their bound, 12,345 requests/s");
+        assert!(of("cleaning").unwrap().starts_with("cleaning, 75.0 % of the work of the dies (LUNs) at 97.5 %"));
         assert!(of("load").unwrap().starts_with("the load"));
         assert_eq!(bottleneck(&Bottleneck::default()), None);
     }

@@ -78,8 +78,14 @@ impl Device {
                 }
                 _ => self.ftl.map.owner(Ppn(transaction.place)),
             };
-            if transaction.kind == Kind::Write {
-                slice.tag = self.tag_of(transaction.owner);
+            // Of planes that work together each has its own.
+            slice.plane = transaction.plane;
+            match transaction.kind {
+                Kind::Write | Kind::HostRead => slice.tag = self.tag_of(transaction.owner),
+                Kind::RmwRead => slice.tag = self.tag_of(self.transactions[transaction.owner].owner),
+                _ => {}
+            }
+            if transaction.kind.is_read() || matches!(transaction.kind, Kind::Write | Kind::Erase) {
                 slice.place = transaction.place;
             }
             id = transaction.next;

@@ -68,6 +68,8 @@ pub struct Probe {
     from: Time,
     to: Time,
     slices: Vec<Slice>,
+    /// What is held back, see [`Probe::hold_back`].
+    unsettled: Vec<Slice>,
     /// Where the phases of the operation begin that started last: its waits come before them.
     started: usize,
     /// By transaction, since when it is in line; `None` where nobody wants to know.
@@ -77,7 +79,7 @@ pub struct Probe {
 impl Probe {
     /// Watches what starts from `from` on and before `to`.
     pub fn new(from: Time, to: Time) -> Probe {
-        Probe { from, to, slices: Vec::new(), started: 0, in_line: None }
+        Probe { from, to, slices: Vec::new(), unsettled: Vec::new(), started: 0, in_line: None }
     }
 
     /// The same, with what was waited for: see [`Phase::Wait`]. A wait is kept when what was waited for is.
@@ -137,9 +139,18 @@ impl Probe {
         &self.slices
     }
 
-    /// Forgets what was seen so far.
+    /// Holds back the work of cells that may still be suspended at `now`: it is among what was seen after the next
+    /// [`Probe::clear`], and so handed over when it has ended.
+    pub fn hold_back(&mut self, now: Time) {
+        let may_be_cut = |slice: &Slice| slice.phase == Phase::Cell && slice.kind != Kind::Read && slice.end > now;
+        self.unsettled.extend(self.slices.iter().filter(|slice| may_be_cut(slice)));
+        self.slices.retain(|slice| !may_be_cut(slice));
+    }
+
+    /// Forgets what was seen so far, but for what was held back.
     pub fn clear(&mut self) {
         self.slices.clear();
-        self.started = 0;
+        self.slices.append(&mut self.unsettled);
+        self.started = self.slices.len();
     }
 }

@@ -8,15 +8,10 @@ use floatgate_core::sim::time::Time;
 use serde_json::Value;
 
 use super::{Asked, Blocker, OperationStory, OrderStory, PhaseStory, TimelineStory, WaitStory, order};
-use crate::timeline::{Covered, read_timeline};
+use crate::timeline::{Covered, ps, read_timeline};
 
 /// A span of time in picoseconds.
 type Span = (u64, u64);
-
-/// Picoseconds of a number of microseconds.
-pub(super) fn ps(value: &Value) -> u64 {
-    (value.as_f64().unwrap_or(0.0) * 1e6).round() as u64
-}
 
 pub(super) fn us(ps: u64) -> f64 {
     ps as f64 / 1e6

@@ -11,9 +11,9 @@ use std::path::Path;
 use anyhow::Result;
 use floatgate_core::workload::request::Operation;
 
-use super::blame::{Own, ps, us};
+use super::blame::{Own, us};
 use super::{Asked, OlderStory, OrderStory};
-use crate::timeline::read_timeline;
+use crate::timeline::{ps, read_timeline};
 
 /// An operation for a mapping unit.
 #[derive(Clone, Debug)]

@@ -1,6 +1,9 @@
 //! What the addresses and sizes of a job are drawn from.
 
-use super::address::{Choice, Follow, Grid, Order, Passes, Scatter, Window, Zipf, Zone};
+use super::address::choice::{Choice, Zone};
+use super::address::permutation::{Passes, Scatter};
+use super::address::zipf::Zipf;
+use super::address::{Follow, Grid, Order, Window};
 use super::describe::bytes_text;
 use super::options::{Amount, Distribution, Kind, Modifier, Options, Sequencer, ZoneShare};
 use super::size::Sizes;

@@ -3,7 +3,7 @@
 //! A zone is filled chunk by chunk, many chunks at a time, so that requests of any size come to lie next to each other
 //! without overlapping, in random order, and every page is used once before any is used again.
 
-use super::super::address::Passes;
+use super::super::address::permutation::Passes;
 use super::{OperationModel, PAGE};
 use crate::sim::rng::Rng;
 

@@ -1,0 +1,47 @@
+//! `floatgate draw`: a timing diagram of a span of a timeline.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use floatgate_report::diagram::{self, Asked};
+
+use crate::failure::Failure;
+use crate::output;
+use crate::span::{Span, span};
+
+/// `floatgate draw`.
+#[derive(clap::Args)]
+pub struct DrawArgs {
+    /// Where `floatgate run --out DIR --timeline` left its result, or the timeline.json.gz of one
+    #[arg(value_name = "DIR")]
+    place: PathBuf,
+    /// What of it to draw: a span of simulated time, like 1.2ms..1.5ms, either end of which may be left out
+    #[arg(value_name = "FROM..TO", value_parser = span)]
+    span: Option<Span>,
+    /// Write the diagram here instead of to DIR/timeline.svg
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// What is written above the diagram, instead of the device and the span
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(args: &DrawArgs) -> Result<(), Failure> {
+    let timeline = if args.place.is_dir() { args.place.join(output::TIMELINE) } else { args.place.clone() };
+    if args.place.is_dir() && !timeline.exists() {
+        return Err(Failure::mistake(format!(
+            "{} has no {}: run again with --timeline, or with the span that is to be drawn, like \
+             --timeline=10ms..12ms",
+            args.place.display(),
+            output::TIMELINE
+        )));
+    }
+    let name = timeline.display().to_string();
+    let file = File::open(&timeline).map_err(|error| Failure::mistake(format!("cannot read {name}: {error}")))?;
+    let Span { from, to } = args.span.unwrap_or(Span::WHOLE);
+    let asked = Asked { span: (from, to), title: args.title.clone() };
+    let svg = diagram::draw(file, &name, &asked).map_err(Failure::Mistake)?;
+    let place = args.out.clone().unwrap_or_else(|| timeline.with_file_name(output::DIAGRAM));
+    output::write_whole(&place, svg.as_bytes()).map_err(Failure::Fault)
+}

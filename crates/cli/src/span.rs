@@ -1,0 +1,41 @@
+//! Spans of simulated time, as options take them.
+
+use floatgate_core::config::units::Duration;
+use floatgate_core::sim::time::Time;
+
+/// A span of simulated time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// From when.
+    pub from: Time,
+    /// Until when.
+    pub to: Time,
+}
+
+impl Span {
+    /// From the first instant to the last.
+    pub const WHOLE: Span = Span { from: Time::ZERO, to: Time::NEVER };
+}
+
+/// Reads `FROM..TO`, either of which may be left out.
+pub fn span(text: &str) -> Result<Span, String> {
+    let (from, to) = text.split_once("..").ok_or("write a span of simulated time, like 10ms..12ms")?;
+    let time = |text: &str| text.trim().parse::<Duration>().map(Duration::time);
+    let from = if from.trim().is_empty() { Time::ZERO } else { time(from)? };
+    let to = if to.trim().is_empty() { Time::NEVER } else { time(to)? };
+    if from < to { Ok(Span { from, to }) } else { Err("it ends before it begins".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_may_leave_out_an_end() {
+        let parsed = |text| span(text).map(|span| (span.from, span.to));
+        assert_eq!(parsed("10ms..12ms"), Ok((Time::from_us(10_000), Time::from_us(12_000))));
+        assert_eq!(parsed("..5us"), Ok((Time::ZERO, Time::from_us(5))));
+        assert_eq!(parsed("5us.."), Ok((Time::from_us(5), Time::NEVER)));
+        assert!(parsed("5us..5us").is_err() && parsed("5us").is_err() && parsed("1..2").is_err());
+    }
+}

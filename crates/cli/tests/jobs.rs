@@ -1,0 +1,158 @@
+//! Job files and jobs in a line, through the real program.
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::{Bench, validate_summary};
+use serde_json::Value;
+
+/// Requests of a stream.
+fn count(stream: &Value) -> u64 {
+    let operations = stream["requests"].as_object().unwrap();
+    operations.iter().filter(|(name, _)| *name != "all").filter_map(|(_, one)| one["count"].as_u64()).sum()
+}
+
+const JOBS: &str = "; two phases\n[global]\nioengine=libaio\nbs=4k\n[fill]\nrw=write\nsize=1m\nwrite_iolog=fill.log\n\
+                    [reads]\nstonewall\nrw=randread\nsize=1m\nnumjobs=2\nfsync=0\n";
+
+#[test]
+fn a_job_file_runs() {
+    let bench = Bench::with_device();
+    bench.file("jobs.fio", JOBS);
+    bench.file("jobs", JOBS);
+    let summary = bench.json(&["jobs.fio", "--precondition", "none"]);
+    validate_summary(&summary);
+    let streams: Vec<&str> =
+        summary["streams"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
+    assert_eq!(streams, ["fill", "reads.0", "reads.1"]);
+    assert_eq!(summary["requests"]["all"]["count"], 768);
+    assert_eq!(summary["unmapped_reads"], 0, "reads come after the writes");
+    assert_eq!(summary["workload"]["name"], "jobs.fio");
+    assert_eq!(
+        summary["warnings"][0],
+        "ioengine has no meaning for a simulated device, which has no host; it is left out"
+    );
+    // The same by its content.
+    let other = bench.json(&["jobs", "--precondition", "none"]);
+    assert_eq!(other["workload"]["digest"], summary["workload"]["digest"]);
+    assert_eq!(other["requests"], summary["requests"]);
+    let page = String::from_utf8(bench.run(&["jobs.fio"]).stdout).unwrap();
+    assert!(page.contains("reads.1: randread of 4 KiB in the first 1 MiB, 1 outstanding"), "{page}");
+    // As a state, too, but then there is no time to write down.
+    let error = bench.error(2, &["rw=read number_ios=1", "--precondition", "jobs.fio"]);
+    assert!(
+        error.contains("`write_iolog=fill.log`: a workload to precondition with is served without time"),
+        "{error}"
+    );
+    bench.file("state.fio", &JOBS.replace("write_iolog=fill.log", "direct=1"));
+    let summary = bench.json(&["rw=read number_ios=1", "--precondition", "state.fio"]);
+    assert_eq!(summary["precondition"]["asked"], "state.fio");
+}
+
+#[test]
+fn errors_in_a_job_file_say_where() {
+    let bench = Bench::with_device();
+    bench.file("jobs.fio", "[a]\nrw=randread\niodpth=4\n");
+    let error = bench.error(2, &["jobs.fio"]);
+    assert!(error.starts_with("error: jobs.fio:3: [a] `iodpth` is not supported; did you mean `iodepth`?"), "{error}");
+    bench.file("binary.fio", "x");
+    fs::write(bench.path("binary.fio"), [b'[', 0xff, b']']).unwrap();
+    assert!(bench.error(2, &["binary.fio"]).contains("is not text in UTF-8"));
+    bench.file("out.fio", "[a]\nrw=randread\nnumber_ios=4\nwrite_iolog=no/such/folder\n");
+    assert!(bench.error(1, &["out.fio"]).contains("cannot write no/such/folder: "));
+    assert!(bench.error(2, &["jobs.fio", "--limit", "5"]).contains("--limit is for traces"));
+}
+
+#[test]
+fn errors_of_a_job_file_are_at_the_line_of_their_key() {
+    let bench = Bench::with_device();
+    let text = "[global]\nrw=read\nnumber_ios=1\n[a]\nbs=4k\n";
+    bench.file("log.fio", &format!("{text}write_iolog=no/such/folder\n"));
+    let error = bench.error(1, &["log.fio"]);
+    assert!(error.contains("log.fio:6: [a]: `write_iolog=no/such/folder`: cannot write"), "{error}");
+    bench.file("replay.fio", &format!("{text}read_iolog=none.log\n"));
+    let error = bench.error(2, &["replay.fio"]);
+    assert!(error.contains("replay.fio:6: [a]: `read_iolog=none.log`: none.log: cannot open the trace"), "{error}");
+    bench.file("wait.fio", &format!("{text}wait_for=b\n"));
+    assert!(bench.error(2, &["wait.fio"]).contains("wait.fio:6: [a]: `wait_for=b`: no job before this one"));
+    let error = bench.error(1, &["rw=read number_ios=1 write_iolog=no/such/folder"]);
+    assert!(error.contains("job1: `write_iolog=no/such/folder`: cannot write"), "{error}");
+}
+
+#[test]
+fn what_is_issued_is_written_as_fio_writes_it() {
+    let bench = Bench::with_device();
+    let job = "rw=write bs=8k number_ios=3 rate_iops=500 fsync=2 write_iolog=a.log; \
+               name=b rw=trim number_ios=2 thinktime=1ms write_iolog=b.log numjobs=2";
+    bench.json(&[job, "--precondition", "none"]);
+    let log = |name: &str| fs::read_to_string(bench.path(name)).unwrap();
+    let writes =
+        "0 device write 0 8192\n2000 device write 8192 8192\n2000 device sync 0 0\n4000 device write 16384 8192\n";
+    assert_eq!(log("a.log"), format!("fio version 3 iolog\n0 device add\n0 device open\n{writes}4000 device close\n"));
+    let trims = "0 device trim 0 4096\n1000 device trim 4096 4096\n";
+    for clone in ["b.log.0", "b.log.1"] {
+        assert_eq!(log(clone), format!("fio version 3 iolog\n0 device add\n0 device open\n{trims}1000 device close\n"));
+    }
+    assert!(
+        fs::read_dir(bench.path(""))
+            .unwrap()
+            .all(|file| { !file.unwrap().file_name().to_string_lossy().ends_with(".partial") })
+    );
+}
+
+#[test]
+fn a_trace_runs_as_a_job_among_others() {
+    let bench = Bench::with_device();
+    bench.file("trace.csv", "0,8192,4096,W,0.000\n0,0,4096,W,0.001\n0,16,4096,R,0.003\n");
+    let text = "[replay]\nread_iolog=trace.csv\nwrite_iolog=again.log\n[reads]\nrw=read\nnumber_ios=5\n";
+    bench.file("jobs.fio", text);
+    let summary = bench.json(&["jobs.fio"]);
+    assert_eq!(count(&summary["streams"][0]), 3);
+    let digest = summary["workload"]["digest"].as_str().unwrap();
+    assert_eq!(digest.split('-').count(), 2, "of the text and of the trace: {digest}");
+    let log = fs::read_to_string(bench.path("again.log")).unwrap();
+    assert_eq!(log.lines().filter(|line| line.contains(" read ") || line.contains(" write ")).count(), 3);
+}
+
+#[test]
+fn the_examples_run() {
+    let bench = Bench::with_device();
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let streams = [
+        ("aging.fio", vec!["fill", "young", "wear", "old"]),
+        ("database.fio", vec!["pages", "log", "backup"]),
+        (
+            "randread.fio",
+            vec!["depth1", "depth8", "depth64", "four-hosts.0", "four-hosts.1", "four-hosts.2", "four-hosts.3"],
+        ),
+    ];
+    let found = fs::read_dir(&folder)
+        .unwrap()
+        .filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "fio"));
+    assert_eq!(found.count(), streams.len(), "each example is here");
+    for (name, expected) in streams {
+        let path = folder.join(name);
+        // Four times the blocks of the test's device, so that the areas of the database fit.
+        let arguments = [path.to_str().unwrap(), "--set", "geometry.blocks=128"];
+        let summary = bench.json(&arguments);
+        validate_summary(&summary);
+        let all = summary["streams"].as_array().unwrap();
+        let names: Vec<&str> = all.iter().map(|stream| stream["name"].as_str().unwrap()).collect();
+        assert_eq!(names, expected);
+        assert!(all.iter().all(|stream| count(stream) > 10), "{name}");
+    }
+}
+
+/// What its first lines promise, on the device that they name.
+#[test]
+fn the_example_of_aging_shows_it() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/aging.fio");
+    let summary = Bench::new().json(&["run", "tiny", path.to_str().unwrap(), "--precondition", "none"]);
+    let mean = |name: &str| {
+        let stream = summary["streams"].as_array().unwrap().iter().find(|stream| stream["name"] == name).unwrap();
+        stream["requests"]["write"]["latency_us"]["mean"].as_f64().unwrap()
+    };
+    assert!(mean("old") > 3.0 * mean("young"), "{} and {}", mean("young"), mean("old"));
+}

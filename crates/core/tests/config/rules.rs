@@ -1,0 +1,175 @@
+//! What is checked across keys.
+
+use super::*;
+
+/// Overrides of `tiny`, and what is said of them.
+const REFUSED: &[(&[&str], &str)] = &[
+    (&["geometry.dies=0"], "geometry.dies = 0: must be from 1 to"),
+    (&["geometry.chips_per_package=3"], "geometry.chips_per_package = 3: must divide geometry.chips = 2"),
+    (&["geometry.page_size=1000B"], "geometry.page_size = 1000B: must be whole sectors of 512 B"),
+    (&["geometry.page_size=32MiB"], "geometry.page_size = 32MiB: must be whole sectors of 512 B, up to 16 MiB"),
+    (&["geometry.spare_size=8KiB"], "geometry.spare_size = 8KiB: at most geometry.page_size = 4KiB"),
+    (&["geometry.mapping_unit=0B"], "geometry.mapping_unit = 0B: must be whole sectors"),
+    (&["geometry.mapping_unit=1536B"], "geometry.mapping_unit = 1536B: must divide geometry.page_size = 4KiB"),
+    (&["geometry.mapping_unit=6KiB"], "geometry.mapping_unit = 6KiB: must be a multiple of geometry.page_size"),
+    (&["geometry.mapping_unit=12KiB"], "geometry.mapping_unit = 12KiB: spans 3 pages, which must divide"),
+    (
+        &["geometry.mapping_unit=8KiB", "geometry.pages_per_program=2"],
+        "geometry.pages_per_program = 2: must be 1 where",
+    ),
+    (&["geometry.pages_per_program=3"], "geometry.pages_per_program = 3: must divide geometry.pages = 64"),
+    (&["geometry.pages=65536"], "geometry.pages = 65536: a block of 65536 mapping units, at most 65535"),
+    (
+        &["geometry.blocks=4192256"],
+        "geometry.blocks = 4192256: a device of 2146435072 mapping units, fewer than 2146435072",
+    ),
+    (
+        &["geometry.channels=2000000000", "geometry.chips=2000000000"],
+        "geometry.blocks = 32: a device of 16384000000000000000000",
+    ),
+    (
+        &["geometry.page_size=16KiB", "geometry.mapping_unit=512B", "geometry.pages_per_program=4"],
+        "geometry.pages_per_program = 4: a program of 128 mapping units, at most 64",
+    ),
+    (&["nand.read=[\"1us\", \"2us\"]"], "nand.read = [1us, 2us]: one time, or 1: one for each page type of SLC"),
+    (
+        &["nand.cell=tlc", "nand.program=[\"1us\", \"2us\"]"],
+        "nand.program = [1us, 2us]: one time, or 3: one for each page type of TLC",
+    ),
+    (
+        &["nand.cell=mlc", "geometry.pages_per_program=2", "nand.program=[\"1us\", \"2us\"]"],
+        "nand.program = [1us, 2us]: with geometry.pages_per_program above 1",
+    ),
+    (&["nand.read=[]"], "nand.read = []: one time"),
+    (&["nand.erase=1000s"], "nand.erase = 1000s: must be from 0ps to 100s"),
+    (&["bus.width=12"], "bus.width = 12: 8 or 16"),
+    (&["bus.protocol.sdr=0ns"], "bus.protocol.sdr = 0ps: must be from 1ps to"),
+    (&["bus.protocol.nv-ddr=0MT/s"], "bus.protocol.nv-ddr = 0T/s: must be from 100kT/s to"),
+    (&["bus.command_cycle=1s"], "bus.command_cycle = 1s: must be from 0ps to 10us"),
+    (&["bus.command_cycles.read=1001"], "bus.command_cycles.read = 1001: must be from 0 to 1000"),
+    (&["mapping.block_summary.last_page=0B"], "mapping.block_summary.last_page = 0B: must be from 1B to 4KiB"),
+    (&["mapping.block_summary.last_page=5KiB"], "mapping.block_summary.last_page = 5KiB: must be from 1B to 4KiB"),
+    (&["mapping.block_summary.last_page=1KiB", "geometry.pages=1"], "geometry.pages = 1: the summary"),
+    (&["capacity.spare=1.0"], "capacity.spare = 1: must be from 0 to below 1"),
+    (&["capacity.spare=-0.1"], "capacity.spare = -0.1: must be"),
+    (&["capacity.spare=nan"], "capacity.spare = NaN: must be"),
+    (&["capacity.spare=0.99999"], "capacity.spare = 0.99999: leaves the host nothing"),
+    (&["capacity.logical=1KiB"], "capacity.logical = 1KiB: must be from 4KiB to 64MiB"),
+    (&["capacity.logical=65MiB"], "capacity.logical = 65MiB: must be from 4KiB to 64MiB"),
+    (&["gc.soft_threshold=0", "gc.hard_threshold=0"], "gc.soft_threshold = 0: must be 1 block or more"),
+    (&["gc.hard_threshold=3"], "gc.hard_threshold = 3: 3 blocks, at most gc.soft_threshold = 2 blocks"),
+    (&["gc.victim.d-choices.d=0"], "gc.victim.d-choices: d = 0 draws no block: d must be 1 or more"),
+    (&["controller.slots=0"], "controller.slots = 0: must be from 1 to 1048576"),
+    (&["geometry.page_size=16KiB", "controller.slots=3"], "controller.slots = 3: must be from 4 to"),
+    (&["host.queue_depth=0"], "host.queue_depth = 0: must be from 1"),
+    (&["host.link_bandwidth=0GB/s"], "host.link_bandwidth = 0B/s: must be from 1KB/s to"),
+];
+
+#[test]
+fn every_rule_names_key_value_and_reason() {
+    for (overrides, expected) in REFUSED {
+        let result = tiny(overrides);
+        assert!(matches!(result, Err(ConfigError::Refused(_))), "{overrides:?}: {result:?}");
+        let message = error(result);
+        assert!(message.contains(expected), "{overrides:?} said\n{message}\nnot\n{expected}");
+    }
+}
+
+#[test]
+fn all_problems_are_found_at_once() {
+    let all = ["geometry.dies=0", "nand.erase=1000s", "bus.width=12", "host.queue_depth=0"];
+    let error = tiny(&all).unwrap_err();
+    let paths: Vec<&str> = error.problems().iter().map(|problem| problem.path.as_str()).collect();
+    assert_eq!(paths, ["nand.erase", "bus.width", "host.queue_depth", "geometry.dies"]);
+}
+
+#[test]
+fn the_largest_devices_are_accepted() {
+    assert!(tiny(&["geometry.blocks=4192255"]).is_ok());
+    assert!(tiny(&["geometry.pages=65535"]).is_ok());
+}
+
+#[test]
+fn the_refusal_says_what_would_do() {
+    assert_eq!(
+        error(load("hu2011", &set(&["gc.soft_threshold=30%"]))),
+        "--set gc.soft_threshold=30%: gc.soft_threshold = 30%: 615 of 2048 blocks cannot be kept free on a full device: \
+             capacity.spare must be at least 0.3008 (it is 0.1), or the threshold at most 203\n\
+             \x20| gc.soft_threshold=30%\n\x20|                   ^^^"
+    );
+    let message = error(tiny(&["capacity.logical=57MiB"]));
+    assert!(
+        message.contains("capacity.logical must be at most 57312KiB, a spare of 0.1255, or the threshold at most 1"),
+        "{message}"
+    );
+    let message = error(tiny(&["gc.soft_threshold=31"]));
+    assert!(message.contains("no spare is enough, or the threshold at most 4"), "{message}");
+    let message = error(tiny(&["geometry.blocks=3", "capacity.spare=0.1", "gc.soft_threshold=1"]));
+    assert!(message.contains("no spare is enough, and no threshold is low enough"), "{message}");
+}
+
+/// The stated figures are the exact bounds: they are accepted, and one step further is refused.
+fn bounds_hold(device: &DeviceConfig) {
+    let with = |soft: u32, capacity: &str| {
+        let text = toml::to_string(device).unwrap();
+        let overrides = [format!("gc.soft_threshold={soft}"), "gc.hard_threshold=0".to_owned(), capacity.to_owned()];
+        from_toml(&text, "bound.toml", &overrides)
+    };
+    let now = serde_json::to_value(&device.capacity).unwrap();
+    let now = now.as_object().unwrap().iter().map(|(k, v)| format!("capacity.{k}={v}")).next().unwrap();
+    if let Some(most) = device.max_soft_threshold() {
+        assert!(with(most, &now).is_ok(), "{most} of {device:?}");
+        let refused = with(most + 1, &now).unwrap_err();
+        assert_eq!(refused.problems().len(), 1, "{refused}");
+        assert_eq!(refused.problems()[0].path, "gc.soft_threshold");
+    } else {
+        assert!(with(1, &now).is_err());
+    }
+    let soft = device.soft_threshold();
+    if let Some(least) = device.min_spare() {
+        assert!(with(soft, &format!("capacity.spare={least:.4}")).is_ok(), "{least} of {device:?}");
+        if least > 0.0 {
+            assert!(with(soft, &format!("capacity.spare={:.4}", least - 0.0001)).is_err(), "{least} of {device:?}");
+        }
+        let most = device.max_logical_units() * device.unit_bytes();
+        if most <= device.physical_bytes() {
+            assert!(with(soft, &format!("capacity.logical={most}B")).is_ok(), "{most} B of {device:?}");
+            let more = most + device.unit_bytes();
+            assert!(with(soft, &format!("capacity.logical={more}B")).is_err(), "{more} B of {device:?}");
+        }
+    }
+}
+
+#[test]
+fn bounds_of_the_builtins_hold() {
+    BUILTINS.iter().for_each(|builtin| bounds_hold(&load(builtin.name, &[]).unwrap()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn bounds_of_any_device_hold(
+        (channels, chips, planes) in (1u32..5, 1u32..4, 1u32..4),
+        blocks in 8u32..300,
+        pages in 1u32..9,
+        (page, unit) in (0u32..4, 0u32..6),
+        dynamic: bool, single: bool, summary: bool,
+        soft in 1u32..5,
+        spare in 0u32..10,
+    ) {
+        let mut overrides = vec![
+            format!("geometry.channels={channels}"), format!("geometry.chips={chips}"),
+            format!("geometry.planes={planes}"), format!("geometry.blocks={blocks}"),
+            format!("geometry.pages={}", pages * 8), format!("geometry.page_size={}B", 2048 << page),
+            format!("geometry.mapping_unit={}B", 1024 << unit),
+            format!("gc.soft_threshold={soft}"), "gc.hard_threshold=0".to_owned(),
+            format!("capacity.spare=0.{}", 90 + spare),
+        ];
+        overrides.extend(dynamic.then(|| "allocation=dynamic".to_owned()));
+        overrides.extend(single.then(|| "gc.frontiers=single".to_owned()));
+        overrides.extend(summary.then(|| "mapping.block_summary.last_page=1KiB".to_owned()));
+        if let Ok(device) = load("tiny", &overrides) {
+            bounds_hold(&device);
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! What a timeline has of a span of time, as far as it is drawn. Memory is bounded whatever the file holds: what comes
+//! later than the phases that a diagram may have is counted and forgotten.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+
+use anyhow::{Context, Result, ensure};
+use floatgate_core::config::units::Duration;
+use floatgate_core::nand::array::Kind;
+use floatgate_core::nand::probe::Phase;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::Operation;
+use serde_json::Value;
+
+use super::{MOST_PHASES, MOST_PLANES, MOST_REQUESTS, Sort};
+use crate::number::grouped;
+use crate::timeline::{operation_of, phase_of, ps, read_events};
+
+/// From when to when, in picoseconds.
+pub type Span = (u64, u64);
+
+/// Planes of a device at most, in a file that can be believed.
+const MOST_TRACKS: usize = 1 << 20;
+
+/// Requests that the label of an operation names at most.
+const MOST_NAMED: usize = 2;
+
+/// Where a plane is: channel, chip, die and plane, each within the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub channel: u64,
+    pub chip: u32,
+    pub die: u32,
+    pub plane: u32,
+}
+
+/// A phase of an operation.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub op: u64,
+    /// What the operation is: `host read`.
+    pub what: &'static str,
+    pub phase: Phase,
+    pub sort: Sort,
+    /// The cells go on with what was suspended.
+    pub resumed: bool,
+    pub place: Place,
+    pub span: Span,
+    /// The first requests that it is for, and how many they are.
+    pub requests: Vec<u64>,
+    pub of_requests: usize,
+    pub block: u64,
+    pub page: Option<u64>,
+}
+
+/// A request of the host.
+#[derive(Clone, Debug)]
+pub struct Asking {
+    pub number: u64,
+    pub operation: Operation,
+    pub thread: u64,
+    pub span: Span,
+}
+
+/// What there is to draw.
+#[derive(Clone, Debug, Default)]
+pub struct Gathered {
+    pub device: String,
+    /// In the order of their start.
+    pub steps: Vec<Step>,
+    /// In the order of their arrival; the first of them where there are too many.
+    pub requests: Vec<Asking>,
+    /// How many requests overlap with the span.
+    pub of_requests: usize,
+}
+
+/// The first of what comes in any order, by when it starts.
+#[derive(Debug)]
+struct Earliest<T> {
+    kept: BTreeMap<(u64, usize), T>,
+    count: usize,
+    most: usize,
+}
+
+impl<T> Earliest<T> {
+    fn new(most: usize) -> Earliest<T> {
+        Earliest { kept: BTreeMap::new(), count: 0, most }
+    }
+
+    fn push(&mut self, start: u64, item: T) {
+        self.kept.insert((start, self.count), item);
+        self.count += 1;
+        if self.kept.len() > self.most {
+            self.kept.pop_last();
+        }
+    }
+}
+
+/// How far the operation that a plane works on has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    op: u64,
+    cells: u32,
+    /// Since the cells worked last, data have passed the channel.
+    moved: bool,
+}
+
+/// A plane: where it is, and what it works on, by the kind of the operation.
+#[derive(Clone, Debug)]
+struct Track {
+    place: Place,
+    progress: [Option<Progress>; Kind::COUNT],
+}
+
+struct Gatherer {
+    span: (Time, Time),
+    tracks: BTreeMap<u64, Track>,
+    steps: Earliest<Step>,
+    requests: Earliest<Asking>,
+}
+
+/// Reads what overlaps with `span` from a timeline, which has the bytes of `name`.
+pub fn gather(timeline: impl Read, name: &str, span: (Time, Time)) -> Result<Gathered> {
+    let mut gatherer = Gatherer {
+        span,
+        tracks: BTreeMap::new(),
+        // One more than is drawn, which tells where a narrower span has to end.
+        steps: Earliest::new(MOST_PHASES + 1),
+        requests: Earliest::new(MOST_REQUESTS),
+    };
+    let mut first = None;
+    let mut last = 0;
+    let covered = read_events(timeline, name, &mut |event| {
+        if event["ph"] == "X" {
+            let start = ps(&event["ts"]);
+            first = Some(first.map_or(start, |first: u64| first.min(start)));
+            last = last.max(start.saturating_add(ps(&event["dur"])));
+        }
+        gatherer.take(event).with_context(|| format!("{name} has an event that no timeline has: {}", shortened(event)))
+    })?;
+    let Gatherer { steps, requests, .. } = gatherer;
+    ensure!(steps.count > 0, "{}", nothing(name, first.map(|first| (first, last))));
+    let of_requests = requests.count;
+    let steps = few_enough(steps, name, span)?;
+    let requests = requests.kept.into_values().collect();
+    Ok(Gathered { device: covered.device, steps, requests, of_requests })
+}
+
+/// An event for a message.
+fn shortened(event: &Value) -> String {
+    let text = event.to_string();
+    let mut short: String = text.chars().take(120).collect();
+    if short.len() < text.len() {
+        short.push_str("...");
+    }
+    short
+}
+
+/// A time that an option takes.
+fn said(ps: u64) -> String {
+    Duration(ps).to_string()
+}
+
+/// What to say where no phase overlaps with the span.
+fn nothing(name: &str, there: Option<Span>) -> String {
+    match there {
+        Some((first, last)) => format!(
+            "{name} has no work of channels and cells in this span: what it has is between {} and {}",
+            said(first),
+            said(last)
+        ),
+        None => format!("{name} has no work of channels and cells: nothing happened in the span that was recorded"),
+    }
+}
+
+/// The phases, if a diagram can have so many.
+fn few_enough(steps: Earliest<Step>, name: &str, span: (Time, Time)) -> Result<Vec<Step>> {
+    let (count, mut steps): (usize, Vec<Step>) = (steps.count, steps.kept.into_values().collect());
+    let from = span.0.ps().max(steps.first().map_or(0, |step| step.span.0));
+    let narrower = |to: u64| match to > from {
+        true if from == 0 => format!("give a shorter one, like ..{}", said(to)),
+        true => format!("give a shorter one, like {}..{}", said(from), said(to)),
+        false => "run it on a smaller device".to_owned(),
+    };
+    let mut planes = BTreeSet::new();
+    let too_many = steps.iter().find(|step| planes.insert(step.place) && planes.len() > MOST_PLANES);
+    if let Some(step) = too_many {
+        anyhow::bail!(
+            "{name} has work of more than {MOST_PLANES} planes in this span, which is more than a diagram shows: {}",
+            narrower(step.span.0)
+        );
+    }
+    ensure!(
+        count <= MOST_PHASES,
+        "{name} has {} phases in this span, of which a diagram shows {MOST_PHASES} at most: {}",
+        grouped(count as u64),
+        narrower(steps.last().map_or(0, |step| step.span.0))
+    );
+    steps.truncate(MOST_PHASES);
+    Ok(steps)
+}
+
+impl Gatherer {
+    fn take(&mut self, event: &Value) -> Result<()> {
+        let is_request = event["cat"] == "request";
+        match event["ph"].as_str() {
+            Some("M") if event["name"] == "thread_name" => self.name(event),
+            Some("b") => self.grant(event),
+            Some("X") if is_request => self.request(event),
+            Some("X") => self.step(event),
+            _ => Ok(()),
+        }
+    }
+
+    /// The name of a plane tells where it is.
+    fn name(&mut self, event: &Value) -> Result<()> {
+        let words: Vec<&str> = event["args"]["name"].as_str().unwrap_or_default().split(' ').collect();
+        let ["chip", chip, "die", die, "plane", plane] = words[..] else { return Ok(()) };
+        let place = Place {
+            channel: number(&event["pid"])?.checked_sub(1).context("a plane of the host")?,
+            chip: chip.parse()?,
+            die: die.parse()?,
+            plane: plane.parse()?,
+        };
+        self.tracks.insert(number(&event["tid"])?, Track { place, progress: [None; Kind::COUNT] });
+        ensure!(self.tracks.len() <= MOST_TRACKS, "more planes than a device has");
+        Ok(())
+    }
+
+    /// An operation is granted its die: what its plane does from now on is told from the beginning.
+    fn grant(&mut self, event: &Value) -> Result<()> {
+        let (_, kind) = operation_of(text(&event["name"]).trim_start_matches("wait: ")).context("a wait of nothing")?;
+        let op = number(&event["args"]["op"])?;
+        let progress = &mut self.track(event)?.progress[kind as usize];
+        if progress.is_none_or(|progress| progress.op != op) {
+            *progress = Some(Progress { op, ..Progress::default() });
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, event: &Value) -> Result<()> {
+        let span = span_of(event);
+        if self.overlaps(span) {
+            let operation = Operation::ALL.into_iter().find(|operation| operation.name() == text(&event["name"]));
+            let asking = Asking {
+                number: number(&event["args"]["request"])?,
+                operation: operation.context("an operation of no request")?,
+                thread: number(&event["tid"])?,
+                span,
+            };
+            self.requests.push(span.0, asking);
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, event: &Value) -> Result<()> {
+        let args = &event["args"];
+        let (what, kind) = operation_of(text(&event["cat"])).context("an operation that is not known")?;
+        let phase = phase_of(text(&args["phase"])).context("a phase that is not known")?;
+        let op = number(&args["op"])?;
+        let span = span_of(event);
+        let track = self.track(event)?;
+        let place = track.place;
+        let progress = &mut track.progress[kind as usize];
+        // Of what was granted before the file begins, the last part is there.
+        let unseen = Progress { op, cells: u32::from(kind == Kind::CopyBack), moved: false };
+        let mut so_far = progress.filter(|progress| progress.op == op).unwrap_or(unseen);
+        let second = so_far.cells > 0;
+        let may_rest = matches!(kind, Kind::Program | Kind::Erase) || so_far.cells > 1;
+        let resumed = phase == Phase::Cell && second && may_rest && !so_far.moved;
+        match phase {
+            Phase::Cell => so_far = Progress { cells: so_far.cells + 1, moved: false, ..so_far },
+            Phase::Data => so_far.moved = true,
+            _ => {}
+        }
+        *progress = Some(so_far);
+        if self.overlaps(span) {
+            let (requests, of_requests) = requests_of(args);
+            let (block, page) = (args["block"].as_u64().unwrap_or(0), args["page"].as_u64());
+            let sort = Sort::of(kind, phase, second);
+            let step = Step { op, what, phase, sort, resumed, place, span, requests, of_requests, block, page };
+            self.steps.push(span.0, step);
+        }
+        Ok(())
+    }
+
+    fn overlaps(&self, (start, end): Span) -> bool {
+        start < self.span.1.ps() && end > self.span.0.ps()
+    }
+
+    /// The plane that an event is about.
+    fn track(&mut self, event: &Value) -> Result<&mut Track> {
+        let thread = number(&event["args"]["plane"])? + 1;
+        self.tracks.get_mut(&thread).context("a plane without a name")
+    }
+}
+
+fn number(value: &Value) -> Result<u64> {
+    value.as_u64().filter(|number| *number <= u64::from(u32::MAX) << 20).context("a number is missing")
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn span_of(event: &Value) -> Span {
+    let start = ps(&event["ts"]);
+    (start, start.saturating_add(ps(&event["dur"])))
+}
+
+/// The first requests that an event is for, and how many they are.
+fn requests_of(args: &Value) -> (Vec<u64>, usize) {
+    match args["requests"].as_array() {
+        Some(all) => (all.iter().filter_map(Value::as_u64).take(MOST_NAMED).collect(), all.len()),
+        None => (args["request"].as_u64().into_iter().collect(), usize::from(args["request"].is_u64())),
+    }
+}

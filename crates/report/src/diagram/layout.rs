@@ -1,0 +1,502 @@
+//! Where everything goes: rows from top to bottom, time from left to right. Lengths are in CSS pixels.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use floatgate_core::sim::time::Time;
+
+use super::gather::{Asking, Gathered, Place, Span, Step};
+use super::{Asked, MOST_REQUEST_ROWS, Sort};
+use crate::number::{decimal, exact, grouped};
+use crate::words;
+
+/// Of the whole.
+pub const WIDTH: f64 = 900.0;
+/// Where the time begins and ends.
+pub const LEFT: f64 = 124.0;
+pub const RIGHT: f64 = WIDTH - 22.0;
+/// Of a box of its own row.
+pub const BOX: f64 = 30.0;
+/// Room above a box of a channel, for the labels of those that have no room in themselves.
+pub const FLAG: f64 = 13.0;
+/// Of a strip that shows when the register is in use.
+pub const STRIP: f64 = 7.0;
+/// Of a box of a request.
+pub const LOW_BOX: f64 = 20.0;
+/// Of the line of ready and busy.
+pub const SWING: f64 = 15.0;
+/// The least width of a box, which else could not be seen.
+pub const LEAST: f64 = 2.0;
+
+/// From line to line, of the legend and the notes.
+pub const LINE: f64 = 19.0;
+/// How far what is longer than the axis goes beyond it: its border cannot be seen.
+const BEYOND: f64 = 4.0;
+const GAP: f64 = 7.0;
+const BETWEEN_CHANNELS: f64 = 10.0;
+const HEAD: f64 = 38.0;
+
+/// A box.
+#[derive(Clone, Debug)]
+pub struct Bar {
+    /// Its time, which may begin before the axis and end after it.
+    pub span: Span,
+    /// Its look.
+    pub class: &'static str,
+    /// What is written in it: the first of these that has room.
+    pub labels: Vec<Vec<String>>,
+    /// What is written above it where none has room.
+    pub flag: Option<&'static str>,
+    /// What it is, in full.
+    pub told: String,
+    /// The operation in the timeline.
+    pub op: Option<u64>,
+}
+
+/// What a row shows.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// Requests of the host.
+    Requests(Vec<Bar>),
+    /// A channel.
+    Channel(Vec<Bar>),
+    /// Ready and busy of a chip: when it is busy.
+    Busy(Vec<Span>),
+    /// A plane: its cells, its register, and from when to when operations hold it.
+    Plane { cells: Vec<Bar>, register: Vec<Bar>, held: Vec<Span> },
+}
+
+/// A row.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub label: String,
+    /// How far its label is moved to the right, as a part of what is above.
+    pub depth: u32,
+    pub content: Content,
+    pub top: f64,
+    pub height: f64,
+}
+
+/// An entry of the legend.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub mark: Mark,
+    pub name: &'static str,
+    pub text: String,
+    pub x: f64,
+    pub y: f64,
+}
+
+/// What stands before an entry of the legend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    Box(&'static str),
+    Strip,
+    Line,
+    Swing,
+}
+
+/// A diagram, ready to be written.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    pub title: String,
+    pub described: String,
+    pub axis: Span,
+    pub rows: Vec<Row>,
+    /// Where the rows end.
+    pub bottom: f64,
+    /// Of the axis: when, and what is written there.
+    pub ticks: Vec<(u64, String)>,
+    /// What the axis is.
+    pub unit: String,
+    pub legend: Vec<Entry>,
+    pub notes: Vec<String>,
+    pub height: f64,
+}
+
+impl Layout {
+    /// Where a time is, if it is on the axis.
+    pub fn x(&self, at: u64) -> f64 {
+        let (from, to) = self.axis;
+        LEFT + (RIGHT - LEFT) * (at as f64 - from as f64) / (to - from) as f64
+    }
+
+    /// From where to where a box goes: a little beyond the axis where its time does.
+    pub fn extent(&self, span: Span) -> (f64, f64) {
+        let (from, to) = self.axis;
+        let left = if span.0 < from { LEFT - BEYOND } else { self.x(span.0) };
+        let right = if span.1 > to { RIGHT + BEYOND } else { self.x(span.1) };
+        (left, right.max(left + LEAST))
+    }
+}
+
+/// Lays out what was gathered.
+pub fn lay_out(gathered: &Gathered, asked: &Asked) -> Layout {
+    let axis = axis_of(gathered, asked.span);
+    let (rows, mut notes) = rows_of(gathered);
+    let (ticks, unit) = ticks(axis);
+    let title =
+        asked.title.clone().unwrap_or_else(|| format!("{}, {} to {}", gathered.device, exact(axis.0), exact(axis.1)));
+    let mut layout = Layout {
+        title: printable(&title),
+        described: String::new(),
+        axis,
+        rows,
+        bottom: HEAD,
+        ticks,
+        unit,
+        legend: Vec::new(),
+        notes: Vec::new(),
+        height: 0.0,
+    };
+    layout.stack();
+    let narrowest = (axis.1 - axis.0) as f64 / (RIGHT - LEFT) * LEAST;
+    let is_narrow = |step: &&Step| ((step.span.1 - step.span.0) as f64) < narrowest;
+    if gathered.steps.iter().any(|step| is_narrow(&step)) {
+        notes.push(format!("Boxes shorter than {} are drawn as long as that.", exact(rounded(narrowest))));
+    }
+    layout.described = describe(&layout);
+    layout.legend(gathered, notes);
+    layout
+}
+
+/// Three significant digits of a number of picoseconds.
+fn rounded(ps: f64) -> u64 {
+    let ps = ps as u64;
+    let unit = 10_u64.pow(ps.max(1).ilog10().saturating_sub(1));
+    ps / unit * unit
+}
+
+/// A text without the characters that XML does not have.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { c }).collect()
+}
+
+/// From when to when the axis goes.
+fn axis_of(gathered: &Gathered, span: (Time, Time)) -> Span {
+    let requests = requests_shown(gathered);
+    let spans = || gathered.steps.iter().map(|step| step.span).chain(requests.iter().map(|asking| asking.span));
+    let first = spans().map(|span| span.0).min().unwrap_or(0);
+    let last = spans().map(|span| span.1).max().unwrap_or(0);
+    let from = if span.0 == Time::ZERO { first } else { span.0.ps() };
+    let to = if span.1 == Time::NEVER { last } else { span.1.ps() };
+    (from, to.max(from + 1))
+}
+
+/// The requests, if they are so few that they can be shown.
+fn requests_shown(gathered: &Gathered) -> &[Asking] {
+    let rows: BTreeSet<u64> = gathered.requests.iter().map(|asking| asking.thread).collect();
+    let few = gathered.of_requests == gathered.requests.len() && rows.len() <= MOST_REQUEST_ROWS;
+    if few { &gathered.requests } else { &[] }
+}
+
+/// The rows, without their places, and what has to be said of what is left out.
+fn rows_of(gathered: &Gathered) -> (Vec<Row>, Vec<String>) {
+    let requests = requests_shown(gathered);
+    let mut numbers: BTreeSet<u64> = requests.iter().map(|asking| asking.number).collect();
+    numbers.extend(gathered.steps.iter().flat_map(|step| step.requests.iter()));
+    let named = numbers.len() > 1;
+    let mut rows = request_rows(requests, named);
+    let mut notes = Vec::new();
+    if requests.len() < gathered.of_requests {
+        let count = grouped(gathered.of_requests as u64);
+        notes.push(format!("The {count} requests under way, more than there is room for, have no rows."));
+    }
+    let mut channels: BTreeMap<u64, Vec<&Step>> = BTreeMap::new();
+    for step in &gathered.steps {
+        channels.entry(step.place.channel).or_default().push(step);
+    }
+    for (channel, steps) in channels {
+        rows.extend(channel_rows(channel, &steps, named));
+    }
+    notes.extend(marks(&gathered.steps, named));
+    (rows, notes)
+}
+
+/// What the marks in the labels mean.
+fn marks(steps: &[Step], named: bool) -> Option<String> {
+    let has = |mark: &str| steps.iter().any(|step| whose(step, named).contains(mark));
+    let all =
+        [("#", "#: the number of the request"), ("RMW", "RMW: to complete a partial write"), ("GC", "GC: of cleaning")];
+    let told: Vec<&str> = all.into_iter().filter(|(mark, _)| has(mark)).map(|(_, text)| text).collect();
+    (!told.is_empty()).then(|| format!("{}.", told.join("; ")))
+}
+
+fn row(label: String, depth: u32, content: Content) -> Row {
+    Row { label, depth, content, top: 0.0, height: 0.0 }
+}
+
+fn request_rows(requests: &[Asking], named: bool) -> Vec<Row> {
+    // Rows in the order of the first arrivals.
+    let mut rows: Vec<u64> = Vec::new();
+    let mut threads: Vec<Vec<Bar>> = Vec::new();
+    for asking in requests {
+        let row = rows.iter().position(|thread| *thread == asking.thread).unwrap_or_else(|| {
+            rows.push(asking.thread);
+            threads.push(Vec::new());
+            rows.len() - 1
+        });
+        let name = words::words(asking.operation.name());
+        let number = if named { format!(" #{}", asking.number) } else { String::new() };
+        let took = exact(asking.span.1 - asking.span.0);
+        threads[row].push(Bar {
+            span: asking.span,
+            class: "request",
+            labels: vec![
+                vec![format!("{name}{number}: {took}")],
+                vec![format!("{name}{number}")],
+                vec![number.trim().to_owned()],
+            ],
+            flag: None,
+            told: format!("request {}, {name}: {}", asking.number, when(asking.span)),
+            op: None,
+        });
+    }
+    let label = |index: usize| if index > 0 { String::new() } else { "host".to_owned() };
+    threads.into_iter().enumerate().map(|(index, bars)| row(label(index), 0, Content::Requests(bars))).collect()
+}
+
+/// A channel with its chips and their planes.
+fn channel_rows(channel: u64, steps: &[&Step], named: bool) -> Vec<Row> {
+    let on_channel = steps.iter().filter(|step| !in_cells(step)).map(|step| bar(step, named)).collect();
+    let mut rows = vec![row(format!("channel {channel}"), 0, Content::Channel(on_channel))];
+    let places: BTreeSet<Place> = steps.iter().map(|step| step.place).collect();
+    let chips: BTreeSet<u32> = places.iter().map(|place| place.chip).collect();
+    for chip in chips {
+        let of_chip = |step: &&&Step| step.place.chip == chip && in_cells(step);
+        let busy = united(steps.iter().filter(of_chip).map(|step| step.span).collect());
+        rows.push(row(format!("chip {chip} R/B"), 1, Content::Busy(busy)));
+        for place in places.iter().filter(|place| place.chip == chip) {
+            let here: Vec<&Step> = steps.iter().filter(|step| step.place == *place).copied().collect();
+            let label = format!("die {} plane {}", place.die, place.plane);
+            rows.push(row(label, 2, plane_row(&here, named)));
+        }
+    }
+    rows
+}
+
+fn plane_row(steps: &[&Step], named: bool) -> Content {
+    let cells = steps.iter().filter(|step| in_cells(step)).map(|step| bar(step, named)).collect();
+    let moved = steps.iter().filter(|step| matches!(step.sort, Sort::DataIn | Sort::DataOut));
+    let register = moved.map(|step| Bar { class: "register", labels: Vec::new(), flag: None, ..bar(step, named) });
+    let register = register.collect();
+    let mut held: BTreeMap<u64, Span> = BTreeMap::new();
+    for step in steps {
+        let span = held.entry(step.op).or_insert(step.span);
+        *span = (span.0.min(step.span.0), span.1.max(step.span.1));
+    }
+    Content::Plane { cells, register, held: united(held.into_values().collect()) }
+}
+
+fn in_cells(step: &Step) -> bool {
+    step.phase == floatgate_core::nand::probe::Phase::Cell
+}
+
+/// Spans that overlap or touch, as one.
+fn united(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_unstable();
+    let mut whole: Vec<Span> = Vec::new();
+    for span in spans {
+        match whole.last_mut() {
+            Some(last) if span.0 <= last.1 => last.1 = last.1.max(span.1),
+            _ => whole.push(span),
+        }
+    }
+    whole
+}
+
+/// The box of a phase.
+fn bar(step: &Step, named: bool) -> Bar {
+    let name = step.sort.label().to_owned();
+    let whose = whose(step, named);
+    let long = if whose.is_empty() { name.clone() } else { format!("{name} {whose}") };
+    let took = exact(step.span.1 - step.span.0);
+    let took = if step.resumed { format!("{took}, resumed") } else { took };
+    let requests = match step.of_requests {
+        0 => String::new(),
+        1 => format!(" of request {}", step.requests[0]),
+        more => format!(" of {more} requests, the first of which is {}", step.requests[0]),
+    };
+    let Place { channel, chip, die, plane } = step.place;
+    let page = step.page.map(|page| format!(", page {page}")).unwrap_or_default();
+    let told = format!(
+        "{name}, {}{}: {}; {}{requests} (operation {}), channel {channel}, chip {chip}, die {die}, plane {plane}, \
+         block {}{page}",
+        step.sort.meaning(),
+        if step.resumed { ", resumed" } else { "" },
+        when(step.span),
+        words::operation(step.what),
+        step.op,
+        step.block
+    );
+    let labels = vec![vec![long.clone(), took], vec![long], vec![name]];
+    let flag = Some(step.sort.label());
+    Bar { span: step.span, class: step.sort.class(), labels, flag, told, op: Some(step.op) }
+}
+
+/// Whom an operation is for, in a few characters.
+fn whose(step: &Step, named: bool) -> String {
+    let numbers: Vec<String> = step.requests.iter().map(|number| format!("#{number}")).collect();
+    let rest = step.of_requests - step.requests.len().min(step.of_requests);
+    let more = if rest > 0 { format!(" +{rest}") } else { String::new() };
+    let numbers = if named { format!("{}{more}", numbers.join(" ")) } else { String::new() };
+    let purpose = match step.what {
+        "erase" | "host read" | "host write" => "",
+        "rmw read" => "RMW",
+        what if what.starts_with("cleaning") => "GC",
+        what => what.split(' ').next().unwrap_or_default(),
+    };
+    [purpose, &numbers].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn when(span: Span) -> String {
+    format!("{} to {}", exact(span.0), exact(span.1))
+}
+
+/// When the axis has marks, counted from its start, and in which unit: up to ten of them, in steps of 1, 2 or 5 with
+/// zeros behind it.
+fn ticks((from, to): Span) -> (Vec<(u64, String)>, String) {
+    let span = to - from;
+    let steps = (0..19).flat_map(|zeros| [1, 2, 5].map(|digit| digit * 10_u64.pow(zeros)));
+    let step = steps.into_iter().find(|step| span / step <= 9).unwrap_or(span);
+    let (unit, in_unit) = match span {
+        span if span >= 10_000_000_000_000 => ("s", 1_000_000_000_000),
+        span if span >= 10_000_000_000 => ("ms", 1_000_000_000),
+        span if span >= 2_000_000 => ("us", 1_000_000),
+        _ => ("ns", 1_000),
+    };
+    let ticks = (0..=span / step).map(|index| (from + index * step, decimal(index * step, in_unit))).collect();
+    let unit = if from == 0 { format!("time in {unit}") } else { format!("{unit} after {}", exact(from)) };
+    (ticks, unit)
+}
+
+impl Layout {
+    /// Gives the rows their places.
+    fn stack(&mut self) {
+        let mut y = HEAD;
+        for (index, row) in self.rows.iter_mut().enumerate() {
+            if index > 0 && row.depth == 0 && matches!(row.content, Content::Channel(_)) {
+                y += BETWEEN_CHANNELS;
+            }
+            row.top = y;
+            row.height = match row.content {
+                Content::Requests(_) => LOW_BOX,
+                Content::Channel(_) => FLAG + BOX,
+                Content::Busy(_) => SWING,
+                Content::Plane { .. } => BOX + STRIP,
+            };
+            y += row.height + GAP;
+        }
+        self.bottom = y;
+    }
+
+    /// Adds the legend, below the axis, and the notes below that.
+    fn legend(&mut self, gathered: &Gathered, notes: Vec<String>) {
+        const MARGIN: f64 = 12.0;
+        let entries = entries(gathered, &self.rows);
+        let (mut x, mut y) = (MARGIN, self.bottom + 56.0);
+        for (mark, name, text) in entries {
+            let width = 30.0 + text_width(name, 11.5) + text_width(&text, 11.5) + 24.0;
+            if x + width > WIDTH && x > MARGIN {
+                (x, y) = (MARGIN, y + LINE);
+            }
+            self.legend.push(Entry { mark, name, text, x, y });
+            x += width;
+        }
+        self.height = y + 14.0 + LINE * notes.len() as f64;
+        self.notes = notes.iter().map(|note| printable(note)).collect();
+    }
+}
+
+/// What there is, and how long it takes.
+fn entries(gathered: &Gathered, rows: &[Row]) -> Vec<(Mark, &'static str, String)> {
+    let mut sorts: BTreeMap<Sort, BTreeSet<u64>> = BTreeMap::new();
+    for step in &gathered.steps {
+        sorts.entry(step.sort).or_default().insert(step.span.1 - step.span.0);
+    }
+    let mut entries = Vec::new();
+    for (sort, spans) in sorts {
+        let spans: Vec<String> = match spans.len() {
+            1..=3 => spans.into_iter().map(exact).collect(),
+            _ => {
+                let ends = [spans.first(), spans.last()].map(|end| exact(end.copied().unwrap_or(0)));
+                vec![ends.join(" to ")]
+            }
+        };
+        let text = format!("{}, {}", sort.meaning(), spans.join(", "));
+        entries.push((Mark::Box(sort.class()), sort.label(), text));
+    }
+    let has = |is: fn(&Content) -> bool| rows.iter().any(|row| is(&row.content));
+    if has(|content| matches!(content, Content::Busy(busy) if !busy.is_empty())) {
+        entries.push((Mark::Swing, "R/B", "low while cells of the chip work".to_owned()));
+    }
+    if has(|content| matches!(content, Content::Plane { register, .. } if !register.is_empty())) {
+        entries.push((Mark::Strip, "register", "takes or gives data".to_owned()));
+    }
+    if has(|content| matches!(content, Content::Plane { .. })) {
+        entries.push((Mark::Line, "held", "from the first phase of an operation to its last".to_owned()));
+    }
+    entries
+}
+
+/// About as wide as a text is, in the widest of the fonts that the style names.
+pub fn text_width(text: &str, size: f64) -> f64 {
+    let width = |c: char| match c {
+        ' ' | '.' | ',' | ':' | ';' | 'i' | 'j' | 'l' | 't' | 'f' | 'I' | '/' | '(' | ')' => 0.33,
+        'm' | 'w' | 'M' | 'W' => 0.9,
+        'A'..='Z' | '#' => 0.76,
+        _ => 0.6,
+    };
+    text.chars().map(width).sum::<f64>() * size
+}
+
+/// The boxes of a row, for those who cannot see them.
+fn describe(layout: &Layout) -> String {
+    let mut text = String::new();
+    for row in &layout.rows {
+        let (bars, spans): (&[Bar], &[Span]) = match &row.content {
+            Content::Requests(bars) | Content::Channel(bars) => (bars, &[]),
+            Content::Plane { cells, .. } => (cells, &[]),
+            Content::Busy(busy) => (&[], busy),
+        };
+        let label = if row.label.is_empty() { "host" } else { &row.label };
+        let name = |bar: &Bar| bar.labels.iter().rev().nth(1).map(|label| label.join(" ")).unwrap_or_default();
+        let bars = bars.iter().map(|bar| format!("{} {}", name(bar), when(bar.span)));
+        let all: Vec<String> = bars.chain(spans.iter().map(|span| format!("busy {}", when(*span)))).collect();
+        let all = if all.is_empty() { "nothing".to_owned() } else { all.join("; ") };
+        text.push_str(&format!("{label}: {all}. "));
+    }
+    text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_have_round_marks() {
+        let marks = |span| {
+            let (ticks, unit) = ticks(span);
+            (ticks.iter().map(|(_, text)| text.clone()).collect::<Vec<_>>().join(" "), unit)
+        };
+        let us = |us: u64| us * 1_000_000;
+        assert_eq!(marks((0, us(251))), ("0 50 100 150 200 250".to_owned(), "time in us".to_owned()));
+        assert_eq!(marks((us(5), us(5) + 1_700_000)).0, "0 200 400 600 800 1000 1200 1400 1600");
+        assert_eq!(marks((us(5), us(6))).1, "ns after 5 us");
+        assert_eq!(marks((0, us(15_000))), ("0 2 4 6 8 10 12 14".to_owned(), "time in ms".to_owned()));
+        assert_eq!(marks((7, 8)), ("0 0.001".to_owned(), "ns after 0.007 ns".to_owned()));
+        let (ticks, _) = super::ticks((0, u64::MAX));
+        assert!(ticks.len() < 12, "{ticks:?}");
+    }
+
+    #[test]
+    fn spans_are_united() {
+        assert_eq!(united(vec![(5, 7), (0, 2), (2, 3), (6, 6)]), [(0, 3), (5, 7)]);
+        assert_eq!(rounded(2_345_678.9), 2_300_000);
+        assert_eq!((rounded(0.5), rounded(7.0), rounded(12.0)), (0, 7, 12));
+    }
+
+    #[test]
+    fn texts_have_only_what_xml_has() {
+        assert_eq!(printable("a\u{1}b\tc & <d>"), "a\u{fffd}b\u{fffd}c & <d>");
+    }
+}

@@ -1,0 +1,345 @@
+//! The timing diagrams of docs/model: a figure for each command, drawn from a run of a few requests.
+//!
+//! The device is that of Hu et al. 2011, Table 2 (pages of 2048 B, 25 ns a byte, tR 20 us, tPROG 200 us, tBERS 1.5 ms)
+//! with one channel and one chip, and with the command and address cycles of ONFI 2.2, which the paper leaves out.
+
+use floatgate_core::config::load;
+use floatgate_core::device::{Device, Options};
+use floatgate_core::nand::array::Kind;
+use floatgate_core::nand::probe::{Phase, Probe, Slice};
+use floatgate_core::scheduler::Class;
+use floatgate_core::sim::id::{Lpn, PlaneId};
+use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Completion, Operation, Request};
+use floatgate_report::timeline::TimelineWriter;
+
+use crate::common::{drain, fill, submit, units};
+
+pub const US: u64 = 1_000_000;
+/// Command and address cycles of a read or a program, and of an erase.
+pub const A: u64 = 7 * 25_000;
+pub const A_ERASE: u64 = 5 * 25_000;
+/// The data of a page.
+pub const X: u64 = 2048 * 25_000;
+pub const READ: u64 = 20 * US;
+pub const PROGRAM: u64 = 200 * US;
+pub const ERASE: u64 = 1500 * US;
+
+const BASE: [&str; 10] = [
+    "name=hu2011",
+    "geometry.channels=1",
+    "geometry.chips=1",
+    "geometry.dies=1",
+    "geometry.planes=1",
+    "geometry.blocks=16",
+    "geometry.pages=8",
+    "capacity.spare=0.5",
+    "bus.command_cycles={ read = 7, program = 7, erase = 5 }",
+    "allocation.static.order=plane-die-chip-channel",
+];
+
+/// A figure.
+pub struct Figure {
+    /// Its file, without the ending.
+    pub name: &'static str,
+    pub title: &'static str,
+    /// What the device has beyond the basic one.
+    pub overrides: Vec<&'static str>,
+    /// What the array did, all of it.
+    pub slices: Vec<Slice>,
+    pub completions: Vec<Completion>,
+    /// What is drawn.
+    pub span: (Time, Time),
+    /// How long it takes, by hand.
+    pub takes: u64,
+    luns: Vec<u32>,
+}
+
+impl Figure {
+    /// The timeline, as `floatgate run --timeline` writes it.
+    pub fn timeline(&self) -> Vec<u8> {
+        let device = device(&self.overrides);
+        let (streams, whole) = (["host".to_owned()], (Time::ZERO, Time::NEVER));
+        let mut writer =
+            TimelineWriter::new(Vec::new(), device.config(), self.luns.clone(), &streams, whole, u64::MAX).unwrap();
+        writer.slices(&self.slices).unwrap();
+        self.completions.iter().for_each(|completion| writer.completed(completion, None).unwrap());
+        writer.finish().unwrap()
+    }
+
+    /// The phases that are drawn.
+    pub fn drawn(&self) -> impl Iterator<Item = &Slice> {
+        let here = |slice: &&Slice| slice.end > self.span.0 && slice.start < self.span.1;
+        self.slices.iter().filter(move |slice| slice.phase != Phase::Wait && here(slice))
+    }
+}
+
+fn device(overrides: &[&str]) -> Device {
+    let all: Vec<String> = BASE.iter().chain(overrides).map(|text| (*text).to_owned()).collect();
+    let config = load("hu2011", &all).unwrap_or_else(|error| panic!("{all:?}: {error}"));
+    Device::new(config, Options::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn write(device: &Device, tag: u64, first: u64, count: u32) -> Request {
+    Request { tag, ..units(device, Operation::Write, first, count) }
+}
+
+fn read(device: &Device, tag: u64, first: u64, count: u32) -> Request {
+    Request { tag, ..units(device, Operation::Read, first, count) }
+}
+
+/// What a device does for requests at these times.
+fn play(device: &mut Device, script: &[(u64, Request)]) -> (Vec<Slice>, Vec<Completion>) {
+    device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER).with_waits()));
+    script.iter().for_each(|&(at, request)| submit(device, Time(at), request));
+    let completions = drain(device);
+    (device.array().probe().expect("it was set").slices().to_vec(), completions)
+}
+
+type Script<'a> = &'a dyn Fn(&Device) -> Vec<(u64, Request)>;
+
+/// A figure of all that a device does which holds 16 pages.
+fn figure(name: &'static str, title: &'static str, overrides: &[&'static str], takes: u64, script: Script) -> Figure {
+    let mut device = device(overrides);
+    fill(&mut device, 16);
+    let script = script(&device);
+    let (slices, completions) = play(&mut device, &script);
+    let whole = (Time::ZERO, Time::NEVER);
+    finished(name, title, overrides, (device, slices, completions), whole, takes)
+}
+
+fn finished(
+    name: &'static str,
+    title: &'static str,
+    overrides: &[&'static str],
+    (device, slices, completions): (Device, Vec<Slice>, Vec<Completion>),
+    span: (Time, Time),
+    takes: u64,
+) -> Figure {
+    let luns = (0..device.config().total_planes()).map(|plane| device.array().lun_of(PlaneId(plane)).0).collect();
+    Figure { name, title, overrides: overrides.to_vec(), slices, completions, span, takes, luns }
+}
+
+/// In which order pages are overwritten.
+#[derive(Clone, Copy, PartialEq)]
+enum Order {
+    /// From the first to the last: victims hold nothing valid.
+    Sequential,
+    Random,
+}
+
+/// A full device after so many overwrites in each plane, and the write that comes next.
+fn used(overrides: &[&'static str], order: Order, overwritten: u32) -> (Device, Request) {
+    let mut device = device(overrides);
+    let planes = device.config().total_planes();
+    let rows = device.config().logical_units() as u32 / planes;
+    fill(&mut device, rows * planes);
+    let mut rng = Rng::new(1, "diagrams");
+    for index in 0..overwritten {
+        let row = if order == Order::Random { rng.below(u64::from(rows)) as u32 } else { index % rows };
+        (0..planes).for_each(|plane| device.ftl_mut().write_whole(Lpn(row * planes + plane)));
+    }
+    device.ftl_mut().seal();
+    let request = write(&device, 0, u64::from(overwritten % rows * planes), planes);
+    (device, request)
+}
+
+/// A figure of what cleaning does, in a span that `wanted` finds, from the first instant of the used device on.
+fn cleaning(
+    name: &'static str,
+    title: &'static str,
+    overrides: &[&'static str],
+    takes: u64,
+    order: Order,
+    wanted: impl Fn(&[Slice]) -> Option<(Time, Time)>,
+) -> Figure {
+    let found = (0..400).find_map(|overwritten| {
+        let (mut device, request) = used(overrides, order, overwritten);
+        let (slices, completions) = play(&mut device, &[(0, request)]);
+        wanted(&slices).map(|span| (device, slices, completions, span))
+    });
+    let (device, slices, completions, span) = found.unwrap_or_else(|| panic!("{name}: it never happens"));
+    finished(name, title, overrides, (device, slices, completions), span, takes)
+}
+
+/// From when to when cleaning erases in so many planes.
+fn erased(slices: &[Slice], planes: usize) -> Option<(Time, Time)> {
+    let erases = || slices.iter().filter(|slice| slice.kind == Kind::Erase && slice.phase != Phase::Wait);
+    let from = erases().map(|slice| slice.start).min()?;
+    let to = erases().map(|slice| slice.end).max()?;
+    (erases().filter(|slice| slice.phase == Phase::Cell).count() == planes).then_some((from, to))
+}
+
+/// From when to when cleaning moves a page by copy-back, and the next one through the controller.
+fn moved(slices: &[Slice]) -> Option<(Time, Time)> {
+    let cleans = |slice: &&Slice| matches!(slice.class, Class::Gc | Class::UrgentGc) && slice.phase == Phase::Cell;
+    let cells: Vec<&Slice> = slices.iter().filter(cleans).collect();
+    let kinds = [Kind::CopyBack, Kind::CopyBack, Kind::Read, Kind::Program];
+    let found = cells.windows(4).find(|four| four.iter().map(|slice| slice.kind).eq(kinds))?;
+    Some((found[0].start - Time(A), found[3].end))
+}
+
+/// All figures.
+pub fn figures() -> Vec<Figure> {
+    [basic(), multi_plane(), dies(), caches(), suspended(), places()].into_iter().flatten().collect()
+}
+
+fn basic() -> Vec<Figure> {
+    vec![
+        figure("read", "Page read", &[], A + READ + X, &|d| vec![(0, read(d, 0, 0, 1))]),
+        figure("program", "Page program", &[], A + X + PROGRAM, &|d| vec![(0, write(d, 0, 20, 1))]),
+        cleaning("erase", "Block erase", &[], A_ERASE + ERASE, Order::Sequential, |slices| erased(slices, 1)),
+        cleaning(
+            "copy-back",
+            "Cleaning: a page moved by copy-back, and one through the controller",
+            &["nand.advanced.copy_back=wise"],
+            2 * A + READ + PROGRAM + 2 * (A + X) + READ + PROGRAM,
+            Order::Random,
+            moved,
+        ),
+    ]
+}
+
+fn multi_plane() -> Vec<Figure> {
+    vec![
+        figure(
+            "multi-plane-read",
+            "Two-plane read",
+            &["geometry.planes=2", "nand.advanced.multi_plane_read=wise"],
+            2 * A + READ + 2 * X,
+            &|d| vec![(0, read(d, 0, 0, 2))],
+        ),
+        figure(
+            "multi-plane-program",
+            "Two-plane program",
+            &["geometry.planes=2", "nand.advanced.multi_plane_program=wise"],
+            2 * (A + X) + PROGRAM,
+            &|d| vec![(0, write(d, 0, 20, 2))],
+        ),
+        cleaning(
+            "multi-plane-erase",
+            "Two-plane erase",
+            &["geometry.planes=2", "nand.advanced.multi_plane_erase=wise", "nand.advanced.multi_plane_program=wise"],
+            2 * A_ERASE + ERASE,
+            Order::Sequential,
+            |slices| erased(slices, 2),
+        ),
+    ]
+}
+
+fn dies() -> Vec<Figure> {
+    vec![
+        figure(
+            "interleaved-program",
+            "Interleaved program of two dies",
+            &["geometry.dies=2", "nand.advanced.interleave=true"],
+            2 * (A + X) + PROGRAM,
+            &|d| vec![(0, write(d, 0, 20, 2))],
+        ),
+        figure(
+            "interleaved-two-plane-program",
+            "Interleaved two-plane program of two dies",
+            &[
+                "geometry.dies=2",
+                "geometry.planes=2",
+                "nand.advanced.interleave=true",
+                "nand.advanced.multi_plane_program=wise",
+            ],
+            4 * (A + X) + PROGRAM,
+            &|d| vec![(0, write(d, 0, 20, 4))],
+        ),
+    ]
+}
+
+fn caches() -> Vec<Figure> {
+    vec![
+        figure(
+            "cache-read",
+            "Read cache: three pages of a block",
+            &["nand.concurrency=die", "nand.advanced.cache_read=true"],
+            3 * A + READ + 3 * X,
+            &|d| vec![(0, read(d, 0, 0, 3))],
+        ),
+        figure(
+            "cache-program",
+            "Cache program: three pages of a block",
+            &["nand.concurrency=die", "nand.advanced.cache_program=true"],
+            A + X + 3 * PROGRAM,
+            &|d| vec![(0, write(d, 0, 20, 3))],
+        ),
+    ]
+}
+
+const SUSPENDS: [&str; 3] = [
+    "nand.concurrency=die",
+    "scheduler=read-first",
+    "nand.advanced.suspend={ program = true, erase = true, latency = \"20us\", resume = \"10us\" }",
+];
+
+fn suspended() -> Vec<Figure> {
+    let latencies = (20 + 10) * US;
+    let mut all = vec![figure(
+        "suspended-program",
+        "A program that a read suspends",
+        &SUSPENDS,
+        A + X + PROGRAM + latencies + A + READ + X,
+        &|d| vec![(0, write(d, 0, 20, 1)), (120 * US, read(d, 1, 0, 1))],
+    )];
+    // What is erased is seen first, and then the same again with a read in its middle.
+    let (overwritten, (from, _)) = (0..400)
+        .find_map(|overwritten| {
+            let (mut device, request) = used(&SUSPENDS, Order::Sequential, overwritten);
+            let (slices, _) = play(&mut device, &[(0, request)]);
+            erased(&slices, 1).map(|span| (overwritten, span))
+        })
+        .expect("it erases");
+    let (mut device, request) = used(&SUSPENDS, Order::Sequential, overwritten);
+    let last = device.config().logical_units() - 1;
+    let other = read(&device, 1, last, 1);
+    let (slices, completions) = play(&mut device, &[(0, request), (from.ps() + 600 * US, other)]);
+    let (from, to) = erased(&slices, 2).expect("it erases in two parts");
+    all.push(finished(
+        "suspended-erase",
+        "An erase that a read suspends",
+        &SUSPENDS,
+        (device, slices, completions),
+        (from, to),
+        A_ERASE + ERASE + latencies + A + READ + X,
+    ));
+    all
+}
+
+fn places() -> Vec<Figure> {
+    const CHIPS: [&str; 2] = ["geometry.chips=2", "allocation.static.order=chip-plane-die-channel"];
+    vec![
+        figure(
+            "wordline-program",
+            "Program of a wordline of three pages (tPROG 600 us)",
+            &["nand.cell=tlc", "geometry.pages=9", "geometry.pages_per_program=3", "nand.program=600us"],
+            A + 3 * X + 600 * US,
+            &|d| vec![(0, write(d, 0, 21, 3))],
+        ),
+        figure(
+            "partial-write",
+            "Un-covered update: three sectors of a page of four",
+            &[],
+            2 * (A + X) + READ + PROGRAM,
+            &|_| vec![(0, Request { tag: 0, ..Request::new(Time::ZERO, Operation::Write, 0, 3) })],
+        ),
+        figure(
+            "two-chips",
+            "Two chips on a channel: a read waits with its data",
+            &CHIPS,
+            2 * A + READ + 2 * X - A,
+            &|d| vec![(0, read(d, 0, 0, 1)), (0, read(d, 1, 1, 1))],
+        ),
+        figure(
+            "way-switch",
+            "Two chips on a channel that takes 5 us to turn to another",
+            &[CHIPS[0], CHIPS[1], "bus.way_switch=5us"],
+            A + X + PROGRAM + A + X + 5 * US,
+            &|d| vec![(0, write(d, 0, 20, 2))],
+        ),
+    ]
+}
