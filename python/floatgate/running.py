@@ -1,0 +1,138 @@
+"""Runs: a workload on a device."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from floatgate import _floatgate
+from floatgate.device import Device
+from floatgate.exceptions import FloatgateWarning, OptionError
+from floatgate.result import Result, load
+from floatgate.summary import Summary
+from floatgate.workload import Workload, WorkloadLike, texts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Called now and then with the name of the part and its share, from 0 to 1, or None where that is not known.
+Progress: TypeAlias = Callable[[str, "float | None"], object]
+
+
+def run(
+    device: Device | str | os.PathLike[str],
+    workload: WorkloadLike | Sequence[WorkloadLike],
+    *,
+    precondition: str | Workload = "fill",
+    layout: Literal["none", "even", "allocation"] = "none",
+    seed: int = 1,
+    requests: bool = False,
+    series: bool | str = True,
+    attribution: bool = True,
+    out: str | os.PathLike[str] | None = None,
+    timeline: bool | str = False,
+    progress: Progress | None = None,
+) -> Result:
+    """Run a workload on a device, and say how it was served.
+
+    It is ``floatgate run``: the same device, workload and seed give the same numbers, byte for byte. Other threads of
+    Python go on meanwhile, and Ctrl-C ends it.
+
+    Parameters
+    ----------
+    device
+        The device, its name, or the path of its file.
+    workload
+        A workload, or several, which run beside each other, each with results of its own.
+    precondition
+        The state before the run: ``"none"``, ``"fill"``, ``"aged=V"`` (this share of each block is superseded),
+        ``"stale=V"`` (empty, with this share of its pages written and stale), ``"steady"`` (overwritten at random until
+        write amplification stands still), or a workload, which is served without time.
+    layout
+        How what the workload reads and has not written by then is put in flash before the run.
+    seed
+        Seed of all random numbers.
+    requests
+        Keep every request: :meth:`Result.requests`. It takes about 250 bytes of memory for each; with `out` none.
+    series
+        Keep the run over time: :meth:`Result.series`. True for 512 to 1024 windows, or their length, like ``"10ms"``.
+    attribution
+        Tell what the time of the requests went into. Without, a run is up to a fifth faster.
+    out
+        A directory for the result, with the files that ``floatgate run --out`` writes; what is kept is kept there.
+    timeline
+        With `out`: what every channel, plane and request did when, for Perfetto; True, or a span like ``"10ms..12ms"``.
+    progress
+        A function that is told how far it is, about twenty times a second. An exception in it ends the run.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    ConfigError, WorkloadError, TraceError, PreconditionError, OptionError
+        What was asked for cannot be.
+    SimulationError, OutputError
+        Something went wrong.
+    KeyboardInterrupt
+        Ctrl-C, or another exception of a signal handler.
+
+    Warns
+    -----
+    FloatgateWarning
+        For each warning of the result.
+
+    Examples
+    --------
+    >>> result = fg.run("tiny", fg.Synthetic("rw=randwrite bs=4k iodepth=8 number_ios=5k"), precondition="steady")
+    >>> result.summary.requests.write.count
+    5000
+    """
+    device = device if isinstance(device, Device) else Device(device)
+    arguments = [device._source, *texts_of(workload)]
+    for override in device.overrides:
+        arguments += ["--set", override]
+    if str(precondition) != "fill":
+        arguments += ["--precondition", str(precondition)]
+    if layout != "none":
+        arguments += ["--layout", layout]
+    if not attribution:
+        arguments.append("--no-attribution")
+    arguments += ["--seed", str(seed)]
+    if out is None:
+        if timeline:
+            raise OptionError("a timeline is written to a directory: give out=...")
+    else:
+        arguments += _places(os.fspath(out), requests, series, timeline)
+    summary, kept_requests, kept_series = _floatgate.run(
+        device._handle,
+        arguments,
+        requests=requests,
+        series=_windows(series),
+        progress=progress,
+    )
+    result = Result(Summary(summary), kept_requests, kept_series) if out is None else load(out)
+    for text in result.warnings:
+        warnings.warn(text, FloatgateWarning, stacklevel=2)
+    return result
+
+
+def _windows(series: bool | str) -> str | None:
+    if isinstance(series, str):
+        return series
+    return "auto" if series else None
+
+
+def _places(out: str, requests: bool, series: bool | str, timeline: bool | str) -> list[str]:
+    """Say what goes into the directory, as the command has it."""
+    places = [f"--out={out}"]
+    if requests:
+        places.append("--requests=parquet")
+    if isinstance(series, str):
+        places.append(f"--series={series}")
+    if timeline:
+        places.append("--timeline" if timeline is True else f"--timeline={timeline}")
+    return places
