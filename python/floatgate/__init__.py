@@ -1,6 +1,6 @@
 """Floatgate: an SSD you can take apart.
 
-A fast, deterministic simulator of flash SSDs. Choose a device and a workload, run one on the other, look at the result::
+A fast, deterministic simulator of flash SSDs. Choose a device and a workload, run one on the other::
 
     import floatgate as fg
 

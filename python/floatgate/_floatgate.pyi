@@ -4,6 +4,19 @@ from typing import Protocol, final
 
 import pyarrow as pa
 
+__all__ = [
+    "DeviceConfig",
+    "Simulator",
+    "__version__",
+    "_provoke_panic",
+    "builtin_names",
+    "check_summary",
+    "command",
+    "compare",
+    "report",
+    "run",
+]
+
 __version__: str
 
 class _Progress(Protocol):

@@ -18,7 +18,7 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
-def to_toml(value: Value) -> str:
+def to_toml(value: Value) -> str:  # noqa: PLR0911 (a line for each type)
     """Write a value as TOML, on one line."""
     value = _plain(value)
     if isinstance(value, bool):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
@@ -15,6 +14,8 @@ from floatgate.plotting import ComparisonPlots
 from floatgate.result import Result, _write
 
 if TYPE_CHECKING:
+    import os
+
     import pyarrow as pa
 
 #: Results that are taken together: one, or several with different seeds.
@@ -22,7 +23,10 @@ Group: TypeAlias = "Result | Iterable[Result]"
 
 
 class Comparison:
-    """Results beside each other, from :func:`compare`. ``print(comparison)`` gives the table of ``floatgate compare``."""
+    """Results beside each other, from :func:`compare`.
+
+    ``print(comparison)`` gives the table of ``floatgate compare``.
+    """
 
     def __init__(self, content: str, text: str, page: str, runs: dict[str, Result]) -> None:
         self._content: dict[str, Any] = json.loads(content)
@@ -169,8 +173,8 @@ def compare(results: Iterable[Result] | Mapping[str, Group]) -> Comparison:
 
     Examples
     --------
-    >>> runs = {victim: [fg.run(device.with_options({"gc.victim": victim}), workload, seed=seed) for seed in range(1, 4)]
-    ...         for victim in ("greedy", "fifo")}
+    >>> devices = {victim: device.with_options({"gc.victim": victim}) for victim in ("greedy", "fifo")}
+    >>> runs = {name: [fg.run(device, workload, seed=seed) for seed in (1, 2, 3)] for name, device in devices.items()}
     >>> print(fg.compare(runs))
     """
     names = _Names()

@@ -59,7 +59,7 @@ class Device:
 
     @classmethod
     def from_toml(cls, text_or_path: str | os.PathLike[str], *, name: str = "device") -> Device:
-        """Read a device from the text of a device file, or from such a file.
+        r"""Read a device from the text of a device file, or from such a file.
 
         Parameters
         ----------
@@ -79,7 +79,7 @@ class Device:
 
         Examples
         --------
-        >>> fg.Device.from_toml('base = "tiny"\\ngc.victim = "fifo"').config["gc"]["victim"]
+        >>> fg.Device.from_toml('base = "tiny"\ngc.victim = "fifo"').config["gc"]["victim"]
         'fifo'
         """
         if isinstance(text_or_path, str) and ("\n" in text_or_path or "=" in text_or_path):

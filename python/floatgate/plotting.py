@@ -165,9 +165,8 @@ class ResultPlots:
             curves = (("mean", "-", 1.4, 1.0), ("p99", "--", 1.0, 0.9), ("max", ":", 0.8, 0.7))
             for kind, line, width, alpha in curves:
                 values = series[f"{name}_{kind}_us"].to_numpy()
-                style = {"color": colour, "linestyle": line, "linewidth": width, "alpha": alpha}
-                # Windows without any request of it leave a gap; one by itself between gaps is a point.
-                ax.plot(end / scale, values, label=f"{name}, {kind}", **style)
+                label = f"{name}, {kind}"
+                ax.plot(end / scale, values, line, color=colour, linewidth=width, alpha=alpha, label=label)
         ax.set_yscale("log")
         ax.legend(frameon=False, ncols=2, fontsize="small")
         return _finish(ax, f"simulated time, {unit}", "latency, us", self._title)
@@ -238,12 +237,13 @@ class ResultPlots:
         where = [width * (index + 0.5) for index in range(channels)]
         behind = [dies * 1.05 + index + 0.5 for index in range(dies)]
         bars = (
-            (where, width, "channel_data", "channel_command", "channel: data", "channel: commands", "#0072b2", "#56b4e9"),
-            (behind, 1, "die_cell", "die_register_held", "die: cells", "die: held", "#d55e00", "#f0c27b"),
+            (where, width, "channel_data", None, "channel: data", "#0072b2"),
+            (where, width, "channel_command", "channel_data", "channel: commands", "#56b4e9"),
+            (behind, 1, "die_cell", None, "die: cells", "#d55e00"),
+            (behind, 1, "die_register_held", "die_cell", "die: held", "#f0c27b"),
         )
-        for places, wide, lower, upper, lower_words, upper_words, dark, light in bars:
-            ax.bar(places, each[lower], width=0.9 * wide, color=dark, label=lower_words)
-            ax.bar(places, each[upper], width=0.9 * wide, bottom=each[lower], color=light, label=upper_words)
+        for places, wide, upper, lower, words, colour in bars:
+            ax.bar(places, each[upper], width=0.9 * wide, bottom=each[lower] if lower else 0, color=colour, label=words)
         ax.set_xticks([dies / 2, dies * 1.55], [f"{channels} channels", f"{dies} dies"])
         ax.set_ylim(0, 1)
         ax.legend(frameon=False, fontsize="small", ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,8 @@ from floatgate.plotting import ResultPlots
 from floatgate.summary import Summary
 
 if TYPE_CHECKING:
+    import os
+
     import pyarrow as pa
 
 #: Columns of texts of which there are few different ones.
@@ -185,7 +186,8 @@ class Result:
         changes = self._summary["changes"]
         # Without a value are those of a choice that another one has replaced.
         figures = [figure for figure in changes["figures"] if figure["value"] is not None] if changes else []
-        return " ".join([self._summary["device"]["name"], *(f"{figure['path']}={figure['value']}" for figure in figures)])
+        changed = [f"{figure['path']}={figure['value']}" for figure in figures]
+        return " ".join([self._summary["device"]["name"], *changed])
 
     def __repr__(self) -> str:
         summary = self._summary

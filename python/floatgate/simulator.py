@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +11,8 @@ from floatgate.device import Device
 from floatgate.exceptions import WorkloadError
 
 if TYPE_CHECKING:
+    import os
+
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa

@@ -60,7 +60,7 @@ class Synthetic(Workload):
     Raises
     ------
     WorkloadError
-        There is no pattern (``rw=``) in it. What else is wrong is told when it is run, since much depends on the device.
+        There is no pattern (``rw=``) in it. What else is wrong is told when it is run: much depends on the device.
 
     See Also
     --------
@@ -197,7 +197,7 @@ class Trace(Workload):
 
 def _word(key: str, value: str) -> str:
     if '"' in value:
-        raise TraceError(f'`{key}` may not have a double quote in it: {value}')
+        raise TraceError(f"`{key}` may not have a double quote in it: {value}")
     return f'{key}="{value}"' if not value or any(character.isspace() for character in value) else f"{key}={value}"
 
 

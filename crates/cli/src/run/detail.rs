@@ -109,7 +109,7 @@ fn round(least: u64) -> u64 {
 
 /// The requests of a run, in one of their forms.
 enum Requests {
-    Parquet(ParquetRequests<Draft>),
+    Parquet(Box<ParquetRequests<Draft>>),
     Csv(CsvRequests<Draft>),
 }
 
@@ -151,7 +151,8 @@ impl Detail {
             None => None,
             Some(RequestFormat::Parquet) => {
                 let draft = directory.draft("requests.parquet")?;
-                Some(Requests::Parquet(ParquetRequests::new(draft, streams, origin).context("cannot write")?))
+                let requests = ParquetRequests::new(draft, streams, origin).context("cannot write")?;
+                Some(Requests::Parquet(Box::new(requests)))
             }
             Some(RequestFormat::Csv) => {
                 let draft = directory.draft("requests.csv")?;
