@@ -175,7 +175,8 @@ def compare(results: Iterable[Result] | Mapping[str, Group]) -> Comparison:
     --------
     >>> devices = {victim: device.with_options({"gc.victim": victim}) for victim in ("greedy", "fifo")}
     >>> runs = {name: [fg.run(device, workload, seed=seed) for seed in (1, 2, 3)] for name, device in devices.items()}
-    >>> print(fg.compare(runs))
+    >>> fg.compare(runs)
+    <floatgate.Comparison of greedy, fifo>
     """
     names = _Names()
     if isinstance(results, Mapping):

@@ -89,7 +89,7 @@ def run(
     --------
     >>> result = fg.run("tiny", fg.Synthetic("rw=randwrite bs=4k iodepth=8 number_ios=5k"), precondition="steady")
     >>> result.summary.requests.write.count
-    5000
+    5120
     """
     device = device if isinstance(device, Device) else Device(device)
     arguments = [device._source, *texts_of(workload)]

@@ -7,9 +7,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
-import pytest
-
 import floatgate as fg
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,7 +31,7 @@ def script():
 
 @pytest.fixture(scope="session")
 def program(script):
-    """The program that cargo makes, by FLOATGATE; where that is not set, the package's command in a process of its own."""
+    """The program that cargo made, by FLOATGATE; else the package's command, in a process of its own."""
     return shutil.which(os.environ.get("FLOATGATE", script)) or pytest.fail("FLOATGATE is no program")
 
 
@@ -59,7 +58,9 @@ def result():
 @pytest.fixture
 def trace(tmp_path):
     """A small trace in the format of MSR Cambridge's."""
-    lines = [f"{128166372003061629 + 1000 * i},host,0,{'Read' if i % 3 else 'Write'},{4096 * i},4096,0" for i in range(500)]
+    lines = [
+        f"{128166372003061629 + 1000 * i},host,0,{'Read' if i % 3 else 'Write'},{4096 * i},4096,0" for i in range(500)
+    ]
     place = tmp_path / "trace.csv"
     place.write_text("\n".join(lines) + "\n")
     return place

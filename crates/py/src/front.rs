@@ -42,7 +42,11 @@ impl Front {
         self.error.into_inner()
     }
 
+    /// Asks for signals, and tells how far it is; what either raises ends the run.
     fn ask(&self) {
+        if self.error.borrow().is_some() {
+            return;
+        }
         let asked = Python::attach(|py| {
             py.check_signals()?;
             match &self.progress {
@@ -60,6 +64,9 @@ impl session::Front for Front {
     fn begin(&self, what: &'static str) {
         self.part.set(what);
         self.share.set(None);
+        if self.progress.is_some() {
+            self.ask();
+        }
     }
 
     fn share(&self, share: f64) {
@@ -77,7 +84,7 @@ impl session::Front for Front {
 
     fn wants_end(&self) -> bool {
         let now = now();
-        if self.error.borrow().is_none() && now.duration_since(self.asked.get()) >= EVERY {
+        if now.duration_since(self.asked.get()) >= EVERY {
             self.asked.set(now);
             self.ask();
         }

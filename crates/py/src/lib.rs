@@ -14,6 +14,7 @@ mod tables;
 
 use pyo3::prelude::*;
 
+/// Bindings of the simulator: what the package is made on.
 #[pymodule]
 mod _floatgate {
     #[pymodule_export]

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Installs the Python package into an environment of its own below the build directory, as `pip install .` does, and
+# tests it there. FLOATGATE is the program whose numbers it must have.
+#
+#   test_python.sh DIRECTORY [ARGUMENTS OF PYTEST...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+environment=$1
+shift
+python=$environment/bin/python
+wanted=python/tests/requirements.txt
+present=$environment/requirements.txt
+
+[ -x "$python" ] || python3 -m venv "$environment"
+if ! cmp --silent "$wanted" "$present"; then
+    "$python" -m pip install --quiet --requirement "$wanted" 'numpy>=1.24' 'pyarrow>=14'
+    cp "$wanted" "$present"
+fi
+# The profile of the tests: what Cargo has built for them is used again. maturin is there already, so nothing is fetched.
+"$python" -m pip install --quiet --no-deps --no-build-isolation --force-reinstall . \
+    --config-settings 'build-args=--profile dev'
+"$python" -B -m pytest -p no:cacheprovider "$@"
