@@ -6,8 +6,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-environment=$1
+mkdir -p "$1"
+environment=$(cd "$1" && pwd)
 shift
+# maturin is called by its name.
+export PATH=$environment/bin:$PATH
 python=$environment/bin/python
 wanted=python/tests/requirements.txt
 present=$environment/requirements.txt
