@@ -20,7 +20,7 @@ if ! cmp --silent "$wanted" "$present"; then
     "$python" -m pip install --quiet --requirement "$wanted" 'numpy>=1.24' 'pyarrow>=14'
     cp "$wanted" "$present"
 fi
-# The profile of the tests: what Cargo has built for them is used again. maturin is there already, so nothing is fetched.
+# In the profile of the tests, so that what Cargo has built for them is used again; and with the maturin that is there.
 "$python" -m pip install --quiet --no-deps --no-build-isolation --force-reinstall . \
     --config-settings 'build-args=--profile dev'
 "$python" -B -m pytest -p no:cacheprovider "$@"

@@ -34,6 +34,7 @@ from floatgate.result import Result, load
 from floatgate.running import run
 from floatgate.simulator import Simulator, State
 from floatgate.summary import Summary
+from floatgate.sweeping import Sobol, sweep
 from floatgate.workload import JobFile, Synthetic, Trace, Workload
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "ResultError",
     "SimulationError",
     "Simulator",
+    "Sobol",
     "State",
     "Summary",
     "Synthetic",
@@ -64,4 +66,5 @@ __all__ = [
     "devices",
     "load",
     "run",
+    "sweep",
 ]

@@ -34,6 +34,7 @@ def run(
     out: str | os.PathLike[str] | None = None,
     timeline: bool | str = False,
     progress: Progress | None = None,
+    warn: bool = True,
 ) -> Result:
     """Run a workload on a device, and say how it was served.
 
@@ -66,6 +67,8 @@ def run(
         With `out`: what every channel, plane and request did when, for Perfetto; True, or a span like ``"10ms..12ms"``.
     progress
         A function that is told how far it is, about twenty times a second. An exception in it ends the run.
+    warn
+        Warn of what has to be known of the result, which ``result.warnings`` has in any case.
 
     Returns
     -------
@@ -115,7 +118,7 @@ def run(
         progress=progress,
     )
     result = Result(Summary(summary), kept_requests, kept_series) if out is None else load(out)
-    for text in result.warnings:
+    for text in result.warnings if warn else ():
         warnings.warn(text, FloatgateWarning, stacklevel=2)
     return result
 

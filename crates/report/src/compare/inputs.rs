@@ -111,8 +111,8 @@ pub fn labelled_group(label: &str, runs: Vec<Run>) -> Result<Group, InputError> 
     Ok(Group { label: label.to_owned(), runs })
 }
 
-/// Runs, each with what it is called, in groups: those that differ in nothing but their seed are one, which is called as
-/// the first of them; where another group is called that, by its path.
+/// Runs, each with what it is called, in groups: those that differ in nothing but their seed are one, which is called
+/// as the first of them; where another group is called that, by its path.
 pub fn grouped(runs: Vec<(String, Run)>) -> Vec<Group> {
     let mut groups = Vec::new();
     runs.into_iter().for_each(|(label, run)| join(&mut groups, &label, run));
