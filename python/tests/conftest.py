@@ -7,8 +7,9 @@ import sys
 import sysconfig
 from pathlib import Path
 
-import floatgate as fg
 import pytest
+
+import floatgate as fg
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,9 +5,10 @@ import signal
 import subprocess
 import sys
 
-import floatgate as fg
 import pytest
 import tomllib
+
+import floatgate as fg
 
 
 def call(script, *arguments, **options):

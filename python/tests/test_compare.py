@@ -1,7 +1,8 @@
 """Comparisons."""
 
-import floatgate as fg
 import pytest
+
+import floatgate as fg
 from conftest import MIXED
 
 

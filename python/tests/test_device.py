@@ -2,9 +2,10 @@
 
 import pickle
 
-import floatgate as fg
 import numpy as np
 import pytest
+
+import floatgate as fg
 
 
 def test_options_have_the_paths_of_set(command):

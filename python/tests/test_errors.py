@@ -8,8 +8,9 @@ import sys
 import threading
 import time
 
-import floatgate as fg
 import pytest
+
+import floatgate as fg
 
 LONG = "rw=randwrite bs=4k iodepth=32 number_ios=100m"
 

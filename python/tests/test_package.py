@@ -11,8 +11,9 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-import floatgate as fg
 import pytest
+
+import floatgate as fg
 from conftest import python
 
 

@@ -1,8 +1,9 @@
 """Figures."""
 
-import floatgate as fg
 import matplotlib as mpl
 import pytest
+
+import floatgate as fg
 
 mpl.use("agg")
 import itertools

@@ -4,9 +4,10 @@ import copy
 import json
 import pickle
 
-import floatgate as fg
 import numpy as np
 import pytest
+
+import floatgate as fg
 
 
 def test_summary_has_attributes_and_keys(result):

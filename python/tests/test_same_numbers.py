@@ -2,11 +2,12 @@
 
 import json
 
-import floatgate as fg
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+
+import floatgate as fg
 from conftest import MIXED
 
 

@@ -2,9 +2,10 @@
 
 import copy
 
-import floatgate as fg
 import numpy as np
 import pytest
+
+import floatgate as fg
 from floatgate.simulator import State
 
 

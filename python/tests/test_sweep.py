@@ -2,9 +2,10 @@
 
 import itertools
 
-import floatgate as fg
 import pyarrow.dataset as ds
 import pytest
+
+import floatgate as fg
 from floatgate.store import Store
 
 JOB = "rw=randwrite bs=4k iodepth=4 number_ios=500"

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import tomllib
+
 from floatgate._values import overrides, picoseconds, size_in_bytes, to_toml
 
 

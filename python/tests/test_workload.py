@@ -2,8 +2,9 @@
 
 import pickle
 
-import floatgate as fg
 import pytest
+
+import floatgate as fg
 
 
 def test_jobs_are_words():
