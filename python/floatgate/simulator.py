@@ -103,6 +103,8 @@ class Simulator:
         progress: Progress | None = None,
     ) -> None:
         self._device = device if isinstance(device, Device) else Device(device)
+        self._seed = seed
+        self._attribution = attribution
         self._handle = _floatgate.Simulator(
             self._device._handle,
             precondition=str(precondition),
@@ -121,6 +123,21 @@ class Simulator:
         """The state that it began with: what was asked for, and what was reached."""
         state: dict[str, Any] = json.loads(self._handle.precondition)
         return state
+
+    @property
+    def seed(self) -> int:
+        """Seed of all random numbers."""
+        return self._seed
+
+    @property
+    def attribution(self) -> bool:
+        """Whether requests tell what their time went into."""
+        return self._attribution
+
+    @property
+    def submitted(self) -> int:
+        """Requests that were sent so far."""
+        return self._handle.submitted
 
     @property
     def now(self) -> int:
@@ -241,6 +258,8 @@ class Simulator:
         """Make another one of the same state and the same future; neither knows of the other from here on."""
         other = Simulator.__new__(Simulator)
         other._device = self._device
+        other._seed = self._seed
+        other._attribution = self._attribution
         other._handle = self._handle.fork()
         return other
 

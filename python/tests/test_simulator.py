@@ -91,6 +91,24 @@ def test_inspect_agrees_with_itself_on_a_used_device():
     assert len(planes) * counts[0] == len(state.block_plane)
 
 
+@pytest.mark.parametrize("layout", ["none", "even"])
+def test_a_state_made_once_serves_many_runs(layout, tmp_path):
+    options = {"precondition": "none" if layout == "even" else "steady", "seed": 5}
+    simulator = fg.Simulator("tiny", **options)
+    for workload in ("rw=randread number_ios=300", "rw=randrw number_ios=300"):
+        for place in (None, tmp_path):
+            expected = fg.run("tiny", workload, layout=layout, **options).summary.to_dict()
+            found = fg.run(simulator, workload, layout=layout, out=place).summary.to_dict()
+            expected.pop("run")
+            found.pop("run")
+            assert found == expected
+    with pytest.raises(fg.OptionError, match="seed=1: the simulator was made with seed=5"):
+        fg.run(simulator, "rw=read", seed=1)
+    simulator.submit("read", 0, 4096)
+    with pytest.raises(fg.OptionError, match="no request was sent"):
+        fg.run(simulator, "rw=read")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

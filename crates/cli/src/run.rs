@@ -94,14 +94,13 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
 /// Runs with one seed, and prints the result.
 fn run_one(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
     let chosen = Chosen::load(&args.device.device, &args.device.overrides).map_err(Failure::mistake)?;
-    let Finished { summary, workload } = into_directory(args, chosen, terminal)?;
+    let Finished { summary, workload } = into_directory(args, Session::open(args, chosen, terminal)?, terminal)?;
     print(args, &summary, &workload)?;
     if summary.complete { Ok(()) } else { Err(Failure::Ended) }
 }
 
 /// Runs with one seed, and writes the result to the directory that the options name, if they do.
-pub fn into_directory(args: &RunArgs, chosen: Chosen, front: &dyn Front) -> Result<Finished, Stopped> {
-    let session = Session::open(args, chosen, front)?;
+pub fn into_directory(args: &RunArgs, session: Session, front: &dyn Front) -> Result<Finished, Stopped> {
     let written = |error| Subject::Output.stopped(Failure::Fault(error));
     let directory = args.out.as_deref().map(Directory::open).transpose().map_err(written)?;
     let streams = session.streams();

@@ -19,6 +19,7 @@ use pyo3::prelude::*;
 
 use crate::device::DeviceConfig;
 use crate::errors::enter;
+use crate::simulator::Simulator;
 use crate::tables::Batches;
 
 /// Does what a command line asks for, and returns the status to exit with.
@@ -30,18 +31,21 @@ pub fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
 /// A result: its summary as JSON, its requests and its windows, where those were asked for.
 type RunResult = (String, Option<PyArrowType<PyTable>>, Option<PyArrowType<PyTable>>);
 
-/// Runs `floatgate run` with these arguments, on this device. What is written to a directory is not returned as well.
+/// Runs `floatgate run` with these arguments, on this device; or on a copy of one that is in its state already, and that
+/// no request was sent to. What is written to a directory is not returned as well.
 #[pyfunction]
-#[pyo3(signature = (device, arguments, *, requests, series, progress))]
+#[pyo3(signature = (device, arguments, *, prepared, requests, series, progress))]
 pub fn run(
     py: Python<'_>,
     device: &DeviceConfig,
     arguments: Vec<String>,
+    prepared: Option<PyRef<'_, Simulator>>,
     requests: bool,
     series: Option<&str>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<RunResult> {
     let has_directory = arguments.iter().any(|argument| argument.starts_with("--out="));
+    let prepared = prepared.as_deref().map(Simulator::prepared);
     let (summary, requests, windows) = enter(py, progress, |front| {
         let options = Subject::Options.stop();
         let mut args = floatgate_cli::run_args(&arguments).map_err(&options)?;
@@ -50,10 +54,13 @@ pub fn run(
         }
         args.check().map_err(&options)?;
         let chosen = device.chosen.clone();
+        let session = match prepared {
+            Some((device, state)) => Session::on_prepared(&args, chosen, device.clone(), state.clone(), front)?,
+            None => Session::open(&args, chosen, front)?,
+        };
         if has_directory {
-            return Ok((into_directory(&args, chosen, front)?.summary.to_json(), None, None));
+            return Ok((into_directory(&args, session, front)?.summary.to_json(), None, None));
         }
-        let session = Session::open(&args, chosen, front)?;
         let mut kept = Kept::new(&session, requests, series)?;
         let mut finished = session.run(&mut kept, front)?;
         finished.workload.finish_logs().map_err(Subject::Output.stop())?;

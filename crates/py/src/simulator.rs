@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt8Array, UInt16Array, UInt32Array};
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
-use floatgate_cli::failure::Failure;
-use floatgate_cli::run::session::{Front as _, Subject, new_device, prepare};
+use floatgate_cli::run::session::{Front as _, new_device, prepare};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::Ftl;
 use floatgate_core::ftl::blocks::{BlockState, Stream};
 use floatgate_core::ftl::mapping::{Location, PADDING};
 use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::metrics::summary::Precondition;
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Completion, Operation, Request};
@@ -19,6 +19,7 @@ use pyo3::prelude::*;
 
 use crate::device::DeviceConfig;
 use crate::errors::{enter, exception};
+use crate::front::Front;
 use crate::tables::Batches;
 
 /// A device with its clock. Times are in picoseconds, places and lengths in sectors.
@@ -27,8 +28,15 @@ pub struct Simulator {
     device: Device,
     /// The number of the next request.
     next: u64,
-    /// Where its state comes from, as JSON.
-    state: String,
+    /// Where its state comes from.
+    state: Precondition,
+}
+
+impl Simulator {
+    /// The device, and the state that it was brought into.
+    pub fn prepared(&self) -> (&Device, &Precondition) {
+        (&self.device, &self.state)
+    }
 }
 
 #[pymethods]
@@ -46,8 +54,6 @@ impl Simulator {
         enter(py, progress, |front| {
             let mut device = new_device(&device.chosen, seed, attribution)?;
             let state = prepare(precondition, seed, &mut device, front)?;
-            let state = serde_json::to_string(&state);
-            let state = state.map_err(|error| Subject::Precondition.stopped(Failure::fault(error)))?;
             Ok(Simulator { device, next: 0, state })
         })
     }
@@ -84,8 +90,14 @@ impl Simulator {
 
     /// The state before the first request, as JSON.
     #[getter]
-    fn precondition(&self) -> &str {
-        &self.state
+    fn precondition(&self) -> String {
+        serde_json::to_value(&self.state).unwrap_or_default().to_string()
+    }
+
+    /// Requests that were sent so far.
+    #[getter]
+    fn submitted(&self) -> u64 {
+        self.next
     }
 
     /// Sends a request at an instant that is not before the clock, and returns its number.
@@ -117,9 +129,11 @@ impl Simulator {
         }
         let tag = self.next;
         let request = Request { tag, fua, ..Request::new(Time(at), operation, sector, sectors) };
-        enter(py, None, |_| {
-            self.device.advance_to(Time(at));
-            self.device.submit(Time(at), request);
+        enter(py, None, |front| {
+            if step_to(&mut self.device, Time(at), front) {
+                self.device.advance_to(Time(at));
+                self.device.submit(Time(at), request);
+            }
             Ok(())
         })?;
         self.next += 1;
@@ -135,15 +149,8 @@ impl Simulator {
         }
         enter(py, progress, |front| {
             front.begin("running");
-            let limit = until.map_or(Time::LAST, Time);
-            while self.device.next_event_time().is_some_and(|at| at <= limit) {
-                let at = self.device.next_event_time().unwrap_or(limit);
-                self.device.advance_to(at);
-                if front.wants_end() {
-                    return Ok(());
-                }
-            }
-            if let Some(until) = until {
+            let came_there = step_to(&mut self.device, until.map_or(Time::LAST, Time), front);
+            if let (Some(until), true) = (until, came_there) {
                 self.device.advance_to(Time(until));
             }
             Ok(())
@@ -230,6 +237,17 @@ impl Simulator {
         let places: Int64Array = py.detach(|| (0..map.len()).map(place).collect());
         table(py, vec![("place", Arc::new(places) as ArrayRef)])
     }
+}
+
+/// Makes all events up to an instant happen, and leaves the clock at the last of them; whether it came to their end.
+fn step_to(device: &mut Device, limit: Time, front: &Front) -> bool {
+    while let Some(at) = device.next_event_time().filter(|at| *at <= limit) {
+        device.advance_to(at);
+        if front.wants_end() {
+            return false;
+        }
+    }
+    true
 }
 
 fn table(py: Python<'_>, columns: Vec<(&str, ArrayRef)>) -> PyResult<PyArrowType<PyTable>> {

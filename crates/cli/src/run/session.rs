@@ -160,6 +160,8 @@ pub struct Session<'a> {
     args: &'a RunArgs,
     chosen: Chosen,
     device: Device,
+    /// The state that the device is in already, where it is.
+    state: Option<Precondition>,
     workload: Workload,
     warnings: Warnings,
 }
@@ -176,11 +178,32 @@ impl<'a> Session<'a> {
     /// Opens the workloads for a new device.
     pub fn open(args: &'a RunArgs, chosen: Chosen, front: &dyn Front) -> Result<Session<'a>, Stopped> {
         let device = new_device(&chosen, args.seed, !args.no_attribution)?;
+        Session::of(args, chosen, device, None, front)
+    }
+
+    /// Opens the workloads for a device that [`prepare`] has brought into its state, with the options of `args`.
+    pub fn on_prepared(
+        args: &'a RunArgs,
+        chosen: Chosen,
+        device: Device,
+        state: Precondition,
+        front: &dyn Front,
+    ) -> Result<Session<'a>, Stopped> {
+        Session::of(args, chosen, device, Some(state), front)
+    }
+
+    fn of(
+        args: &'a RunArgs,
+        chosen: Chosen,
+        device: Device,
+        state: Option<Precondition>,
+        front: &dyn Front,
+    ) -> Result<Session<'a>, Stopped> {
         let workload = several::open(&args.workloads, &args.trace, &chosen.config, args.seed);
         let workload = workload.map_err(|failure| subject_of(args).stopped(failure))?;
         let mut warnings = Warnings::default();
         warnings.add(workload.warnings(), front);
-        Ok(Session { args, chosen, device, workload, warnings })
+        Ok(Session { args, chosen, device, state, workload, warnings })
     }
 
     /// The device.
@@ -205,9 +228,12 @@ impl<'a> Session<'a> {
 
     /// Brings the device into the state that was asked for, and runs the workload.
     pub fn run(self, observer: &mut dyn Observer, front: &dyn Front) -> Result<Finished, Stopped> {
-        let Session { args, chosen, mut device, mut workload, mut warnings } = self;
-        let mut precondition = precondition(&args.precondition, &args.trace, args.seed, &mut device, front)
-            .map_err(Subject::Precondition.stop())?;
+        let Session { args, chosen, mut device, state, mut workload, mut warnings } = self;
+        let mut precondition = match state {
+            Some(state) => state,
+            None => precondition(&args.precondition, &args.trace, args.seed, &mut device, front)
+                .map_err(Subject::Precondition.stop())?,
+        };
         lay_out(args, &mut device, &mut precondition, front).map_err(Subject::Precondition.stop())?;
         warnings.add(not_steady(&precondition), front);
         workload.begin_logs().map_err(Subject::Output.stop())?;
