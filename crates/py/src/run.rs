@@ -31,8 +31,8 @@ pub fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
 /// A result: its summary as JSON, its requests and its windows, where those were asked for.
 type RunResult = (String, Option<PyArrowType<PyTable>>, Option<PyArrowType<PyTable>>);
 
-/// Runs `floatgate run` with these arguments, on this device; or on a copy of one that is in its state already, and that
-/// no request was sent to. What is written to a directory is not returned as well.
+/// Runs `floatgate run` with these arguments, on this device; or on a copy of one that is in its state already, and
+/// that no request was sent to. What is written to a directory is not returned as well.
 #[pyfunction]
 #[pyo3(signature = (device, arguments, *, prepared, requests, series, progress))]
 pub fn run(

@@ -8,7 +8,7 @@ use floatgate_cli::run::session::{Front as _, new_device, prepare};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::Ftl;
 use floatgate_core::ftl::blocks::{BlockState, Stream};
-use floatgate_core::ftl::mapping::{Location, PADDING};
+use floatgate_core::ftl::mapping::Location;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::summary::Precondition;
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
@@ -272,7 +272,8 @@ fn units(ftl: &Ftl) -> (Vec<u8>, Vec<i64>) {
         for place in first..first + written {
             states[place as usize] = if blocks.is_valid(Ppn(place)) { 1 } else { 2 };
             let owner = ftl.map.owner(Ppn(place));
-            owners[place as usize] = if owner == PADDING { -1 } else { i64::from(owner) };
+            // What is no logical unit is padding.
+            owners[place as usize] = if owner < ftl.map.len() { i64::from(owner) } else { -1 };
         }
     }
     (states, owners)
