@@ -7,6 +7,9 @@ SHELL := bash
 CARGO ?= cargo
 FLOATGATE := $(or $(CARGO_TARGET_DIR),target)/release/floatgate
 RUST_FILES = find crates fuzz/fuzz_targets -name '*.rs' -print0
+# The program of the tests' own profile, and the environment that the Python package is tested in.
+PROGRAM = $(abspath $(or $(CARGO_TARGET_DIR),target)/debug/floatgate)
+PYTHON = $(or $(CARGO_TARGET_DIR),target)/python
 COLUMNS = $(or $(CARGO_TARGET_DIR),target)/columns
 
 # What the demo runs: make demo DEVICE=... TRACE=... OPTIONS=...
@@ -39,7 +42,14 @@ test: ## All that must hold: format, lints, documentation, tests
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	python3 -B -m unittest discover --start-directory scripts
 	$(CARGO) test --workspace --locked
+	FLOATGATE=$(PROGRAM) scripts/test_python.sh $(PYTHON)
 	$(if $(wildcard crates/core/tests/determinism.rs),$(CARGO) test --release --locked --test determinism)
+
+.PHONY: test-python
+test-python: ## The tests of the Python package alone, in an environment below the build directory
+	@scripts/prerequisites.sh test
+	$(CARGO) build --package floatgate --locked
+	FLOATGATE=$(PROGRAM) scripts/test_python.sh $(PYTHON)
 
 .PHONY: check-report
 check-report: ## Open reports and a comparison in Chromium: no error, all figures there, dark, printed

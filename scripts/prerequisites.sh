@@ -93,6 +93,10 @@ check_python() {
         missing "$(python3 --version) is too old: 3.11 or later is needed." \
             "$(packages python3.11 python3.11 python3)" 'and make it the first python3 on the PATH'
     fi
+    if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+        missing 'Python has no venv and pip of its own, which the Python package is tested with.' \
+            "$(packages python3-venv python3-pip 'python3 py3-pip')"
+    fi
 }
 
 check_rust

@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::io;
-use std::process::ExitCode;
 
 use floatgate_core::config::ConfigError;
 
@@ -59,16 +58,16 @@ impl From<anyhow::Error> for Failure {
 const INTERRUPTED: u8 = 130;
 
 /// Says what went wrong, and returns the status to exit with.
-pub fn exit_code(done: Result<(), Failure>) -> ExitCode {
+pub fn exit_status(done: Result<(), Failure>) -> u8 {
     let (status, text) = match done {
-        Ok(()) | Err(Failure::NobodyListens) => return ExitCode::SUCCESS,
+        Ok(()) | Err(Failure::NobodyListens) => return 0,
         Err(Failure::Mistake(error)) => (2, format!("error: {error:#}")),
         Err(Failure::Fault(error)) => (1, format!("error: {error:#}")),
-        Err(Failure::Ended) => return ExitCode::from(INTERRUPTED),
+        Err(Failure::Ended) => return INTERRUPTED,
         Err(Failure::Interrupted(what)) => (INTERRUPTED, format!("interrupted: {what}")),
     };
     say(&text);
-    ExitCode::from(status)
+    status
 }
 
 /// Prints a line to standard error, and lets it be where that is closed.

@@ -1,38 +1,33 @@
 //! `floatgate run`: a workload on a device.
 
 mod cost;
-pub mod detail;
+pub(crate) mod detail;
 pub mod interrupt;
 mod iolog;
 pub mod progress;
 mod report;
 mod seeds;
+pub mod session;
 mod several;
-pub mod trace;
+pub(crate) mod trace;
 mod why;
 mod workload;
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-use floatgate_core::config::{self, DeviceConfig};
-use floatgate_core::device::{Device, Options};
-use floatgate_core::metrics::counters::{Counters, ProgramCause};
-use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
-use floatgate_core::precondition::{Layout, lay_out as lay_out_for};
-use floatgate_core::run::{RunError, RunOptions, run_with};
-use floatgate_core::sim::time::Time;
-use floatgate_core::workload::{Source, readable};
-use floatgate_report::columns::Origin;
+use floatgate_core::metrics::summary::Summary;
+use floatgate_core::precondition::Layout;
 
 use crate::device::Selection;
-use crate::failure::{Failure, say};
+use crate::failure::Failure;
 use crate::output::Directory;
-use cost::Stopwatch;
+pub use detail::windows_warning;
 use detail::{Detail, DetailArgs};
 use interrupt::Interrupt;
-use progress::{Monitor, Reporter};
+use progress::Terminal;
 use seeds::Seeds;
+use session::{Chosen, Finished, Front, Session, Stopped, Subject};
 use trace::TraceArgs;
 use workload::Workload;
 
@@ -81,81 +76,57 @@ pub struct RunArgs {
     json: bool,
     #[command(flatten)]
     trace: TraceArgs,
+    /// What the command line was, for the result.
+    #[arg(skip)]
+    given: Vec<String>,
 }
 
 /// Runs the command.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     args.check()?;
-    let interrupt = Interrupt::install()?;
+    let terminal = Terminal::new(Interrupt::install()?);
     match &args.seeds {
-        Some(seeds) => seeds::run(args, seeds, &interrupt),
-        None => run_one(args, &interrupt),
+        Some(seeds) => seeds::run(args, seeds, &terminal),
+        None => run_one(args, &terminal),
     }
 }
 
-/// Runs with one seed.
-fn run_one(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    let config = args.device.load().map_err(Failure::mistake)?;
-    let mut device = new_device(args, &config)?;
-    let mut workload = several::open(&args.workloads, &args.trace, &config, args.seed)?;
-    let mut warnings = Warnings::default();
-    warnings.add(workload.warnings());
-    let directory = args.out.as_deref().map(Directory::open).transpose().map_err(Failure::Fault)?;
-    let streams = workload.streams();
-    let origin = Origin {
-        config_digest: config.digest(),
-        device: config.name.clone(),
-        workload: workload.named().name,
-        seed: args.seed,
-    };
-    let detail = Detail::open(directory.as_ref(), &args.detail, &device, &streams, &origin);
-    let mut detail = detail.map_err(Failure::Fault)?;
-    let mut precondition = precondition(args, &mut device, interrupt)?;
-    lay_out(args, &mut device, &mut precondition, interrupt)?;
-    if precondition.reached.converged == Some(false) {
-        warnings.add([format!(
-            "preconditioning to a steady state gave up: after {:.0} drive writes, write amplification still moved by \
-             more than 1 % from one to the next",
-            precondition.reached.drive_writes
-        )]);
-    }
-    workload.begin_logs()?;
-    let stopwatch = Stopwatch::start();
-    device.array_mut().set_probe(detail.probe());
-    let outcome = measure(&mut device, &mut workload.sources, &mut detail, interrupt)?;
-    let (wall_s, cpu_s) = stopwatch.read();
-    warnings.add(workload.warnings());
-    warnings.add(detail.warnings(outcome.elapsed));
-    if !outcome.complete {
-        // The user knows, and the page says it where it says how long the run was.
-        warnings.said.push(report::INTERRUPTED.to_owned());
-    }
-    warnings.add(partial_pages(&precondition, &device, &outcome.counters));
-    if outcome.results.all().count() == 0 && outcome.complete {
-        warnings.add([nothing_measured(&workload)]);
-    }
-    let about = About {
-        seed: args.seed,
-        device: Named { name: config.name.clone(), digest: plain_digest(args, &config) },
-        workload: workload.named(),
-        precondition,
-        warnings: warnings.said,
-        base: config::base_of(&args.device.device),
-        arguments: seeds::arguments(args.seed),
-    };
-    let mut summary = Summary::new(about, &outcome.measurement(&device));
-    summary.set_cost(wall_s, cpu_s, cost::peak_rss_bytes());
-    if let Some(directory) = &directory {
-        directory.write(&summary, detail).map_err(Failure::Fault)?;
-    }
-    workload.finish_logs()?;
+/// Runs with one seed, and prints the result.
+fn run_one(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
+    let chosen = Chosen::load(&args.device.device, &args.device.overrides).map_err(Failure::mistake)?;
+    let Finished { summary, workload } = into_directory(args, Session::open(args, chosen, terminal)?, terminal)?;
     print(args, &summary, &workload)?;
-    if outcome.complete { Ok(()) } else { Err(Failure::Ended) }
+    if summary.complete { Ok(()) } else { Err(Failure::Ended) }
+}
+
+/// Runs with one seed, and writes the result to the directory that the options name, if they do.
+pub fn into_directory(args: &RunArgs, session: Session, front: &dyn Front) -> Result<Finished, Stopped> {
+    let written = |error| Subject::Output.stopped(Failure::Fault(error));
+    let directory = args.out.as_deref().map(Directory::open).transpose().map_err(written)?;
+    let streams = session.streams();
+    let detail = Detail::open(directory.as_ref(), &args.detail, session.device(), &streams, &session.origin());
+    let mut detail = detail.map_err(written)?;
+    let mut finished = session.run(&mut detail, front)?;
+    if let Some(directory) = &directory {
+        directory.write(&finished.summary, detail).map_err(written)?;
+    }
+    finished.workload.finish_logs().map_err(Subject::Output.stop())?;
+    Ok(finished)
 }
 
 impl RunArgs {
+    /// With what the command line was.
+    pub(crate) fn given(self, given: Vec<String>) -> RunArgs {
+        RunArgs { given, ..self }
+    }
+
+    /// Where nothing that a user could type gives the result again.
+    pub fn without_command_line(self) -> RunArgs {
+        self.given(Vec::new())
+    }
+
     /// Options that would do nothing are mistakes.
-    fn check(&self) -> Result<(), Failure> {
+    pub fn check(&self) -> Result<(), Failure> {
         for text in &self.workloads {
             if let Some(option) = self.detail.value_behind_a_blank(text) {
                 return Err(Failure::mistake(format!(
@@ -185,129 +156,6 @@ impl RunArgs {
     }
 }
 
-/// The device as it leaves the factory.
-fn new_device(args: &RunArgs, config: &DeviceConfig) -> Result<Device, Failure> {
-    let options = Options { seed: args.seed, attribution: !args.no_attribution, ..Options::default() };
-    Device::new(config.clone(), options).map_err(|error| Failure::mistake(format!("{}: {error}", args.device.device)))
-}
-
-/// The digest of the device without the overrides.
-fn plain_digest(args: &RunArgs, config: &DeviceConfig) -> String {
-    // A file that needs the overrides to be a device at all has no other digest.
-    let Selection { device, overrides } = &args.device;
-    let plain = if overrides.is_empty() { None } else { config::load(device, &[]).ok() };
-    plain.as_ref().unwrap_or(config).digest()
-}
-
-/// Brings the device into the state that was asked for.
-fn precondition(args: &RunArgs, device: &mut Device, interrupt: &Interrupt) -> Result<Precondition, Failure> {
-    let reporter = Reporter::new("preconditioning");
-    let on_progress = &mut |share: f64| {
-        reporter.share(share);
-        !interrupt.requested()
-    };
-    let asked = args.precondition.clone();
-    let reached = match asked.parse() {
-        Ok(state) => floatgate_core::precondition::precondition(device, state, args.seed, on_progress),
-        Err(error) if !workload::looks_like_workload(&asked) => return Err(Failure::mistake(error)),
-        Err(_) => {
-            // Not the run's seed: a job like the one that is measured would use the same blocks in the same order.
-            let seed = workload::preconditioning_seed(args.seed);
-            let mut workload = Workload::open(&asked, &args.trace, device.config(), seed)?.without_logs()?;
-            floatgate_core::precondition::precondition_with(device, &mut workload.sources, on_progress)
-                .map_err(|error| error.to_string())
-        }
-    };
-    reporter.finish();
-    match reached {
-        Ok(reached) => Ok(Precondition { asked, reached }),
-        Err(_) if interrupt.requested() => Err(Failure::Interrupted("preconditioning was stopped, there is no result")),
-        Err(error) => Err(Failure::mistake(format!("--precondition {error}"))),
-    }
-}
-
-/// Puts what the workload reads and never wrote in flash, where that was asked for, and adds that to the state.
-fn lay_out(
-    args: &RunArgs,
-    device: &mut Device,
-    state: &mut Precondition,
-    interrupt: &Interrupt,
-) -> Result<(), Failure> {
-    if args.layout == Layout::None {
-        return Ok(());
-    }
-    let reporter = Reporter::new("laying out");
-    let on_progress = &mut |share: f64| {
-        reporter.share(share);
-        !interrupt.requested()
-    };
-    let mut workload = several::open(&args.workloads, &args.trace, device.config(), args.seed)?;
-    let laid = lay_out_for(device, &mut workload.sources, args.layout, &mut state.reached, on_progress);
-    reporter.finish();
-    match laid {
-        Ok(units) => {
-            let how = if args.layout == Layout::Even { "evenly" } else { "by allocation" };
-            let bytes = readable(u128::from(units) * u128::from(device.config().unit_bytes()));
-            state.asked = format!("{}, with {bytes} to read laid out {how}", state.asked);
-            Ok(())
-        }
-        Err(_) if interrupt.requested() => Err(Failure::Interrupted("laying out was stopped, there is no result")),
-        Err(error) => Err(Failure::mistake(format!("--layout: {error}"))),
-    }
-}
-
-/// Runs the workload.
-fn measure(
-    device: &mut Device,
-    sources: &mut [Box<dyn Source>],
-    detail: &mut Detail,
-    interrupt: &Interrupt,
-) -> Result<floatgate_core::run::Outcome, Failure> {
-    let reporter = Reporter::new("running");
-    let stop_at = sources.iter().filter_map(|source| source.stop_at()).max();
-    let mut monitor = Monitor::new(&reporter, interrupt, stop_at, detail);
-    let outcome = run_with(device, sources, &mut monitor, RunOptions { profile: true });
-    reporter.finish();
-    outcome.map_err(|error| match error {
-        RunError::Source(error) => Failure::mistake(error),
-        RunError::TooLong | RunError::Standstill(_) => Failure::mistake(error),
-        RunError::Lost { .. } | RunError::OverBound(_) => {
-            Failure::fault(format!("{error}\nThis is a defect of the simulator: please report it."))
-        }
-        RunError::Observer(error) => Failure::fault(error),
-    })
-}
-
-/// The warning where writes leave parts of their pages empty, on a device whose state was reached by full ones.
-fn partial_pages(precondition: &Precondition, device: &Device, counters: &Counters) -> Option<String> {
-    /// The share of the places in the pages written that may be empty, as some are at the end of every run.
-    const NEGLIGIBLE: f64 = 0.1;
-    let config = device.config();
-    let pages = counters.pages_programmed[ProgramCause::Host as usize];
-    let places = (pages * u64::from(config.units_per_page())) as f64;
-    let empty = 1.0 - counters.host_units as f64 / places.max(1.0);
-    let is_steady = precondition.reached.converged.is_some();
-    (is_steady && config.units_per_page() > 1 && counters.host_units > 0 && empty > NEGLIGIBLE).then(|| {
-        format!(
-            "{:.0} % of the places in the pages that the host wrote stayed empty, for its writes are smaller than a \
-             page of {}; --precondition steady fills pages, so that write amplification begins below that of these writes: \
-             look at it over time, or precondition with the job itself (docs/model/preconditioning.md)",
-            empty * 100.0,
-            readable(u128::from(config.geometry.page_size.0))
-        )
-    })
-}
-
-/// The warning where no request was measured.
-fn nothing_measured(workload: &Workload) -> String {
-    let ramp = workload.sources.iter().map(|source| source.measure_from()).max().unwrap_or(Time::ZERO);
-    let why = match ramp > Time::ZERO {
-        true => format!("the workload ended within its ramp_time of {} s", ramp.as_s()),
-        false => "the workload has no requests".to_owned(),
-    };
-    format!("nothing arrived in the measured part: {why}")
-}
-
 /// Prints the result.
 fn print(args: &RunArgs, summary: &Summary, workload: &Workload) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
@@ -316,21 +164,4 @@ fn print(args: &RunArgs, summary: &Summary, workload: &Workload) -> Result<(), F
     let text =
         if args.json { summary.to_json() } else { report::text(summary, &workload.descriptions(), with_warnings) };
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
-}
-
-/// Warnings, each of which is said once.
-#[derive(Debug, Default)]
-struct Warnings {
-    said: Vec<String>,
-}
-
-impl Warnings {
-    fn add(&mut self, warnings: impl IntoIterator<Item = String>) {
-        for warning in warnings {
-            if !self.said.contains(&warning) {
-                say(&format!("warning: {warning}"));
-                self.said.push(warning);
-            }
-        }
-    }
 }

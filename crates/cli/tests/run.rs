@@ -61,6 +61,10 @@ fn nothing_measured_is_told() {
     assert_eq!(summary["requests"]["all"]["iops"], Value::Null);
     let page = String::from_utf8(bench.run(&arguments).stdout).unwrap();
     assert!(page.contains("cells -, held for transfers -"), "{page}");
+    // What flash did before is no part of it.
+    let summary = bench.json(&[arguments[0], "--precondition", "fill"]);
+    assert_eq!(summary["flash"]["pages"]["read"], 0);
+    assert_eq!(summary["utilization"]["dies"]["idle"]["mean"], Value::Null);
 }
 
 #[test]

@@ -538,6 +538,9 @@ impl<'a> Runner<'a> {
         self.look_last(end, watcher)?;
         let mut last = Sample::default();
         self.device.sample(end, &mut last);
+        if !self.measuring {
+            self.first = last.clone(); // It ended before it began: nothing was spent in it.
+        }
         self.last = Some(last);
         Ok(())
     }

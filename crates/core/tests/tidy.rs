@@ -156,6 +156,8 @@ const LOOKED_AT: &[&str] = &[
     "devices",
     "docs",
     "examples",
+    "python/floatgate",
+    "python/tests",
     "scripts",
     "validation",
     "fuzz/Cargo.toml",
@@ -168,6 +170,7 @@ const LOOKED_AT: &[&str] = &[
     "Cargo.toml",
     "Makefile",
     "clippy.toml",
+    "pyproject.toml",
     "rustfmt.toml",
 ];
 
@@ -318,7 +321,7 @@ fn rust_files() -> Vec<(String, String)> {
 }
 
 fn is_text(path: &str) -> bool {
-    ["rs", "md", "toml", "py", "sh", "cff", "run", "Makefile"].contains(&kind_of(path))
+    ["rs", "md", "toml", "py", "pyi", "sh", "cff", "run", "Makefile"].contains(&kind_of(path))
 }
 
 /// The ending of a file's name, or the name where it has none.

@@ -19,6 +19,7 @@ use floatgate_report::columns::series::{Row, SeriesWriter};
 use floatgate_report::number::grouped;
 use floatgate_report::timeline::{SIZE_LIMIT, TimelineWriter};
 
+use super::session::Observer;
 use crate::failure::Failure;
 use crate::output::{Directory, Draft, TIMELINE};
 use crate::span::{Span, span};
@@ -93,7 +94,7 @@ fn round(least: u64) -> u64 {
 
 /// The requests of a run, in one of their forms.
 enum Requests {
-    Parquet(ParquetRequests<Draft>),
+    Parquet(Box<ParquetRequests<Draft>>),
     Csv(CsvRequests<Draft>),
 }
 
@@ -135,7 +136,8 @@ impl Detail {
             None => None,
             Some(RequestFormat::Parquet) => {
                 let draft = directory.draft("requests.parquet")?;
-                Some(Requests::Parquet(ParquetRequests::new(draft, streams, origin).context("cannot write")?))
+                let requests = ParquetRequests::new(draft, streams, origin).context("cannot write")?;
+                Some(Requests::Parquet(Box::new(requests)))
             }
             Some(RequestFormat::Csv) => {
                 let draft = directory.draft("requests.csv")?;
@@ -159,26 +161,6 @@ impl Detail {
         Ok(Detail { requests, windows, timeline, span })
     }
 
-    /// What the device is to be watched with.
-    pub fn probe(&self) -> Option<Probe> {
-        self.span.map(|span| Probe::new(span.from, span.to).with_waits())
-    }
-
-    /// What the user should know of what was written of a run so long.
-    pub fn warnings(&self, elapsed: Time) -> Vec<String> {
-        self.full_series(elapsed).into_iter().chain(self.full_timeline()).collect()
-    }
-
-    fn full_series(&self, elapsed: Time) -> Option<String> {
-        let full_at = self.windows.as_ref()?.series.full_at()?;
-        let (ms, width) = (full_at.as_s() * 1e3, Duration(round(elapsed.ps().div_ceil(MOST_FIXED))));
-        Some(format!(
-            "series.parquet ends at {ms:.6} ms of simulated time, where it had {} windows: for the whole run make them \
-             longer, like --series={width}, or write --series alone for windows as long as it takes",
-            grouped(MOST_FIXED)
-        ))
-    }
-
     fn full_timeline(&self) -> Option<String> {
         let full_at = self.timeline.as_ref()?.full_at()?;
         let (mib, ms) = (SIZE_LIMIT >> 20, full_at.as_s() * 1e3);
@@ -190,8 +172,41 @@ impl Detail {
         ))
     }
 
-    /// A request has completed.
-    pub fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> io::Result<()> {
+    /// Completes the files.
+    pub fn finish(self) -> Result<Vec<Draft>> {
+        let requests = self.requests.map(|requests| match requests {
+            Requests::Parquet(requests) => requests.finish(),
+            Requests::Csv(requests) => Ok(requests.finish()),
+        });
+        let series = self.windows.map(|windows| windows.writer.finish());
+        let timeline = self.timeline.map(TimelineWriter::finish);
+        let drafts: io::Result<Vec<Draft>> = [requests, series, timeline].into_iter().flatten().collect();
+        drafts.context("cannot write")
+    }
+}
+
+/// What to say of windows of a fixed length that were too many for a run so long.
+pub fn windows_warning(series: &Series, elapsed: Time) -> Option<String> {
+    let full_at = series.full_at()?;
+    let (ms, width) = (full_at.as_s() * 1e3, Duration(round(elapsed.ps().div_ceil(MOST_FIXED))));
+    Some(format!(
+        "series.parquet ends at {ms:.6} ms of simulated time, where it had {} windows: for the whole run make them \
+         longer, like --series={width}, or write --series alone for windows as long as it takes",
+        grouped(MOST_FIXED)
+    ))
+}
+
+impl Observer for Detail {
+    fn probe(&self) -> Option<Probe> {
+        self.span.map(|span| Probe::new(span.from, span.to).with_waits())
+    }
+
+    fn warnings(&self, elapsed: Time) -> Vec<String> {
+        let windows = self.windows.iter().filter_map(|windows| windows_warning(&windows.series, elapsed));
+        windows.chain(self.full_timeline()).collect()
+    }
+
+    fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> io::Result<()> {
         match &mut self.requests {
             Some(Requests::Parquet(requests)) => requests.write(completion, breakdown)?,
             Some(Requests::Csv(requests)) => requests.write(completion, breakdown)?,
@@ -206,45 +221,28 @@ impl Detail {
         }
     }
 
-    /// When a window ends.
-    pub fn next_look(&self) -> Time {
+    fn next_look(&self) -> Time {
         self.windows.as_ref().map_or(Time::NEVER, |windows| windows.series.next_look())
     }
 
-    /// A window has ended.
-    pub fn look(&mut self, sample: &Sample) -> io::Result<()> {
+    fn look(&mut self, sample: &Sample) -> io::Result<()> {
         let Some(windows) = &mut self.windows else { return Ok(()) };
         windows.series.look(sample);
         if windows.series.is_streamed() { windows.write() } else { Ok(()) }
     }
 
-    /// The last window has ended.
-    pub fn last_look(&mut self, sample: &Sample) -> io::Result<()> {
+    fn last_look(&mut self, sample: &Sample) -> io::Result<()> {
         let Some(windows) = &mut self.windows else { return Ok(()) };
         windows.series.last_look(sample);
         windows.write()
     }
 
-    /// Whether a timeline is written.
-    pub fn wants_slices(&self) -> bool {
+    fn wants_slices(&self) -> bool {
         self.timeline.is_some()
     }
 
-    /// What happened on channels and in planes.
-    pub fn slices(&mut self, slices: &[Slice]) -> io::Result<()> {
+    fn slices(&mut self, slices: &[Slice]) -> io::Result<()> {
         self.timeline.as_mut().map_or(Ok(()), |timeline| timeline.slices(slices))
-    }
-
-    /// Completes the files.
-    pub fn finish(self) -> Result<Vec<Draft>> {
-        let requests = self.requests.map(|requests| match requests {
-            Requests::Parquet(requests) => requests.finish(),
-            Requests::Csv(requests) => Ok(requests.finish()),
-        });
-        let series = self.windows.map(|windows| windows.writer.finish());
-        let timeline = self.timeline.map(TimelineWriter::finish);
-        let drafts: io::Result<Vec<Draft>> = [requests, series, timeline].into_iter().flatten().collect();
-        drafts.context("cannot write")
     }
 }
 

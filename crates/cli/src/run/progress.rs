@@ -1,17 +1,14 @@
 //! Progress, on a terminal only.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
-use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::metrics::series::Sample;
-use floatgate_core::nand::probe::Slice;
-use floatgate_core::run::{Progress, Watcher};
-use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::Completion;
+use floatgate_core::run::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::detail::Detail;
 use super::interrupt::Interrupt;
+use super::session::Front;
+use crate::failure::say;
 
 /// Steps of a bar.
 const STEPS: u64 = 1000;
@@ -70,62 +67,50 @@ pub fn short(value: f64) -> String {
     format!("{scaled:.digits$}{unit}")
 }
 
-/// Watches a run: shows how far it is, writes down its requests, and ends it when the user says so.
-pub struct Monitor<'a> {
-    reporter: &'a Reporter,
-    interrupt: &'a Interrupt,
-    stop_at: Option<Time>,
-    detail: &'a mut Detail,
+/// A user at a terminal, who waits for a run.
+#[derive(Debug)]
+pub struct Terminal {
+    interrupt: Interrupt,
+    reporter: RefCell<Option<Reporter>>,
 }
 
-impl<'a> Monitor<'a> {
-    /// A monitor of a run that ends at `stop_at`, if time ends it.
-    pub fn new(
-        reporter: &'a Reporter,
-        interrupt: &'a Interrupt,
-        stop_at: Option<Time>,
-        detail: &'a mut Detail,
-    ) -> Monitor<'a> {
-        Monitor { reporter, interrupt, stop_at, detail }
+impl Terminal {
+    /// With Ctrl-C.
+    pub fn new(interrupt: Interrupt) -> Terminal {
+        Terminal { interrupt, reporter: RefCell::default() }
     }
 }
 
-impl Watcher for Monitor<'_> {
-    fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> Result<(), String> {
-        self.detail.completed(completion, breakdown).map_err(told)
+impl Front for Terminal {
+    fn begin(&self, what: &'static str) {
+        *self.reporter.borrow_mut() = Some(Reporter::new(what));
     }
 
-    fn progress(&mut self, progress: Progress) -> bool {
-        let of_time = self.stop_at.map(|at| progress.now.as_s() / at.as_s());
-        // Whichever end is nearer.
-        let share = [progress.share, of_time].into_iter().flatten().reduce(f64::max);
-        self.reporter.progress(&progress, share);
-        !self.interrupt.requested()
+    fn share(&self, share: f64) {
+        if let Some(reporter) = &*self.reporter.borrow() {
+            reporter.share(share);
+        }
     }
 
-    fn next_look(&self) -> Time {
-        self.detail.next_look()
+    fn progress(&self, progress: &Progress, share: Option<f64>) {
+        if let Some(reporter) = &*self.reporter.borrow() {
+            reporter.progress(progress, share);
+        }
     }
 
-    fn look(&mut self, sample: &Sample) -> Result<(), String> {
-        self.detail.look(sample).map_err(told)
+    fn end(&self) {
+        if let Some(reporter) = self.reporter.take() {
+            reporter.finish();
+        }
     }
 
-    fn last_look(&mut self, sample: &Sample) -> Result<(), String> {
-        self.detail.last_look(sample).map_err(told)
+    fn warn(&self, text: &str) {
+        say(&format!("warning: {text}"));
     }
 
-    fn wants_slices(&self) -> bool {
-        self.detail.wants_slices()
+    fn wants_end(&self) -> bool {
+        self.interrupt.requested()
     }
-
-    fn slices(&mut self, slices: &[Slice]) -> Result<(), String> {
-        self.detail.slices(slices).map_err(told)
-    }
-}
-
-fn told(error: std::io::Error) -> String {
-    format!("cannot write {error}")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use floatgate_report::compare::{Comparison, group};
 
-use super::interrupt::Interrupt;
+use super::progress::Terminal;
 use super::{RunArgs, run_one};
 use crate::failure::{Failure, say};
 
@@ -33,14 +33,14 @@ impl FromStr for Seeds {
 }
 
 /// Runs with each seed, and prints the figures with their confidence intervals.
-pub fn run(args: &RunArgs, seeds: &Seeds, interrupt: &Interrupt) -> Result<(), Failure> {
+pub fn run(args: &RunArgs, seeds: &Seeds, terminal: &Terminal) -> Result<(), Failure> {
     let Some(out) = &args.out else {
         return Err(Failure::mistake("--seeds needs a directory for the results: give --out DIR"));
     };
     let place = |seed: u64| out.join(format!("seed-{seed}"));
     for seed in seeds.first..=seeds.last {
         say(&format!("seed {seed} of {} to {}: {}", seeds.first, seeds.last, place(seed).display()));
-        run_one(&RunArgs { seed, out: Some(place(seed)), ..args.clone() }, interrupt)?;
+        run_one(&RunArgs { seed, out: Some(place(seed)), ..args.clone() }, terminal)?;
     }
     let places: Vec<PathBuf> = (seeds.first..=seeds.last).map(place).collect();
     let group = group(&out.display().to_string(), &places).map_err(Failure::fault)?;
@@ -50,12 +50,7 @@ pub fn run(args: &RunArgs, seeds: &Seeds, interrupt: &Interrupt) -> Result<(), F
 }
 
 /// What this program was called with, without where results go and how they are printed, and with this seed.
-pub fn arguments(seed: u64) -> Vec<String> {
-    let given = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
-    without_places(given, seed)
-}
-
-fn without_places(given: impl Iterator<Item = String>, seed: u64) -> Vec<String> {
+pub fn without_places(given: impl Iterator<Item = String>, seed: u64) -> Vec<String> {
     const WITH_VALUE: [&str; 4] = ["--out", "--requests", "--seed", "--seeds"];
     // Their values, if any, stand behind `=`.
     const WITHOUT_VALUE: [&str; 3] = ["--json", "--series", "--timeline"];

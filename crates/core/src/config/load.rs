@@ -55,7 +55,12 @@ pub fn base_of(name_or_path: &str) -> Option<String> {
     if let Some(device) = builtin(name_or_path) {
         return Some(device.name.to_owned());
     }
-    let file: toml::Table = std::fs::read_to_string(name_or_path).ok()?.parse().ok()?;
+    base_in(&std::fs::read_to_string(name_or_path).ok()?)
+}
+
+/// The built-in device that the text of a device file names as its base.
+pub fn base_in(text: &str) -> Option<String> {
+    let file: toml::Table = text.parse().ok()?;
     file.get("base")?.as_str().map(str::to_owned)
 }
 

@@ -35,7 +35,7 @@ use crate::scheduler::SchedulerConfig;
 pub use builtin::{BUILTINS, Builtin, builtin, builtin_names};
 pub use error::{ConfigError, Place, Problem};
 pub use figures::Figure;
-pub use load::{base_of, from_toml, load};
+pub use load::{base_in, base_of, from_toml, load};
 pub use reference::{example, reference_page};
 pub use schema::{json_schema, options};
 use units::{Bandwidth, BlockCount, Bytes, Duration, FirmwareCost, Frequency, OneOrMany, TransferRate};

@@ -3,7 +3,7 @@
 mod csv;
 pub mod requests;
 pub mod series;
-mod table;
+pub mod table;
 
 /// What a file of results is of. It is kept in the file, so that a copy tells by itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,12 +8,11 @@ use anyhow::{Context, Result};
 use floatgate_core::metrics::attribution::{Breakdown, Part};
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Completion, Operation, Status};
-use parquet::data_type::ByteArray;
 
 use super::Origin;
 pub use super::csv::CsvRequests;
 use super::csv::read_csv;
-use super::table::{Field, Kind, TableReader, TableWriter};
+use super::table::{Columns, Field, Kind, Rows, Table, TableReader, TableWriter};
 
 /// The form of the file.
 const SCHEMA: &str = "floatgate-requests-1";
@@ -85,7 +84,8 @@ fn part_column(part: Part) -> String {
     format!("{}_ps", part.name())
 }
 
-fn fields() -> Vec<Field> {
+/// The columns.
+pub fn fields() -> Vec<Field> {
     let field = |name: &str, kind| Field { name: name.to_owned(), kind };
     let mut fields: Vec<Field> = BEFORE_TEXT.iter().map(|(name, _)| field(name, Kind::Whole)).collect();
     fields.extend(["stream", "operation", "status"].map(|name| field(name, Kind::Text)));
@@ -95,19 +95,37 @@ fn fields() -> Vec<Field> {
     fields
 }
 
-/// Writes `requests.parquet`, in memory that does not depend on how many requests there are.
-pub struct ParquetRequests<W: Write + Send> {
-    table: TableWriter<W>,
-    streams: Vec<ByteArray>,
+/// Writes requests to a table, in memory that does not depend on how many there are.
+pub struct RequestsWriter<T> {
+    table: T,
+    streams: Vec<String>,
+    operations: Vec<String>,
+    statuses: Vec<String>,
     rows: Vec<(Completion, Option<Breakdown>)>,
 }
+
+/// Writes `requests.parquet`.
+pub type ParquetRequests<W> = RequestsWriter<TableWriter<W>>;
 
 impl<W: Write + Send> ParquetRequests<W> {
     /// Begins the file, for streams of these names.
     pub fn new(out: W, streams: &[String], origin: &Origin) -> io::Result<ParquetRequests<W>> {
-        let table = TableWriter::new(out, &fields(), origin.metadata(SCHEMA))?;
-        let streams = streams.iter().map(|name| ByteArray::from(name.as_str())).collect();
-        Ok(ParquetRequests { table, streams, rows: Vec::with_capacity(GROUP) })
+        Ok(RequestsWriter::to(TableWriter::new(out, &fields(), metadata(origin))?, streams))
+    }
+}
+
+/// What is kept beside the rows.
+pub fn metadata(origin: &Origin) -> Vec<(String, String)> {
+    origin.metadata(SCHEMA)
+}
+
+impl<T: Table> RequestsWriter<T> {
+    /// Begins to write to a table with these [`fields`], for streams of these names.
+    pub fn to(table: T, streams: &[String]) -> RequestsWriter<T> {
+        let (streams, rows) = (streams.to_vec(), Vec::with_capacity(GROUP));
+        let operations = Operation::ALL.map(|operation| operation.name().to_owned()).to_vec();
+        let statuses = STATUSES.map(|status| status_name(status).to_owned()).to_vec();
+        RequestsWriter { table, streams, operations, statuses, rows }
     }
 
     /// Adds a request.
@@ -120,40 +138,44 @@ impl<W: Write + Send> ParquetRequests<W> {
         if self.rows.is_empty() {
             return Ok(());
         }
-        let rows = &self.rows;
-        let mut group = self.table.group()?;
-        let mut values: Vec<i64> = Vec::with_capacity(rows.len());
-        let mut whole = |group: &mut super::table::GroupWriter<'_, W>, (_, of): &Whole| {
-            values.clear();
-            values.extend(rows.iter().map(|(completion, _)| of(completion) as i64));
-            group.whole(&values)
-        };
-        BEFORE_TEXT.iter().try_for_each(|column| whole(&mut group, column))?;
-        let text = |of: &dyn Fn(&Completion) -> ByteArray| rows.iter().map(|(c, _)| of(c)).collect::<Vec<_>>();
-        let operations = Operation::ALL.map(|operation| ByteArray::from(operation.name()));
-        let statuses = STATUSES.map(|status| ByteArray::from(status_name(status)));
-        group.text(&text(&|c| self.streams[usize::from(c.request.stream)].clone()))?;
-        group.text(&text(&|c| operations[c.request.operation.index()].clone()))?;
-        group.text(&text(&|c| statuses[c.status as usize].clone()))?;
-        NUMBERS.iter().try_for_each(|column| whole(&mut group, column))?;
-        let present: Vec<i16> = rows.iter().map(|(_, breakdown)| i16::from(breakdown.is_some())).collect();
-        let mut maybe = |of: &dyn Fn(&Breakdown) -> u64| {
-            values.clear();
-            values.extend(rows.iter().filter_map(|(_, breakdown)| Some(of(breakdown.as_ref()?) as i64)));
-            group.maybe_whole(&values, &present)
-        };
-        maybe(&|breakdown| u64::from(breakdown.channels))?;
-        Part::ALL.iter().try_for_each(|part| maybe(&|breakdown| breakdown.of(*part).ps()))?;
-        group.finish()?;
-        self.rows.clear();
+        let RequestsWriter { table, streams, operations, statuses, rows } = self;
+        table.group(&mut |group| write_group(group, rows, [streams, operations, statuses]))?;
+        rows.clear();
         Ok(())
     }
 
-    /// Completes the file, and gives back where it was written to.
-    pub fn finish(mut self) -> io::Result<W> {
+    /// Completes the table.
+    pub fn finish(mut self) -> io::Result<T::Whole> {
         self.flush()?;
         self.table.finish()
     }
+}
+
+/// Writes rows, in which streams, operations and statuses have these names.
+fn write_group(
+    group: &mut dyn Columns,
+    rows: &[(Completion, Option<Breakdown>)],
+    [streams, operations, statuses]: [&[String]; 3],
+) -> io::Result<()> {
+    let mut values: Vec<i64> = Vec::with_capacity(rows.len());
+    let mut whole = |group: &mut dyn Columns, (_, of): &Whole| {
+        values.clear();
+        values.extend(rows.iter().map(|(completion, _)| of(completion) as i64));
+        group.whole(&values)
+    };
+    BEFORE_TEXT.iter().try_for_each(|column| whole(group, column))?;
+    group.text(streams, &mut rows.iter().map(|(c, _)| usize::from(c.request.stream)))?;
+    group.text(operations, &mut rows.iter().map(|(c, _)| c.request.operation.index()))?;
+    group.text(statuses, &mut rows.iter().map(|(c, _)| c.status as usize))?;
+    NUMBERS.iter().try_for_each(|column| whole(group, column))?;
+    let present: Vec<i16> = rows.iter().map(|(_, breakdown)| i16::from(breakdown.is_some())).collect();
+    let mut maybe = |of: &dyn Fn(&Breakdown) -> u64| {
+        values.clear();
+        values.extend(rows.iter().filter_map(|(_, breakdown)| Some(of(breakdown.as_ref()?) as i64)));
+        group.maybe_whole(&values, &present)
+    };
+    maybe(&|breakdown| u64::from(breakdown.channels))?;
+    Part::ALL.iter().try_for_each(|part| maybe(&|breakdown| breakdown.of(*part).ps()))
 }
 
 fn is_csv(path: &Path) -> bool {

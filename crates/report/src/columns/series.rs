@@ -12,7 +12,7 @@ use floatgate_core::metrics::summary::units_programmed;
 use floatgate_core::workload::request::Operation;
 
 use super::Origin;
-use super::table::{Field, Group, GroupWriter, Kind, TableReader, TableWriter};
+use super::table::{Columns, Field, Kind, Rows, Table, TableReader, TableWriter};
 
 /// The form of the file.
 const SCHEMA: &str = "floatgate-series-1";
@@ -230,6 +230,20 @@ enum Column {
     Numbers(Vec<Vec<f64>>),
 }
 
+impl Column {
+    fn write(&self, group: &mut dyn Columns) -> io::Result<()> {
+        match self {
+            Column::Whole(values) => group.whole(values),
+            Column::Number(values) => {
+                let present: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
+                let values: Vec<f64> = values.iter().filter_map(|value| *value).collect();
+                group.maybe_number(&values, &present)
+            }
+            Column::Numbers(rows) => group.numbers(rows),
+        }
+    }
+}
+
 /// Turns rows into columns.
 #[derive(Debug, Default)]
 struct Turn {
@@ -268,13 +282,16 @@ impl Visitor for Turn {
     }
 }
 
-/// Writes `series.parquet`.
-pub struct SeriesWriter<W: Write + Send> {
-    table: TableWriter<W>,
+/// Writes windows to a table.
+pub struct RowsWriter<T> {
+    table: T,
     /// Rows not written yet.
     turn: Turn,
     rows: usize,
 }
+
+/// Writes `series.parquet`.
+pub type SeriesWriter<W> = RowsWriter<TableWriter<W>>;
 
 /// Numbers that are held in memory and written together, as a group of the file: rows of a large device are long.
 const GROUP: usize = 1 << 20;
@@ -282,10 +299,27 @@ const GROUP: usize = 1 << 20;
 impl<W: Write + Send> SeriesWriter<W> {
     /// Begins the file.
     pub fn new(out: W, origin: &Origin) -> io::Result<SeriesWriter<W>> {
-        let mut fields: Vec<Field> = Vec::new();
-        Row::default().visit(&mut fields).map_err(io::Error::other)?;
-        let table = TableWriter::new(out, &fields, origin.metadata(SCHEMA))?;
-        Ok(SeriesWriter { table, turn: Turn::default(), rows: 0 })
+        Ok(RowsWriter::to(TableWriter::new(out, &fields(), metadata(origin))?))
+    }
+}
+
+/// The columns.
+pub fn fields() -> Vec<Field> {
+    let mut fields: Vec<Field> = Vec::new();
+    let listed = Row::default().visit(&mut fields);
+    listed.unwrap_or_else(|error| unreachable!("a list takes every column: {error}"));
+    fields
+}
+
+/// What is kept beside the rows.
+pub fn metadata(origin: &Origin) -> Vec<(String, String)> {
+    origin.metadata(SCHEMA)
+}
+
+impl<T: Table> RowsWriter<T> {
+    /// Begins to write to a table with these [`fields`].
+    pub fn to(table: T) -> RowsWriter<T> {
+        RowsWriter { table, turn: Turn::default(), rows: 0 }
     }
 
     /// Adds a window.
@@ -301,25 +335,13 @@ impl<W: Write + Send> SeriesWriter<W> {
         if self.rows == 0 {
             return Ok(());
         }
-        let mut group: GroupWriter<'_, W> = self.table.group()?;
-        for column in &self.turn.columns {
-            match column {
-                Column::Whole(values) => group.whole(values)?,
-                Column::Number(values) => {
-                    let present: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
-                    let values: Vec<f64> = values.iter().filter_map(|value| *value).collect();
-                    group.maybe_number(&values, &present)?;
-                }
-                Column::Numbers(rows) => group.numbers(rows.iter().map(Vec::as_slice))?,
-            }
-        }
-        group.finish()?;
+        self.table.group(&mut |group| self.turn.columns.iter().try_for_each(|column| column.write(group)))?;
         (self.turn, self.rows) = (Turn::default(), 0);
         Ok(())
     }
 
-    /// Completes the file, and gives back where it was written to.
-    pub fn finish(mut self) -> io::Result<W> {
+    /// Completes the table.
+    pub fn finish(mut self) -> io::Result<T::Whole> {
         self.flush()?;
         self.table.finish()
     }
@@ -358,7 +380,8 @@ pub fn read_merged(path: &Path, most: usize, merged: impl Fn(&[Row]) -> Row) -> 
     Ok(rows)
 }
 
-fn read_group(group: &Group) -> Result<Vec<Row>> {
+/// The rows of a group that has the [`fields`].
+pub fn read_group(group: &dyn Rows) -> Result<Vec<Row>> {
     let mut columns = Read { group, columns: Vec::new(), row: 0, next: 0 };
     let mut rows = vec![Row::default(); group.rows()];
     for (index, row) in rows.iter_mut().enumerate() {
@@ -370,14 +393,14 @@ fn read_group(group: &Group) -> Result<Vec<Row>> {
 
 /// Turns columns into rows. A column is read when the first row asks for it.
 struct Read<'a> {
-    group: &'a Group<'a>,
+    group: &'a dyn Rows,
     columns: Vec<Column>,
     row: usize,
     next: usize,
 }
 
 impl Read<'_> {
-    fn column(&mut self, read: impl FnOnce(&Group) -> Result<Column>) -> Result<&mut Column> {
+    fn column(&mut self, read: impl FnOnce(&dyn Rows) -> Result<Column>) -> Result<&mut Column> {
         if self.columns.len() == self.next {
             self.columns.push(read(self.group)?);
         }
@@ -389,7 +412,7 @@ impl Read<'_> {
 impl Visitor for Read<'_> {
     fn whole(&mut self, name: &[&str], value: &mut u64) -> Result<()> {
         let row = self.row;
-        let read = |group: &Group| {
+        let read = |group: &dyn Rows| {
             let values = group.whole(&name.concat())?;
             Ok(Column::Whole(values.into_iter().map(|value| value as i64).collect()))
         };
@@ -400,14 +423,16 @@ impl Visitor for Read<'_> {
     }
     fn number(&mut self, name: &[&str], value: &mut Option<f64>) -> Result<()> {
         let row = self.row;
-        if let Column::Number(column) = self.column(|group| Ok(Column::Number(group.maybe_number(&name.concat())?)))? {
+        if let Column::Number(column) =
+            self.column(|group: &dyn Rows| Ok(Column::Number(group.maybe_number(&name.concat())?)))?
+        {
             *value = column[row];
         }
         Ok(())
     }
     fn numbers(&mut self, name: &str, value: &mut Vec<f64>) -> Result<()> {
         let row = self.row;
-        if let Column::Numbers(column) = self.column(|group| Ok(Column::Numbers(group.numbers(name)?)))? {
+        if let Column::Numbers(column) = self.column(|group: &dyn Rows| Ok(Column::Numbers(group.numbers(name)?)))? {
             *value = std::mem::take(&mut column[row]);
         }
         Ok(())

@@ -66,6 +66,44 @@ impl Field {
     }
 }
 
+/// Where a table goes, a group of rows at a time: a file, or memory.
+pub trait Table: Sized {
+    /// What there is of it at the end.
+    type Whole;
+
+    /// Adds a group of rows: `write` is called once, and writes all columns in their order.
+    fn group(&mut self, write: &mut dyn FnMut(&mut dyn Columns) -> io::Result<()>) -> io::Result<()>;
+
+    /// Completes it.
+    fn finish(self) -> io::Result<Self::Whole>;
+}
+
+/// The columns of a group of rows in the making: each call writes the next one.
+pub trait Columns {
+    /// Whole numbers, all there.
+    fn whole(&mut self, values: &[i64]) -> io::Result<()>;
+    /// Whole numbers; `present` says with 1 and 0 which rows have one.
+    fn maybe_whole(&mut self, values: &[i64], present: &[i16]) -> io::Result<()>;
+    /// Texts: by row, which of `texts`.
+    fn text(&mut self, texts: &[String], rows: &mut dyn ExactSizeIterator<Item = usize>) -> io::Result<()>;
+    /// Numbers; `present` says with 1 and 0 which rows have one.
+    fn maybe_number(&mut self, values: &[f64], present: &[i16]) -> io::Result<()>;
+    /// Lists of numbers.
+    fn numbers(&mut self, rows: &[Vec<f64>]) -> io::Result<()>;
+}
+
+/// Where the columns of a group of rows are read from, by name. Rows have a value or not as the kind of column says.
+pub trait Rows {
+    /// How many rows there are.
+    fn rows(&self) -> usize;
+    /// A column of whole numbers.
+    fn whole(&self, name: &str) -> Result<Vec<u64>>;
+    /// A column of numbers, some of which may not be there.
+    fn maybe_number(&self, name: &str) -> Result<Vec<Option<f64>>>;
+    /// A column of lists of numbers.
+    fn numbers(&self, name: &str) -> Result<Vec<Vec<f64>>>;
+}
+
 /// A Parquet error as one of input and output, with what the system said at its bottom.
 pub fn plain(error: ParquetError) -> io::Error {
     match error {
@@ -105,20 +143,24 @@ impl<W: Write + Send> TableWriter<W> {
         let writer = SerializedFileWriter::new(out, root, Arc::new(properties.build())).map_err(plain)?;
         Ok(TableWriter { writer })
     }
+}
 
-    /// Begins a group of rows, whose columns are written one after the other.
-    pub fn group(&mut self) -> io::Result<GroupWriter<'_, W>> {
-        Ok(GroupWriter { group: self.writer.next_row_group().map_err(plain)? })
+impl<W: Write + Send> Table for TableWriter<W> {
+    type Whole = W;
+
+    fn group(&mut self, write: &mut dyn FnMut(&mut dyn Columns) -> io::Result<()>) -> io::Result<()> {
+        let mut group = GroupWriter { group: self.writer.next_row_group().map_err(plain)? };
+        write(&mut group)?;
+        group.group.close().map(|_| ()).map_err(plain)
     }
 
-    /// Completes the file, and gives back where it was written to.
-    pub fn finish(self) -> io::Result<W> {
+    fn finish(self) -> io::Result<W> {
         self.writer.into_inner().map_err(plain)
     }
 }
 
 /// A group of rows in the making.
-pub struct GroupWriter<'a, W: Write + Send> {
+struct GroupWriter<'a, W: Write + Send> {
     group: SerializedRowGroupWriter<'a, W>,
 }
 
@@ -134,29 +176,28 @@ impl<W: Write + Send> GroupWriter<'_, W> {
         column.typed::<T>().write_batch(values, defined, repeated).map_err(plain)?;
         column.close().map_err(plain)
     }
+}
 
-    /// Writes the next column: of whole numbers, all there.
-    pub fn whole(&mut self, values: &[i64]) -> io::Result<()> {
+impl<W: Write + Send> Columns for GroupWriter<'_, W> {
+    fn whole(&mut self, values: &[i64]) -> io::Result<()> {
         self.column::<Int64Type>(values, None, None)
     }
 
-    /// Writes the next column: whole numbers, `present` says which rows have one.
-    pub fn maybe_whole(&mut self, values: &[i64], present: &[i16]) -> io::Result<()> {
+    fn maybe_whole(&mut self, values: &[i64], present: &[i16]) -> io::Result<()> {
         self.column::<Int64Type>(values, Some(present), None)
     }
 
-    /// Writes the next column: texts.
-    pub fn text(&mut self, values: &[ByteArray]) -> io::Result<()> {
-        self.column::<ByteArrayType>(values, None, None)
+    fn text(&mut self, texts: &[String], rows: &mut dyn ExactSizeIterator<Item = usize>) -> io::Result<()> {
+        let texts: Vec<ByteArray> = texts.iter().map(|text| ByteArray::from(text.as_str())).collect();
+        let values: Vec<ByteArray> = rows.map(|row| texts[row].clone()).collect();
+        self.column::<ByteArrayType>(&values, None, None)
     }
 
-    /// Writes the next column: numbers, `present` says which rows have one.
-    pub fn maybe_number(&mut self, values: &[f64], present: &[i16]) -> io::Result<()> {
+    fn maybe_number(&mut self, values: &[f64], present: &[i16]) -> io::Result<()> {
         self.column::<DoubleType>(values, Some(present), None)
     }
 
-    /// Writes the next column: lists of numbers.
-    pub fn numbers<'b>(&mut self, rows: impl Iterator<Item = &'b [f64]>) -> io::Result<()> {
+    fn numbers(&mut self, rows: &[Vec<f64>]) -> io::Result<()> {
         let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
         for row in rows {
             values.extend_from_slice(row);
@@ -165,11 +206,6 @@ impl<W: Write + Send> GroupWriter<'_, W> {
             repeated.resize(defined.len(), 1);
         }
         self.column::<DoubleType>(&values, Some(&defined), Some(&repeated))
-    }
-
-    /// Completes the group.
-    pub fn finish(self) -> io::Result<()> {
-        self.group.close().map(|_| ()).map_err(plain)
     }
 }
 
@@ -217,11 +253,6 @@ pub struct Group<'a> {
 type Leveled<T> = (Vec<T>, Vec<i16>, Vec<i16>);
 
 impl Group<'_> {
-    /// How many rows it has.
-    pub fn rows(&self) -> usize {
-        self.group.metadata().num_rows().max(0) as usize
-    }
-
     fn read<T: DataType>(&self, name: &str) -> Result<Leveled<T::T>> {
         let columns = self.group.metadata().columns();
         let index = columns.iter().position(|column| column.column_path().parts().first().is_some_and(|p| p == name));
@@ -233,30 +264,33 @@ impl Group<'_> {
         Ok((values, defined, repeated))
     }
 
-    /// A column of whole numbers.
-    pub fn whole(&self, name: &str) -> Result<Vec<u64>> {
-        Ok(self.read::<Int64Type>(name)?.0.into_iter().map(|value| value as u64).collect())
-    }
-
     /// A column of whole numbers, some of which may not be there.
     pub fn maybe_whole(&self, name: &str) -> Result<Vec<Option<u64>>> {
         let (values, defined, _) = self.read::<Int64Type>(name)?;
         Ok(spread(values.into_iter().map(|value| value as u64), &defined))
     }
 
-    /// A column of numbers.
-    pub fn maybe_number(&self, name: &str) -> Result<Vec<Option<f64>>> {
-        let (values, defined, _) = self.read::<DoubleType>(name)?;
-        Ok(spread(values.into_iter(), &defined))
-    }
-
     /// A column of texts.
     pub fn text(&self, name: &str) -> Result<Vec<ByteArray>> {
         Ok(self.read::<ByteArrayType>(name)?.0)
     }
+}
 
-    /// A column of lists of numbers.
-    pub fn numbers(&self, name: &str) -> Result<Vec<Vec<f64>>> {
+impl Rows for Group<'_> {
+    fn rows(&self) -> usize {
+        self.group.metadata().num_rows().max(0) as usize
+    }
+
+    fn whole(&self, name: &str) -> Result<Vec<u64>> {
+        Ok(self.read::<Int64Type>(name)?.0.into_iter().map(|value| value as u64).collect())
+    }
+
+    fn maybe_number(&self, name: &str) -> Result<Vec<Option<f64>>> {
+        let (values, defined, _) = self.read::<DoubleType>(name)?;
+        Ok(spread(values.into_iter(), &defined))
+    }
+
+    fn numbers(&self, name: &str) -> Result<Vec<Vec<f64>>> {
         let (values, defined, repeated) = self.read::<DoubleType>(name)?;
         let mut values = values.into_iter();
         let mut rows: Vec<Vec<f64>> = Vec::with_capacity(self.rows());

@@ -102,8 +102,21 @@ pub fn groups(arguments: &[String]) -> Result<Vec<Group>, InputError> {
 pub fn group(label: &str, directories: &[PathBuf]) -> Result<Group, InputError> {
     let mut runs = Vec::new();
     directories.iter().try_for_each(|directory| read(directory, &mut runs))?;
+    labelled_group(label, runs)
+}
+
+/// A group of these runs, which must be different ones.
+pub fn labelled_group(label: &str, runs: Vec<Run>) -> Result<Group, InputError> {
     refuse_twins(label, &runs)?;
     Ok(Group { label: label.to_owned(), runs })
+}
+
+/// Runs, each with what it is called, in groups: those that differ in nothing but their seed are one, which is called
+/// as the first of them; where another group is called that, by its path.
+pub fn grouped(runs: Vec<(String, Run)>) -> Vec<Group> {
+    let mut groups = Vec::new();
+    runs.into_iter().for_each(|(label, run)| join(&mut groups, &label, run));
+    groups.into_iter().map(|(_, group)| group).collect()
 }
 
 /// The label of an argument and what is behind it; none where it is a path, be it one with an equals sign.

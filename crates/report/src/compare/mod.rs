@@ -7,7 +7,7 @@ mod inputs;
 mod metrics;
 mod text;
 
-pub use inputs::{InputError, group, groups};
+pub use inputs::{InputError, group, grouped, groups, labelled_group};
 
 use floatgate_core::metrics::summary::Summary;
 use floatgate_core::workload::synthetic::looks_like_job;

@@ -1,0 +1,104 @@
+//! The `floatgate` command as a library: for its program, and for the Python package, which runs the very same code.
+
+mod compare;
+mod device;
+mod draw;
+mod explain;
+pub mod failure;
+pub mod output;
+mod report;
+pub mod run;
+mod span;
+mod text;
+mod trace;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+
+/// An SSD you can take apart: a fast, deterministic simulator of flash SSDs.
+#[derive(Parser)]
+#[command(name = "floatgate", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a workload on a device, and say how it was served
+    ///
+    /// Ctrl-C ends a run early: what has been issued is completed, and the result says that it is not complete; the
+    /// exit status is 130 then. A second Ctrl-C stops at once. The exit status is 2 where what was asked for cannot
+    /// be, and 1 where something went wrong.
+    Run(Box<run::RunArgs>),
+    /// Write the report of a result again: DIR/report.html, from DIR/summary.json
+    Report(report::ReportArgs),
+    /// Compare results: a table, and a page with their distributions over each other
+    ///
+    /// The first is what the others are compared with. Runs that differ in nothing but their seed are taken together,
+    /// and their figures get confidence intervals; a difference that is within noise is marked. See docs/report.md.
+    Compare(compare::CompareArgs),
+    /// Tell the story of one request of a result: what it waited for and behind whom
+    Explain(explain::ExplainArgs),
+    /// Draw a timing diagram: what channels, chips and planes did in a span of a timeline, as SVG
+    ///
+    /// It has boxes for command, data and cell times, ready and busy of the chips, and the requests. A diagram has room
+    /// for a few hundred phases; where the span has more, one is named that has not. See docs/reference/timeline.md.
+    Draw(draw::DrawArgs),
+    /// The SSDs that can be simulated: list them, show one, check a file
+    Device(device::Args),
+    /// Traces: say what one is like, make a synthetic workload of it, or write it in another format
+    Trace(Box<trace::Args>),
+}
+
+/// What is kept of the command line for a result: all but the program's name.
+fn given(arguments: &[OsString]) -> Vec<String> {
+    arguments.iter().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect()
+}
+
+/// Does what the command line asks for, the program's name before it, and returns the status to exit with.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let command = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli.command,
+        Err(error) => {
+            // Help, too, comes this way. Where nobody reads it, there is nobody to tell.
+            let _ = error.print();
+            return error.exit_code().try_into().unwrap_or(2);
+        }
+    };
+    let done = match command {
+        Command::Run(args) => run::run(&args.given(given(&arguments))),
+        Command::Report(args) => report::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Draw(args) => draw::run(&args),
+        Command::Device(args) => device::run(args).map_err(Failure::from),
+        Command::Trace(args) => trace::run(&args),
+    };
+    let status = failure::exit_status(done);
+    // A program that goes on after this, as Python does, does not write what is left in the buffer.
+    let _ = std::io::stdout().flush();
+    status
+}
+
+/// The options of `floatgate run` from its command line, the name of the program left out.
+pub fn run_args(arguments: &[String]) -> Result<run::RunArgs, Failure> {
+    let all: Vec<OsString> =
+        ["floatgate", "run"].into_iter().chain(arguments.iter().map(String::as_str)).map(OsString::from).collect();
+    match Cli::try_parse_from(&all) {
+        Ok(Cli { command: Command::Run(args) }) => Ok(args.given(given(&all))),
+        Ok(_) => unreachable!("the command is run"),
+        Err(error) => Err(Failure::mistake(plain(&error.to_string()))),
+    }
+}
+
+/// What clap says, without the hints on how to call the program.
+fn plain(text: &str) -> String {
+    let told = text.split("\n\nUsage:").next().unwrap_or(text);
+    let told = told.split("\n\nFor more information").next().unwrap_or(told).trim();
+    told.strip_prefix("error: ").unwrap_or(told).to_owned()
+}

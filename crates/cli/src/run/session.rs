@@ -1,0 +1,483 @@
+//! A run, from a device and a workload to their result: the same for whoever asks for it.
+
+use std::io;
+
+use floatgate_core::config::{self, ConfigError, DeviceConfig};
+use floatgate_core::device::{Device, Options};
+use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::metrics::counters::{Counters, ProgramCause};
+use floatgate_core::metrics::series::Sample;
+use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
+use floatgate_core::nand::probe::{Probe, Slice};
+use floatgate_core::precondition::{Layout, lay_out as lay_out_for};
+use floatgate_core::run::{Outcome, Progress, RunError, RunOptions, Watcher, run_with};
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::Completion;
+use floatgate_core::workload::{Source, readable};
+use floatgate_report::columns::Origin;
+
+use super::cost::{self, Stopwatch};
+use super::trace::TraceArgs;
+use super::workload::{self, Workload};
+use super::{RunArgs, report, seeds, several};
+use crate::failure::Failure;
+
+/// Who waits for a run: is told how far it is, and may end it.
+pub trait Front {
+    /// A part of the work begins.
+    fn begin(&self, what: &'static str);
+    /// How far it has come, in parts of one.
+    fn share(&self, share: f64);
+    /// How far the workload has come; its share where that is known.
+    fn progress(&self, progress: &Progress, share: Option<f64>);
+    /// The part has ended.
+    fn end(&self);
+    /// Something that the user should know.
+    fn warn(&self, text: &str);
+    /// Whether to end.
+    fn wants_end(&self) -> bool;
+}
+
+/// What keeps more of a run than its summary.
+pub trait Observer {
+    /// What the device is to be watched with.
+    fn probe(&self) -> Option<Probe> {
+        None
+    }
+    /// A request has completed.
+    fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> io::Result<()>;
+    /// When a window ends.
+    fn next_look(&self) -> Time;
+    /// A window has ended.
+    fn look(&mut self, sample: &Sample) -> io::Result<()>;
+    /// The last window has ended.
+    fn last_look(&mut self, sample: &Sample) -> io::Result<()>;
+    /// Whether it is for what happened on channels and in planes.
+    fn wants_slices(&self) -> bool {
+        false
+    }
+    /// What happened there.
+    fn slices(&mut self, _: &[Slice]) -> io::Result<()> {
+        Ok(())
+    }
+    /// What the user should know of what was kept of a run so long.
+    fn warnings(&self, elapsed: Time) -> Vec<String>;
+}
+
+/// What a failure is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The options.
+    Options,
+    /// The device.
+    Device,
+    /// A workload that is no trace.
+    Workload,
+    /// A trace.
+    Trace,
+    /// The state before the run.
+    Precondition,
+    /// The run itself.
+    Run,
+    /// What is written of it.
+    Output,
+}
+
+impl Subject {
+    /// A failure about this.
+    pub fn stopped(self, failure: Failure) -> Stopped {
+        Stopped { subject: self, failure }
+    }
+
+    /// What makes such failures.
+    pub fn stop(self) -> impl Fn(Failure) -> Stopped {
+        move |failure| self.stopped(failure)
+    }
+
+    /// Of a workload as the user wrote it.
+    fn of_workload(text: &str) -> Subject {
+        if workload::is_trace(text) { Subject::Trace } else { Subject::Workload }
+    }
+}
+
+/// Why there is no result.
+#[derive(Debug)]
+pub struct Stopped {
+    /// What it is about.
+    pub subject: Subject,
+    /// What went wrong.
+    pub failure: Failure,
+}
+
+impl From<Stopped> for Failure {
+    fn from(stopped: Stopped) -> Failure {
+        stopped.failure
+    }
+}
+
+/// A device that was chosen.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// Its configuration, with overrides.
+    pub config: DeviceConfig,
+    /// The digest of the device without them.
+    pub plain_digest: String,
+    /// The built-in device that it is or is based on.
+    pub base: Option<String>,
+    /// What the user calls it.
+    pub called: String,
+}
+
+impl Chosen {
+    /// A built-in device by its name, or a file by its path; and overrides.
+    pub fn load(called: &str, overrides: &[String]) -> Result<Chosen, ConfigError> {
+        let load = |overrides: &[String]| config::load(called, overrides);
+        Chosen::new(called, overrides, config::base_of(called), &load)
+    }
+
+    /// From the text of a device file, which errors call `called`; and overrides.
+    pub fn from_toml(text: &str, called: &str, overrides: &[String]) -> Result<Chosen, ConfigError> {
+        let load = |overrides: &[String]| config::from_toml(text, called, overrides);
+        Chosen::new(called, overrides, config::base_in(text), &load)
+    }
+
+    fn new(
+        called: &str,
+        overrides: &[String],
+        base: Option<String>,
+        load: &dyn Fn(&[String]) -> Result<DeviceConfig, ConfigError>,
+    ) -> Result<Chosen, ConfigError> {
+        let config = load(overrides)?;
+        // A file that needs the overrides to be a device at all has no other digest.
+        let plain = if overrides.is_empty() { None } else { load(&[]).ok() };
+        let plain_digest = plain.as_ref().unwrap_or(&config).digest();
+        Ok(Chosen { config, plain_digest, base, called: called.to_owned() })
+    }
+}
+
+/// A run that is about to begin.
+pub struct Session<'a> {
+    args: &'a RunArgs,
+    chosen: Chosen,
+    device: Device,
+    /// The state that the device is in already, where it is.
+    state: Option<Precondition>,
+    workload: Workload,
+    warnings: Warnings,
+}
+
+/// A run that has ended.
+pub struct Finished {
+    /// Its result.
+    pub summary: Summary,
+    /// Its workload.
+    pub workload: Workload,
+}
+
+impl<'a> Session<'a> {
+    /// Opens the workloads for a new device.
+    pub fn open(args: &'a RunArgs, chosen: Chosen, front: &dyn Front) -> Result<Session<'a>, Stopped> {
+        let device = new_device(&chosen, args.seed, !args.no_attribution)?;
+        Session::of(args, chosen, device, None, front)
+    }
+
+    /// Opens the workloads for a device that [`prepare`] has brought into its state, with the options of `args`.
+    pub fn on_prepared(
+        args: &'a RunArgs,
+        chosen: Chosen,
+        device: Device,
+        state: Precondition,
+        front: &dyn Front,
+    ) -> Result<Session<'a>, Stopped> {
+        Session::of(args, chosen, device, Some(state), front)
+    }
+
+    fn of(
+        args: &'a RunArgs,
+        chosen: Chosen,
+        device: Device,
+        state: Option<Precondition>,
+        front: &dyn Front,
+    ) -> Result<Session<'a>, Stopped> {
+        let workload = several::open(&args.workloads, &args.trace, &chosen.config, args.seed);
+        let workload = workload.map_err(|failure| subject_of(args).stopped(failure))?;
+        let mut warnings = Warnings::default();
+        warnings.add(workload.warnings(), front);
+        Ok(Session { args, chosen, device, state, workload, warnings })
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The names of the streams.
+    pub fn streams(&self) -> Vec<String> {
+        self.workload.streams()
+    }
+
+    /// What files of the result are of.
+    pub fn origin(&self) -> Origin {
+        Origin {
+            config_digest: self.chosen.config.digest(),
+            device: self.chosen.config.name.clone(),
+            workload: self.workload.named().name,
+            seed: self.args.seed,
+        }
+    }
+
+    /// Brings the device into the state that was asked for, and runs the workload.
+    pub fn run(self, observer: &mut dyn Observer, front: &dyn Front) -> Result<Finished, Stopped> {
+        let Session { args, chosen, mut device, state, mut workload, mut warnings } = self;
+        let mut precondition = match state {
+            Some(state) => state,
+            None => precondition(&args.precondition, &args.trace, args.seed, &mut device, front)
+                .map_err(Subject::Precondition.stop())?,
+        };
+        lay_out(args, &mut device, &mut precondition, front).map_err(Subject::Precondition.stop())?;
+        warnings.add(not_steady(&precondition), front);
+        workload.begin_logs().map_err(Subject::Output.stop())?;
+        let stopwatch = Stopwatch::start();
+        device.array_mut().set_probe(observer.probe());
+        let outcome =
+            measure(&mut device, &mut workload.sources, observer, front).map_err(|error| failure_of(args, error))?;
+        let (wall_s, cpu_s) = stopwatch.read();
+        warnings.add(workload.warnings(), front);
+        warnings.add(observer.warnings(outcome.elapsed), front);
+        if !outcome.complete {
+            // The user knows, and the page says it where it says how long the run was.
+            warnings.said.push(report::INTERRUPTED.to_owned());
+        }
+        warnings.add(partial_pages(&precondition, &device, &outcome.counters), front);
+        if outcome.results.all().count() == 0 && outcome.complete {
+            warnings.add([nothing_measured(&workload)], front);
+        }
+        let about = About {
+            seed: args.seed,
+            device: Named { name: chosen.config.name.clone(), digest: chosen.plain_digest },
+            workload: workload.named(),
+            precondition,
+            warnings: warnings.said,
+            base: chosen.base,
+            arguments: args.arguments(),
+        };
+        let mut summary = Summary::new(about, &outcome.measurement(&device));
+        summary.set_cost(wall_s, cpu_s, cost::peak_rss_bytes());
+        Ok(Finished { summary, workload })
+    }
+}
+
+/// What an error in the workloads is about: a trace where there is one.
+fn subject_of(args: &RunArgs) -> Subject {
+    let mut subjects = args.workloads.iter().map(|text| Subject::of_workload(text));
+    subjects.find(|subject| *subject == Subject::Trace).unwrap_or(Subject::Workload)
+}
+
+impl RunArgs {
+    /// What gives the same result again; nothing where that was no command line.
+    fn arguments(&self) -> Vec<String> {
+        match self.given.is_empty() {
+            true => Vec::new(),
+            false => seeds::without_places(self.given.iter().cloned(), self.seed),
+        }
+    }
+}
+
+/// The device as it leaves the factory.
+pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool) -> Result<Device, Stopped> {
+    let options = Options { seed, attribution, ..Options::default() };
+    Device::new(chosen.config.clone(), options)
+        .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.called))))
+}
+
+/// The warning where no steady state was reached.
+fn not_steady(precondition: &Precondition) -> Option<String> {
+    (precondition.reached.converged == Some(false)).then(|| {
+        format!(
+            "preconditioning to a steady state gave up: after {:.0} drive writes, write amplification still moved by \
+             more than 1 % from one to the next",
+            precondition.reached.drive_writes
+        )
+    })
+}
+
+/// Brings a new device, which is stepped by hand, into the state that was asked for.
+pub fn prepare(asked: &str, seed: u64, device: &mut Device, front: &dyn Front) -> Result<Precondition, Stopped> {
+    precondition(asked, &TraceArgs::default(), seed, device, front).map_err(Subject::Precondition.stop())
+}
+
+/// Brings the device into the state that was asked for.
+fn precondition(
+    asked: &str,
+    trace: &TraceArgs,
+    seed: u64,
+    device: &mut Device,
+    front: &dyn Front,
+) -> Result<Precondition, Failure> {
+    front.begin("preconditioning");
+    let on_progress = &mut |share: f64| {
+        front.share(share);
+        !front.wants_end()
+    };
+    let asked = asked.to_owned();
+    let reached = match asked.parse() {
+        Ok(state) => floatgate_core::precondition::precondition(device, state, seed, on_progress),
+        Err(error) if !workload::looks_like_workload(&asked) => return Err(Failure::mistake(error)),
+        Err(_) => {
+            // Not the run's seed: a job like the one that is measured would use the same blocks in the same order.
+            let seed = workload::preconditioning_seed(seed);
+            let mut workload = Workload::open(&asked, trace, device.config(), seed)?.without_logs()?;
+            floatgate_core::precondition::precondition_with(device, &mut workload.sources, on_progress)
+                .map_err(|error| error.to_string())
+        }
+    };
+    front.end();
+    match reached {
+        Ok(reached) => Ok(Precondition { asked, reached }),
+        Err(_) if front.wants_end() => Err(Failure::Interrupted("preconditioning was stopped, there is no result")),
+        Err(error) => Err(Failure::mistake(format!("--precondition {error}"))),
+    }
+}
+
+/// Puts what the workload reads and never wrote in flash, where that was asked for, and adds that to the state.
+fn lay_out(args: &RunArgs, device: &mut Device, state: &mut Precondition, front: &dyn Front) -> Result<(), Failure> {
+    if args.layout == Layout::None {
+        return Ok(());
+    }
+    front.begin("laying out");
+    let on_progress = &mut |share: f64| {
+        front.share(share);
+        !front.wants_end()
+    };
+    let mut workload = several::open(&args.workloads, &args.trace, device.config(), args.seed)?;
+    let laid = lay_out_for(device, &mut workload.sources, args.layout, &mut state.reached, on_progress);
+    front.end();
+    match laid {
+        Ok(units) => {
+            let how = if args.layout == Layout::Even { "evenly" } else { "by allocation" };
+            let bytes = readable(u128::from(units) * u128::from(device.config().unit_bytes()));
+            state.asked = format!("{}, with {bytes} to read laid out {how}", state.asked);
+            Ok(())
+        }
+        Err(_) if front.wants_end() => Err(Failure::Interrupted("laying out was stopped, there is no result")),
+        Err(error) => Err(Failure::mistake(format!("--layout: {error}"))),
+    }
+}
+
+/// Runs the workload.
+fn measure(
+    device: &mut Device,
+    sources: &mut [Box<dyn Source>],
+    observer: &mut dyn Observer,
+    front: &dyn Front,
+) -> Result<Outcome, RunError> {
+    front.begin("running");
+    let stop_at = sources.iter().filter_map(|source| source.stop_at()).max();
+    let mut monitor = Monitor { front, stop_at, observer };
+    let outcome = run_with(device, sources, &mut monitor, RunOptions { profile: true });
+    front.end();
+    outcome
+}
+
+/// Why a run failed.
+fn failure_of(args: &RunArgs, error: RunError) -> Stopped {
+    match error {
+        RunError::Source(error) => subject_of(args).stopped(Failure::mistake(error)),
+        RunError::TooLong | RunError::Standstill(_) => Subject::Run.stopped(Failure::mistake(error)),
+        RunError::Lost { .. } | RunError::OverBound(_) => Subject::Run
+            .stopped(Failure::fault(format!("{error}\nThis is a defect of the simulator: please report it."))),
+        RunError::Observer(error) => Subject::Output.stopped(Failure::fault(error)),
+    }
+}
+
+/// Watches a run: tells how far it is, keeps what is to be kept, and ends it when the user says so.
+struct Monitor<'a> {
+    front: &'a dyn Front,
+    stop_at: Option<Time>,
+    observer: &'a mut dyn Observer,
+}
+
+impl Watcher for Monitor<'_> {
+    fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> Result<(), String> {
+        self.observer.completed(completion, breakdown).map_err(told)
+    }
+
+    fn progress(&mut self, progress: Progress) -> bool {
+        let of_time = self.stop_at.map(|at| progress.now.as_s() / at.as_s());
+        // Whichever end is nearer.
+        let share = [progress.share, of_time].into_iter().flatten().reduce(f64::max);
+        self.front.progress(&progress, share);
+        !self.front.wants_end()
+    }
+
+    fn next_look(&self) -> Time {
+        self.observer.next_look()
+    }
+
+    fn look(&mut self, sample: &Sample) -> Result<(), String> {
+        self.observer.look(sample).map_err(told)
+    }
+
+    fn last_look(&mut self, sample: &Sample) -> Result<(), String> {
+        self.observer.last_look(sample).map_err(told)
+    }
+
+    fn wants_slices(&self) -> bool {
+        self.observer.wants_slices()
+    }
+
+    fn slices(&mut self, slices: &[Slice]) -> Result<(), String> {
+        self.observer.slices(slices).map_err(told)
+    }
+}
+
+fn told(error: io::Error) -> String {
+    format!("cannot write {error}")
+}
+
+/// The warning where writes leave parts of their pages empty, on a device whose state was reached by full ones.
+fn partial_pages(precondition: &Precondition, device: &Device, counters: &Counters) -> Option<String> {
+    /// The share of the places in the pages written that may be empty, as some are at the end of every run.
+    const NEGLIGIBLE: f64 = 0.1;
+    let config = device.config();
+    let pages = counters.pages_programmed[ProgramCause::Host as usize];
+    let places = (pages * u64::from(config.units_per_page())) as f64;
+    let empty = 1.0 - counters.host_units as f64 / places.max(1.0);
+    let is_steady = precondition.reached.converged.is_some();
+    (is_steady && config.units_per_page() > 1 && counters.host_units > 0 && empty > NEGLIGIBLE).then(|| {
+        format!(
+            "{:.0} % of the places in the pages that the host wrote stayed empty, for its writes are smaller than a \
+             page of {}; --precondition steady fills pages, so that write amplification begins below that of these writes: \
+             look at it over time, or precondition with the job itself (docs/model/preconditioning.md)",
+            empty * 100.0,
+            readable(u128::from(config.geometry.page_size.0))
+        )
+    })
+}
+
+/// The warning where no request was measured.
+fn nothing_measured(workload: &Workload) -> String {
+    let ramp = workload.sources.iter().map(|source| source.measure_from()).max().unwrap_or(Time::ZERO);
+    let why = match ramp > Time::ZERO {
+        true => format!("the workload ended within its ramp_time of {} s", ramp.as_s()),
+        false => "the workload has no requests".to_owned(),
+    };
+    format!("nothing arrived in the measured part: {why}")
+}
+
+/// Warnings, each of which is said once.
+#[derive(Debug, Default)]
+struct Warnings {
+    said: Vec<String>,
+}
+
+impl Warnings {
+    fn add(&mut self, warnings: impl IntoIterator<Item = String>, front: &dyn Front) {
+        for warning in warnings {
+            if !self.said.contains(&warning) {
+                front.warn(&warning);
+                self.said.push(warning);
+            }
+        }
+    }
+}

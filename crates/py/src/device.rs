@@ -1,0 +1,94 @@
+//! Devices.
+
+use floatgate_cli::run::session::Chosen;
+use floatgate_core::config::{BUILTINS, ConfigError};
+use pyo3::prelude::*;
+
+use crate::errors::{config_error, exception};
+
+/// A device that has passed its checks.
+#[pyclass(frozen, module = "floatgate._floatgate")]
+pub struct DeviceConfig {
+    pub(crate) chosen: Chosen,
+    /// Whether it came as a text, which no command line names.
+    pub(crate) is_text: bool,
+}
+
+fn chosen(py: Python<'_>, chosen: Result<Chosen, ConfigError>, is_text: bool) -> PyResult<DeviceConfig> {
+    chosen.map(|chosen| DeviceConfig { chosen, is_text }).map_err(|error| config_error(py, &error))
+}
+
+#[pymethods]
+impl DeviceConfig {
+    /// A built-in device by its name, or a file by its path.
+    #[staticmethod]
+    fn load(py: Python<'_>, name_or_path: &str, overrides: Vec<String>) -> PyResult<DeviceConfig> {
+        chosen(py, Chosen::load(name_or_path, &overrides), false)
+    }
+
+    /// From the text of a device file.
+    #[staticmethod]
+    fn from_toml(py: Python<'_>, text: &str, called: &str, overrides: Vec<String>) -> PyResult<DeviceConfig> {
+        chosen(py, Chosen::from_toml(text, called, &overrides), true)
+    }
+
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.chosen.config.name
+    }
+
+    /// What it is.
+    #[getter]
+    fn description(&self) -> &str {
+        &self.chosen.config.description
+    }
+
+    /// The digest of its figures.
+    #[getter]
+    fn digest(&self) -> String {
+        self.chosen.config.digest()
+    }
+
+    /// The built-in device that it is, or is based on.
+    #[getter]
+    fn base(&self) -> Option<&str> {
+        self.chosen.base.as_deref()
+    }
+
+    /// Bytes that the host sees.
+    #[getter]
+    fn logical_bytes(&self) -> u64 {
+        self.chosen.config.logical_bytes()
+    }
+
+    /// Bytes of the flash.
+    #[getter]
+    fn physical_bytes(&self) -> u64 {
+        self.chosen.config.physical_bytes()
+    }
+
+    /// All figures, as JSON.
+    fn to_json(&self) -> String {
+        serde_json::to_value(self.chosen.config.resolved()).unwrap_or_default().to_string()
+    }
+
+    /// All figures, as a device file.
+    fn to_toml(&self, py: Python<'_>) -> PyResult<String> {
+        let text = toml::to_string(&self.chosen.config.resolved());
+        text.map_err(|error| exception(py, "ConfigError", &error.to_string()))
+    }
+
+    /// Each figure: its path, its value as JSON, and its source.
+    fn figures(&self) -> Vec<(String, String, Option<String>)> {
+        let figures = self.chosen.config.figures();
+        let figure = figures.into_iter();
+        figure.map(|f| (f.path.to_string(), f.value.to_string(), f.source.map(str::to_owned))).collect()
+    }
+}
+
+/// The names of the built-in devices.
+#[pyfunction]
+pub fn builtin_names() -> Vec<&'static str> {
+    BUILTINS.iter().map(|builtin| builtin.name).collect()
+}

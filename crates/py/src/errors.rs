@@ -1,0 +1,89 @@
+//! Failures as exceptions of the package, with the text that the command prints.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use floatgate_cli::failure::Failure;
+use floatgate_cli::run::session::{Stopped, Subject};
+use floatgate_core::config::ConfigError;
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+
+use crate::front::Front;
+
+/// An exception of the package, by its name in `floatgate.exceptions`.
+pub fn exception(py: Python<'_>, name: &str, text: &str) -> PyErr {
+    let made = py.import("floatgate.exceptions").and_then(|module| module.getattr(name)?.call1((text,)));
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
+/// What is wrong with a device.
+pub fn config_error(py: Python<'_>, error: &ConfigError) -> PyErr {
+    let raised = exception(py, "ConfigError", &error.to_string());
+    let problems: Vec<(&str, &str)> =
+        error.problems().iter().map(|problem| (problem.path.as_str(), problem.message.as_str())).collect();
+    match raised.value(py).call_method1("_set_problems", (problems,)) {
+        Ok(_) => raised,
+        Err(error) => error,
+    }
+}
+
+/// The name of the exception for a failure.
+fn name_of(subject: Subject) -> &'static str {
+    match subject {
+        Subject::Options => "OptionError",
+        Subject::Device => "ConfigError",
+        Subject::Workload => "WorkloadError",
+        Subject::Trace => "TraceError",
+        Subject::Precondition => "PreconditionError",
+        Subject::Run => "SimulationError",
+        Subject::Output => "OutputError",
+    }
+}
+
+/// Why there is no result.
+fn raised(py: Python<'_>, stopped: &Stopped) -> PyErr {
+    match &stopped.failure {
+        Failure::Mistake(error) | Failure::Fault(error) => {
+            exception(py, name_of(stopped.subject), &format!("{error:#}"))
+        }
+        Failure::Interrupted(what) => PyKeyboardInterrupt::new_err(*what),
+        Failure::Ended | Failure::NobodyListens => PyKeyboardInterrupt::new_err(()),
+    }
+}
+
+/// Does what takes long: without Python's lock, until Ctrl-C, and with a panic, which is a defect of the simulator, as
+/// an exception like any other failure. `progress` is called now and then with the name of the part and its share.
+pub fn enter<T: Send>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(&Front) -> Result<T, Stopped> + Send,
+) -> PyResult<T> {
+    let (done, heard) = py.detach(|| {
+        let front = Front::new(progress);
+        let done = catch_unwind(AssertUnwindSafe(|| work(&front)));
+        (done.map_err(|panic| text_of(panic.as_ref())), front.into_error())
+    });
+    match (heard, done) {
+        (Some(error), _) => Err(error),
+        (None, Ok(done)) => done.map_err(|stopped| raised(py, &stopped)),
+        (None, Err(panic)) => Err(exception(
+            py,
+            "InternalError",
+            &format!("{panic}\nThis is a defect of the simulator: please report it."),
+        )),
+    }
+}
+
+/// What a panic says.
+fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("panic").to_owned()
+}
+
+/// Panics, to show what becomes of it.
+#[pyfunction]
+#[pyo3(name = "_provoke_panic")]
+pub fn provoke_panic(py: Python<'_>, text: &str) -> PyResult<()> {
+    enter(py, None, |_| panic!("{text}"))
+}

@@ -1,0 +1,58 @@
+//! What is made of results.
+
+use arrow_pyarrow::{PyArrowType, Table as PyTable};
+use floatgate_core::metrics::summary::Summary;
+use floatgate_report::columns::series::{Row, read_group};
+use floatgate_report::compare::{Comparison, Run, grouped, labelled_group};
+use floatgate_report::html;
+use pyo3::prelude::*;
+
+use crate::errors::exception;
+use crate::tables::Read;
+
+fn read(py: Python<'_>, name: &str, json: &str) -> PyResult<Summary> {
+    Summary::from_json(json).map_err(|error| exception(py, "ResultError", &format!("{name}: {error}")))
+}
+
+/// Fails where a text is no summary of this version's form; `name` is what errors call it.
+#[pyfunction]
+pub fn check_summary(py: Python<'_>, name: &str, json: &str) -> PyResult<()> {
+    read(py, name, json).map(|_| ())
+}
+
+/// The page of a result.
+#[pyfunction]
+pub fn report(py: Python<'_>, summary: &str, series: Option<PyArrowType<PyTable>>) -> PyResult<String> {
+    let summary = read(py, "summary", summary)?;
+    let mut rows: Vec<Row> = Vec::new();
+    for batch in series.iter().flat_map(|series| series.0.record_batches()) {
+        let read = read_group(&Read(batch));
+        rows.extend(read.map_err(|error| exception(py, "ResultError", &format!("series: {error:#}")))?);
+    }
+    Ok(py.detach(|| html::report(&summary, &html::points(&rows))))
+}
+
+/// What results are called, whether those are one group by the user's will, and each with a name of its own.
+type Labelled = (String, bool, Vec<(String, String)>);
+
+/// A comparison as JSON, as text and as a page. Results that are no group by the user's will, and differ in nothing but
+/// their seed, are taken together.
+#[pyfunction]
+pub fn compare(py: Python<'_>, results: Vec<Labelled>) -> PyResult<(String, String, String)> {
+    let (mut groups, mut others) = (Vec::new(), Vec::new());
+    for (label, is_group, runs) in results {
+        let run = |(path, json): (String, String)| Ok(Run { summary: read(py, &path, &json)?, path });
+        let runs = runs.into_iter().map(run).collect::<PyResult<Vec<Run>>>()?;
+        if is_group {
+            let group = labelled_group(&label, runs);
+            groups.push(group.map_err(|error| exception(py, "ResultError", &error.to_string()))?);
+        } else {
+            others.extend(runs.into_iter().map(|run| (label.clone(), run)));
+        }
+    }
+    groups.extend(grouped(others));
+    Ok(py.detach(|| {
+        let comparison = Comparison::new(&groups);
+        (comparison.to_json(), comparison.text(), comparison.html(&groups))
+    }))
+}

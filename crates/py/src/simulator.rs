@@ -1,0 +1,300 @@
+//! A device, step by step.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt8Array, UInt16Array, UInt32Array};
+use arrow_pyarrow::{PyArrowType, Table as PyTable};
+use floatgate_cli::run::session::{Front as _, new_device, prepare};
+use floatgate_core::device::Device;
+use floatgate_core::ftl::Ftl;
+use floatgate_core::ftl::blocks::{BlockState, Stream};
+use floatgate_core::ftl::mapping::{Location, NOWHERE};
+use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::metrics::summary::Precondition;
+use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Completion, Operation, Request};
+use floatgate_report::columns::requests::{self, RequestsWriter};
+use pyo3::prelude::*;
+
+use crate::device::DeviceConfig;
+use crate::errors::{enter, exception};
+use crate::front::Front;
+use crate::tables::Batches;
+
+/// A device with its clock. Times are in picoseconds, places and lengths in sectors.
+#[pyclass(module = "floatgate._floatgate")]
+pub struct Simulator {
+    device: Device,
+    /// The number of the next request.
+    next: u64,
+    /// Where its state comes from.
+    state: Precondition,
+}
+
+impl Simulator {
+    /// The device, and the state that it was brought into.
+    pub fn prepared(&self) -> (&Device, &Precondition) {
+        (&self.device, &self.state)
+    }
+}
+
+#[pymethods]
+impl Simulator {
+    #[new]
+    #[pyo3(signature = (device, *, precondition, seed, attribution, progress))]
+    fn new(
+        py: Python<'_>,
+        device: &DeviceConfig,
+        precondition: &str,
+        seed: u64,
+        attribution: bool,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Simulator> {
+        enter(py, progress, |front| {
+            let mut device = new_device(&device.chosen, seed, attribution)?;
+            let state = prepare(precondition, seed, &mut device, front)?;
+            Ok(Simulator { device, next: 0, state })
+        })
+    }
+
+    /// The clock.
+    #[getter]
+    fn now(&self) -> u64 {
+        self.device.now().ps()
+    }
+
+    /// When something happens next.
+    #[getter]
+    fn next_event_time(&self) -> Option<u64> {
+        self.device.next_event_time().map(Time::ps)
+    }
+
+    /// Requests that have not completed.
+    #[getter]
+    fn outstanding(&self) -> usize {
+        self.device.outstanding()
+    }
+
+    /// Whether the device takes another request at once.
+    #[getter]
+    fn has_room(&self) -> bool {
+        self.device.has_room()
+    }
+
+    /// Whether nothing is in progress.
+    #[getter]
+    fn is_idle(&self) -> bool {
+        self.device.is_idle()
+    }
+
+    /// The state before the first request, as JSON.
+    #[getter]
+    fn precondition(&self) -> String {
+        serde_json::to_value(&self.state).unwrap_or_default().to_string()
+    }
+
+    /// Requests that were sent so far.
+    #[getter]
+    fn submitted(&self) -> u64 {
+        self.next
+    }
+
+    /// Sends a request at an instant that is not before the clock, and returns its number.
+    #[pyo3(signature = (operation, sector, sectors, at, *, fua))]
+    fn submit(
+        &mut self,
+        py: Python<'_>,
+        operation: &str,
+        sector: u64,
+        sectors: u32,
+        at: u64,
+        fua: bool,
+    ) -> PyResult<u64> {
+        let told = |text: String| exception(py, "WorkloadError", &text);
+        let known = Operation::ALL.into_iter().find(|known| known.name() == operation);
+        let Some(operation) = known else {
+            let names = Operation::ALL.map(Operation::name).join(", ");
+            return Err(told(format!("`{operation}` is no operation: one of {names}")));
+        };
+        if at < self.device.now().ps() {
+            let now = self.device.now().ps();
+            return Err(told(format!("a request at {at} ps is before the clock, which is at {now} ps")));
+        }
+        if Time(at) > Time::LAST {
+            return Err(told(format!("a request at {at} ps is behind the last instant, {} ps", Time::LAST.ps())));
+        }
+        if (sectors == 0) != (operation == Operation::Flush) {
+            return Err(told("a flush has no length, and every other request has one".to_owned()));
+        }
+        let tag = self.next;
+        let request = Request { tag, fua, ..Request::new(Time(at), operation, sector, sectors) };
+        enter(py, None, |front| {
+            if step_to(&mut self.device, Time(at), front) {
+                self.device.advance_to(Time(at));
+                self.device.submit(Time(at), request);
+            }
+            Ok(())
+        })?;
+        self.next += 1;
+        Ok(tag)
+    }
+
+    /// Makes everything happen up to and at an instant; or all that there is, when the clock stays at the last event.
+    #[pyo3(signature = (until, *, progress))]
+    fn advance(&mut self, py: Python<'_>, until: Option<u64>, progress: Option<Py<PyAny>>) -> PyResult<()> {
+        if until.is_some_and(|until| Time(until) > Time::LAST) {
+            let text = format!("the clock goes to {} ps at most", Time::LAST.ps());
+            return Err(exception(py, "WorkloadError", &text));
+        }
+        enter(py, progress, |front| {
+            front.begin("running");
+            let came_there = step_to(&mut self.device, until.map_or(Time::LAST, Time), front);
+            if let (Some(until), true) = (until, came_there) {
+                self.device.advance_to(Time(until));
+            }
+            Ok(())
+        })
+    }
+
+    /// What has completed since the last call, as the requests of a run.
+    fn completions(&mut self, py: Python<'_>) -> PyResult<PyArrowType<PyTable>> {
+        let mut completions: Vec<Completion> = Vec::new();
+        let mut breakdowns: Vec<Breakdown> = Vec::new();
+        self.device.take_completions(&mut completions);
+        self.device.take_breakdowns(&mut breakdowns);
+        let table = Batches::new(&requests::fields(), Vec::new());
+        let mut writer = RequestsWriter::to(table, &["all".to_owned()]);
+        let written = completions.iter().enumerate().try_for_each(|(index, c)| writer.write(c, breakdowns.get(index)));
+        let table = written.and_then(|()| writer.finish());
+        table.map(PyArrowType).map_err(|error| exception(py, "OutputError", &error.to_string()))
+    }
+
+    /// Another device with the same state and the same future.
+    fn fork(&self, py: Python<'_>) -> PyResult<Simulator> {
+        enter(py, None, |_| Ok(Simulator { device: self.device.clone(), next: self.next, state: self.state.clone() }))
+    }
+
+    /// What has been counted since the device was made, by name.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let counters = &self.device.ftl().counters;
+        vec![
+            ("host_units", counters.host_units),
+            ("units_programmed", counters.units_programmed),
+            ("units_superseded", counters.units_superseded),
+            ("units_trimmed", counters.units_trimmed),
+            ("units_moved", counters.units_moved),
+            ("pages_read", counters.pages_read.iter().sum()),
+            ("pages_programmed", counters.pages_programmed.iter().sum()),
+            ("blocks_erased", counters.blocks_erased),
+            ("victims", counters.victims),
+        ]
+    }
+
+    /// The blocks: a row each.
+    fn blocks(&self, py: Python<'_>) -> PyResult<PyArrowType<PyTable>> {
+        let blocks = self.device.ftl().blocks.all();
+        let state = |state: BlockState| match state {
+            BlockState::Free => 0_u8,
+            BlockState::Open => 1,
+            BlockState::Closed => 2,
+            BlockState::Victim => 3,
+            BlockState::Doomed => 4,
+            BlockState::Logical => 5,
+        };
+        let planes = &self.device.ftl().blocks;
+        let ids = || (0..blocks.len() as u32).map(BlockId);
+        table(
+            py,
+            vec![
+                ("plane", Arc::new(ids().map(|id| planes.plane_of(id).0).collect::<UInt32Array>()) as ArrayRef),
+                ("state", Arc::new(blocks.iter().map(|block| state(block.state)).collect::<UInt8Array>())),
+                ("valid", Arc::new(blocks.iter().map(|block| block.valid).collect::<UInt16Array>())),
+                ("erases", Arc::new(blocks.iter().map(|block| block.erases).collect::<UInt32Array>())),
+            ],
+        )
+    }
+
+    /// The places of mapping units, block after block: a row each.
+    fn units(&self, py: Python<'_>) -> PyResult<PyArrowType<PyTable>> {
+        let (states, owners) = py.detach(|| units(self.device.ftl()));
+        table(
+            py,
+            vec![
+                ("state", Arc::new(UInt8Array::from(states)) as ArrayRef),
+                ("lpn", Arc::new(Int64Array::from(owners))),
+            ],
+        )
+    }
+
+    /// Where each logical unit is: its place, -1 nowhere, -2 on its way in the controller.
+    fn map(&self, py: Python<'_>) -> PyResult<PyArrowType<PyTable>> {
+        let map = &self.device.ftl().map;
+        let place = |lpn| match map.get(Lpn(lpn)) {
+            Location::Unmapped => -1,
+            Location::Slot(_) => -2,
+            Location::Flash(ppn) => i64::from(ppn.0),
+        };
+        let places: Int64Array = py.detach(|| (0..map.len()).map(place).collect());
+        table(py, vec![("place", Arc::new(places) as ArrayRef)])
+    }
+}
+
+/// Makes all events up to an instant happen, and leaves the clock at the last of them; whether it came to their end.
+fn step_to(device: &mut Device, limit: Time, front: &Front) -> bool {
+    while let Some(at) = device.next_event_time().filter(|at| *at <= limit) {
+        device.advance_to(at);
+        if front.wants_end() {
+            return false;
+        }
+    }
+    true
+}
+
+fn table(py: Python<'_>, columns: Vec<(&str, ArrayRef)>) -> PyResult<PyArrowType<PyTable>> {
+    let batch = RecordBatch::try_from_iter(columns);
+    let table = batch.and_then(|batch| PyTable::try_new(vec![batch.clone()], batch.schema()));
+    table.map(PyArrowType).map_err(|error| exception(py, "OutputError", &error.to_string()))
+}
+
+/// Of every place its state (0 free, 1 valid, 2 stale) and the logical unit that was programmed there, -1 for none.
+fn units(ftl: &Ftl) -> (Vec<u8>, Vec<i64>) {
+    let blocks = &ftl.blocks;
+    let places = (blocks.first_unit(BlockId(blocks.all().len() as u32)).0) as usize;
+    let (mut states, mut owners) = (vec![0; places], vec![-1; places]);
+    let current = current(ftl);
+    for (index, block) in blocks.all().iter().enumerate() {
+        let id = BlockId(index as u32);
+        let first = blocks.first_unit(id).0;
+        let written = match block.state {
+            BlockState::Free => 0,
+            BlockState::Logical => current[index],
+            BlockState::Open => frontier(ftl, id).map_or(blocks.data_units(), |next| next.0 - first),
+            BlockState::Closed | BlockState::Victim | BlockState::Doomed => blocks.data_units(),
+        };
+        for place in first..first + written {
+            states[place as usize] = if blocks.is_valid(Ppn(place)) { 1 } else { 2 };
+            let owner = ftl.map.owner(Ppn(place));
+            // What is no logical unit is padding, or a part of the map.
+            owners[place as usize] = if owner < ftl.map.len() { i64::from(owner) } else { -1 };
+        }
+    }
+    (states, owners)
+}
+
+/// The next place of the frontier that is in this block.
+fn frontier(ftl: &Ftl, block: BlockId) -> Option<Ppn> {
+    let plane: PlaneId = ftl.blocks.plane_of(block);
+    let next = |stream| ftl.blocks.next_place(plane, stream).filter(|ppn| ftl.blocks.block_of(*ppn) == block);
+    [Stream::Host, Stream::Gc, Stream::Map].into_iter().find_map(next)
+}
+
+/// By block, with block mapping: the places written of those that logical blocks go on in. Nothing is written any more
+/// to the others: what they lack is stale.
+fn current(ftl: &Ftl) -> Vec<u32> {
+    let mut written = vec![ftl.blocks.data_units(); ftl.blocks.all().len()];
+    for logical in ftl.block_map.iter().flat_map(|map| &map.logical).filter(|logical| logical.current != NOWHERE) {
+        written[logical.current as usize] = logical.next;
+    }
+    written
+}

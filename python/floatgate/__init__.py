@@ -1,0 +1,70 @@
+"""Floatgate: an SSD you can take apart.
+
+A fast, deterministic simulator of flash SSDs. Choose a device and a workload, run one on the other::
+
+    import floatgate as fg
+
+    device = fg.Device("hu2011").with_options({"gc.victim": "greedy", "geometry.channels": 8})
+    workload = fg.Synthetic("rw=randwrite bs=4k iodepth=32 number_ios=100k")
+    result = fg.run(device, workload, precondition="steady")
+    result.summary.requests.write.latency_us.p99
+    result.report("report.html")
+
+The numbers are those of the ``floatgate`` command, byte for byte.
+"""
+
+from floatgate._floatgate import __version__
+from floatgate.comparison import Comparison, compare
+from floatgate.device import Device, devices
+from floatgate.exceptions import (
+    ConfigError,
+    FloatgateError,
+    FloatgateWarning,
+    InternalError,
+    OptionError,
+    OutputError,
+    PreconditionError,
+    Problem,
+    ResultError,
+    SimulationError,
+    TraceError,
+    WorkloadError,
+)
+from floatgate.result import Result, load
+from floatgate.running import run
+from floatgate.simulator import Simulator, State
+from floatgate.summary import Summary
+from floatgate.sweeping import Sobol, sweep
+from floatgate.workload import JobFile, Synthetic, Trace, Workload
+
+__all__ = [
+    "Comparison",
+    "ConfigError",
+    "Device",
+    "FloatgateError",
+    "FloatgateWarning",
+    "InternalError",
+    "JobFile",
+    "OptionError",
+    "OutputError",
+    "PreconditionError",
+    "Problem",
+    "Result",
+    "ResultError",
+    "SimulationError",
+    "Simulator",
+    "Sobol",
+    "State",
+    "Summary",
+    "Synthetic",
+    "Trace",
+    "TraceError",
+    "Workload",
+    "WorkloadError",
+    "__version__",
+    "compare",
+    "devices",
+    "load",
+    "run",
+    "sweep",
+]

@@ -1,0 +1,108 @@
+"""Values of Python as the words that device files, traces and the command have for them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+#: A value of the device file: a number, a text, a list, or a table of such.
+Value = Any
+
+_TIME_UNITS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
+_SIZE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+
+
+def to_toml(value: Value) -> str:  # noqa: PLR0911 (a line for each type)
+    """Write a value as TOML, on one line."""
+    value = _plain(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        if not value:
+            return "{}"
+        return "{ " + ", ".join(f"{_key(key)} = {to_toml(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(to_toml(item) for item in value) + "]"
+    raise TypeError(f"a figure is a number, a text, a list or a dictionary, not {type(value).__name__}: {value!r}")
+
+
+def overrides(options: Mapping[str, Value]) -> Iterator[str]:
+    """Write options as ``path=value``, as ``floatgate run --set`` has them."""
+    for path, value in options.items():
+        if not isinstance(path, str):
+            raise TypeError(f"the path of a figure is a text like 'gc.victim', not {path!r}")
+        text = to_toml(value)
+        yield f"{path}={value if isinstance(value, str) and _is_bare(value) else text}"
+
+
+def _is_bare(text: str) -> bool:
+    """Whether a text is taken for one without its quotes, so that it is written as a user would."""
+    if text != text.strip() or not text or "\n" in text or "\r" in text or text[0] in "\"'[{":
+        return False
+    # What begins like a number or is a truth value may be one in TOML; with a unit behind it, it is none.
+    return bool(re.fullmatch(r"[A-Za-z][\w.=-]*|\d+(?:\.\d+)?[A-Za-z%][A-Za-z/]*", text)) and text not in (
+        "true",
+        "false",
+        "inf",
+        "nan",
+    )
+
+
+def _plain(value: Value) -> Value:
+    """Take a scalar of NumPy for what it is."""
+    item = getattr(value, "item", None)
+    if callable(item) and getattr(value, "ndim", None) == 0:
+        return item()
+    tolist = getattr(value, "tolist", None)
+    return tolist() if callable(tolist) else value
+
+
+def _float(value: float) -> str:
+    if math.isfinite(value):
+        return repr(value)
+    return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+
+
+def _key(key: str) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"the key of a table is a text, not {key!r}")
+    return key if _BARE_KEY.fullmatch(key) else to_toml(key)
+
+
+def picoseconds(value: int | str) -> int:
+    """Read a time: whole picoseconds, or a text with a unit, like ``"25us"``."""
+    return _quantity(value, _TIME_UNITS, "a time", "25us", "picoseconds")
+
+
+def size_in_bytes(value: int | str) -> int:
+    """Read a size: whole bytes, or a text with a unit, like ``"4KiB"``."""
+    return _quantity(value, _SIZE_UNITS, "a size", "4KiB", "bytes")
+
+
+def _quantity(value: int | str, units: Mapping[str, int], what: str, example: str, unit: str) -> int:
+    value = _plain(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value < 0:
+            raise ValueError(f"{what} is not negative: {value}")
+        return value
+    if not isinstance(value, str):
+        raise TypeError(f'{what} is a whole number of {unit} or a text like "{example}", not {value!r}')
+    found = _QUANTITY.fullmatch(value)
+    if not found or found[2] not in units:
+        raise ValueError(f'{what} is written like "{example}", with one of {", ".join(units)}: not {value!r}')
+    exact = Fraction(found[1]) * units[found[2]]
+    if exact.denominator != 1:
+        raise ValueError(f"{value!r} is no whole number of {unit}")
+    return int(exact)

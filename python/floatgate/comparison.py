@@ -1,0 +1,212 @@
+"""Results beside each other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from floatgate import _floatgate, _html
+from floatgate.exceptions import ResultError
+from floatgate.plotting import ComparisonPlots
+from floatgate.result import Result, _write
+
+if TYPE_CHECKING:
+    import os
+
+    import pyarrow as pa
+
+#: Results that are taken together: one, or several with different seeds.
+Group: TypeAlias = "Result | Iterable[Result]"
+
+
+class Comparison:
+    """Results beside each other, from :func:`compare`.
+
+    ``print(comparison)`` gives the table of ``floatgate compare``.
+    """
+
+    def __init__(self, content: str, text: str, page: str, runs: dict[str, Result]) -> None:
+        self._content: dict[str, Any] = json.loads(content)
+        self._json = content
+        self._text = text
+        self._page = page
+        self._runs = runs
+
+    @property
+    def results(self) -> list[Result]:
+        """What is compared."""
+        return list(self._runs.values())
+
+    @property
+    def labels(self) -> list[str]:
+        """What the groups are called, in their order."""
+        return [group["label"] for group in self._content["groups"]]
+
+    @property
+    def groups(self) -> dict[str, list[Result]]:
+        """The results by group, in the order of `labels`."""
+        return {group["label"]: [self._runs[name] for name in group["files"]] for group in self._content["groups"]}
+
+    @property
+    def warnings(self) -> list[str]:
+        """What has to be known of it, such as results of different workloads."""
+        return list(self._content["warnings"])
+
+    def to_json(self) -> str:
+        """Give the JSON of ``floatgate compare --json``."""
+        return self._json
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the same as dictionaries and lists."""
+        copy: dict[str, Any] = json.loads(self._json)
+        return copy
+
+    def table(self) -> pa.Table:
+        """Give the comparison as a table, a row for each metric of each group.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns ``metric``, ``unit`` (empty for a number without one, ``share`` for a part of one), ``group``, ``n``
+            (runs), ``mean``, ``deviation`` (with n - 1), ``half_width`` (half the 95 % confidence interval of the mean
+            over seeds, by Student's t), ``ratio`` to the first group, ``difference`` from it (``same``,
+            ``noise_unknown``, ``within_noise``, ``significant``, by Welch's test) and its ``p``. What is not known is
+            null.
+        """
+        import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
+
+        schema = pa.schema(
+            [(name, pa.string()) for name in ("metric", "unit", "group")]
+            + [("n", pa.int64())]
+            + [(name, pa.float64()) for name in ("mean", "deviation", "half_width", "ratio")]
+            + [("difference", pa.string()), ("p", pa.float64())]
+        )
+        rows = [
+            {"metric": row["metric"], "unit": row["unit"], "group": label, **cell}
+            for row in self._content["metrics"]
+            for label, cell in zip(self.labels, row["values"], strict=True)
+            if cell is not None
+        ]
+        return pa.Table.from_pylist(rows, schema=schema)
+
+    @property
+    def plot(self) -> ComparisonPlots:
+        """Figures, by matplotlib: ``comparison.plot.cdf()``."""
+        return ComparisonPlots(self)
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page of the comparison: one file of HTML with distributions over each other.
+
+        Parameters
+        ----------
+        path
+            The file, or a directory, in which it is called ``comparison.html``.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+
+        Raises
+        ------
+        OutputError
+            It cannot be written.
+        """
+        place = Path(path)
+        place = place / "comparison.html" if place.is_dir() else place
+        _write(place, self._page.encode())
+        return place
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"<floatgate.Comparison of {', '.join(self.labels)}>"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for metric in self._content["metrics"]:
+            cells = [_cell(cell) for cell in metric["values"]]
+            unit = f" <span style='opacity:.7'>{escape(metric['unit'])}</span>" if metric["unit"] else ""
+            rows.append([escape(metric["metric"]) + unit, *cells])
+        notes = "".join(f"<p>warning: {escape(text)}</p>" for text in self.warnings)
+        notes += "<p style='opacity:.7'>&plusmn;: 95 % confidence interval of the mean over seeds. ~: within noise.</p>"
+        return _html.card("Comparison", "", _html.table(["", *map(escape, self.labels)], rows), notes)
+
+
+def _cell(cell: dict[str, Any] | None) -> str:
+    """Write a value with its interval, and its ratio to the first."""
+    if cell is None:
+        return "-"
+    text = _html.number(cell["mean"])
+    if cell["half_width"] is not None:
+        text += f" &plusmn; {_html.number(cell['half_width'], 2)}"
+    if cell["difference"] == "same":
+        text += " ="
+    elif cell["ratio"] is not None:
+        noise = " ~" if cell["difference"] == "within_noise" else ""
+        text += f" <span style='opacity:.7'>&times;{cell['ratio']:.3f}{noise}</span>"
+    return text
+
+
+def compare(results: Iterable[Result] | Mapping[str, Group]) -> Comparison:
+    """Lay results beside each other.
+
+    Parameters
+    ----------
+    results
+        Results, the first of which is what the others are compared with. Those that differ in nothing but their seed
+        are taken together, and their figures have confidence intervals. Or labels, each with a result, or with results
+        of different seeds.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ResultError
+        There is nothing to compare, or one run is there twice.
+
+    Examples
+    --------
+    >>> devices = {victim: device.with_options({"gc.victim": victim}) for victim in ("greedy", "fifo")}
+    >>> runs = {name: [fg.run(device, workload, seed=seed) for seed in (1, 2, 3)] for name, device in devices.items()}
+    >>> fg.compare(runs)
+    <floatgate.Comparison of greedy, fifo>
+    """
+    names = _Names()
+    if isinstance(results, Mapping):
+        groups = [(label, True, [names.add(label, run) for run in _listed(group)]) for label, group in results.items()]
+    else:
+        groups = [(run.label, False, [names.add(run.label, run)]) for run in results]
+    if len(names.runs) < 2:
+        raise ResultError("there is nothing to compare: give two results, or several seeds of one")
+    return Comparison(*_floatgate.compare(groups), names.runs)
+
+
+def _listed(group: Group) -> list[Result]:
+    runs = [group] if isinstance(group, Result) else list(group)
+    if not runs:
+        raise ResultError("a group has no result: give each label one at least")
+    return runs
+
+
+class _Names:
+    """Names that tell runs from each other."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, Result] = {}
+
+    def add(self, label: str, run: Result) -> tuple[str, str]:
+        """Name a run, and give its name and its summary."""
+        wanted = f"{label}, seed {run.summary['seed']}"
+        name, number = wanted, 1
+        while name in self.runs:
+            number += 1
+            name = f"{wanted} ({number})"
+        self.runs[name] = run
+        return name, run.summary.to_json()

@@ -1,0 +1,265 @@
+"""Results: what a run says, and what is made of it."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from floatgate import _floatgate, _html
+from floatgate.exceptions import OutputError, ResultError
+from floatgate.plotting import ResultPlots
+from floatgate.summary import Summary
+
+if TYPE_CHECKING:
+    import os
+
+    import pyarrow as pa
+
+#: Columns of texts of which there are few different ones.
+_TEXTS = ["stream", "operation", "status"]
+
+_REQUESTS = "requests.parquet"
+_SERIES = "series.parquet"
+_SUMMARY = "summary.json"
+_REPORT = "report.html"
+
+
+class Result:
+    """The result of a run, from :func:`run` or :func:`load`.
+
+    It is plain data: it can be copied, pickled, and kept for years by :meth:`save`.
+    """
+
+    def __init__(
+        self,
+        summary: Summary,
+        requests: pa.Table | None = None,
+        series: pa.Table | None = None,
+        directory: Path | None = None,
+    ) -> None:
+        self._summary = summary
+        self._requests = requests
+        self._series = series
+        self._directory = directory
+
+    @property
+    def summary(self) -> Summary:
+        """All figures: exactly those of ``summary.json``, as attributes and as a dictionary."""
+        return self._summary
+
+    @property
+    def directory(self) -> Path | None:
+        """Where it is kept, if it is."""
+        return self._directory
+
+    @property
+    def complete(self) -> bool:
+        """Whether the workload came to its end."""
+        return bool(self._summary["complete"])
+
+    @property
+    def warnings(self) -> list[str]:
+        """What has to be known of it."""
+        return list(self._summary["warnings"])
+
+    def requests(self) -> pa.Table:
+        """Give every request, a row each, in the order of completion.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns ``number``, ``stream``, ``operation``, ``status`` (dictionaries of texts), ``lba`` and ``sectors``
+            (sectors of 512 bytes), ``arrival_ps``, ``start_ps``, ``finish_ps`` (instants), ``waiting_ps``,
+            ``service_ps``, ``latency_ps``, ``channels``, and what the time went into (``host_queue_ps`` and so on, null
+            without attribution): ``docs/reference/requests.md``. They are the simulator's own columns, without a copy.
+
+        Raises
+        ------
+        ResultError
+            They were not kept.
+        """
+        if self._requests is None:
+            self._requests = self._read(_REQUESTS, "requests", "requests=True")
+        return self._requests
+
+    def series(self) -> pa.Table:
+        """Give the run over time, a row for each window of simulated time.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns ``start_ps``, ``end_ps``, ``write_iops``, ``write_p99_us`` and so on:
+            ``docs/reference/series.md``.
+
+        Raises
+        ------
+        ResultError
+            It was not kept.
+        """
+        if self._series is None:
+            self._series = self._read(_SERIES, "series", "series=True")
+        return self._series
+
+    def _read(self, name: str, what: str, option: str) -> pa.Table:
+        if self._directory is None or not (self._directory / name).is_file():
+            raise ResultError(f"the {what} of this run were not kept: run it with {option}")
+        import pyarrow.parquet as pq  # noqa: PLC0415 (half a second, and not always needed)
+
+        return pq.read_table(self._directory / name, read_dictionary=_TEXTS)
+
+    @property
+    def _has_series(self) -> bool:
+        return self._series is not None or (self._directory is not None and (self._directory / _SERIES).is_file())
+
+    @property
+    def plot(self) -> ResultPlots:
+        """Figures, by matplotlib: ``result.plot.cdf()``."""
+        return ResultPlots(self)
+
+    def to_html(self) -> str:
+        """Make the page of the result: the bytes of ``report.html`` as the command writes it."""
+        return _floatgate.report(self._summary.to_json(), self.series() if self._has_series else None)
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page of the result: one file of HTML that needs no network.
+
+        Parameters
+        ----------
+        path
+            The file, or a directory, in which it is called ``report.html``.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+
+        Raises
+        ------
+        OutputError
+            It cannot be written.
+        """
+        place = Path(path)
+        place = place / _REPORT if place.is_dir() else place
+        _write(place, self.to_html().encode())
+        return place
+
+    def save(self, directory: str | os.PathLike[str]) -> Path:
+        """Write all that was kept of the run to a directory, as ``floatgate run --out`` does.
+
+        `floatgate compare`, `explain` and `report` read it, and :func:`load` does.
+
+        Parameters
+        ----------
+        directory
+            It is made where there is none.
+
+        Returns
+        -------
+        pathlib.Path
+            The directory.
+
+        Raises
+        ------
+        OutputError
+            It cannot be written.
+        """
+        import pyarrow.parquet as pq  # noqa: PLC0415 (half a second, and not always needed)
+
+        place = Path(directory)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            for name, table in ((_REQUESTS, self._requests), (_SERIES, self._series)):
+                if table is not None:
+                    pq.write_table(table, place / name, compression="snappy")
+        except OSError as error:
+            raise OutputError(f"cannot write {place}: {error}") from error
+        self.report(place / _REPORT)
+        _write(place / _SUMMARY, self._summary.to_json().encode())
+        return place
+
+    @property
+    def label(self) -> str:
+        """What it is called beside others: the directory, or the device and what is changed in it."""
+        if self._directory is not None:
+            return str(self._directory)
+        changes = self._summary["changes"]
+        # Without a value are those of a choice that another one has replaced.
+        figures = [figure for figure in changes["figures"] if figure["value"] is not None] if changes else []
+        changed = [f"{figure['path']}={figure['value']}" for figure in figures]
+        return " ".join([self._summary["device"]["name"], *changed])
+
+    def __repr__(self) -> str:
+        summary = self._summary
+        parts = [
+            f"{name} {_html.number(of['iops'])} IOPS, p99 {_html.number(of['latency_us']['p99'])} us"
+            for name, of in _operations(summary)
+        ]
+        amplification = summary["write_amplification"]
+        parts += [f"write amplification {amplification:.3f}"] if amplification is not None else []
+        interrupted = "" if self.complete else " (interrupted)"
+        return f"<floatgate.Result {self.label}, {summary['workload']['name']}{interrupted}: {'; '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        summary = self._summary
+        head = ["", "requests", "IOPS", "MiB/s", "mean, us", "p50, us", "p99, us", "p99.9, us", "greatest, us"]
+        rows = [[name, f"{of['count']:,}", *map(_html.number, _figures(of))] for name, of in _operations(summary)]
+        about = [
+            ("workload", escape(summary["workload"]["name"])),
+            ("state before", escape(summary["precondition"]["asked"])),
+            ("simulated time", f"{_html.number(summary['measured_s'])} s, seed {summary['seed']}"),
+            ("write amplification", _html.number(summary["write_amplification"])),
+            ("limited by", escape(str(summary["bottleneck"]["limited_by"]))),
+        ]
+        about += [("warning", escape(text)) for text in self.warnings]
+        return _html.card(escape(self.label), "", _html.table(head, rows), _html.pairs(about))
+
+
+def _operations(summary: Summary) -> list[tuple[str, dict[str, Any]]]:
+    """List the operations that there were, and their sum where they were several."""
+    names = [name for name, of in summary["requests"].items() if of["count"] > 0]
+    return [(name, summary["requests"][name]) for name in names if name != "all" or len(names) > 2]
+
+
+def _figures(of: dict[str, Any]) -> list[float | None]:
+    latency = of["latency_us"]
+    return [of["iops"], of["mib_per_s"], *(latency[key] for key in ("mean", "p50", "p99", "p99_9", "max"))]
+
+
+def _write(place: Path, content: bytes) -> None:
+    """Write a file: all of it, or nothing."""
+    partial = place.with_name(place.name + ".partial")
+    try:
+        partial.write_bytes(content)
+        partial.replace(place)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise OutputError(f"cannot write {place}: {error}") from error
+
+
+def load(directory: str | os.PathLike[str]) -> Result:
+    """Read a result that ``floatgate run --out`` or :meth:`Result.save` wrote.
+
+    Parameters
+    ----------
+    directory
+        The directory, or a ``summary.json``. Requests and series are read when they are asked for.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    ResultError
+        There is no result, or it is of another version's form.
+    """
+    place = Path(directory)
+    place = place if place.is_dir() else place.parent
+    path = place / _SUMMARY if Path(directory).is_dir() else Path(directory)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ResultError(f"cannot read {path}: {error}") from error
+    _floatgate.check_summary(str(path), text)
+    return Result(Summary(text), directory=place)

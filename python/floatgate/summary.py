@@ -1,0 +1,92 @@
+"""The summary of a run, and what is in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+class Node(Mapping[str, Any]):
+    """A part of a summary: a dictionary whose keys are attributes as well.
+
+    ``node["p99"]`` and ``node.p99`` are the same. A key that is a word of Python has an underscore behind it as an
+    attribute: ``histogram.from_``.
+    """
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self._data = data
+
+    def __getitem__(self, key: str) -> Any:  # noqa: ANN401 (JSON)
+        return _wrapped(self._data[key])
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (JSON)
+        # What is restored from a pickle has no data yet.
+        data = object.__getattribute__(self, "_data") if not name.startswith("__") else {}
+        for key in (name, name.removesuffix("_")):
+            if key in data:
+                return _wrapped(data[key])
+        raise AttributeError(f"a summary has no {name} here: {', '.join(data)}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._data]
+
+    def __repr__(self) -> str:
+        return repr(self._data)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._data,)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give a copy as nested dictionaries and lists."""
+        copy: dict[str, Any] = json.loads(json.dumps(self._data))
+        return copy
+
+
+def _wrapped(value: Any) -> Any:  # noqa: ANN401 (JSON)
+    if isinstance(value, dict):
+        return Node(value)
+    if isinstance(value, list):
+        return [_wrapped(item) for item in value]
+    return value
+
+
+class Summary(Node):
+    """The summary of a run: all that ``summary.json`` has, and nothing else.
+
+    ``docs/reference/summary.md`` describes every key.
+
+    Parameters
+    ----------
+    text
+        The content of a ``summary.json``.
+
+    Examples
+    --------
+    >>> result.summary.requests.write.latency_us.p99 == result.summary["requests"]["write"]["latency_us"]["p99"]
+    True
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        super().__init__(json.loads(text))
+        self._text = text
+
+    def to_json(self) -> str:
+        """Give the JSON of ``floatgate run --json``, byte for byte."""
+        return self._text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._text,)
+
+    def __repr__(self) -> str:
+        return f"<floatgate.Summary of {self['workload']['name']} on {self['device']['name']}, seed {self['seed']}>"

@@ -1,0 +1,404 @@
+"""Sweeps: the same question asked of many devices, workloads and seeds."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from floatgate import _floatgate
+from floatgate.device import Device
+from floatgate.exceptions import FloatgateError, OptionError
+from floatgate.running import run
+from floatgate.store import Store
+from floatgate.workload import Workload, WorkloadLike, texts_of
+
+if TYPE_CHECKING:
+    import os
+
+    import pyarrow as pa
+
+#: What a point of a space says: figures of the device by their paths; or its device, workload or precondition.
+Point: TypeAlias = "Mapping[str, Any]"
+
+#: Keys of a point that are no figures of the device.
+_PLACES = ("device", "workload", "precondition")
+
+#: Parts of a summary that say what was run, or have no single numbers; a row has neither.
+_NO_METRICS = ("schema", "version", "seed", "device", "workload", "config", "config_digest", "changes", "arguments",
+               "precondition", "warnings", "streams", "distributions")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sobol:
+    """Points that fill a space evenly however many there are (Sobol' 1967, scrambled; by SciPy).
+
+    Parameters
+    ----------
+    space
+        By path, the least and the greatest value as a tuple, whole numbers for whole ones; or a list to choose from.
+    n
+        How many points; best a power of two.
+    seed
+        Of the scrambling: the same seed gives the same points.
+
+    Examples
+    --------
+    >>> fg.Sobol({"capacity.spare": (0.1, 0.4), "gc.victim": ["greedy", "fifo"]}, n=64)
+    Sobol(space={...}, n=64, seed=0)
+    """
+
+    space: Mapping[str, tuple[float, float] | list[Any]]
+    n: int
+    seed: int = 0
+
+    def points(self) -> list[dict[str, Any]]:
+        """Give the points."""
+        try:
+            from scipy.stats import qmc  # noqa: PLC0415 (an extra)
+        except ImportError as error:
+            raise ImportError("Sobol' points are made by SciPy: pip install floatgate[sampling]") from error
+        shares = qmc.Sobol(d=len(self.space), scramble=True, rng=self.seed).random(self.n)
+        return [
+            {path: _between(where, float(share)) for (path, where), share in zip(self.space.items(), row, strict=True)}
+            for row in shares
+        ]
+
+
+def _between(where: tuple[float, float] | list[Any], share: float) -> Any:  # noqa: ANN401 (a value of the space)
+    if isinstance(where, list):
+        return where[int(share * len(where))]
+    least, greatest = where
+    if isinstance(least, int) and isinstance(greatest, int):
+        return least + int(share * (greatest - least + 1))
+    return least + share * (greatest - least)
+
+
+#: Words of traces and jobs that name a file to read.
+_FILES = re.compile(r"\b(?:trace|read_iolog)=(?:\"([^\"]*)\"|(\S+))")
+
+#: A grid as a dictionary of lists, points one by one, or a sampler.
+Space: TypeAlias = "Mapping[str, Iterable[Any]] | Iterable[Point] | Sobol"
+
+
+def _points(space: Space) -> list[dict[str, Any]]:
+    if isinstance(space, Sobol):
+        return space.points()
+    if isinstance(space, Mapping):
+        for path, values in space.items():
+            if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
+                raise OptionError(f"{path}: a grid has a list of values for each path, not {values!r}")
+        return [dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())]
+    points = [dict(point) for point in space]
+    if not points:
+        raise OptionError("the space has no points")
+    return points
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One run, with all that it needs on another machine."""
+
+    point: dict[str, Any]
+    device: Device | str | os.PathLike[str]
+    options: dict[str, Any]
+    workload: list[str]
+    precondition: str
+    seed: int
+    layout: str
+    attribution: bool
+
+    def key(self) -> str:
+        """Name what decides its result: 32 hexadecimal digits that are equal for equal runs.
+
+        Raises
+        ------
+        ConfigError
+            There is no such device.
+        """
+        said = {
+            "device": self.chosen().digest,
+            "workload": [_with_content(text) for text in self.workload],
+            "precondition": _with_content(self.precondition),
+            "layout": self.layout,
+            "attribution": self.attribution,
+            "seed": self.seed,
+            "version": [_floatgate.__version__, _build()],
+        }
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
+
+    def chosen(self) -> Device:
+        """Give the device of the point."""
+        device = self.device if isinstance(self.device, Device) else Device(self.device)
+        return device.with_options(self.options)
+
+    def row(self) -> dict[str, Any]:
+        """Run it, and give what is kept of it: the summary, or what went wrong."""
+        try:
+            result = run(
+                self.chosen(),
+                self.workload,
+                precondition=self.precondition,
+                layout=self.layout,  # type: ignore[arg-type] # told by the command's parser if it is wrong
+                seed=self.seed,
+                attribution=self.attribution,
+                series=False,
+                warn=False,
+            )
+        except FloatgateError as error:
+            return _failed(error)
+        return {"summary": result.summary.to_json(), "error": None, "kind": None}
+
+
+def _with_content(text: str) -> list[str]:
+    """Say what a workload is: its words, and the content of the file that they name."""
+    named = [quoted or plain for quoted, plain in _FILES.findall(text)]
+    files = [name for name in (text, *named) if Path(name).is_file()]
+    return [text, *(_content(name, Path(name).stat().st_mtime_ns, Path(name).stat().st_size) for name in files)]
+
+
+@lru_cache(maxsize=256)
+def _content(name: str, _changed: int, _size: int) -> str:
+    with Path(name).open("rb") as file:
+        digest = hashlib.sha256()
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _build() -> str:
+    """Name the build of the simulator: what was compiled from other sources may have other numbers."""
+    place = Path(_floatgate.__file__)
+    return _content(str(place), place.stat().st_mtime_ns, place.stat().st_size)
+
+
+@dataclass
+class _Progress:
+    """Tells how far a sweep is."""
+
+    total: int
+    done: int = 0
+    errors: int = 0
+    ran: int = 0
+    start: float = field(default_factory=time.monotonic)
+
+    def step(self, kept: dict[str, Any]) -> None:
+        self.done += 1
+        self.ran += 1
+        self.errors += kept["error"] is not None
+
+    def eta_s(self) -> float | None:
+        """Seconds that are left, as fast as it has been."""
+        return (time.monotonic() - self.start) / self.ran * (self.total - self.done) if self.ran else None
+
+    def show(self) -> None:
+        eta = self.eta_s()
+        left = f", {eta:.0f} s left" if eta is not None and self.done < self.total else ""
+        failed = f", {self.errors} failed" if self.errors else ""
+        end = "\n" if self.done == self.total else ""
+        sys.stderr.write(f"\rsweep: {self.done} of {self.total} runs{failed}{left}\x1b[K{end}")
+        sys.stderr.flush()
+
+
+def sweep(
+    space: Space,
+    *,
+    workload: WorkloadLike | Sequence[WorkloadLike] | None = None,
+    device: Device | str | os.PathLike[str] | None = None,
+    seeds: Iterable[int] = (1,),
+    precondition: str | Workload = "fill",
+    layout: str = "none",
+    attribution: bool = True,
+    store: str | os.PathLike[str] | None = None,
+    n_jobs: int | None = None,
+    progress: bool | Callable[[int, int, float | None], object] | None = None,
+) -> pa.Table:
+    """Run every point of a space with every seed, in parallel.
+
+    Parameters
+    ----------
+    space
+        A dictionary of lists, of which every combination is a point; a list of points; or :class:`Sobol`. A point says
+        figures of the device by their paths, as :meth:`Device.with_options` has them; ``"device"``, ``"workload"`` and
+        ``"precondition"`` are other devices, workloads and states.
+    workload, device, precondition, layout, attribution
+        As in :func:`run`, for all points that do not say otherwise.
+    seeds
+        Seeds of each point.
+    store
+        A directory, in which every run is kept as it ends. What is there already is not run again: an interrupted sweep
+        goes on, and a finished one costs nothing. Runs are told apart by the digest of their device, the words and the
+        content of their workload, their state, their seed, and the version and build of the simulator.
+    n_jobs
+        Runs at once: -1 for one on each processor. It goes to joblib, whose ``parallel_config(backend="dask")`` or
+        ``"ray"`` sends runs to a cluster; where neither is given, to processes on this machine. 1 needs no joblib.
+    progress
+        True to write to standard error how far it is, which is so on a terminal; or a function that is called with the
+        runs done, all runs, and the seconds that are left, or None.
+
+    Returns
+    -------
+    pyarrow.Table
+        A row for each run, in the order of points and seeds. Columns: the keys of the points; ``seed``; ``error`` and
+        ``error_kind``, null where there is none; ``config_digest``, ``workload_digest``; and every number of the
+        summary by its path, like ``requests.write.latency_us.p99``. What a run does not have is null.
+
+    Raises
+    ------
+    OptionError
+        The space is none, or points say nothing of device or workload.
+    OutputError
+        The store cannot be written to.
+
+    Examples
+    --------
+    >>> table = fg.sweep(
+    ...     {"gc.victim": ["greedy", "fifo"], "geometry.channels": [2, 4]},
+    ...     device="tiny", workload="rw=randwrite number_ios=500", seeds=range(1, 3), n_jobs=1)
+    >>> table.num_rows
+    8
+    """
+    tasks = [
+        _task(point, seed, workload=workload, device=device, precondition=precondition, layout=layout,
+              attribution=attribution)
+        for point in _points(space)
+        for seed in seeds
+    ]  # fmt: skip
+    shelf = None if store is None else Store(store)
+    kept: list[dict[str, Any] | None] = [None] * len(tasks)
+    # Equal runs, such as points that clash on whole numbers, are run once.
+    waiting: dict[str, list[int]] = {}
+    for index, task in enumerate(tasks):
+        key, failure = _key_or_failure(task)
+        kept[index] = shelf.get(key) if shelf and failure is None else failure
+        if kept[index] is None:
+            waiting.setdefault(key, []).append(index)
+    known = sum(row is not None for row in kept)
+    told = _Progress(len(tasks), known, sum(row is not None and row["error"] is not None for row in kept))
+    keys = list(waiting)
+    for number, row in _each([tasks[waiting[key][0]] for key in keys], n_jobs):
+        for index in waiting[keys[number]]:
+            kept[index] = row
+            told.step(row)
+        if shelf and row["kind"] not in ("InternalError", "OutputError"):
+            shelf.put(keys[number], row)
+        _tell(told, progress)
+    return _table(tasks, [row for row in kept if row is not None])
+
+
+def _key_or_failure(task: _Task) -> tuple[str, dict[str, Any] | None]:
+    """Name a run, or say why there is none."""
+    try:
+        return task.key(), None
+    except FloatgateError as error:
+        return "", _failed(error)
+
+
+def _failed(error: FloatgateError) -> dict[str, Any]:
+    return {"summary": None, "error": str(error), "kind": type(error).__name__}
+
+
+def _task(
+    point: dict[str, Any],
+    seed: int,
+    *,
+    workload: WorkloadLike | Sequence[WorkloadLike] | None,
+    device: Device | str | os.PathLike[str] | None,
+    **others: Any,  # noqa: ANN401 (options of a run)
+) -> _Task:
+    device = point.get("device", device)
+    workload = point.get("workload", workload)
+    for what, value in (("device", device), ("workload", workload)):
+        if value is None:
+            raise OptionError(f"no {what} is given: say {what}=..., or give each point one")
+    precondition = str(point.get("precondition", others.pop("precondition")))
+    options = {path: value for path, value in point.items() if path not in _PLACES}
+    return _Task(point, device, options, texts_of(workload), precondition, seed, **others)  # type: ignore[arg-type]
+
+
+def _tell(told: _Progress, progress: bool | Callable[[int, int, float | None], object] | None) -> None:
+    if callable(progress):
+        progress(told.done, told.total, told.eta_s())
+    elif progress or (progress is None and sys.stderr.isatty()):
+        told.show()
+
+
+def _numbered(number: int, task: _Task) -> tuple[int, dict[str, Any]]:
+    return number, task.row()
+
+
+def _each(tasks: list[_Task], n_jobs: int | None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Run tasks, and give their numbers and rows as they end."""
+    if n_jobs == 1 or not tasks:
+        return (_numbered(*pair) for pair in enumerate(tasks))
+    try:
+        import joblib  # noqa: PLC0415 (an extra)
+        from joblib.parallel import get_active_backend  # noqa: PLC0415
+    except ImportError as error:
+        raise ImportError("runs go in parallel by joblib: pip install floatgate[joblib], or say n_jobs=1") from error
+    if n_jobs is None:
+        backend, jobs = get_active_backend()
+        # One job of joblib's own processes is what it has when nobody has said anything.
+        n_jobs = -1 if jobs == 1 and type(backend).__name__ == "LokyBackend" else jobs
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
+    rows: Iterator[tuple[int, dict[str, Any]]] = parallel(joblib.delayed(_numbered)(*pair) for pair in enumerate(tasks))
+    return rows
+
+
+def _metrics(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Give every single value of a summary by its path."""
+    for key, value in node.items():
+        if not path and key in _NO_METRICS:
+            continue
+        if isinstance(value, Mapping):
+            yield from _metrics(value, f"{path}{key}.")
+        elif not isinstance(value, list):
+            yield path + key, value
+
+
+def _table(tasks: list[_Task], kept: list[dict[str, Any]]) -> pa.Table:
+    import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
+
+    rows: list[dict[str, Any]] = []
+    for task, of in zip(tasks, kept, strict=True):
+        row = {path: _shown(value) for path, value in task.point.items()}
+        row |= {"seed": task.seed, "error": of["error"], "error_kind": of["kind"]}
+        if of["summary"] is not None:
+            summary = json.loads(of["summary"])
+            row |= {"config_digest": summary["config_digest"], "workload_digest": summary["workload"]["digest"]}
+            # A figure of the device that is called as a part of the summary keeps its name.
+            row |= {f"summary.{path}" if path in row else path: value for path, value in _metrics(summary)}
+        rows.append(row)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
+
+
+def _shown(value: Any) -> Any:  # noqa: ANN401 (a value of the space)
+    """Give a value that has a place in a column: what is no single value as a text."""
+    if isinstance(value, Mapping | list | tuple):
+        return json.dumps(value, default=str)
+    if isinstance(value, Device):
+        return " ".join([value.name, *value.overrides])
+    item = getattr(value, "item", None)
+    value = item() if callable(item) else value
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+def _column(values: list[Any]) -> pa.Array:
+    import pyarrow as pa  # noqa: PLC0415
+
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int, float}:
+        values = [None if value is None else float(value) for value in values]
+    elif len(kinds) > 1:
+        values = [None if value is None else str(value) for value in values]
+    return pa.array(values)

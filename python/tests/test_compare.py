@@ -1,0 +1,68 @@
+"""Comparisons."""
+
+import pytest
+
+import floatgate as fg
+from conftest import MIXED
+
+
+@pytest.fixture(scope="module")
+def runs():
+    def of(victim):
+        return [
+            fg.run(fg.Device("tiny", {"gc.victim": victim}), MIXED, precondition="steady", seed=seed, series=False)
+            for seed in (1, 2, 3)
+        ]
+
+    return {victim: of(victim) for victim in ("greedy", "fifo")}
+
+
+def test_seeds_are_taken_together(runs):
+    comparison = fg.compare([*runs["greedy"], *runs["fifo"]])
+    assert comparison.labels == ["tiny", "tiny gc.victim=fifo"]
+    assert list(map(len, comparison.groups.values())) == [3, 3]
+    labelled = fg.compare(runs)
+    assert labelled.labels == ["greedy", "fifo"]
+    assert labelled.groups["fifo"] == runs["fifo"]
+
+
+def test_table_has_confidence_intervals(runs):
+    rows = fg.compare(runs).table().to_pylist()
+    row = next(row for row in rows if row["metric"] == "write amplification" and row["group"] == "fifo")
+    values = [run.summary.write_amplification for run in runs["fifo"]]
+    assert row["n"] == 3
+    assert row["mean"] == pytest.approx(sum(values) / 3)
+    # t(0.975; 2) = 4.303
+    deviation = (sum((value - row["mean"]) ** 2 for value in values) / 2) ** 0.5
+    assert row["half_width"] == pytest.approx(4.303 * deviation / 3**0.5, rel=1e-3)
+    assert row["difference"] in ("significant", "within_noise")
+
+
+def test_runs_of_one_configuration_and_seed_stay_apart(runs):
+    first = runs["greedy"][0]
+    comparison = fg.compare([first, first])
+    assert len(comparison.labels) == len(set(comparison.labels)) == 2
+    assert {row["difference"] for row in comparison.table().to_pylist()} == {None, "same"}
+
+
+def test_different_workloads_are_warned_of(runs):
+    comparison = fg.compare([runs["greedy"][0], fg.run("tiny", "rw=read number_ios=100")])
+    assert any("workload" in text for text in comparison.warnings)
+    assert "warning" in comparison._repr_html_()
+
+
+def test_mistakes(runs):
+    with pytest.raises(fg.ResultError, match="nothing to compare"):
+        fg.compare(runs["greedy"][:1])
+    with pytest.raises(fg.ResultError, match="no result"):
+        fg.compare({"a": runs["greedy"], "b": []})
+    with pytest.raises(fg.ResultError, match="same run"):
+        fg.compare({"a": [runs["greedy"][0]] * 2, "b": runs["fifo"]})
+
+
+def test_pages_and_texts(runs, tmp_path):
+    comparison = fg.compare({"<i>": runs["greedy"], "fifo": runs["fifo"]})
+    assert "+-" in str(comparison)
+    assert "<i>" not in comparison._repr_html_()
+    assert comparison.report(tmp_path).read_text().startswith("<!DOCTYPE html>")
+    assert [run.summary.seed for run in comparison.results] == [1, 2, 3, 1, 2, 3]

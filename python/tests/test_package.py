@@ -1,0 +1,103 @@
+"""What a package owes its users: types, examples that run, and little to import."""
+
+import doctest
+import importlib
+import inspect
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import floatgate as fg
+from conftest import python
+
+
+def tool(root, *arguments):
+    command = [sys.executable, "-m", *arguments]
+    variables = {**os.environ, "MYPY_CACHE_DIR": CACHE}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root, env=variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+#: Kept from one run to the next: the types of NumPy take mypy half a minute.
+CACHE = str(Path(sys.prefix, "mypy"))
+
+
+def test_types_are_checked(root):
+    tool(root, "mypy", "python/floatgate")
+
+
+def test_stub_is_that_of_the_module(root):
+    tool(root, "mypy.stubtest", "--mypy-config-file", "pyproject.toml", "floatgate._floatgate")
+
+
+def test_style(root):
+    tool(root, "ruff", "check", "--no-cache", ".")
+    tool(root, "ruff", "format", "--no-cache", "--check", ".")
+
+
+def test_users_have_types():
+    files = {str(file) for file in metadata.files("floatgate")}
+    assert {"floatgate/py.typed", "floatgate/_floatgate.pyi"} <= files
+    assert not [file for file in files if "tests" in file]
+
+
+def test_base_dependencies_are_two():
+    required = [text for text in metadata.requires("floatgate") if "extra ==" not in text]
+    assert sorted(re.match(r"[a-z]+", text)[0] for text in required) == ["numpy", "pyarrow"]
+
+
+def test_import_is_light():
+    done = python(
+        "import sys, floatgate; print([name for name in ('numpy', 'pyarrow', 'matplotlib') if name in sys.modules])"
+    )
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_everything_public_is_documented():
+    for module in [fg, *(importlib.import_module(f"floatgate.{m.name}") for m in pkgutil.iter_modules(fg.__path__))]:
+        assert module.__doc__, module
+    for name in fg.__all__:
+        value = getattr(fg, name)
+        assert inspect.getdoc(value), name
+        if inspect.isclass(value):
+            for part, member in vars(value).items():
+                if not part.startswith("_") and (callable(member) or isinstance(member, property)):
+                    assert inspect.getdoc(member), f"{name}.{part}"
+
+
+@pytest.mark.parametrize("module", ["comparison", "device", "running", "simulator", "summary", "sweeping"])
+def test_examples_run(module, result):
+    found = importlib.import_module(f"floatgate.{module}")
+    names = {"fg": fg, "result": result, "device": fg.Device("tiny"), "workload": "rw=randwrite number_ios=500"}
+    finder = doctest.DocTestFinder()
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    tests = [test for test in finder.find(found, globs=names) if test.examples]
+    assert tests
+    for test in tests:
+        runner.run(test)
+    assert runner.failures == 0
+
+
+def blocks(text):
+    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_code_of_the_pages_runs(page, root, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(root / "examples")
+    found = blocks((root / page).read_text())
+    assert found
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    names = {}
+    for number, block in enumerate(found):
+        exec(compile(block, f"{page}, block {number + 1}", "exec"), names)
+    assert Path("report.html").is_file()

@@ -1,0 +1,126 @@
+"""Results."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import floatgate as fg
+
+
+def test_summary_has_attributes_and_keys(result):
+    summary = result.summary
+    write = summary.requests.write
+    assert write.latency_us.p99 == summary["requests"]["write"]["latency_us"]["p99"] > 0
+    assert "p99" in write.latency_us
+    assert dict(summary)["seed"] == summary.seed == 1
+    assert list(summary) == list(json.loads(summary.to_json()))
+    assert summary.to_dict() == json.loads(summary.to_json())
+    assert summary.wear.histogram.from_ == summary["wear"]["histogram"]["from"]
+    assert "requests" in dir(summary)
+    with pytest.raises(AttributeError, match="no latency here: "):
+        summary.latency  # noqa: B018
+
+
+def test_requests_are_consistent_with_the_summary(result):
+    requests = result.requests()
+    assert requests.num_rows == result.summary.requests.all.count
+    frame = requests.to_pandas()
+    assert (frame["latency_ps"] == frame["waiting_ps"] + frame["service_ps"]).all()
+    named = list(frame.columns[frame.columns.get_loc("host_queue_ps") :])
+    assert (frame[named].sum(axis=1) == frame["latency_ps"]).all()
+    writes = frame[frame["operation"] == "write"]
+    assert len(writes) == result.summary.requests.write.count
+    assert writes["latency_ps"].max() / 1e6 == result.summary.requests.write.latency_us.max
+
+
+def test_tables_come_without_a_copy(result):
+    column = result.requests()["latency_ps"].chunk(0)
+    array = column.to_numpy(zero_copy_only=True)
+    assert array.dtype == np.uint64
+    assert not array.flags.writeable
+    assert array.ctypes.data == column.buffers()[1].address
+
+
+def test_series_adds_up(result):
+    series = result.series()
+    assert sum(series["write_count"].to_pylist()) == result.summary.requests.write.count
+    assert sum(series["erases"].to_pylist()) == result.summary.flash.blocks_erased
+
+
+def test_polars_takes_the_tables(result):
+    import polars as pl
+
+    frame = pl.from_arrow(result.requests())
+    assert frame.height == result.requests().num_rows
+    assert frame.filter(pl.col("operation").cast(pl.String) == "read").height == result.summary.requests.read.count
+
+
+def test_what_was_not_kept_is_told():
+    result = fg.run("tiny", "rw=read number_ios=100", series=False)
+    with pytest.raises(fg.ResultError, match="requests=True"):
+        result.requests()
+    with pytest.raises(fg.ResultError, match="series=True"):
+        result.series()
+    assert "over-time" not in result.to_html()
+
+
+def test_results_are_data(result, tmp_path):
+    for again in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):
+        assert again.summary == result.summary
+        assert again.requests().equals(result.requests())
+        assert again.to_html() == result.to_html()
+    assert result.report(tmp_path) == tmp_path / "report.html"
+    assert result.report(tmp_path / "other.html").read_text() == result.to_html()
+    with pytest.raises(fg.OutputError, match="cannot write"):
+        result.report(tmp_path / "missing" / "report.html")
+
+
+def test_load_tells_what_is_no_result(tmp_path):
+    with pytest.raises(fg.ResultError, match="cannot read"):
+        fg.load(tmp_path)
+    (tmp_path / "summary.json").write_text("{}")
+    with pytest.raises(fg.ResultError, match="no result of Floatgate"):
+        fg.load(tmp_path)
+
+
+def test_warnings_of_a_result_are_warned():
+    with pytest.warns(fg.FloatgateWarning, match="nothing arrived in the measured part"):
+        result = fg.run("tiny", "rw=read number_ios=100 ramp_time=10s")
+    assert len(result.warnings) == 1
+
+
+def test_shown_in_notebooks(result):
+    page = result._repr_html_()
+    assert "write amplification" in page
+    assert "rw=randrw" in page
+    assert repr(result).startswith("<floatgate.Result tiny, rw=randrw")
+    attack = fg.run("tiny", "rw=read number_ios=10 name=<script>")
+    assert "<script>" not in attack._repr_html_()
+
+
+def test_labels_say_what_is_changed():
+    device = fg.Device("tiny", {"gc.victim": "fifo", "geometry.channels": 4})
+    assert fg.run(device, "rw=read number_ios=10").label == "tiny geometry.channels=4 gc.victim=fifo"
+
+
+def test_progress_is_told():
+    told = []
+    fg.run(
+        "tiny",
+        "rw=randrw bs=4k iodepth=8 number_ios=60k",
+        precondition="steady",
+        progress=lambda part, share: told.append((part, share)),
+    )
+    assert {part for part, _ in told} == {"preconditioning", "running"}
+    assert all(share is None or 0 <= share <= 1 for _, share in told)
+
+
+def test_an_exception_of_progress_ends_the_run():
+    def progress(part, share):
+        raise LookupError(part)
+
+    with pytest.raises(LookupError, match="running|preconditioning"):
+        fg.run("tiny", "rw=randrw bs=4k iodepth=8 number_ios=10m", progress=progress)

@@ -1,0 +1,170 @@
+"""Sweeps."""
+
+import itertools
+
+import pyarrow.dataset as ds
+import pytest
+
+import floatgate as fg
+from floatgate.store import Store
+
+JOB = "rw=randwrite bs=4k iodepth=4 number_ios=500"
+GRID = {"gc.victim": ["greedy", "fifo"], "geometry.channels": [2, 4]}
+
+
+def sweep(space=None, **options):
+    """Sweep in this process."""
+    return fg.sweep(GRID if space is None else space, **{"device": "tiny", "workload": JOB, "n_jobs": 1, **options})
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """Count what is run."""
+    calls = []
+    run = fg.sweeping.run
+
+    def counted(*arguments, **options):
+        calls.append(arguments)
+        return run(*arguments, **options)
+
+    monkeypatch.setattr("floatgate.sweeping.run", counted)
+    return calls
+
+
+def test_a_grid_has_a_row_for_each_run():
+    table = sweep(seeds=range(1, 3))
+    rows = table.to_pylist()
+    names = ("gc.victim", "geometry.channels", "seed")
+    assert [tuple(map(row.get, names)) for row in rows] == list(itertools.product(*GRID.values(), (1, 2)))
+    expected = fg.run(fg.Device("tiny", {"gc.victim": "fifo", "geometry.channels": 4}), JOB, seed=2).summary
+    last = rows[-1]
+    assert last["config_digest"] == expected.config_digest
+    assert last["workload_digest"] == expected.workload.digest
+    assert last["requests.write.latency_us.p99"] == expected.requests.write.latency_us.p99
+    assert last["write_amplification"] == expected.write_amplification
+    assert last["bottleneck.limited_by"] == expected.bottleneck.limited_by
+    assert last["error"] is None
+
+
+def test_points_may_have_devices_workloads_and_states():
+    points = [
+        {"device": "tiny", "workload": fg.Synthetic("rw=read number_ios=50")},
+        {"device": fg.Device("tiny", {"gc.victim": "fifo"}), "workload": JOB, "precondition": "steady"},
+    ]
+    rows = fg.sweep(points, n_jobs=1).to_pylist()
+    assert [row["requests.all.count"] for row in rows] == [50, 500]
+    assert [row["device"] for row in rows] == ["tiny", "tiny gc.victim=fifo"]
+    assert [row["precondition"] for row in rows] == [None, "steady"]
+
+
+def test_a_finished_sweep_costs_nothing_and_an_interrupted_one_goes_on(tmp_path, runs):
+    def stop(done, total, eta):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(store=tmp_path, progress=stop)
+    assert len(runs) == 3
+    first = sweep(store=tmp_path)
+    assert len(runs) == 4
+    again = sweep(store=tmp_path)
+    assert len(runs) == 4
+    assert again.equals(first)
+    assert ds.dataset(tmp_path).to_table().num_rows == 4
+    sweep(store=tmp_path, seeds=[2])
+    assert len(runs) == 8
+
+
+def test_what_decides_a_result_is_in_its_key(tmp_path, trace, runs):
+    space = [{"gc.victim": "fifo"}]
+    variations = [
+        {},
+        {"precondition": "none"},
+        {"workload": f"{JOB} name=x"},
+        {"attribution": False},
+        {"workload": trace},
+        {"seeds": [9]},
+    ]
+    for options in variations * 2:
+        sweep(space, store=tmp_path, **options)
+    assert len(runs) == len(variations)
+    # The same device by another way is the same.
+    sweep([{}], device=fg.Device.from_toml('base = "tiny"\ngc.victim = "fifo"'), store=tmp_path)
+    assert len(runs) == len(variations)
+    trace.write_text(trace.read_text().replace(",Write,", ",Read,"))
+    sweep(space, workload=trace, store=tmp_path)
+    sweep(space, workload=fg.Trace(trace, limit=100), store=tmp_path)
+    assert len(runs) == len(variations) + 2
+    trace.write_text("".join(trace.read_text().splitlines(keepends=True)[:50]))
+    sweep(space, workload=fg.Trace(trace, limit=100), store=tmp_path)
+    assert len(runs) == len(variations) + 3
+
+
+def test_a_failing_point_is_a_row(tmp_path, runs):
+    table = sweep({"gc.soft_threshold": [2, 10_000], "gc.victim": ["greedy", "none"]}, store=tmp_path)
+    kinds = table["error_kind"].to_pylist()
+    assert kinds == [None, "ConfigError", "ConfigError", "ConfigError"]
+    assert "soft_threshold" in table["error"][2].as_py()
+    assert table["requests.all.count"].to_pylist() == [500, None, None, None]
+    failing = sweep([{"precondition": "aged=0.9"}, {}], store=tmp_path)
+    assert failing["error_kind"].to_pylist() == ["PreconditionError", None]
+    before = len(runs)
+    assert sweep([{"precondition": "aged=0.9"}, {}], store=tmp_path).equals(failing)
+    assert len(runs) == before
+
+
+def test_equal_runs_are_run_once(runs):
+    table = sweep([{"geometry.channels": 2}, {"geometry.channels": 2.0}, {"geometry.channels": 2}])
+    assert table.num_rows == 3
+    assert len(runs) <= 2
+
+
+def test_broken_files_of_a_store_are_replaced(tmp_path, runs):
+    sweep([{}], store=tmp_path)
+    (place,) = tmp_path.iterdir()
+    place.write_bytes(b"PAR1")
+    sweep([{}], store=tmp_path)
+    assert len(runs) == 2
+    assert Store(tmp_path).get(place.stem)["error"] is None
+    with pytest.raises(fg.OutputError, match="cannot make"):
+        Store(place)
+
+
+def test_sobol_fills_the_space():
+    sobol = fg.Sobol({"capacity.spare": (0.2, 0.4), "geometry.channels": (1, 4), "gc.victim": ["greedy", "fifo"]}, n=16)
+    points = sobol.points()
+    assert points == sobol.points() != fg.Sobol(sobol.space, n=16, seed=1).points()
+    assert all(0.2 <= point["capacity.spare"] < 0.4 for point in points)
+    # A power of two of points has equal shares in each half and quarter of every dimension.
+    assert [sum(point["geometry.channels"] == channels for point in points) for channels in (1, 2, 3, 4)] == [4] * 4
+    assert sum(point["gc.victim"] == "fifo" for point in points) == 8
+    assert sweep(fg.Sobol({"capacity.spare": (0.2, 0.4)}, n=2)).num_rows == 2
+
+
+def test_processes_give_what_one_gives(tmp_path):
+    expected = sweep(seeds=[1, 2])
+    found = sweep(seeds=[1, 2], n_jobs=2, store=tmp_path)
+    names = [name for name in expected.column_names if not name.startswith("run.")]
+    assert found.select(names).equals(expected.select(names))
+    assert len(list(tmp_path.iterdir())) == 8
+
+
+def test_progress_tells_what_is_left():
+    told = []
+    sweep(progress=lambda done, total, eta: told.append((done, total, eta)))
+    assert [done for done, _, _ in told] == [1, 2, 3, 4]
+    assert told[-1][1:] == (4, 0)
+
+
+@pytest.mark.parametrize(
+    ("space", "options", "message"),
+    [
+        ({"gc.victim": "greedy"}, {}, "list of values"),
+        ([], {}, "no points"),
+        (GRID, {"workload": None}, "no workload"),
+        (GRID, {"device": None}, "no device"),
+    ],
+)
+def test_mistakes(space, options, message):
+    with pytest.raises(fg.OptionError, match=message):
+        sweep(space, **options)

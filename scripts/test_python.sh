@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Installs the Python package into an environment of its own below the build directory, as `pip install .` does, and
+# tests it there. FLOATGATE is the program whose numbers it must have.
+#
+#   test_python.sh DIRECTORY [ARGUMENTS OF PYTEST...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mkdir -p "$1"
+environment=$(cd "$1" && pwd)
+shift
+# maturin is called by its name.
+export PATH=$environment/bin:$PATH
+python=$environment/bin/python
+wanted=python/tests/requirements.txt
+present=$environment/requirements.txt
+
+[ -x "$python" ] || python3 -m venv "$environment"
+if ! cmp --silent "$wanted" "$present"; then
+    "$python" -m pip install --quiet --requirement "$wanted" 'numpy>=1.24' 'pyarrow>=14'
+    cp "$wanted" "$present"
+fi
+# In the profile of the tests, so that what Cargo has built for them is used again; and with the maturin that is there.
+"$python" -m pip install --quiet --no-deps --no-build-isolation --force-reinstall . \
+    --config-settings 'build-args=--profile dev'
+"$python" -B -m pytest -p no:cacheprovider "$@"
