@@ -151,7 +151,7 @@ struct Channel {
     /// The command cycles of each plane and its data, which take turns.
     turn: Time,
     /// The place of its release among the events of that instant: that of the transfer's start.
-    release_order: u32,
+    release_order: u64,
     /// Units that wait, by rank: first and last of each line.
     lines: [(u32, u32); RANKS],
     /// One bit for each line that is not empty.
