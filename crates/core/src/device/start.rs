@@ -74,24 +74,41 @@ impl Device {
     }
 
     /// The transaction that `lun` takes next, and its rank: of its own lines or of the pool, by rank, then by age.
-    #[inline]
+    #[inline(always)]
     pub(super) fn first_for(&self, lun: LunId) -> Option<(u8, u32)> {
-        (0..RANKS as u8).find_map(|rank| self.first_of(lun, rank))
+        let mut own = None;
+        for rank in 0..RANKS as u8 {
+            own = self.first_of_own(lun, rank);
+            if own.is_some() {
+                break;
+            }
+        }
+        if self.dynamic { self.or_of_pool(lun, own) } else { own }
     }
 
     /// The transaction of `rank` that `lun` takes next, with its rank.
     #[inline]
     fn first_of(&self, lun: LunId, rank: u8) -> Option<(u8, u32)> {
-        let own =
+        let own = self.first_of_own(lun, rank);
+        let pooled = self.dynamic && rank == self.ranks[Class::HostProgram as usize];
+        if pooled { self.or_of_pool(lun, own) } else { own }
+    }
+
+    /// The first transaction of `rank` in the lines of `lun`, with its rank.
+    #[inline(always)]
+    fn first_of_own(&self, lun: LunId, rank: u8) -> Option<(u8, u32)> {
+        let first =
             if self.merging.any { self.oldest(lun, rank) } else { self.lines[lun.index()][usize::from(rank)].first() };
-        if rank == self.ranks[Class::HostProgram as usize] {
-            let pool = self.first_of_pool(PlaneId(self.array.planes_of(lun).start));
-            let older = pool != NONE && (own == NONE || self.transactions[pool].order < self.transactions[own].order);
-            if older && self.has_ready_plane(lun) {
-                return Some((rank, pool));
-            }
-        }
-        (own != NONE).then_some((rank, own))
+        (first != NONE).then_some((rank, first))
+    }
+
+    /// `own`, or the write of the pool that goes before it.
+    fn or_of_pool(&self, lun: LunId, own: Option<(u8, u32)>) -> Option<(u8, u32)> {
+        let id = self.first_of_pool(PlaneId(self.array.planes_of(lun).start));
+        let pooled = (self.ranks[Class::HostProgram as usize], id);
+        let turn = |(rank, id): (u8, u32)| (rank, self.transactions[id].order);
+        let earlier = id != NONE && own.is_none_or(|own| turn(pooled) < turn(own));
+        if earlier && self.has_ready_plane(lun) { Some(pooled) } else { own }
     }
 
     /// The oldest transaction of `rank` that waits for a plane of `lun`.
@@ -101,12 +118,19 @@ impl Device {
     }
 
     /// Starts the next command of a LUN, `next` where that is known; false when there is none that can start.
+    #[inline(always)]
     fn start(&mut self, lun: LunId, next: Option<(u8, u32)>, has_channel: bool) -> bool {
         // What binding sets off must not start the LUN a second time.
         self.array.set_binding(lun);
         self.note_idle(lun, false);
-        let mut next = next.or_else(|| self.first_for(lun));
-        while let Some((rank, id)) = next {
+        let next = if next.is_some() { next } else { self.first_for(lun) };
+        next.is_some_and(|(rank, id)| self.start_from(lun, rank, id, has_channel))
+    }
+
+    /// Starts a LUN on `id`, or where that cannot start or need not on what comes behind it.
+    #[inline(never)]
+    fn start_from(&mut self, lun: LunId, mut rank: u8, mut id: u32, has_channel: bool) -> bool {
+        loop {
             if self.overlapping.any && self.only_reads(lun) && self.transactions[id].kind != Kind::HostRead {
                 return false;
             }
@@ -117,19 +141,8 @@ impl Device {
                 let line = self.line_of(PlaneId(self.transactions[id].plane));
                 self.lines[line][usize::from(rank)].pop(&mut self.transactions);
             }
-            self.level(id, rank);
-            if let Some(operation) = self.bind_transaction(id, rank) {
-                if self.merging.any {
-                    self.start_merged(lun, rank, id, operation);
-                    if self.overlapping.any {
-                        self.overlap(lun);
-                    }
-                    return true;
-                }
-                let unit = self.array.unit_of(operation.plane);
-                self.running[unit.index()] = id;
-                self.array.start(unit, operation, self.now);
-                self.watch_start(unit);
+            let started = if self.merging.any { self.start_merged(lun, rank, id) } else { self.start_alone(rank, id) };
+            if started {
                 if self.overlapping.any {
                     self.overlap(lun);
                 }
@@ -138,14 +151,26 @@ impl Device {
             if !has_channel {
                 return false;
             }
-            next = self.first_for(lun);
+            let Some(next) = self.first_for(lun) else { return false };
+            (rank, id) = next;
         }
-        false
+    }
+
+    /// Starts a unit on `id`, with nothing that other planes or dies do together with it; whether it could.
+    #[inline(always)]
+    fn start_alone(&mut self, rank: u8, id: u32) -> bool {
+        let Some(operation) = self.bind_transaction(id, rank) else { return false };
+        let unit = self.array.unit_of(operation.plane);
+        self.running[unit.index()] = id;
+        self.array.start(unit, operation, self.now);
+        self.watch_start(unit);
+        true
     }
 
     /// What the array does for a transaction that is first in line, with its place; nothing where it turns out that it
-    /// cannot start or need not.
-    pub(super) fn bind_transaction(&mut self, id: u32, rank: u8) -> Option<Operation> {
+    /// cannot start or need not. Inlined, since what it returns is large: see [`Device::bind_to_merge`].
+    #[inline(always)]
+    fn bind_transaction(&mut self, id: u32, rank: u8) -> Option<Operation> {
         self.transactions[id].next = NONE;
         match self.transactions[id].kind {
             Kind::HostRead => Some(self.start_read(id, ReadCause::Host)),
@@ -158,6 +183,11 @@ impl Device {
             Kind::Summary => Some(self.start_summary(id)),
             Kind::SlotRead => unreachable!("slot reads wait for slots, not for LUNs"),
         }
+    }
+
+    /// The same for what is merged or overlaps with others.
+    pub(super) fn bind_to_merge(&mut self, id: u32, rank: u8) -> Option<Operation> {
+        self.bind_transaction(id, rank)
     }
 
     /// Whether a LUN takes reads of the host only, because what it does is suspended.
@@ -181,6 +211,7 @@ impl Device {
         if request == NONE { u64::MAX } else { self.requests[request].request.tag }
     }
 
+    #[inline(always)]
     fn start_read(&mut self, id: u32, cause: ReadCause) -> Operation {
         let read = self.transactions[id];
         let shape = *self.ftl.shape();
@@ -217,6 +248,7 @@ impl Device {
         shape.units_per_page.divide(self.ftl.blocks.offset_in_block(ppn)) * shape.pages_per_unit
     }
 
+    #[inline(always)]
     fn program(&self, class: Class, plane: PlaneId, place: Ppn, tag: u64) -> Operation {
         let timing = self.array.timing();
         Operation {
@@ -236,6 +268,7 @@ impl Device {
     }
 
     /// Binds a write, with those behind it that fill the same program command. A plane without room gives it up.
+    #[inline(always)]
     fn start_write(&mut self, id: u32, rank: u8) -> Option<Operation> {
         let plane = PlaneId(self.transactions[id].plane);
         if !self.ftl.blocks.takes_host_write(plane) {
@@ -414,6 +447,7 @@ impl Device {
         true
     }
 
+    #[inline(always)]
     fn start_erase(&mut self, id: u32) -> Operation {
         let erase = self.transactions[id];
         debug_assert!(
