@@ -113,8 +113,15 @@ impl Device {
 
     /// The oldest transaction of `rank` that waits for a plane of `lun`.
     fn oldest(&self, lun: LunId, rank: u8) -> u32 {
-        let firsts = self.array.planes_of(lun).map(|plane| self.lines[plane as usize][usize::from(rank)].first());
-        firsts.filter(|&id| id != NONE).min_by_key(|&id| self.transactions[id].order).unwrap_or(NONE)
+        let planes = self.array.planes_of(lun);
+        let (mut oldest, mut since) = (NONE, u64::MAX);
+        for lines in &self.lines[planes.start as usize..planes.end as usize] {
+            let id = lines[usize::from(rank)].first();
+            if id != NONE && self.transactions[id].order < since {
+                (oldest, since) = (id, self.transactions[id].order);
+            }
+        }
+        oldest
     }
 
     /// Starts the next command of a LUN, `next` where that is known; false when there is none that can start.
