@@ -76,39 +76,53 @@ impl Device {
     /// The transaction that `lun` takes next, and its rank: of its own lines or of the pool, by rank, then by age.
     #[inline(always)]
     pub(super) fn first_for(&self, lun: LunId) -> Option<(u8, u32)> {
-        let mut own = None;
-        for rank in 0..RANKS as u8 {
-            own = self.first_of_own(lun, rank);
-            if own.is_some() {
-                break;
-            }
-        }
-        if self.dynamic { self.or_of_pool(lun, own) } else { own }
+        if self.dynamic { self.first_with_pool(lun) } else { self.first_own(lun) }
     }
 
     /// The transaction of `rank` that `lun` takes next, with its rank.
     #[inline]
     fn first_of(&self, lun: LunId, rank: u8) -> Option<(u8, u32)> {
         let own = self.first_of_own(lun, rank);
-        let pooled = self.dynamic && rank == self.ranks[Class::HostProgram as usize];
-        if pooled { self.or_of_pool(lun, own) } else { own }
+        if self.dynamic && rank == self.ranks[Class::HostProgram as usize] {
+            return self.or_of_pool(lun, rank, own);
+        }
+        (own != NONE).then_some((rank, own))
     }
 
-    /// The first transaction of `rank` in the lines of `lun`, with its rank.
+    /// The first transaction in the lines of `lun`, with its rank.
     #[inline(always)]
-    fn first_of_own(&self, lun: LunId, rank: u8) -> Option<(u8, u32)> {
-        let first =
-            if self.merging.any { self.oldest(lun, rank) } else { self.lines[lun.index()][usize::from(rank)].first() };
-        (first != NONE).then_some((rank, first))
+    fn first_own(&self, lun: LunId) -> Option<(u8, u32)> {
+        for rank in 0..RANKS as u8 {
+            let own = self.first_of_own(lun, rank);
+            if own != NONE {
+                return Some((rank, own));
+            }
+        }
+        None
     }
 
-    /// `own`, or the write of the pool that goes before it.
-    fn or_of_pool(&self, lun: LunId, own: Option<(u8, u32)>) -> Option<(u8, u32)> {
-        let id = self.first_of_pool(PlaneId(self.array.planes_of(lun).start));
-        let pooled = (self.ranks[Class::HostProgram as usize], id);
-        let turn = |(rank, id): (u8, u32)| (rank, self.transactions[id].order);
-        let earlier = id != NONE && own.is_none_or(|own| turn(pooled) < turn(own));
-        if earlier && self.has_ready_plane(lun) { Some(pooled) } else { own }
+    /// The first transaction of `rank` in the lines of `lun`, or [`NONE`].
+    #[inline(always)]
+    fn first_of_own(&self, lun: LunId, rank: u8) -> u32 {
+        if self.merging.any { self.oldest(lun, rank) } else { self.lines[lun.index()][usize::from(rank)].first() }
+    }
+
+    #[inline(never)]
+    fn first_with_pool(&self, lun: LunId) -> Option<(u8, u32)> {
+        let (rank, own) = self.first_own(lun).unwrap_or((RANKS as u8, NONE));
+        self.or_of_pool(lun, rank, own)
+    }
+
+    /// `own`, where that is not [`NONE`], or the write of the pool that goes before it.
+    fn or_of_pool(&self, lun: LunId, rank: u8, own: u32) -> Option<(u8, u32)> {
+        let (pooled, id) =
+            (self.ranks[Class::HostProgram as usize], self.first_of_pool(PlaneId(self.array.planes_of(lun).start)));
+        let turn = |rank: u8, id: u32| (rank, self.transactions[id].order);
+        let earlier = id != NONE && (own == NONE || turn(pooled, id) < turn(rank, own));
+        if earlier && self.has_ready_plane(lun) {
+            return Some((pooled, id));
+        }
+        (own != NONE).then_some((rank, own))
     }
 
     /// The oldest transaction of `rank` that waits for a plane of `lun`.
