@@ -2,7 +2,7 @@
 //!
 //! CPU seconds of this process, not wall time: other load on the machine moves them by a few per cent only. Each case
 //! runs three times; the best counts, because nothing makes a run faster than it is. Arguments, after `--`: the names
-//! of the cases to run (`functional`, `timed`, `attribution`, `controller`, `scaling`); none runs all.
+//! of the cases to run (`functional`, `timed`, `attribution`, `controller`, `advanced`, `scaling`); none runs all.
 
 mod bare;
 
@@ -134,34 +134,78 @@ fn attribution() {
     }
 }
 
+/// CPU nanoseconds for each flash operation of a job on devices that differ in some options, in turn.
+fn costs<const N: usize>(options: [&[&str]; N], job_text: &str, state: Precondition) -> [f64; N] {
+    let mut devices = options.map(|options| {
+        let set: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+        let config = config::load("bench-32g", &set).expect("an accepted device");
+        let mut device = Device::new(config, Options::default()).expect("a checked device");
+        bring(&mut device, state);
+        device
+    });
+    let mut costs = [f64::INFINITY; N];
+    for seed in 1..=3 {
+        for (device, cost) in devices.iter_mut().zip(&mut costs) {
+            let (seconds, counted) = job(device, job_text, seed);
+            *cost = cost.min(seconds / flash_operations(&counted) * 1e9);
+        }
+    }
+    costs
+}
+
+/// Jobs of random requests of 4 KiB: of one kind or the other, and of both.
+const RANDOM: [(&str, &str, Precondition); 3] = [
+    ("writes", "rw=randwrite bs=4k iodepth=32 norandommap=1 number_ios=1000000", Precondition::Steady),
+    ("reads", "rw=randread bs=4k iodepth=32 norandommap=1 number_ios=1000000", Precondition::Fill),
+    ("both", "rw=randrw rwmixread=70 bs=4k iodepth=32 norandommap=1 number_ios=1000000", Precondition::Steady),
+];
+
 /// What the buffer and the time of software cost, for each operation of the flash.
 fn controller() {
-    let on = ["buffer.capacity=64MiB", "buffer.high_water=0.9", "buffer.low_water=0.8", "buffer.bandwidth=20GB/s"];
-    let software = ["cores=4", "interrupt=\"100ns\"", "lookup=\"50ns\"", "allocation=\"50ns\"", "buffer=\"50ns\""];
-    let software = software.map(|cost| format!("controller.firmware.{cost}"));
-    let on = on.map(str::to_owned);
-    let both = [&on[..], &software].concat();
-    let job_of = |kind: &str| format!("rw={kind} bs=4k iodepth=32 norandommap=1 number_ios=1000000");
-    for (kind, state) in [("randwrite", Precondition::Steady), ("randread", Precondition::Fill)] {
-        let mut devices = [&[][..], &on, &both].map(|set| {
-            let config = config::load("bench-32g", set).expect("an accepted device");
-            let mut device = Device::new(config, Options::default()).expect("a checked device");
-            bring(&mut device, state);
-            device
-        });
-        let mut costs = [f64::INFINITY; 3];
-        for seed in 1..=3 {
-            for (device, cost) in devices.iter_mut().zip(&mut costs) {
-                let (seconds, counted) = job(device, &job_of(kind), seed);
-                *cost = cost.min(seconds / flash_operations(&counted) * 1e9);
-            }
-        }
-        let [plain, buffer, both] = costs;
+    let buffer = ["buffer.capacity=64MiB", "buffer.high_water=0.9", "buffer.low_water=0.8", "buffer.bandwidth=20GB/s"];
+    let software = [
+        "controller.firmware.cores=4",
+        "controller.firmware.interrupt=\"100ns\"",
+        "controller.firmware.lookup=\"50ns\"",
+        "controller.firmware.allocation=\"50ns\"",
+        "controller.firmware.buffer=\"50ns\"",
+    ];
+    let both = [&buffer[..], &software].concat();
+    for (what, job, state) in RANDOM {
+        let [plain, buffer, both] = costs([&[], &buffer, &both], job, state);
         println!(
-            "{kind:<9} for each flash operation: {plain:4.0} ns; with a buffer {:.2}, and software {:.2} times as much   \
-             (bar 1.5)",
+            "random {what:<6} for each flash operation: {plain:4.0} ns; with a buffer {:.2}, and software {:.2} times as \
+             much   (bar 1.5)",
             buffer / plain,
             both / plain
+        );
+    }
+}
+
+/// What advanced commands cost, for each operation of the flash.
+fn advanced() {
+    let planes = [
+        "nand.advanced.multi_plane_program=wise",
+        "nand.advanced.multi_plane_read=wise",
+        "nand.advanced.multi_plane_erase=wise",
+    ];
+    let caches = ["nand.advanced.cache_read=true", "nand.advanced.cache_program=true"];
+    let suspend = ["nand.advanced.suspend={ program = true, erase = true, latency = \"5us\", resume = \"5us\" }"];
+    let together = [&planes[..], &caches, &suspend].concat();
+    let chips = ["nand.concurrency=command"];
+    let interleave = [&chips[..], &["nand.advanced.interleave=true"], &planes].concat();
+    for (what, job, state) in RANDOM {
+        let [plain, planes, caches, suspend, together] =
+            costs([&[], &planes, &caches, &suspend, &together], job, state);
+        let [command, interleave] = costs([&chips, &interleave], job, state);
+        println!(
+            "random {what:<6} for each flash operation: {plain:4.0} ns; multi-plane {:.2}, caches {:.2}, suspend {:.2}, \
+             all {:.2} times as much; {command:4.0} ns; interleaved and multi-plane {:.2}   (bar 1.5)",
+            planes / plain,
+            caches / plain,
+            suspend / plain,
+            together / plain,
+            interleave / command
         );
     }
 }
@@ -201,11 +245,12 @@ fn scaling() {
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let cases: [(&str, fn()); 5] = [
+    let cases: [(&str, fn()); 6] = [
         ("functional", functional),
         ("timed", timed_cases),
         ("attribution", attribution),
         ("controller", controller),
+        ("advanced", advanced),
         ("scaling", scaling),
     ];
     for (name, case) in cases {

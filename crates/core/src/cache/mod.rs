@@ -307,7 +307,11 @@ impl Buffer {
         let entry = self.free.pop().unwrap_or_else(|| unreachable!("a unit comes only when there is room"));
         self.index[lpn.index()] = entry + 1;
         self.entries[entry as usize] = Entry { lpn: lpn.0, ..Entry::default() };
-        self.masks[entry as usize * self.words..][..self.words].fill(0);
+        match &mut self.masks[entry as usize * self.words..][..self.words] {
+            // Nearly always: a call that clears memory would hold up what is written to the word next.
+            [word] => *word = 0,
+            words => words.fill(0),
+        }
         self.eviction.on_insert(entry, lpn, dirty, read);
         entry
     }

@@ -113,7 +113,7 @@ impl Device {
             let read = if request.operation == Operation::Read { request.sectors } else { 0 };
             self.contents.replies[id as usize] = vec![BLANK; read as usize];
         }
-        self.trail_request(id, at);
+        self.trail_request(id, request.arrival, at);
         let Some(link) = &mut self.link else { return self.work(Work::Receive(id)) };
         if request.operation == Operation::Write {
             link.send(at, id, request.bytes(), pages(&request, self.ftl.shape()));
@@ -170,8 +170,10 @@ impl Device {
             Operation::Read => {
                 let units = 0..self.units_of(id);
                 self.requests[id].remaining += units.end;
-                let work = if self.buffer.is_some() { Work::Search } else { Work::LookUp };
-                self.work_on_read(id, units, work);
+                match self.buffer {
+                    Some(_) => self.work_on_read(id, units, Work::Search),
+                    None => self.work_on_read(id, units, Work::LookUp),
+                }
                 self.part_done(id, self.now, NONE);
             }
             Operation::Write | Operation::WriteZeroes => {
@@ -326,6 +328,7 @@ impl Device {
     }
 
     /// With verification: the first part of a read.
+    #[inline]
     fn note_parts(&mut self, read: u32, request: u32, place: Ppn, part: Part) {
         if self.options.verify {
             let needed = read as usize + 1;
@@ -335,6 +338,7 @@ impl Device {
         self.note_part(read, request, place, part);
     }
 
+    #[inline]
     fn note_part(&mut self, read: u32, request: u32, place: Ppn, part: Part) {
         if self.options.verify {
             for Part { first, end, offset, .. } in self.missing(part) {

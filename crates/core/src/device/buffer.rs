@@ -281,7 +281,8 @@ impl Device {
             self.ftl.prefetch(Lpn(pick.lpn));
             buffer.picked.push_back(pick);
             self.slots_free -= 1;
-            let companions = if pick.entry == Pick::PADDING { 0 } else { self.pick_companions(Lpn(pick.lpn)) };
+            let alone = pick.entry == Pick::PADDING || self.ftl.shape().units_per_program == 1;
+            let companions = if alone { 0 } else { self.pick_companions(Lpn(pick.lpn)) };
             self.work(Work::WriteOut(1 + companions));
         }
     }

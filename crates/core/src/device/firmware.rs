@@ -107,11 +107,13 @@ impl Device {
     }
 
     /// Has a core do a piece of work, and goes on behind it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn work(&mut self, work: Work) {
-        if self.cores.is_none() {
-            return self.go_on_with(work);
-        }
+        if self.cores.is_some() { self.work_on_core(work) } else { self.go_on_with(work) }
+    }
+
+    #[inline(never)]
+    fn work_on_core(&mut self, work: Work) {
         match self.cost_of(work) {
             Time::ZERO => self.go_on_with(work),
             cost => self.line_up_work(work, cost),
@@ -120,8 +122,9 @@ impl Device {
 
     /// Work on the units of a read, in pieces of a flash page where that takes time: what is done with a page goes on
     /// while a core works on the next one.
-    pub(super) fn work_on_read(&mut self, id: u32, units: Range<u32>, work: fn(u32, u32, u32) -> Work) {
-        if self.cost_of(work(id, units.start, 1)) == Time::ZERO {
+    #[inline(always)]
+    pub(super) fn work_on_read(&mut self, id: u32, units: Range<u32>, work: impl Fn(u32, u32, u32) -> Work) {
+        if self.cores.is_none() || self.cost_of(work(id, units.start, 1)) == Time::ZERO {
             return self.go_on_with(work(id, units.start, units.len() as u32));
         }
         let mut first = units.start;
@@ -173,7 +176,7 @@ impl Device {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn go_on_with(&mut self, work: Work) {
         match work {
             Work::Receive(id) => self.receive(id),

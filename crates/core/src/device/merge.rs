@@ -64,8 +64,10 @@ impl Merging {
 type Address = (u32, u32);
 
 impl Device {
-    /// Starts the command of `lun` that `lead`, already bound to `operation`, leads: with what can be merged.
-    pub(super) fn start_merged(&mut self, lun: LunId, rank: u8, lead: u32, operation: Operation) {
+    /// Starts the command of `lun` that `lead` leads, with what can be merged; whether `lead` could start.
+    pub(super) fn start_merged(&mut self, lun: LunId, rank: u8, lead: u32) -> bool {
+        self.level(lead, rank);
+        let Some(operation) = self.bind_to_merge(lead, rank) else { return false };
         let unit = self.array.unit_of(operation.plane);
         let mut planes = self.start_unit(unit, rank, lead, operation);
         let mut dies = 1;
@@ -83,6 +85,7 @@ impl Device {
             self.array.set_busy(lun);
         }
         self.array.note_merged(operation.kind, dies, planes);
+        true
     }
 
     /// Starts a unit on `lead`, with other planes of it; returns how many planes work.
@@ -133,7 +136,7 @@ impl Device {
                 continue;
             }
             let id = self.take_for(plane, rank, operation.kind);
-            let Some(joined) = self.bind_transaction(id, rank) else { continue };
+            let Some(joined) = self.bind_to_merge(id, rank) else { continue };
             self.array.set_member(unit, operation.members, member(&joined));
             operation.members += 1;
             operation.cell = operation.cell.max(joined.cell);
@@ -162,7 +165,7 @@ impl Device {
             if kind == array::Kind::Program {
                 self.level(id, rank);
             }
-            if let Some(operation) = self.bind_transaction(id, rank) {
+            if let Some(operation) = self.bind_to_merge(id, rank) {
                 return Some((id, operation));
             }
         }

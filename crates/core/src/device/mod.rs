@@ -588,7 +588,7 @@ impl Device {
         let latency = self.link.as_ref().map_or(Time::ZERO, Link::latency);
         let finish = pending.finish.max(self.now).later(latency);
         let start = pending.start.min(finish);
-        self.trail_complete(id, by, pending.request.arrival, finish);
+        self.trail_complete(id, by, finish);
         self.completions.push(Completion { request: pending.request, status: pending.status, start, finish });
         if self.options.verify {
             let reply = std::mem::take(&mut self.contents.replies[id as usize]);

@@ -77,7 +77,7 @@ impl Device {
         let planes = self.array.planes_at_work(unit).count() as u32;
         let line = self.line_of(PlaneId(self.transactions[id].plane));
         self.lines[line][usize::from(rank)].pop(&mut self.transactions);
-        let Some(mut operation) = self.bind_transaction(id, rank) else { return };
+        let Some(mut operation) = self.bind_to_merge(id, rank) else { return };
         if planes > 1 {
             self.join_at_work(unit, rank, id, &mut operation);
         }
@@ -117,7 +117,7 @@ impl Device {
         }
         let line = self.line_of(PlaneId(self.transactions[id].plane));
         self.lines[line][usize::from(rank)].pop(&mut self.transactions);
-        let Some(mut operation) = self.bind_transaction(id, rank) else { return };
+        let Some(mut operation) = self.bind_to_merge(id, rank) else { return };
         self.join_planes_for(unit, rank, id, &mut operation);
         self.begin_ahead(unit, id, operation);
     }

@@ -95,39 +95,84 @@ impl Device {
     }
 
     /// The transaction that `lun` takes next, and its rank: of its own lines or of the pool, by rank, then by age.
-    #[inline]
+    #[inline(always)]
     pub(super) fn first_for(&self, lun: LunId) -> Option<(u8, u32)> {
-        (0..RANKS as u8).find_map(|rank| self.first_of(lun, rank))
+        if self.dynamic { self.first_with_pool(lun) } else { self.first_own(lun) }
     }
 
     /// The transaction of `rank` that `lun` takes next, with its rank.
     #[inline]
     fn first_of(&self, lun: LunId, rank: u8) -> Option<(u8, u32)> {
-        let own =
-            if self.merging.any { self.oldest(lun, rank) } else { self.lines[lun.index()][usize::from(rank)].first() };
-        if rank == self.ranks[Class::HostProgram as usize] {
-            let pool = self.first_of_pool(PlaneId(self.array.planes_of(lun).start));
-            let older = pool != NONE && (own == NONE || self.transactions[pool].order < self.transactions[own].order);
-            if older && self.has_ready_plane(lun) {
-                return Some((rank, pool));
+        let own = self.first_of_own(lun, rank);
+        if self.dynamic && rank == self.ranks[Class::HostProgram as usize] {
+            return self.or_of_pool(lun, rank, own);
+        }
+        (own != NONE).then_some((rank, own))
+    }
+
+    /// The first transaction in the lines of `lun`, with its rank.
+    #[inline(always)]
+    fn first_own(&self, lun: LunId) -> Option<(u8, u32)> {
+        for rank in 0..RANKS as u8 {
+            let own = self.first_of_own(lun, rank);
+            if own != NONE {
+                return Some((rank, own));
             }
+        }
+        None
+    }
+
+    /// The first transaction of `rank` in the lines of `lun`, or [`NONE`].
+    #[inline(always)]
+    fn first_of_own(&self, lun: LunId, rank: u8) -> u32 {
+        if self.merging.any { self.oldest(lun, rank) } else { self.lines[lun.index()][usize::from(rank)].first() }
+    }
+
+    #[inline(never)]
+    fn first_with_pool(&self, lun: LunId) -> Option<(u8, u32)> {
+        let (rank, own) = self.first_own(lun).unwrap_or((RANKS as u8, NONE));
+        self.or_of_pool(lun, rank, own)
+    }
+
+    /// `own`, where that is not [`NONE`], or the write of the pool that goes before it.
+    fn or_of_pool(&self, lun: LunId, rank: u8, own: u32) -> Option<(u8, u32)> {
+        let (pooled, id) =
+            (self.ranks[Class::HostProgram as usize], self.first_of_pool(PlaneId(self.array.planes_of(lun).start)));
+        let turn = |rank: u8, id: u32| (rank, self.transactions[id].order);
+        let earlier = id != NONE && (own == NONE || turn(pooled, id) < turn(rank, own));
+        if earlier && self.has_ready_plane(lun) {
+            return Some((pooled, id));
         }
         (own != NONE).then_some((rank, own))
     }
 
     /// The oldest transaction of `rank` that waits for a plane of `lun`.
     fn oldest(&self, lun: LunId, rank: u8) -> u32 {
-        let firsts = self.array.planes_of(lun).map(|plane| self.lines[plane as usize][usize::from(rank)].first());
-        firsts.filter(|&id| id != NONE).min_by_key(|&id| self.transactions[id].order).unwrap_or(NONE)
+        let planes = self.array.planes_of(lun);
+        let (mut oldest, mut since) = (NONE, u64::MAX);
+        for lines in &self.lines[planes.start as usize..planes.end as usize] {
+            let id = lines[usize::from(rank)].first();
+            if id != NONE && self.transactions[id].order < since {
+                (oldest, since) = (id, self.transactions[id].order);
+            }
+        }
+        oldest
     }
 
     /// Starts the next command of a LUN, `next` where that is known; false when there is none that can start.
+    #[inline(always)]
     fn start(&mut self, lun: LunId, next: Option<(u8, u32)>, has_channel: bool) -> bool {
         // What binding sets off must not start the LUN a second time.
         self.array.set_binding(lun);
         self.note_idle(lun, false);
-        let mut next = next.or_else(|| self.first_for(lun));
-        while let Some((rank, id)) = next {
+        let next = if next.is_some() { next } else { self.first_for(lun) };
+        next.is_some_and(|(rank, id)| self.start_from(lun, rank, id, has_channel))
+    }
+
+    /// Starts a LUN on `id`, or where that cannot start or need not on what comes behind it.
+    #[inline(never)]
+    fn start_from(&mut self, lun: LunId, mut rank: u8, mut id: u32, has_channel: bool) -> bool {
+        loop {
             if self.overlapping.any && self.only_reads(lun) && self.transactions[id].kind != Kind::HostRead {
                 return false;
             }
@@ -138,19 +183,8 @@ impl Device {
                 let line = self.line_of(PlaneId(self.transactions[id].plane));
                 self.lines[line][usize::from(rank)].pop(&mut self.transactions);
             }
-            self.level(id, rank);
-            if let Some(operation) = self.bind_transaction(id, rank) {
-                if self.merging.any {
-                    self.start_merged(lun, rank, id, operation);
-                    if self.overlapping.any {
-                        self.overlap(lun);
-                    }
-                    return true;
-                }
-                let unit = self.array.unit_of(operation.plane);
-                self.running[unit.index()] = id;
-                self.array.start(unit, operation, self.now);
-                self.watch_start(unit);
+            let started = if self.merging.any { self.start_merged(lun, rank, id) } else { self.start_alone(rank, id) };
+            if started {
                 if self.overlapping.any {
                     self.overlap(lun);
                 }
@@ -159,14 +193,26 @@ impl Device {
             if !has_channel {
                 return false;
             }
-            next = self.first_for(lun);
+            let Some(next) = self.first_for(lun) else { return false };
+            (rank, id) = next;
         }
-        false
+    }
+
+    /// Starts a unit on `id`, with nothing that other planes or dies do together with it; whether it could.
+    #[inline(always)]
+    fn start_alone(&mut self, rank: u8, id: u32) -> bool {
+        let Some(operation) = self.bind_transaction(id, rank) else { return false };
+        let unit = self.array.unit_of(operation.plane);
+        self.running[unit.index()] = id;
+        self.array.start(unit, operation, self.now);
+        self.watch_start(unit);
+        true
     }
 
     /// What the array does for a transaction that is first in line, with its place; nothing where it turns out that it
-    /// cannot start or need not.
-    pub(super) fn bind_transaction(&mut self, id: u32, rank: u8) -> Option<Operation> {
+    /// cannot start or need not. Inlined, since what it returns is large: see [`Device::bind_to_merge`].
+    #[inline(always)]
+    fn bind_transaction(&mut self, id: u32, rank: u8) -> Option<Operation> {
         self.transactions[id].next = NONE;
         match self.transactions[id].kind {
             Kind::HostRead => Some(self.start_read(id, ReadCause::Host)),
@@ -183,6 +229,11 @@ impl Device {
             Kind::MapWrite => self.start_map_write(id),
             Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("they wait for others, not for LUNs"),
         }
+    }
+
+    /// The same for what is merged or overlaps with others.
+    pub(super) fn bind_to_merge(&mut self, id: u32, rank: u8) -> Option<Operation> {
+        self.bind_transaction(id, rank)
     }
 
     /// Whether a LUN takes reads of the host only, because what it does is suspended.
@@ -206,6 +257,7 @@ impl Device {
         if request == NONE { u64::MAX } else { self.requests[request].request.tag }
     }
 
+    #[inline(always)]
     fn start_read(&mut self, id: u32, cause: ReadCause) -> Operation {
         let read = self.transactions[id];
         let shape = *self.ftl.shape();
@@ -242,6 +294,7 @@ impl Device {
         shape.units_per_page.divide(self.ftl.blocks.offset_in_block(ppn)) * shape.pages_per_unit
     }
 
+    #[inline(always)]
     pub(super) fn program(&self, class: Class, plane: PlaneId, place: Ppn, tag: u64) -> Operation {
         let timing = self.array.timing();
         Operation {
@@ -261,6 +314,7 @@ impl Device {
     }
 
     /// Binds a write, with those behind it that fill the same program command. A plane without room gives it up.
+    #[inline(always)]
     fn start_write(&mut self, id: u32, rank: u8) -> Option<Operation> {
         if self.ftl.block_map.is_some() {
             return Some(self.start_write_in_block(id));
@@ -442,6 +496,7 @@ impl Device {
         true
     }
 
+    #[inline(always)]
     fn start_erase(&mut self, id: u32) -> Operation {
         let erase = self.transactions[id];
         debug_assert!(

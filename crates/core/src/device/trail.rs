@@ -5,7 +5,7 @@
 //! ends last leaves its own to the request: that is the request's critical path. See docs/model/attribution.md.
 
 use super::Device;
-use super::transaction::{Kind, Transactions};
+use super::transaction::{Kind, Transaction, Transactions};
 use crate::metrics::attribution::{Breakdown, Part};
 use crate::nand::ledger::{Ledger, Mark, MarkOfAll, Turn, Wait};
 use crate::scheduler::lines::NONE;
@@ -64,23 +64,25 @@ impl TransactionTrail {
     /// The wait in line ends without an operation.
     fn leave_line(&mut self, ledger: &Ledger, now: Time) {
         let waited = now - self.trail.at;
-        match std::mem::take(&mut self.line) {
+        match self.line {
             Line::None => {}
             Line::Lun(lun, mark) => self.trail.wait(ledger.mark(lun, now).since(mark, waited)),
             Line::Any(mark) => self.trail.wait(ledger.mark_all(mark.pool, now).since(mark, waited)),
             Line::Block => self.trail.spend(Part::Cleaning, now),
         }
+        self.line = Line::None;
     }
 
     /// The operation has ended that it was in line for, if it was.
     #[inline(always)]
-    fn operation(&mut self, turn: &Turn, bus: Part, cell: Part) {
+    fn operation(&mut self, turn: Turn, bus: Part, cell: Part) {
         let from = self.trail.at;
-        let wait = match std::mem::take(&mut self.line) {
+        let wait = match self.line {
             Line::None | Line::Block => return,
             Line::Lun(_, mark) => turn.mark.since(mark, turn.start - from),
             Line::Any(mark) => turn.all.since(mark, turn.start - from),
         };
+        self.line = Line::None;
         self.trail.wait(Wait {
             die: wait.die + turn.wait.die,
             channel: wait.channel + turn.wait.channel,
@@ -90,17 +92,23 @@ impl TransactionTrail {
         self.trail.parts[cell as usize] += turn.cell;
         self.trail.at += turn.bus + turn.cell;
     }
+
+    /// The same for what most operations are not, out of their way: overlapping ones, and reads that complete a write.
+    #[inline(never)]
+    fn other_operation(&mut self, turn: Turn, own: bool) {
+        let (bus, cell) = if own { (Part::Bus, Part::Cell) } else { (Part::Rmw, Part::Rmw) };
+        self.operation(turn, bus, cell);
+    }
 }
+
+/// Parts of a request's time that lie before its transactions: the first of [`Part::ALL`], up to the buffer.
+const FRONT: usize = Part::Buffer as usize + 1;
 
 /// A request in progress, up to where its next transaction begins.
 #[derive(Clone, Copy, Debug, Default)]
 struct RequestTrail {
-    /// When it got its place in the queue.
-    entered: Time,
     at: Time,
-    link: Time,
-    firmware: Time,
-    buffer: Time,
+    front: [Time; FRONT],
     /// All its parts are done: its trail is among those that are settled.
     settled: bool,
     /// Channels used, and how many they are: a bit each, in turn where there are more of them.
@@ -109,25 +117,18 @@ struct RequestTrail {
 }
 
 impl RequestTrail {
-    /// A transaction of it begins.
+    /// The trail up to here.
     #[inline(always)]
-    fn begin(&self) -> TransactionTrail {
+    fn trail(&self) -> Trail {
         let mut trail = Trail { at: self.at, ..Trail::default() };
-        trail.parts[Part::Link as usize] = self.link;
-        trail.parts[Part::Firmware as usize] = self.firmware;
-        trail.parts[Part::Buffer as usize] = self.buffer;
-        TransactionTrail { trail, line: Line::None }
+        trail.parts[..FRONT].copy_from_slice(&self.front);
+        trail
     }
 
     /// Time up to now went into `part`: the link, the firmware or the buffer.
     #[inline(always)]
     fn spend(&mut self, part: Part, now: Time) {
-        let sum = match part {
-            Part::Firmware => &mut self.firmware,
-            Part::Buffer => &mut self.buffer,
-            _ => &mut self.link,
-        };
-        *sum += now - self.at;
+        self.front[part as usize] += now - self.at;
         self.at = now;
     }
 
@@ -145,9 +146,7 @@ pub(super) struct Trails {
     requests: Vec<RequestTrail>,
     transactions: Vec<TransactionTrail>,
     /// By request: of those that are settled.
-    settled: Vec<TransactionTrail>,
-    /// The operation that has just ended: on the way of the transactions that end with it.
-    turn: Turn,
+    settled: Vec<Trail>,
 }
 
 impl Trails {
@@ -161,20 +160,18 @@ impl Trails {
 
     /// The trail of a request all of whose parts are done, the last by a transaction or [`NONE`].
     #[inline(always)]
-    fn critical(&self, id: u32, by: u32) -> TransactionTrail {
+    fn critical(&self, id: u32, by: u32) -> Trail {
         let request = &self.requests[id as usize];
-        let mut critical = match by {
+        match by {
             NONE if request.settled => self.settled[id as usize],
-            NONE => request.begin(),
-            by => self.transactions[by as usize],
-        };
-        critical.operation(&self.turn, Part::Bus, Part::Cell);
-        critical
+            NONE => request.trail(),
+            by => self.transactions[by as usize].trail,
+        }
     }
 }
 
 /// Sets the entry of a number, which may be the first with it.
-#[inline]
+#[inline(always)]
 fn set<T: Copy + Default>(entries: &mut Vec<T>, id: u32, entry: T) {
     #[cold]
     fn grow<T: Copy + Default>(entries: &mut Vec<T>, id: u32) {
@@ -215,7 +212,7 @@ macro_rules! hooks {
 
 hooks! {
     /// A request has got a place in the queue at `at`.
-    trail_request => book_request(id: u32, at: Time);
+    trail_request => book_request(id: u32, arrival: Time, at: Time);
     /// Time of a request up to now, outside its transactions, went into `part`: the link, the firmware or the buffer.
     trail_front => book_front(id: u32, part: Part);
     /// A transaction of a request begins: where the transaction `from` has come to, or the request where that is
@@ -238,16 +235,18 @@ hooks! {
     /// All parts of a request are done, the last by a transaction or [`NONE`], and it goes on by itself.
     trail_settle => book_settle(id: u32, by: u32);
     /// A request is complete, its last part by a transaction or [`NONE`]: what its time until `finish` went into.
-    trail_complete => book_complete(id: u32, by: u32, arrival: Time, finish: Time);
+    trail_complete => book_complete(id: u32, by: u32, finish: Time);
     /// A request was refused at once.
     trail_refused => book_refused(request: &Request);
 }
 
 impl Device {
     #[inline(never)]
-    fn book_request(&mut self, id: u32, at: Time) {
+    fn book_request(&mut self, id: u32, arrival: Time, at: Time) {
         if let Some(trails) = &mut self.trails {
-            set(&mut trails.requests, id, RequestTrail { entered: at, at, ..RequestTrail::default() });
+            let mut entered = RequestTrail { at, ..RequestTrail::default() };
+            entered.front[Part::HostQueue as usize] = at - arrival;
+            set(&mut trails.requests, id, entered);
         }
     }
 
@@ -255,7 +254,7 @@ impl Device {
     fn book_front(&mut self, id: u32, part: Part) {
         let Some(trails) = &mut self.trails else { return };
         if trails.requests[id as usize].settled {
-            trails.settled[id as usize].trail.spend(part, self.now);
+            trails.settled[id as usize].spend(part, self.now);
         } else {
             trails.request(id).spend(part, self.now);
         }
@@ -264,13 +263,13 @@ impl Device {
     #[inline(never)]
     fn book_begin(&mut self, id: u32, request: u32, from: u32) {
         if let Some(trails) = &mut self.trails {
-            let begun = match (request, from) {
+            let trail = match (request, from) {
                 // The buffer writes for nobody in particular.
-                (NONE, _) => RequestTrail { at: self.now, ..RequestTrail::default() }.begin(),
-                (request, NONE) => trails.requests[request as usize].begin(),
-                (_, from) => trails.transactions[from as usize],
+                (NONE, _) => Trail { at: self.now, ..Trail::default() },
+                (request, NONE) => trails.requests[request as usize].trail(),
+                (_, from) => trails.transactions[from as usize].trail,
             };
-            set(&mut trails.transactions, id, begun);
+            set(&mut trails.transactions, id, TransactionTrail { trail, line: Line::None });
         }
     }
 
@@ -320,38 +319,42 @@ impl Device {
 
     #[inline(never)]
     fn book_finish(&mut self, unit: UnitId, lun: LunId, first: u32) {
-        let one_by_one = self.transactions[first].next == NONE || self.transactions[first].kind.is_read();
-        let turn = self.array.book_turn(unit, self.now);
-        let mut id = first;
-        loop {
-            self.book_turn(id, &turn);
-            id = self.transactions[id].next;
-            if one_by_one || id == NONE {
-                break;
-            }
+        let Transaction { kind, next, .. } = self.transactions[first];
+        self.book_turn(unit, lun, first);
+        if next != NONE && !kind.is_read() {
+            self.book_turns(unit, lun, next);
         }
         self.array.book_end(unit, lun, self.now);
     }
 
+    /// The operation of a unit of `lun` has ended for a transaction and those behind it.
     #[inline(never)]
-    fn book_member(&mut self, unit: UnitId, id: u32) {
-        let turn = self.array.book_turn(unit, self.now);
-        self.book_turn(id, &turn);
+    fn book_turns(&mut self, unit: UnitId, lun: LunId, first: u32) {
+        let mut id = first;
+        while id != NONE {
+            self.book_turn(unit, lun, id);
+            id = self.transactions[id].next;
+        }
     }
 
-    /// An operation has ended for one of its transactions.
+    #[inline(never)]
+    fn book_member(&mut self, unit: UnitId, id: u32) {
+        self.book_turn(unit, self.array.lun_of_unit(unit), id);
+    }
+
+    /// The operation of a unit of `lun` has ended for one of its transactions.
     #[inline(always)]
-    fn book_turn(&mut self, id: u32, turn: &Option<Turn>) {
-        let (Some(trails), Some(turn)) = (&mut self.trails, turn) else { return };
-        let Some(bearer) = bearer(&self.transactions, id) else { return };
-        if bearer == id {
-            // Most operations are not the last of their request: only for those that are it is told what they took.
-            trails.turn = *turn;
-        } else {
-            trails.transaction(bearer).operation(turn, Part::Rmw, Part::Rmw);
+    fn book_turn(&mut self, unit: UnitId, lun: LunId, id: u32) {
+        let (Some(trails), Some(bearer)) = (&mut self.trails, bearer(&self.transactions, id)) else { return };
+        let Some(turn) = self.array.book_turn(unit, lun, self.now) else { return };
+        let trail = trails.transaction(bearer);
+        match self.array.book_head(unit) {
+            None if bearer == id => trail.operation(turn, Part::Bus, Part::Cell),
+            head => trail.other_operation(head.map_or(turn, |head| head.then(turn)), bearer == id),
         }
-        if self.transactions[bearer].owner != NONE {
-            trails.request(self.transactions[bearer].owner).use_channel(turn.channel);
+        let owner = self.transactions[bearer].owner;
+        if owner != NONE {
+            trails.request(owner).use_channel(turn.channel);
         }
     }
 
@@ -364,14 +367,14 @@ impl Device {
     }
 
     #[inline(never)]
-    fn book_complete(&mut self, id: u32, by: u32, arrival: Time, finish: Time) {
+    fn book_complete(&mut self, id: u32, by: u32, finish: Time) {
         let Some(trails) = &mut self.trails else { return };
-        let TransactionTrail { trail: Trail { at, mut parts }, .. } = trails.critical(id, by);
+        let Trail { at, mut parts } = trails.critical(id, by);
         debug_assert!(by == NONE || at == self.now, "all time up to now is spent");
-        let request = &trails.requests[id as usize];
-        parts[Part::HostQueue as usize] = request.entered - arrival;
-        parts[Part::Link as usize] += finish - at;
-        self.breakdowns.push(Breakdown { parts, channels: request.channels });
+        if finish > at {
+            parts[Part::Link as usize] += finish - at;
+        }
+        self.breakdowns.push(Breakdown { parts, channels: trails.requests[id as usize].channels });
     }
 
     #[inline(never)]

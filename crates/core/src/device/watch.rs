@@ -48,8 +48,15 @@ impl Device {
     }
 
     /// Tells an observer that a transaction waits.
-    #[inline]
+    #[inline(always)]
     pub(super) fn show_lined_up(&mut self, id: u32) {
+        if self.array.probe().is_some() {
+            self.tell_lined_up(id);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_lined_up(&mut self, id: u32) {
         if let Some(probe) = self.array.probe_mut() {
             probe.lined_up(id, self.now);
         }

@@ -106,7 +106,11 @@ const BANDS: usize = 16;
 #[derive(Clone, Copy, Debug, Default)]
 struct Band {
     requests: u64,
-    parts: [u128; Part::COUNT],
+    /// Sums of their latencies and parts, and what of the parts has been carried over from there. No part has a larger
+    /// sum than the latencies, so that one test tells whether there is room for another request.
+    latency: u64,
+    parts: [u64; Part::COUNT],
+    carried: [u128; Part::COUNT],
 }
 
 /// The breakdowns of many requests, summed in narrow bands of latency: so one can tell what those at a percentile
@@ -141,13 +145,14 @@ impl Bands {
         debug_assert_eq!(latency, breakdown.total(), "the parts of a latency add up to it");
         let band = band(latency);
         if band >= self.bands.len() {
-            self.bands.resize(band + 1, Band::default());
+            self.grow(band + 1);
         }
-        let band = &mut self.bands[band];
-        band.requests += 1;
-        for (sum, part) in band.parts.iter_mut().zip(breakdown.parts) {
-            *sum += u128::from(part.0);
-        }
+        self.bands[band].record(latency, breakdown);
+    }
+
+    #[cold]
+    fn grow(&mut self, bands: usize) {
+        self.bands.resize(bands, Band::default());
     }
 
     /// Adds all requests of another.
@@ -182,15 +187,39 @@ impl Bands {
 }
 
 impl Band {
+    #[inline(always)]
+    fn record(&mut self, latency: Time, breakdown: &Breakdown) {
+        self.requests += 1;
+        self.latency = match self.latency.checked_add(latency.0) {
+            Some(sum) => sum,
+            None => {
+                self.carry();
+                latency.0
+            }
+        };
+        for (sum, part) in self.parts.iter_mut().zip(breakdown.parts) {
+            *sum += part.0;
+        }
+    }
+
+    #[cold]
+    fn carry(&mut self) {
+        (self.carried, self.latency, self.parts) = (self.sums(), 0, [0; Part::COUNT]);
+    }
+
+    fn sums(&self) -> [u128; Part::COUNT] {
+        std::array::from_fn(|part| self.carried[part] + u128::from(self.parts[part]))
+    }
+
     fn add(&mut self, other: &Band) {
         self.requests += other.requests;
-        self.parts.iter_mut().zip(other.parts).for_each(|(sum, part)| *sum += part);
+        self.carried.iter_mut().zip(other.sums()).for_each(|(sum, part)| *sum += part);
     }
 
     fn mean(&self) -> Option<MeanBreakdown> {
         let requests = self.requests;
         let us = |sum: u128| sum as f64 / requests as f64 / 1e6;
-        (requests > 0).then(|| MeanBreakdown { requests, parts_us: self.parts.map(us) })
+        (requests > 0).then(|| MeanBreakdown { requests, parts_us: self.sums().map(us) })
     }
 }
 
@@ -214,6 +243,24 @@ mod tests {
             }
         }
         assert!(band(Time::NEVER) < 1100);
+    }
+
+    #[test]
+    fn sums_beyond_64_bits_are_kept() {
+        let mut bands = Bands::default();
+        let (half, quarter) = (Time(1 << 63), Time(1 << 62));
+        let mut breakdown = Breakdown::default();
+        (breakdown.parts[Part::Die as usize], breakdown.parts[Part::Cell as usize]) = (quarter, quarter);
+        (0..5).for_each(|_| bands.record(half, &breakdown));
+        let mut sum = bands.clone();
+        sum.add(&bands);
+        for (bands, requests) in [(bands, 5), (sum, 10)] {
+            let mean = bands.mean().unwrap();
+            assert_eq!(mean.requests, requests);
+            assert_eq!(mean.parts_us[Part::Die as usize], quarter.0 as f64 / 1e6);
+            assert_eq!(mean.parts_us[Part::Cell as usize], quarter.0 as f64 / 1e6);
+            assert_eq!(mean.parts_us.iter().sum::<f64>(), half.0 as f64 / 1e6);
+        }
     }
 
     #[test]

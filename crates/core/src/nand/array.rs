@@ -8,6 +8,7 @@ use super::timing::Timing;
 use crate::config::DeviceConfig;
 use crate::scheduler::{Class, RANKS};
 use crate::sim::id::{ChannelId, LunId, PlaneId, Ppn, UnitId};
+use crate::sim::memory::Divider;
 use crate::sim::queue::EventQueue;
 use crate::sim::time::Time;
 use overlap::Overlap;
@@ -151,7 +152,7 @@ struct Channel {
     /// The command cycles of each plane and its data, which take turns.
     turn: Time,
     /// The place of its release among the events of that instant: that of the transfer's start.
-    release_order: u32,
+    release_order: u64,
     /// Units that wait, by rank: first and last of each line.
     lines: [(u32, u32); RANKS],
     /// One bit for each line that is not empty.
@@ -222,12 +223,12 @@ pub struct Array {
     events: EventQueue,
     lun_of_plane: Vec<LunId>,
     planes_per_lun: u32,
-    planes_per_unit: u32,
-    units_per_lun: u32,
-    planes_per_die: u32,
-    planes_per_chip: u32,
-    luns_per_channel: u32,
-    units_per_channel: u32,
+    planes_per_unit: Divider,
+    units_per_lun: Divider,
+    planes_per_die: Divider,
+    planes_per_chip: Divider,
+    luns_per_channel: Divider,
+    units_per_channel: Divider,
     last_channel: u32,
     switch_free: Time,
     /// Time spent, by channel.
@@ -280,12 +281,12 @@ impl Array {
             events: EventQueue::new(units + g.channels + others),
             lun_of_plane: (0..planes).map(|p| LunId(p / planes_per_lun)).collect(),
             planes_per_lun,
-            planes_per_unit,
-            units_per_lun: planes_per_lun / planes_per_unit,
-            planes_per_die: g.planes,
-            planes_per_chip: g.dies * g.planes,
-            luns_per_channel: luns / g.channels,
-            units_per_channel: units / g.channels,
+            planes_per_unit: Divider::new(planes_per_unit),
+            units_per_lun: Divider::new(planes_per_lun / planes_per_unit),
+            planes_per_die: Divider::new(g.planes),
+            planes_per_chip: Divider::new(g.dies * g.planes),
+            luns_per_channel: Divider::new(luns / g.channels),
+            units_per_channel: Divider::new(units / g.channels),
             last_channel: NOWHERE,
             switch_free: Time::ZERO,
             channel_time: vec![ChannelTime::default(); g.channels as usize],
@@ -326,42 +327,55 @@ impl Array {
     /// The unit of a plane.
     #[inline]
     pub fn unit_of(&self, plane: PlaneId) -> UnitId {
-        if self.units_per_lun == 1 { UnitId(self.lun_of(plane).0) } else { UnitId(plane.0 / self.planes_per_unit) }
+        UnitId(self.planes_per_unit.divide(plane.0))
     }
 
     /// The chip of a plane.
     #[inline]
     pub fn chip_of(&self, plane: PlaneId) -> u32 {
-        plane.0 / self.planes_per_chip
+        self.planes_per_chip.divide(plane.0)
+    }
+
+    /// The number of the die of a plane.
+    #[inline]
+    fn die_of(&self, plane: PlaneId) -> usize {
+        self.planes_per_die.divide(plane.0) as usize
+    }
+
+    #[inline]
+    fn time_of_die(&mut self, plane: PlaneId) -> &mut DieTime {
+        let die = self.die_of(plane);
+        &mut self.die_time[die]
     }
 
     /// The planes of a unit.
     #[inline]
     pub fn planes_of_unit(&self, unit: UnitId) -> std::ops::Range<u32> {
-        unit.0 * self.planes_per_unit..(unit.0 + 1) * self.planes_per_unit
+        let planes = self.planes_per_unit.divisor();
+        unit.0 * planes..(unit.0 + 1) * planes
     }
 
     /// The LUN of a unit.
     #[inline]
     pub fn lun_of_unit(&self, unit: UnitId) -> LunId {
-        if self.units_per_lun == 1 { LunId(unit.0) } else { LunId(unit.0 / self.units_per_lun) }
+        LunId(self.units_per_lun.divide(unit.0))
     }
 
     /// Units of a LUN.
     pub fn units_per_lun(&self) -> u32 {
-        self.units_per_lun
+        self.units_per_lun.divisor()
     }
 
     /// The channel of a LUN.
     #[inline]
     pub fn channel_of(&self, lun: LunId) -> ChannelId {
-        ChannelId(lun.0 / self.luns_per_channel)
+        ChannelId(self.luns_per_channel.divide(lun.0))
     }
 
     /// The channel of a unit.
     #[inline]
     pub fn channel_of_unit(&self, unit: UnitId) -> ChannelId {
-        ChannelId(unit.0 / self.units_per_channel)
+        ChannelId(self.units_per_channel.divide(unit.0))
     }
 
     /// The number of the queue's first resource that is no unit and no channel.
@@ -408,7 +422,7 @@ impl Array {
     /// The rank with which a LUN waits for its channel to start a command.
     #[inline]
     pub fn rank(&self, lun: LunId) -> u8 {
-        self.units[(lun.0 * self.units_per_lun) as usize].rank
+        self.units[(lun.0 * self.units_per_lun.divisor()) as usize].rank
     }
 
     /// Whether a channel is free and nothing waits for it.
@@ -421,7 +435,7 @@ impl Array {
     /// Puts an idle LUN in line for its channel, to start a command there.
     pub fn request_start(&mut self, lun: LunId, rank: u8, now: Time) {
         self.luns[lun.index()].state = LunState::Requesting;
-        self.line_up(UnitId(lun.0 * self.units_per_lun), rank, now);
+        self.line_up(UnitId(lun.0 * self.units_per_lun.divisor()), rank, now);
     }
 
     /// Puts a unit in line for its channel.
@@ -530,7 +544,7 @@ impl Array {
         };
         let end = from + lead + commands + all_data;
         // A command for another die of the chip goes on where the last one ended: one transfer in turns.
-        let goes_on = self.units_per_lun > 1 && lead == Time::ZERO && channel.busy_until == from;
+        let goes_on = self.units_per_lun.divisor() > 1 && lead == Time::ZERO && channel.busy_until == from;
         let before = if goes_on { channel.all_data } else { Time::ZERO };
         (channel.busy_until, channel.data, channel.all_data) = (end, data, before + all_data);
         channel.turn = command + data;
@@ -545,12 +559,12 @@ impl Array {
 
     /// Names plane number `index` of those that will work together in a unit, in the order in which their data move.
     pub fn set_member(&mut self, unit: UnitId, index: u32, member: Member) {
-        self.members[(unit.0 * self.planes_per_unit + index) as usize] = member;
+        self.members[(unit.0 * self.planes_per_unit.divisor() + index) as usize] = member;
     }
 
     /// The planes that work together in a unit, those whose data have left not counted.
     fn members_of(&self, unit: UnitId) -> &[Member] {
-        let first = (unit.0 * self.planes_per_unit) as usize;
+        let first = (unit.0 * self.planes_per_unit.divisor()) as usize;
         &self.members[first..first + self.units[unit.index()].operation.members as usize]
     }
 
@@ -571,7 +585,7 @@ impl Array {
 
     /// Starts `operation` on a unit that holds none, as the LUN's command or behind what that has for other units; a
     /// command that needs the channel has been granted it.
-    #[inline]
+    #[inline(always)]
     pub fn start(&mut self, unit: UnitId, operation: Operation, now: Time) {
         let lun = self.lun_of_unit(unit);
         let state = &mut self.luns[lun.index()];
@@ -591,7 +605,7 @@ impl Array {
         }
         self.units[unit.index()].held_since = from;
         if self.is_watched() {
-            self.show_start(unit, first, operation.class, now);
+            self.show_start(lun, first, operation.class, now);
         }
         self.start_page(unit, from);
     }
@@ -615,7 +629,7 @@ impl Array {
         let state = &mut self.units[unit.index()];
         state.phase = Phase::Cell;
         state.cells += cell;
-        self.die_time[(plane.0 / self.planes_per_die) as usize].cell += cell;
+        self.time_of_die(plane).cell += cell;
         self.events.set(unit.0, end);
         self.stamp_release(unit);
         if self.probe().is_some() {
@@ -680,8 +694,8 @@ impl Array {
             return self.member_out(unit);
         }
         state.phase = Phase::Idle;
-        let die = (operation.plane.0 / self.planes_per_die) as usize;
-        self.die_time[die].register_held += now - state.held_since - state.cells;
+        let (plane, held) = (operation.plane, now - state.held_since - state.cells);
+        self.time_of_die(plane).register_held += held;
         // The router winds the operation up, then lets the LUN take commands again.
         let lun = self.lun_of_unit(unit);
         let state = &mut self.luns[lun.index()];
@@ -704,7 +718,7 @@ impl Array {
     /// The data of one plane have left: those of the next wait for the channel.
     #[cold]
     fn member_out(&mut self, unit: UnitId) -> Outcome {
-        let first = (unit.0 * self.planes_per_unit) as usize;
+        let first = (unit.0 * self.planes_per_unit.divisor()) as usize;
         let state = &mut self.units[unit.index()];
         let left = state.operation.members as usize - 1;
         self.members.copy_within(first + 1..=first + left, first);
@@ -738,7 +752,7 @@ impl Array {
                 }),
                 Phase::Holding | Phase::Out | Phase::NextPage | Phase::Suspending => Time::ZERO,
             };
-            let die = &mut dies[(unit.operation.plane.0 / self.planes_per_die) as usize];
+            let die = &mut dies[self.die_of(unit.operation.plane)];
             let overlapping = self.cells_ahead(UnitId(index as u32), at);
             die[0] -= signed(ahead) + signed(overlapping);
             let worked = if unit.phase == Phase::Suspending { 0 } else { signed(unit.cells) - signed(ahead) };

@@ -51,6 +51,7 @@ impl MarkOfAll {
     /// What a wait for whichever LUN is free first, so long, from an earlier reading until this one was for: shared out
     /// as the time of all LUNs was. Those that were held neither by the host nor waiting for their channel were
     /// cleaned, or had no free block.
+    #[inline(never)]
     pub fn since(self, earlier: MarkOfAll, waited: Time) -> Wait {
         if waited == Time::ZERO {
             return Wait::default();
@@ -94,23 +95,44 @@ pub struct Turn {
     pub cell: Time,
 }
 
-/// The book of a unit, and of its LUN where it is the first one of it.
+impl Turn {
+    /// What was spent from the start of this one to the end of the other, which follows.
+    #[inline(always)]
+    pub fn then(self, other: Turn) -> Turn {
+        let wait = Wait {
+            die: self.wait.die + other.wait.die,
+            channel: self.wait.channel + other.wait.channel,
+            cleaning: self.wait.cleaning + other.wait.cleaning,
+        };
+        Turn { wait, bus: self.bus + other.bus, cell: self.cell + other.cell, ..self }
+    }
+}
+
+/// The book of a LUN.
 #[derive(Clone, Debug, Default)]
-struct Book {
+struct LunBook {
     channel: usize,
-    /// What holds the LUN.
+    /// What holds it.
     holder: Holder,
-    /// When the command that holds the LUN started.
+    /// When the command that holds it started.
     start: Time,
     host: u64,
-    /// The LUN was held by cleaning, or waited for a channel that cleaning held.
+    /// It was held by cleaning, or waited for a channel that cleaning held.
     cleaning: u64,
+    /// Where it waits for its channel to start a command: the channel's sum when it got in line.
+    seen: u64,
     /// Where the sums of all are kept: how they stood when the command started.
     all: MarkOfAll,
-    /// When the unit got in line for its channel, and the channel's sum then.
+}
+
+/// The book of a unit.
+#[derive(Clone, Debug, Default)]
+struct UnitBook {
+    channel: usize,
+    /// When it got in line for its channel, and the channel's sum then.
     lined_up: Time,
     seen: u64,
-    /// The unit's waits for the channel in the middle of the operation.
+    /// Its waits for the channel in the middle of the operation.
     wait: Wait,
 }
 
@@ -166,54 +188,52 @@ impl Sum {
 /// The books of an array.
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    /// By unit.
-    books: Vec<Book>,
-    units_per_lun: u32,
+    luns: Vec<LunBook>,
+    units: Vec<UnitBook>,
     channels: Vec<ChannelBook>,
     /// By pool of the allocation, where something waits for whichever LUN of one is free first: the sums of all.
     pools: Vec<Sums>,
-    units_per_pool: u32,
+    luns_per_pool: u32,
 }
 
 impl Ledger {
     /// Empty books for so many LUNs, of so many units each. Something may wait for whichever LUN of a pool is free
     /// first, where there are pools: equal shares of the LUNs.
     pub fn new(luns: u32, units_per_lun: u32, channels: u32, pools: u32) -> Ledger {
-        let units = (luns * units_per_lun) as usize;
-        let per_channel = units / channels as usize;
+        let per_channel = luns / channels;
+        let channel_of = |lun: u32| (lun / per_channel) as usize;
+        let of_unit = |unit| UnitBook { channel: channel_of(unit / units_per_lun), ..UnitBook::default() };
         Ledger {
-            books: (0..units).map(|unit| Book { channel: unit / per_channel, ..Book::default() }).collect(),
-            units_per_lun,
+            luns: (0..luns).map(|lun| LunBook { channel: channel_of(lun), ..LunBook::default() }).collect(),
+            units: (0..luns * units_per_lun).map(of_unit).collect(),
             channels: vec![ChannelBook::default(); channels as usize],
             pools: vec![Sums::default(); pools as usize],
-            units_per_pool: units as u32 / pools.max(1),
+            luns_per_pool: luns / pools.max(1),
         }
-    }
-
-    /// Where the book of a LUN is.
-    #[inline(always)]
-    fn of(&self, lun: LunId) -> usize {
-        (lun.0 * self.units_per_lun) as usize
     }
 
     /// A command starts on a LUN that nothing holds.
-    #[inline]
+    #[inline(always)]
     pub fn start(&mut self, lun: LunId, holder: Holder, now: Time) {
-        let at = self.of(lun);
-        let book = &mut self.books[at];
+        let book = &mut self.luns[lun.index()];
         debug_assert_eq!(book.holder, Holder::Nobody, "a LUN takes one command at a time");
         (book.holder, book.start) = (holder, now);
         if !self.pools.is_empty() {
-            self.books[at].all = self.mark_all_of(lun, now);
-            self.count(at, holder, |sum| sum.enter(now));
+            self.start_of_all(lun, holder, now);
         }
+    }
+
+    #[inline(never)]
+    fn start_of_all(&mut self, lun: LunId, holder: Holder, now: Time) {
+        self.luns[lun.index()].all = self.mark_all_of(lun, now);
+        self.count(lun, holder, |sum| sum.enter(now));
     }
 
     /// What the operation of a unit of `lun` has spent so far, in which the cells worked for `cell`.
     #[inline(always)]
     pub fn turn(&self, unit: UnitId, lun: LunId, cell: Time, now: Time) -> Turn {
-        let Book { channel, wait, .. } = self.books[unit.index()];
-        let Book { start, host, cleaning, all, .. } = self.books[self.of(lun)];
+        let UnitBook { channel, wait, .. } = self.units[unit.index()];
+        let LunBook { start, host, cleaning, all, .. } = self.luns[lun.index()];
         let bus = now - start - cell - wait.channel - wait.cleaning - wait.die;
         Turn { channel, start, mark: Mark { host, cleaning }, all, wait, bus, cell }
     }
@@ -221,28 +241,27 @@ impl Ledger {
     /// The operation of a unit of `lun` has ended, and with the `last` one the command.
     #[inline(always)]
     pub fn end(&mut self, unit: UnitId, lun: LunId, last: bool, now: Time) {
-        self.books[unit.index()].wait = Wait::default();
+        self.units[unit.index()].wait = Wait::default();
         if !last {
             return;
         }
-        let at = self.of(lun);
-        let book = &mut self.books[at];
+        let book = &mut self.luns[lun.index()];
         let (holder, start) = (std::mem::take(&mut book.holder), book.start);
         *(if holder == Holder::Cleaning { &mut book.cleaning } else { &mut book.host }) += (now - start).0;
         if !self.pools.is_empty() {
-            self.count(at, holder, move |sum| sum.leave(start, now));
+            self.count(lun, holder, move |sum| sum.leave(start, now));
         }
     }
 
-    /// The pool of the LUN whose book is there.
-    fn pool_at(&self, book: usize) -> u32 {
-        book as u32 / self.units_per_pool
+    /// The pool of a LUN.
+    fn pool_of(&self, lun: LunId) -> u32 {
+        lun.0 / self.luns_per_pool
     }
 
-    /// Changes the sum of all LUNs that are held like that, if there is one, in the pool of the LUN with this book.
+    /// Changes the sum of all LUNs that are held like that, if there is one, in the pool of a LUN.
     #[inline(never)]
-    fn count(&mut self, book: usize, holder: Holder, change: impl FnOnce(&mut Sum)) {
-        let pool = self.pool_at(book);
+    fn count(&mut self, lun: LunId, holder: Holder, change: impl FnOnce(&mut Sum)) {
+        let pool = self.pool_of(lun);
         let sums = &mut self.pools[pool as usize];
         match holder {
             Holder::Host => change(&mut sums.host),
@@ -254,13 +273,13 @@ impl Ledger {
     /// A unit of `lun` gets in line for its channel: to start a command, or in the middle of one.
     #[inline]
     pub fn line_up(&mut self, unit: UnitId, lun: LunId, now: Time) {
-        let of_lun = self.of(lun);
-        let book = &mut self.books[unit.index()];
+        let book = &mut self.units[unit.index()];
         (book.lined_up, book.seen) = (now, self.channels[book.channel].cleaning_at(now));
-        if self.books[of_lun].holder == Holder::Nobody {
-            self.books[of_lun].holder = Holder::Channel;
+        let of_lun = &mut self.luns[lun.index()];
+        if of_lun.holder == Holder::Nobody {
+            (of_lun.holder, of_lun.seen) = (Holder::Channel, book.seen);
             if !self.pools.is_empty() {
-                self.count(of_lun, Holder::Channel, move |sum| sum.enter(now));
+                self.count(lun, Holder::Channel, move |sum| sum.enter(now));
             }
         }
     }
@@ -268,28 +287,26 @@ impl Ledger {
     /// A unit of `lun` that was in line for its channel gets it.
     #[inline]
     pub fn grant(&mut self, unit: UnitId, lun: LunId, now: Time) {
-        let of_lun = self.of(lun);
-        let holder = self.books[of_lun].holder;
-        let book = &mut self.books[unit.index()];
+        let book = &mut self.units[unit.index()];
         let cleaning = self.channels[book.channel].cleaning_at(now) - book.seen;
         let lined_up = book.lined_up;
-        if holder != Holder::Channel {
+        let of_lun = &mut self.luns[lun.index()];
+        if of_lun.holder != Holder::Channel {
             book.wait.cleaning += Time(cleaning);
             book.wait.channel += now - lined_up - Time(cleaning);
             return;
         }
-        // It waits with the LUN's first unit.
-        book.holder = Holder::Nobody;
-        book.cleaning += cleaning;
+        of_lun.holder = Holder::Nobody;
+        of_lun.cleaning += cleaning;
         if !self.pools.is_empty() {
-            self.count(of_lun, Holder::Channel, move |sum| sum.leave(lined_up, now));
+            self.count(lun, Holder::Channel, move |sum| sum.leave(lined_up, now));
         }
     }
 
     /// An operation of `lun` is on its channel until `end`.
     #[inline]
     pub fn carry(&mut self, lun: LunId, now: Time, end: Time) {
-        let book = &self.books[self.of(lun)];
+        let book = &self.luns[lun.index()];
         if book.holder == Holder::Cleaning {
             let channel = &mut self.channels[book.channel];
             channel.cleaning += (end - now).0;
@@ -300,31 +317,25 @@ impl Ledger {
     /// A reading for what gets in line for a LUN.
     #[inline]
     pub fn mark(&self, lun: LunId, now: Time) -> Mark {
-        let book = &self.books[self.of(lun)];
-        let Book { mut host, mut cleaning, .. } = *book;
-        match book.holder {
+        let LunBook { channel, holder, start, mut host, mut cleaning, seen, .. } = self.luns[lun.index()];
+        match holder {
             Holder::Nobody => {}
-            Holder::Host => host += (now - book.start).0,
-            Holder::Cleaning => cleaning += (now - book.start).0,
-            Holder::Channel => cleaning += self.channels[book.channel].cleaning_at(now) - book.seen,
+            Holder::Host => host += (now - start).0,
+            Holder::Cleaning => cleaning += (now - start).0,
+            Holder::Channel => cleaning += self.channels[channel].cleaning_at(now) - seen,
         }
         Mark { host, cleaning }
     }
 
     /// A reading for what waits for any LUN of the pool of `lun`, where there are pools.
     pub fn mark_all_of(&self, lun: LunId, now: Time) -> MarkOfAll {
-        if self.pools.is_empty() { MarkOfAll::default() } else { self.mark_all(self.pool_at(self.of(lun)), now) }
+        if self.pools.is_empty() { MarkOfAll::default() } else { self.mark_all(self.pool_of(lun), now) }
     }
 
     /// A reading for what waits for any LUN of a pool.
     pub fn mark_all(&self, pool: u32, now: Time) -> MarkOfAll {
         let sums = &self.pools[pool as usize];
-        MarkOfAll {
-            host: sums.host.at(now),
-            requesting: sums.requesting.at(now),
-            luns: self.units_per_pool / self.units_per_lun,
-            pool,
-        }
+        MarkOfAll { host: sums.host.at(now), requesting: sums.requesting.at(now), luns: self.luns_per_pool, pool }
     }
 }
 

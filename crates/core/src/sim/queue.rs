@@ -12,67 +12,88 @@ use super::time::Time;
 /// the order in which they were set, so that no resource is preferred; the order is total.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
-    /// A complete binary tree, root at 1: each node is the earlier of its children.
-    nodes: Vec<Node>,
+    /// A binary tree, root at 1: each node `n` is the earlier of its children `2n` and `2n + 1`. Those of the resources
+    /// come last, from `leaves` on; where they are no power of two, some are a level nearer to the root.
+    nodes: Vec<Event>,
     leaves: usize,
     /// The resource whose event was taken and has not been set anew; its leaf still holds the old one. Most events
     /// set the next one of their resource, which saves the update in between.
     taken: u32,
-    sets: u32,
+    /// Bits of a resource's number.
+    bits: u32,
+    sets: u64,
 }
 
+/// When something is due, and whose it is behind the running number of when it was set: that number decides between
+/// events of one instant. It has 2^40 and more to go before it goes round, when two of them might change places.
 #[derive(Clone, Copy, Debug)]
-struct Node {
+struct Event {
     at: u64,
-    /// When it was set, as a running number that may go round: events of one instant are never 2^31 apart.
-    order: u32,
-    resource: u32,
+    tag: u64,
 }
 
-impl Node {
+impl Event {
+    /// Whether this one is due before another, in two comparisons without a branch.
     #[inline]
-    fn before(&self, other: &Node) -> bool {
-        let set_before = (self.order.wrapping_sub(other.order) as i32) < 0;
-        (self.at < other.at) | ((self.at == other.at) & set_before)
+    fn before(self, other: Event) -> bool {
+        self.at < other.at + u64::from(self.tag < other.tag)
     }
 }
 
-/// Later than any time.
-const NEVER: u64 = u64::MAX;
+/// Later than any event, with room for one more.
+const NEVER: u64 = u64::MAX - 1;
+const NO_EVENT: Event = Event { at: NEVER, tag: 0 };
 const NOBODY: u32 = u32::MAX;
 
 impl EventQueue {
     /// An empty queue for resources `0..resources`.
     pub fn new(resources: u32) -> EventQueue {
-        let leaves = (resources as usize).next_power_of_two().max(2);
-        let mut nodes = vec![Node { at: NEVER, order: 0, resource: 0 }; 2 * leaves];
-        for (resource, leaf) in nodes[leaves..].iter_mut().enumerate() {
-            leaf.resource = resource as u32;
-        }
-        EventQueue { nodes, leaves, taken: NOBODY, sets: 0 }
+        let leaves = resources.max(2);
+        let bits = leaves.next_power_of_two().trailing_zeros();
+        EventQueue { nodes: vec![NO_EVENT; 2 * leaves as usize], leaves: leaves as usize, taken: NOBODY, bits, sets: 0 }
     }
 
     #[inline]
-    fn replay(&mut self, resource: u32, at: u64, order: u32) {
+    fn leaf(&self, resource: u32) -> Event {
+        self.nodes[self.leaves + resource as usize]
+    }
+
+    #[inline]
+    fn resource(&self, event: Event) -> u32 {
+        event.tag as u32 & ((1 << self.bits) - 1)
+    }
+
+    /// Changes the event of a resource.
+    #[inline]
+    fn replay(&mut self, resource: u32, event: Event) {
         let mut node = self.leaves + resource as usize;
-        let mut least = Node { at, order, resource };
-        self.nodes[node] = least;
+        let mut earliest = event;
+        self.nodes[node] = earliest;
         while node > 1 {
             let sibling = self.nodes[node ^ 1];
             // Which side wins is as good as random: no branch.
-            let loses = sibling.before(&least);
-            least.at = select_unpredictable(loses, sibling.at, least.at);
-            least.order = select_unpredictable(loses, sibling.order, least.order);
-            least.resource = select_unpredictable(loses, sibling.resource, least.resource);
-            node >>= 1;
-            self.nodes[node] = least;
+            let loses = sibling.before(earliest);
+            earliest.at = select_unpredictable(loses, sibling.at, earliest.at);
+            earliest.tag = select_unpredictable(loses, sibling.tag, earliest.tag);
+            node /= 2;
+            self.nodes[node] = earliest;
+        }
+    }
+
+    /// Gives a resource an event that has none: it goes up as far as it is the earliest.
+    #[inline]
+    fn rise(&mut self, resource: u32, event: Event) {
+        let mut node = self.leaves + resource as usize;
+        while node > 0 && event.before(self.nodes[node]) {
+            self.nodes[node] = event;
+            node /= 2;
         }
     }
 
     /// The place in the order of an event that is set now.
     #[inline]
-    pub fn stamp(&mut self) -> u32 {
-        self.sets = self.sets.wrapping_add(1);
+    pub fn stamp(&mut self) -> u64 {
+        self.sets += 1;
         self.sets
     }
 
@@ -85,12 +106,16 @@ impl EventQueue {
 
     /// Sets the event of `resource` as if that had been done when `order` was stamped.
     #[inline]
-    pub fn set_stamped(&mut self, resource: u32, at: Time, order: u32) {
+    pub fn set_stamped(&mut self, resource: u32, at: Time, order: u64) {
         debug_assert!(at.0 < NEVER);
+        let event = Event { at: at.0, tag: order << self.bits | u64::from(resource) };
+        if self.leaf(resource).at == NEVER {
+            return self.rise(resource, event);
+        }
         if self.taken == resource {
             self.taken = NOBODY;
         }
-        self.replay(resource, at.0, order);
+        self.replay(resource, event);
     }
 
     /// Takes the event of `resource` away.
@@ -99,18 +124,18 @@ impl EventQueue {
         if self.taken == resource {
             self.taken = NOBODY;
         }
-        self.replay(resource, NEVER, 0);
+        self.replay(resource, NO_EVENT);
     }
 
     /// Whether `resource` has an event.
     #[inline]
     pub fn is_set(&self, resource: u32) -> bool {
-        self.taken != resource && self.nodes[self.leaves + resource as usize].at < NEVER
+        self.taken != resource && self.leaf(resource).at < NEVER
     }
 
     /// When the event of `resource` is due, if it has one.
     pub fn time_of(&self, resource: u32) -> Option<Time> {
-        self.is_set(resource).then(|| Time(self.nodes[self.leaves + resource as usize].at))
+        self.is_set(resource).then(|| Time(self.leaf(resource).at))
     }
 
     /// The earliest event.
@@ -119,27 +144,28 @@ impl EventQueue {
         if self.taken != NOBODY {
             return self.peek_without_taken();
         }
-        let Node { at, resource, .. } = self.nodes[1];
-        (at < NEVER).then_some((Time(at), resource))
+        let first = self.nodes[1];
+        (first.at < NEVER).then(|| (Time(first.at), self.resource(first)))
     }
 
     #[cold]
     fn peek_without_taken(&self) -> Option<(Time, u32)> {
-        let events = self.nodes[self.leaves..].iter().filter(|node| node.at < NEVER && node.resource != self.taken);
-        let first = events.reduce(|first, node| if node.before(first) { node } else { first })?;
-        Some((Time(first.at), first.resource))
+        let others = (0..self.leaves as u32).filter(|&resource| self.is_set(resource));
+        let events = others.map(|resource| self.leaf(resource));
+        let first = events.reduce(|first, other| if other.before(first) { other } else { first })?;
+        Some((Time(first.at), self.resource(first)))
     }
 
     /// Takes the earliest event if it is not later than `until`.
     #[inline]
     pub fn pop(&mut self, until: Time) -> Option<(Time, u32)> {
         self.settle();
-        let Node { at, resource, .. } = self.nodes[1];
-        if at > until.0 || at == NEVER {
+        let first = self.nodes[1];
+        if first.at > until.0 || first.at == NEVER {
             return None;
         }
-        self.taken = resource;
-        Some((Time(at), resource))
+        self.taken = self.resource(first);
+        Some((Time(first.at), self.taken))
     }
 
     /// Brings the tree up to date with the event taken last.
@@ -147,7 +173,7 @@ impl EventQueue {
     pub fn settle(&mut self) {
         if self.taken != NOBODY {
             let resource = std::mem::replace(&mut self.taken, NOBODY);
-            self.replay(resource, NEVER, 0);
+            self.replay(resource, NO_EVENT);
         }
     }
 }

@@ -77,7 +77,12 @@ impl Sub for Time {
 
 /// The time to move `bytes` at `bytes_per_second`: rounded up once, never per byte (design decision 7).
 pub const fn transfer_time(bytes: u64, bytes_per_second: u64) -> Time {
-    let ps = (bytes as u128 * 1_000_000_000_000).div_ceil(bytes_per_second as u128);
+    const SECOND: u64 = 1_000_000_000_000;
+    // What fits in 64 bits is divided in them: the longer division takes several times as long.
+    if let Some(product) = bytes.checked_mul(SECOND) {
+        return Time(product.div_ceil(bytes_per_second));
+    }
+    let ps = (bytes as u128 * SECOND as u128).div_ceil(bytes_per_second as u128);
     if ps < u64::MAX as u128 { Time(ps as u64) } else { Time::NEVER }
 }
 
@@ -92,6 +97,7 @@ mod tests {
         assert_eq!(transfer_time(4096, 667_000_000), Time(6_140_930));
         assert_eq!(transfer_time(1, 3), Time(333_333_333_334));
         assert_eq!(transfer_time(0, 3), Time::ZERO);
+        assert_eq!(transfer_time(1 << 25, 1_000_000_000_000), Time(1 << 25));
         assert_eq!(transfer_time(u64::MAX, 1), Time::NEVER);
     }
 }

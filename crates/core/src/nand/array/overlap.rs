@@ -137,7 +137,7 @@ impl Array {
         };
         let mut begin = moved;
         if operation.kind == Kind::Read {
-            self.die_time[(operation.plane.0 / self.planes_per_die) as usize].cell += operation.cell;
+            self.time_of_die(operation.plane).cell += operation.cell;
         } else {
             begin = begin.max(self.events.time_of(unit.0).unwrap_or(now));
         }
@@ -158,12 +158,11 @@ impl Array {
     /// A unit goes on with the operation that has begun behind the one that has ended.
     pub fn go_ahead(&mut self, unit: UnitId, holder: Holder, now: Time) {
         let Some(Ahead { operation, start, moved, turn }) = self.overlaps[unit.index()].ahead.take() else { return };
-        let die = (operation.plane.0 / self.planes_per_die) as usize;
         let (end, cells) = if operation.kind == Kind::Read {
             let end = moved + operation.cell;
             (end.max(now), end.since(now))
         } else {
-            self.die_time[die].cell += operation.cell;
+            self.time_of_die(operation.plane).cell += operation.cell;
             (moved.max(now) + operation.cell, operation.cell)
         };
         // Up to now: its transfer, a read's cells, and then the wait for the one before it.
@@ -199,11 +198,13 @@ impl Array {
         let state = &mut self.units[unit.index()];
         state.cells = Time(state.cells.0 - left.0);
         let operation = state.operation;
-        let time = &mut self.die_time[(operation.plane.0 / self.planes_per_die) as usize];
-        time.cell = Time(time.cell.0 - left.0);
-        time.register_held += now - state.held_since - state.cells;
+        let held = now - state.held_since - state.cells;
         (state.phase, state.held_since) = (Phase::Suspending, now);
-        let turn = self.book_turn(unit, now);
+        let time = self.time_of_die(operation.plane);
+        time.cell = Time(time.cell.0 - left.0);
+        time.register_held += held;
+        let turn = self.book_turn(unit, lun, now);
+        let turn = turn.map(|turn| self.book_head(unit).map_or(turn, |head| head.then(turn)));
         self.book_suspended(unit, lun, now);
         let members = self.member_places(unit);
         self.resting.resize(self.members.len(), super::NO_MEMBER);
@@ -236,8 +237,8 @@ impl Array {
         let lun = self.lun_of_unit(unit);
         let state = &mut self.units[unit.index()];
         state.phase = Phase::Idle;
-        let die = (state.operation.plane.0 / self.planes_per_die) as usize;
-        self.die_time[die].register_held += now - state.held_since;
+        let (plane, held) = (state.operation.plane, now - state.held_since);
+        self.time_of_die(plane).register_held += held;
         let state = &mut self.luns[lun.index()];
         state.active -= 1;
         state.state = LunState::Suspended;
@@ -263,7 +264,7 @@ impl Array {
         });
         let members = self.member_places(unit);
         self.members[members.clone()].copy_from_slice(&self.resting[members]);
-        self.die_time[(operation.plane.0 / self.planes_per_die) as usize].cell += left;
+        self.time_of_die(operation.plane).cell += left;
         self.take_up(unit, operation, left, holder, now);
         let begin = now + by.resume.time();
         if self.probe().is_some() {
@@ -283,15 +284,10 @@ impl Array {
         }
     }
 
-    /// What the operation of a unit has spent, with what it did before it held the unit by itself.
-    pub(super) fn with_head(&self, unit: UnitId, turn: Turn) -> Turn {
-        let Some(head) = self.overlap(unit).and_then(|overlap| overlap.head) else { return turn };
-        let wait = Wait {
-            die: head.wait.die + turn.wait.die,
-            channel: head.wait.channel + turn.wait.channel,
-            cleaning: head.wait.cleaning + turn.wait.cleaning,
-        };
-        Turn { wait, bus: head.bus + turn.bus, cell: head.cell + turn.cell, ..head }
+    /// What the operation of a unit has spent before it held the unit by itself, or before it was suspended.
+    #[inline]
+    pub fn book_head(&self, unit: UnitId) -> Option<&Turn> {
+        self.overlap(unit)?.head.as_ref()
     }
 
     /// How much of the time booked for the cells of a unit lies behind `at`, for a read that has begun behind another.

@@ -73,14 +73,16 @@ impl Array {
     #[inline(never)]
     pub(super) fn show_transfer(&mut self, unit: UnitId, from: Time, switched: Time, turns: u32, end: Time) {
         let lun = self.lun_of_unit(unit);
-        if let Some(ledger) = self.ledger_mut() {
+        let Some(watchers) = &mut self.watchers else { return };
+        if let Some(ledger) = &mut watchers.ledger {
             ledger.carry(lun, from, end);
         }
-        if self.probe().is_some() {
+        if watchers.probe.is_some() {
             self.show_phases(unit, from, switched, turns, end);
         }
     }
 
+    #[inline(never)]
     fn show_phases(&mut self, unit: UnitId, from: Time, switched: Time, turns: u32, end: Time) {
         let channel = self.channel_of_unit(unit);
         let (lane, data) = (Lane::Channel(channel.0), self.channels[channel.index()].data);
@@ -119,10 +121,9 @@ impl Array {
         }
     }
 
-    /// Shows the observers that a unit starts an operation, `first` of its LUN's command.
+    /// Shows the observers that a unit of a LUN starts an operation, `first` of the LUN's command.
     #[inline(never)]
-    pub(super) fn show_start(&mut self, unit: UnitId, first: bool, class: Class, now: Time) {
-        let lun = self.lun_of_unit(unit);
+    pub(super) fn show_start(&mut self, lun: LunId, first: bool, class: Class, now: Time) {
         let Some(watchers) = &mut self.watchers else { return };
         if let (Some(ledger), true) = (&mut watchers.ledger, first) {
             ledger.start(lun, if class.is_cleaning() { Holder::Cleaning } else { Holder::Host }, now);
@@ -148,14 +149,14 @@ impl Array {
         }
     }
 
-    /// What the operation of a unit has spent so far, where books are kept.
+    /// What the operation of a unit of `lun` has spent since it held the unit, where books are kept; there may be
+    /// something before ([`Array::book_head`]).
     #[inline(always)]
-    pub fn book_turn(&self, unit: UnitId, now: Time) -> Option<Turn> {
-        let (lun, cells) = (self.lun_of_unit(unit), self.units[unit.index()].cells);
-        self.ledger().map(|ledger| self.with_head(unit, ledger.turn(unit, lun, cells, now)))
+    pub fn book_turn(&self, unit: UnitId, lun: LunId, now: Time) -> Option<Turn> {
+        Some(self.ledger()?.turn(unit, lun, self.units[unit.index()].cells, now))
     }
 
-    /// Books that the operation of a unit has ended, where books are kept.
+    /// Books that the operation of a unit of `lun` has ended, where books are kept.
     #[inline(always)]
     pub fn book_end(&mut self, unit: UnitId, lun: LunId, now: Time) {
         let last = self.luns[lun.index()].active == 0;
