@@ -51,7 +51,9 @@ fn latency(device: &mut Device, request: Request) -> Time {
 #[test]
 fn reads_and_writes_take_their_phases_and_no_more() {
     for name in builtin_names() {
-        let config = load(name, &[]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        // Without what answers in the place of flash, or waits for more.
+        let bare = ["buffer.capacity=0B", "controller.fill_timeout=0s"].map(str::to_owned);
+        let config = load(name, &bare).unwrap_or_else(|error| panic!("{name}: {error}"));
         let mut device = build(config.clone(), Options::default());
         let (unit, page) = (config.unit_bytes(), config.geometry.page_size.0);
         let ends = 2 * config.host.link_latency.0;
@@ -60,7 +62,7 @@ fn reads_and_writes_take_their_phases_and_no_more() {
         let expected = ends
             + link(&config, unit)
             + command(&config, config.bus.command_cycles.program)
-            + data(&config, page)
+            + data(&config, page * u64::from(config.geometry.pages_per_program))
             + config.nand.program.get(0).0;
         assert_eq!(unit_latency(&mut device, Operation::Write, 0), Time(expected), "{name}: write");
 
@@ -79,6 +81,35 @@ fn reads_and_writes_take_their_phases_and_no_more() {
         assert_eq!(unit_latency(&mut device, Operation::Trim, 0), Time(ends), "{name}: trim");
         assert_eq!(latency(&mut device, Request::new(Time::ZERO, Operation::Flush, 0, 0)), Time(ends), "{name}: flush");
     }
+}
+
+/// Where a device has a buffer, a write crosses the link and its memory's port; what nobody has written out is read there.
+#[test]
+fn a_buffer_answers_in_the_place_of_flash() {
+    let buffered = builtin_names().filter_map(|name| {
+        let config = load(name, &[]).expect("a built-in device");
+        config.active_buffer().is_some().then_some((name, config))
+    });
+    let mut tried = 0;
+    for (name, config) in buffered {
+        let mut device = build(config.clone(), Options::default());
+        let buffer = config.active_buffer().expect("one with a buffer");
+        let bytes = config.unit_bytes();
+        let port = buffer.bandwidth.map_or(0, |b| (u128::from(bytes) * 1_000_000_000_000).div_ceil(b.0.into()) as u64);
+        let expected = 2 * config.host.link_latency.0 + link(&config, bytes) + buffer.latency.0 + port;
+        let at = device.now();
+        for operation in [Operation::Write, Operation::Read] {
+            let request = units(&device, operation, 0, 1);
+            let start = at + Time::from_us(if operation == Operation::Read { 100 } else { 0 });
+            common::submit(&mut device, start, request);
+            device.advance_to(start + Time::from_us(50));
+            let mut completions = Vec::new();
+            device.take_completions(&mut completions);
+            assert_eq!(completions[0].finish - start, Time(expected), "{name}: {operation:?}");
+        }
+        tried += 1;
+    }
+    assert!(tried >= 2, "{tried} devices with a buffer");
 }
 
 /// The published figures, as a check on the closed forms above.
