@@ -7,6 +7,7 @@ mod failure;
 mod output;
 mod report;
 mod run;
+mod serve;
 mod text;
 mod trace;
 
@@ -31,6 +32,12 @@ enum Command {
     /// exit status is 130 then. A second Ctrl-C stops at once. The exit status is 2 where what was asked for cannot
     /// be, and 1 where something went wrong.
     Run(Box<run::RunArgs>),
+    /// Attach the SSD: serve it as a real block device, in real time, to fio, QEMU and the kernel
+    ///
+    /// Clients connect by NBD; what they have to be called with is printed when the device is there, and stands in
+    /// docs/live.md. Ctrl-C or SIGTERM ends: what is in progress is answered, sockets are removed, and the result is
+    /// printed. A second Ctrl-C stops at once. Data live in memory and go with the program.
+    Serve(Box<serve::ServeArgs>),
     /// Write the report of a result again: DIR/report.html, from DIR/summary.json
     Report(report::ReportArgs),
     /// Compare results: a table, and a page with their distributions over each other
@@ -49,6 +56,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Explain(args) => explain::run(&args),

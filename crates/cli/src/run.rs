@@ -1,12 +1,12 @@
 //! `floatgate run`: a workload on a device.
 
-mod cost;
+pub mod cost;
 pub mod detail;
 pub mod interrupt;
 mod iolog;
 pub mod progress;
-mod report;
-mod seeds;
+pub mod report;
+pub mod seeds;
 mod several;
 pub mod trace;
 mod why;
@@ -110,15 +110,9 @@ fn run_one(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     };
     let detail = Detail::open(directory.as_ref(), &args.detail, &device, &streams, &origin);
     let mut detail = detail.map_err(Failure::Fault)?;
-    let mut precondition = precondition(args, &mut device, interrupt)?;
+    let mut precondition = precondition(&args.precondition, &args.trace, args.seed, &mut device, interrupt)?;
     lay_out(args, &mut device, &mut precondition, interrupt)?;
-    if precondition.reached.converged == Some(false) {
-        warnings.add([format!(
-            "preconditioning to a steady state gave up: after {:.0} drive writes, write amplification still moved by \
-             more than 1 % from one to the next",
-            precondition.reached.drive_writes
-        )]);
-    }
+    warnings.add(not_steady(&precondition));
     workload.begin_logs()?;
     let stopwatch = Stopwatch::start();
     device.array_mut().set_probe(detail.probe());
@@ -136,7 +130,7 @@ fn run_one(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     }
     let about = About {
         seed: args.seed,
-        device: Named { name: config.name.clone(), digest: plain_digest(args, &config) },
+        device: Named { name: config.name.clone(), digest: plain_digest(&args.device, &config) },
         workload: workload.named(),
         precondition,
         warnings: warnings.said,
@@ -192,35 +186,51 @@ fn new_device(args: &RunArgs, config: &DeviceConfig) -> Result<Device, Failure> 
 }
 
 /// The digest of the device without the overrides.
-fn plain_digest(args: &RunArgs, config: &DeviceConfig) -> String {
+pub fn plain_digest(selection: &Selection, config: &DeviceConfig) -> String {
     // A file that needs the overrides to be a device at all has no other digest.
-    let Selection { device, overrides } = &args.device;
+    let Selection { device, overrides } = selection;
     let plain = if overrides.is_empty() { None } else { config::load(device, &[]).ok() };
     plain.as_ref().unwrap_or(config).digest()
 }
 
-/// Brings the device into the state that was asked for.
-fn precondition(args: &RunArgs, device: &mut Device, interrupt: &Interrupt) -> Result<Precondition, Failure> {
+/// The warning where a steady state was asked for and not reached.
+pub fn not_steady(state: &Precondition) -> Option<String> {
+    let writes = state.reached.drive_writes;
+    (state.reached.converged == Some(false)).then(|| {
+        format!(
+            "preconditioning to a steady state gave up: after {writes:.0} drive writes, write amplification still moved \
+             by more than 1 % from one to the next"
+        )
+    })
+}
+
+/// Brings the device into the state that was asked for; `trace` says how traces are read.
+pub fn precondition(
+    asked: &str,
+    trace: &TraceArgs,
+    seed: u64,
+    device: &mut Device,
+    interrupt: &Interrupt,
+) -> Result<Precondition, Failure> {
     let reporter = Reporter::new("preconditioning");
     let on_progress = &mut |share: f64| {
         reporter.share(share);
         !interrupt.requested()
     };
-    let asked = args.precondition.clone();
     let reached = match asked.parse() {
-        Ok(state) => floatgate_core::precondition::precondition(device, state, args.seed, on_progress),
-        Err(error) if !workload::looks_like_workload(&asked) => return Err(Failure::mistake(error)),
+        Ok(state) => floatgate_core::precondition::precondition(device, state, seed, on_progress),
+        Err(error) if !workload::looks_like_workload(asked) => return Err(Failure::mistake(error)),
         Err(_) => {
             // Not the run's seed: a job like the one that is measured would use the same blocks in the same order.
-            let seed = workload::preconditioning_seed(args.seed);
-            let mut workload = Workload::open(&asked, &args.trace, device.config(), seed)?.without_logs()?;
+            let seed = workload::preconditioning_seed(seed);
+            let mut workload = Workload::open(asked, trace, device.config(), seed)?.without_logs()?;
             floatgate_core::precondition::precondition_with(device, &mut workload.sources, on_progress)
                 .map_err(|error| error.to_string())
         }
     };
     reporter.finish();
     match reached {
-        Ok(reached) => Ok(Precondition { asked, reached }),
+        Ok(reached) => Ok(Precondition { asked: asked.to_owned(), reached }),
         Err(_) if interrupt.requested() => Err(Failure::Interrupted("preconditioning was stopped, there is no result")),
         Err(error) => Err(Failure::mistake(format!("--precondition {error}"))),
     }

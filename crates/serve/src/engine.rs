@@ -17,6 +17,7 @@ use floatgate_core::run::Outcome;
 use floatgate_core::sim::slab::Slab;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Completion, Operation, Request, SECTOR, Status};
+use floatgate_core::workload::trace::RequestDigest;
 
 use crate::clock::{Clock, Wall};
 use crate::lateness::{Due, Lateness, Turn};
@@ -138,6 +139,7 @@ struct Books {
     names: Vec<String>,
     results: Results,
     profile: Profile,
+    digest: RequestDigest,
     first: Option<Sample>,
     lateness: Lateness,
     recorder: Option<Recorder>,
@@ -153,6 +155,8 @@ pub struct Served {
     pub lateness: Lateness,
     /// Requests in the recording, or why it is not whole; `None` without one.
     pub recorded: Option<Result<u64, String>>,
+    /// A digest of the requests: that of a recording of them.
+    pub digest: u64,
     /// Bytes of payload that were held at the end.
     pub payload_bytes: u64,
 }
@@ -183,6 +187,7 @@ impl Engine {
             names: Vec::new(),
             results: Results::new(Vec::new()),
             profile: Profile::default(),
+            digest: RequestDigest::default(),
             first: None,
             lateness: Lateness::default(),
             recorder,
@@ -259,6 +264,7 @@ impl Engine {
             self.in_flight[id].number = recorder.arrived(&request);
         }
         self.books.profile.issued(&request);
+        self.books.digest.add(&request);
         self.ports[port.0].in_flight += 1;
         self.device.submit(now, request);
         self.collect();
@@ -449,7 +455,8 @@ impl Engine {
         let outcome = Outcome::between(&first, last, self.books.results, profile, complete);
         let payload_bytes = self.payload.bytes_held();
         let recorded = self.books.recorder.map(Recorder::finish);
-        Served { device: self.device, outcome, lateness: self.books.lateness, recorded, payload_bytes }
+        let (lateness, digest) = (self.books.lateness, self.books.digest.value());
+        Served { device: self.device, outcome, lateness, recorded, digest, payload_bytes }
     }
 }
 

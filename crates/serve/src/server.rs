@@ -119,6 +119,8 @@ pub struct Finished {
     pub live: Live,
     /// Requests in the recording, or why it is not whole; `None` without one.
     pub recorded: Option<Result<u64, String>>,
+    /// A digest of the requests: that of a recording of them.
+    pub digest: u64,
     /// Bytes of payload that were held at the end.
     pub payload_bytes: u64,
     /// What was found out of the host at the start.
@@ -215,6 +217,7 @@ impl Server {
             outcome: served.outcome,
             live,
             recorded: served.recorded,
+            digest: served.digest,
             payload_bytes: served.payload_bytes,
             calibration,
         })

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::failure::Failure;
 
 /// How a trace is read: see docs/reference/traces.md.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Options for traces")]
 pub struct TraceArgs {
     /// Format, found out where not given: alibaba, biotracer, blkparse, blktrace, disksim, fio, fiu, flashsim,

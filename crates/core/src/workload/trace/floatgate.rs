@@ -7,6 +7,7 @@
 use std::io::Write;
 
 use super::fields::{Decimal, Fields};
+use super::replay::Digest;
 use super::{Expected, Format, Framing, Record, TimeUnit};
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Operation, Request};
@@ -70,6 +71,34 @@ impl RecordedRequest {
         let (arrival, operation, fua) = (request.arrival.ps(), request.operation.name(), u8::from(request.fua));
         let line = writeln!(out, "{arrival},{operation},{},{},{fua},{}", request.lba, request.sectors, latency.ps());
         debug_assert!(line.is_ok(), "memory takes every line");
+    }
+}
+
+/// A digest of requests as they come: that of the trace which a recording of them is.
+#[derive(Clone, Debug)]
+pub struct RequestDigest {
+    digest: Digest,
+    first: Option<Time>,
+}
+
+impl Default for RequestDigest {
+    fn default() -> Self {
+        RequestDigest { digest: Digest::new(), first: None }
+    }
+}
+
+impl RequestDigest {
+    /// Adds a request.
+    pub fn add(&mut self, request: &Request) {
+        let Request { arrival, operation, lba, sectors, fua, .. } = *request;
+        let since = arrival.since(*self.first.get_or_insert(arrival)).ps();
+        let record = Record { stamp: Decimal::whole(since), device: 0, operation, lba, sectors, widened: false, fua };
+        self.digest.add(since, &record);
+    }
+
+    /// The digest of those so far.
+    pub fn value(&self) -> u64 {
+        self.digest.0
     }
 }
 

@@ -38,7 +38,7 @@ pub use convert::{ConvertError, Converted, convert};
 pub use delimited::Columns;
 pub use detect::{Confidence, Detected};
 pub use events::Action;
-pub use floatgate::RecordedRequest;
+pub use floatgate::{RecordedRequest, RequestDigest};
 pub use input::Packing;
 pub use options::{Devices, Fit, FormatChoice, Replay, TimeScale, TimeUnit, TraceOptions};
 pub use output::Packed;

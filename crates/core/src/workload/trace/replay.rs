@@ -194,15 +194,16 @@ fn idle(options: &TraceOptions) -> Option<String> {
 
 /// A running 64-bit hash over the words of requests: FNV-1a's step on whole words, with a shift that brings the high
 /// bits down again. It tells traces apart; it does not withstand someone who wants two to collide.
-struct Digest(u64);
+#[derive(Clone, Debug)]
+pub(super) struct Digest(pub(super) u64);
 
 impl Digest {
-    const fn new() -> Digest {
+    pub(super) const fn new() -> Digest {
         Digest(0xcbf2_9ce4_8422_2325)
     }
 
     #[inline]
-    fn add(&mut self, ps: u64, record: &Record) {
+    pub(super) fn add(&mut self, ps: u64, record: &Record) {
         let length_and_device = u64::from(record.sectors) << 32 | u64::from(record.device);
         let operation = record.operation.index() as u64 | u64::from(record.fua) << 8;
         for word in [ps, record.lba, length_and_device, operation] {
