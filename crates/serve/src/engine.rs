@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use floatgate_core::device::Device;
-use floatgate_core::metrics::attribution::{Breakdown, Part};
+use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::profile::Profile;
 use floatgate_core::metrics::results::Results;
 use floatgate_core::metrics::series::Sample;
@@ -95,7 +95,10 @@ struct InFlight {
     port: Port,
     token: u64,
     headroom: usize,
+    request: Request,
     number: u64,
+    /// It was answered before its completion, which was certain.
+    answered: Option<Time>,
 }
 
 /// In a heap: the earliest first, and those of one instant in their order.
@@ -170,6 +173,9 @@ pub struct Engine {
     ports: Vec<PortState>,
     in_flight: Slab<InFlight>,
     published: u64,
+    /// Operations that the device works on at once.
+    at_once: usize,
+    foreseen: Vec<(u64, Time)>,
     books: Books,
     completions: Vec<Completion>,
     breakdowns: Vec<Breakdown>,
@@ -193,6 +199,8 @@ impl Engine {
             recorder,
         };
         Engine {
+            at_once: device.array().units() as usize,
+            foreseen: Vec::new(),
             device,
             payload,
             pace,
@@ -256,10 +264,12 @@ impl Engine {
             self.device.sample(now, &mut first);
             self.books.first = Some(first);
         }
-        let in_flight = InFlight { port, token: order.token, headroom: order.headroom, number: 0 };
-        let id = self.in_flight.insert(in_flight);
         let mut request = Request::new(now, order.operation, order.lba, order.sectors);
-        (request.tag, request.fua, request.stream) = (u64::from(id), order.fua, port.0 as u16);
+        (request.fua, request.stream) = (order.fua, port.0 as u16);
+        let (token, headroom) = (order.token, order.headroom);
+        let in_flight = InFlight { port, token, headroom, request, number: 0, answered: None };
+        let id = self.in_flight.insert(in_flight);
+        request.tag = u64::from(id);
         if let Some(recorder) = &mut self.books.recorder {
             self.in_flight[id].number = recorder.arrived(&request);
         }
@@ -289,7 +299,10 @@ impl Engine {
     /// Lets everything happen up to now: by the clock, or as far as it takes for something to be due.
     pub fn advance(&mut self, now: Wall) {
         match self.pace {
-            Pace::Timed(clock) => self.catch_up(clock.simulated(now).max(self.device.now())),
+            Pace::Timed(clock) => {
+                self.catch_up(clock.simulated(now).max(self.device.now()));
+                self.foresee();
+            }
             Pace::AtOnce => {
                 while !self.in_flight.is_empty() && self.ports.iter().all(|port| port.due.is_empty()) {
                     if self.device.next_event_time().is_none() {
@@ -331,20 +344,55 @@ impl Engine {
         (self.completions, self.breakdowns) = (completions, breakdowns);
     }
 
+    /// Puts answers on their way whose completion lies ahead and is certain.
+    fn foresee(&mut self) {
+        if self.is_saturated() || self.in_flight.is_empty() || self.cost == Cost::default() {
+            return;
+        }
+        let mut foreseen = std::mem::take(&mut self.foreseen);
+        self.device.foresee(|tag, finish| foreseen.push((tag, finish)));
+        for (tag, finish) in foreseen.drain(..) {
+            let in_flight = self.in_flight[tag as u32];
+            if in_flight.answered.is_none() {
+                self.in_flight[tag as u32].answered = Some(finish);
+                let completion = Completion { request: in_flight.request, status: Status::Ok, start: finish, finish };
+                self.answer(&in_flight, &completion);
+            }
+        }
+        self.foreseen = foreseen;
+    }
+
+    /// Whether there are more requests than the device works on at once: they wait for each other, and what the front
+    /// end takes is hidden by that.
+    fn is_saturated(&self) -> bool {
+        self.in_flight.len() > self.at_once
+    }
+
+    /// Books a completion, and answers it unless that has been done.
     fn publish(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
-        let InFlight { port, token, headroom, number } = self.in_flight.remove(completion.request.tag as u32);
+        let in_flight = self.in_flight[completion.request.tag as u32];
         self.books.results.record(completion, breakdown);
         if let Some(breakdown) = breakdown {
             self.books.profile.completed(completion.request.operation, breakdown);
         }
         if let Some(recorder) = &mut self.books.recorder {
-            recorder.completed(number, completion);
+            recorder.completed(in_flight.number, completion);
         }
+        match in_flight.answered {
+            None => self.answer(&in_flight, completion),
+            Some(foreseen) => debug_assert_eq!(foreseen, completion.finish, "what was certain has come"),
+        }
+        self.in_flight.remove(completion.request.tag as u32);
+        self.ports[in_flight.port.0].in_flight -= 1;
+    }
+
+    /// Puts an answer on its way.
+    fn answer(&mut self, in_flight: &InFlight, completion: &Completion) {
+        let InFlight { port, token, headroom, .. } = *in_flight;
         let (status, bytes) = self.fetch(completion, headroom);
-        let due = self.due(completion, breakdown);
+        let due = self.due(completion);
         let answer = Answer { token, status, bytes, due };
         let state = &mut self.ports[port.0];
-        state.in_flight -= 1;
         state.due.push(Waiting { at: Reverse((due.target, self.published)), answer });
         self.published += 1;
         if due.target < state.looks_at {
@@ -368,15 +416,18 @@ impl Engine {
     }
 
     /// When a completion is to be answered.
-    fn due(&self, completion: &Completion, breakdown: Option<&Breakdown>) -> Due {
+    fn due(&self, completion: &Completion) -> Due {
         let Pace::Timed(clock) = self.pace else {
             return Due::default();
         };
-        let cost = self.cost.of(completion.request.operation, completion.request.bytes());
-        // A request that waited in the device for longer would have been done no earlier, had it come earlier.
-        let waited = clock.span(breakdown.map_or(Time::ZERO, waited));
+        let cost = match self.is_saturated() {
+            true => Wall(0),
+            false => self.cost.of(completion.request.operation, completion.request.bytes()),
+        };
+        // An answer is not sent before its request has come.
+        let arrival = clock.wall(completion.request.arrival);
         Due {
-            target: clock.wall(completion.finish).earlier(cost.since(waited)),
+            target: clock.wall(completion.finish).earlier(cost).max(arrival),
             possible: clock.wall(self.device.now()),
             latency: clock.span(completion.finish.since(completion.request.arrival)),
         }
@@ -458,10 +509,4 @@ impl Engine {
         let (lateness, digest) = (self.books.lateness, self.books.digest.value());
         Served { device: self.device, outcome, lateness, recorded, digest, payload_bytes }
     }
-}
-
-/// What of a request's latency it spent waiting for others in the device.
-fn waited(breakdown: &Breakdown) -> Time {
-    let parts = [Part::HostQueue, Part::Order, Part::Die, Part::Channel, Part::Cleaning, Part::Buffer];
-    parts.into_iter().fold(Time::ZERO, |sum, part| sum + breakdown.of(part))
 }

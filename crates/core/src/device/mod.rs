@@ -14,6 +14,7 @@ mod buffer;
 mod cleaning;
 mod finish;
 mod firmware;
+mod foresee;
 mod merge;
 mod overlap;
 mod pool;
