@@ -46,7 +46,8 @@ pub enum ServeError {
     /// The address can be reached from other machines.
     #[error(
         "{address} can be reached from other machines, which are not asked who they are; if that is wanted, add \
-         --allow-remote {}", ip_of(address)
+         --allow-remote {}",
+        ip_of(address)
     )]
     Remote {
         /// Which.
@@ -136,9 +137,8 @@ impl Server {
         if !device.attributes() {
             return Err(ServeError::NoAttribution);
         }
-        let open = |address: &Address| {
-            Listener::open(address).map_err(|error| ServeError::Listen(address.clone(), error))
-        };
+        let open =
+            |address: &Address| Listener::open(address).map_err(|error| ServeError::Listen(address.clone(), error));
         let listeners = options.nbd.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let addresses = listeners.iter().map(|listener| listener.address().clone()).collect();
         let calibration = match options.no_delay {

@@ -137,8 +137,6 @@ fn long_requests_and_many_at_once_come_through() {
     for index in 0..1500u64 {
         client.ask(command::READ, 0, index % 200 * bytes, bytes as u32, &[]);
     }
-    let sender = std::sync::Barrier::new(1);
-    sender.wait();
     client.send().unwrap();
     for _ in 0..1500 {
         let reply = client.reply(|_| bytes as usize).unwrap();
@@ -195,16 +193,13 @@ fn hostile_clients_lose_their_connection_and_no_other() {
     let bench = Bench::new(|_| {});
     let mut good = bench.client();
     good.write(0, &[1; 4096], false).unwrap();
-    let mut ends = 0;
     for garbage in [vec![0xff; 4096], vec![0; 100], b"GET / HTTP/1.1\r\n\r\n".to_vec()] {
         let mut socket = bench.socket();
         socket.write_all(&garbage).unwrap();
         let mut heard = Vec::new();
         // The other end is closed, in whatever way.
         let _ = socket.read_to_end(&mut heard);
-        ends += 1;
     }
-    assert_eq!(ends, 3);
     // Who goes in the middle of a request, or does not read its answers, harms nobody.
     let mut rude = bench.client();
     for index in 0..64 {
@@ -364,9 +359,8 @@ fn recorded(overrides: &[&str], no_delay: bool) -> (Vec<u8>, u64, u64) {
 /// What a live run recorded gives the same latencies when it is replayed, to the picosecond.
 #[test]
 fn a_recording_replays_to_the_same_latencies() {
-    let buffered = ["buffer.size=256KiB", "buffer.policy=write-back"];
     let linked = ["host.link_bandwidth=300MB/s", "host.link_latency=5us"];
-    for overrides in [&[][..], &linked[..], &["nand.concurrency=plane"][..], &buffered[..0]] {
+    for overrides in [&[][..], &linked, &["nand.concurrency=plane"], &["buffer.capacity=256KiB"]] {
         for no_delay in [false, true] {
             let (text, requests, digest) = recorded(overrides, no_delay);
             let mut file = tempfile::NamedTempFile::new().unwrap();

@@ -354,8 +354,11 @@ fn live(page: &mut Page, summary: &Summary) {
     );
     let causes = &live.causes;
     let causes = [("host", causes.host), ("work", causes.work), ("lock", causes.lock), ("phase", causes.phase)];
-    let causes: Vec<String> =
-        causes.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
+    let causes: Vec<String> = causes
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{name} {}", grouped(*count)))
+        .collect();
     if !causes.is_empty() {
         page.line("", format!("late because of: {}", causes.join(", ")));
     }

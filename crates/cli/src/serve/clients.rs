@@ -49,7 +49,9 @@ fn of_address(address: &Address) -> String {
         ("copy", format!("nbdcopy disk.img '{uri}'")),
         (
             "QEMU",
-            format!("qemu-system-x86_64 -enable-kvm -m 1G -drive 'file={uri},format=raw,if=virtio,cache=none,discard=unmap'"),
+            format!(
+                "qemu-system-x86_64 -enable-kvm -m 1G -drive 'file={uri},format=raw,if=virtio,cache=none,discard=unmap'"
+            ),
         ),
         (
             "as NVMe",

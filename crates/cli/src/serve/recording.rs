@@ -40,7 +40,12 @@ pub fn begin(path: &Path, args: &ServeArgs, config: &DeviceConfig) -> Result<Rec
     let packed = Packing::of_name(path).writer(draft).map_err(told)?;
     let overrides: Vec<String> = args.device.overrides.iter().map(|set| format!(" --set '{set}'")).collect();
     let head = [
-        format!("requests of a live device, {} ({}), Floatgate {}", config.name, config.digest(), env!("CARGO_PKG_VERSION")),
+        format!(
+            "requests of a live device, {} ({}), Floatgate {}",
+            config.name,
+            config.digest(),
+            env!("CARGO_PKG_VERSION")
+        ),
         format!(
             "floatgate run {} FILE --precondition '{}' --seed {}{}",
             args.device.device,

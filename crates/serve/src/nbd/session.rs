@@ -394,7 +394,9 @@ impl Session {
                 let kind = if flags & flag::NO_HOLE == 0 { Kind::Zero } else { Kind::ZeroAllocated };
                 (kind, flag::NO_HOLE | flag::FAST_ZERO)
             }
-            command::BLOCK_STATUS if self.allocation => (Kind::Status { one: flags & flag::REQ_ONE != 0 }, flag::REQ_ONE),
+            command::BLOCK_STATUS if self.allocation => {
+                (Kind::Status { one: flags & flag::REQ_ONE != 0 }, flag::REQ_ONE)
+            }
             _ => return Err(Errno::Invalid),
         };
         if flags & !(allowed | flag::FUA) != 0 {
