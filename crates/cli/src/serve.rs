@@ -57,8 +57,8 @@ pub struct ServeArgs {
     /// Memory for what clients write; when it is full, writes fail with "no space" [default: half of the machine's]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
-    /// Write each request to FILE, as a trace that `floatgate run` replays; packed if the name ends in .gz, .xz, .zst or
-    /// .bz2
+    /// Write each request to FILE, as a trace that `floatgate run` replays; packed if its name ends in .gz, .xz, .zst
+    /// or .bz2
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Write the result to DIR/summary.json, and as a page to DIR/report.html

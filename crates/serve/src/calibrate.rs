@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use floatgate_core::config;
 use floatgate_core::device::{Device, Options};
 use rustix::event::Timespec;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::client::Client;
 use crate::clock::{Wall, set_timer_slack};
@@ -53,9 +54,31 @@ const BYTES: u64 = 1 << 20;
 /// Finds out what the host takes.
 pub fn calibrate(no_spin: bool) -> io::Result<Calibration> {
     let overslept = oversleeping();
-    let can_spare = std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
-    let spin = if can_spare && !no_spin { overslept.clamp(Wall::from_us(20), Wall::from_us(200)) } else { Wall(0) };
-    Ok(Calibration { cost: cost()?, spin, overslept })
+    let spin = if can_spare() && !no_spin { overslept.clamp(Wall::from_us(20), Wall::from_us(200)) } else { Wall(0) };
+    Ok(Calibration { cost: cost(spin)?, spin, overslept })
+}
+
+/// Whether clients have a processor while the server looks at the clock: there is more than one for it, or it was given
+/// one of several.
+fn can_spare() -> bool {
+    let several = std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
+    several || others().is_some()
+}
+
+/// The processors that this thread may not use, where it may use only one.
+fn others() -> Option<CpuSet> {
+    let own = sched_getaffinity(None).ok().filter(|own| own.count() == 1)?;
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online").ok()?;
+    let mut others = CpuSet::new();
+    for range in text.trim().split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        for processor in first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?.min(CpuSet::MAX_CPU - 1) {
+            if !own.is_set(processor) {
+                others.set(processor);
+            }
+        }
+    }
+    (others.count() > 0).then_some(others)
 }
 
 /// How late waits end.
@@ -77,22 +100,29 @@ fn oversleeping() -> Wall {
 }
 
 /// What requests take.
-fn cost() -> io::Result<Cost> {
+fn cost(spin: Wall) -> io::Result<Cost> {
     let (ours, theirs) = UnixStream::pair()?;
     let stop = Arc::new(AtomicBool::new(false));
     let bell = Arc::new(Bell::new()?);
-    let front = front(ours, &stop, &bell)?;
+    let front = front(ours, &stop, &bell, spin)?;
     let thread = spawn("calibrate", move || front.run())?;
-    let mut client = Client::over(theirs)?;
-    let measured = measure(&mut client);
+    // The client is where clients will be, and the server where it will be.
+    let client = spawn("calibrate-client", move || {
+        if let Some(others) = others() {
+            // Where that is not allowed, clients will not be there either.
+            let _ = sched_setaffinity(None, &others);
+        }
+        Client::over(theirs).and_then(|mut client| measure(&mut client))
+    })?;
+    let defect = || io::Error::other("the self-test failed, which is a defect");
+    let measured = client.join().unwrap_or_else(|_| Err(defect()));
     stop.store(true, Ordering::Release);
     bell.ring();
-    let joined = thread.join().map_err(|_| io::Error::other("the self-test failed, which is a defect"));
-    joined.and(measured)
+    thread.join().map_err(|_| defect()).and(measured)
 }
 
 /// A loop over a device that answers at once.
-fn front(client: UnixStream, stop: &Arc<AtomicBool>, bell: &Arc<Bell>) -> io::Result<Front> {
+fn front(client: UnixStream, stop: &Arc<AtomicBool>, bell: &Arc<Bell>, spin: Wall) -> io::Result<Front> {
     let config = config::load("tiny", &[]).map_err(|error| io::Error::other(error.to_string()))?;
     let options = Options { attribution: true, ..Options::default() };
     let device = Device::new(config, options).map_err(io::Error::other)?;
@@ -106,7 +136,7 @@ fn front(client: UnixStream, stop: &Arc<AtomicBool>, bell: &Arc<Bell>) -> io::Re
         listeners: Vec::new(),
         bell: Arc::clone(bell),
         stop: Arc::clone(stop),
-        spin: Wall(0),
+        spin,
     });
     front.add(client)?;
     Ok(front)

@@ -236,7 +236,10 @@ fn export_of(device: &Device) -> Export {
 }
 
 /// Starts a thread.
-pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+pub(crate) fn spawn<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
     #[expect(clippy::disallowed_methods, reason = "sockets are served beside the simulation, which one thread owns")]
     std::thread::Builder::new().name(name.to_owned()).spawn(run)
 }

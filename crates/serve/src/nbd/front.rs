@@ -53,6 +53,8 @@ pub struct Front {
     stop: Arc<AtomicBool>,
     /// How long before its time a wait ends and looking begins; none where no processor is to be spared for that.
     spin: Wall,
+    /// Until when to look for the next request, which often comes as soon as an answer has gone.
+    linger: Wall,
     clients: Vec<Option<(u64, Connection)>>,
     generations: u64,
     pending: Slab<Pending>,
@@ -92,6 +94,7 @@ impl Front {
             bell,
             stop,
             spin,
+            linger: Wall(0),
             clients: Vec::new(),
             generations: 0,
             pending: Slab::default(),
@@ -150,7 +153,6 @@ impl Front {
         let shakes = self.clients.iter().flatten().any(|(_, client)| !client.session.is_serving());
         let limit = if shakes { now.later(Wall(1_000_000_000)) } else { Wall::NEVER };
         let sleep = until.min(limit).since(now).since(self.spin);
-        let timeout = Timespec { tv_sec: (sleep.0 / 1_000_000_000) as i64, tv_nsec: (sleep.0 % 1_000_000_000) as i64 };
         let accepts = now >= self.accept_after;
         let mut fds = Vec::with_capacity(self.clients.len() + self.listeners.len() + 1);
         fds.push(PollFd::new(&*self.bell, PollFlags::IN));
@@ -163,8 +165,11 @@ impl Front {
             flags.set(PollFlags::OUT, client.wants_output());
             fds.push(PollFd::new(client, flags));
         }
-        let endless = until.min(limit) == Wall::NEVER && accepts;
-        let timeout = if accepts { timeout } else { Timespec { tv_sec: 0, tv_nsec: sleep.min(PAUSE).0 as i64 } };
+        let lingers = now < self.linger;
+        let sleep = if lingers { Wall(0) } else { sleep };
+        let endless = until.min(limit) == Wall::NEVER && accepts && !lingers;
+        let sleep = if accepts { sleep } else { sleep.min(PAUSE) };
+        let timeout = Timespec { tv_sec: (sleep.0 / 1_000_000_000) as i64, tv_nsec: (sleep.0 % 1_000_000_000) as i64 };
         let called = poll(&mut fds, if endless { None } else { Some(&timeout) }).unwrap_or(0);
         self.ready.clear();
         if called > 0 {
@@ -220,7 +225,7 @@ impl Front {
     /// Submits what was read, moves the device on and takes what is due. Returns when to look again.
     fn serve(&mut self, now: Wall) -> Wall {
         let cpu = thread_time();
-        let Front { engine, port, clients, pending, answers, turn, .. } = self;
+        let Front { engine, port, clients, pending, answers, turn, linger, spin, .. } = self;
         let (mut engine, locked) = lock(engine);
         engine.sent(answers, turn);
         engine.awake(*port);
@@ -245,6 +250,9 @@ impl Front {
             {
                 reply(client, &asked, answer);
             }
+        }
+        if !answers.is_empty() {
+            *linger = Wall::now().later(*spin);
         }
         *turn = Turn { awake: now, waited: turn.waited, locked, sent: Wall::now(), preempted: Wall(0) };
         turn.preempted = turn.sent.since(now).since(thread_time().since(cpu)).since(Wall(1000));
