@@ -61,6 +61,9 @@ pub struct Front {
     ready: Vec<(bool, bool)>,
     answers: Vec<Answer>,
     turn: Turn,
+    /// When the last turn ended: by the clock, and in the thread's processor time; and what was slept since.
+    ended: (Wall, Wall),
+    slept: Wall,
     accept_after: Wall,
 }
 
@@ -101,6 +104,8 @@ impl Front {
             ready: Vec::new(),
             answers: Vec::new(),
             turn: Turn::default(),
+            ended: (Wall::NEVER, Wall(0)),
+            slept: Wall(0),
             accept_after: Wall(0),
         }
     }
@@ -171,6 +176,9 @@ impl Front {
         let sleep = if accepts { sleep } else { sleep.min(PAUSE) };
         let timeout = Timespec { tv_sec: (sleep.0 / 1_000_000_000) as i64, tv_nsec: (sleep.0 % 1_000_000_000) as i64 };
         let called = poll(&mut fds, if endless { None } else { Some(&timeout) }).unwrap_or(0);
+        if endless || sleep > Wall(0) {
+            self.slept = self.slept.later(Wall::now().since(now));
+        }
         self.ready.clear();
         if called > 0 {
             let gone = PollFlags::ERR | PollFlags::HUP;
@@ -225,7 +233,9 @@ impl Front {
     /// Submits what was read, moves the device on and takes what is due. Returns when to look again.
     fn serve(&mut self, now: Wall) -> Wall {
         let cpu = thread_time();
-        let Front { engine, port, clients, pending, answers, turn, linger, spin, .. } = self;
+        let taken_away = now.since(self.ended.0).since(cpu.since(self.ended.1)).since(self.slept);
+        self.slept = Wall(0);
+        let Front { engine, port, clients, pending, answers, turn, linger, spin, ended, .. } = self;
         let (mut engine, locked) = lock(engine);
         engine.sent(answers, turn);
         engine.awake(*port);
@@ -251,11 +261,14 @@ impl Front {
                 reply(client, &asked, answer);
             }
         }
+        let sent = Wall::now();
         if !answers.is_empty() {
-            *linger = Wall::now().later(*spin);
+            *linger = sent.later(*spin);
         }
-        *turn = Turn { awake: now, waited: turn.waited, locked, sent: Wall::now(), preempted: Wall(0) };
-        turn.preempted = turn.sent.since(now).since(thread_time().since(cpu)).since(Wall(1000));
+        *ended = (sent, thread_time());
+        // Looking at the clocks takes a moment, too.
+        let in_turn = sent.since(now).since(ended.1.since(cpu)).since(locked).since(Wall(1000));
+        *turn = Turn { awake: now, waited: turn.waited, locked, sent, preempted: taken_away.later(in_turn) };
         next
     }
 
