@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Says what is missing to build (`prerequisites.sh build`) or to test (`prerequisites.sh test`) Floatgate, and the
-# command that installs it. For `test`, what can be installed is: the rustfmt and clippy components where rustup can, and
-# the NBD clients that `floatgate serve` is tested with where apt-get can.
+# command that installs it. Two things are installed for `test`: the rustfmt and clippy components, where rustup can,
+# and the NBD clients that `floatgate serve` is tested with, where apt-get can.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

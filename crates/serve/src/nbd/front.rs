@@ -202,6 +202,8 @@ impl Front {
                 client.lose();
             }
         }
+        // Who has left makes room for who has come.
+        self.part(now);
         for index in (0..listeners.len()).filter(|index| listeners[*index]) {
             self.accept(index, now);
         }
