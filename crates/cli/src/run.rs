@@ -6,7 +6,7 @@ pub mod interrupt;
 mod iolog;
 pub mod progress;
 pub mod report;
-pub mod seeds;
+mod seeds;
 mod several;
 pub mod trace;
 mod why;

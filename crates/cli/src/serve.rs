@@ -21,7 +21,7 @@ use crate::run::cost::{Stopwatch, peak_rss_bytes};
 use crate::run::detail::Detail;
 use crate::run::interrupt::Interrupt;
 use crate::run::trace::{TraceArgs, whole};
-use crate::run::{not_steady, plain_digest, precondition, report, seeds};
+use crate::run::{not_steady, plain_digest, precondition, report};
 
 /// `floatgate serve`.
 #[derive(Clone, clap::Args)]
@@ -138,11 +138,21 @@ impl ServeArgs {
             precondition: state,
             warnings,
             base: config::base_of(&self.device.device),
-            arguments: seeds::arguments(self.seed),
+            arguments: self.replay(),
         };
         let mut summary = Summary::new(about, &done.outcome.measurement(&done.device));
         summary.live = Some(done.live.clone());
         summary
+    }
+
+    /// What replays a recording, with the same latencies; nothing does without one.
+    fn replay(&self) -> Vec<String> {
+        let Some(path) = &self.record else { return Vec::new() };
+        let mut arguments = vec!["run".to_owned(), self.device.device.clone(), path.display().to_string()];
+        arguments.extend(self.device.overrides.iter().flat_map(|set| ["--set".to_owned(), set.clone()]));
+        arguments.extend(["--precondition".to_owned(), self.precondition.clone()]);
+        arguments.extend(["--seed".to_owned(), self.seed.to_string()]);
+        arguments
     }
 
     fn print(&self, summary: &Summary, addresses: &[Address]) -> Result<(), Failure> {

@@ -141,8 +141,9 @@ fn a_signal_ends_it_and_the_result_is_there() {
         assert_eq!((&kept["requests"]["write"]["bytes"], &kept["complete"]), (&(1 << 20).into(), &true.into()));
         assert!(kept["live"]["lateness_us"]["p50"].as_f64().unwrap() < 1e6);
 
-        let replay = ["run", "tiny", "live.csv.gz", "--set", "gc.victim=fifo", "--seed", "7", "--json"];
-        let output = floatgate(&live.directory).args(replay).output().unwrap();
+        // The result says how to replay it.
+        let replay = kept["arguments"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
+        let output = floatgate(&live.directory).args(replay).arg("--json").output().unwrap();
         let replayed: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(replayed["workload"]["digest"], kept["workload"]["digest"]);
         for operation in ["read", "write", "flush"] {

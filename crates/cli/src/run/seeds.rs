@@ -56,7 +56,7 @@ pub fn arguments(seed: u64) -> Vec<String> {
 }
 
 fn without_places(given: impl Iterator<Item = String>, seed: u64) -> Vec<String> {
-    const WITH_VALUE: [&str; 5] = ["--out", "--record", "--requests", "--seed", "--seeds"];
+    const WITH_VALUE: [&str; 4] = ["--out", "--requests", "--seed", "--seeds"];
     // Their values, if any, stand behind `=`.
     const WITHOUT_VALUE: [&str; 3] = ["--json", "--series", "--timeline"];
     let mut kept = Vec::new();

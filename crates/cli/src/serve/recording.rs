@@ -5,6 +5,7 @@ use std::path::Path;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::workload::trace::{Packed, Packing};
+use floatgate_report::command::quoted;
 use floatgate_serve::record::{Recorder, Sink};
 
 use super::ServeArgs;
@@ -38,21 +39,11 @@ pub fn begin(path: &Path, args: &ServeArgs, config: &DeviceConfig) -> Result<Rec
     let told = |error: io::Error| Failure::fault(format!("--record {}: {error}", path.display()));
     let draft = Draft::new(path).map_err(Failure::Fault)?;
     let packed = Packing::of_name(path).writer(draft).map_err(told)?;
-    let overrides: Vec<String> = args.device.overrides.iter().map(|set| format!(" --set '{set}'")).collect();
+    let words: Vec<String> = args.replay().iter().map(|word| quoted(word)).collect();
+    let (name, digest, version) = (&config.name, config.digest(), env!("CARGO_PKG_VERSION"));
     let head = [
-        format!(
-            "requests of a live device, {} ({}), Floatgate {}",
-            config.name,
-            config.digest(),
-            env!("CARGO_PKG_VERSION")
-        ),
-        format!(
-            "floatgate run {} FILE --precondition '{}' --seed {}{}",
-            args.device.device,
-            args.precondition,
-            args.seed,
-            overrides.concat()
-        ),
+        format!("requests of a live device, {name} ({digest}), Floatgate {version}; to replay them:"),
+        format!("floatgate {}", words.join(" ")),
     ];
     Recorder::begin(Box::new(File(packed)), &head).map_err(told)
 }
