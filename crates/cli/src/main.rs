@@ -29,8 +29,8 @@ enum Command {
     /// Run a workload on a device, and say how it was served
     ///
     /// Ctrl-C or SIGTERM ends a run early: what has been issued is completed, and the result says that it is not
-    /// complete; the exit status is 130 then. A second Ctrl-C stops at once. The exit status is 2 where what was asked for cannot
-    /// be, and 1 where something went wrong.
+    /// complete; the exit status is 130 then. A second Ctrl-C stops at once. The exit status is 2 where what was asked
+    /// for cannot be, and 1 where something went wrong.
     Run(Box<run::RunArgs>),
     /// Attach the SSD: serve it as a real block device, in real time, to fio, QEMU and the kernel
     ///

@@ -420,17 +420,13 @@ impl Engine {
         let Pace::Timed(clock) = self.pace else {
             return Due::default();
         };
-        let cost = match self.is_saturated() {
-            true => Wall(0),
-            false => self.cost.of(completion.request.operation, completion.request.bytes()),
-        };
+        let request = &completion.request;
+        let cost = self.cost.of(request.operation, request.bytes());
+        let latency = clock.span(completion.finish.since(request.arrival));
+        let deducted = if self.is_saturated() { Wall(0) } else { cost };
         // An answer is not sent before its request has come.
-        let arrival = clock.wall(completion.request.arrival);
-        Due {
-            target: clock.wall(completion.finish).earlier(cost).max(arrival),
-            possible: clock.wall(self.device.now()),
-            latency: clock.span(completion.finish.since(completion.request.arrival)),
-        }
+        let target = clock.wall(completion.finish).earlier(deducted).max(clock.wall(request.arrival));
+        Due { target, possible: clock.wall(self.device.now()), latency, too_short: latency < cost }
     }
 
     fn stalled(&mut self) {

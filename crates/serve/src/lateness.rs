@@ -36,6 +36,8 @@ pub struct Due {
     pub possible: Wall,
     /// The request's latency, in real time.
     pub latency: Wall,
+    /// That is less than what receiving and sending take: nobody could be in time.
+    pub too_short: bool,
 }
 
 /// What kept the server between an answer's time and its sending.
@@ -86,6 +88,7 @@ impl Due {
 #[derive(Clone, Debug, Default)]
 pub struct Lateness {
     all: Latency,
+    too_short: u64,
     late: u64,
     causes: [u64; 4],
 }
@@ -93,6 +96,10 @@ pub struct Lateness {
 impl Lateness {
     /// An answer has been sent.
     pub fn record(&mut self, due: &Due, turn: &Turn) {
+        if due.too_short {
+            self.too_short += 1;
+            return;
+        }
         self.all.record(due.late_by(turn.sent).as_time());
         if due.is_late(turn.sent) {
             self.late += 1;
@@ -125,6 +132,7 @@ impl Lateness {
                 speed,
                 deducted_read_us: cost[0],
                 deducted_write_us: cost[1],
+                too_short: self.too_short,
                 late: self.late,
                 late_share: self.share(),
                 late_limit: LIMIT,
@@ -141,7 +149,8 @@ mod tests {
     use super::*;
 
     fn due(target_us: u64, possible_us: u64) -> Due {
-        Due { target: Wall::from_us(target_us), possible: Wall::from_us(possible_us), latency: Wall::from_us(100) }
+        let [target, possible, latency] = [target_us, possible_us, 100].map(Wall::from_us);
+        Due { target, possible, latency, too_short: false }
     }
 
     #[test]
@@ -187,8 +196,9 @@ mod tests {
         assert_eq!((lateness.share(), lateness.is_faithful()), (Some(0.01), Some(true)));
         lateness.record(&due(1000, 900), &turn(1500));
         assert_eq!(lateness.is_faithful(), Some(false));
+        lateness.record(&Due { too_short: true, ..due(1000, 900) }, &turn(1500));
         let section = lateness.section("timed", 1.0, [5.0, 6.0]);
-        assert_eq!((section.answers, section.late, section.causes.work), (101, 2, 2));
+        assert_eq!((section.answers, section.too_short, section.late, section.causes.work), (101, 1, 2, 2));
         assert_eq!(section.lateness_us.max, Some(500.0));
     }
 }

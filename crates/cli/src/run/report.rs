@@ -337,7 +337,7 @@ fn wear(page: &mut Page, summary: &Summary) {
 fn live(page: &mut Page, summary: &Summary) {
     let Some(live) = &summary.live else { return };
     let (Some(p50), Some(p99), Some(max)) = (live.lateness_us.p50, live.lateness_us.p99, live.lateness_us.max) else {
-        let what = if live.pace == "timed" { "nothing was answered" } else { "answered at once: nothing can be late" };
+        let what = if live.pace == "timed" { "no answer could be late" } else { "answered at once: nothing can be late" };
         return page.line("lateness", what);
     };
     let faithful = if live.faithful == Some(true) { "faithful" } else { "NOT FAITHFUL" };
@@ -361,6 +361,10 @@ fn live(page: &mut Page, summary: &Summary) {
         .collect();
     if !causes.is_empty() {
         page.line("", format!("late because of: {}", causes.join(", ")));
+    }
+    if live.too_short > 0 {
+        let (count, answers) = (grouped(live.too_short), plural(live.too_short, "answer"));
+        page.line("", format!("{count} {answers} not judged, which the device gives faster than the host can"));
     }
     if live.speed != 1.0 {
         page.line("", format!("simulated time passed at {} of the clock's speed", live.speed));

@@ -30,8 +30,8 @@ const HANDSHAKE: Wall = Wall(30_000_000_000);
 /// How long clients have to take their last answers when the server ends.
 const FAREWELL: Wall = Wall(5_000_000_000);
 
-/// How long the next request is looked for after an answer, where a processor is to be spared: a client needs as long to
-/// wake, on another processor of a virtual machine, and to ask.
+/// How long the next request is looked for after an answer, where a processor is to be spared: a client needs as long
+/// to wake, on another processor of a virtual machine, and to ask.
 const LINGER: Wall = Wall::from_us(100);
 
 /// How long no client is accepted where the system has no room for one.

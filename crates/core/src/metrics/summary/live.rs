@@ -22,6 +22,9 @@ pub struct Live {
     pub deducted_write_us: f64,
     /// Answers that could be late.
     pub answers: u64,
+    /// Further ones, which the device gives faster than they can be sent at all, such as to a TRIM that takes no time:
+    /// they were sent at once.
+    pub too_short: u64,
     /// How much later than its time an answer was sent, in microseconds of real time.
     pub lateness_us: Distribution,
     /// Answers that were later than 5 % of their latency, and than 2 us.
