@@ -337,7 +337,8 @@ fn wear(page: &mut Page, summary: &Summary) {
 fn live(page: &mut Page, summary: &Summary) {
     let Some(live) = &summary.live else { return };
     let (Some(p50), Some(p99), Some(max)) = (live.lateness_us.p50, live.lateness_us.p99, live.lateness_us.max) else {
-        let what = if live.pace == "timed" { "no answer could be late" } else { "answered at once: nothing can be late" };
+        let what =
+            if live.pace == "timed" { "no answer could be late" } else { "answered at once: nothing can be late" };
         return page.line("lateness", what);
     };
     let faithful = if live.faithful == Some(true) { "faithful" } else { "NOT FAITHFUL" };

@@ -347,13 +347,12 @@ fn begin(
             return Begun::Answered;
         }
     };
-    let flush = operation == Operation::Flush;
     let token = pending.insert(asked);
     let order = Order {
         token: u64::from(token),
         operation,
-        lba: if flush { 0 } else { command.offset / SECTOR },
-        sectors: if flush { 0 } else { (u64::from(command.length) / SECTOR) as u32 },
+        lba: command.offset / SECTOR,
+        sectors: (u64::from(command.length) / SECTOR) as u32,
         fua: command.fua,
         data,
         headroom: headroom(session),

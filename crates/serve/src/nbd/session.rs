@@ -357,9 +357,11 @@ impl Session {
             return self.end();
         }
         let checked = self.check(kind, flags, offset, length);
-        if kind != command::WRITE {
+        if kind != command::WRITE || length == 0 {
             return match checked {
                 Ok(kind) => {
+                    // A flush is of all, whatever range came with it.
+                    let (offset, length) = if kind == Kind::Flush { (0, 0) } else { (offset, length) };
                     let fua = flags & flag::FUA != 0;
                     Taken::Command(wire::REQUEST_HEAD, Command { cookie, kind, offset, length, fua })
                 }
