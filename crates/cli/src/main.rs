@@ -37,6 +37,7 @@ enum Command {
     /// Clients connect by NBD; what they have to be called with is printed when the device is there, and stands in
     /// docs/live.md. Ctrl-C or SIGTERM ends: what is in progress is answered, sockets are removed, and the result is
     /// printed. A second Ctrl-C stops at once. Data live in memory and go with the program.
+    #[command(after_long_help = serve::clients::HELP)]
     Serve(Box<serve::ServeArgs>),
     /// Write the report of a result again: DIR/report.html, from DIR/summary.json
     Report(report::ReportArgs),

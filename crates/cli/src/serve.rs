@@ -1,6 +1,6 @@
 //! `floatgate serve`: the SSD as a real block device.
 
-mod clients;
+pub mod clients;
 mod recording;
 
 use std::io::{IsTerminal, Write};

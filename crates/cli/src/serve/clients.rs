@@ -4,6 +4,14 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::workload::readable;
 use floatgate_serve::{Address, Server};
 
+/// What `--help` says of clients; the very commands are said when the device is there.
+pub const HELP: &str = "\
+Clients of a device at unix:/tmp/ssd.sock; those of yours are printed when it is there:
+  nbdinfo 'nbd+unix:///?socket=/tmp/ssd.sock'
+  fio --name=live --ioengine=nbd --uri='nbd+unix:///?socket=/tmp/ssd.sock' --rw=randread --bs=4k
+  qemu-system-x86_64 -drive 'file=nbd+unix:///?socket=/tmp/ssd.sock,format=raw,if=virtio,cache=none'
+  nbd-client -unix /tmp/ssd.sock /dev/nbd0";
+
 /// What is said when the device is there.
 pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool) -> String {
     let calibration = server.calibration();
