@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Says what is missing to build (`prerequisites.sh build`) or to test (`prerequisites.sh test`) Floatgate, and the
-# command that installs it. Nothing is installed but the rustfmt and clippy components, for `test`, where rustup can.
+# command that installs it. Two things are installed for `test`: the rustfmt and clippy components, where rustup can,
+# and the NBD clients that `floatgate serve` is tested with, where apt-get can.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -99,6 +100,22 @@ check_python() {
     fi
 }
 
+# The clients that a live device is tested with. Without them the tests fail, for nothing would have been checked.
+check_clients() {
+    local client absent=
+    for client in nbdinfo nbdcopy qemu-io qemu-img fio; do
+        command -v "$client" >/dev/null || absent="$absent $client"
+    done
+    [ -n "$absent" ] || return 0
+    if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+        echo "installing libnbd-bin, qemu-utils and fio, for$absent"
+        { apt-get update -qq && apt-get install -y -qq libnbd-bin qemu-utils fio; } >"$scratch/log" 2>&1 && return 0
+        tail -n 3 "$scratch/log" >&2
+    fi
+    missing "The NBD clients that \`floatgate serve\` is tested with are not installed:$absent." \
+        "$(packages 'libnbd-bin qemu-utils fio' 'libnbd qemu-img fio' 'libnbd qemu-img fio')"
+}
+
 check_rust
 check_linker
 case $purpose in
@@ -106,6 +123,7 @@ build) ;;
 test)
     check_components
     check_python
+    check_clients
     ;;
 *)
     echo "usage: $0 [build|test]" >&2

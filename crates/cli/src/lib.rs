@@ -8,6 +8,7 @@ pub mod failure;
 pub mod output;
 mod report;
 pub mod run;
+mod serve;
 mod span;
 mod text;
 mod trace;
@@ -30,10 +31,17 @@ struct Cli {
 enum Command {
     /// Run a workload on a device, and say how it was served
     ///
-    /// Ctrl-C ends a run early: what has been issued is completed, and the result says that it is not complete; the
-    /// exit status is 130 then. A second Ctrl-C stops at once. The exit status is 2 where what was asked for cannot
-    /// be, and 1 where something went wrong.
+    /// Ctrl-C or SIGTERM ends a run early: what has been issued is completed, and the result says that it is not
+    /// complete; the exit status is 130 then. A second Ctrl-C stops at once. The exit status is 2 where what was asked
+    /// for cannot be, and 1 where something went wrong.
     Run(Box<run::RunArgs>),
+    /// Attach the SSD: serve it as a real block device, in real time, to fio, QEMU and the kernel
+    ///
+    /// Clients connect by NBD; what they have to be called with is printed when the device is there, and stands in
+    /// docs/live.md. Ctrl-C or SIGTERM ends: what is in progress is answered, sockets are removed, and the result is
+    /// printed. A second Ctrl-C stops at once. Data live in memory and go with the program.
+    #[command(after_long_help = serve::clients::HELP)]
+    Serve(Box<serve::ServeArgs>),
     /// Write the report of a result again: DIR/report.html, from DIR/summary.json
     Report(report::ReportArgs),
     /// Compare results: a table, and a page with their distributions over each other
@@ -72,6 +80,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     };
     let done = match command {
         Command::Run(args) => run::run(&args.given(given(&arguments))),
+        Command::Serve(args) => serve::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Explain(args) => explain::run(&args),

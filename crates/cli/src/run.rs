@@ -1,11 +1,11 @@
 //! `floatgate run`: a workload on a device.
 
-mod cost;
+pub mod cost;
 pub(crate) mod detail;
 pub mod interrupt;
 mod iolog;
 pub mod progress;
-mod report;
+pub mod report;
 mod seeds;
 pub mod session;
 mod several;

@@ -136,6 +136,35 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// What lies between two looks at a device: when the measured part began, and at its last answer.
+    pub fn between(
+        first: &Sample,
+        last: Sample,
+        results: Results,
+        profile: Option<Profile>,
+        complete: bool,
+    ) -> Outcome {
+        Outcome {
+            complete,
+            counters: last.counters.since(&first.counters),
+            merged: last.merged.clone().since(&first.merged),
+            measured: results.span(),
+            elapsed: last.at.since(first.at),
+            channels: spent(&first.channels, &last.channels)
+                .map(|[data, command]| ChannelTime { data, command })
+                .collect(),
+            dies: spent(&first.dies, &last.dies).map(|[cell, register_held]| DieTime { cell, register_held }).collect(),
+            controller: ControllerWork {
+                buffer: last.buffer.since(&first.buffer),
+                volatile_units: last.volatile_units,
+                memory: last.memory.since(first.memory),
+                cores: last.cores.iter().zip(&first.cores).map(|(last, first)| last.since(*first)).collect(),
+            },
+            results,
+            profile,
+        }
+    }
+
     /// What was measured on `device`, from which a [`Summary`](crate::metrics::summary::Summary) is made.
     pub fn measurement<'a>(&'a self, device: &'a Device) -> Measurement<'a> {
         Measurement {
@@ -569,28 +598,10 @@ impl<'a> Runner<'a> {
                 stall: self.device.explain_stall(),
             });
         }
-        let measured = self.seen.results.span();
-        let (first, last) = (self.first, self.last.unwrap_or_default());
+        let last = self.last.unwrap_or_default();
         let elapsed = last.at.since(self.measure_from);
-        let outcome = Outcome {
-            complete: !self.stopped,
-            counters: last.counters.since(&first.counters),
-            merged: last.merged.clone().since(&first.merged),
-            channels: spent(&first.channels, &last.channels)
-                .map(|[data, command]| ChannelTime { data, command })
-                .collect(),
-            dies: spent(&first.dies, &last.dies).map(|[cell, register_held]| DieTime { cell, register_held }).collect(),
-            controller: ControllerWork {
-                buffer: last.buffer.since(&first.buffer),
-                volatile_units: last.volatile_units,
-                memory: last.memory.since(first.memory),
-                cores: last.cores.iter().zip(&first.cores).map(|(last, first)| last.since(*first)).collect(),
-            },
-            results: self.seen.results,
-            profile: self.seen.profile,
-            measured,
-            elapsed,
-        };
+        let outcome = Outcome::between(&self.first, last, self.seen.results, self.seen.profile, !self.stopped);
+        let outcome = Outcome { elapsed, ..outcome };
         outcome.measurement(self.device).work().check(elapsed)?;
         Ok(outcome)
     }

@@ -10,7 +10,7 @@ use floatgate_core::workload::trace::{Confidence, Converted, FORMATS, Format, Tr
 use proptest::prelude::*;
 
 /// Format, confidence and number of requests of each sample.
-const KNOWN: [(&str, &str, Confidence, u64); 19] = [
+const KNOWN: [(&str, &str, Confidence, u64); 20] = [
     ("alibaba.csv", "alibaba", Confidence::Certain, 40),
     ("biotracer.txt", "biotracer", Confidence::Certain, 40),
     ("blkparse.txt", "blkparse", Confidence::Certain, 46),
@@ -22,6 +22,7 @@ const KNOWN: [(&str, &str, Confidence, u64); 19] = [
     ("fio.v3", "fio", Confidence::Certain, 53),
     ("fiu.txt", "fiu", Confidence::Certain, 40),
     ("flashsim.txt", "flashsim", Confidence::Given, 40),
+    ("floatgate.csv", "floatgate", Confidence::Certain, 40),
     ("mqsim.txt", "mqsim", Confidence::Ambiguous, 40),
     ("msr.csv", "msr", Confidence::Certain, 40),
     ("replay-log.csv", "replay-log", Confidence::Certain, 40),

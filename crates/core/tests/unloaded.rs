@@ -86,7 +86,7 @@ fn reads_and_writes_take_their_phases_and_no_more() {
 /// Where a device has a buffer, a write crosses the link and its memory's port; what nobody has written out is read there.
 #[test]
 fn a_buffer_answers_in_the_place_of_flash() {
-    let buffered = builtin_names().filter_map(|name| {
+    let buffered = builtin_names().into_iter().filter_map(|name| {
         let config = load(name, &[]).expect("a built-in device");
         config.active_buffer().is_some().then_some((name, config))
     });

@@ -24,6 +24,7 @@ pub fn text(summary: &Summary, descriptions: &[String], with_warnings: bool) -> 
     controller(&mut page, summary);
     busy(&mut page, summary);
     wear(&mut page, summary);
+    live(&mut page, summary);
     speed(&mut page, summary);
     warnings(&mut page, summary, with_warnings);
     page.text
@@ -366,6 +367,45 @@ fn wear(page: &mut Page, summary: &Summary) {
             grouped(summary.flash.blocks_erased)
         ),
     );
+}
+
+/// How well the host was shown the device's time.
+fn live(page: &mut Page, summary: &Summary) {
+    let Some(live) = &summary.live else { return };
+    let (Some(p50), Some(p99), Some(max)) = (live.lateness_us.p50, live.lateness_us.p99, live.lateness_us.max) else {
+        let what =
+            if live.pace == "timed" { "no answer could be late" } else { "answered at once: nothing can be late" };
+        return page.line("lateness", what);
+    };
+    let faithful = if live.faithful == Some(true) { "faithful" } else { "NOT FAITHFUL" };
+    page.line(
+        "lateness",
+        format!(
+            "{faithful}: {} % of answers late (at most {} %); p50 {} us, p99 {} us, max {} us",
+            percent(live.late_share.unwrap_or_default()),
+            percent(live.late_limit),
+            decimals(p50),
+            decimals(p99),
+            decimals(max)
+        ),
+    );
+    let causes = &live.causes;
+    let causes = [("host", causes.host), ("work", causes.work), ("lock", causes.lock), ("phase", causes.phase)];
+    let causes: Vec<String> = causes
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{name} {}", grouped(*count)))
+        .collect();
+    if !causes.is_empty() {
+        page.line("", format!("late because of: {}", causes.join(", ")));
+    }
+    if live.too_short > 0 {
+        let (count, answers) = (grouped(live.too_short), plural(live.too_short, "answer"));
+        page.line("", format!("{count} {answers} not judged, which the device gives faster than the host can"));
+    }
+    if live.speed != 1.0 {
+        page.line("", format!("simulated time passed at {} of the clock's speed", live.speed));
+    }
 }
 
 fn speed(page: &mut Page, summary: &Summary) {

@@ -291,7 +291,7 @@ pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool) -> Result<Devic
 }
 
 /// The warning where no steady state was reached.
-fn not_steady(precondition: &Precondition) -> Option<String> {
+pub fn not_steady(precondition: &Precondition) -> Option<String> {
     (precondition.reached.converged == Some(false)).then(|| {
         format!(
             "preconditioning to a steady state gave up: after {:.0} drive writes, write amplification still moved by \

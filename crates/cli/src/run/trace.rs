@@ -19,8 +19,9 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Options for traces")]
 pub struct TraceArgs {
-    /// Format, found out where not given: alibaba, biotracer, blkparse, blktrace, disksim, fio, fiu, flashsim, mqsim,
-    /// msr, replay-log, spc, ssdsim, systor, tencent, vscsi, or delimited:COLUMNS for any other with columns
+    /// Format, found out where not given: alibaba, biotracer, blkparse, blktrace, disksim, fio, fiu, flashsim,
+    /// floatgate, mqsim, msr, replay-log, spc, ssdsim, systor, tencent, vscsi, or delimited:COLUMNS for any other with
+    /// columns
     ///
     /// Columns are described like 'delimited:columns=op,offset,size;offset=bytes;size=bytes;read=R;write=W': see
     /// docs/reference/traces.md.

@@ -16,6 +16,7 @@ mod cleaning;
 mod fill;
 mod finish;
 mod firmware;
+mod foresee;
 mod map_traffic;
 mod merge;
 mod overlap;

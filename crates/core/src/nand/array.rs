@@ -730,6 +730,18 @@ impl Array {
         Outcome::MemberOut(operation.rank)
     }
 
+    /// When the operation of a unit ends, where nothing but that is left of it: the last data of a read leave, or the
+    /// cells of a program work.
+    pub fn settled_end(&self, unit: UnitId) -> Option<Time> {
+        let Unit { phase, operation, .. } = &self.units[unit.index()];
+        let is_last = match operation.kind {
+            Kind::Read => *phase == Phase::Out && operation.members <= 1,
+            Kind::Program => *phase == Phase::Cell,
+            _ => false,
+        };
+        self.events.time_of(unit.0).filter(|_| is_last && operation.pages <= 1)
+    }
+
     /// The time spent up to `at`, in picoseconds: by channel with data and with commands, by die in the cells and held
     /// without. Nothing may have happened that is later.
     ///

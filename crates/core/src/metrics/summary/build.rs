@@ -112,6 +112,7 @@ impl Summary {
             },
             buffer: BufferUse::new(measurement),
             firmware: FirmwareUse::new(measurement),
+            live: None,
             run: None,
         }
     }
@@ -262,7 +263,7 @@ impl Bottleneck {
 }
 
 impl Distribution {
-    fn new(latency: &Latency) -> Distribution {
+    pub(super) fn new(latency: &Latency) -> Distribution {
         if latency.count() == 0 {
             return Distribution::default();
         }

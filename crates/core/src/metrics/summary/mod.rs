@@ -7,12 +7,14 @@ mod changes;
 mod controller;
 mod distributions;
 mod json;
+mod live;
 
 pub use build::{About, Measurement, units_programmed};
 pub use changes::{Change, Changes};
 pub use controller::{BufferEvictions, BufferReads, BufferUse, BufferWrites, ControllerWork, FirmwareUse};
 pub use distributions::{ChannelCounts, Distributions, Each, IntervalCounts, LatencyCurve, SizeCounts, WearHistogram};
 pub use json::ReadError;
+pub use live::{LateCauses, Live};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -95,6 +97,9 @@ pub struct Summary {
     /// The controller's software; left out where it takes no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firmware: Option<FirmwareUse>,
+    /// How a device was served in real time; left out of a simulation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<Live>,
     /// What the simulation itself took. The only part that differs from run to run; null where nobody measured it.
     pub run: Option<Cost>,
 }

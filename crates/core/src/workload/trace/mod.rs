@@ -38,6 +38,7 @@ pub use convert::{ConvertError, Converted, convert};
 pub use delimited::Columns;
 pub use detect::{Confidence, Detected};
 pub use events::Action;
+pub use floatgate::{RecordedRequest, RequestDigest};
 pub use input::Packing;
 pub use options::{Devices, Fit, FormatChoice, Replay, TimeScale, TimeUnit, TraceOptions};
 pub use output::Packed;
@@ -78,6 +79,7 @@ formats! {
     tencent,
     systor,
     biotracer,
+    floatgate,
     delimited,
 }
 
@@ -210,6 +212,8 @@ struct Record {
     sectors: u32,
     /// The trace's range was not one of whole sectors, and was widened to them.
     widened: bool,
+    /// Complete only when durable.
+    fua: bool,
 }
 
 impl Record {
@@ -231,7 +235,7 @@ impl Record {
         if sectors == 0 && operation != Operation::Flush {
             return Err(Expected("a length of at least one byte"));
         }
-        Ok(Record { stamp, device, operation, lba, sectors, widened: false })
+        Ok(Record { stamp, device, operation, lba, sectors, widened: false, fua: false })
     }
 
     /// A request whose range is given in bytes: the sectors that it touches.

@@ -136,6 +136,7 @@ impl Source for Trace {
         let lba =
             self.placement.place(&entry.record, self.merge).map_err(|what| self.records.error(entry.line, &what))?;
         let request = Request::new(arrival, entry.record.operation, lba, entry.record.sectors);
+        let request = Request { fua: entry.record.fua, ..request };
         self.rate.note(entry.line, arrival, request.bytes());
         self.digest.add(entry.ps.wrapping_sub(base) as u64, &entry.record);
         self.count += 1;
@@ -193,17 +194,19 @@ fn idle(options: &TraceOptions) -> Option<String> {
 
 /// A running 64-bit hash over the words of requests: FNV-1a's step on whole words, with a shift that brings the high
 /// bits down again. It tells traces apart; it does not withstand someone who wants two to collide.
-struct Digest(u64);
+#[derive(Clone, Debug)]
+pub(super) struct Digest(pub(super) u64);
 
 impl Digest {
-    const fn new() -> Digest {
+    pub(super) const fn new() -> Digest {
         Digest(0xcbf2_9ce4_8422_2325)
     }
 
     #[inline]
-    fn add(&mut self, ps: u64, record: &Record) {
+    pub(super) fn add(&mut self, ps: u64, record: &Record) {
         let length_and_device = u64::from(record.sectors) << 32 | u64::from(record.device);
-        for word in [ps, record.lba, length_and_device, record.operation.index() as u64] {
+        let operation = record.operation.index() as u64 | u64::from(record.fua) << 8;
+        for word in [ps, record.lba, length_and_device, operation] {
             // Odd, and with as many ones as zeros: 2^64 divided by the golden ratio.
             self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             self.0 ^= self.0 >> 32;

@@ -1,0 +1,186 @@
+//! `floatgate serve`: the SSD as a real block device.
+
+pub mod clients;
+mod recording;
+
+use std::io::{IsTerminal, Write};
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::config::units::Bytes;
+use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
+use floatgate_serve::clock::Speed;
+use floatgate_serve::{Address, Finished, Options, ServeError, Server};
+
+use crate::device::Selection;
+use crate::failure::{Failure, say};
+use crate::output::Directory;
+use crate::run::cost::{Stopwatch, peak_rss_bytes};
+use crate::run::detail::Detail;
+use crate::run::interrupt::Interrupt;
+use crate::run::progress::Terminal;
+use crate::run::report;
+use crate::run::session::{Chosen, new_device, not_steady, prepare};
+use crate::run::trace::whole;
+
+/// `floatgate serve`.
+#[derive(Clone, clap::Args)]
+pub struct ServeArgs {
+    #[command(flatten)]
+    device: Selection,
+    /// Where NBD clients connect, may be given several times: unix:PATH, a socket that only you can use, or HOST:PORT
+    /// [default: unix:NAME.sock, NAME being the device's]
+    #[arg(long, value_name = "ADDRESS")]
+    nbd: Vec<Address>,
+    /// Let a HOST of --nbd be this address, though other machines can reach it: they are not asked who they are
+    #[arg(long, value_name = "IP")]
+    allow_remote: Option<IpAddr>,
+    /// Answer as soon as the model allows, not in time with the clock: for copying data in, and for tests of clients
+    ///
+    /// Simulated time then passes only while requests are in progress.
+    #[arg(long, conflicts_with = "speed")]
+    no_delay: bool,
+    /// Let simulated time pass at X times the clock's speed: 0.1 for a host that cannot keep up with the device
+    #[arg(long, value_name = "X", default_value = "1", allow_hyphen_values = true)]
+    speed: Speed,
+    /// Sleep until an answer is due, rather than look at the clock for the last stretch: less exact, less work
+    #[arg(long)]
+    no_spin: bool,
+    /// State of the device at the start: none, fill, aged=V (this share of each block is superseded), stale=V (empty,
+    /// with this share of its pages written and stale), steady (overwritten at random until write amplification stands
+    /// still), or a job or trace, which is served without time. Whatever it is, all reads as zeros
+    #[arg(long, value_name = "STATE", default_value = "fill")]
+    precondition: String,
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_hyphen_values = true)]
+    seed: u64,
+    /// Memory for what clients write; when it is full, writes fail with "no space" [default: half of the machine's]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Bytes>,
+    /// Write each request to FILE, as a trace that `floatgate run` replays; packed if its name ends in .gz, .xz, .zst
+    /// or .bz2
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Write the result to DIR/summary.json, and as a page to DIR/report.html
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the result as JSON instead
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &ServeArgs) -> Result<(), Failure> {
+    let message = "\nending: what is in progress is answered; Ctrl-C again stops at once";
+    let interrupt = Interrupt::with_message(message)?;
+    let chosen = Chosen::load(&args.device.device, &args.device.overrides).map_err(Failure::mistake)?;
+    let config = &chosen.config;
+    let directory = args.out.as_deref().map(Directory::open).transpose().map_err(Failure::Fault)?;
+    let mut device = new_device(&chosen, args.seed, true)?;
+    let state = prepare(&args.precondition, args.seed, &mut device, &Terminal::new(interrupt.clone()))?;
+    let stopwatch = Stopwatch::start();
+    let server = Server::start(device, args.options(config)?).map_err(failure)?;
+    let addresses = server.addresses().to_vec();
+    say(&clients::welcome(config, &server, args.no_delay));
+    let trouble = server.wait(|| interrupt.requested()).err();
+    let finished = server.stop(trouble.is_none()).map_err(Failure::fault)?;
+    let mut summary = args.summary(&chosen, state, &finished, trouble.as_deref());
+    let (wall_s, cpu_s) = stopwatch.read();
+    summary.set_cost(wall_s, cpu_s, peak_rss_bytes());
+    if let Some(directory) = &directory {
+        directory.write(&summary, Detail::default()).map_err(Failure::Fault)?;
+    }
+    args.print(&summary, &addresses)?;
+    args.end(trouble, finished)
+}
+
+fn failure(error: ServeError) -> Failure {
+    match error {
+        ServeError::Remote { .. } | ServeError::Listen(..) => Failure::mistake(error),
+        ServeError::NoAttribution | ServeError::System(_) => Failure::fault(error),
+    }
+}
+
+impl ServeArgs {
+    fn options(&self, config: &DeviceConfig) -> Result<Options, Failure> {
+        let mut nbd = self.nbd.clone();
+        if nbd.is_empty() {
+            nbd.push(format!("unix:{}.sock", config.name.replace(['/', ' '], "-")).parse().map_err(Failure::mistake)?);
+        }
+        let recorder = self.record.as_deref().map(|path| recording::begin(path, self, config)).transpose()?;
+        Ok(Options {
+            nbd,
+            allow_remote: self.allow_remote,
+            no_delay: self.no_delay,
+            speed: self.speed,
+            no_spin: self.no_spin,
+            memory: self.memory.map_or_else(half_of_memory, |size| size.0),
+            recorder,
+        })
+    }
+
+    fn summary(&self, chosen: &Chosen, state: Precondition, done: &Finished, trouble: Option<&str>) -> Summary {
+        let mut warnings: Vec<String> = not_steady(&state).into_iter().collect();
+        warnings.extend(trouble.map(str::to_owned));
+        if done.live.faithful == Some(false) {
+            warnings.push(format!(
+                "this run is not faithful: {:.1} % of its answers came later than the device would have given them; see \
+                 docs/live.md for what helps",
+                done.live.late_share.unwrap_or_default() * 100.0
+            ));
+        }
+        warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+        let about = About {
+            seed: self.seed,
+            device: Named { name: chosen.config.name.clone(), digest: chosen.plain_digest.clone() },
+            workload: Named { name: "live".to_owned(), digest: format!("{:016x}", done.digest) },
+            precondition: state,
+            warnings,
+            base: chosen.base.clone(),
+            arguments: self.replay(),
+        };
+        let mut summary = Summary::new(about, &done.outcome.measurement(&done.device));
+        summary.live = Some(done.live.clone());
+        summary
+    }
+
+    /// What replays a recording, with the same latencies; nothing does without one.
+    fn replay(&self) -> Vec<String> {
+        let Some(path) = &self.record else { return Vec::new() };
+        let mut arguments = vec!["run".to_owned(), self.device.device.clone(), path.display().to_string()];
+        arguments.extend(self.device.overrides.iter().flat_map(|set| ["--set".to_owned(), set.clone()]));
+        arguments.extend(["--precondition".to_owned(), self.precondition.clone()]);
+        arguments.extend(["--seed".to_owned(), self.seed.to_string()]);
+        arguments
+    }
+
+    fn print(&self, summary: &Summary, addresses: &[Address]) -> Result<(), Failure> {
+        let mut stdout = std::io::stdout().lock();
+        let with_warnings = !(stdout.is_terminal() && std::io::stderr().is_terminal());
+        let served: Vec<String> = addresses.iter().map(|address| format!("NBD clients at {address}")).collect();
+        let text = if self.json { summary.to_json() } else { report::text(summary, &served, with_warnings) };
+        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
+    }
+
+    /// What went wrong although there is a result.
+    fn end(&self, trouble: Option<String>, finished: Finished) -> Result<(), Failure> {
+        if let (Some(path), Some(Ok(requests))) = (&self.record, &finished.recorded) {
+            say(&format!("{requests} requests recorded in {}", path.display()));
+        }
+        match (trouble, finished.recorded) {
+            (Some(trouble), _) => Err(Failure::fault(trouble)),
+            (None, Some(Err(error))) => Err(Failure::fault(format!("the recording is not whole: {error}"))),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+/// Half of the machine's memory, or 4 GiB where the system does not tell.
+fn half_of_memory() -> u64 {
+    let told = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    });
+    told.map_or(4 << 30, |kib| kib * 1024 / 2)
+}

@@ -1,0 +1,93 @@
+//! What to call clients with.
+
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::workload::readable;
+use floatgate_serve::{Address, Server};
+
+/// What `--help` says of clients; the very commands are said when the device is there.
+pub const HELP: &str = "\
+Clients of a device at unix:/tmp/ssd.sock; those of yours are printed when it is there:
+  nbdinfo 'nbd+unix:///?socket=/tmp/ssd.sock'
+  fio --name=live --ioengine=nbd --uri='nbd+unix:///?socket=/tmp/ssd.sock' --rw=randread --bs=4k
+  qemu-system-x86_64 -drive 'file=nbd+unix:///?socket=/tmp/ssd.sock,format=raw,if=virtio,cache=none'
+  nbd-client -unix /tmp/ssd.sock /dev/nbd0";
+
+/// What is said when the device is there.
+pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool) -> String {
+    let calibration = server.calibration();
+    let [read, write] = calibration.deducted_us();
+    let time = match no_delay {
+        true => "answers as fast as it can, not in time with the clock".to_owned(),
+        false => format!(
+            "in time with the clock; the host itself takes {read:.1} us for a read and {write:.1} us for a write of \
+             4 KiB, which are deducted"
+        ),
+    };
+    let size = readable(u128::from(config.logical_bytes()));
+    let mut text = format!("{}: {size}, {time}\n", config.name);
+    for address in server.addresses() {
+        text += &of_address(&absolute(address));
+    }
+    text + "\nCtrl-C ends, and prints the result."
+}
+
+/// The address wherever its client is started.
+fn absolute(address: &Address) -> Address {
+    match address {
+        Address::Unix(path) => Address::Unix(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
+        Address::Tcp(_) => address.clone(),
+    }
+}
+
+/// The commands for an address.
+fn of_address(address: &Address) -> String {
+    let uri = address.nbd_uri();
+    let kernel = match address {
+        Address::Unix(path) => format!("nbd-client -unix {} /dev/nbd0", path.display()),
+        Address::Tcp(address) => format!("nbd-client {} {} /dev/nbd0", address.ip(), address.port()),
+    };
+    let commands = [
+        ("look", format!("nbdinfo '{uri}'")),
+        (
+            "fio",
+            format!(
+                "fio --name=live --ioengine=nbd --uri='{uri}' --rw=randread --bs=4k --iodepth=1 --time_based --runtime=10"
+            ),
+        ),
+        ("copy", format!("nbdcopy disk.img '{uri}'")),
+        (
+            "QEMU",
+            format!(
+                "qemu-system-x86_64 -enable-kvm -m 1G -drive 'file={uri},format=raw,if=virtio,cache=none,discard=unmap'"
+            ),
+        ),
+        (
+            "as NVMe",
+            format!(
+                "qemu-system-x86_64 -enable-kvm -m 1G -drive 'file={uri},format=raw,if=none,id=ssd,cache=none,discard=unmap' \
+                 -device nvme,drive=ssd,serial=1"
+            ),
+        ),
+        ("kernel", format!("{kernel}        (as root)")),
+    ];
+    let mut text = format!("\nNBD at {address}\n");
+    for (name, command) in commands {
+        text += &format!("  {name:<8} {command}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_address_has_its_commands() {
+        let unix = of_address(&"unix:/tmp/ssd.sock".parse().unwrap());
+        assert!(unix.contains("--uri='nbd+unix:///?socket=/tmp/ssd.sock'"), "{unix}");
+        assert!(unix.contains("nbd-client -unix /tmp/ssd.sock /dev/nbd0"), "{unix}");
+        let tcp = of_address(&"127.0.0.1:10809".parse().unwrap());
+        assert!(tcp.contains("nbdinfo 'nbd://127.0.0.1:10809'"), "{tcp}");
+        assert!(tcp.contains("nbd-client 127.0.0.1 10809 /dev/nbd0"), "{tcp}");
+    }
+}

@@ -1,0 +1,174 @@
+//! `floatgate serve`, through the real program, with the clients that people have.
+//!
+//! nbdinfo, nbdcopy, qemu-io, qemu-img and fio have to be installed; `scripts/prerequisites.sh test` sees to that.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A running server, ended when it goes.
+struct Live {
+    directory: TempDir,
+    child: Option<Child>,
+    _errors: BufReader<ChildStderr>,
+    /// What it said when it was ready.
+    welcome: String,
+}
+
+impl Live {
+    fn new(arguments: &[&str]) -> Live {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = floatgate(&directory);
+        command.arg("serve").args(arguments).args(["--nbd", "unix:ssd.sock"]);
+        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
+        let mut welcome = String::new();
+        while !welcome.contains("Ctrl-C ends") {
+            assert_ne!(errors.read_line(&mut welcome).unwrap(), 0, "it ended: {welcome}");
+        }
+        Live { directory, child: Some(child), _errors: errors, welcome }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn uri(&self) -> String {
+        format!("nbd+unix:///?socket={}", self.path("ssd.sock").display())
+    }
+
+    /// What a client prints that ends well.
+    fn client(&self, name: &str, arguments: &[&str]) -> String {
+        let output = Command::new(name).args(arguments).current_dir(self.directory.path()).output();
+        let output = output.unwrap_or_else(|error| panic!("{name}: {error}; see scripts/prerequisites.sh"));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{name} {arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+        text
+    }
+
+    /// Ends it by a signal; returns how.
+    fn end(&mut self, signal: Signal) -> Output {
+        let child = self.child.take().unwrap();
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        child.wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn floatgate(directory: &TempDir) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    command.current_dir(directory.path());
+    command
+}
+
+#[test]
+fn clients_of_others_find_a_disk() {
+    let live = Live::new(&["tiny", "--precondition", "none", "--no-delay"]);
+    let uri = live.uri();
+    assert!(live.welcome.contains(&format!("nbdinfo '{uri}'")), "{}", live.welcome);
+    let info: Value = serde_json::from_str(&live.client("nbdinfo", &["--json", "--list", &uri])).unwrap();
+    let export = &info["exports"][0];
+    assert_eq!((&export["export-name"], &export["export-size"]), (&"tiny".into(), &53_686_272.into()));
+    for able in ["can_flush", "can_fua", "can_trim", "can_zero", "can_fast_zero", "can_multi_conn", "can_df"] {
+        assert_eq!(export[able], true, "{able}");
+    }
+    assert_eq!((&export["block_size_minimum"], &export["block_size_preferred"]), (&512.into(), &4096.into()));
+
+    let image: Vec<u8> = (0..53_686_272u32).map(|at| if at < 8 << 20 { (at / 513) as u8 } else { 0 }).collect();
+    fs::write(live.path("in.img"), &image).unwrap();
+    live.client("nbdcopy", &["in.img", &uri]);
+    live.client("nbdcopy", &[&uri, "out.img"]);
+    assert!(fs::read(live.path("out.img")).unwrap() == image);
+    live.client("qemu-img", &["compare", "-f", "raw", "-F", "raw", "in.img", &uri]);
+
+    let commands = [
+        "-c",
+        "write -P 9 1M 64k",
+        "-c",
+        "discard 1M 8k",
+        "-c",
+        "write -z -u 1040k 8k",
+        "-c",
+        "write -f -P 7 1056k 512",
+    ];
+    let checks =
+        ["-c", "read -P 0 1M 8k", "-c", "read -P 9 1032k 8k", "-c", "read -P 0 1040k 8k", "-c", "read -P 7 1056k 512"];
+    let said =
+        live.client("qemu-io", &[&["-f", "raw"], &commands[..], &["-c", "flush"], &checks[..], &[&uri]].concat());
+    assert!(!said.contains("failed") && !said.contains("error"), "{said}");
+    let map = live.client("nbdinfo", &["--map", &uri]);
+    let holes: Vec<&str> = map.lines().filter(|line| line.contains("hole,zero")).collect();
+    assert!(holes.iter().any(|line| line.split_whitespace().take(2).eq(["1048576", "8192"])), "{map}");
+}
+
+#[test]
+fn fio_verifies_what_it_wrote() {
+    let live = Live::new(&["tiny", "--speed", "10"]);
+    let uri = format!("--uri={}", live.uri());
+    let job = ["--name=verify", "--ioengine=nbd", &uri, "--thread", "--rw=randrw", "--bsrange=512-64k", "--iodepth=16"];
+    live.client("fio", &[&job[..], &["--size=24m", "--verify=crc32c", "--verify_fatal=1", "--minimal"]].concat());
+}
+
+#[test]
+fn a_signal_ends_it_and_the_result_is_there() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let device = ["tiny", "--set", "gc.victim=fifo"];
+        let options = ["--record", "live.csv.gz", "--out", "result", "--json", "--seed", "7"];
+        let mut live = Live::new(&[&device[..], &options].concat());
+        let uri = live.uri();
+        live.client("qemu-io", &["-f", "raw", "-c", "write 0 1M", "-c", "read 64k 128k", "-c", "flush", &uri]);
+        let output = live.end(signal);
+        assert!(output.status.success(), "{:?}", output.status);
+        assert!(!live.path("ssd.sock").exists());
+        let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let kept: Value = serde_json::from_slice(&fs::read(live.path("result/summary.json")).unwrap()).unwrap();
+        assert_eq!(printed, kept);
+        assert!(live.path("result/report.html").exists());
+        assert_eq!((&kept["workload"]["name"], &kept["live"]["pace"]), (&"live".into(), &"timed".into()));
+        assert_eq!((&kept["requests"]["write"]["bytes"], &kept["complete"]), (&(1 << 20).into(), &true.into()));
+        assert!(kept["live"]["lateness_us"]["p50"].as_f64().unwrap() < 1e6);
+
+        // The result says how to replay it.
+        let replay = kept["arguments"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
+        let output = floatgate(&live.directory).args(replay).arg("--json").output().unwrap();
+        let replayed: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(replayed["workload"]["digest"], kept["workload"]["digest"]);
+        for operation in ["read", "write", "flush"] {
+            let of = |result: &Value| result["requests"][operation]["latency_us"].clone();
+            assert_eq!(of(&replayed), of(&kept), "{operation}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("file"), "mine").unwrap();
+    let error = |arguments: &[&str]| {
+        let output = floatgate(&directory).arg("serve").args(arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        text
+    };
+    assert!(error(&["tiny", "--nbd", "0.0.0.0:0"]).contains("--allow-remote 0.0.0.0"));
+    assert!(error(&["tiny", "--nbd", "unix:file"]).contains("it is no socket"));
+    assert!(error(&["tiny", "--nbd", "unix:no/such/directory"]).contains("cannot listen at unix:no/such/directory"));
+    assert!(error(&["tiny", "--nbd", "file"]).contains("as unix:file"));
+    assert!(error(&["tiny", "--speed", "0"]).contains("from 0.0001 to 100"));
+    assert!(error(&["tiny", "--no-delay", "--speed", "2"]).contains("cannot be used with"));
+    assert!(error(&["tinny"]).contains("tiny"));
+    assert_eq!(fs::read_to_string(directory.path().join("file")).unwrap(), "mine");
+}

@@ -1,0 +1,60 @@
+//! The part of a result that only a run in real time has: whether the host saw the device's time.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Distribution;
+use crate::metrics::latency::Latency;
+
+/// How a device was served in real time. Latencies elsewhere in the result are the device's own; here is how much later
+/// than that its answers were sent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Live {
+    /// `timed` where answers were sent at their time, `at-once` where the simulation went as fast as it could and
+    /// nothing can be late.
+    pub pace: String,
+    /// Simulated time that passed in a unit of real time.
+    pub speed: f64,
+    /// What sending and receiving take by themselves, found by a test at the start and deducted from the time of an
+    /// answer, in microseconds of real time: of a read of 4 KiB.
+    pub deducted_read_us: f64,
+    /// Of a write of 4 KiB.
+    pub deducted_write_us: f64,
+    /// Answers that could be late.
+    pub answers: u64,
+    /// Further ones, which the device gives faster than they can be sent at all, such as to a TRIM that takes no time:
+    /// they were sent at once.
+    pub too_short: u64,
+    /// How much later than its time an answer was sent, in microseconds of real time.
+    pub lateness_us: Distribution,
+    /// Answers that were later than 5 % of their latency, and than 2 us.
+    pub late: u64,
+    /// Their share; null without answers.
+    pub late_share: Option<f64>,
+    /// The share up to which a run is faithful.
+    pub late_limit: f64,
+    /// Whether the host saw the device's time: the share is within the limit. Null without answers.
+    pub faithful: Option<bool>,
+    /// What the late ones waited for longest.
+    pub causes: LateCauses,
+}
+
+/// Late answers, by what kept them longest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LateCauses {
+    /// The device decided them later than the front end needs to send them in time: their last phase is too short.
+    pub phase: u64,
+    /// The host woke the server late, or gave its processor to others.
+    pub host: u64,
+    /// Another thread of the server was at the device.
+    pub lock: u64,
+    /// The server was at work on other requests.
+    pub work: u64,
+}
+
+impl Live {
+    /// `about` with the distribution of `lateness`.
+    pub fn new(lateness: &Latency, about: Live) -> Live {
+        Live { answers: lateness.count(), lateness_us: Distribution::new(lateness), ..about }
+    }
+}

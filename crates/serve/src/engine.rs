@@ -1,0 +1,508 @@
+//! The device, its clock, its payload and its books, behind which front ends stand.
+//!
+//! A front end submits what it has read, lets the engine catch up with the clock, and takes what is due. It locks the
+//! engine for that, and for nothing else: sockets are read and written without the lock. Several front ends have a
+//! port each; whichever of them is awake moves the device on for all.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use floatgate_core::device::Device;
+use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::metrics::profile::Profile;
+use floatgate_core::metrics::results::Results;
+use floatgate_core::metrics::series::Sample;
+use floatgate_core::run::Outcome;
+use floatgate_core::sim::slab::Slab;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Completion, Operation, Request, SECTOR, Status};
+use floatgate_core::workload::trace::RequestDigest;
+
+use crate::clock::{Clock, Wall};
+use crate::lateness::{Due, Lateness, Turn};
+use crate::payload::{Extent, Payload, PayloadError};
+use crate::record::Recorder;
+
+/// How simulated time passes.
+#[derive(Clone, Copy, Debug)]
+pub enum Pace {
+    /// With the clock on the wall.
+    Timed(Clock),
+    /// As fast as it can be worked out, and only while requests are in progress.
+    AtOnce,
+}
+
+/// What a front end takes to receive a request and send its answer, in real time; deducted from the answer's time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Of a read without bytes, and for each byte, in ns.
+    pub read: (f64, f64),
+    /// Of a write without bytes, and for each byte, in ns.
+    pub write: (f64, f64),
+}
+
+impl Cost {
+    /// Of a request.
+    pub fn of(&self, operation: Operation, bytes: u64) -> Wall {
+        let (fixed, each) = if operation == Operation::Read { self.read } else { self.write };
+        let bytes = if matches!(operation, Operation::Read | Operation::Write) { bytes } else { 0 };
+        Wall((fixed + each * bytes as f64) as u64)
+    }
+}
+
+/// Which front end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Port(usize);
+
+/// Wakes a front end that waits for its sockets.
+pub type Waker = Arc<dyn Fn() + Send + Sync>;
+
+/// What a front end asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Order<'a> {
+    /// The front end's own mark; comes back with the answer.
+    pub token: u64,
+    /// What to do. [`Operation::WriteZeroes`] leaves the range unallocated.
+    pub operation: Operation,
+    /// First sector.
+    pub lba: u64,
+    /// Length in sectors; 0 only for a flush.
+    pub sectors: u32,
+    /// Complete only when durable.
+    pub fua: bool,
+    /// Of a write, its payload; without one it writes zeros.
+    pub data: Option<&'a [u8]>,
+    /// Bytes that the answer to a read has before its payload, for the front end to fill in.
+    pub headroom: usize,
+}
+
+/// What a front end has to answer.
+#[derive(Debug)]
+pub struct Answer {
+    /// Of the order.
+    pub token: u64,
+    /// How it ended.
+    pub status: Status,
+    /// Of a read that ended well: the room asked for, and the payload.
+    pub bytes: Vec<u8>,
+    /// When.
+    pub due: Due,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    port: Port,
+    token: u64,
+    headroom: usize,
+    request: Request,
+    number: u64,
+    /// It was answered before its completion, which was certain.
+    answered: Option<Time>,
+}
+
+/// In a heap: the earliest first, and those of one instant in their order.
+#[derive(Debug)]
+struct Waiting {
+    at: Reverse<(Wall, u64)>,
+    answer: Answer,
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Waiting) -> bool {
+        self.at == other.at
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Waiting) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Waiting) -> std::cmp::Ordering {
+        self.at.cmp(&other.at)
+    }
+}
+
+/// A front end, as the engine knows it.
+struct PortState {
+    due: BinaryHeap<Waiting>,
+    in_flight: u32,
+    /// When it will look again by itself.
+    looks_at: Wall,
+    waker: Waker,
+}
+
+/// What is kept of a run for its result.
+struct Books {
+    names: Vec<String>,
+    results: Results,
+    profile: Profile,
+    digest: RequestDigest,
+    first: Option<Sample>,
+    lateness: Lateness,
+    recorder: Option<Recorder>,
+}
+
+/// What was served.
+pub struct Served {
+    /// The device as it is now.
+    pub device: Device,
+    /// What was measured.
+    pub outcome: Outcome,
+    /// How late answers were.
+    pub lateness: Lateness,
+    /// Requests in the recording, or why it is not whole; `None` without one.
+    pub recorded: Option<Result<u64, String>>,
+    /// A digest of the requests: that of a recording of them.
+    pub digest: u64,
+    /// Bytes of payload that were held at the end.
+    pub payload_bytes: u64,
+}
+
+/// The device and all that is around it.
+pub struct Engine {
+    device: Device,
+    payload: Box<dyn Payload>,
+    pace: Pace,
+    cost: Cost,
+    ports: Vec<PortState>,
+    in_flight: Slab<InFlight>,
+    published: u64,
+    /// Operations that the device works on at once.
+    at_once: usize,
+    foreseen: Vec<(u64, Time)>,
+    books: Books,
+    completions: Vec<Completion>,
+    breakdowns: Vec<Breakdown>,
+    spare: Vec<Vec<u8>>,
+    trouble: Option<String>,
+}
+
+/// Buffers that are kept to be used again.
+const SPARE: usize = 64;
+
+impl Engine {
+    /// A device that begins to serve.
+    pub fn new(device: Device, payload: Box<dyn Payload>, pace: Pace, recorder: Option<Recorder>) -> Engine {
+        let books = Books {
+            names: Vec::new(),
+            results: Results::new(Vec::new()),
+            profile: Profile::default(),
+            digest: RequestDigest::default(),
+            first: None,
+            lateness: Lateness::default(),
+            recorder,
+        };
+        Engine {
+            at_once: device.array().units() as usize,
+            foreseen: Vec::new(),
+            device,
+            payload,
+            pace,
+            cost: Cost::default(),
+            ports: Vec::new(),
+            in_flight: Slab::default(),
+            published: 0,
+            books,
+            completions: Vec::new(),
+            breakdowns: Vec::new(),
+            spare: Vec::new(),
+            trouble: None,
+        }
+    }
+
+    /// Adds a front end, whose requests are a stream of that name. Before any request.
+    pub fn add_port(&mut self, name: &str, waker: Waker) -> Port {
+        self.books.names.push(name.to_owned());
+        self.books.results = Results::new(self.books.names.clone());
+        self.ports.push(PortState { due: BinaryHeap::new(), in_flight: 0, looks_at: Wall::NEVER, waker });
+        Port(self.ports.len() - 1)
+    }
+
+    /// What receiving and sending take; nothing where that was not measured.
+    pub fn set_cost(&mut self, cost: Cost) {
+        self.cost = cost;
+    }
+
+    /// The device, to look at.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Requests in progress, of all front ends.
+    pub fn outstanding(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// Why it cannot go on, if that is so.
+    pub fn trouble(&self) -> Option<String> {
+        let recording = || Some(format!("the recording failed: {}", self.books.recorder.as_ref()?.trouble()?));
+        self.trouble.clone().or_else(recording)
+    }
+
+    /// What payload is at the start of a range of bytes, and up to where within it.
+    pub fn extent(&self, range: std::ops::Range<u64>) -> (Extent, u64) {
+        self.payload.extent(range)
+    }
+
+    /// A request that was read at `at`. It has not been submitted where its payload cannot be kept.
+    pub fn submit(&mut self, port: Port, at: Wall, order: &Order) -> Result<(), PayloadError> {
+        self.keep(order)?;
+        let now = match self.pace {
+            Pace::Timed(clock) => clock.simulated(at).max(self.device.now()),
+            Pace::AtOnce => self.device.now(),
+        };
+        self.catch_up(now);
+        if self.books.first.is_none() {
+            self.device.array_mut().reset_times();
+            let mut first = Sample::default();
+            self.device.sample(now, &mut first);
+            self.books.first = Some(first);
+        }
+        let mut request = Request::new(now, order.operation, order.lba, order.sectors);
+        (request.fua, request.stream) = (order.fua, port.0 as u16);
+        let (token, headroom) = (order.token, order.headroom);
+        let in_flight = InFlight { port, token, headroom, request, number: 0, answered: None };
+        let id = self.in_flight.insert(in_flight);
+        request.tag = u64::from(id);
+        if let Some(recorder) = &mut self.books.recorder {
+            self.in_flight[id].number = recorder.arrived(&request);
+        }
+        self.books.profile.issued(&request);
+        self.books.digest.add(&request);
+        self.ports[port.0].in_flight += 1;
+        self.device.submit(now, request);
+        self.collect();
+        Ok(())
+    }
+
+    /// Puts the payload of a request where it is kept.
+    fn keep(&mut self, order: &Order) -> Result<(), PayloadError> {
+        let offset = order.lba * SECTOR;
+        let range = offset..offset + u64::from(order.sectors) * SECTOR;
+        match (order.operation, order.data) {
+            (Operation::Write, Some(data)) => self.payload.write(offset, data),
+            (Operation::Write, None) => self.payload.zero(range),
+            (Operation::Trim | Operation::WriteZeroes, _) => {
+                self.payload.discard(range);
+                Ok(())
+            }
+            (Operation::Read | Operation::Flush, _) => Ok(()),
+        }
+    }
+
+    /// Lets everything happen up to now: by the clock, or as far as it takes for something to be due.
+    pub fn advance(&mut self, now: Wall) {
+        match self.pace {
+            Pace::Timed(clock) => {
+                self.catch_up(clock.simulated(now).max(self.device.now()));
+                self.foresee();
+            }
+            Pace::AtOnce => {
+                while !self.in_flight.is_empty() && self.ports.iter().all(|port| port.due.is_empty()) {
+                    if self.device.next_event_time().is_none() {
+                        return self.stalled();
+                    }
+                    self.device.advance_to_completion(Time::NEVER);
+                    self.collect();
+                }
+            }
+        }
+        if self.device.now() > Time::LAST {
+            self.trouble = Some("simulated time has come to its end, 213 days".to_owned());
+        }
+    }
+
+    /// Moves the device on, from one instant with completions to the next, so that it is known when each was decided.
+    fn catch_up(&mut self, until: Time) {
+        while self.device.next_event_time().is_some_and(|at| at <= until) {
+            self.device.advance_to_completion(until);
+            self.collect();
+        }
+        self.device.advance_to(until);
+    }
+
+    /// Takes what the device has decided at its present instant.
+    fn collect(&mut self) {
+        if !self.device.has_completions() {
+            return;
+        }
+        let mut completions = std::mem::take(&mut self.completions);
+        let mut breakdowns = std::mem::take(&mut self.breakdowns);
+        self.device.take_completions(&mut completions);
+        self.device.take_breakdowns(&mut breakdowns);
+        for (index, completion) in completions.iter().enumerate() {
+            self.publish(completion, breakdowns.get(index));
+        }
+        completions.clear();
+        breakdowns.clear();
+        (self.completions, self.breakdowns) = (completions, breakdowns);
+    }
+
+    /// Puts answers on their way whose completion lies ahead and is certain.
+    fn foresee(&mut self) {
+        if self.is_saturated() || self.in_flight.is_empty() || self.cost == Cost::default() {
+            return;
+        }
+        let mut foreseen = std::mem::take(&mut self.foreseen);
+        self.device.foresee(|tag, finish| foreseen.push((tag, finish)));
+        for (tag, finish) in foreseen.drain(..) {
+            let in_flight = self.in_flight[tag as u32];
+            if in_flight.answered.is_none() {
+                self.in_flight[tag as u32].answered = Some(finish);
+                let completion = Completion { request: in_flight.request, status: Status::Ok, start: finish, finish };
+                self.answer(&in_flight, &completion);
+            }
+        }
+        self.foreseen = foreseen;
+    }
+
+    /// Whether there are more requests than the device works on at once: they wait for each other, and what the front
+    /// end takes is hidden by that.
+    fn is_saturated(&self) -> bool {
+        self.in_flight.len() > self.at_once
+    }
+
+    /// Books a completion, and answers it unless that has been done.
+    fn publish(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
+        let in_flight = self.in_flight[completion.request.tag as u32];
+        self.books.results.record(completion, breakdown);
+        if let Some(breakdown) = breakdown {
+            self.books.profile.completed(completion.request.operation, breakdown);
+        }
+        if let Some(recorder) = &mut self.books.recorder {
+            recorder.completed(in_flight.number, completion);
+        }
+        match in_flight.answered {
+            None => self.answer(&in_flight, completion),
+            Some(foreseen) => debug_assert_eq!(foreseen, completion.finish, "what was certain has come"),
+        }
+        self.in_flight.remove(completion.request.tag as u32);
+        self.ports[in_flight.port.0].in_flight -= 1;
+    }
+
+    /// Puts an answer on its way.
+    fn answer(&mut self, in_flight: &InFlight, completion: &Completion) {
+        let InFlight { port, token, headroom, .. } = *in_flight;
+        let (status, bytes) = self.fetch(completion, headroom);
+        let due = self.due(completion);
+        let answer = Answer { token, status, bytes, due };
+        let state = &mut self.ports[port.0];
+        state.due.push(Waiting { at: Reverse((due.target, self.published)), answer });
+        self.published += 1;
+        if due.target < state.looks_at {
+            state.looks_at = due.target;
+            (state.waker)();
+        }
+    }
+
+    /// The payload of a read.
+    fn fetch(&mut self, completion: &Completion, headroom: usize) -> (Status, Vec<u8>) {
+        let request = &completion.request;
+        if request.operation != Operation::Read || completion.status != Status::Ok {
+            return (completion.status, Vec::new());
+        }
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.resize(headroom + request.bytes() as usize, 0);
+        match self.payload.read(request.lba * SECTOR, &mut bytes[headroom..]) {
+            Ok(()) => (Status::Ok, bytes),
+            Err(_) => (Status::Uncorrectable, Vec::new()),
+        }
+    }
+
+    /// When a completion is to be answered.
+    fn due(&self, completion: &Completion) -> Due {
+        let Pace::Timed(clock) = self.pace else {
+            return Due::default();
+        };
+        let request = &completion.request;
+        let cost = self.cost.of(request.operation, request.bytes());
+        let latency = clock.span(completion.finish.since(request.arrival));
+        let deducted = if self.is_saturated() { Wall(0) } else { cost };
+        // An answer is not sent before its request has come.
+        let target = clock.wall(completion.finish).earlier(deducted).max(clock.wall(request.arrival));
+        Due { target, possible: clock.wall(self.device.now()), latency, too_short: latency < cost }
+    }
+
+    fn stalled(&mut self) {
+        let stall = self.device.explain_stall();
+        self.trouble = Some(format!("requests do not complete, which is a defect of the simulator: {stall}"));
+    }
+
+    /// A front end looks, and needs not be woken for what it will find.
+    pub fn awake(&mut self, port: Port) {
+        self.ports[port.0].looks_at = Wall(0);
+    }
+
+    /// Takes the answers that are due.
+    pub fn take_due(&mut self, port: Port, now: Wall, into: &mut Vec<Answer>) {
+        let due = &mut self.ports[port.0].due;
+        while due.peek().is_some_and(|waiting| waiting.at.0.0 <= now) {
+            into.extend(due.pop().map(|waiting| waiting.answer));
+        }
+    }
+
+    /// When a front end has to look again, if by then none of its sockets has called; [`Wall::NEVER`] for not at all.
+    pub fn next_look(&mut self, port: Port) -> Wall {
+        let state = &self.ports[port.0];
+        let due = state.due.peek().map_or(Wall::NEVER, |waiting| waiting.at.0.0);
+        let event = match (self.pace, state.in_flight) {
+            (_, 0) => Wall::NEVER,
+            (Pace::AtOnce, _) => Wall(0),
+            (Pace::Timed(clock), _) => match self.device.next_event_time() {
+                Some(at) => clock.wall(at),
+                None => {
+                    self.stalled();
+                    Wall(0)
+                }
+            },
+        };
+        let next = due.min(event);
+        self.ports[port.0].looks_at = next;
+        next
+    }
+
+    /// A front end has sent answers.
+    pub fn sent(&mut self, answers: &mut Vec<Answer>, turn: &Turn) {
+        for answer in answers.drain(..) {
+            if let Pace::Timed(_) = self.pace {
+                self.books.lateness.record(&answer.due, turn);
+            }
+            if answer.bytes.capacity() > 0 && self.spare.len() < SPARE {
+                self.spare.push(answer.bytes);
+            }
+        }
+    }
+
+    /// How late answers have been so far.
+    pub fn lateness(&self) -> &Lateness {
+        &self.books.lateness
+    }
+
+    /// The name of the pace, and its speed.
+    pub fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    /// Ends the run; all must be answered.
+    pub fn finish(mut self, complete: bool) -> Served {
+        let answered = self.books.results.streams.iter().map(|stream| stream.last).max().unwrap_or(Time::ZERO);
+        let end = answered.max(self.device.now());
+        self.device.advance_to(end);
+        self.collect();
+        let mut last = Sample::default();
+        self.device.sample(end, &mut last);
+        let first = self.books.first.unwrap_or_else(|| last.clone());
+        let profile = Some(self.books.profile);
+        let outcome = Outcome::between(&first, last, self.books.results, profile, complete);
+        let payload_bytes = self.payload.bytes_held();
+        let recorded = self.books.recorder.map(Recorder::finish);
+        let (lateness, digest) = (self.books.lateness, self.books.digest.value());
+        Served { device: self.device, outcome, lateness, recorded, digest, payload_bytes }
+    }
+}

@@ -1,0 +1,204 @@
+//! How late answers were, and why.
+
+use floatgate_core::metrics::latency::Latency;
+use floatgate_core::metrics::summary::{LateCauses, Live};
+
+use crate::clock::Wall;
+
+/// An answer counts as late when it was sent later than its time by more than this share of its own latency.
+pub const TOLERANCE: f64 = 0.05;
+
+/// What no answer is late by: what it takes to look at the clock and the sockets once.
+pub const LEAST: Wall = Wall(2000);
+
+/// The share of late answers beyond which a run is not faithful to its device.
+pub const LIMIT: f64 = 0.01;
+
+/// What an answer waited for longest when it should have been sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The device decided it later than the front end needs to send it in time.
+    Phase,
+    /// The host: it woke the server late, or gave the processor to something else.
+    Host,
+    /// Another thread was at the device.
+    Lock,
+    /// The server was at work on other requests.
+    Work,
+}
+
+/// When an answer was due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Due {
+    /// When it should be sent.
+    pub target: Wall,
+    /// The earliest time at which it could be: when the device had decided it.
+    pub possible: Wall,
+    /// The request's latency, in real time.
+    pub latency: Wall,
+    /// That is less than what receiving and sending take: nobody could be in time.
+    pub too_short: bool,
+}
+
+/// What kept the server between an answer's time and its sending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// When it began to look at what is due.
+    pub awake: Wall,
+    /// Whether it had waited for that, or had been at work.
+    pub waited: bool,
+    /// Of the time since then, without the processor.
+    pub preempted: Wall,
+    /// Of the time since then, for the lock of the device.
+    pub locked: Wall,
+    /// When the answers were sent.
+    pub sent: Wall,
+}
+
+impl Due {
+    /// How late it was sent.
+    pub fn late_by(&self, sent: Wall) -> Wall {
+        sent.since(self.target)
+    }
+
+    /// Whether that is later than is tolerated.
+    pub fn is_late(&self, sent: Wall) -> bool {
+        let tolerated = Wall((self.latency.0 as f64 * TOLERANCE) as u64);
+        self.late_by(sent) > tolerated.max(LEAST)
+    }
+
+    /// What most of it went into.
+    pub fn cause(&self, turn: &Turn) -> Cause {
+        let best = self.target.max(self.possible);
+        let overslept = if turn.waited { turn.awake.since(best) } else { Wall(0) };
+        let host = overslept.later(turn.preempted);
+        let all = turn.sent.since(best);
+        let work = all.since(host).since(turn.locked);
+        let parts = [
+            (self.possible.since(self.target), Cause::Phase),
+            (host.min(all), Cause::Host),
+            (turn.locked.min(all), Cause::Lock),
+            (work, Cause::Work),
+        ];
+        parts.into_iter().max_by_key(|part| part.0).map_or(Cause::Work, |part| part.1)
+    }
+}
+
+/// Counts of answers.
+#[derive(Clone, Debug, Default)]
+pub struct Lateness {
+    all: Latency,
+    too_short: u64,
+    late: u64,
+    causes: [u64; 4],
+}
+
+impl Lateness {
+    /// An answer has been sent.
+    pub fn record(&mut self, due: &Due, turn: &Turn) {
+        if due.too_short {
+            self.too_short += 1;
+            return;
+        }
+        self.all.record(due.late_by(turn.sent).as_time());
+        if due.is_late(turn.sent) {
+            self.late += 1;
+            self.causes[due.cause(turn) as usize] += 1;
+        }
+    }
+
+    /// Answers counted.
+    pub fn answers(&self) -> u64 {
+        self.all.count()
+    }
+
+    /// Share of them that were late.
+    pub fn share(&self) -> Option<f64> {
+        (self.answers() > 0).then(|| self.late as f64 / self.answers() as f64)
+    }
+
+    /// Whether so few were late that the host saw the device's time.
+    pub fn is_faithful(&self) -> Option<bool> {
+        self.share().map(|share| share <= LIMIT)
+    }
+
+    /// As a section of a result.
+    pub fn section(&self, pace: &str, speed: f64, cost: [f64; 2]) -> Live {
+        let [phase, host, lock, work] = self.causes;
+        Live::new(
+            &self.all,
+            Live {
+                pace: pace.to_owned(),
+                speed,
+                deducted_read_us: cost[0],
+                deducted_write_us: cost[1],
+                too_short: self.too_short,
+                late: self.late,
+                late_share: self.share(),
+                late_limit: LIMIT,
+                faithful: self.is_faithful(),
+                causes: LateCauses { phase, host, lock, work },
+                ..Live::default()
+            },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn due(target_us: u64, possible_us: u64) -> Due {
+        let [target, possible, latency] = [target_us, possible_us, 100].map(Wall::from_us);
+        Due { target, possible, latency, too_short: false }
+    }
+
+    #[test]
+    fn an_answer_is_late_beyond_its_tolerance() {
+        let due = due(1000, 900);
+        assert!(!due.is_late(Wall::from_us(999)) && !due.is_late(Wall::from_us(1005)));
+        assert!(due.is_late(Wall(1_005_001)));
+        let short = Due { latency: Wall::from_us(10), ..due };
+        assert!(!short.is_late(Wall::from_us(1002)) && short.is_late(Wall(1_002_001)));
+    }
+
+    #[test]
+    fn a_late_answer_has_a_cause() {
+        let us = Wall::from_us;
+        let turn = |awake, waited, preempted, locked, sent| Turn {
+            awake: us(awake),
+            waited,
+            preempted: us(preempted),
+            locked: us(locked),
+            sent: us(sent),
+        };
+        // Decided 10 us after it should have been sent, and sent at once.
+        assert_eq!(due(1000, 1010).cause(&turn(1010, true, 0, 0, 1011)), Cause::Phase);
+        // Awake 30 us after its time, after a wait.
+        assert_eq!(due(1000, 900).cause(&turn(1030, true, 0, 0, 1032)), Cause::Host);
+        // Awake as late, but from other work.
+        assert_eq!(due(1000, 900).cause(&turn(1030, false, 0, 0, 1032)), Cause::Work);
+        // Awake in time, and then not on the processor.
+        assert_eq!(due(1000, 900).cause(&turn(1000, true, 4000, 0, 5000)), Cause::Host);
+        assert_eq!(due(1000, 900).cause(&turn(1000, true, 0, 40, 1050)), Cause::Lock);
+        assert_eq!(due(1000, 900).cause(&turn(1000, true, 0, 0, 1050)), Cause::Work);
+    }
+
+    #[test]
+    fn a_run_is_faithful_up_to_the_limit() {
+        let mut lateness = Lateness::default();
+        assert_eq!(lateness.is_faithful(), None);
+        let turn = |sent| Turn { awake: Wall::from_us(1000), sent: Wall::from_us(sent), ..Turn::default() };
+        for _ in 0..99 {
+            lateness.record(&due(1000, 900), &turn(1001));
+        }
+        lateness.record(&due(1000, 900), &turn(1500));
+        assert_eq!((lateness.share(), lateness.is_faithful()), (Some(0.01), Some(true)));
+        lateness.record(&due(1000, 900), &turn(1500));
+        assert_eq!(lateness.is_faithful(), Some(false));
+        lateness.record(&Due { too_short: true, ..due(1000, 900) }, &turn(1500));
+        let section = lateness.section("timed", 1.0, [5.0, 6.0]);
+        assert_eq!((section.answers, section.too_short, section.late, section.causes.work), (101, 1, 2, 2));
+        assert_eq!(section.lateness_us.max, Some(500.0));
+    }
+}

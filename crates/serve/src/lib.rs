@@ -1,0 +1,24 @@
+//! The simulated SSD as a real block device, in real time.
+//!
+//! The only crate with sockets, threads and clocks. A request's way through it:
+//!
+//! 1. a front end ([`nbd`]) reads it from its socket, and stamps it with the clock on the wall;
+//! 2. the [`engine`] puts its data where they are kept ([`payload`]), and submits it to the device at the stamp;
+//! 3. the engine lets the device catch up with the clock, and learns when the request is done;
+//! 4. the front end answers it then, no earlier, and notes how much later ([`lateness`]).
+//!
+//! `docs/live.md` says how time works, `docs/decisions/0015-live.md` why it is like this.
+
+pub mod address;
+mod calibrate;
+pub mod client;
+pub mod clock;
+pub mod engine;
+pub mod lateness;
+pub mod nbd;
+pub mod payload;
+pub mod record;
+pub mod server;
+
+pub use address::Address;
+pub use server::{Finished, Options, ServeError, Server};

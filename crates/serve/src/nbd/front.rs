@@ -1,0 +1,393 @@
+//! The loop that serves all NBD clients: one thread, which reads requests, moves the device on, and answers.
+//!
+//! One thread, because a request then changes hands nowhere: a second thread to wake costs as much as the whole of a
+//! fast answer does (`docs/decisions/0015-live.md`). It waits for its sockets and for what the engine is to do next;
+//! the last stretch of a wait it spends looking, since sleeping ends too late.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use floatgate_core::sim::slab::Slab;
+use floatgate_core::workload::request::{Operation, SECTOR, Status};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::connection::{Begun, Connection};
+use super::listen::Listener;
+use super::session::{Command, Export, Kind, Session};
+use super::wire::{self, Errno};
+use crate::clock::{Wall, set_timer_slack, thread_time};
+use crate::engine::{Answer, Engine, Order, Port};
+use crate::lateness::Turn;
+use crate::payload::PayloadError;
+use crate::server::Bell;
+
+/// Clients at a time; another one is turned away.
+const MOST_CLIENTS: usize = 64;
+
+/// A client has to have chosen its export by then.
+const HANDSHAKE: Wall = Wall(30_000_000_000);
+
+/// How long clients have to take their last answers when the server ends.
+const FAREWELL: Wall = Wall(5_000_000_000);
+
+/// How long the next request is looked for after an answer, where a processor is to be spared: a client needs as long
+/// to wake, on another processor of a virtual machine, and to ask.
+const LINGER: Wall = Wall::from_us(100);
+
+/// How long no client is accepted where the system has no room for one.
+const PAUSE: Wall = Wall(100_000_000);
+
+/// A request in progress.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    client: usize,
+    generation: u64,
+    cookie: u64,
+    offset: u64,
+    promised: usize,
+}
+
+/// The loop and what it holds.
+pub struct Front {
+    engine: Arc<Mutex<Engine>>,
+    port: Port,
+    export: Export,
+    listeners: Vec<Listener>,
+    bell: Arc<Bell>,
+    stop: Arc<AtomicBool>,
+    /// How long before its time a wait ends and looking begins; none where no processor is to be spared for that.
+    spin: Wall,
+    /// Until when to look for the next request, which often comes as soon as an answer has gone.
+    linger: Wall,
+    clients: Vec<Option<(u64, Connection)>>,
+    generations: u64,
+    pending: Slab<Pending>,
+    ready: Vec<(bool, bool)>,
+    answers: Vec<Answer>,
+    turn: Turn,
+    /// When the last turn ended: by the clock, and in the thread's processor time; and what was slept since.
+    ended: (Wall, Wall),
+    slept: Wall,
+    accept_after: Wall,
+}
+
+/// What a loop is made of.
+pub struct Parts {
+    /// The device, with others' front ends.
+    pub engine: Arc<Mutex<Engine>>,
+    /// This one's place at it.
+    pub port: Port,
+    /// What clients see.
+    pub export: Export,
+    /// Where clients connect.
+    pub listeners: Vec<Listener>,
+    /// Wakes the loop.
+    pub bell: Arc<Bell>,
+    /// Set when the server ends.
+    pub stop: Arc<AtomicBool>,
+    /// The last stretch of a wait.
+    pub spin: Wall,
+}
+
+impl Front {
+    /// A loop, to be run by a thread of its own.
+    pub fn new(parts: Parts) -> Front {
+        let Parts { engine, port, export, listeners, bell, stop, spin } = parts;
+        Front {
+            engine,
+            port,
+            export,
+            listeners,
+            bell,
+            stop,
+            spin,
+            linger: Wall(0),
+            clients: Vec::new(),
+            generations: 0,
+            pending: Slab::default(),
+            ready: Vec::new(),
+            answers: Vec::new(),
+            turn: Turn::default(),
+            ended: (Wall::NEVER, Wall(0)),
+            slept: Wall(0),
+            accept_after: Wall(0),
+        }
+    }
+
+    /// Adds a client that is connected already, as by a pair of sockets.
+    pub fn add(&mut self, stream: std::os::unix::net::UnixStream) -> std::io::Result<()> {
+        stream.set_nonblocking(true)?;
+        self.welcome(super::connection::Stream::Unix(stream), Wall::now());
+        Ok(())
+    }
+
+    /// Serves until the server is to end, and what is in progress then is answered.
+    pub fn run(mut self) {
+        set_timer_slack();
+        self.clients.iter_mut().flatten().for_each(|(_, client)| client.send());
+        let mut next = Wall::NEVER;
+        let mut leave_at = Wall::NEVER;
+        loop {
+            let called = self.wait(next.min(leave_at));
+            let now = Wall::now();
+            if called {
+                self.receive(now);
+            }
+            if leave_at == Wall::NEVER && self.stop.load(Ordering::Acquire) {
+                leave_at = now.later(FAREWELL);
+                self.listeners.clear();
+                self.clients.iter_mut().flatten().for_each(|(_, client)| client.end());
+            } else if !called && now < next && leave_at == Wall::NEVER {
+                continue;
+            }
+            next = self.serve(now);
+            self.send();
+            self.part(now);
+            if leave_at < Wall::NEVER && (now > leave_at || self.is_done()) {
+                break;
+            }
+        }
+        let Front { engine, mut answers, turn, .. } = self;
+        engine.lock().unwrap_or_else(PoisonError::into_inner).sent(&mut answers, &turn);
+    }
+
+    fn is_done(&self) -> bool {
+        self.pending.is_empty() && self.clients.iter().flatten().all(|(_, client)| !client.wants_output())
+    }
+
+    /// Waits until a socket calls, or until `until`; whether one called.
+    fn wait(&mut self, until: Wall) -> bool {
+        let now = Wall::now();
+        self.turn.waited = until > now;
+        let shakes = self.clients.iter().flatten().any(|(_, client)| !client.session.is_serving());
+        let limit = if shakes { now.later(Wall(1_000_000_000)) } else { Wall::NEVER };
+        let sleep = until.min(limit).since(now).since(self.spin);
+        let accepts = now >= self.accept_after;
+        let mut fds = Vec::with_capacity(self.clients.len() + self.listeners.len() + 1);
+        fds.push(PollFd::new(&*self.bell, PollFlags::IN));
+        for listener in &self.listeners {
+            fds.push(PollFd::new(listener, if accepts { PollFlags::IN } else { PollFlags::empty() }));
+        }
+        for (_, client) in self.clients.iter().flatten() {
+            let mut flags = PollFlags::empty();
+            flags.set(PollFlags::IN, client.wants_input());
+            flags.set(PollFlags::OUT, client.wants_output());
+            fds.push(PollFd::new(client, flags));
+        }
+        let lingers = now < self.linger;
+        let sleep = if lingers { Wall(0) } else { sleep };
+        let endless = until.min(limit) == Wall::NEVER && accepts && !lingers;
+        let sleep = if accepts { sleep } else { sleep.min(PAUSE) };
+        let timeout = Timespec { tv_sec: (sleep.0 / 1_000_000_000) as i64, tv_nsec: (sleep.0 % 1_000_000_000) as i64 };
+        let called = poll(&mut fds, if endless { None } else { Some(&timeout) }).unwrap_or(0);
+        if endless || sleep > Wall(0) {
+            self.slept = self.slept.later(Wall::now().since(now));
+        }
+        self.ready.clear();
+        if called > 0 {
+            let gone = PollFlags::ERR | PollFlags::HUP;
+            let is = |fd: &PollFd, flags| fd.revents().intersects(flags);
+            self.ready.extend(fds.iter().map(|fd| (is(fd, PollFlags::IN | gone), is(fd, PollFlags::OUT))));
+        }
+        called > 0
+    }
+
+    /// Reads from the sockets that have called, and accepts new clients.
+    fn receive(&mut self, now: Wall) {
+        let mut ready = self.ready.iter().copied();
+        if ready.next().is_some_and(|(rang, _)| rang) {
+            self.bell.silence();
+        }
+        let listeners: Vec<bool> = ready.by_ref().take(self.listeners.len()).map(|(called, _)| called).collect();
+        for ((_, client), (readable, _)) in self.clients.iter_mut().flatten().zip(ready) {
+            if readable && client.wants_input() {
+                client.receive();
+            } else if readable {
+                client.lose();
+            }
+        }
+        // Who has left makes room for who has come.
+        self.part(now);
+        for index in (0..listeners.len()).filter(|index| listeners[*index]) {
+            self.accept(index, now);
+        }
+    }
+
+    fn accept(&mut self, listener: usize, now: Wall) {
+        loop {
+            match self.listeners[listener].accept() {
+                Ok(Some(stream)) if self.clients.iter().flatten().count() < MOST_CLIENTS => self.welcome(stream, now),
+                Ok(Some(_)) => {} // Closed at once.
+                Ok(None) => return,
+                Err(_) => {
+                    self.accept_after = now.later(PAUSE);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn welcome(&mut self, stream: super::connection::Stream, now: Wall) {
+        let client = Some((self.generations, Connection::new(stream, self.export.clone(), now)));
+        self.generations += 1;
+        match self.clients.iter_mut().find(|place| place.is_none()) {
+            Some(place) => *place = client,
+            None => self.clients.push(client),
+        }
+    }
+
+    /// Submits what was read, moves the device on and takes what is due. Returns when to look again.
+    fn serve(&mut self, now: Wall) -> Wall {
+        let cpu = thread_time();
+        let taken_away = now.since(self.ended.0).since(cpu.since(self.ended.1)).since(self.slept);
+        self.slept = Wall(0);
+        let Front { engine, port, clients, pending, answers, turn, linger, spin, ended, .. } = self;
+        let (mut engine, locked) = lock(engine);
+        engine.sent(answers, turn);
+        engine.awake(*port);
+        for (index, place) in clients.iter_mut().enumerate() {
+            let Some((generation, client)) = place else { continue };
+            let mut request = |client: &mut Connection| {
+                client.next_request(|session, command, out| {
+                    let token = Pending { client: index, generation: *generation, ..Pending::of(session, command) };
+                    begin(&mut engine, *port, now, session, command, token, pending, out)
+                })
+            };
+            while request(client) {}
+        }
+        engine.advance(now);
+        engine.take_due(*port, now, answers);
+        let next = engine.next_look(*port);
+        drop(engine);
+        for answer in answers.iter_mut() {
+            let asked = pending.remove(answer.token as u32);
+            if let Some((_, client)) =
+                clients[asked.client].as_mut().filter(|(generation, _)| *generation == asked.generation)
+            {
+                reply(client, &asked, answer);
+            }
+        }
+        let sent = Wall::now();
+        if !answers.is_empty() && *spin > Wall(0) {
+            *linger = sent.later(LINGER);
+        }
+        *ended = (sent, thread_time());
+        // Looking at the clocks takes a moment, too.
+        let in_turn = sent.since(now).since(ended.1.since(cpu)).since(locked).since(Wall(1000));
+        *turn = Turn { awake: now, waited: turn.waited, locked, sent, preempted: taken_away.later(in_turn) };
+        next
+    }
+
+    fn send(&mut self) {
+        for (_, client) in self.clients.iter_mut().flatten() {
+            client.send();
+        }
+    }
+
+    /// Parts with clients that are gone, or that never say what they want.
+    fn part(&mut self, now: Wall) {
+        for place in &mut self.clients {
+            let over = |(_, client): &(u64, Connection)| {
+                client.is_over() || (!client.session.is_serving() && now.since(client.since) > HANDSHAKE)
+            };
+            if place.as_ref().is_some_and(over) {
+                *place = None;
+            }
+        }
+    }
+}
+
+/// Locks the engine; tells how long that took where another had it.
+fn lock(engine: &Mutex<Engine>) -> (MutexGuard<'_, Engine>, Wall) {
+    match engine.try_lock() {
+        Ok(engine) => (engine, Wall(0)),
+        Err(TryLockError::Poisoned(poisoned)) => (poisoned.into_inner(), Wall(0)),
+        Err(TryLockError::WouldBlock) => {
+            let before = Wall::now();
+            let engine = engine.lock().unwrap_or_else(PoisonError::into_inner);
+            (engine, Wall::now().since(before))
+        }
+    }
+}
+
+impl Pending {
+    fn of(session: &Session, command: &Command) -> Pending {
+        let payload = if command.kind == Kind::Read { command.length as usize } else { 0 };
+        let promised = payload + headroom(session);
+        Pending { client: 0, generation: 0, cookie: command.cookie, offset: command.offset, promised }
+    }
+}
+
+/// Bytes before the payload of a read.
+fn headroom(session: &Session) -> usize {
+    if session.is_structured() { wire::DATA_HEAD } else { wire::SIMPLE_HEAD }
+}
+
+/// Begins a request, or answers it where the device has no part in it.
+#[expect(clippy::too_many_arguments, reason = "what a request needs, borrowed one by one from the loop")]
+fn begin(
+    engine: &mut Engine,
+    port: Port,
+    now: Wall,
+    session: &Session,
+    command: &Command,
+    asked: Pending,
+    pending: &mut Slab<Pending>,
+    out: &mut Vec<u8>,
+) -> Begun {
+    let (operation, data) = match command.kind {
+        Kind::Read => (Operation::Read, None),
+        Kind::Write(data) => (Operation::Write, Some(data)),
+        Kind::Flush => (Operation::Flush, None),
+        Kind::Trim => (Operation::Trim, None),
+        Kind::Zero => (Operation::WriteZeroes, None),
+        Kind::ZeroAllocated => (Operation::Write, None),
+        Kind::Status { one } => {
+            session.status(command, one, |range| engine.extent(range), out);
+            return Begun::Answered;
+        }
+    };
+    let token = pending.insert(asked);
+    let order = Order {
+        token: u64::from(token),
+        operation,
+        lba: command.offset / SECTOR,
+        sectors: (u64::from(command.length) / SECTOR) as u32,
+        fua: command.fua,
+        data,
+        headroom: headroom(session),
+    };
+    match engine.submit(port, now, &order) {
+        Ok(()) => Begun::InProgress(asked.promised),
+        Err(PayloadError::NoRoom) => {
+            pending.remove(token);
+            wire::error_reply(out, session.is_structured(), Errno::NoSpace, command.cookie);
+            Begun::Answered
+        }
+    }
+}
+
+/// Puts the reply to a request on its way.
+fn reply(client: &mut Connection, asked: &Pending, answer: &mut Answer) {
+    let structured = client.session.is_structured();
+    let error = match answer.status {
+        Status::Ok => None,
+        Status::OutOfRange => Some(Errno::Invalid),
+        Status::ReadOnly => Some(Errno::Perm),
+        Status::Uncorrectable => Some(Errno::Io),
+    };
+    if let Some(error) = error {
+        return client.answer(asked.promised, |out| wire::error_reply(out, structured, error, asked.cookie));
+    }
+    if answer.bytes.is_empty() {
+        return client.answer(asked.promised, |out| wire::simple_reply(out, 0, asked.cookie));
+    }
+    if structured {
+        let payload = answer.bytes.len() - wire::DATA_HEAD;
+        let head = wire::data_head(asked.cookie, asked.offset, payload as u32);
+        answer.bytes[..wire::DATA_HEAD].copy_from_slice(&head);
+    } else {
+        answer.bytes[..wire::SIMPLE_HEAD].copy_from_slice(&wire::simple_head(0, asked.cookie));
+    }
+    client.answer_with(asked.promised, &mut answer.bytes);
+}

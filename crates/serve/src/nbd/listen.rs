@@ -1,0 +1,164 @@
+//! Sockets that clients connect to.
+
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+
+use super::connection::Stream;
+use crate::address::Address;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 64;
+
+/// A socket that clients connect to. That of a file system goes with it.
+#[derive(Debug)]
+pub struct Listener {
+    socket: Socket,
+    address: Address,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Unix(UnixListener, PathBuf),
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    /// Listens at an address. A socket file that nobody listens at any more is replaced.
+    pub fn open(address: &Address) -> io::Result<Listener> {
+        match address {
+            Address::Unix(path) => {
+                let listener = private_socket(path)?;
+                listener.set_nonblocking(true)?;
+                Ok(Listener { socket: Socket::Unix(listener, path.clone()), address: address.clone() })
+            }
+            Address::Tcp(wanted) => {
+                let listener = TcpListener::bind(wanted)?;
+                listener.set_nonblocking(true)?;
+                // The port may have been left to the system.
+                let address = Address::Tcp(listener.local_addr()?);
+                Ok(Listener { socket: Socket::Tcp(listener), address })
+            }
+        }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The next client that has connected, if there is one.
+    pub(super) fn accept(&self) -> io::Result<Option<Stream>> {
+        let accepted = match &self.socket {
+            Socket::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
+            Socket::Tcp(listener) => listener.accept().map(|(stream, _)| Stream::Tcp(stream)),
+        };
+        match accepted {
+            Ok(stream) => stream.prepared().map(Some),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.socket {
+            Socket::Unix(listener, _) => listener.as_fd(),
+            Socket::Tcp(listener) => listener.as_fd(),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Socket::Unix(_, path) = &self.socket {
+            // Somebody may have removed it already.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// A Unix socket that only this user can connect to, from the moment on at which it is there.
+fn private_socket(path: &Path) -> io::Result<UnixListener> {
+    make_room(path)?;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // On Linux the socket's file takes its mode from the socket.
+    let mode = Mode::RUSR | Mode::WUSR;
+    rustix::fs::fchmod(&socket, mode)?;
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::fs::chmod(path, mode)?;
+    listen(&socket, BACKLOG)?;
+    Ok(UnixListener::from(socket))
+}
+
+/// Removes a socket that a server has left behind; says what else is in the way.
+fn make_room(path: &Path) -> io::Result<()> {
+    let Ok(found) = std::fs::symlink_metadata(path) else {
+        return Ok(());
+    };
+    let in_the_way = |what| Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
+    if !found.file_type().is_socket() {
+        return in_the_way("there is a file of that name, and it is no socket");
+    }
+    if UnixStream::connect(path).is_ok() {
+        return in_the_way("another server listens there");
+    }
+    std::fs::remove_file(path)
+}
+
+impl Stream {
+    /// Ready for the loop.
+    fn prepared(self) -> io::Result<Stream> {
+        match &self {
+            Stream::Unix(stream) => stream.set_nonblocking(true)?,
+            Stream::Tcp(stream) => prepare_tcp(stream)?,
+        }
+        Ok(self)
+    }
+}
+
+/// A reply must not wait for the next one.
+fn prepare_tcp(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_socket_is_private_and_goes_with_its_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ssd.sock");
+        let address = Address::Unix(path.clone());
+        let listener = Listener::open(&address).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let error = Listener::open(&address).unwrap_err();
+        assert!(error.to_string().contains("another server listens there"), "{error}");
+        assert!(path.exists(), "the other one's socket is still there");
+        drop(listener);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_dead_server_left_is_replaced_and_other_files_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ssd.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        drop(Listener::open(&Address::Unix(path.clone())).unwrap());
+        std::fs::write(&path, "mine").unwrap();
+        let error = Listener::open(&Address::Unix(path.clone())).unwrap_err();
+        assert!(error.to_string().contains("no socket"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    }
+}

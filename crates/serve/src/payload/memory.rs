@@ -1,0 +1,228 @@
+//! Payload in memory only: it goes when the program ends.
+//!
+//! Sparse, by unit: a unit that holds nothing takes a bit more than eight bytes in a leaf of 512, a leaf that holds
+//! nothing takes eight, so that a device of a terabyte starts at once. Units are those of the device's map, so that
+//! what is allocated here is what is mapped there.
+
+use std::ops::Range;
+
+use super::{Extent, Payload, PayloadError};
+
+/// Units in a leaf.
+const LEAF: u64 = 512;
+
+type Unit = Option<Box<[u8]>>;
+
+/// A sparse store in memory.
+#[derive(Debug)]
+pub struct Memory {
+    unit: u64,
+    leaves: Vec<Option<Box<[Unit]>>>,
+    held: u64,
+    limit: u64,
+}
+
+impl Memory {
+    /// An empty store for `bytes`, in units of `unit` bytes, that holds at most `limit` bytes of payload.
+    pub fn new(bytes: u64, unit: u32, limit: u64) -> Memory {
+        let leaves = bytes.div_ceil(u64::from(unit) * LEAF);
+        Memory { unit: u64::from(unit), leaves: (0..leaves).map(|_| None).collect(), held: 0, limit }
+    }
+
+    fn get(&self, unit: u64) -> Option<&[u8]> {
+        let leaf = self.leaves.get((unit / LEAF) as usize)?.as_deref()?;
+        leaf[(unit % LEAF) as usize].as_deref()
+    }
+
+    /// The bytes of a unit, which holds zeros if it held nothing.
+    fn get_or_make(&mut self, unit: u64) -> Result<&mut [u8], PayloadError> {
+        let (size, limit) = (self.unit, self.limit);
+        let leaf = self.leaves.get_mut((unit / LEAF) as usize).ok_or(PayloadError::NoRoom)?;
+        let leaf = leaf.get_or_insert_with(|| (0..LEAF).map(|_| None).collect());
+        let place = &mut leaf[(unit % LEAF) as usize];
+        if place.is_none() {
+            if self.held + size > limit {
+                return Err(PayloadError::NoRoom);
+            }
+            self.held += size;
+        }
+        Ok(place.get_or_insert_with(|| vec![0; size as usize].into_boxed_slice()))
+    }
+
+    fn drop_unit(&mut self, unit: u64) {
+        if let Some(Some(leaf)) = self.leaves.get_mut((unit / LEAF) as usize)
+            && leaf[(unit % LEAF) as usize].take().is_some()
+        {
+            self.held -= self.unit;
+        }
+    }
+
+    /// Bytes that a write of a range would add.
+    fn missing(&self, range: &Range<u64>) -> u64 {
+        let units = range.start / self.unit..range.end.div_ceil(self.unit);
+        units.filter(|unit| self.get(*unit).is_none()).count() as u64 * self.unit
+    }
+
+    /// The parts of a range by unit: the unit, and the bytes in it.
+    fn parts(&self, range: Range<u64>) -> impl Iterator<Item = (u64, Range<usize>)> + use<> {
+        let size = self.unit;
+        let units = if range.is_empty() { 0..0 } else { range.start / size..range.end.div_ceil(size) };
+        units.map(move |unit| {
+            let start = unit * size;
+            let first = range.start.max(start) - start;
+            (unit, first as usize..(range.end.min(start + size) - start) as usize)
+        })
+    }
+
+    /// Writes all of a range, or nothing of it.
+    fn fill(&mut self, range: Range<u64>, mut bytes: impl FnMut(&mut [u8])) -> Result<(), PayloadError> {
+        if self.held + self.missing(&range) > self.limit {
+            return Err(PayloadError::NoRoom);
+        }
+        for (unit, part) in self.parts(range) {
+            bytes(&mut self.get_or_make(unit)?[part]);
+        }
+        Ok(())
+    }
+}
+
+impl Payload for Memory {
+    fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), PayloadError> {
+        let mut rest = data;
+        self.fill(offset..offset + data.len() as u64, |place| {
+            let (now, later) = rest.split_at(place.len());
+            place.copy_from_slice(now);
+            rest = later;
+        })
+    }
+
+    fn discard(&mut self, range: Range<u64>) {
+        let size = self.unit as usize;
+        for (unit, part) in self.parts(range) {
+            if part == (0..size) {
+                self.drop_unit(unit);
+            } else if self.get(unit).is_some()
+                && let Ok(bytes) = self.get_or_make(unit)
+            {
+                bytes[part].fill(0);
+            }
+        }
+    }
+
+    fn zero(&mut self, range: Range<u64>) -> Result<(), PayloadError> {
+        self.fill(range, |place| place.fill(0))
+    }
+
+    fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), PayloadError> {
+        let mut rest = into;
+        for (unit, part) in self.parts(offset..offset + rest.len() as u64) {
+            let (now, later) = rest.split_at_mut(part.len());
+            match self.get(unit) {
+                Some(bytes) => now.copy_from_slice(&bytes[part]),
+                None => now.fill(0),
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn extent(&self, range: Range<u64>) -> (Extent, u64) {
+        let held = |unit| self.get(unit).is_some();
+        let first = range.start / self.unit;
+        let what = held(first);
+        let mut unit = first + 1;
+        while unit * self.unit < range.end && held(unit) == what {
+            // A leaf without units is passed over at once.
+            let empty_leaf = !what && unit.is_multiple_of(LEAF) && self.leaf_is_absent(unit);
+            unit += if empty_leaf { LEAF } else { 1 };
+        }
+        (if what { Extent::Data } else { Extent::Hole }, (unit * self.unit).min(range.end))
+    }
+
+    fn bytes_held(&self) -> u64 {
+        self.held
+    }
+}
+
+impl Memory {
+    fn leaf_is_absent(&self, unit: u64) -> bool {
+        matches!(self.leaves.get((unit / LEAF) as usize), Some(None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SIZE: usize = 64 * 1024;
+
+    #[test]
+    fn a_partly_written_unit_keeps_the_rest() {
+        let mut store = Memory::new(SIZE as u64, 4096, u64::MAX);
+        store.write(4096, &[7; 4096]).unwrap();
+        store.write(4096 + 512, &[9; 512]).unwrap();
+        let mut bytes = vec![1; 3 * 4096];
+        store.read(0, &mut bytes).unwrap();
+        assert!(bytes[..4096].iter().all(|b| *b == 0) && bytes[8192..].iter().all(|b| *b == 0));
+        assert!(bytes[4096..4608].iter().all(|b| *b == 7) && bytes[4608..5120].iter().all(|b| *b == 9));
+        assert!(bytes[5120..8192].iter().all(|b| *b == 7));
+        assert_eq!(store.extent(0..SIZE as u64), (Extent::Hole, 4096));
+        assert_eq!(store.extent(4096..SIZE as u64), (Extent::Data, 8192));
+        store.discard(4096..8192);
+        assert_eq!((store.extent(0..SIZE as u64), store.bytes_held()), ((Extent::Hole, SIZE as u64), 0));
+    }
+
+    #[test]
+    fn without_room_nothing_changes() {
+        let mut store = Memory::new(SIZE as u64, 4096, 3 * 4096);
+        store.write(0, &[1; 8192]).unwrap();
+        assert_eq!(store.write(4096, &[2; 12288]), Err(PayloadError::NoRoom));
+        assert_eq!(store.zero(8192..16384), Err(PayloadError::NoRoom));
+        let mut bytes = vec![0; 8192];
+        store.read(0, &mut bytes).unwrap();
+        assert!(bytes.iter().all(|b| *b == 1));
+        store.write(4096, &[2; 8192]).unwrap();
+        assert_eq!(store.bytes_held(), 3 * 4096);
+    }
+
+    #[test]
+    fn a_terabyte_starts_at_once_and_its_holes_are_found_fast() {
+        let bytes = 1 << 40;
+        let mut store = Memory::new(bytes, 4096, 1 << 20);
+        assert_eq!(store.extent(0..bytes), (Extent::Hole, bytes));
+        store.write(bytes - 512, &[1; 512]).unwrap();
+        assert_eq!(store.extent(0..bytes), (Extent::Hole, bytes - 4096));
+    }
+
+    proptest! {
+        /// As a plain array of bytes does, whatever the requests; and what is a hole reads as zeros.
+        #[test]
+        fn behaves_as_an_array(steps in prop::collection::vec((0..4, 0..128u64, 1..24u64, any::<u8>()), 1..60)) {
+            let mut store = Memory::new(SIZE as u64, 4096, u64::MAX);
+            let mut model = vec![0u8; SIZE];
+            for (operation, sector, sectors, byte) in steps {
+                let start = sector * 512;
+                let end = (start + sectors * 512).min(SIZE as u64);
+                let (range, place) = (start..end, start as usize..end as usize);
+                match operation {
+                    0 => { store.write(start, &vec![byte; place.len()]).unwrap(); model[place].fill(byte); }
+                    1 => { store.discard(range); model[place].fill(0); }
+                    2 => { store.zero(range).unwrap(); model[place].fill(0); }
+                    _ => {
+                        let mut read = vec![0xee; place.len()];
+                        store.read(start, &mut read).unwrap();
+                        prop_assert_eq!(&read, &model[place]);
+                    }
+                }
+                let mut at = 0;
+                while at < SIZE as u64 {
+                    let (what, end) = store.extent(at..SIZE as u64);
+                    prop_assert!(end > at);
+                    prop_assert!(what == Extent::Data || model[at as usize..end as usize].iter().all(|b| *b == 0));
+                    at = end;
+                }
+            }
+        }
+    }
+}

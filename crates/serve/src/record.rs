@@ -1,0 +1,115 @@
+//! The requests of a live run as a trace that `floatgate run` replays.
+//!
+//! They stand in the order in which they arrived, each with the latency that the device gave it, so that a request
+//! waits here until those before it are answered. The file is written by a thread of its own: a disk that is slow must
+//! not make answers late.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use floatgate_core::workload::request::{Completion, Request};
+use floatgate_core::workload::trace::RecordedRequest;
+
+/// Bytes that are handed to the writing thread at once.
+const BLOCK: usize = 1 << 16;
+
+/// Blocks that may wait for the disk. A disk that is further behind ends the recording.
+const BLOCKS: usize = 1024;
+
+/// Takes the bytes of the trace, and ends it when it is dropped.
+pub trait Sink: Write + Send {
+    /// Brings all that was written to its place.
+    fn finish(self: Box<Self>) -> io::Result<()>;
+}
+
+/// Writes a recording.
+pub struct Recorder {
+    /// By order of arrival: those that are not written yet.
+    open: VecDeque<Option<Completion>>,
+    /// How many were taken from the front of `open`.
+    written: u64,
+    text: Vec<u8>,
+    sender: Option<SyncSender<Vec<u8>>>,
+    thread: Option<JoinHandle<()>>,
+    failed: Arc<AtomicBool>,
+    error: Arc<Mutex<Option<String>>>,
+}
+
+impl Recorder {
+    /// Begins a recording; `head` is what stands before it, for people.
+    pub fn begin(mut sink: Box<dyn Sink>, head: &[String]) -> io::Result<Recorder> {
+        let (sender, blocks) = sync_channel::<Vec<u8>>(BLOCKS);
+        let (failed, error) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
+        let (has_failed, say) = (Arc::clone(&failed), Arc::clone(&error));
+        let write = move || {
+            let written = blocks.iter().try_for_each(|block| sink.write_all(&block)).and_then(|()| sink.finish());
+            if let Err(error) = written {
+                *say.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+                has_failed.store(true, Ordering::Release);
+            }
+        };
+        #[expect(clippy::disallowed_methods, reason = "files are written beside the simulation, and decide nothing")]
+        let thread = std::thread::Builder::new().name("record".to_owned()).spawn(write)?;
+        let mut text = Vec::with_capacity(2 * BLOCK);
+        head.iter().for_each(|line| text.extend_from_slice(format!("# {line}\n").as_bytes()));
+        text.extend_from_slice(RecordedRequest::HEADER.as_bytes());
+        let open = VecDeque::new();
+        Ok(Recorder { open, written: 0, text, sender: Some(sender), thread: Some(thread), failed, error })
+    }
+
+    /// A request has arrived; returns its number.
+    pub fn arrived(&mut self, _: &Request) -> u64 {
+        self.open.push_back(None);
+        self.written + self.open.len() as u64 - 1
+    }
+
+    /// The request of that number is done.
+    pub fn completed(&mut self, number: u64, completion: &Completion) {
+        if let Some(place) = self.open.get_mut((number - self.written) as usize) {
+            *place = Some(*completion);
+        }
+        while let Some(Some(completion)) = self.open.front() {
+            RecordedRequest::of(completion).write(&mut self.text);
+            self.open.pop_front();
+            self.written += 1;
+        }
+        if self.text.len() >= BLOCK {
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&mut self) {
+        let block = std::mem::replace(&mut self.text, Vec::with_capacity(2 * BLOCK));
+        if let Some(sender) = &self.sender
+            && let Err(TrySendError::Full(_)) = sender.try_send(block)
+        {
+            let behind = format!("the disk is {} MiB behind", (BLOCK * BLOCKS) >> 20);
+            *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(behind);
+            self.failed.store(true, Ordering::Release);
+        }
+    }
+
+    /// Why the recording cannot go on, if that is so.
+    pub fn trouble(&self) -> Option<String> {
+        if !self.failed.load(Ordering::Acquire) {
+            return None;
+        }
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Writes what is left, and waits until it is in its place. Returns how many requests there are.
+    pub fn finish(mut self) -> Result<u64, String> {
+        self.hand_over();
+        self.sender = None;
+        let joined = self.thread.take().map_or(Ok(()), JoinHandle::join);
+        match (self.trouble(), joined) {
+            (Some(trouble), _) => Err(trouble),
+            (None, Err(_)) => Err("the thread that writes it failed".to_owned()),
+            (None, Ok(())) => Ok(self.written),
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! A server and its clients, over real sockets.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex};
+
+use floatgate_core::config;
+use floatgate_core::device::{Device, Options as DeviceOptions};
+use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::run::{Progress, Watcher, run};
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::Source;
+use floatgate_core::workload::request::Completion;
+use floatgate_core::workload::trace::{Trace, TraceOptions};
+use floatgate_serve::client::Client;
+use floatgate_serve::clock::Wall;
+use floatgate_serve::nbd::wire::{command, export, flag};
+use floatgate_serve::record::{Recorder, Sink};
+use floatgate_serve::{Address, Options, ServeError, Server};
+use proptest::test_runner::{Config, TestRunner};
+use tempfile::TempDir;
+
+fn device(overrides: &[&str]) -> Device {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    let config = config::load("tiny", &overrides).unwrap();
+    let mut device = Device::new(config, DeviceOptions { attribution: true, ..DeviceOptions::default() }).unwrap();
+    precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
+    device
+}
+
+fn options(folder: &TempDir) -> Options {
+    Options {
+        nbd: vec![Address::Unix(folder.path().join("ssd.sock"))],
+        allow_remote: None,
+        no_delay: true,
+        speed: Default::default(),
+        no_spin: true,
+        memory: u64::MAX,
+        recorder: None,
+    }
+}
+
+/// A server, and the folder of its socket.
+struct Bench {
+    server: Server,
+    _folder: TempDir,
+}
+
+impl Bench {
+    fn new(change: impl FnOnce(&mut Options)) -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = options(&folder);
+        change(&mut options);
+        Bench { server: Server::start(device(&[]), options).unwrap(), _folder: folder }
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(&self.server.addresses()[0]).unwrap()
+    }
+
+    fn socket(&self) -> UnixStream {
+        let Address::Unix(path) = &self.server.addresses()[0] else { unreachable!() };
+        UnixStream::connect(path).unwrap()
+    }
+}
+
+fn code(result: std::io::Result<()>) -> i32 {
+    result.unwrap_err().raw_os_error().unwrap()
+}
+
+/// Waits for so long.
+fn pause(span: Wall) {
+    let timeout = rustix::event::Timespec { tv_sec: 0, tv_nsec: span.0 as i64 };
+    rustix::event::poll(&mut [], Some(&timeout)).unwrap();
+}
+
+#[test]
+fn what_is_written_is_read_on_every_connection() {
+    let bench = Bench::new(|_| {});
+    let simple = Client::connect_simple(&bench.server.addresses()[0]).unwrap();
+    let mut clients = [bench.client(), bench.client(), simple];
+    let bytes = 1 << 20;
+    let mut model = vec![0u8; bytes];
+    let step = (0..3usize, 0..6, 0..(bytes as u64 / 512), 1..200u64, proptest::num::u8::ANY);
+    let mut runner = TestRunner::new(Config { cases: 1, ..Config::default() });
+    let clients = Mutex::new((&mut clients, &mut model));
+    let run = |steps: Vec<(usize, i32, u64, u64, u8)>| {
+        let mut held = clients.lock().unwrap();
+        let (clients, model) = &mut *held;
+        for (client, operation, sector, sectors, byte) in steps {
+            let client = &mut clients[client];
+            let start = (sector * 512) as usize;
+            let end = (start + sectors as usize * 512).min(bytes);
+            let length = (end - start) as u32;
+            match operation {
+                0 | 1 => {
+                    client.write(start as u64, &vec![byte; end - start], operation == 1).unwrap();
+                    model[start..end].fill(byte);
+                }
+                2 => {
+                    client.trim(start as u64, length).unwrap();
+                    model[start..end].fill(0);
+                }
+                3 => {
+                    client.write_zeroes(start as u64, length, if byte % 2 == 0 { flag::NO_HOLE } else { 0 }).unwrap();
+                    model[start..end].fill(0);
+                }
+                4 => client.flush().unwrap(),
+                _ => {
+                    let mut read = vec![0xee; end - start];
+                    client.read(start as u64, &mut read).unwrap();
+                    assert!(read == model[start..end], "{start}..{end}");
+                }
+            }
+        }
+        Ok(())
+    };
+    runner.run(&proptest::collection::vec(step, 600), run).unwrap();
+    let finished = bench.server.stop(true).unwrap();
+    assert!(finished.outcome.results.all().count() >= 500);
+    finished.device.check_invariants().unwrap();
+}
+
+#[test]
+fn long_requests_and_many_at_once_come_through() {
+    let bench = Bench::new(|_| {});
+    let mut client = bench.client();
+    let data: Vec<u8> = (0..32 << 20).map(|index: u32| (index / 509) as u8).collect();
+    client.write(0, &data, false).unwrap();
+    let mut read = vec![0; data.len()];
+    client.read(0, &mut read).unwrap();
+    assert!(read == data);
+    // More than the server keeps in progress for one client, and more bytes than it promises at a time.
+    let bytes = 128 << 10;
+    for index in 0..1500u64 {
+        client.ask(command::READ, 0, index % 200 * bytes, bytes as u32, &[]);
+    }
+    client.send().unwrap();
+    for _ in 0..1500 {
+        let reply = client.reply(|_| bytes as usize).unwrap();
+        assert_eq!((reply.error, reply.data.len()), (0, bytes as usize));
+    }
+    client.disconnect().unwrap();
+    bench.server.stop(true).unwrap();
+}
+
+#[test]
+fn block_status_tells_what_is_allocated() {
+    let bench = Bench::new(|_| {});
+    let mut client = bench.client();
+    let size = client.bytes() as u32;
+    assert_eq!(client.status(0, size, false).unwrap(), [(size, 3)]);
+    client.write(8192, &[1; 4096], false).unwrap();
+    client.write(12288, &[1; 512], false).unwrap();
+    client.write_zeroes(65536, 8192, flag::NO_HOLE).unwrap();
+    let expected = [(8192, 3), (8192, 0), (65536 - 16384, 3), (8192, 0), (size - 65536 - 8192, 3)];
+    assert_eq!(client.status(0, size, false).unwrap(), expected);
+    assert_eq!(client.status(0, size, true).unwrap(), expected[..1]);
+    client.trim(8192, 4096).unwrap();
+    client.write_zeroes(65536, 8192, 0).unwrap();
+    assert_eq!(client.status(4096, 32768, false).unwrap(), [(8192, 3), (4096, 0), (20480, 3)]);
+    let flags = export::MULTI_CONN | export::FAST_ZERO | export::FUA | export::TRIM | export::FLUSH;
+    assert_eq!(client.flags() & flags, flags);
+}
+
+#[test]
+fn wrong_requests_disturb_nobody() {
+    let bench = Bench::new(|options| options.memory = 64 << 10);
+    let mut client = bench.client();
+    let size = client.bytes();
+    let mut sector = [0; 512];
+    assert_eq!(code(client.read(size, &mut sector)), 22);
+    assert_eq!(code(client.read(100, &mut sector)), 22);
+    assert_eq!(code(client.write(size - 512, &[1; 1024], false)), 28);
+    client.write(0, &vec![7; 64 << 10], false).unwrap();
+    assert_eq!(code(client.write(1 << 20, &sector, false)), 28, "no memory is left for it");
+    client.trim(0, 4096).unwrap();
+    client.write(1 << 20, &[9; 512], false).unwrap();
+    client.read(1 << 20, &mut sector).unwrap();
+    assert_eq!(sector, [9; 512]);
+    // A too long payload is passed over, whatever is in it.
+    let long = vec![0x25; 40 << 20];
+    let reply = client.call(command::WRITE, 0, 0, long.len() as u32, &long).unwrap();
+    assert_eq!(reply.error, 22);
+    client.read(1 << 20, &mut sector).unwrap();
+    assert_eq!(sector, [9; 512]);
+}
+
+#[test]
+fn hostile_clients_lose_their_connection_and_no_other() {
+    let bench = Bench::new(|_| {});
+    let mut good = bench.client();
+    good.write(0, &[1; 4096], false).unwrap();
+    for garbage in [vec![0xff; 4096], vec![0; 100], b"GET / HTTP/1.1\r\n\r\n".to_vec()] {
+        let mut socket = bench.socket();
+        socket.write_all(&garbage).unwrap();
+        let mut heard = Vec::new();
+        // The other end is closed, in whatever way.
+        let _ = socket.read_to_end(&mut heard);
+    }
+    // Who goes in the middle of a request, or does not read its answers, harms nobody.
+    let mut rude = bench.client();
+    for index in 0..64 {
+        rude.ask(command::READ, 0, index * 4096, 128 << 10, &[]);
+    }
+    rude.send().unwrap();
+    drop(rude);
+    let mut silent = bench.client();
+    for index in 0..64 {
+        silent.ask(command::READ, 0, index * 4096, 128 << 10, &[]);
+    }
+    silent.send().unwrap();
+    let many: Vec<UnixStream> = (0..100).map(|_| bench.socket()).collect();
+    let mut read = [0; 4096];
+    good.read(0, &mut read).unwrap();
+    assert_eq!(read, [1; 4096]);
+    drop((many, silent));
+    assert!(bench.client().bytes() > 0, "there is room again");
+    bench.server.stop(true).unwrap();
+}
+
+#[test]
+fn tcp_is_for_this_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let remote = Options { nbd: vec!["0.0.0.0:0".parse().unwrap()], ..options(&folder) };
+    let error = Server::start(device(&[]), remote).err().unwrap();
+    assert!(matches!(error, ServeError::Remote { .. }));
+    assert!(error.to_string().contains("--allow-remote 0.0.0.0"), "{error}");
+    let bench = Bench::new(|options| options.nbd = vec!["127.0.0.1:0".parse().unwrap()]);
+    let mut client = bench.client();
+    client.write(4096, &[3; 4096], true).unwrap();
+    let mut read = [0; 4096];
+    client.read(4096, &mut read).unwrap();
+    assert_eq!(read, [3; 4096]);
+    let Address::Tcp(address) = bench.server.addresses()[0] else { unreachable!() };
+    bench.server.stop(true).unwrap();
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn answers_take_the_device_its_time() {
+    // A hundredth of the clock's speed: a read of 45.48 us takes 4.548 ms, whatever the host is busy with.
+    let bench = Bench::new(|options| {
+        options.no_delay = false;
+        options.speed = "0.01".parse().unwrap();
+    });
+    let deducted = bench.server.calibration().deducted_us();
+    assert!(deducted.iter().all(|us| (0.5..5000.0).contains(us)), "{deducted:?}");
+    let mut client = bench.client();
+    let mut read = [0; 4096];
+    let mut least = f64::MAX;
+    for index in 0..20 {
+        let start = Wall::now();
+        client.read(index * 4096, &mut read).unwrap();
+        least = least.min(Wall::now().since(start).as_us());
+    }
+    let finished = bench.server.stop(true).unwrap();
+    let model = finished.outcome.results.all().latency.quantile_us(0.5);
+    assert!((45.0..46.0).contains(&model), "{model}");
+    assert!(least >= 100.0 * model - deducted[0] - 1.0, "{least} us for 100 times {model} us");
+    assert_eq!(finished.live.answers, 20);
+    assert_eq!((finished.live.pace.as_str(), finished.live.speed), ("timed", 0.01));
+}
+
+#[test]
+fn what_is_in_progress_at_the_end_is_answered() {
+    let bench = Bench::new(|options| {
+        options.no_delay = false;
+        options.speed = "0.001".parse().unwrap();
+    });
+    let mut client = bench.client();
+    for index in 0..8 {
+        client.ask(command::READ, 0, index * 4096, 4096, &[]);
+    }
+    client.send().unwrap();
+    // A read takes 45 ms; they are with the server long before that.
+    pause(Wall::from_us(20_000));
+    let finished = bench.server.stop(true).unwrap();
+    assert_eq!(finished.outcome.results.all().count(), 8);
+    for _ in 0..8 {
+        assert_eq!(client.reply(|_| 4096).unwrap().error, 0);
+    }
+    assert!(client.reply(|_| 0).is_err(), "and then it is over");
+}
+
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Sink for Shared {
+    fn finish(self: Box<Self>) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Latencies(Vec<(u64, Time)>);
+
+impl Watcher for Latencies {
+    fn completed(&mut self, completion: &Completion, _: Option<&Breakdown>) -> Result<(), String> {
+        self.0.push((completion.request.tag, completion.finish.since(completion.request.arrival)));
+        Ok(())
+    }
+    fn progress(&mut self, _: Progress) -> bool {
+        true
+    }
+}
+
+/// Serves a mix of requests on the device and returns the recording.
+fn recorded(overrides: &[&str], no_delay: bool) -> (Vec<u8>, u64, u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = Shared::default();
+    let recorder = Recorder::begin(Box::new(file.clone()), &["a test".to_owned()]).unwrap();
+    let options = Options { no_delay, recorder: Some(recorder), ..options(&folder) };
+    let server = Server::start(device(overrides), options).unwrap();
+    let mut client = Client::connect(&server.addresses()[0]).unwrap();
+    let units = client.bytes() / 4096;
+    let mut requests = 0;
+    for round in 0..120u64 {
+        // Never more at a time than the device takes: then it alone decides when each begins.
+        let batch = 1 + round % 24;
+        for index in 0..batch {
+            let place = (round * 7919 + index * 104_729) % (units - 16);
+            let (offset, data) = (place * 4096, vec![index as u8; 16384]);
+            match (round + index) % 8 {
+                0 | 1 => client.ask(command::WRITE, 0, offset, 4096, &data[..4096]),
+                2 => client.ask(command::WRITE, flag::FUA, offset + 512, 1024, &data[..1024]),
+                3 => client.ask(command::WRITE, 0, offset, 16384, &data),
+                4 if index == 0 => client.ask(command::FLUSH, 0, 0, 0, &[]),
+                4 => client.ask(command::WRITE_ZEROES, 0, offset, 8192, &[]),
+                5 => client.ask(command::TRIM, 0, offset, 8192, &[]),
+                _ => client.ask(command::READ, 0, offset, 8192, &[]),
+            };
+        }
+        client.send().unwrap();
+        for _ in 0..batch {
+            assert_eq!(client.reply(|_| 0).unwrap().error, 0);
+        }
+        requests += batch;
+    }
+    client.disconnect().unwrap();
+    let finished = server.stop(true).unwrap();
+    assert_eq!(finished.recorded, Some(Ok(requests)));
+    let text = file.0.lock().unwrap().clone();
+    (text, requests, finished.digest)
+}
+
+/// What a live run recorded gives the same latencies when it is replayed, to the picosecond.
+#[test]
+fn a_recording_replays_to_the_same_latencies() {
+    let linked = ["host.link_bandwidth=300MB/s", "host.link_latency=5us"];
+    for overrides in [&[][..], &linked, &["nand.concurrency=plane"], &["buffer.capacity=256KiB"]] {
+        for no_delay in [false, true] {
+            let (text, requests, digest) = recorded(overrides, no_delay);
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(&text).unwrap();
+            let trace = Trace::open(file.path(), &TraceOptions::default(), u64::MAX >> 10).unwrap();
+            assert_eq!(trace.detected().format.name, "floatgate");
+            let mut sources: Vec<Box<dyn Source>> = vec![Box::new(trace)];
+            let mut replayed = Latencies::default();
+            run(&mut device(overrides), &mut sources, &mut replayed).unwrap();
+            assert_eq!(sources[0].digest(), Some(digest));
+            replayed.0.sort_unstable();
+            let text = String::from_utf8(text).unwrap();
+            let live: Vec<u64> = text
+                .lines()
+                .filter(|line| line.starts_with(|first: char| first.is_ascii_digit()))
+                .map(|line| line.rsplit(',').next().unwrap().parse().unwrap())
+                .collect();
+            let replayed: Vec<u64> = replayed.0.iter().map(|(_, latency)| latency.ps()).collect();
+            assert_eq!(live.len() as u64, requests);
+            assert_eq!(live, replayed, "{overrides:?}, no delay: {no_delay}");
+        }
+    }
+}

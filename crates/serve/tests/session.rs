@@ -1,0 +1,249 @@
+//! The conversation with a client, on bytes that make no sense, on messages that nearly do, and in pieces of any size.
+
+use floatgate_serve::nbd::session::{Export, Kind, LONGEST_PAYLOAD, Session, Taken};
+use floatgate_serve::nbd::wire::{self, Errno, command, flag, option, reply};
+use floatgate_serve::payload::Extent;
+use proptest::prelude::*;
+
+const BYTES: u64 = 1 << 20;
+
+fn export() -> Export {
+    Export { name: "ssd".to_owned(), description: "a test".to_owned(), bytes: BYTES, unit: 4096 }
+}
+
+/// What came of a conversation.
+#[derive(Debug, Default, PartialEq)]
+struct Heard {
+    said: Vec<u8>,
+    /// Cookie, what it asked for, offset and length of each request.
+    requests: Vec<(u64, String, u64, u32)>,
+    ended: bool,
+}
+
+/// Gives a server bytes in pieces of these sizes, over and over.
+fn converse(bytes: &[u8], pieces: &[usize]) -> Heard {
+    let mut heard = Heard::default();
+    let mut session = Session::new(export(), &mut heard.said);
+    let mut input = Vec::new();
+    let mut rest = bytes;
+    let mut sizes = pieces.iter().cycle();
+    let mut needs = 1;
+    loop {
+        if input.len() < needs {
+            if rest.is_empty() {
+                return heard;
+            }
+            let size = (*sizes.next().unwrap()).clamp(1, rest.len());
+            input.extend_from_slice(&rest[..size]);
+            rest = &rest[size..];
+            continue;
+        }
+        needs = 1;
+        let used = match session.take(&input, &mut heard.said) {
+            Taken::Bytes(used) => used,
+            Taken::Command(used, command) => {
+                if let Kind::Status { one } = command.kind {
+                    session.status(&command, one, |range| (Extent::Hole, range.end), &mut heard.said);
+                }
+                let kind = match command.kind {
+                    Kind::Write(data) => format!("write of {}", data.len()),
+                    kind => format!("{kind:?} fua {}", command.fua),
+                };
+                heard.requests.push((command.cookie, kind, command.offset, command.length));
+                used
+            }
+            Taken::Needs(count) => {
+                assert!(count > input.len(), "it needs what it has");
+                assert!(count <= wire::REQUEST_HEAD + LONGEST_PAYLOAD as usize, "more than any message");
+                needs = count;
+                0
+            }
+            Taken::End => {
+                heard.ended = true;
+                return heard;
+            }
+        };
+        assert!(used <= input.len());
+        input.drain(..used);
+    }
+}
+
+fn asked(option: u32, data: &[u8]) -> Vec<u8> {
+    [&wire::OPTION.to_be_bytes()[..], &option.to_be_bytes(), &(data.len() as u32).to_be_bytes(), data].concat()
+}
+
+fn request(kind: u16, flags: u16, cookie: u64, offset: u64, length: u32, data: &[u8]) -> Vec<u8> {
+    let head = [&wire::REQUEST.to_be_bytes()[..], &flags.to_be_bytes(), &kind.to_be_bytes(), &cookie.to_be_bytes()];
+    [&head.concat()[..], &offset.to_be_bytes(), &length.to_be_bytes(), data].concat()
+}
+
+/// The client's flags, structured replies, block status and the export.
+fn opening() -> Vec<u8> {
+    let context = [&0u32.to_be_bytes()[..], &1u32.to_be_bytes(), &15u32.to_be_bytes(), b"base:allocation"].concat();
+    let mut bytes = 3u32.to_be_bytes().to_vec();
+    bytes.extend(asked(option::STRUCTURED_REPLY, &[]));
+    bytes.extend(asked(option::SET_META_CONTEXT, &context));
+    bytes.extend(asked(option::GO, &[0; 6]));
+    bytes
+}
+
+/// Kinds of the answers to options.
+fn answers(mut said: &[u8]) -> Vec<u32> {
+    let mut kinds = Vec::new();
+    said = &said[18..];
+    while said.len() >= wire::OPTION_REPLY_HEAD && said[..8] == wire::OPTION_REPLY.to_be_bytes() {
+        let word = |at: usize| u32::from_be_bytes(said[at..at + 4].try_into().unwrap());
+        kinds.push(word(12));
+        said = &said[wire::OPTION_REPLY_HEAD + word(16) as usize..];
+    }
+    kinds
+}
+
+fn errors(said: &[u8]) -> Vec<u32> {
+    let begun = converse(&opening(), &[usize::MAX]).said.len();
+    let mut said = &said[begun..];
+    let mut errors = Vec::new();
+    while said.len() >= wire::CHUNK_HEAD {
+        let length = u32::from_be_bytes(said[16..20].try_into().unwrap()) as usize;
+        if said[6] >> 7 == 1 {
+            errors.push(u32::from_be_bytes(said[20..24].try_into().unwrap()));
+        }
+        said = &said[wire::CHUNK_HEAD + length..];
+    }
+    errors
+}
+
+#[test]
+fn options_are_answered_as_the_protocol_has_it() {
+    let greeted = |options: &[Vec<u8>]| {
+        let heard = converse(&[&3u32.to_be_bytes()[..], &options.concat()].concat(), &[usize::MAX]);
+        (answers(&heard.said), heard.ended)
+    };
+    let unknown_name = [&3u32.to_be_bytes()[..], b"abc", &[0; 2]].concat();
+    assert_eq!(greeted(&[asked(option::LIST, &[])]), (vec![reply::SERVER, reply::ACK], false));
+    assert_eq!(greeted(&[asked(option::LIST, &[1])]), (vec![reply::ERR_INVALID], false));
+    assert_eq!(greeted(&[asked(option::STARTTLS, &[])]), (vec![reply::ERR_UNSUP], false));
+    assert_eq!(greeted(&[asked(77, b"data")]), (vec![reply::ERR_UNSUP], false));
+    assert_eq!(greeted(&[asked(option::INFO, &unknown_name)]), (vec![reply::ERR_UNKNOWN], false));
+    assert_eq!(greeted(&[asked(option::INFO, &[0; 5])]), (vec![reply::ERR_INVALID], false));
+    assert_eq!(greeted(&[asked(option::LIST_META_CONTEXT, &[0; 8])]), (vec![reply::ERR_INVALID], false));
+    assert_eq!(greeted(&[asked(option::ABORT, &[])]), (vec![reply::ACK], true));
+    // Too long: passed over, and the next one is understood.
+    let long = asked(option::INFO, &vec![0; 100_000]);
+    let (kinds, ended) = greeted(&[long, asked(option::LIST, &[])]);
+    assert_eq!((kinds, ended), (vec![reply::ERR_TOO_BIG, reply::SERVER, reply::ACK], false));
+    // All four descriptions, in one answer each.
+    let all = [&0u32.to_be_bytes()[..], &4u16.to_be_bytes(), &[0, 0, 0, 1, 0, 2, 0, 3]].concat();
+    assert_eq!(greeted(&[asked(option::INFO, &all)]).0, [[reply::INFO; 4].to_vec(), vec![reply::ACK]].concat());
+    // Contexts that are not there are no error, and are not chosen.
+    let other = [&0u32.to_be_bytes()[..], &1u32.to_be_bytes(), &6u32.to_be_bytes(), b"qemu:x"].concat();
+    let structured = asked(option::STRUCTURED_REPLY, &[]);
+    assert_eq!(greeted(&[structured, asked(option::SET_META_CONTEXT, &other)]).0, [reply::ACK; 2]);
+}
+
+#[test]
+fn who_never_ends_haggling_is_left() {
+    let many = asked(option::LIST, &[]).repeat(300);
+    assert!(converse(&[&3u32.to_be_bytes()[..], &many].concat(), &[usize::MAX]).ended);
+}
+
+#[test]
+fn the_old_way_to_choose_an_export_works() {
+    for (flags, zeros) in [(1u32, 124), (3, 0)] {
+        for name in ["", "ssd"] {
+            let bytes = [&flags.to_be_bytes()[..], &asked(option::EXPORT_NAME, name.as_bytes())].concat();
+            let heard = converse(&[bytes, request(command::READ, 0, 5, 0, 512, &[])].concat(), &[usize::MAX]);
+            assert_eq!(heard.said.len(), 18 + 10 + zeros);
+            assert_eq!(heard.said[18..26], BYTES.to_be_bytes());
+            assert_eq!(heard.requests.len(), 1);
+        }
+        assert!(converse(&[&flags.to_be_bytes()[..], &asked(option::EXPORT_NAME, b"x")].concat(), &[64]).ended);
+    }
+    assert!(converse(&0u32.to_be_bytes(), &[64]).ended, "without fixed newstyle errors could not be told");
+    assert!(converse(&7u32.to_be_bytes(), &[64]).ended, "unknown flags");
+}
+
+#[test]
+fn requests_that_cannot_be_are_answered_and_others_go_on() {
+    let longest = LONGEST_PAYLOAD;
+    let wrong = [
+        (request(command::READ, 0, 1, BYTES, 512, &[]), Errno::Invalid),
+        (request(command::READ, 0, 1, u64::MAX, 512, &[]), Errno::Invalid),
+        (request(command::READ, 0, 1, 1, 512, &[]), Errno::Invalid),
+        (request(command::READ, 0, 1, 0, 0, &[]), Errno::Invalid),
+        (request(command::READ, flag::NO_HOLE, 1, 0, 512, &[]), Errno::Invalid),
+        (request(command::WRITE, 0, 1, BYTES - 512, 1024, &[7; 1024]), Errno::NoSpace),
+        (request(command::WRITE, 0, 1, 0, 0, &[]), Errno::Invalid),
+        (request(command::WRITE, 0, 1, 0, 100, &[7; 100]), Errno::Invalid),
+        (request(command::WRITE, 0, 1, 0, longest + 512, &vec![7; longest as usize + 512]), Errno::NoSpace),
+        (request(command::TRIM, 0, 1, 0, 2 << 20, &[]), Errno::Invalid),
+        (request(command::WRITE_ZEROES, 0, 1, BYTES, 512, &[]), Errno::NoSpace),
+        (request(command::WRITE_ZEROES, flag::FAST_ZERO, 1, 0, 512, &[]), Errno::NotSupported),
+        (request(command::WRITE_ZEROES, flag::FAST_ZERO | flag::NO_HOLE, 1, 0, 4096, &[]), Errno::NotSupported),
+        (request(99, 0, 1, 0, 512, &[]), Errno::Invalid),
+    ];
+    for (bytes, error) in wrong {
+        let after = request(command::FLUSH, 0, 9, 0, 0, &[]);
+        let heard = converse(&[opening(), bytes, after].concat(), &[100_000]);
+        assert_eq!(errors(&heard.said), [error as u32]);
+        assert_eq!(heard.requests.len(), 1, "the next one is served");
+        assert!(!heard.ended);
+    }
+    let fast = request(command::WRITE_ZEROES, flag::FAST_ZERO, 1, 4096, 8192, &[]);
+    assert_eq!(converse(&[opening(), fast].concat(), &[64]).requests[0].1, "Zero fua false");
+}
+
+#[test]
+fn a_broken_request_or_a_farewell_ends_it() {
+    let ends = |bytes: Vec<u8>| converse(&[opening(), bytes].concat(), &[64]).ended;
+    assert!(ends(request(command::DISCONNECT, 0, 1, 0, 0, &[])));
+    assert!(ends(vec![0; 28]));
+    assert!(!ends(request(command::FLUSH, 0, 1, 0, 0, &[])));
+}
+
+fn any_request() -> impl Strategy<Value = Vec<u8>> {
+    let offset = prop_oneof![(0..2 * BYTES / 512).prop_map(|sector| sector * 512), any::<u64>()];
+    let length = prop_oneof![(0..64u32).prop_map(|sectors| sectors * 512), any::<u16>().prop_map(u32::from)];
+    (0..9u16, 0..32u16, any::<u64>(), offset, length).prop_map(|(kind, flags, cookie, offset, length)| {
+        let data = vec![0xab; if kind == command::WRITE { length as usize } else { 0 }];
+        request(kind, flags, cookie, offset, length, &data)
+    })
+}
+
+fn any_option() -> impl Strategy<Value = Vec<u8>> {
+    (0..13u32, prop::collection::vec(any::<u8>(), 0..40)).prop_map(|(option, data)| asked(option, &data))
+}
+
+proptest! {
+    #[test]
+    fn bytes_without_sense_break_nothing(bytes in prop::collection::vec(any::<u8>(), 0..400), piece in 1..50usize) {
+        converse(&bytes, &[piece]);
+        converse(&[opening(), bytes].concat(), &[piece]);
+    }
+
+    #[test]
+    fn options_without_sense_break_nothing(options in prop::collection::vec(any_option(), 0..12), piece in 1..64usize) {
+        let bytes = [&3u32.to_be_bytes()[..], &options.concat()].concat();
+        let whole = converse(&bytes, &[usize::MAX]);
+        prop_assert_eq!(&converse(&bytes, &[piece]), &whole);
+    }
+
+    /// However the bytes come in, the same is said; and each request is either served or answered, once.
+    #[test]
+    fn pieces_do_not_matter(
+        requests in prop::collection::vec(any_request(), 0..12),
+        pieces in prop::collection::vec(1..5000usize, 1..8),
+    ) {
+        let bytes = [opening(), requests.concat()].concat();
+        let whole = converse(&bytes, &[usize::MAX]);
+        prop_assert_eq!(&converse(&bytes, &pieces), &whole);
+        if !whole.ended {
+            let begun = converse(&opening(), &[usize::MAX]).said.len();
+            let replies = if whole.said.len() > begun { errors(&whole.said).len() } else { 0 };
+            prop_assert_eq!(whole.requests.len() + replies, requests.len());
+        }
+        for (_, _, offset, length) in &whole.requests {
+            prop_assert!(offset + u64::from(*length) <= BYTES, "within the device");
+        }
+    }
+}
