@@ -83,7 +83,8 @@ fn reads_and_writes_take_their_phases_and_no_more() {
     }
 }
 
-/// Where a device has a buffer, a write crosses the link and its memory's port; what nobody has written out is read there.
+/// Where a device has a buffer, a write crosses the link and its memory's port; what nobody has written out is read
+/// there.
 #[test]
 fn a_buffer_answers_in_the_place_of_flash() {
     let buffered = builtin_names().into_iter().filter_map(|name| {
