@@ -240,7 +240,9 @@ fn amplification_by_cause(summary: &Summary) -> Option<String> {
     let (total, in_bytes) = (summary.write_amplification?, summary.write_amplification_bytes?);
     let causes = summary.amplification_by_cause()?;
     let causes = causes.iter().filter(|(_, share)| *share >= 0.0005).map(|(name, share)| format!("{share:.3} {name}"));
-    Some(format!("{total:.3} = {}; {in_bytes:.3} in bytes", causes.collect::<Vec<_>>().join(" + ")))
+    let causes: Vec<String> = causes.collect();
+    let sum = if causes.is_empty() { String::new() } else { format!(" = {}", causes.join(" + ")) };
+    Some(format!("{total:.3}{sum}; {in_bytes:.3} in bytes"))
 }
 
 /// Commands that made several planes or dies work together, if there were any.
