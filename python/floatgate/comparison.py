@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from floatgate import _floatgate, _html
 from floatgate.exceptions import ResultError
 from floatgate.plotting import ComparisonPlots
-from floatgate.result import Result, _write
+from floatgate.result import Result, _write_page
 
 if TYPE_CHECKING:
     import os
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -115,10 +115,7 @@ class Comparison:
         OutputError
             It cannot be written.
         """
-        place = Path(path)
-        place = place / "comparison.html" if place.is_dir() else place
-        _write(place, self._page.encode())
-        return place
+        return _write_page(path, "comparison.html", self._page)
 
     def __str__(self) -> str:
         return self._text

@@ -139,10 +139,7 @@ class Result:
         OutputError
             It cannot be written.
         """
-        place = Path(path)
-        place = place / _REPORT if place.is_dir() else place
-        _write(place, self.to_html().encode())
-        return place
+        return _write_page(path, _REPORT, self.to_html())
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write all that was kept of the run to a directory, as ``floatgate run --out`` does.
@@ -224,6 +221,14 @@ def _operations(summary: Summary) -> list[tuple[str, dict[str, Any]]]:
 def _figures(of: dict[str, Any]) -> list[float | None]:
     latency = of["latency_us"]
     return [of["iops"], of["mib_per_s"], *(latency[key] for key in ("mean", "p50", "p99", "p99_9", "max"))]
+
+
+def _write_page(path: str | os.PathLike[str], name: str, page: str) -> Path:
+    """Write a page to a file, or to one of this name where the path is a directory."""
+    place = Path(path)
+    place = place / name if place.is_dir() else place
+    _write(place, page.encode())
+    return place
 
 
 def _write(place: Path, content: bytes) -> None:

@@ -214,26 +214,23 @@ impl Device {
     /// Reads units of a request: each is looked up where it is.
     pub(super) fn read_units(&mut self, id: u32, units: Range<u32>) {
         // Where planes are read together, none starts before those that come with it are in line.
-        let hold = self.hold;
-        self.hold |= self.merging.any && units.len() > 1;
-        let mut open = NONE;
-        for index in units {
-            let part = self.part_of(id, index);
-            if self.read_buffer(id, part) {
-                continue;
+        self.while_holding(self.merging.any && units.len() > 1, |device| {
+            let mut open = NONE;
+            for index in units {
+                let part = device.part_of(id, index);
+                if device.read_buffer(id, part) {
+                    continue;
+                }
+                if device.has_entry(part.lpn) {
+                    open = device.read_unit(id, part, open, NONE);
+                } else {
+                    device.wait_to_read(id, part);
+                }
             }
-            if self.has_entry(part.lpn) {
-                open = self.read_unit(id, part, open, NONE);
-            } else {
-                self.wait_to_read(id, part);
+            if open != NONE {
+                device.line_up(open);
             }
-        }
-        if open != NONE {
-            self.line_up(open);
-        }
-        if !hold {
-            self.release_hold();
-        }
+        });
     }
 
     /// Reads a unit from where it is. What begins for it goes on from where the transaction `from` has come to, or the
@@ -352,22 +349,24 @@ impl Device {
         if self.unadmitted.is_empty() && self.buffer_is_at_rest() {
             return;
         }
-        // Where a program holds several units, none starts before those that come with it are in line; nor where planes
-        // or dies work together.
-        let hold = std::mem::replace(&mut self.hold, self.ftl.shape().units_per_program > 1 || self.merging.any);
-        self.admit_waiting();
-        while self.buffer.is_some() {
-            self.pump_buffer();
-            let next = self.unadmitted.front().copied();
-            let goes_on = next.is_some_and(|id| self.has_place_for_next(id));
-            if !goes_on {
-                break;
+        self.while_holding(self.writes_go_together(), |device| {
+            device.admit_waiting();
+            while device.buffer.is_some() {
+                device.pump_buffer();
+                let next = device.unadmitted.front().copied();
+                let goes_on = next.is_some_and(|id| device.has_place_for_next(id));
+                if !goes_on {
+                    break;
+                }
+                device.admit_waiting();
             }
-            self.admit_waiting();
-        }
-        if !hold {
-            self.release_hold();
-        }
+        });
+    }
+
+    /// Whether a write must not start before those that come with it are in line: they may be of its program, or of
+    /// planes or dies that work together.
+    pub(super) fn writes_go_together(&self) -> bool {
+        self.ftl.shape().units_per_program > 1 || self.merging.any
     }
 
     fn admit_waiting(&mut self) {
@@ -380,11 +379,21 @@ impl Device {
         }
     }
 
-    /// LUNs hear of the writes that were lined up meanwhile.
-    pub(super) fn release_hold(&mut self) {
-        if !std::mem::take(&mut self.hold) {
-            return;
+    /// Does something; where that `holds` them, LUNs hear of what was lined up only afterwards, and not before the end
+    /// of what it is a part of.
+    #[inline]
+    pub(super) fn while_holding<T>(&mut self, holds: bool, act: impl FnOnce(&mut Device) -> T) -> T {
+        let held_before = self.hold;
+        self.hold |= holds;
+        let result = act(self);
+        if self.hold && !held_before {
+            self.release_hold();
         }
+        result
+    }
+
+    fn release_hold(&mut self) {
+        self.hold = false;
         // What starts may hold others in its turn.
         let mut held = std::mem::take(&mut self.held);
         held.drain(..).for_each(|lun| self.kick(lun));

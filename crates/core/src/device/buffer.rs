@@ -315,23 +315,20 @@ impl Device {
 
     /// Writes so many of the picked units to flash.
     pub(super) fn write_out(&mut self, units: u32) {
-        // Those that fill a program are in line before it starts.
-        let hold = std::mem::replace(&mut self.hold, self.ftl.shape().units_per_program > 1 || self.merging.any);
-        for _ in 0..units {
-            let picked = self.buffer.as_deref_mut().and_then(|buffer| buffer.picked.pop_front());
-            let Some(pick) = picked else { break };
-            if !self.write_picked(pick) {
-                self.slots_free += 1;
-                self.landed(pick);
-                if pick.owner != NONE {
-                    self.trail_front(pick.owner, TimePart::Buffer);
-                    self.part_done(pick.owner, self.now, NONE);
+        self.while_holding(self.writes_go_together(), |device| {
+            for _ in 0..units {
+                let picked = device.buffer.as_deref_mut().and_then(|buffer| buffer.picked.pop_front());
+                let Some(pick) = picked else { break };
+                if !device.write_picked(pick) {
+                    device.slots_free += 1;
+                    device.landed(pick);
+                    if pick.owner != NONE {
+                        device.trail_front(pick.owner, TimePart::Buffer);
+                        device.part_done(pick.owner, device.now, NONE);
+                    }
                 }
             }
-        }
-        if !hold {
-            self.release_hold();
-        }
+        });
     }
 
     /// Makes a write of a picked unit; false where there is nothing to write any more.

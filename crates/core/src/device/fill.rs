@@ -90,15 +90,13 @@ impl Device {
         stage.turn = stage.turn.wrapping_add(1);
         self.arm_fill();
         // None starts before the others are in line.
-        let hold = std::mem::replace(&mut self.hold, true);
-        while !waiting.is_empty() {
-            let id = waiting.pop(&mut self.transactions);
-            self.trail_spend(id, TimePart::Fill);
-            self.line_up_write(id);
-        }
-        if !hold {
-            self.release_hold();
-        }
+        self.while_holding(true, |device| {
+            while !waiting.is_empty() {
+                let id = waiting.pop(&mut device.transactions);
+                device.trail_spend(id, TimePart::Fill);
+                device.line_up_write(id);
+            }
+        });
     }
 
     /// No write waits for others any more.

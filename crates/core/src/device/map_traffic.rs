@@ -12,11 +12,10 @@ use crate::ftl::Ftl;
 use crate::ftl::blocks::{RESERVE, Stream};
 use crate::ftl::mapping::{MapState, TRANSLATION};
 use crate::metrics::counters::MapCause;
-use crate::nand::array::{self, Operation};
+use crate::nand::array::Operation;
 use crate::scheduler::Class;
 use crate::scheduler::lines::{Line, NONE};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
-use crate::sim::time::Time;
 
 /// What is done with a translation page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -167,22 +166,7 @@ impl Device {
         let read = self.transactions[id];
         let pages = u32::from(read.units);
         self.ftl.note_map_read(cause_of(read.first), pages);
-        let timing = self.array.timing();
-        let page = self.page_in_block(Ppn(read.place));
-        Operation {
-            kind: array::Kind::Read,
-            class: read.class,
-            rank: self.ranks[read.class as usize],
-            plane: PlaneId(read.plane),
-            members: 1,
-            pages,
-            command: timing.read_command,
-            data: timing.page_out,
-            cell: timing.read(page),
-            program: Time::ZERO,
-            tag: u64::MAX,
-            place: read.place,
-        }
+        self.read(&read, pages, self.array.timing().page_out, u64::MAX)
     }
 
     pub(super) fn finish_map_read(&mut self, id: u32) {

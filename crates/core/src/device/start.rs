@@ -1,6 +1,6 @@
 //! Starting operations: a transaction is bound to its place when its LUN and its channel are granted.
 
-use super::transaction::Kind;
+use super::transaction::{Kind, Transaction};
 use super::{Device, Mutant};
 use crate::config::advanced::Waste;
 use crate::ftl::blocks::Stream;
@@ -44,13 +44,7 @@ impl Device {
     /// those hear of them afterwards.
     #[inline]
     pub(super) fn alone<T>(&mut self, act: impl FnOnce(&mut Device) -> T) -> T {
-        let hold = self.hold;
-        self.hold |= self.ftl.map_state.is_some();
-        let result = act(self);
-        if !hold {
-            self.release_hold();
-        }
-        result
+        self.while_holding(self.ftl.map_state.is_some(), act)
     }
 
     /// A LUN that could start something finds nothing.
@@ -270,7 +264,14 @@ impl Device {
             _ => u64::MAX,
         };
         let timing = self.array.timing();
-        let page = self.page_in_block(Ppn(read.place));
+        let data = if spans { timing.page_out } else { timing.units_out[usize::from(read.units)] };
+        self.read(&read, pages, data, tag)
+    }
+
+    /// A read of so many pages, each of which takes the channel for `data`.
+    #[inline(always)]
+    pub(super) fn read(&self, read: &Transaction, pages: u32, data: Time, tag: u64) -> Operation {
+        let timing = self.array.timing();
         Operation {
             kind: array::Kind::Read,
             class: read.class,
@@ -279,8 +280,8 @@ impl Device {
             members: 1,
             pages,
             command: timing.read_command,
-            data: if spans { timing.page_out } else { timing.units_out[usize::from(read.units)] },
-            cell: timing.read(page),
+            data,
+            cell: timing.read(self.page_in_block(Ppn(read.place))),
             program: Time::ZERO,
             tag,
             place: read.place,
