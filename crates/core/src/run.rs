@@ -336,7 +336,9 @@ impl<'a> Runner<'a> {
             if submission.is_none() && self.device.next_event_time().is_none() {
                 break;
             }
-            self.advance(submission.unwrap_or(Time::NEVER), watcher)?;
+            // While the queue is full, what may be issued next is known when a place becomes free.
+            let wake = submission.or_else(|| self.device.next_room());
+            self.advance(wake.unwrap_or(Time::NEVER), watcher)?;
             if self.device.now() > Time::LAST {
                 return Err(RunError::TooLong);
             }

@@ -107,3 +107,22 @@ fn a_full_queue_without_requests_in_progress_ends_no_run() {
     let data: u64 = outcome.channels.iter().map(|time| time.data.ps()).sum();
     assert_eq!(data, 10 * 102_400_000);
 }
+
+/// A host with one request at a time is served alike by a queue of one place and by one of two: also where cleaning
+/// goes on while the answer is on its way.
+#[test]
+fn a_place_that_becomes_free_during_cleaning_is_taken_at_once() {
+    let elapsed = |depth: &str| {
+        let mut device = device(&["geometry.blocks=16", "capacity.spare=0.35", "host.link_latency=5us", depth]);
+        let units = u64::from(device.ftl().map.len());
+        let mut unit = 0;
+        let next = move || {
+            unit = (unit + 7919) % units;
+            Request::new(Time::ZERO, Write, unit * 8, 8)
+        };
+        let outcome = Load::closed(1, 3_000, next).run(&mut device);
+        assert!(outcome.counters.blocks_erased > 10, "it cleans");
+        outcome.elapsed
+    };
+    assert_eq!(elapsed("host.queue_depth=1"), elapsed("host.queue_depth=2"));
+}

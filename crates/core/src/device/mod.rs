@@ -282,6 +282,13 @@ impl Device {
         self.requests.len() + self.returning.len() < self.config.host.queue_depth as usize
     }
 
+    /// Where the device accepts no request: when a place becomes free, because the host has an answer that is on its
+    /// way.
+    pub fn next_room(&self) -> Option<Time> {
+        let answer = self.returning.peek().map(|&Reverse(at)| at);
+        answer.filter(|_| !self.has_room())
+    }
+
     /// Whether nothing is in progress: no request, and no cleaning.
     pub fn is_idle(&self) -> bool {
         self.outstanding() == 0 && self.array.next_event().is_none()
