@@ -90,7 +90,8 @@ import floatgate as fg, sys
 try:
     {}
 except KeyboardInterrupt:
-    print("interrupted")
+    # On a line of its own: a line of progress may have been cut in the middle.
+    print("\\ninterrupted")
     # Nothing is broken: the next one works.
     print(fg.run("tiny", "rw=read number_ios=100").summary.requests.all.count)
 """
