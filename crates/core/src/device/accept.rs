@@ -318,7 +318,11 @@ impl Device {
             read.units = (part.end.div_ceil(per_page) - part.first / per_page) as u16;
         }
         let read = self.transactions.insert(read);
-        self.trail_begin(read, id, from);
+        if from == NONE {
+            self.trail_straight(read, id);
+        } else {
+            self.trail_begin(read, id, from);
+        }
         self.note_parts(read, id, ppn, part);
         self.note_read_unit(read, ppn, true);
         read

@@ -42,6 +42,17 @@ impl Trail {
         self.at = until;
     }
 
+    /// The trail of a straight transaction, of which nothing is kept but its wait in line and its operation, with what
+    /// came before.
+    #[inline(always)]
+    fn on_top_of(&self, request: &RequestTrail) -> Trail {
+        let mut trail = Trail { at: self.at, ..request.trail() };
+        for part in STRAIGHT {
+            trail.parts[part as usize] = self.parts[part as usize];
+        }
+        trail
+    }
+
     #[inline(always)]
     fn wait(&mut self, wait: Wait) {
         let Wait { die, channel, cleaning } = wait;
@@ -53,11 +64,21 @@ impl Trail {
 }
 
 /// A transaction in progress.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct TransactionTrail {
     /// Since the request got its place in the queue.
     trail: Trail,
     line: Line,
+    /// Its request, while nothing has happened to it but at most one wait in line for its LUN and the operation, and
+    /// nothing to the request since it began: then no part of the trail is kept but that wait and that operation. The
+    /// request has the others. [`NONE`] otherwise.
+    straight: u32,
+}
+
+impl Default for TransactionTrail {
+    fn default() -> Self {
+        TransactionTrail { trail: Trail::default(), line: Line::None, straight: NONE }
+    }
 }
 
 impl TransactionTrail {
@@ -74,32 +95,32 @@ impl TransactionTrail {
     }
 
     /// The operation has ended that it was in line for, if it was.
-    #[inline(always)]
-    fn operation(&mut self, turn: Turn, bus: Part, cell: Part) {
-        let from = self.trail.at;
+    fn operation(&mut self, turn: &Turn, bus: Part, cell: Part, now: Time) {
+        let waited = turn.start - self.trail.at;
         let wait = match self.line {
             Line::None | Line::Block => return,
-            Line::Lun(_, mark) => turn.mark.since(mark, turn.start - from),
-            Line::Any(mark) => turn.all.since(mark, turn.start - from),
+            Line::Lun(_, mark) => turn.mark.since(mark, waited),
+            Line::Any(mark) => turn.all.since(mark, waited),
         };
-        self.line = Line::None;
-        self.trail.wait(Wait {
-            die: wait.die + turn.wait.die,
-            channel: wait.channel + turn.wait.channel,
-            cleaning: wait.cleaning + turn.wait.cleaning,
-        });
-        self.trail.parts[bus as usize] += turn.bus;
-        self.trail.parts[cell as usize] += turn.cell;
-        self.trail.at += turn.bus + turn.cell;
+        self.served(wait, turn, bus, cell, now);
     }
 
-    /// The same for what most operations are not, out of their way: overlapping ones, and reads that complete a write.
-    #[inline(never)]
-    fn other_operation(&mut self, turn: Turn, own: bool) {
-        let (bus, cell) = if own { (Part::Bus, Part::Cell) } else { (Part::Rmw, Part::Rmw) };
-        self.operation(turn, bus, cell);
+    /// An operation has ended now, after such a wait in line for it.
+    #[inline(always)]
+    fn served(&mut self, wait: Wait, turn: &Turn, bus: Part, cell: Part, now: Time) {
+        self.line = Line::None;
+        let Trail { at, parts } = &mut self.trail;
+        parts[Part::Die as usize] += wait.die + turn.wait.die;
+        parts[Part::Channel as usize] += wait.channel + turn.wait.channel;
+        parts[Part::Cleaning as usize] += wait.cleaning + turn.wait.cleaning;
+        parts[bus as usize] += turn.bus;
+        parts[cell as usize] += turn.cell;
+        *at = now;
     }
 }
+
+/// What a read goes through that nothing else happens to: a wait in line, and its operation.
+const STRAIGHT: [Part; 5] = [Part::Die, Part::Channel, Part::Cleaning, Part::Bus, Part::Cell];
 
 /// Parts of a request's time that lie before its transactions: the first of [`Part::ALL`], up to the buffer.
 const FRONT: usize = Part::Buffer as usize + 1;
@@ -120,9 +141,9 @@ impl RequestTrail {
     /// The trail up to here.
     #[inline(always)]
     fn trail(&self) -> Trail {
-        let mut trail = Trail { at: self.at, ..Trail::default() };
-        trail.parts[..FRONT].copy_from_slice(&self.front);
-        trail
+        let mut parts = [Time::ZERO; Part::COUNT];
+        parts[..FRONT].copy_from_slice(&self.front);
+        Trail { at: self.at, parts }
     }
 
     /// Time up to now went into `part`: the link, the firmware or the buffer.
@@ -154,25 +175,26 @@ impl Trails {
         &mut self.requests[id as usize]
     }
 
+    /// A transaction to which more happens than a read straight from flash meets: its trail as a whole.
     fn transaction(&mut self, id: u32) -> &mut TransactionTrail {
-        &mut self.transactions[id as usize]
+        let transaction = &mut self.transactions[id as usize];
+        if transaction.straight != NONE {
+            transaction.trail = transaction.trail.on_top_of(&self.requests[transaction.straight as usize]);
+            transaction.straight = NONE;
+        }
+        transaction
     }
 
-    /// The trail of a request all of whose parts are done, the last by a transaction or [`NONE`].
-    #[inline(always)]
-    fn critical(&self, id: u32, by: u32) -> Trail {
+    /// The trail of a request all of whose parts are done, the last not by a transaction.
+    fn of_request(&self, id: u32) -> Trail {
         let request = &self.requests[id as usize];
-        match by {
-            NONE if request.settled => self.settled[id as usize],
-            NONE => request.trail(),
-            by => self.transactions[by as usize].trail,
-        }
+        if request.settled { self.settled[id as usize] } else { request.trail() }
     }
 }
 
-/// Sets the entry of a number, which may be the first with it.
+/// The entry of a number, which may be the first with it.
 #[inline(always)]
-fn set<T: Copy + Default>(entries: &mut Vec<T>, id: u32, entry: T) {
+fn entry<T: Copy + Default>(entries: &mut Vec<T>, id: u32) -> &mut T {
     #[cold]
     fn grow<T: Copy + Default>(entries: &mut Vec<T>, id: u32) {
         entries.resize(id as usize + 1, T::default());
@@ -180,7 +202,7 @@ fn set<T: Copy + Default>(entries: &mut Vec<T>, id: u32, entry: T) {
     if entries.len() <= id as usize {
         grow(entries, id);
     }
-    entries[id as usize] = entry;
+    &mut entries[id as usize]
 }
 
 /// The trail that a transaction's waits and operations belong to: a read that completes a write is on the write's way.
@@ -218,6 +240,8 @@ hooks! {
     /// A transaction of a request begins: where the transaction `from` has come to, or the request where that is
     /// [`NONE`].
     trail_begin => book_begin(id: u32, request: u32, from: u32);
+    /// A read from flash begins, where the request has come to.
+    trail_straight => book_straight(id: u32, request: u32);
     /// Time of a transaction up to now went into `part`.
     trail_spend => book_spend(id: u32, part: Part);
     /// A transaction lines up for a LUN.
@@ -246,7 +270,7 @@ impl Device {
         if let Some(trails) = &mut self.trails {
             let mut entered = RequestTrail { at, ..RequestTrail::default() };
             entered.front[Part::HostQueue as usize] = at - arrival;
-            set(&mut trails.requests, id, entered);
+            *entry(&mut trails.requests, id) = entered;
         }
     }
 
@@ -261,16 +285,30 @@ impl Device {
     }
 
     #[inline(never)]
-    fn book_begin(&mut self, id: u32, request: u32, from: u32) {
-        if let Some(trails) = &mut self.trails {
-            let trail = match (request, from) {
-                // The buffer writes for nobody in particular.
-                (NONE, _) => Trail { at: self.now, ..Trail::default() },
-                (request, NONE) => trails.requests[request as usize].trail(),
-                (_, from) => trails.transactions[from as usize].trail,
-            };
-            set(&mut trails.transactions, id, TransactionTrail { trail, line: Line::None });
+    fn book_straight(&mut self, id: u32, request: u32) {
+        // Firmware and the buffer may take time of a request when some of its parts have begun.
+        if self.cores.is_some() || self.buffer.is_some() {
+            return self.book_begin(id, request, NONE);
         }
+        let Some(trails) = &mut self.trails else { return };
+        let begun = entry(&mut trails.transactions, id);
+        (begun.line, begun.straight) = (Line::None, request);
+        begun.trail.at = trails.requests[request as usize].at;
+        for part in STRAIGHT {
+            begun.trail.parts[part as usize] = Time::ZERO;
+        }
+    }
+
+    #[inline(never)]
+    fn book_begin(&mut self, id: u32, request: u32, from: u32) {
+        let Some(trails) = &mut self.trails else { return };
+        let trail = match (request, from) {
+            // The buffer writes for nobody in particular.
+            (NONE, _) => Trail { at: self.now, ..Trail::default() },
+            (request, NONE) => trails.requests[request as usize].trail(),
+            (_, from) => trails.transaction(from).trail,
+        };
+        *entry(&mut trails.transactions, id) = TransactionTrail { trail, ..TransactionTrail::default() };
     }
 
     #[inline(never)]
@@ -285,7 +323,7 @@ impl Device {
         if let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger())
             && let Some(id) = bearer(&self.transactions, id)
         {
-            trails.transaction(id).line = Line::Lun(lun, ledger.mark(lun, self.now));
+            trails.transactions[id as usize].line = Line::Lun(lun, ledger.mark(lun, self.now));
         }
     }
 
@@ -342,16 +380,37 @@ impl Device {
         self.book_turn(unit, self.array.lun_of_unit(unit), id);
     }
 
-    /// The operation of a unit of `lun` has ended for one of its transactions.
+    /// The operation of a unit of `lun` has ended for one of its transactions. What most are: one that was in line for
+    /// its LUN, on its own way, and nothing overlapped with it.
     #[inline(always)]
     fn book_turn(&mut self, unit: UnitId, lun: LunId, id: u32) {
+        let Transaction { kind, owner, .. } = self.transactions[id];
+        if let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger())
+            && matches!(kind, Kind::HostRead | Kind::Write | Kind::SlotRead)
+            && let transaction = &mut trails.transactions[id as usize]
+            && let Line::Lun(_, mark) = transaction.line
+            && self.array.book_head(unit).is_none()
+        {
+            let turn = ledger.turn(unit, lun, self.array.cells_of(unit), self.now);
+            let wait = turn.mark.since(mark, turn.start - transaction.trail.at);
+            transaction.served(wait, &turn, Part::Bus, Part::Cell, self.now);
+            if owner != NONE {
+                trails.request(owner).use_channel(turn.channel);
+            }
+        } else {
+            self.book_other_turn(unit, lun, id);
+        }
+    }
+
+    /// The same for all others: cleaning, writes that waited for whichever LUN, reads that complete a write, and
+    /// operations that overlap.
+    #[inline(never)]
+    fn book_other_turn(&mut self, unit: UnitId, lun: LunId, id: u32) {
         let (Some(trails), Some(bearer)) = (&mut self.trails, bearer(&self.transactions, id)) else { return };
         let Some(turn) = self.array.book_turn(unit, lun, self.now) else { return };
-        let trail = trails.transaction(bearer);
-        match self.array.book_head(unit) {
-            None if bearer == id => trail.operation(turn, Part::Bus, Part::Cell),
-            head => trail.other_operation(head.map_or(turn, |head| head.then(turn)), bearer == id),
-        }
+        let (bus, cell) = if bearer == id { (Part::Bus, Part::Cell) } else { (Part::Rmw, Part::Rmw) };
+        let whole = self.array.book_head(unit).map_or(turn, |head| head.then(turn));
+        trails.transaction(bearer).operation(&whole, bus, cell, self.now);
         let owner = self.transactions[bearer].owner;
         if owner != NONE {
             trails.request(owner).use_channel(turn.channel);
@@ -361,20 +420,36 @@ impl Device {
     #[inline(never)]
     fn book_settle(&mut self, id: u32, by: u32) {
         let Some(trails) = &mut self.trails else { return };
-        let critical = trails.critical(id, by);
-        set(&mut trails.settled, id, critical);
+        let trail = if by == NONE { trails.of_request(id) } else { trails.transaction(by).trail };
+        *entry(&mut trails.settled, id) = trail;
         trails.request(id).settled = true;
     }
 
     #[inline(never)]
     fn book_complete(&mut self, id: u32, by: u32, finish: Time) {
         let Some(trails) = &mut self.trails else { return };
-        let Trail { at, mut parts } = trails.critical(id, by);
-        debug_assert!(by == NONE || at == self.now, "all time up to now is spent");
-        if finish > at {
-            parts[Part::Link as usize] += finish - at;
+        let channels = trails.requests[id as usize].channels;
+        if by == NONE {
+            let Trail { at, parts } = trails.of_request(id);
+            return self.push_breakdown(&parts, finish.since(at), channels);
         }
-        self.breakdowns.push(Breakdown { parts, channels: trails.requests[id as usize].channels });
+        let TransactionTrail { trail, straight, .. } = &trails.transactions[by as usize];
+        debug_assert!(trail.at == self.now, "all time up to now is spent");
+        let back = finish - trail.at;
+        if *straight != NONE {
+            let parts = trail.on_top_of(&trails.requests[id as usize]).parts;
+            return self.push_breakdown(&parts, back, channels);
+        }
+        let parts = trail.parts;
+        self.push_breakdown(&parts, back, channels);
+    }
+
+    /// What a request's time went into, which has only its way `back` before it.
+    #[inline(always)]
+    fn push_breakdown(&mut self, parts: &[Time; Part::COUNT], back: Time, channels: u32) {
+        let mut parts = *parts;
+        parts[Part::Link as usize] += back;
+        self.breakdowns.push(Breakdown { parts, channels });
     }
 
     #[inline(never)]

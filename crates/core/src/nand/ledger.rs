@@ -132,8 +132,9 @@ struct UnitBook {
     /// When it got in line for its channel, and the channel's sum then.
     lined_up: Time,
     seen: u64,
-    /// Its waits for the channel in the middle of the operation.
-    wait: Wait,
+    /// Its waits for the channel in the middle of the operation: behind the host's, and behind cleaning.
+    channel_wait: Time,
+    cleaning_wait: Time,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -232,16 +233,18 @@ impl Ledger {
     /// What the operation of a unit of `lun` has spent so far, in which the cells worked for `cell`.
     #[inline(always)]
     pub fn turn(&self, unit: UnitId, lun: LunId, cell: Time, now: Time) -> Turn {
-        let UnitBook { channel, wait, .. } = self.units[unit.index()];
+        let UnitBook { channel, channel_wait, cleaning_wait, .. } = self.units[unit.index()];
         let LunBook { start, host, cleaning, all, .. } = self.luns[lun.index()];
-        let bus = now - start - cell - wait.channel - wait.cleaning - wait.die;
+        let wait = Wait { die: Time::ZERO, channel: channel_wait, cleaning: cleaning_wait };
+        let bus = now - start - cell - channel_wait - cleaning_wait;
         Turn { channel, start, mark: Mark { host, cleaning }, all, wait, bus, cell }
     }
 
     /// The operation of a unit of `lun` has ended, and with the `last` one the command.
     #[inline(always)]
     pub fn end(&mut self, unit: UnitId, lun: LunId, last: bool, now: Time) {
-        self.units[unit.index()].wait = Wait::default();
+        let book = &mut self.units[unit.index()];
+        (book.channel_wait, book.cleaning_wait) = (Time::ZERO, Time::ZERO);
         if !last {
             return;
         }
@@ -292,8 +295,8 @@ impl Ledger {
         let lined_up = book.lined_up;
         let of_lun = &mut self.luns[lun.index()];
         if of_lun.holder != Holder::Channel {
-            book.wait.cleaning += Time(cleaning);
-            book.wait.channel += now - lined_up - Time(cleaning);
+            book.cleaning_wait += Time(cleaning);
+            book.channel_wait += now - lined_up - Time(cleaning);
             return;
         }
         of_lun.holder = Holder::Nobody;

@@ -153,7 +153,13 @@ impl Array {
     /// something before ([`Array::book_head`]).
     #[inline(always)]
     pub fn book_turn(&self, unit: UnitId, lun: LunId, now: Time) -> Option<Turn> {
-        Some(self.ledger()?.turn(unit, lun, self.units[unit.index()].cells, now))
+        Some(self.ledger()?.turn(unit, lun, self.cells_of(unit), now))
+    }
+
+    /// How long the cells of a unit work in its operation.
+    #[inline(always)]
+    pub fn cells_of(&self, unit: UnitId) -> Time {
+        self.units[unit.index()].cells
     }
 
     /// Books that the operation of a unit of `lun` has ended, where books are kept.
