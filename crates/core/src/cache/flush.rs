@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::list::NONE;
 use super::{Buffer, Pick, Why};
 use crate::sim::id::Lpn;
+use crate::sim::memory::prefetch;
 
 /// Barriers: each waits for all units that became dirty before it, and completes a flush.
 ///
@@ -158,7 +159,22 @@ impl Buffer {
         }
         let any = !victims.is_empty();
         self.victims = victims;
+        self.prefetch_victims();
         any
+    }
+
+    /// Asks for what is known of the units that are evicted next: of one for its entry, of the one before that, whose
+    /// entry has come meanwhile, for its unit.
+    #[inline]
+    fn prefetch_victims(&self) {
+        let (next, after) = (self.eviction.soon(1), self.eviction.soon(2));
+        if next != NONE {
+            prefetch(&self.index, self.entries[next as usize].lpn as usize);
+        }
+        if after != NONE {
+            prefetch(&self.entries, after as usize);
+            prefetch(&self.masks, after as usize * self.words);
+        }
     }
 
     /// The units of a block that are not here are to be written with it.
@@ -184,12 +200,17 @@ impl Buffer {
         }
     }
 
-    /// The unit that is picked after the next one.
+    /// The two units that are picked after the next one, or evicted next.
     #[inline]
-    pub fn upcoming(&self) -> Option<Lpn> {
-        let first = self.out.first();
-        let second = if first == NONE { NONE } else { self.links.behind(first) };
-        (second != NONE).then(|| Lpn(self.entries[second as usize].lpn))
+    pub fn upcoming(&self) -> [Option<Lpn>; 2] {
+        let second = self.out.nth_from_first(&self.links, 1);
+        let third = if second == NONE { NONE } else { self.links.behind(second) };
+        let entries = match (second, third) {
+            (NONE, _) => [self.eviction.soon(0), self.eviction.soon(1)],
+            (second, NONE) => [second, self.eviction.soon(0)],
+            both => both.into(),
+        };
+        entries.map(|entry| (entry != NONE).then(|| Lpn(self.entries[entry as usize].lpn)))
     }
 
     /// A dirty unit that would fill the program of one that is written out, to be written with it; it leaves with it,

@@ -52,6 +52,18 @@ impl List {
         self.last
     }
 
+    /// The member so many steps in front of the last, or [`NONE`].
+    #[inline]
+    pub fn nth_from_last(&self, links: &Links, steps: u32) -> u32 {
+        (0..steps).fold(self.last, |id, _| if id == NONE { NONE } else { links.before(id) })
+    }
+
+    /// The member so many steps behind the first, or [`NONE`].
+    #[inline]
+    pub fn nth_from_first(&self, links: &Links, steps: u32) -> u32 {
+        (0..steps).fold(self.first, |id, _| if id == NONE { NONE } else { links.behind(id) })
+    }
+
     /// Whether there is no member.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -152,6 +164,8 @@ mod tests {
         list.push_first(&mut links, 0);
         list.insert_before(&mut links, 5, 2);
         assert_eq!(members(&list, &links), [0, 1, 5, 2, 3]);
+        assert_eq!([0, 1, 4, 5, 6].map(|steps| list.nth_from_last(&links, steps)), [3, 2, 0, NONE, NONE]);
+        assert_eq!([0, 1, 4, 5, 6].map(|steps| list.nth_from_first(&links, steps)), [0, 1, 3, NONE, NONE]);
         list.move_first(&mut links, 3);
         list.move_first(&mut links, 3);
         list.remove(&mut links, 5);

@@ -273,12 +273,11 @@ impl Device {
             if self.slots_free == 0 {
                 return;
             }
-            // What is looked up next is asked for ahead of time, as for requests of the host.
-            if let Some(lpn) = buffer.upcoming() {
-                self.ftl.map.prefetch(lpn);
-            }
+            // What is looked up later is asked for ahead of time, as for requests of the host.
+            let [next, after] = buffer.upcoming();
+            after.inspect(|&lpn| self.ftl.map.prefetch(lpn));
+            next.inspect(|&lpn| self.ftl.prefetch(lpn));
             let Some(pick) = buffer.pick_next() else { return };
-            self.ftl.prefetch(Lpn(pick.lpn));
             buffer.picked.push_back(pick);
             self.slots_free -= 1;
             let alone = pick.entry == Pick::PADDING || self.ftl.shape().units_per_program == 1;
@@ -410,7 +409,11 @@ impl Device {
             return self.crossed(then);
         }
         buffer.dram.access(self.now, bytes, then);
-        self.arm_memory();
+        // The first in line stays the first.
+        let resource = self.array.first_other() + DRAM;
+        if !self.array.events().is_set(resource) {
+            self.arm_memory();
+        }
     }
 
     fn arm_memory(&mut self) {

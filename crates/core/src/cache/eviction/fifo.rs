@@ -41,6 +41,10 @@ impl EvictionPolicy for Fifo {
     fn take(&mut self, victims: &mut Vec<u32>) {
         victims.extend(self.list.pop_first(&mut self.links));
     }
+
+    fn soon(&self, after: u32) -> u32 {
+        self.list.nth_from_first(&self.links, after)
+    }
 }
 
 #[cfg(test)]

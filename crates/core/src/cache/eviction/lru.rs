@@ -43,6 +43,10 @@ impl EvictionPolicy for Lru {
     fn take(&mut self, victims: &mut Vec<u32>) {
         victims.extend(self.list.pop_last(&mut self.links));
     }
+
+    fn soon(&self, after: u32) -> u32 {
+        self.list.nth_from_last(&self.links, after)
+    }
 }
 
 #[cfg(test)]

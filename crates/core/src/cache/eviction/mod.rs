@@ -2,6 +2,7 @@
 
 mod by_block;
 
+use crate::cache::list::NONE;
 use crate::policy_family;
 use crate::sim::id::Lpn;
 
@@ -26,6 +27,12 @@ pub trait EvictionPolicy {
     /// Chooses what leaves next: adds it to `victims`, in the order of their addresses where they are several, and
     /// forgets it. Adds none where there is none.
     fn take(&mut self, victims: &mut Vec<u32>);
+
+    /// What would be taken after so many others, if nothing happened before; or [`NONE`], where that is not at hand. No
+    /// choice hangs on it: it says what to fetch ahead of time.
+    fn soon(&self, _after: u32) -> u32 {
+        NONE
+    }
 
     /// The units of the aligned blocks that are filled up from flash when units of them are written out, where that is
     /// done.
