@@ -16,8 +16,8 @@ use floatgate_core::ftl::blocks::{Block, BlockState};
 use floatgate_core::ftl::mapping::NOWHERE;
 use floatgate_core::metrics::counters::ProgramCause;
 use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::{Lane, Phase, Probe};
-use floatgate_core::sim::id::{Lpn, PlaneId, Ppn};
+use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
+use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Completion, Operation, Request, Status};
@@ -246,6 +246,10 @@ impl Case {
     fn with_capacity(seed: u64, full: bool, scheme: Scheme) -> Case {
         let rng = &mut Rng::new(seed, "model");
         let mut overrides = geometry(rng);
+        let two = overrides.iter().any(|text| text == "geometry.planes=2");
+        if two && one_in(&mut Rng::new(seed, "model/planes"), 4) {
+            overrides.push("geometry.planes=4".to_owned());
+        }
         overrides.extend(policies(rng));
         if one_in(rng, 2) {
             advanced(rng, &mut overrides);
@@ -720,6 +724,7 @@ fn check_programs(device: &Device) -> Result<(), String> {
 /// A channel carries one transfer at a time, the cells of a unit do one operation at a time, in several planes only
 /// where all of them do the same, and the pages of a block are programmed in order.
 fn check_lanes(device: &Device, probe: &Probe) -> Result<(), String> {
+    check_addresses(device, probe)?;
     let mut busy: BTreeMap<(bool, u32), (Time, Time, Kind, u32)> = BTreeMap::new();
     let mut programmed: BTreeMap<u32, u32> = BTreeMap::new();
     for slice in probe.slices() {
@@ -746,6 +751,37 @@ fn check_lanes(device: &Device, probe: &Probe) -> Result<(), String> {
                 Some(last) if last > slice.place => return Err(format!("{slice:?} comes behind place {last}")),
                 _ => {}
             },
+        }
+    }
+    Ok(())
+}
+
+/// Planes of a die that work at the same time do so in pages of the same number, with `strict` in blocks of the same
+/// number, and with `plane_pairs` two by two. Of a copy-back it is where it goes to: its source is not told.
+fn check_addresses(device: &Device, probe: &Probe) -> Result<(), String> {
+    let (config, ftl) = (device.config(), device.ftl());
+    let advanced = &config.nand.advanced;
+    let address = |slice: &Slice| {
+        let index = |block| ftl.blocks.index_in_plane(block);
+        let (block, page) = match slice.kind {
+            Kind::Erase => (index(BlockId(slice.place)), 0),
+            _ => {
+                let place = Ppn(slice.place);
+                let page = ftl.blocks.offset_in_block(place) / config.units_per_page();
+                (index(ftl.blocks.block_of(place)), page)
+            }
+        };
+        let pair = if advanced.plane_pairs { slice.plane / 2 } else { 0 };
+        (if advanced.strict { block } else { 0 }, page, pair)
+    };
+    let mut last: BTreeMap<u32, Slice> = BTreeMap::new();
+    for slice in probe.slices().iter().filter(|slice| slice.phase == Phase::Cell) {
+        let unit = device.array().unit_of(PlaneId(slice.plane)).0;
+        if let Some(before) = last.insert(unit, *slice)
+            && (before.start, before.end) == (slice.start, slice.end)
+            && address(&before) != address(slice)
+        {
+            return Err(format!("{before:?} and {slice:?} are at different addresses"));
         }
     }
     Ok(())
