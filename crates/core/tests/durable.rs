@@ -1,6 +1,6 @@
-//! What a power cut would take, with many requests in progress: flash is looked at by itself at random instants, and has
-//! every write that a flush, FUA, write-through or no buffer at all promised, and every write of the units that the
-//! device does not name as lost.
+//! What a power cut would take, with many requests in progress: flash is looked at by itself at random instants, and
+//! has every write that a flush, FUA, write-through or no buffer at all promised, and every write of the units that
+//! the device does not name as lost.
 
 mod common;
 

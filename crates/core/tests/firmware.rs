@@ -175,7 +175,8 @@ fn an_observer_sees_what_each_core_does() {
     let count = device.ftl().map.len();
     fill(&mut device, count);
     device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
-    let writes: Vec<Request> = (0..64).map(|unit| units(&device, Write, 4 * unit, 1)).collect();
+    // The planes are the four chips; the writes fill two blocks of the first.
+    let writes: Vec<Request> = (0..128).map(|unit| units(&device, Write, 4 * unit, 1)).collect();
     serve(&mut device, &writes);
     let works = device.array().probe().unwrap().works();
     assert!(!works.is_empty());
