@@ -195,6 +195,19 @@ fn strict_planes_need_blocks_of_equal_addresses() {
 }
 
 #[test]
+fn strict_planes_join_with_the_block_that_they_open() {
+    for (strict, took) in [(false, 2 * DATA + PROGRAM), (true, 2 * (DATA + PROGRAM))] {
+        let strict = format!("nand.advanced.strict={strict}");
+        let mut device = chip(1, &["geometry.pages=16", "nand.advanced.multi_plane_program=wise", &strict]);
+        // Plane 0 has filled twenty blocks and opens the next, which is free in plane 1 too; but that is beyond the
+        // oldest blocks which plane 1 chooses from, and it opens its first.
+        lay(&mut device, (0..20 * 16).map(|page| 2 * page));
+        let both = write(&device, 1000, 2);
+        assert_eq!(play(&mut device, &[(0, both)]), [(1000, took)], "{strict}");
+    }
+}
+
+#[test]
 fn blind_programs_leave_out_the_pages_of_the_plane_behind() {
     for (how, took, wasted) in [("wise", 2 * (DATA + PROGRAM), 0), ("blind", 2 * DATA + PROGRAM, 3)] {
         let mut device = chip(1, &[&format!("nand.advanced.multi_plane_program={how}")]);
@@ -586,8 +599,15 @@ fn blind_copy_back_wastes_about_a_page_for_every_second_copy() {
 
 #[test]
 fn wise_commands_waste_nothing_and_erase_no_more() {
-    let basic = overwritten(&[], 1, 3000).ftl().counters;
+    for spare in ["0.3", "0.35", "0.5", "0.7"] {
+        assert_wise(&format!("capacity.spare={spare}"));
+    }
+}
+
+fn assert_wise(spare: &str) {
+    let basic = overwritten(&[spare], 1, 3000).ftl().counters;
     let wise = [
+        spare,
         "nand.advanced.copy_back=wise",
         "nand.advanced.multi_plane_program=wise",
         "nand.advanced.multi_plane_read=wise",
@@ -645,6 +665,36 @@ fn planes_are_programmed_together_as_often_as_a_count_says() {
     assert!(together > 20, "{together}");
     assert_eq!(merged(&device), [(Kind::Program, 1, 2, together)]);
     assert_eq!(last, time);
+}
+
+#[test]
+fn planes_are_read_together_as_often_as_a_count_says() {
+    let mut device = chip(1, &["nand.advanced.multi_plane_read=wise"]);
+    fill(&mut device, 64);
+    let mut rng = Rng::new(5, "merged reads");
+    // Even units are in plane 0, odd ones in plane 1; few pages, so that lines often have equal ones in front.
+    let reads: Vec<u64> = (0..400).map(|_| rng.below(6)).collect();
+    let script: Vec<(u64, Request)> =
+        (0..400).map(|index| (index, Request { tag: index, ..read(&device, reads[index as usize], 1) })).collect();
+    let ends = play(&mut device, &script);
+    // The count: the oldest leads; what is first for the other plane joins where its page is the same.
+    let mut waiting: [Vec<usize>; 2] = [0, 1].map(|plane| (0..400).filter(|&i| reads[i] % 2 == plane).rev().collect());
+    let (mut time, mut together, mut expected) = (0, 0, vec![0; 400]);
+    while let Some(lead) = (0..2).filter(|&p| !waiting[p].is_empty()).min_by_key(|&p| *waiting[p].last().unwrap()) {
+        let other = 1 - lead;
+        let first = waiting[lead].pop().unwrap();
+        let joins = waiting[other].last().is_some_and(|&next| time > 0 && reads[next] / 2 == reads[first] / 2);
+        time += READ + DATA;
+        expected[first] = time;
+        if joins {
+            time += DATA;
+            expected[waiting[other].pop().unwrap()] = time;
+            together += 1;
+        }
+    }
+    assert!(together > 20, "{together}");
+    assert_eq!(merged(&device), [(Kind::Read, 1, 2, together)]);
+    assert_eq!(ends.iter().map(|end| end.1).collect::<Vec<_>>(), expected);
 }
 
 /// The share of time for which the channel carries data, of a long row of pages.

@@ -133,8 +133,8 @@ fn sum<T: std::iter::Sum<T>>(windows: &[Window], of: impl Fn(&Window) -> T) -> T
 
 #[test]
 fn windows_tell_of_the_buffer() {
-    // Four units of 4 KiB, LRU. A row is a window of a millisecond: units at its end, and dirty ones; reads that hit, hit
-    // partly and missed; writes that hit and did not; evictions; units written out.
+    // Four units of 4 KiB, LRU. A row is a window of a millisecond: units at its end, and dirty ones; reads that hit,
+    // hit partly and missed; writes that hit and did not; evictions; units written out.
     use Operation::{Flush, Read, Write};
     let script = [
         (100, Write, 0, 16),
