@@ -65,7 +65,7 @@ bench: ## Measure the speed
 .PHONY: soak
 soak: columns ## Test for long: CASES random cases of each property, OPERATIONS against the reference model, fuzzing
 	@scripts/prerequisites.sh build
-	PROPTEST_CASES=$(CASES) $(CARGO) test --release --workspace --locked
+	PROPTEST_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CASES) $(CARGO) test --release --workspace --locked
 	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --locked --package floatgate-core --test model -- --nocapture
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 

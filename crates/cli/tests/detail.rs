@@ -210,6 +210,52 @@ fn what_is_suspended_rests_in_the_timeline() {
 }
 
 #[test]
+fn the_controllers_cores_have_tracks() {
+    let firmware = "controller.firmware={ cores = 2, interrupt = 100, lookup = 200, allocation = 400, cleaning = 900 }";
+    let (_keep, result) = run(&["--timeline", "--set", firmware]);
+    let summary = summary(&result);
+    let events = events(&result);
+    let named: Vec<(u64, &str)> = events
+        .iter()
+        .filter(|event| event["ph"] == "M" && event["pid"] == 3 && event["name"] != "thread_sort_index")
+        .filter_map(|event| Some((event["tid"].as_u64()?, event["args"]["name"].as_str()?)))
+        .collect();
+    assert_eq!(named, [(0, "controller"), (0, "core 0"), (1, "core 1")], "behind the host and two channels");
+    let mut tracks: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
+    // By request and task: how many pieces; and for cleaning.
+    let mut tasks: BTreeMap<(Option<u64>, &str), u64> = BTreeMap::new();
+    for event in events.iter().filter(|event| event["cat"] == "firmware") {
+        let (start, span, args) = (ps(&event["ts"]), ps(&event["dur"]), &event["args"]);
+        tracks.entry((3, event["tid"].as_u64().unwrap())).or_default().push((start, start + span));
+        let name = event["name"].as_str().unwrap();
+        *tasks.entry((args["request"].as_u64(), name)).or_default() += 1;
+        let instructions = match name {
+            "receive" | "answer" => 100,
+            "look up" => 200 * args["units"].as_u64().unwrap(),
+            "take a write" => 600 * args["units"].as_u64().unwrap(),
+            "choose a block" => 900,
+            _ => panic!("{event}"),
+        };
+        assert_eq!((event["pid"].as_u64(), span), (Some(3), instructions * 10_000), "{event}");
+        assert_eq!(args["cause"], if name == "choose a block" { "cleaning" } else { "host" });
+        assert_eq!(args["plane"].is_u64(), args["request"].is_null());
+    }
+    let requests = summary["requests"]["all"]["count"].as_u64().unwrap();
+    for task in ["receive", "answer"] {
+        assert!((0..requests).all(|request| tasks[&(Some(request), task)] == 1), "each request has one {task}");
+    }
+    assert!(tasks[&(None, "choose a block")] > 10);
+    // All that the summary says of the cores is there: it ends at the last answer, and cleaning may go on.
+    let measured = summary["measured_s"].as_f64().unwrap() * 1e12;
+    for (track, share) in tracks.values().zip(summary["firmware"]["cores"].as_array().unwrap()) {
+        let busy: u64 = track.iter().map(|(from, to)| (*to).min(measured as u64).saturating_sub(*from)).sum();
+        let (share, told) = (busy as f64 / measured, share.as_f64().unwrap());
+        assert!((share / told - 1.0).abs() < 1e-6, "{share} and {told}");
+    }
+    assert_apart(tracks);
+}
+
+#[test]
 fn arrows_lead_from_requests_to_their_operations() {
     let (_keep, result) = run(&["--timeline"]);
     let mut arrows: BTreeMap<u64, Vec<String>> = BTreeMap::new();

@@ -12,7 +12,7 @@ use crate::metrics::series::Sample;
 use crate::metrics::summary::{ControllerWork, Measurement};
 use crate::nand::array::{ChannelTime, DieTime};
 use crate::nand::merged::Merged;
-use crate::nand::probe::Slice;
+use crate::nand::probe::{CoreWork, Slice};
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Request};
 use crate::workload::{Source, SourceError};
@@ -93,6 +93,10 @@ pub trait Watcher {
     /// What the probe saw since the last call, in the order in which it was booked. That of a request comes before its
     /// completion does.
     fn slices(&mut self, _: &[Slice]) -> Result<(), String> {
+        Ok(())
+    }
+    /// The same of the controller's cores. Called with [`Watcher::slices`].
+    fn works(&mut self, _: &[CoreWork]) -> Result<(), String> {
         Ok(())
     }
 }
@@ -486,6 +490,7 @@ impl<'a> Runner<'a> {
                 probe.hold_back(now);
             }
             watcher.slices(probe.slices()).map_err(RunError::Observer)?;
+            watcher.works(probe.works()).map_err(RunError::Observer)?;
             probe.clear();
         }
         Ok(())

@@ -162,6 +162,69 @@ fn planes_work_in_pairs() {
 }
 
 #[test]
+fn any_planes_of_a_group_work_together() {
+    let mut device = chip(1, &["geometry.planes=4", "nand.advanced.multi_plane_program=wise"]);
+    // Four together; while they program, writes of three of the planes line up.
+    let mut script = vec![(0, write(&device, 0, 4))];
+    script.extend([4, 5, 7].map(|unit| (US, write(&device, unit, 1))));
+    let first = 4 * DATA + PROGRAM;
+    let second = first + 3 * DATA + PROGRAM;
+    assert_eq!(play(&mut device, &script), [(0, first), (4, second), (5, second), (7, second)]);
+    assert_eq!(merged(&device), [(Kind::Program, 1, 3, 1), (Kind::Program, 1, 4, 1)]);
+}
+
+/// Writes units one by one in functional mode: even ones go to plane 0, odd ones to plane 1.
+fn lay(device: &mut Device, units: impl Iterator<Item = u32>) {
+    let ftl = device.ftl_mut();
+    units.for_each(|unit| ftl.write_whole(floatgate_core::sim::id::Lpn(unit)));
+}
+
+#[test]
+fn strict_planes_need_blocks_of_equal_addresses() {
+    for (strict, together) in [(false, true), (true, false)] {
+        let strict = format!("nand.advanced.strict={strict}");
+        let overrides = ["geometry.pages=16", "nand.advanced.multi_plane_program=wise", &strict];
+        let mut device = chip(1, &overrides);
+        // Two pages of the first block of plane 1; in plane 0 the first block, and two pages of the second.
+        lay(&mut device, (0..2).map(|page| 2 * page + 1));
+        lay(&mut device, (0..18).map(|page| 2 * page));
+        let both = write(&device, 100, 2);
+        let took = if together { 2 * DATA + PROGRAM } else { 2 * (DATA + PROGRAM) };
+        assert_eq!(play(&mut device, &[(0, both)]), [(100, took)], "{strict}");
+    }
+}
+
+#[test]
+fn strict_planes_join_with_the_block_that_they_open() {
+    for (strict, took) in [(false, 2 * DATA + PROGRAM), (true, 2 * (DATA + PROGRAM))] {
+        let strict = format!("nand.advanced.strict={strict}");
+        let mut device = chip(1, &["geometry.pages=16", "nand.advanced.multi_plane_program=wise", &strict]);
+        // Plane 0 has filled twenty blocks and opens the next, which is free in plane 1 too; but that is beyond the
+        // oldest blocks which plane 1 chooses from, and it opens its first.
+        lay(&mut device, (0..20 * 16).map(|page| 2 * page));
+        let both = write(&device, 1000, 2);
+        assert_eq!(play(&mut device, &[(0, both)]), [(1000, took)], "{strict}");
+    }
+}
+
+#[test]
+fn blind_programs_leave_out_the_pages_of_the_plane_behind() {
+    for (how, took, wasted) in [("wise", 2 * (DATA + PROGRAM), 0), ("blind", 2 * DATA + PROGRAM, 3)] {
+        let mut device = chip(1, &[&format!("nand.advanced.multi_plane_program={how}")]);
+        // Plane 0 is at its fifth page, plane 1 at its second.
+        lay(&mut device, [0, 2, 4, 6, 1].into_iter());
+        let both = write(&device, 100, 2);
+        assert_eq!(play(&mut device, &[(0, both)]), [(100, took)], "{how}");
+        let counters = device.ftl().counters;
+        assert_eq!(counters.pages_programmed[ProgramCause::WasteAlignment as usize], wasted, "{how}");
+        assert_eq!(
+            (counters.pages_programmed[ProgramCause::WasteCopyback as usize], counters.units_padded),
+            (0, wasted)
+        );
+    }
+}
+
+#[test]
 fn data_go_in_while_the_cells_program() {
     let overrides = ["geometry.planes=1"];
     let mut basic = chip(1, &overrides);
@@ -201,6 +264,35 @@ fn the_next_page_is_read_while_data_leave() {
 }
 
 #[test]
+fn planes_read_the_next_pages_while_their_data_leave() {
+    // The data of both planes go to the cache registers together, before those of the first leave.
+    let both = ["nand.advanced.multi_plane_read=wise", "nand.advanced.cache_read=true"];
+    let ends = |overrides: &[&str], script: &dyn Fn(&Device) -> Vec<Request>| {
+        let mut device = chip(1, &[&both, overrides].concat());
+        fill(&mut device, 16);
+        let script: Vec<_> = script(&device).into_iter().map(|request| (0, request)).collect();
+        let ends = play(&mut device, &script);
+        assert!(merged(&device).iter().all(|shape| (shape.0, shape.2) == (Kind::Read, 2)));
+        (ends, merged(&device).iter().map(|shape| shape.3).sum::<u64>())
+    };
+    let six = |device: &Device| vec![read(device, 0, 6)];
+    assert_eq!(ends(&[], &six), (vec![(0, READ + 6 * DATA)], 3));
+    // Slower than the data of one plane, quicker than those of two: nothing waits for the cells but once.
+    let slow = ["nand.read=150us"];
+    assert_eq!(ends(&slow, &six), (vec![(0, 150 * US + 6 * DATA)], 3));
+    // Slower than those of two: the channel waits for them.
+    assert_eq!(ends(&["nand.read=300us"], &six), (vec![(0, 3 * 300 * US + 2 * DATA)], 3));
+    // The commands of both planes go before the data.
+    let cycles = [slow[0], "bus.command_cycles={ read = 8 }"];
+    assert_eq!(ends(&cycles, &six), (vec![(0, 6 * 200_000 + 150 * US + 6 * DATA)], 3));
+    // One page behind two, and two behind one.
+    let three = |device: &Device| vec![read(device, 0, 2), read(device, 4, 1), read(device, 7, 1)];
+    let first = 150 * US + 2 * DATA;
+    let expected = vec![(0, first), (4, first + DATA), (7, first + DATA + 150 * US - DATA + DATA)];
+    assert_eq!(ends(&slow, &three), (expected, 1));
+}
+
+#[test]
 fn reads_interrupt_programs_and_erases() {
     let overrides = [
         "geometry.planes=1",
@@ -228,6 +320,18 @@ fn reads_interrupt_programs_and_erases() {
     fill(&mut device, 8);
     let ends = play(&mut device, &[(0, program), (DATA / 2, first)]);
     assert_eq!(ends, [(0, DATA + PROGRAM + READ + DATA), (5, DATA + PROGRAM)]);
+}
+
+#[test]
+fn caches_suspension_and_wordlines_are_of_present_day_devices() {
+    for (name, present) in [("hu2011", false), ("agrawal2008", false), ("tlc-nvme", true), ("qlc-nvme", true)] {
+        let config = floatgate_core::config::load(name, &[]).unwrap();
+        let advanced = &config.nand.advanced;
+        let all = [advanced.cache_read, advanced.cache_program, advanced.suspend.program, advanced.suspend.erase];
+        assert_eq!(all, [present; 4], "{name}");
+        assert_eq!(config.geometry.pages_per_program > 1, present, "{name}");
+        assert_eq!(config.controller.fill_timeout.0 > 0, present, "{name}");
+    }
 }
 
 #[test]
@@ -353,6 +457,132 @@ fn a_page_is_moved_within_its_plane() {
     assert_eq!(counters.pages_programmed[ProgramCause::WasteCopyback as usize], 0);
 }
 
+/// A device with pages of two units whose oldest blocks have lost the first unit of each page, after it has cleaned.
+fn half_stale(how: &str) -> Device {
+    let copy_back = format!("nand.advanced.copy_back={how}");
+    let overrides = [
+        "geometry.channels=1",
+        "geometry.chips=1",
+        "geometry.page_size=8KiB",
+        "geometry.mapping_unit=4KiB",
+        "geometry.pages=8",
+        "geometry.blocks=16",
+        "capacity.spare=0.4",
+        "gc.soft_threshold=2",
+        "gc.victim=fifo",
+        // Two writes wait for each other, and fill a page.
+        "controller.fill_timeout=500us",
+        &copy_back,
+    ];
+    let options = floatgate_core::device::Options { verify: true, ..Default::default() };
+    let mut device = common::build(common::device_config(&overrides), options);
+    let all = device.config().logical_units() as u32 / 16 * 16;
+    lay(&mut device, 0..all);
+    device.ftl_mut().seal();
+    watch(&mut device);
+    let mut first = 0;
+    while device.ftl().counters.blocks_erased == 0 {
+        for unit in [first, first + 2] {
+            let (now, request) = (device.now(), write(&device, unit, 1));
+            submit(&mut device, now, request);
+        }
+        drain(&mut device);
+        first += 4;
+    }
+    device.check_invariants().unwrap();
+    device
+}
+
+#[test]
+fn a_page_is_moved_with_the_units_that_are_stale() {
+    let device = half_stale("blind");
+    let programs = slices(&device, Phase::Cell).into_iter().filter(|s| s.kind == Kind::CopyBack).skip(1).step_by(2);
+    let places: Vec<u32> = programs.map(|slice| slice.place).collect();
+    // A victim gains eight units; a copy with a stale one gives up one of them, as long as a program's worth is left.
+    assert!(places.len() >= 6, "{places:?}");
+    assert_eq!(places.len() as u64, device.ftl().counters.copy_backs);
+    let ftl = device.ftl();
+    let media = ftl.media.as_ref().unwrap();
+    for &place in &places {
+        let [stale, valid] = [place, place + 1].map(floatgate_core::sim::id::Ppn);
+        assert!(!ftl.blocks.is_valid(stale) && ftl.blocks.is_valid(valid), "{place}");
+        let owner = floatgate_core::sim::id::Lpn(ftl.map.owner(valid));
+        assert_eq!(ftl.map.get(owner), floatgate_core::ftl::mapping::Location::Flash(valid));
+        assert_eq!(owner.0 % 2, 1, "the second unit of a page");
+        assert_eq!(ftl.read_contents(owner, 0, 8), media.read(valid));
+    }
+    // Wise, the controller packs two units into a page, and nothing is given up.
+    let counters = half_stale("wise").ftl().counters;
+    assert_eq!((counters.copy_backs, counters.units_padded), (0, 0));
+    assert!(counters.units_moved >= 8, "{counters:?}");
+}
+
+/// A device of two planes that are written alike, two units at a time, until both have cleaned; with the cells' phases
+/// of each copy-back.
+fn alike(overrides: &[&str]) -> (Device, Vec<Slice>) {
+    let base = [
+        "geometry.blocks=16",
+        "geometry.pages=16",
+        "capacity.spare=0.4",
+        "gc.soft_threshold=2",
+        "gc.victim=fifo",
+        "nand.advanced.copy_back=wise",
+        "nand.advanced.multi_plane_program=wise",
+    ];
+    let mut device = chip(1, &[&base, overrides].concat());
+    let all = device.config().logical_units() & !1;
+    fill(&mut device, all as u32);
+    watch(&mut device);
+    let mut rng = Rng::new(11, "alike");
+    for tag in 0..400 {
+        let (now, unit) = (device.now(), 2 * rng.below(all / 2));
+        let request = write(&device, unit, 2);
+        submit(&mut device, now, Request { tag, ..request });
+        drain(&mut device);
+    }
+    device.check_invariants().unwrap();
+    let moves = |slice: &Slice| slice.kind == Kind::CopyBack;
+    let slices = device.array().probe().unwrap().slices().iter().copied().filter(moves).collect();
+    (device, slices)
+}
+
+#[test]
+fn planes_move_pages_together() {
+    // What is read and programmed in both planes at once: k a + tR + k a + tPROG.
+    let cycles = "bus.command_cycles={ read = 8, program = 4, erase = 5 }";
+    let together = ["nand.advanced.multi_plane_read=wise", "nand.advanced.multi_plane_erase=wise", cycles];
+    for strict in ["nand.advanced.strict=false", "nand.advanced.strict=true"] {
+        let (device, slices) = alike(&[&together[..], &[strict]].concat());
+        let moved = device.ftl().counters.copy_backs;
+        let commands: u64 = merged(&device).iter().filter(|s| (s.0, s.2) == (Kind::CopyBack, 2)).map(|s| s.3).sum();
+        // Planes that are written alike are cleaned alike.
+        assert!(moved > 100 && 2 * commands == moved, "{commands} commands for {moved} pages, {strict}");
+        let (read, program) = (200_000, 100_000);
+        for of_command in slices.chunks(8) {
+            let start = of_command[0].start.0;
+            let told: Vec<_> =
+                of_command.iter().map(|s| (s.phase, s.plane, s.start.0 - start, s.end.0 - start)).collect();
+            let cells = 2 * read + READ;
+            let end = cells + 2 * program + PROGRAM;
+            let expected = [
+                (Phase::Command, 0, 0, read),
+                (Phase::Command, 1, read, 2 * read),
+                (Phase::Cell, 0, 2 * read, cells),
+                (Phase::Cell, 1, 2 * read, cells),
+                (Phase::Command, 0, cells, cells + program),
+                (Phase::Command, 1, cells + program, cells + 2 * program),
+                (Phase::Cell, 0, cells + 2 * program, end),
+                (Phase::Cell, 1, cells + 2 * program, end),
+            ];
+            assert_eq!(told, expected, "{strict}");
+        }
+        // The same, one plane at a time, moves as many.
+        let (alone, _) = alike(&[cycles, strict]);
+        assert_eq!(alone.ftl().counters.copy_backs, moved);
+        assert!(merged(&alone).iter().all(|shape| shape.0 != Kind::CopyBack), "it needs multi-plane reads too");
+    }
+}
+
 #[test]
 fn blind_copy_back_wastes_about_a_page_for_every_second_copy() {
     for (spare, about) in [("capacity.spare=0.35", 0.4), ("capacity.spare=0.7", 0.5)] {
@@ -369,8 +599,15 @@ fn blind_copy_back_wastes_about_a_page_for_every_second_copy() {
 
 #[test]
 fn wise_commands_waste_nothing_and_erase_no_more() {
-    let basic = overwritten(&[], 1, 3000).ftl().counters;
+    for spare in ["0.3", "0.35", "0.5", "0.7"] {
+        assert_wise(&format!("capacity.spare={spare}"));
+    }
+}
+
+fn assert_wise(spare: &str) {
+    let basic = overwritten(&[spare], 1, 3000).ftl().counters;
     let wise = [
+        spare,
         "nand.advanced.copy_back=wise",
         "nand.advanced.multi_plane_program=wise",
         "nand.advanced.multi_plane_read=wise",
@@ -428,6 +665,36 @@ fn planes_are_programmed_together_as_often_as_a_count_says() {
     assert!(together > 20, "{together}");
     assert_eq!(merged(&device), [(Kind::Program, 1, 2, together)]);
     assert_eq!(last, time);
+}
+
+#[test]
+fn planes_are_read_together_as_often_as_a_count_says() {
+    let mut device = chip(1, &["nand.advanced.multi_plane_read=wise"]);
+    fill(&mut device, 64);
+    let mut rng = Rng::new(5, "merged reads");
+    // Even units are in plane 0, odd ones in plane 1; few pages, so that lines often have equal ones in front.
+    let reads: Vec<u64> = (0..400).map(|_| rng.below(6)).collect();
+    let script: Vec<(u64, Request)> =
+        (0..400).map(|index| (index, Request { tag: index, ..read(&device, reads[index as usize], 1) })).collect();
+    let ends = play(&mut device, &script);
+    // The count: the oldest leads; what is first for the other plane joins where its page is the same.
+    let mut waiting: [Vec<usize>; 2] = [0, 1].map(|plane| (0..400).filter(|&i| reads[i] % 2 == plane).rev().collect());
+    let (mut time, mut together, mut expected) = (0, 0, vec![0; 400]);
+    while let Some(lead) = (0..2).filter(|&p| !waiting[p].is_empty()).min_by_key(|&p| *waiting[p].last().unwrap()) {
+        let other = 1 - lead;
+        let first = waiting[lead].pop().unwrap();
+        let joins = waiting[other].last().is_some_and(|&next| time > 0 && reads[next] / 2 == reads[first] / 2);
+        time += READ + DATA;
+        expected[first] = time;
+        if joins {
+            time += DATA;
+            expected[waiting[other].pop().unwrap()] = time;
+            together += 1;
+        }
+    }
+    assert!(together > 20, "{together}");
+    assert_eq!(merged(&device), [(Kind::Read, 1, 2, together)]);
+    assert_eq!(ends.iter().map(|end| end.1).collect::<Vec<_>>(), expected);
 }
 
 /// The share of time for which the channel carries data, of a long row of pages.

@@ -7,7 +7,7 @@ use common::{Load, build, device_config, drain, fill, submit, units};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::attribution::Part;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Reached, Summary};
-use floatgate_core::nand::probe::Probe;
+use floatgate_core::nand::probe::{CoreWork, Probe, Task};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Operation, Request};
@@ -114,6 +114,76 @@ fn requests_queue_for_the_cores() {
     let (two, worked) = took("controller.firmware.cores=2");
     assert_eq!(two, [(10 * US + read, 10 * US), (10 * US + read, 10 * US), (10 * US + read + bus, 20 * US)]);
     assert_eq!(worked, [Time(20 * US), Time(10 * US)]);
+}
+
+/// What each core did: task, from when and until when in microseconds, how long that waited, units and request.
+type Seen = (u32, Task, u64, u64, u64, u32, Option<u64>);
+
+/// What the cores did since the probe was set.
+fn seen(device: &Device) -> Vec<Seen> {
+    let works = device.array().probe().expect("it was set").works().iter();
+    let tag = |work: &CoreWork| (work.tag != u64::MAX).then_some(work.tag);
+    let us = |time: Time| time.ps() / US;
+    works.map(|w| (w.core, w.task, us(w.start), us(w.end), us(w.waited), w.units, tag(w))).collect()
+}
+
+#[test]
+fn an_observer_sees_what_each_core_does() {
+    let costs = ["interrupt=100", "lookup=200", "allocation=400", "buffer=800"];
+    let costs = costs.map(|cost| format!("controller.firmware.{cost}"));
+    let costs: Vec<&str> = costs.iter().map(String::as_str).collect();
+    // Two reads of three pages and of one: 1 us to receive each, then 2 us for each page.
+    let mut device = papers(&[&costs[..], &["controller.firmware.cores=2"]].concat());
+    device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::from_us(50))));
+    let (three, one) = (units(&device, Read, 0, 3), units(&device, Read, 8, 1));
+    serve(&mut device, &[Request { tag: 7, ..three }, Request { tag: 8, ..one }]);
+    let expected = [
+        (0, Task::Receive, 0, 1, 0, 0, Some(7)),
+        (1, Task::Receive, 0, 1, 0, 0, Some(8)),
+        (0, Task::LookUp, 1, 3, 0, 1, Some(7)),
+        // The second core is done with receiving a moment later at the same instant: the line has two pages by then.
+        (1, Task::LookUp, 1, 3, 0, 1, Some(7)),
+        (0, Task::LookUp, 3, 5, 2, 1, Some(7)),
+        (1, Task::LookUp, 3, 5, 2, 1, Some(8)),
+    ];
+    assert_eq!(seen(&device), expected);
+    // With one core and a buffer: a write of two pages, 8 us each, and behind it a read of one of them.
+    let mut device = papers(&[&costs[..], &["buffer.capacity=64KiB"]].concat());
+    device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
+    let (write, read) = (units(&device, Write, 0, 2), units(&device, Read, 1, 1));
+    serve(&mut device, &[Request { tag: 1, ..write }, Request { tag: 2, ..read }]);
+    let expected = [
+        (0, Task::Receive, 0, 1, 0, 0, Some(1)),
+        (0, Task::Receive, 1, 2, 1, 0, Some(2)),
+        (0, Task::Write, 2, 10, 1, 1, Some(1)),
+        (0, Task::Write, 10, 18, 9, 1, Some(1)),
+        (0, Task::Search, 18, 26, 16, 1, Some(2)),
+        (0, Task::Answer, 26, 27, 8, 0, Some(1)),
+        (0, Task::Answer, 27, 28, 1, 0, Some(2)),
+    ];
+    assert_eq!(seen(&device), expected);
+    // A flush: both units are looked up and given places, on nobody's behalf.
+    let flush = Request::new(Time::ZERO, Operation::Flush, 0, 0);
+    serve(&mut device, &[Request { tag: 3, ..flush }]);
+    let told = seen(&device);
+    let last: Vec<_> = told[expected.len()..].iter().map(|w| (w.1, w.3 - w.2, w.4, w.5, w.6)).collect();
+    let out = |waited| (Task::WriteOut, 6, waited, 1, None);
+    let answer = (Task::Answer, 1, 0, 0, Some(3));
+    assert_eq!(last, [(Task::Receive, 1, 0, 0, Some(3)), out(0), out(6), answer]);
+    // Cleaning's choice is for a plane and no request.
+    let mut device = papers(&["controller.firmware.cleaning=\"300us\"", "geometry.blocks=16", "gc.soft_threshold=1"]);
+    let count = device.ftl().map.len();
+    fill(&mut device, count);
+    device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
+    // The planes are the four chips; the writes fill two blocks of the first.
+    let writes: Vec<Request> = (0..128).map(|unit| units(&device, Write, 4 * unit, 1)).collect();
+    serve(&mut device, &writes);
+    let works = device.array().probe().unwrap().works();
+    assert!(!works.is_empty());
+    for work in works {
+        assert_eq!((work.task, work.end - work.start, work.tag), (Task::Choose, Time(300 * US), u64::MAX));
+        assert_eq!(work.plane, 0, "all that is written goes to the first plane");
+    }
 }
 
 #[test]

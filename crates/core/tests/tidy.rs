@@ -134,6 +134,7 @@ const LAYERS: &[(&str, Uses)] = &[
             ("precondition", "as above"),
             ("device", "as above"),
             ("nand::probe::Slice", "observers of a run are handed what was seen"),
+            ("nand::probe::CoreWork", "as above"),
             ("nand::array::ChannelTime", "what was spent in the measured part goes into the result"),
             ("nand::array::DieTime", "as above"),
         ],

@@ -132,6 +132,52 @@ fn sum<T: std::iter::Sum<T>>(windows: &[Window], of: impl Fn(&Window) -> T) -> T
 }
 
 #[test]
+fn windows_tell_of_the_buffer() {
+    // Four units of 4 KiB, LRU. A row is a window of a millisecond: units at its end, and dirty ones; reads that hit,
+    // hit partly and missed; writes that hit and did not; evictions; units written out.
+    use Operation::{Flush, Read, Write};
+    let script = [
+        (100, Write, 0, 16),
+        (1100, Read, 0, 8),
+        (1200, Write, 8, 8),
+        (1300, Read, 72, 8),
+        (2100, Flush, 0, 0),
+        // Unit 0 is clean and the oldest; then unit 1 is.
+        (3100, Write, 160, 16),
+        (4100, Write, 240, 4),
+        (4200, Read, 240, 8),
+    ];
+    let expected = [
+        ([2, 2], [0, 0, 0], [0, 2], 0, 0),
+        ([3, 2], [1, 0, 1], [1, 0], 0, 0),
+        ([3, 0], [0, 0, 0], [0, 0], 0, 2),
+        ([4, 2], [0, 0, 0], [0, 2], 1, 0),
+        ([4, 3], [0, 1, 0], [0, 1], 1, 0),
+    ];
+    for width in [Width::Fixed(Time::from_us(1000)), Width::Adaptive] {
+        let mut device = device(&["buffer.capacity=16KiB"]);
+        fill(&mut device, 64);
+        let mut requests =
+            script.into_iter().map(|(at, what, lba, sectors)| Request::new(Time::from_us(at), what, lba, sectors));
+        let next = move || requests.next().expect("as many as there are");
+        let mut sources: Vec<Box<dyn Source>> = vec![Box::new(Load::open(script.len() as u64, next))];
+        let mut collector = Collector::new(width);
+        let outcome = run(&mut device, &mut sources, &mut collector).unwrap();
+        let windows = collector.series.take_closed();
+        let told = windows.iter().map(|window| {
+            let of = &window.buffer;
+            let (reads, writes) = ([of.reads_hit, of.reads_partly, of.reads_missed], [of.writes_hit, of.writes_new]);
+            (window.buffer_units, reads, writes, of.evictions.iter().sum::<u64>(), of.written_out)
+        });
+        if width != Width::Adaptive {
+            assert_eq!(told.collect::<Vec<_>>(), expected);
+        }
+        let counted = windows.iter().fold(Default::default(), |sum, window: &Window| window.buffer.plus(&sum));
+        assert_eq!(counted, outcome.controller.buffer);
+    }
+}
+
+#[test]
 fn windows_add_up() {
     for overrides in DEVICES {
         for width in [Width::Adaptive, Width::Fixed(Time::from_us(777))] {

@@ -15,7 +15,7 @@ use flate2::write::GzEncoder;
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::attribution::{Breakdown, Part};
 use floatgate_core::nand::array::Kind;
-use floatgate_core::nand::probe::{Lane, Phase, Slice};
+use floatgate_core::nand::probe::{CoreWork, Lane, Phase, Slice, Task};
 use floatgate_core::scheduler::Class;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::Completion;
@@ -26,7 +26,11 @@ use crate::columns::requests::status_name;
 /// The form of the file.
 const SCHEMA: &str = "floatgate-timeline-1";
 
-/// The process of the host's requests; that of a channel is its number plus one.
+/// The category of what the controller's cores do.
+pub const FIRMWARE: &str = "firmware";
+
+/// The process of the host's requests; that of a channel is its number plus one, and behind the last of them comes that
+/// of the controller's cores.
 const HOST: u64 = 0;
 
 /// The thread of a channel's bus; that of a plane is its number plus one.
@@ -49,6 +53,20 @@ fn cause(kind: Kind, class: Class) -> &'static str {
         (Kind::CopyBack, _) => "cleaning copy-back",
         (Kind::Program, Class::HostProgram) => "host write",
         (Kind::Program, _) => "cleaning write",
+    }
+}
+
+/// What a core does, and on whose behalf, in words.
+fn task_name(task: Task) -> (&'static str, &'static str) {
+    match task {
+        Task::Receive => ("receive", "host"),
+        Task::Write => ("take a write", "host"),
+        Task::Search => ("search the buffer", "host"),
+        Task::LookUp => ("look up", "host"),
+        Task::Trim => ("trim", "host"),
+        Task::WriteOut => ("write out", "buffer"),
+        Task::Choose => ("choose a block", "cleaning"),
+        Task::Answer => ("answer", "host"),
     }
 }
 
@@ -162,6 +180,8 @@ pub struct TimelineWriter<W: Write> {
     from: Time,
     to: Time,
     places: Places,
+    /// The process of the controller's cores.
+    controller: u64,
     luns: Vec<u32>,
     streams: Vec<String>,
     /// By plane.
@@ -206,6 +226,7 @@ impl<W: Write> TimelineWriter<W> {
             from: span.0,
             to: span.1,
             places,
+            controller: u64::from(g.channels) + 1,
             luns,
             streams: streams.iter().map(|name| Value::from(name.as_str()).to_string()).collect(),
             running: vec![UnderWay::default(); planes],
@@ -246,6 +267,20 @@ impl<W: Write> TimelineWriter<W> {
             let (die, inner) = (rest / p.planes_per_die, rest % p.planes_per_die);
             self.name("thread_name", process, thread, &format!("chip {chip} die {die} plane {inner}"))?;
             self.sort("thread_sort_index", process, thread, thread)?;
+        }
+        self.begin_cores(config)
+    }
+
+    /// Names the controller's cores, where there are any.
+    fn begin_cores(&mut self, config: &DeviceConfig) -> io::Result<()> {
+        let Some(firmware) = &config.controller.firmware else { return Ok(()) };
+        let process = self.controller;
+        self.name("process_name", process, 0, "controller")?;
+        // Between the host and the channels, as requests pass it.
+        self.sort("process_sort_index", process, 0, HOST)?;
+        for core in 0..u64::from(firmware.cores) {
+            self.name("thread_name", process, core, &format!("core {core}"))?;
+            self.sort("thread_sort_index", process, core, core)?;
         }
         Ok(())
     }
@@ -304,6 +339,29 @@ impl<W: Write> TimelineWriter<W> {
                 Phase::Wait => self.wait(slice)?,
                 _ => self.phase(slice)?,
             }
+        }
+        Ok(())
+    }
+
+    /// Adds what cores did, in the order in which it was begun.
+    pub fn works(&mut self, works: &[CoreWork]) -> io::Result<()> {
+        for work in works {
+            if self.is_full(work.start) {
+                return Ok(());
+            }
+            let (name, cause) = task_name(work.task);
+            self.begin_line("X", self.controller, u64::from(work.core), work.start);
+            self.push(format_args!(r#","dur":{},"cat":"{FIRMWARE}","name":"{name}""#, Us(work.end - work.start)));
+            self.push(format_args!(r#","args":{{"cause":"{cause}","wait_us":{}"#, Us(work.waited)));
+            if work.units > 0 {
+                self.push(format_args!(r#","units":{}"#, work.units));
+            }
+            if work.plane != u32::MAX {
+                self.push(format_args!(r#","plane":{}"#, work.plane));
+            }
+            self.push_requests((work.tag != u64::MAX).then_some(work.tag).as_slice());
+            self.line.push_str("}}");
+            self.put()?;
         }
         Ok(())
     }

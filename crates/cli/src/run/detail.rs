@@ -9,7 +9,7 @@ use floatgate_core::config::units::Duration;
 use floatgate_core::device::Device;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::series::{MOST_FIXED, Sample, Series, Width};
-use floatgate_core::nand::probe::{Probe, Slice};
+use floatgate_core::nand::probe::{CoreWork, Probe, Slice};
 use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::Completion;
@@ -243,6 +243,10 @@ impl Observer for Detail {
 
     fn slices(&mut self, slices: &[Slice]) -> io::Result<()> {
         self.timeline.as_mut().map_or(Ok(()), |timeline| timeline.slices(slices))
+    }
+
+    fn works(&mut self, works: &[CoreWork]) -> io::Result<()> {
+        self.timeline.as_mut().map_or(Ok(()), |timeline| timeline.works(works))
     }
 }
 

@@ -8,7 +8,7 @@ use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::counters::{Counters, ProgramCause};
 use floatgate_core::metrics::series::Sample;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
-use floatgate_core::nand::probe::{Probe, Slice};
+use floatgate_core::nand::probe::{CoreWork, Probe, Slice};
 use floatgate_core::precondition::{Layout, lay_out as lay_out_for};
 use floatgate_core::run::{Outcome, Progress, RunError, RunOptions, Watcher, run_with};
 use floatgate_core::sim::time::Time;
@@ -58,6 +58,10 @@ pub trait Observer {
     }
     /// What happened there.
     fn slices(&mut self, _: &[Slice]) -> io::Result<()> {
+        Ok(())
+    }
+    /// What the controller's cores did.
+    fn works(&mut self, _: &[CoreWork]) -> io::Result<()> {
         Ok(())
     }
     /// What the user should know of what was kept of a run so long.
@@ -428,6 +432,10 @@ impl Watcher for Monitor<'_> {
 
     fn slices(&mut self, slices: &[Slice]) -> Result<(), String> {
         self.observer.slices(slices).map_err(told)
+    }
+
+    fn works(&mut self, works: &[CoreWork]) -> Result<(), String> {
+        self.observer.works(works).map_err(told)
     }
 }
 

@@ -186,6 +186,12 @@ impl Buffer {
         if self.protected { (0, 0) } else { (self.volatile, self.volatile_peak) }
     }
 
+    /// Units that the buffer holds, those on their way to flash included, and those of them of which flash has not
+    /// all: what is dirty or on its way. With power-loss protection too.
+    pub fn occupancy(&self) -> [u64; 2] {
+        [(self.entries.len() - self.free.len()) as u64, self.volatile]
+    }
+
     /// Whether the unit is accepted by the host, not programmed, and not protected.
     pub fn is_volatile(&self, lpn: Lpn) -> bool {
         let entry = self.index[lpn.index()];

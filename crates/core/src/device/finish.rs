@@ -36,12 +36,15 @@ impl Device {
             Kind::RmwRead => self.finish_rmw(id),
             Kind::GcRead => self.finish_gc_read(id),
             Kind::Write if !self.merging.any => self.finish_writes(id),
-            Kind::CopyBack => self.finish_copy_back(id),
             Kind::MergeRead => self.finish_merge_read(id),
             Kind::MapRead => self.finish_map_read(id),
-            Kind::Write | Kind::GcWrite | Kind::MergeWrite | Kind::MapWrite | Kind::Erase | Kind::Summary => {
-                self.finish_merged(id)
-            }
+            Kind::Write
+            | Kind::GcWrite
+            | Kind::CopyBack
+            | Kind::MergeWrite
+            | Kind::MapWrite
+            | Kind::Erase
+            | Kind::Summary => self.finish_merged(id),
             Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("they do not run"),
         }
     }
@@ -54,6 +57,7 @@ impl Device {
             match self.transactions[id].kind {
                 Kind::Write => self.finish_writes(id),
                 Kind::GcWrite => self.finish_copies(id),
+                Kind::CopyBack => self.finish_copy_back(id),
                 Kind::MergeWrite => self.finish_merge_write(id),
                 Kind::MapWrite => self.finish_map_write(id),
                 Kind::Erase => self.finish_erase(id),

@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::Device;
 use crate::config::Firmware;
 use crate::metrics::attribution::Part as TimePart;
+use crate::nand::probe::{CoreWork, Task};
 use crate::scheduler::lines::NONE;
 use crate::sim::id::PlaneId;
 use crate::sim::time::Time;
@@ -46,7 +47,8 @@ struct Core {
 #[derive(Clone, Debug)]
 pub(super) struct Cores {
     cores: Vec<Core>,
-    line: VecDeque<(Work, Time)>,
+    /// What waits, what it takes, and since when it is in line.
+    line: VecDeque<(Work, Time, Time)>,
     costs: Costs,
 }
 
@@ -139,12 +141,16 @@ impl Device {
     fn line_up_work(&mut self, work: Work, cost: Time) {
         let Some(cores) = &mut self.cores else { return };
         match cores.cores.iter().position(|core| core.work.is_none()) {
-            Some(core) => self.start_work(core, work, cost),
-            None => cores.line.push_back((work, cost)),
+            Some(core) => self.start_work(core, work, cost, self.now),
+            None => cores.line.push_back((work, cost, self.now)),
         }
     }
 
-    fn start_work(&mut self, index: usize, work: Work, cost: Time) {
+    /// A core starts a piece of work that is there since `since`.
+    fn start_work(&mut self, index: usize, work: Work, cost: Time, since: Time) {
+        if self.array.probe().is_some() {
+            self.show_work(index, work, cost, since);
+        }
         let Some(cores) = &mut self.cores else { return };
         let core = &mut cores.cores[index];
         (core.work, core.until) = (Some(work), self.now.later(cost));
@@ -153,12 +159,33 @@ impl Device {
         self.array.events().set(resource, until);
     }
 
+    /// Shows an observer what a core starts.
+    #[inline(never)]
+    fn show_work(&mut self, core: usize, work: Work, cost: Time, since: Time) {
+        let (task, request, units) = match work {
+            Work::Receive(id) => (Task::Receive, id, 0),
+            Work::Admit(id, units) => (Task::Write, id, units),
+            Work::Search(id, _, units) => (Task::Search, id, units),
+            Work::LookUp(id, _, units) => (Task::LookUp, id, units),
+            Work::Trim(id) => (Task::Trim, id, self.units_of(id)),
+            Work::WriteOut(units) => (Task::WriteOut, NONE, units),
+            Work::Clean(_) => (Task::Choose, NONE, 0),
+            Work::Answer(id) => (Task::Answer, id, 0),
+        };
+        let plane = if let Work::Clean(plane) = work { plane } else { u32::MAX };
+        let (core, start, tag) = (core as u32, self.now, self.tag_of(request));
+        let (end, waited) = (start.later(cost), start - since);
+        if let Some(probe) = self.array.probe_mut() {
+            probe.record_work(CoreWork { core, task, start, end, waited, units, tag, plane });
+        }
+    }
+
     /// A core has done its work: it takes the next, and what it has done goes on.
     pub(super) fn core_event(&mut self, index: usize) {
         let Some(cores) = &mut self.cores else { return };
         let done = cores.cores[index].work.take();
-        if let Some((work, cost)) = cores.line.pop_front() {
-            self.start_work(index, work, cost);
+        if let Some((work, cost, since)) = cores.line.pop_front() {
+            self.start_work(index, work, cost, since);
         }
         let Some(work) = done else { return };
         if let Work::Receive(id)

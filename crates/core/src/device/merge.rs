@@ -40,6 +40,10 @@ impl Merging {
         planes[array::Kind::Read as usize] = advanced.multi_plane_read != Wise::Off;
         planes[array::Kind::Program as usize] = advanced.multi_plane_program != Waste::Off;
         planes[array::Kind::Erase as usize] = advanced.multi_plane_erase != Wise::Off;
+        // It reads in all planes and programs in all.
+        planes[array::Kind::CopyBack as usize] = advanced.copy_back != Waste::Off
+            && advanced.multi_plane_program != Waste::Off
+            && advanced.multi_plane_read != Wise::Off;
         let any = advanced.merges();
         Merging {
             planes,
@@ -59,8 +63,7 @@ impl Merging {
     }
 }
 
-/// An address that planes working together must share: of the block within the plane, and of the page, in units,
-/// within the block.
+/// An address that planes working together must share: of the block within the plane, and of the page within the block.
 type Address = (u32, u32);
 
 impl Device {
@@ -123,6 +126,8 @@ impl Device {
         allowed: impl Fn(PlaneId) -> bool,
     ) {
         let address = self.address_of(Ppn(operation.place), operation.kind);
+        let moves = operation.kind == array::Kind::CopyBack;
+        let source = moves.then(|| self.source_of(operation.plane)).flatten();
         let member = |operation: &Operation| Member {
             plane: operation.plane,
             data: operation.data,
@@ -135,11 +140,15 @@ impl Device {
             if plane == operation.plane || !allowed(plane) || !self.suits(plane, rank, operation.kind, address) {
                 continue;
             }
+            if moves && self.source_of(plane) != source {
+                continue;
+            }
             let id = self.take_for(plane, rank, operation.kind);
             let Some(joined) = self.bind_to_merge(id, rank) else { continue };
             self.array.set_member(unit, operation.members, member(&joined));
             operation.members += 1;
             operation.cell = operation.cell.max(joined.cell);
+            operation.program = operation.program.max(joined.program);
             self.transactions[last].next = id;
             last = self.last_of(id);
         }
@@ -180,9 +189,18 @@ impl Device {
         let transaction = &self.transactions[id];
         let has_room = match transaction.kind {
             Kind::Write => self.ftl.block_map.is_some() || self.ftl.blocks.takes_host_write(plane),
+            // Else it turns out to be a read.
+            Kind::CopyBack => self.stays_copy_back(plane),
             _ => true,
         };
         transaction.kind.of_array() == kind && has_room
+    }
+
+    /// The address of the page that cleaning moves within a plane next.
+    fn source_of(&self, plane: PlaneId) -> Option<Address> {
+        let copy = self.jobs[plane.index()].back.first()?;
+        let address = self.address_of(copy.from, array::Kind::CopyBack);
+        Some(if self.merging.strict { address } else { (0, address.1) })
     }
 
     /// Whether a transaction reads one flash page: a translation page may be several.
@@ -197,24 +215,30 @@ impl Device {
             return false;
         }
         let id = self.lines[self.line_of(plane)][usize::from(rank)].first();
-        let place = match if id == NONE { Kind::Write } else { self.transactions[id].kind } {
-            Kind::Write | Kind::MergeWrite if self.ftl.block_map.is_some() => Some(self.place_of_program(id)),
-            Kind::Write => self.ftl.blocks.next_place(plane, Stream::Host),
-            Kind::GcWrite => self.ftl.blocks.next_place(plane, Stream::Gc),
-            Kind::MapWrite => self.ftl.blocks.next_place(plane, Stream::Map),
+        let same = |place| {
+            let (other_block, other_page) = self.address_of(place, kind);
+            other_page == page && (other_block == block || !self.merging.strict)
+        };
+        let stream = match if id == NONE { Kind::Write } else { self.transactions[id].kind } {
+            Kind::Write | Kind::MergeWrite if self.ftl.block_map.is_some() => return same(self.place_of_program(id)),
+            Kind::Write => Stream::Host,
+            Kind::GcWrite | Kind::CopyBack => Stream::Gc,
+            Kind::MapWrite => Stream::Map,
             Kind::MapRead if !self.reads_a_page(id) => return false,
             // Its transfer is not as long as that of data.
             Kind::Summary => return false,
-            _ => Some(Ppn(self.transactions[id].place)),
+            _ => return same(Ppn(self.transactions[id].place)),
         };
-        match place {
-            Some(place) => {
-                let (other_block, other_page) = self.address_of(place, kind);
-                (other_page == page) && (other_block == block || !self.merging.strict)
-            }
-            // It opens a block: by preference the one with the same address.
-            None => page == 0 && (!self.merging.strict || self.ftl.blocks.is_free(plane, block)),
+        match self.ftl.blocks.next_place(plane, stream) {
+            Some(place) => same(place),
+            None => page == 0 && self.would_open(plane, stream, block),
         }
+    }
+
+    /// Whether a frontier that opens a block now opens one that may work together with `block`: where their addresses
+    /// must be equal, that which it opens by preference has it only if it is among its oldest free ones.
+    fn would_open(&self, plane: PlaneId, stream: Stream, block: u32) -> bool {
+        !self.merging.strict || self.ftl.blocks.next_opened(plane, stream) == Some(block)
     }
 
     /// Whether the next host writes to two planes of a die could be programmed together.
@@ -231,7 +255,7 @@ impl Device {
             (Some(place), None) | (None, Some(place)) => {
                 let (block, page) = self.address_of(place, array::Kind::Program);
                 let opens = if next(one).is_none() { one } else { other };
-                page == 0 && (!self.merging.strict || self.ftl.blocks.is_free(opens, block))
+                page == 0 && self.would_open(opens, Stream::Host, block)
             }
             (None, None) => true,
         }

@@ -105,7 +105,7 @@ impl Device {
         }
     }
 
-    /// The data of a read leave: the next one starts, if there is one.
+    /// The data of a read, or of one of its planes, leave: the next one starts, if there is one.
     pub(super) fn read_ahead(&mut self, unit: UnitId) {
         let lun = self.array.lun_of_unit(unit);
         if !self.array.can_read_ahead(unit) {
@@ -118,6 +118,7 @@ impl Device {
         let line = self.line_of(PlaneId(self.transactions[id].plane));
         self.lines[line][usize::from(rank)].pop(&mut self.transactions);
         let Some(mut operation) = self.bind_to_merge(id, rank) else { return };
+        self.array.set_members_aside(unit);
         self.join_planes_for(unit, rank, id, &mut operation);
         self.begin_ahead(unit, id, operation);
     }

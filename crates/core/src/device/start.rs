@@ -497,6 +497,21 @@ impl Device {
         true
     }
 
+    /// Whether the page that waits to be moved within a plane would be, if it was bound now: see
+    /// [`Device::make_parity_fit`].
+    pub(super) fn stays_copy_back(&self, plane: PlaneId) -> bool {
+        let shape = self.ftl.shape();
+        let page_units = shape.units_per_page.divisor();
+        let job = &self.jobs[plane.index()];
+        let valid = job.back.iter().filter(|copy| self.ftl.blocks.is_valid(copy.from));
+        let (Some(first), count) = (valid.clone().next(), valid.count() as u32) else { return false };
+        let next = self.ftl.blocks.next_place(plane, Stream::Gc).map_or(0, |place| self.page_in_block(place));
+        let fits = (self.page_in_block(first.from) ^ next) & 1 == 0;
+        let cost = page_units - count + if fits { 0 } else { page_units };
+        let blind = self.config.nand.advanced.copy_back == Waste::Blind;
+        cost == 0 || (blind && job.gain >= cost + shape.units_per_program)
+    }
+
     #[inline(always)]
     fn start_erase(&mut self, id: u32) -> Operation {
         let erase = self.transactions[id];

@@ -21,6 +21,7 @@ impl Device {
         into.stock_min = (0..planes).map(stock).min().unwrap_or(0);
         into.stock_sum = (0..planes).map(|plane| u64::from(stock(plane))).sum();
         into.buffer = self.buffer().map_or_else(Default::default, |buffer| buffer.counts);
+        into.buffer_units = self.buffer().map_or([0, 0], |buffer| buffer.occupancy());
         into.volatile_units = self.buffer().map_or((0, 0), |buffer| buffer.volatile_units());
         into.memory = self.memory_time(at);
         into.cores = self.core_times(at);

@@ -290,16 +290,7 @@ impl Blocks {
     /// together, one that a neighbour's frontier is in, or one that is free in all planes of the group. Only the oldest
     /// few are looked at, so that a large stock costs nothing.
     fn take_free(&mut self, plane: PlaneId, frontier: usize) -> BlockId {
-        let mut before = None;
-        if self.group > 1 {
-            let neighbours = plane.0 / self.group * self.group..(plane.0 / self.group + 1) * self.group;
-            let opened = |index| {
-                let open = |&q: &u32| q != plane.0 && self.open_index(PlaneId(q), frontier) == Some(index);
-                neighbours.clone().any(|q| open(&q))
-            };
-            let free_in_all = |index| neighbours.clone().all(|q| self.is_free(PlaneId(q), index));
-            before = self.find_free(plane, opened).or_else(|| self.find_free(plane, free_in_all)).flatten();
-        }
+        let before = if self.group > 1 { self.before_next(plane, frontier) } else { None };
         let p = &mut self.planes[plane.index()];
         let Some(before) = before else {
             let block = p.first_free;
@@ -312,6 +303,30 @@ impl Blocks {
             p.last_free = before;
         }
         BlockId(block)
+    }
+
+    /// The one before that in which a frontier goes on, in the line of a plane's free blocks; none where that is the
+    /// first.
+    fn before_next(&self, plane: PlaneId, frontier: usize) -> Option<u32> {
+        let neighbours = plane.0 / self.group * self.group..(plane.0 / self.group + 1) * self.group;
+        let opened = |index| {
+            let open = |&q: &u32| q != plane.0 && self.open_index(PlaneId(q), frontier) == Some(index);
+            neighbours.clone().any(|q| open(&q))
+        };
+        let free_in_all = |index| neighbours.clone().all(|q| self.is_free(PlaneId(q), index));
+        self.find_free(plane, opened).or_else(|| self.find_free(plane, free_in_all)).flatten()
+    }
+
+    /// The address within its plane of the block in which the frontier of `stream` would go on now, which has no room;
+    /// none where no block is free.
+    pub fn next_opened(&self, plane: PlaneId, stream: Stream) -> Option<u32> {
+        let p = &self.planes[plane.index()];
+        if p.stock + p.map_stock == 0 {
+            return None;
+        }
+        let before = if self.group > 1 { self.before_next(plane, self.frontier_index(stream)) } else { None };
+        let block = before.map_or(p.first_free, |before| self.next_free[before as usize]);
+        Some(self.index_in_plane(BlockId(block)))
     }
 
     /// The first of the oldest free blocks of a plane whose address within the plane will do, by the one before it in
@@ -342,7 +357,7 @@ impl Blocks {
 
     /// Whether the block with this address in a plane is free.
     #[inline]
-    pub fn is_free(&self, plane: PlaneId, index: u32) -> bool {
+    fn is_free(&self, plane: PlaneId, index: u32) -> bool {
         self.blocks[(plane.0 * self.blocks_per_plane.divisor() + index) as usize].state == BlockState::Free
     }
 

@@ -264,15 +264,24 @@ pub struct BufferCounts {
 impl BufferCounts {
     /// What was counted since `earlier`.
     pub fn since(&self, earlier: &BufferCounts) -> BufferCounts {
-        macro_rules! since {
+        self.with(earlier, |now, before| now - before)
+    }
+
+    /// Both counts as one.
+    pub fn plus(&self, other: &BufferCounts) -> BufferCounts {
+        self.with(other, |one, other| one + other)
+    }
+
+    fn with(&self, other: &BufferCounts, of: impl Fn(u64, u64) -> u64) -> BufferCounts {
+        macro_rules! with {
             ($($field:ident),+) => {
                 BufferCounts {
-                    evictions: std::array::from_fn(|why| self.evictions[why] - earlier.evictions[why]),
-                    $($field: self.$field - earlier.$field),+
+                    evictions: std::array::from_fn(|why| of(self.evictions[why], other.evictions[why])),
+                    $($field: of(self.$field, other.$field)),+
                 }
             };
         }
-        since!(
+        with!(
             reads_hit,
             reads_partly,
             reads_missed,

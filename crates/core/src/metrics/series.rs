@@ -35,6 +35,8 @@ pub struct Sample {
     pub outstanding: u128,
     /// What the buffer has counted.
     pub buffer: BufferCounts,
+    /// Units in the buffer, and those of them that flash does not have in full.
+    pub buffer_units: [u64; 2],
     /// Units in the buffer that a power cut would lose: now, and at most so far.
     pub volatile_units: (u64, u64),
     /// Time for which the port of the controller's memory has worked.
@@ -173,6 +175,10 @@ pub struct Window {
     pub stock_min: u32,
     /// At the end, free blocks of all planes.
     pub stock_sum: u64,
+    /// What the buffer counted.
+    pub buffer: BufferCounts,
+    /// At the end, units in the buffer, and those of them that flash does not have in full.
+    pub buffer_units: [u64; 2],
 }
 
 impl Window {
@@ -202,6 +208,7 @@ impl Window {
         self.outstanding = now.outstanding - before.outstanding;
         self.counters = now.counters.since(&before.counters);
         (self.stock_min, self.stock_sum) = (now.stock_min, now.stock_sum);
+        (self.buffer, self.buffer_units) = (now.buffer.since(&before.buffer), now.buffer_units);
         let since = |now: &[[i64; 2]], before: &[[i64; 2]]| {
             now.iter().zip(before).map(|(now, before)| [now[0] - before[0], now[1] - before[1]]).collect()
         };
@@ -227,6 +234,7 @@ impl Window {
         }
         self.counters = self.counters.plus(&next.counters);
         (self.stock_min, self.stock_sum) = (next.stock_min, next.stock_sum);
+        (self.buffer, self.buffer_units) = (self.buffer.plus(&next.buffer), next.buffer_units);
     }
 }
 

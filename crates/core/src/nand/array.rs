@@ -215,7 +215,7 @@ pub struct Array {
     units: Vec<Unit>,
     /// By plane: those that work together in a unit, in the order in which their data move.
     members: Vec<Member>,
-    /// The same of operations that are suspended.
+    /// The same of operations that are suspended, and of reads that have begun behind another.
     resting: Vec<Member>,
     /// By unit, where operations may overlap.
     overlaps: Vec<Overlap>,

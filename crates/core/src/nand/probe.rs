@@ -62,12 +62,55 @@ impl Slice {
     }
 }
 
+/// What a core of the controller works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// A request that has come is received.
+    Receive,
+    /// Units of a write meet the buffer, or are looked up and given places.
+    Write,
+    /// Units of a read are looked for in the buffer.
+    Search,
+    /// Units of a read are looked up in the map.
+    LookUp,
+    /// The units of a trim are looked up.
+    Trim,
+    /// Units from the buffer are given places.
+    WriteOut,
+    /// Cleaning chooses a block.
+    Choose,
+    /// A request is answered.
+    Answer,
+}
+
+/// A piece of work of a core. Nothing interrupts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoreWork {
+    /// The number of the core.
+    pub core: u32,
+    /// What it does.
+    pub task: Task,
+    /// From when.
+    pub start: Time,
+    /// Until when.
+    pub end: Time,
+    /// How long that waited for a core.
+    pub waited: Time,
+    /// Mapping units that it is about; 0 where it is about the request as such.
+    pub units: u32,
+    /// The tag of the host request, or `u64::MAX`.
+    pub tag: u64,
+    /// The plane that is cleaned, or `u32::MAX`.
+    pub plane: u32,
+}
+
 /// Keeps the phases of a span of time.
 #[derive(Clone, Debug)]
 pub struct Probe {
     from: Time,
     to: Time,
     slices: Vec<Slice>,
+    works: Vec<CoreWork>,
     /// What is held back, see [`Probe::hold_back`].
     unsettled: Vec<Slice>,
     /// Where the phases of the operation begin that started last: its waits come before them.
@@ -79,7 +122,8 @@ pub struct Probe {
 impl Probe {
     /// Watches what starts from `from` on and before `to`.
     pub fn new(from: Time, to: Time) -> Probe {
-        Probe { from, to, slices: Vec::new(), unsettled: Vec::new(), started: 0, in_line: None }
+        let (slices, works, unsettled) = Default::default();
+        Probe { from, to, slices, works, unsettled, started: 0, in_line: None }
     }
 
     /// The same, with what was waited for: see [`Phase::Wait`]. A wait is kept when what was waited for is.
@@ -96,6 +140,13 @@ impl Probe {
     pub fn record(&mut self, slice: Slice) {
         if slice.start < slice.end && slice.start >= self.from && slice.start < self.to {
             self.slices.push(slice);
+        }
+    }
+
+    /// Notes a piece of work of a core.
+    pub fn record_work(&mut self, work: CoreWork) {
+        if work.start >= self.from && work.start < self.to {
+            self.works.push(work);
         }
     }
 
@@ -139,6 +190,11 @@ impl Probe {
         &self.slices
     }
 
+    /// What cores did, in the order in which it was begun.
+    pub fn works(&self) -> &[CoreWork] {
+        &self.works
+    }
+
     /// Holds back the work of cells that may still be suspended at `now`: it is among what was seen after the next
     /// [`Probe::clear`], and so handed over when it has ended.
     pub fn hold_back(&mut self, now: Time) {
@@ -149,6 +205,7 @@ impl Probe {
 
     /// Forgets what was seen so far, but for what was held back.
     pub fn clear(&mut self) {
+        self.works.clear();
         self.slices.clear();
         self.slices.append(&mut self.unsettled);
         self.started = self.slices.len();

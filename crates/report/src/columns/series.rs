@@ -81,6 +81,18 @@ pub struct Row {
     pub stock_min: u64,
     /// Free blocks at the end of the window, the mean over the planes.
     pub stock_mean: Option<f64>,
+    /// At the end of the window, mapping units that the buffer holds.
+    pub buffer_units: u64,
+    /// At the end of the window, those of them that flash does not have in full.
+    pub buffer_dirty: u64,
+    /// Units of reads, by what the buffer held of what was asked for: all, some, nothing.
+    pub buffer_reads: [u64; 3],
+    /// Units of writes that found their unit in the buffer, and that did not.
+    pub buffer_writes: [u64; 2],
+    /// Units that were evicted.
+    pub buffer_evictions: u64,
+    /// Units that were written out.
+    pub buffer_written_out: u64,
     /// Requests that tell what their time went into.
     pub attributed: u64,
     /// What their time went into, summed, in microseconds, in the order of [`Part::ALL`]; `None` without any.
@@ -124,7 +136,7 @@ impl Row {
     pub fn new(window: &Window, config: &DeviceConfig) -> Row {
         let width = window.width().ps() as f64;
         let seconds = window.width().as_s();
-        let counters = &window.counters;
+        let (counters, buffer) = (&window.counters, &window.buffer);
         let share = |times: &[[i64; 2]], which: usize| -> Vec<f64> {
             times.iter().map(|time| ratio(time[which] as f64, width).unwrap_or(0.0)).collect()
         };
@@ -152,6 +164,12 @@ impl Row {
             efficiency: ratio(victim_units - counters.victim_valid_units as f64, victim_units),
             stock_min: u64::from(window.stock_min),
             stock_mean: ratio(window.stock_sum as f64, f64::from(config.total_planes())),
+            buffer_units: window.buffer_units[0],
+            buffer_dirty: window.buffer_units[1],
+            buffer_reads: [buffer.reads_hit, buffer.reads_partly, buffer.reads_missed],
+            buffer_writes: [buffer.writes_hit, buffer.writes_new],
+            buffer_evictions: buffer.evictions.iter().sum(),
+            buffer_written_out: buffer.written_out,
             attributed: window.attributed,
             parts_us: window.parts.map(|part| (window.attributed > 0).then_some(part as f64 / 1e6)),
         }
@@ -191,11 +209,27 @@ impl Row {
         visitor.number(&["efficiency"], &mut self.efficiency)?;
         visitor.whole(&["stock_min"], &mut self.stock_min)?;
         visitor.number(&["stock_mean"], &mut self.stock_mean)?;
+        self.visit_buffer(visitor)?;
         visitor.whole(&["attributed"], &mut self.attributed)?;
         for (part, value) in Part::ALL.iter().zip(&mut self.parts_us) {
             visitor.number(&[part.name(), "_us"], value)?;
         }
         Ok(())
+    }
+}
+
+impl Row {
+    fn visit_buffer(&mut self, visitor: &mut dyn Visitor) -> Result<()> {
+        visitor.whole(&["buffer_units"], &mut self.buffer_units)?;
+        visitor.whole(&["buffer_dirty"], &mut self.buffer_dirty)?;
+        for (name, value) in ["hit", "partly", "missed"].iter().zip(&mut self.buffer_reads) {
+            visitor.whole(&["buffer_reads_", name], value)?;
+        }
+        for (name, value) in ["hit", "new"].iter().zip(&mut self.buffer_writes) {
+            visitor.whole(&["buffer_writes_", name], value)?;
+        }
+        visitor.whole(&["buffer_evictions"], &mut self.buffer_evictions)?;
+        visitor.whole(&["buffer_written_out"], &mut self.buffer_written_out)
     }
 }
 
@@ -436,5 +470,33 @@ impl Visitor for Read<'_> {
             *value = std::mem::take(&mut column[row]);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_is_documented() {
+        let page = include_str!("../../../../docs/reference/series.md");
+        let families = [
+            ("O_", Operation::ALL.map(|operation| operation.name()).to_vec()),
+            ("pages_read_C", ["host", "gc", "rmw", "map", "merge"].to_vec()),
+            ("pages_programmed_C", ProgramCause::ALL.map(|(_, name)| name).to_vec()),
+        ];
+        for Field { name, .. } in fields() {
+            let told = |name: &str| page.contains(&format!("`{name}`"));
+            // A name with a placeholder, and what is put there.
+            let in_family = families.iter().any(|(family, names)| {
+                let stem = family.trim_end_matches('C');
+                names.iter().any(|part| {
+                    let (of_operation, of_cause) = (name.strip_prefix(part), name.strip_prefix(stem));
+                    let is_operation = *family == "O_" && of_operation.is_some_and(|rest| told(&format!("O{rest}")));
+                    (is_operation || (of_cause == Some(part) && told(family))) && told(part)
+                })
+            });
+            assert!(told(&name) || in_family, "docs/reference/series.md has no `{name}`");
+        }
     }
 }

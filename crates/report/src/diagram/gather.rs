@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{MOST_PHASES, MOST_PLANES, MOST_REQUESTS, Sort};
 use crate::number::grouped;
-use crate::timeline::{operation_of, phase_of, ps, read_events};
+use crate::timeline::{FIRMWARE, operation_of, phase_of, ps, read_events};
 
 /// From when to when, in picoseconds.
 pub type Span = (u64, u64);
@@ -131,7 +131,7 @@ pub fn gather(timeline: impl Read, name: &str, span: (Time, Time)) -> Result<Gat
     let mut first = None;
     let mut last = 0;
     let covered = read_events(timeline, name, &mut |event| {
-        if event["ph"] == "X" {
+        if event["ph"] == "X" && event["cat"] != FIRMWARE {
             let start = ps(&event["ts"]);
             first = Some(first.map_or(start, |first: u64| first.min(start)));
             last = last.max(start.saturating_add(ps(&event["dur"])));
@@ -207,6 +207,7 @@ impl Gatherer {
             Some("M") if event["name"] == "thread_name" => self.name(event),
             Some("b") => self.grant(event),
             Some("X") if is_request => self.request(event),
+            Some("X") if event["cat"] == FIRMWARE => Ok(()),
             Some("X") => self.step(event),
             _ => Ok(()),
         }

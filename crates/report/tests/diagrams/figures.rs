@@ -180,6 +180,14 @@ fn moved(slices: &[Slice]) -> Option<(Time, Time)> {
     Some((found[0].start - Time(A), found[3].end))
 }
 
+/// From when to when cleaning moves a page of each of two planes by one copy-back.
+fn moved_together(slices: &[Slice]) -> Option<(Time, Time)> {
+    let moves = |slice: &&Slice| slice.kind == Kind::CopyBack && slice.phase == Phase::Cell;
+    let cells: Vec<&Slice> = slices.iter().filter(moves).collect();
+    let found = cells.windows(4).find(|four| four[0].start == four[1].start && four[2].start == four[3].start)?;
+    Some((found[0].start - Time(2 * A), found[3].end))
+}
+
 /// All figures.
 pub fn figures() -> Vec<Figure> {
     [basic(), multi_plane(), dies(), caches(), suspended(), places()].into_iter().flatten().collect()
@@ -224,6 +232,19 @@ fn multi_plane() -> Vec<Figure> {
             2 * A_ERASE + ERASE,
             Order::Sequential,
             |slices| erased(slices, 2),
+        ),
+        cleaning(
+            "multi-plane-copy-back",
+            "Cleaning: a page of each plane moved by a two-plane copy-back",
+            &[
+                "geometry.planes=2",
+                "nand.advanced.copy_back=wise",
+                "nand.advanced.multi_plane_read=wise",
+                "nand.advanced.multi_plane_program=wise",
+            ],
+            4 * A + READ + PROGRAM,
+            Order::Random,
+            moved_together,
         ),
     ]
 }

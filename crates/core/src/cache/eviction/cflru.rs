@@ -171,6 +171,11 @@ mod tests {
         };
         assert_eq!(first_two("{ cflru = { window = 0.5 } }"), [vec![7], vec![5]]);
         assert_eq!(first_two("{ cflru = { window = 0.0 } }"), [vec![8], vec![7]]);
+        // With the first four dirty, the paper's whole order, and that of LRU.
+        let paper =
+            [Write(8), Fill(7), Write(6), Fill(5), Write(4), Write(3), Write(2), Write(1), Take, Take, Take, Take];
+        assert_eq!(play("{ cflru = { window = 0.5 } }", &paper), [7, 5, 8, 6].map(|unit| vec![unit]));
+        assert_eq!(play("{ cflru = { window = 0.0 } }", &paper), [8, 7, 6, 5].map(|unit| vec![unit]));
         // With 7 gone, 4 comes into the window, and goes after 5; then 1 comes in last, and only dirty ones are left.
         let mut steps = list.to_vec();
         steps.extend([Take; 8]);

@@ -53,12 +53,19 @@ impl Array {
         free && state.phase == Phase::Cell && state.operation.kind == Kind::Program
     }
 
-    /// Whether the next read may start while the data of the one before leave.
+    /// Whether the next read may start while the data of the one before, or of its planes, leave.
     pub fn can_read_ahead(&self, unit: UnitId) -> bool {
         let state = &self.units[unit.index()];
         let free = self.overlap(unit).is_some_and(|o| o.ahead.is_none() && o.suspended.is_none());
-        let one_page = state.operation.members <= 1 && state.operation.pages <= 1;
-        free && state.phase == Phase::Holding && state.operation.kind == Kind::Read && one_page
+        free && state.phase == Phase::Holding && state.operation.kind == Kind::Read && state.operation.pages <= 1
+    }
+
+    /// Puts the planes aside whose data leave: those of the next read are named behind them, before
+    /// [`Array::start_ahead`]. Nothing is suspended meanwhile, so that the place is free.
+    pub fn set_members_aside(&mut self, unit: UnitId) {
+        let members = self.member_places(unit);
+        self.resting.resize(self.members.len(), super::NO_MEMBER);
+        self.resting[members.clone()].copy_from_slice(&self.members[members]);
     }
 
     /// Whether the cells of a unit can be suspended at `now`.
@@ -145,6 +152,10 @@ impl Array {
             self.show_cells(unit, begin, begin + operation.cell);
         }
         self.units[unit.index()].operation = other;
+        if operation.kind == Kind::Read {
+            let members = self.member_places(unit);
+            self.members[members.clone()].swap_with_slice(&mut self.resting[members]);
+        }
         self.stamp_release(unit);
         self.overlaps[unit.index()].ahead = Some(Ahead { operation, start: now, moved, turn });
     }
@@ -172,8 +183,16 @@ impl Array {
         let overlap = &mut self.overlaps[unit.index()];
         overlap.head = turn.map(|turn| Turn { bus, cell, wait, ..turn });
         overlap.held_back = 0;
+        if operation.kind == Kind::Read {
+            self.take_members_back(unit);
+        }
         self.take_up(unit, operation, cells, holder, now);
         self.events.set(unit.0, end);
+    }
+
+    fn take_members_back(&mut self, unit: UnitId) {
+        let members = self.member_places(unit);
+        self.members[members.clone()].copy_from_slice(&self.resting[members]);
     }
 
     /// A unit that does nothing takes an operation up again whose cells have so much to do.
@@ -206,9 +225,7 @@ impl Array {
         let turn = self.book_turn(unit, lun, now);
         let turn = turn.map(|turn| self.book_head(unit).map_or(turn, |head| head.then(turn)));
         self.book_suspended(unit, lun, now);
-        let members = self.member_places(unit);
-        self.resting.resize(self.members.len(), super::NO_MEMBER);
-        self.resting[members.clone()].copy_from_slice(&self.members[members]);
+        self.set_members_aside(unit);
         let overlap = &mut self.overlaps[unit.index()];
         overlap.suspended = Some(Suspended { operation, left, since: now, turn });
         overlap.head = None;
@@ -262,8 +279,7 @@ impl Array {
             let wait = Wait { die: turn.wait.die + (now - since), ..turn.wait };
             Turn { wait, ..turn }
         });
-        let members = self.member_places(unit);
-        self.members[members.clone()].copy_from_slice(&self.resting[members]);
+        self.take_members_back(unit);
         self.time_of_die(operation.plane).cell += left;
         self.take_up(unit, operation, left, holder, now);
         let begin = now + by.resume.time();

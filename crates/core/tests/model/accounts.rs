@@ -1,0 +1,159 @@
+//! What must add up at rest, and what must hold of every phase.
+
+use std::collections::BTreeMap;
+
+use floatgate_core::device::Device;
+use floatgate_core::ftl::blocks::{Block, BlockState};
+use floatgate_core::ftl::mapping::NOWHERE;
+use floatgate_core::metrics::counters::ProgramCause;
+use floatgate_core::nand::array::Kind;
+use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
+use floatgate_core::sim::id::{BlockId, PlaneId, Ppn};
+use floatgate_core::sim::time::Time;
+
+/// At rest: every block is free, open or closed, cleaning has nothing left to do, and the programs add up.
+///
+/// Functional mode cleans before it takes a block, so it may leave a plane with one free block less.
+pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
+    let (config, ftl) = (device.config(), device.ftl());
+    if ftl.block_map.is_some() {
+        return check_logical_blocks(device);
+    }
+    let per_plane = config.geometry.blocks as usize;
+    let (soft, data) = (config.gc.soft_threshold.of(config.geometry.blocks), config.data_units_per_block());
+    for plane in 0..config.total_planes() {
+        let blocks = &ftl.blocks.all()[plane as usize * per_plane..][..per_plane];
+        let in_state = |state| blocks.iter().filter(|b| b.state == state).count();
+        let [free, open, closed] = [BlockState::Free, BlockState::Open, BlockState::Closed].map(in_state);
+        let frontiers = if ftl.map_state.is_some() { 3 } else { 2 };
+        if free + open + closed != per_plane || open > frontiers {
+            return Err(format!("plane {plane}: {free} blocks free, {open} open, {closed} closed of {per_plane}"));
+        }
+        let is_data = |b: &&Block| b.state == BlockState::Closed && !b.map;
+        // A block with fewer stale units than a program gains nothing.
+        let hidden = blocks.iter().filter(is_data).count() as u32 * (config.units_per_program() - 1);
+        let stale: u32 = blocks.iter().filter(is_data).map(|b| data - u32::from(b.valid)).sum();
+        if ftl.blocks.stock(PlaneId(plane)) + u32::from(functional) <= soft && stale > hidden {
+            return Err(format!("plane {plane}: cleaning rests with {free} free blocks, threshold {soft}"));
+        }
+    }
+    let erases: u64 = ftl.blocks.all().iter().map(|b| u64::from(b.erases)).sum();
+    if erases != ftl.counters.blocks_erased || erases != ftl.counters.victims + ftl.counters.map.victims {
+        return Err(format!(
+            "{erases} erases, {} counted, {} victims",
+            ftl.counters.blocks_erased, ftl.counters.victims
+        ));
+    }
+    check_programs(device)
+}
+
+/// With block mapping: every block is free or a logical block's, and as many are free as the threshold asks for.
+fn check_logical_blocks(device: &Device) -> Result<(), String> {
+    let (config, ftl) = (device.config(), device.ftl());
+    let per_plane = config.geometry.blocks as usize;
+    let logical = ftl.block_map.iter().flat_map(|map| &map.logical);
+    let owned: usize = logical.map(|l| usize::from(l.current != NOWHERE) + usize::from(l.old != NOWHERE)).sum();
+    let in_state = |state| ftl.blocks.all().iter().filter(|block| block.state == state).count();
+    let (free, taken) = (in_state(BlockState::Free), in_state(BlockState::Logical));
+    if owned != taken || free + taken != ftl.blocks.all().len() {
+        return Err(format!("{free} blocks are free, {taken} taken by logical blocks that own {owned}"));
+    }
+    for plane in 0..config.total_planes() {
+        let stock = ftl.blocks.stock(PlaneId(plane));
+        let of_plane = &ftl.blocks.all()[plane as usize * per_plane..][..per_plane];
+        let free = of_plane.iter().filter(|block| block.state == BlockState::Free).count();
+        let pairs = ftl.block_map.as_ref().map_or(0, |map| map.pairs_of(PlaneId(plane)));
+        if stock as usize != free || (stock + 1 < config.gc.soft_threshold.of(config.geometry.blocks) && pairs > 0) {
+            return Err(format!("plane {plane}: {stock} blocks in stock, {free} free, {pairs} to be merged"));
+        }
+    }
+    check_programs(device)
+}
+
+/// What was programmed, in units, is what was programmed in pages, by cause.
+fn check_programs(device: &Device) -> Result<(), String> {
+    let (config, counters) = (device.config(), &device.ftl().counters);
+    let summaries = counters.pages_programmed[ProgramCause::Summary as usize];
+    let pages = counters.pages_programmed_total() - summaries;
+    let units = counters.units_programmed + counters.units_padded;
+    let (have, want) = (pages * u64::from(config.units_per_page()), units * u64::from(config.pages_per_unit()));
+    if have != want {
+        return Err(format!("{pages} pages programmed by all causes but summaries, {units} units"));
+    }
+    // What the buffer took is programmed when, and as often as, it writes it out.
+    let buffer = device.buffer().map_or_else(Default::default, |buffer| buffer.counts);
+    let written = counters.host_units - buffer.writes_back + buffer.written_out;
+    let of_map = counters.map.programs.iter().sum::<u64>() * u64::from(config.units_per_program());
+    // With block mapping a write that is trimmed while it waits is never programmed.
+    let dropped = device.ftl().block_map.as_ref().map_or(0, |map| map.dropped);
+    if counters.units_programmed + dropped != written + counters.units_moved + counters.copies_in_vain + of_map {
+        return Err(format!("units programmed are not the host's and the moved ones: {counters:?}"));
+    }
+    Ok(())
+}
+
+/// A channel carries one transfer at a time, the cells of a unit do one operation at a time, in several planes only
+/// where all of them do the same, and the pages of a block are programmed in order.
+pub fn check_lanes(device: &Device, probe: &Probe) -> Result<(), String> {
+    check_addresses(device, probe)?;
+    let mut busy: BTreeMap<(bool, u32), (Time, Time, Kind, u32)> = BTreeMap::new();
+    let mut programmed: BTreeMap<u32, u32> = BTreeMap::new();
+    for slice in probe.slices() {
+        let key = match slice.lane {
+            Lane::Channel(channel) => (false, channel),
+            Lane::Plane(plane) => (true, device.array().unit_of(PlaneId(plane)).0),
+        };
+        let last = busy.insert(key, (slice.start, slice.end, slice.kind, slice.plane));
+        if let Some((start, end, kind, plane)) = last
+            && slice.start < end
+            && (!key.0 || (slice.start, slice.end, slice.kind) != (start, end, kind) || slice.plane == plane)
+        {
+            return Err(format!("{slice:?} starts before {end:?}, when the last one there ends: {last:?}"));
+        }
+        if slice.phase != Phase::Cell {
+            continue;
+        }
+        let block = device.ftl().blocks.block_of(Ppn(slice.place)).0;
+        match slice.kind {
+            Kind::Read => {}
+            Kind::Erase => drop(programmed.remove(&slice.place)),
+            Kind::Program | Kind::CopyBack => match programmed.insert(block, slice.place) {
+                // A unit that spans pages is programmed page by page under one number.
+                Some(last) if last > slice.place => return Err(format!("{slice:?} comes behind place {last}")),
+                _ => {}
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Planes of a die that work at the same time do so in pages of the same number, with `strict` in blocks of the same
+/// number, and with `plane_pairs` two by two. Of a copy-back it is where it goes to: its source is not told.
+fn check_addresses(device: &Device, probe: &Probe) -> Result<(), String> {
+    let (config, ftl) = (device.config(), device.ftl());
+    let advanced = &config.nand.advanced;
+    let address = |slice: &Slice| {
+        let index = |block| ftl.blocks.index_in_plane(block);
+        let (block, page) = match slice.kind {
+            Kind::Erase => (index(BlockId(slice.place)), 0),
+            _ => {
+                let place = Ppn(slice.place);
+                let page = ftl.blocks.offset_in_block(place) / config.units_per_page();
+                (index(ftl.blocks.block_of(place)), page)
+            }
+        };
+        let pair = if advanced.plane_pairs { slice.plane / 2 } else { 0 };
+        (if advanced.strict { block } else { 0 }, page, pair)
+    };
+    let mut last: BTreeMap<u32, Slice> = BTreeMap::new();
+    for slice in probe.slices().iter().filter(|slice| slice.phase == Phase::Cell) {
+        let unit = device.array().unit_of(PlaneId(slice.plane)).0;
+        if let Some(before) = last.insert(unit, *slice)
+            && (before.start, before.end) == (slice.start, slice.end)
+            && address(&before) != address(slice)
+        {
+            return Err(format!("{before:?} and {slice:?} are at different addresses"));
+        }
+    }
+    Ok(())
+}

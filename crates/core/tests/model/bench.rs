@@ -1,0 +1,198 @@
+//! Running a case: the device and the reference side by side.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use floatgate_core::device::{Device, Mutant, Options};
+use floatgate_core::nand::probe::Probe;
+use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Completion, Operation, Request, Status};
+
+use crate::accounts::{check_blocks, check_lanes};
+use crate::case::{Case, Load, one_in, pick};
+use crate::common;
+use crate::reference::Reference;
+
+/// Events without a completion after which the device counts as stuck. A full device of these sizes moves all that it
+/// holds in fewer.
+pub const PATIENCE: u64 = 100_000;
+
+struct Bench {
+    device: Device,
+    reference: Reference,
+    rng: Rng,
+    tag: u64,
+    submitted: u64,
+    completed: u64,
+    completions: Vec<Completion>,
+    /// Whether the device tells what the time of each request went into.
+    attributed: bool,
+}
+
+impl Bench {
+    fn new(case: &Case, mutant: Mutant) -> Bench {
+        let config = case.config();
+        let options = Options { seed: case.seed, verify: true, attribution: case.seed & 1 == 0, mutant };
+        Bench {
+            reference: Reference::new(&config),
+            device: common::build(config, options),
+            rng: Rng::new(case.seed, "model/load"),
+            tag: 0,
+            submitted: 0,
+            completed: 0,
+            completions: Vec::new(),
+            attributed: options.attribution,
+        }
+    }
+
+    fn draw(&mut self, load: &Load) -> Request {
+        self.tag += 1;
+        load.request(&mut self.rng, self.device.config(), self.tag)
+    }
+
+    fn functional(&mut self, load: &Load) -> Result<(), String> {
+        for _ in 0..load.functional {
+            let request = self.draw(load);
+            self.reference.submit(&request);
+            let contents = self.device.serve_now(&request).ok_or("refused")?;
+            self.reference.complete(&request, &contents)?;
+        }
+        self.device.ftl_mut().seal();
+        self.device.check_invariants()
+    }
+
+    fn timed(&mut self, load: &Load) -> Result<(), String> {
+        if load.watch {
+            self.device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
+        }
+        let (mut events, mut completed) = (0, 0);
+        while self.submitted < load.timed || self.device.outstanding() > 0 {
+            let room = self.submitted < load.timed && self.device.outstanding() < load.depth;
+            let event = self.device.next_event_time();
+            if room && (event.is_none() || self.rng.below(4) > 0) {
+                self.submit(load);
+            } else {
+                let at = event.ok_or_else(|| self.device.explain_stall())?;
+                self.device.advance_to(at);
+            }
+            self.collect()?;
+            events = if self.completed > completed { 0 } else { events + 1 };
+            completed = self.completed;
+            if events > PATIENCE {
+                return Err(format!("no request has completed for {PATIENCE} events: {}", self.device.explain_stall()));
+            }
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, load: &Load) {
+        let now = self.device.now();
+        let pause = if load.pause > 0 { self.rng.below(load.pause * 1_000_000) } else { 0 };
+        self.device.advance_to(now + Time(pause));
+        if one_in(&mut self.rng, 200) {
+            self.submit_outside();
+        }
+        let request = Request { arrival: self.device.now(), ..self.draw(load) };
+        self.reference.submit(&request);
+        self.submitted += 1;
+        self.device.submit(request.arrival, request);
+    }
+
+    /// A request beyond the end of the device.
+    fn submit_outside(&mut self) {
+        let (now, sectors) = (self.device.now(), self.device.config().logical_sectors());
+        let operation = *pick(&mut self.rng, &Operation::ALL[..4]);
+        let lba = *pick(&mut self.rng, &[sectors - 1, sectors, u64::MAX - 1]);
+        self.device.submit(now, Request { tag: u64::MAX, ..Request::new(now, operation, lba, 2) });
+        self.submitted += 1;
+    }
+
+    fn collect(&mut self) -> Result<(), String> {
+        self.device.take_completions(&mut self.completions);
+        let mut breakdowns = Vec::new();
+        self.device.take_breakdowns(&mut breakdowns);
+        let mut breakdowns = breakdowns.into_iter();
+        let mut contents: BTreeMap<u64, Vec<u32>> = self.device.take_contents().into_iter().collect();
+        for completion in self.completions.drain(..) {
+            self.completed += 1;
+            let breakdown = breakdowns.next();
+            if let Some(breakdown) = breakdown
+                && breakdown.total() != completion.finish - completion.request.arrival
+            {
+                return Err(format!("{completion:?} took its time for {breakdown:?}"));
+            }
+            if breakdown.is_some() != self.attributed {
+                return Err(format!("{completion:?} comes with {breakdown:?}"));
+            }
+            let Completion { request, status, start, finish } = completion;
+            let outside = request.tag == u64::MAX;
+            if (status == Status::OutOfRange) != outside || (status != Status::Ok) != outside {
+                return Err(format!("{request:?} ended with {status:?}"));
+            }
+            if !(request.arrival <= start && start <= finish) {
+                return Err(format!("{request:?} arrived, started at {start:?} and finished at {finish:?}"));
+            }
+            self.reference.complete(&request, &contents.remove(&request.tag).unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the device is at rest.
+    fn rest(&mut self) -> Result<(), String> {
+        let mut events = 0;
+        while let Some(at) = self.device.next_event_time() {
+            self.device.advance_to(at);
+            events += 1;
+            if events > PATIENCE {
+                return Err("cleaning never comes to an end".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the device is at rest, then reads and counts everything.
+    fn finish(&mut self, load: &Load) -> Result<(), String> {
+        self.rest()?;
+        self.device.check_invariants()?;
+        self.device.write_out_buffer();
+        self.rest()?;
+        self.collect()?;
+        if self.device.buffer().is_some_and(|buffer| !buffer.is_clean()) {
+            return Err("the buffer is not written out".to_owned());
+        }
+        if self.submitted != self.completed || !self.device.is_idle() {
+            return Err(format!("{} of {} requests completed", self.completed, self.submitted));
+        }
+        self.device.check_invariants()?;
+        check_blocks(&self.device, load.functional > 0)?;
+        if let Some(probe) = self.device.array_mut().take_probe() {
+            check_lanes(&self.device, &probe)?;
+        }
+        let all = Request { tag: self.tag + 1, ..Request::new(Time::ZERO, Operation::Read, 0, 0) };
+        let all = Request { sectors: self.device.config().logical_sectors() as u32, ..all };
+        self.reference.submit(&all);
+        let contents = self.device.serve_now(&all).ok_or("refused")?;
+        self.reference.complete(&all, &contents)
+    }
+}
+
+fn run_case(case: &Case, mutant: Mutant) -> Result<(), String> {
+    let mut bench = Bench::new(case, mutant);
+    bench.functional(&case.load)?;
+    bench.timed(&case.load)?;
+    bench.finish(&case.load)
+}
+
+/// How a case fails: with what it says, and whether it was a panic.
+pub fn failure_of(case: &Case, mutant: Mutant) -> Option<(String, bool)> {
+    match catch_unwind(AssertUnwindSafe(|| run_case(case, mutant))) {
+        Ok(Ok(())) => None,
+        Ok(Err(what)) => Some((what, false)),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
+            Some((text.unwrap_or_default(), true))
+        }
+    }
+}

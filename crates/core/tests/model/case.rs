@@ -1,0 +1,354 @@
+//! The cases: random devices, and what the host does with them.
+
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Operation, Request};
+
+use crate::common::device_config;
+
+/// How a flash page, a mapping unit and a program command relate: page, unit, pages per program.
+const UNITS: [(&str, &str, u32); 7] = [
+    ("4KiB", "4KiB", 1),
+    ("16KiB", "4KiB", 1),
+    ("2KiB", "4KiB", 1),
+    ("4KiB", "4KiB", 3),
+    ("8KiB", "4KiB", 3),
+    ("64KiB", "64KiB", 1),
+    ("8KiB", "2KiB", 1),
+];
+const VICTIMS: [&str; 7] = [
+    "greedy",
+    "fifo",
+    "random",
+    "cost-benefit",
+    "{ d-choices = { d = 1 } }",
+    "{ d-choices = { d = 2 } }",
+    "{ d-choices = { d = 10 } }",
+];
+const ORDERS: [&str; 6] = ["s1", "s2", "s4", "s6", "plane-die-chip-channel", "die-channel-plane-chip"];
+
+/// How units are mapped.
+#[derive(Clone, Copy, Debug)]
+enum Scheme {
+    Page,
+    Dftl,
+    Block,
+}
+const EVICTIONS: [&str; 9] = [
+    "lru",
+    "fifo",
+    "clock",
+    "cflru",
+    "{ cflru = { window = 1.0 } }",
+    "bplru",
+    "{ bplru = { padding = false } }",
+    "{ bplru = { compensation = false } }",
+    "fab",
+];
+
+/// One random case.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub seed: u64,
+    pub overrides: Vec<String>,
+    pub load: Load,
+}
+
+/// What the host does.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// How likely each operation is, in the order of [`Operation::ALL`].
+    weights: [u64; 5],
+    /// Requests outstanding.
+    pub depth: usize,
+    /// The longest request, in units.
+    longest: u64,
+    /// Percent of requests that are whole units.
+    aligned: u64,
+    /// Percent of requests that go to the first `hot_units` units.
+    hot: u64,
+    hot_units: u64,
+    /// The longest pause between requests, in microseconds.
+    pub pause: u64,
+    /// Operations in functional mode, before those in time.
+    pub functional: u64,
+    pub timed: u64,
+    /// Watch the array.
+    pub watch: bool,
+}
+
+pub fn pick<'a, T>(rng: &mut Rng, from: &'a [T]) -> &'a T {
+    &from[rng.below(from.len() as u64) as usize]
+}
+
+fn between(rng: &mut Rng, least: u64, most: u64) -> u64 {
+    least + rng.below(most - least + 1)
+}
+
+/// With one chance in `n`.
+pub fn one_in(rng: &mut Rng, n: u64) -> bool {
+    rng.below(n) == 0
+}
+
+impl Case {
+    pub fn new(seed: u64) -> Case {
+        Case::with_capacity(seed, false, Scheme::Page)
+    }
+
+    /// A device with its map in flash.
+    pub fn dftl(seed: u64) -> Case {
+        Case::with_capacity(seed, false, Scheme::Dftl)
+    }
+
+    /// The same with the highest capacity that its checks accept.
+    pub fn full_dftl(seed: u64) -> Case {
+        Case::with_capacity(seed, true, Scheme::Dftl)
+    }
+
+    /// A device that maps blocks.
+    pub fn block(seed: u64) -> Case {
+        Case::with_capacity(seed, false, Scheme::Block)
+    }
+
+    /// The same with the highest capacity that its checks accept.
+    pub fn full_block(seed: u64) -> Case {
+        Case::with_capacity(seed, true, Scheme::Block)
+    }
+
+    /// A device with the highest capacity that its checks accept.
+    pub fn full(seed: u64) -> Case {
+        Case::with_capacity(seed, true, Scheme::Page)
+    }
+
+    fn with_capacity(seed: u64, full: bool, scheme: Scheme) -> Case {
+        let rng = &mut Rng::new(seed, "model");
+        let mut overrides = geometry(rng);
+        let two = overrides.iter().any(|text| text == "geometry.planes=2");
+        if two && one_in(&mut Rng::new(seed, "model/planes"), 4) {
+            overrides.push("geometry.planes=4".to_owned());
+        }
+        overrides.extend(policies(rng));
+        if one_in(rng, 2) {
+            advanced(rng, &mut overrides);
+        }
+        overrides.extend(times(rng));
+        match scheme {
+            Scheme::Page => {}
+            Scheme::Dftl => overrides.extend(map_in_flash(rng)),
+            Scheme::Block => {
+                overrides.push("mapping.scheme=block".to_owned());
+                overrides.push(format!("allocation.static.order={}", pick(rng, &ORDERS)));
+                overrides.extend(["copy_back=off", "cache_program=false"].map(|o| format!("nand.advanced.{o}")));
+            }
+        }
+        limits(rng, &mut overrides, full);
+        controller(&mut Rng::new(seed, "model/controller"), &mut overrides);
+        Case { seed, overrides, load: Load::new(rng) }
+    }
+
+    pub fn config(&self) -> DeviceConfig {
+        device_config(&self.overrides)
+    }
+}
+
+impl Load {
+    pub fn new(rng: &mut Rng) -> Load {
+        let mut weights = [0; 5];
+        for weight in &mut weights {
+            *weight = if one_in(rng, 3) { 0 } else { between(rng, 1, 20) };
+        }
+        weights[Operation::Read.index()] += 5;
+        weights[Operation::Write.index()] += 5;
+        Load {
+            weights,
+            depth: *pick(rng, &[1, 2, 5, 16, 64]),
+            longest: *pick(rng, &[1, 2, 8]),
+            aligned: *pick(rng, &[0, 50, 100]),
+            hot: *pick(rng, &[0, 50, 95]),
+            hot_units: between(rng, 1, 12),
+            pause: *pick(rng, &[0, 0, 50, 2000]),
+            functional: if one_in(rng, 3) { 0 } else { between(rng, 1, 4000) },
+            timed: between(rng, 200, 2500),
+            watch: one_in(rng, 8),
+        }
+    }
+
+    pub fn request(&self, rng: &mut Rng, config: &DeviceConfig, tag: u64) -> Request {
+        let mut draw = rng.below(self.weights.iter().sum());
+        let mut operation = Operation::Read;
+        for (candidate, weight) in Operation::ALL.into_iter().zip(self.weights) {
+            if draw < weight {
+                operation = candidate;
+                break;
+            }
+            draw -= weight;
+        }
+        let (unit, units) = (u64::from(config.sectors_per_unit()), config.logical_units());
+        let span = if rng.below(100) < self.hot { units.min(self.hot_units) } else { units };
+        let first = rng.below(span);
+        let most = self.longest.min(units - first);
+        let (lba, sectors) = if rng.below(100) < self.aligned {
+            (first * unit, between(rng, 1, most) * unit)
+        } else {
+            let skip = rng.below(unit);
+            (first * unit + skip, between(rng, 1, most * unit - skip))
+        };
+        let sectors = if operation == Operation::Flush { 0 } else { sectors as u32 };
+        let fua = tag.is_multiple_of(8);
+        Request { tag, fua, ..Request::new(Time::ZERO, operation, lba, sectors) }
+    }
+}
+
+fn geometry(rng: &mut Rng) -> Vec<String> {
+    let (page, unit, per_program) = *pick(rng, &UNITS);
+    let chips = between(rng, 1, 2);
+    vec![
+        format!("geometry.channels={}", between(rng, 1, 3)),
+        format!("geometry.chips={chips}"),
+        format!("geometry.chips_per_package={}", between(rng, 1, chips)),
+        format!("geometry.dies={}", between(rng, 1, 2)),
+        format!("geometry.planes={}", between(rng, 1, 2)),
+        format!("geometry.blocks={}", between(rng, 8, 24)),
+        format!("geometry.pages={}", pick(rng, &[6, 12, 24])),
+        format!("geometry.page_size={page}"),
+        format!("geometry.mapping_unit={unit}"),
+        format!("capacity.logical={unit}"),
+        format!("geometry.pages_per_program={per_program}"),
+        format!("nand.concurrency={}", pick(rng, &["chip", "command", "die", "plane"])),
+    ]
+}
+
+fn policies(rng: &mut Rng) -> Vec<String> {
+    let scheme = pick(rng, &["static", "dynamic"]);
+    let scope = if *scheme == "dynamic" { *pick(rng, &["", ", scope = \"channel\""]) } else { "" };
+    let mut overrides = vec![
+        format!("allocation={{ {scheme} = {{ order = \"{}\"{scope} }} }}", pick(rng, &ORDERS)),
+        format!("gc.victim={}", pick(rng, &VICTIMS)),
+        format!("gc.frontiers={}", pick(rng, &["separate", "single"])),
+        format!("scheduler={}", pick(rng, &["fcfs", "read-first"])),
+    ];
+    if one_in(rng, 3) {
+        overrides.push("mapping.block_summary={ last_page = \"528B\" }".to_owned());
+    }
+    overrides
+}
+
+/// Advanced commands, those that the device can have.
+fn advanced(rng: &mut Rng, overrides: &mut Vec<String>) {
+    let has = |option: &str| overrides.iter().any(|text| text == option);
+    let spans = has("geometry.page_size=2KiB");
+    let (wordlines, independent) = (has("geometry.pages_per_program=3"), has("nand.concurrency=plane"));
+    let mut options = Vec::new();
+    if !wordlines {
+        options.push(format!("copy_back={}", pick(rng, &["off", "wise", "blind"])));
+    }
+    if has("geometry.planes=2") && !independent && !spans {
+        options.push(format!("multi_plane_program={}", pick(rng, &["off", "wise", "blind"])));
+        options.push(format!("multi_plane_read={}", pick(rng, &["off", "wise"])));
+        options.push(format!("multi_plane_erase={}", pick(rng, &["off", "wise"])));
+        options.push(format!("strict={}", one_in(rng, 2)));
+        options.push(format!("plane_pairs={}", one_in(rng, 2)));
+    }
+    if has("geometry.dies=2") && (has("nand.concurrency=command") || has("nand.concurrency=chip")) {
+        options.push(format!("interleave={}", one_in(rng, 2)));
+    }
+    if (independent || has("nand.concurrency=die")) && !spans {
+        options.push(format!("cache_read={}", one_in(rng, 2)));
+        options.push(format!("cache_program={}", one_in(rng, 2)));
+        options.push(format!("suspend.program={}", one_in(rng, 2)));
+        options.push(format!("suspend.erase={}", one_in(rng, 2)));
+        options.push(format!("suspend.latency={}us", rng.below(20)));
+        options.push(format!("suspend.resume={}us", rng.below(20)));
+        options.push(format!("suspend.limit={}", between(rng, 1, 3)));
+    }
+    overrides.extend(options.iter().map(|option| format!("nand.advanced.{option}")));
+}
+
+/// DFTL with caches down to one entry and many small translation pages, in planes with room for them.
+fn map_in_flash(rng: &mut Rng) -> Vec<String> {
+    let scheme = format!(
+        "mapping.scheme={{ dftl = {{ cache = \"{}B\", entry = \"{}B\", protected = {}, map_spare = {}, \
+         batch_updates = {}, lazy_copies = {} }} }}",
+        8 * pick(rng, &[1, 1, 2, 3, 8, 30, 200]),
+        pick(rng, &[4, 64, 256, 1024]),
+        pick(rng, &["0.0", "0.5", "0.9"]),
+        pick(rng, &["0.0", "0.25", "0.6"]),
+        !one_in(rng, 4),
+        !one_in(rng, 4),
+    );
+    vec![scheme, format!("geometry.blocks={}", between(rng, 18, 30))]
+}
+
+fn times(rng: &mut Rng) -> Vec<String> {
+    let mut overrides = vec![
+        format!("nand.read={}us", between(rng, 1, 60)),
+        format!("nand.program={}us", between(rng, 1, 700)),
+        format!("nand.erase={}us", pick(rng, &[1, 1500, 6000])),
+        (*pick(rng, &["bus.protocol={ sdr = \"25ns\" }", "bus.protocol={ nv-ddr = \"400MT/s\" }"])).to_owned(),
+        format!("host.queue_depth={}", pick(rng, &[1, 2, 8, 1024])),
+    ];
+    if one_in(rng, 2) {
+        overrides.push("bus.command_cycles={ read = 7, program = 7, erase = 5 }".to_owned());
+    }
+    if one_in(rng, 4) {
+        overrides.push("bus.way_switch=300ns".to_owned());
+        overrides.push("bus.channel_switch=700ns".to_owned());
+        overrides.push(format!("bus.channel_switch_scope={}", pick(rng, &["channel", "controller"])));
+    }
+    if one_in(rng, 3) {
+        overrides.push(format!("host.link_latency={}us", rng.below(20)));
+        overrides.push(format!("host.link_bandwidth={}MB/s", between(rng, 50, 2000)));
+    }
+    overrides
+}
+
+/// Thresholds and slots, and a capacity up to the highest that leaves cleaning its reserve.
+fn limits(rng: &mut Rng, overrides: &mut Vec<String>, full: bool) {
+    let soft = between(rng, 1, 3);
+    overrides.push(format!("gc.soft_threshold={soft}"));
+    overrides.push(format!("gc.hard_threshold={}", between(rng, 0, soft)));
+    let config = device_config(overrides);
+    let most = config.max_logical_units();
+    let units = if full || one_in(rng, 3) { most } else { between(rng, most / 4, most).max(1) };
+    overrides.push(format!("capacity.logical={}B", units * config.unit_bytes()));
+    let program = u64::from(config.units_per_program());
+    overrides.push(format!("controller.slots={}", pick(rng, &[program, program + 1, 24, 4096])));
+    let by_offset = overrides.iter().any(|text| text == "mapping.scheme=block");
+    if program > 1 && !by_offset && one_in(rng, 3) {
+        overrides.push(format!("controller.fill_timeout={}us", pick(rng, &[1, 50, 2000])));
+    }
+}
+
+/// A buffer of a few units up to all, and software that takes time.
+fn controller(rng: &mut Rng, overrides: &mut Vec<String>) {
+    if one_in(rng, 2) {
+        let config = device_config(overrides);
+        let most = config.logical_units();
+        let units = *pick(rng, &[1, 2, 5, 16, 64, most]);
+        let through = one_in(rng, 3);
+        overrides.push(format!("buffer.capacity={}B", units.clamp(1, most) * config.unit_bytes()));
+        overrides.push(format!("buffer.write={}", if through { "write-through" } else { "write-back" }));
+        overrides.push(format!("buffer.read={}", through || one_in(rng, 2)));
+        overrides.push(format!("buffer.eviction={}", pick(rng, &EVICTIONS)));
+        if one_in(rng, 3) {
+            overrides.push(format!("buffer.low_water={}", pick(rng, &["0.0", "0.5"])));
+            overrides.push(format!("buffer.high_water={}", pick(rng, &["0.5", "0.75"])));
+        }
+        if one_in(rng, 4) {
+            overrides.push(format!("buffer.idle={}us", pick(rng, &[0, 100, 1500])));
+        }
+        if one_in(rng, 2) {
+            overrides.push(format!("buffer.latency={}ns", rng.below(3000)));
+            overrides.push(format!("buffer.bandwidth={}MB/s", between(rng, 20, 2000)));
+        }
+        overrides.push(format!("buffer.power_loss_protection={}", one_in(rng, 4)));
+    }
+    if one_in(rng, 3) {
+        overrides.push(format!("controller.firmware.cores={}", between(rng, 1, 4)));
+        for step in ["interrupt", "lookup", "allocation", "cleaning", "buffer"] {
+            let cost = *pick(rng, &["0", "100", "\"3us\"", "2500"]);
+            overrides.push(format!("controller.firmware.{step}={cost}"));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Full devices: they take ten drive writes, and one unit more is refused.
+
+use floatgate_core::config::from_toml;
+use floatgate_core::device::Options;
+use floatgate_core::sim::id::Lpn;
+use floatgate_core::sim::rng::Rng;
+use floatgate_core::workload::request::{Operation, Request};
+
+use crate::bench::PATIENCE;
+use crate::case::Case;
+use crate::{common, number};
+
+/// Which units are written.
+#[derive(Clone, Copy, Debug)]
+enum Pattern {
+    Sequential,
+    Uniform,
+    /// Nine writes of ten go to the first tenth.
+    HotCold,
+}
+
+impl Pattern {
+    fn unit(self, rng: &mut Rng, index: u64, units: u64) -> u64 {
+        match self {
+            Pattern::Sequential => index % units,
+            Pattern::HotCold if rng.below(10) < 9 => rng.below(units.div_ceil(10)),
+            Pattern::Uniform | Pattern::HotCold => rng.below(units),
+        }
+    }
+}
+
+const DRIVE_WRITES: u64 = 10;
+
+/// Writes the whole device in order, then ten times its size by `pattern`; at once, or in time.
+fn write_over(case: &Case, pattern: Pattern, timed: bool) -> Result<(), String> {
+    let config = case.config();
+    let (units, per_unit) = (config.logical_units(), config.sectors_per_unit());
+    let mut device = common::build(config, Options { seed: case.seed, ..Options::default() });
+    let rng = &mut Rng::new(case.seed, "model/drive");
+    let mut completions = Vec::new();
+    let (mut completed, mut events) = (0, 0);
+    for index in 0..units * (1 + DRIVE_WRITES) {
+        let unit = if index < units { index } else { pattern.unit(rng, index, units) };
+        if !timed {
+            device.ftl_mut().write_whole(Lpn(unit as u32));
+            continue;
+        }
+        let now = device.now();
+        let lba = unit * u64::from(per_unit);
+        device.submit(now, Request::new(now, Operation::Write, lba, per_unit));
+        while device.outstanding() >= case.load.depth {
+            device.advance_to(device.next_event_time().ok_or_else(|| device.explain_stall())?);
+            device.take_completions(&mut completions);
+            events = if completions.len() > completed { 0 } else { events + 1 };
+            completed = completions.len();
+            if events > PATIENCE {
+                return Err(format!("write {index} makes no progress: {}", device.explain_stall()));
+            }
+        }
+    }
+    completions.extend(common::drain(&mut device));
+    let expected = if timed { units * (1 + DRIVE_WRITES) } else { 0 };
+    if completions.len() as u64 != expected {
+        return Err(format!("{} of {expected} writes completed: {}", completions.len(), device.explain_stall()));
+    }
+    device.ftl().recount()?;
+    device.check_invariants()
+}
+
+#[test]
+fn accepted_devices_take_ten_drive_writes() {
+    write_over_all(Case::full, 150);
+}
+
+#[test]
+fn accepted_devices_with_their_map_in_flash_take_ten_drive_writes() {
+    write_over_all(Case::full_dftl, 150);
+}
+
+#[test]
+fn accepted_devices_that_map_blocks_take_ten_drive_writes() {
+    write_over_all(Case::full_block, 150);
+}
+
+fn write_over_all(new: fn(u64) -> Case, cases: u64) {
+    for seed in number("FLOATGATE_SEED").map_or(0..cases, |seed| seed..seed + 1) {
+        let case = new(seed);
+        for pattern in [Pattern::Sequential, Pattern::Uniform, Pattern::HotCold] {
+            let timed = case.config().logical_units() < 1500;
+            for timed in [false, true].into_iter().filter(|&t| !t || timed) {
+                if let Err(what) = write_over(&case, pattern, timed) {
+                    panic!("{what}\n{pattern:?}, timed: {timed}; FLOATGATE_SEED={seed} repeats it: {case:#?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_device_with_one_unit_over_its_reserve_is_refused() {
+    for seed in 0..100 {
+        let case = match seed % 3 {
+            0 => Case::full(seed),
+            1 => Case::full_dftl(seed),
+            _ => Case::full_block(seed),
+        };
+        let config = case.config();
+        let capacity = format!("capacity.logical={}B", (config.max_logical_units() + 1) * config.unit_bytes());
+        let overrides: Vec<String> = case.overrides.iter().cloned().chain([capacity]).collect();
+        let error = from_toml(common::BASE, "test.toml", &overrides).expect_err("the reserve is kept");
+        assert!(error.problems().iter().any(|p| p.path == "gc.soft_threshold"), "{error}");
+    }
+}

@@ -1,0 +1,84 @@
+//! The device against a reference model: whatever the host does and however the device is built, a read returns the
+//! last acknowledged write, and no unit, block, slot or request is lost.
+//!
+//! Swarm testing (Groce et al., "Swarm testing", ISSTA 2012): each case draws which features are on and how likely
+//! each operation is. `FLOATGATE_SEED=n` repeats case n alone; `FLOATGATE_SOAK_OPS=n` goes on for n operations.
+
+mod accounts;
+mod bench;
+mod case;
+#[path = "../common/mod.rs"]
+mod common;
+mod drives;
+mod reference;
+
+use floatgate_core::device::Mutant;
+
+use bench::failure_of;
+use case::Case;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.replace('_', "").parse().ok())
+}
+
+/// Cases that are always run.
+const CASES: u64 = 5000;
+
+#[test]
+fn reads_return_the_last_acknowledged_write() {
+    run_swarm(Case::new, CASES);
+}
+
+#[test]
+fn a_map_in_flash_changes_no_answer() {
+    run_swarm(Case::dftl, CASES / 2);
+}
+
+#[test]
+fn mapping_blocks_changes_no_answer() {
+    run_swarm(Case::block, CASES / 2);
+}
+
+fn run_swarm(new: fn(u64) -> Case, cases: u64) {
+    let (first, cases) = number("FLOATGATE_SEED").map_or((0, cases), |seed| (seed, 1));
+    let soak = number("FLOATGATE_SOAK_OPS").unwrap_or(0);
+    let (mut seed, mut operations) = (first, 0);
+    while seed < first + cases || operations < soak {
+        let case = new(seed);
+        if let Some((what, _)) = failure_of(&case, Mutant::None) {
+            panic!("{what}\nFLOATGATE_SEED={seed} repeats it: {case:#?}");
+        }
+        operations += case.load.functional + case.load.timed;
+        seed += 1;
+    }
+}
+
+/// Runs cases with a deliberate bug until one fails; asserts that it is caught soon, and in release, where no
+/// assertion of the model itself is on, by what reads return.
+fn assert_caught(mutant: Mutant) {
+    let mut panics = 0;
+    for seed in 0..200 {
+        match failure_of(&Case::new(seed), mutant) {
+            Some((what, false)) if what.starts_with("a read of sector") => return,
+            Some((_, true)) if cfg!(debug_assertions) => return,
+            Some(_) => panics += 1,
+            None => {}
+        }
+    }
+    panic!("{mutant:?} returned no wrong data in 200 cases; {panics} failed otherwise");
+}
+
+#[test]
+fn a_block_erased_too_early_is_caught() {
+    assert_caught(Mutant::EraseEarly);
+}
+
+#[test]
+fn a_copy_taken_for_a_write_is_caught() {
+    assert_caught(Mutant::RenumberCopies);
+}
+
+#[test]
+fn a_map_that_moves_back_is_caught() {
+    assert_caught(Mutant::MapMovesBack);
+}
