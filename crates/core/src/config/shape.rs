@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{BlockSummary, DeviceConfig};
 use crate::state::Difference;
 
-/// Options that shape no state: they say how long something takes, or how the host is served. Whatever is not here does.
+/// Options that shape no state: they say how long something takes, or how the host is served. Others do.
 /// `crates/core/tests/state.rs` shows of each that the state is the same to the byte.
 const SHAPELESS: &[&str] = &[
     "name",
@@ -86,6 +86,11 @@ impl DeviceConfig {
         let [media, policy] = self.shape().digests();
         format!("{:032x}", xxhash_rust::xxh3::xxh3_128(format!("{media} {policy}").as_bytes()))
     }
+}
+
+/// Whether the option `path` shapes the state that a device comes into.
+pub fn shapes_state(path: &str) -> bool {
+    !SHAPELESS.iter().any(|of| is_of(path, of))
 }
 
 /// Whether `path` is `of` or below it.

@@ -65,7 +65,8 @@ impl Device {
             return Some(format!("{requests} requests have not completed: advance until they have"));
         }
         if self.buffer().is_some_and(|buffer| !Buffer::is_clean(buffer)) {
-            let what = "the buffer holds what flash does not have: send a flush, and advance until nothing is in progress";
+            let what =
+                "the buffer holds what flash does not have: send a flush, and advance until nothing is in progress";
             return Some(what.to_owned());
         }
         if let Some(at) = self.next_event_time() {
@@ -77,14 +78,35 @@ impl Device {
         self.ftl.in_progress()
     }
 
+    /// Whether a device is at rest; if not, what is in progress.
+    fn at_rest(&self) -> Result<(), StateError> {
+        self.in_progress().map_or(Ok(()), |what| {
+            Err(StateError::Busy(format!("a device is saved at rest, and this one is not: {what}")))
+        })
+    }
+
+    /// Another device in the state of this one, which is at rest: as one that is loaded from its file.
+    pub fn in_same_state(&self, config: DeviceConfig, options: Options) -> Result<Device, StateError> {
+        self.at_rest()?;
+        let differences = self.config.shape().differences(&config.shape());
+        if !differences.is_empty() {
+            return Err(StateError::Differs(differences));
+        }
+        let options = Options { verify: self.options.verify, ..options };
+        let mut device = Device::new(config, options).map_err(StateError::Policy)?;
+        device.ftl.copy_state(&self.ftl);
+        device.pool.used.clone_from(&self.pool.used);
+        device.pool.uses = self.pool.uses;
+        device.array.copy_state(&self.array);
+        Ok(device)
+    }
+
     /// Writes the state of a device at rest: flash, map and policies. `precondition` says where it comes from.
     ///
-    /// The clock, and what was measured over time, is not part of it: the device that is loaded begins at 0. Of a buffer
-    /// only that it is empty is: what it holds that flash holds too is forgotten, as over a power cycle.
+    /// The clock, and what was measured over time, is not part of it: the device that is loaded begins at 0. Its buffer
+    /// is empty: what it holds that flash holds too is forgotten, as over a power cycle.
     pub fn save(&self, precondition: &Precondition, mut out: impl Write) -> Result<(), StateError> {
-        if let Some(what) = self.in_progress() {
-            return Err(StateError::Busy(format!("a device is saved at rest, and this one is not: {what}")));
-        }
+        self.at_rest()?;
         let [media_digest, policy_digest] = self.config.shape().digests();
         let config = toml::to_string(&self.config.resolved()).map_err(|error| StateError::Policy(error.to_string()))?;
         let head = Head {

@@ -75,6 +75,13 @@ impl Ftl {
         Ok(())
     }
 
+    /// Comes into the state of another one, of a device of the same shape.
+    pub fn copy_state(&mut self, other: &Ftl) {
+        let shape = self.shape;
+        *self = other.clone();
+        self.shape = shape;
+    }
+
     /// By block, how many of its units have been written.
     fn written(&self) -> Vec<u16> {
         let mut written = self.blocks.written();
@@ -178,7 +185,8 @@ impl Ftl {
                     continue;
                 }
                 let owner = input.u32()?;
-                let known = owner == PADDING || owner < units || (owner & TRANSLATION != 0 && owner ^ TRANSLATION < pages);
+                let known =
+                    owner == PADDING || owner < units || (owner & TRANSLATION != 0 && owner ^ TRANSLATION < pages);
                 if !known {
                     return Err(input.damaged(format!("place {} was unit {owner}", ppn.0)));
                 }

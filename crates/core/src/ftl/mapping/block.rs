@@ -138,9 +138,9 @@ impl BlockMap {
         out.u64(self.unwritten)
     }
 
-    /// Reads what [`BlockMap::save`] wrote, into a new map. `home` is the plane of a logical block; `program` units are
-    /// programmed together. Each block is told to `take`, with how many of its units are written; it says whether it can
-    /// be a logical block's.
+    /// Reads what [`BlockMap::save`] wrote, into a new map. `home` is the plane of a logical block; `program` units
+    /// are programmed together. Each block is told to `take`, with how many of its units are written; it says whether
+    /// it can be a logical block's.
     pub fn load(
         &mut self,
         input: &mut Reader,

@@ -10,6 +10,12 @@ impl Array {
         out.u32(self.last_channel)
     }
 
+    /// Remembers the same as another one, of a device of the same shape.
+    pub fn copy_state(&mut self, other: &Array) {
+        self.channels.iter_mut().zip(&other.channels).for_each(|(own, other)| own.last_chip = other.last_chip);
+        self.last_channel = other.last_channel;
+    }
+
     /// Reads what [`Array::save`] wrote, into a new array.
     pub fn load(&mut self, input: &mut Reader) -> Result<(), StateError> {
         let chips = self.planes_per_chip.divide(self.lun_of_plane.len() as u32);

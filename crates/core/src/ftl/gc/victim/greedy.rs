@@ -1,7 +1,7 @@
 //! Greedy: most gain now.
 
-use super::{Candidates, VictimPolicy};
 use super::buckets::Buckets;
+use super::{Candidates, VictimPolicy};
 use crate::config::DeviceConfig;
 use crate::policy::Policy;
 use crate::sim::id::{BlockId, PlaneId};

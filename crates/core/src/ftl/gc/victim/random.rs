@@ -1,7 +1,7 @@
 //! Random: any block.
 
-use super::{Candidates, VictimPolicy};
 use super::closed::Closed;
+use super::{Candidates, VictimPolicy};
 use crate::config::DeviceConfig;
 use crate::policy::Policy;
 use crate::sim::id::{BlockId, PlaneId};
