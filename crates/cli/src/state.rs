@@ -59,6 +59,11 @@ fn open(path: &Path) -> Result<BufReader<File>, Failure> {
     File::open(path).map(|file| BufReader::with_capacity(1 << 18, file)).map_err(|error| cannot(&error))
 }
 
+/// What a file says of itself at its beginning.
+pub fn head(path: &Path) -> Result<Head, Failure> {
+    Head::read(&mut open(path)?).map_err(failed(path))
+}
+
 /// What a file holds, as JSON.
 pub fn info(path: &Path) -> Result<Value, Failure> {
     let (head, sections) = inspect_state(open(path)?).map_err(failed(path))?;
