@@ -267,8 +267,9 @@ class Simulator:
     def save(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
         """Write the state to a file, so that an aged device is made once.
 
-        It has to be at rest: nothing outstanding, nothing that will happen, and nothing in the buffer that flash does not
-        have. What is saved is flash, map and what the policies know; not the clock, and not what was counted over time.
+        It has to be at rest: nothing outstanding, nothing that will happen, and nothing in the buffer that flash does
+        not have. What is saved is flash, map and what the policies know; not the clock, and not what was counted over
+        time.
 
         Parameters
         ----------

@@ -150,9 +150,7 @@ def device_of(task: Task, directory: str | None) -> Device | Simulator:
     if directory is None or key is None or not _place(directory, key).exists():
         return task.chosen()
     try:
-        simulator = Simulator.load(
-            _place(directory, key), task.chosen(), seed=task.seed, attribution=task.attribution
-        )
+        simulator = Simulator.load(_place(directory, key), task.chosen(), seed=task.seed, attribution=task.attribution)
     except FloatgateError:
         return task.chosen()
     # The run is that of its own options, which make this state: the file goes with the sweep.
