@@ -125,6 +125,14 @@ class Device:
         return self._handle.digest
 
     @property
+    def state_digest(self) -> str:
+        """32 hexadecimal digits, which are equal for devices that may have each other's state (:meth:`Simulator.save`).
+
+        Devices that differ in times, bus, scheduler, controller, buffer or host alone have the same.
+        """
+        return self._handle.state_digest
+
+    @property
     def base(self) -> str | None:
         """The built-in device that it is, or is based on."""
         return self._handle.base

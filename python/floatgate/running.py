@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from floatgate import _floatgate
+from floatgate import _floatgate, states
 from floatgate.device import Device
 from floatgate.exceptions import FloatgateWarning, OptionError
 from floatgate.result import Result, load
@@ -26,7 +26,7 @@ def run(
     device: Device | Simulator | str | os.PathLike[str],
     workload: WorkloadLike | Sequence[WorkloadLike],
     *,
-    precondition: str | Workload | None = None,
+    precondition: str | Workload | Simulator | os.PathLike[str] | None = None,
     layout: Literal["none", "even", "allocation"] = "none",
     seed: int | None = None,
     requests: bool = False,
@@ -54,6 +54,8 @@ def run(
         The state before the run, ``"fill"`` where not given: ``"none"``, ``"fill"``, ``"aged=V"`` (this share of each
         block is superseded), ``"stale=V"`` (empty, with this share of its pages written and stale), ``"steady"``
         (overwritten at random until write amplification stands still), or a workload, which is served without time.
+        Or a state that was made before: the path of a file that :meth:`Simulator.save` wrote, or a :class:`Simulator`
+        that no request was sent to. `device` may differ from the one that it was made with in what shapes no state.
     layout
         How what the workload reads and has not written by then is put in flash before the run.
     seed
@@ -99,13 +101,18 @@ def run(
     5120
     """
     prepared = device if isinstance(device, Simulator) else None
+    if isinstance(precondition, Simulator):
+        prepared, precondition = _of_other(precondition, device, attribution), None
     if prepared is not None:
         device, precondition, seed, attribution = _state(prepared, precondition, seed, attribution)
     device = device if isinstance(device, Device) else Device(device)  # type: ignore[arg-type] # it is no simulator
+    saved = prepared._path if prepared is not None else states.saved(precondition)
     arguments = [device._source, *texts_of(workload)]
     for override in device.overrides:
         arguments += ["--set", override]
-    if precondition is not None and str(precondition) != "fill":
+    if saved is not None:
+        arguments.append(f"--load-state={saved}")
+    elif precondition is not None and str(precondition) != "fill":
         arguments += ["--precondition", str(precondition)]
     if layout != "none":
         arguments += ["--layout", layout]
@@ -131,12 +138,30 @@ def run(
     return result
 
 
-def _state(
-    prepared: Simulator, precondition: str | Workload | None, seed: int | None, attribution: bool | None
-) -> tuple[Device, str, int, bool]:
-    """Take what decides a state from a simulator, and refuse what would have to change it."""
+def _of_other(
+    prepared: Simulator, device: Device | Simulator | str | os.PathLike[str], attribution: bool | None
+) -> Simulator:
+    """Bring a device into the state of a simulator."""
+    if isinstance(device, Simulator):
+        raise OptionError("the device is a simulator, which is in a state already: leave the precondition out")
+    _check_new(prepared)
+    device = device if isinstance(device, Device) else Device(device)
+    return prepared._in_same_state(device, prepared.attribution if attribution is None else attribution)
+
+
+def _check_new(prepared: Simulator) -> None:
     if prepared.submitted > 0 or prepared.now > 0:
         raise OptionError("a run begins at time 0: give a simulator, or a fork of one, that no request was sent to")
+
+
+def _state(
+    prepared: Simulator,
+    precondition: str | Workload | os.PathLike[str] | None,
+    seed: int | None,
+    attribution: bool | None,
+) -> tuple[Device, str, int, bool]:
+    """Take what decides a state from a simulator, and refuse what would have to change it."""
+    _check_new(prepared)
     has = {"precondition": prepared.precondition["asked"], "seed": prepared.seed, "attribution": prepared.attribution}
     asked = {"precondition": precondition, "seed": seed, "attribution": attribution}
     for name, value in asked.items():

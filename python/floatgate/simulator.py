@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,8 +12,6 @@ from floatgate.device import Device
 from floatgate.exceptions import WorkloadError
 
 if TYPE_CHECKING:
-    import os
-
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
@@ -105,6 +104,7 @@ class Simulator:
         self._device = device if isinstance(device, Device) else Device(device)
         self._seed = seed
         self._attribution = attribution
+        self._path: str | None = None
         self._handle = _floatgate.Simulator(
             self._device._handle,
             precondition=str(precondition),
@@ -260,7 +260,98 @@ class Simulator:
         other._device = self._device
         other._seed = self._seed
         other._attribution = self._attribution
+        other._path = self._path
         other._handle = self._handle.fork()
+        return other
+
+    def save(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
+        """Write the state to a file, so that an aged device is made once.
+
+        It has to be at rest: nothing outstanding, nothing that will happen, and nothing in the buffer that flash does
+        not have. What is saved is flash, map and what the policies know; not the clock, and not what was counted over
+        time.
+
+        Parameters
+        ----------
+        path
+            Where to. The file is there when all of it is written, and not before.
+        progress
+            A function that is told that it goes on.
+
+        Raises
+        ------
+        OutputError
+            The file cannot be written, the device is not at rest, or one of its policies cannot be saved.
+
+        Examples
+        --------
+        >>> fg.Simulator("tiny", precondition="steady").save("aged.fgstate")
+        """
+        self._handle.save(os.fspath(path), progress=progress)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        device: Device | str | os.PathLike[str] | None = None,
+        *,
+        seed: int | None = None,
+        attribution: bool = True,
+        progress: Progress | None = None,
+    ) -> Simulator:
+        """Make a simulator in a state that was saved, by :meth:`save` or by ``floatgate run --save-state``.
+
+        Its clock is at 0, its buffer is empty, and its future is that of the one that was saved.
+
+        Parameters
+        ----------
+        path
+            The file.
+        device
+            The device to have the state; that of the file where none is given. It may differ from that one in what
+            shapes no state: times, bus, scheduler, controller, buffer and host.
+        seed
+            Seed of the random numbers that are no part of the state, and the one that :func:`floatgate.run` takes; that
+            of the file where none is given.
+        attribution
+            Tell of each request what its time went into.
+        progress
+            A function that is told that it goes on.
+
+        Raises
+        ------
+        PreconditionError
+            It is no such file, it is damaged, or an option that shaped it is another one in `device`: the error names
+            the option with both values.
+
+        Examples
+        --------
+        >>> fg.Simulator("tiny").save("filled.fgstate")
+        >>> fg.Simulator.load("filled.fgstate", fg.Device("tiny", {"nand.read": "5us"})).precondition["asked"]
+        'fill'
+        """
+        place = os.fspath(path)
+        said: dict[str, Any] = json.loads(_floatgate.state_info(place))
+        if device is None:
+            device = Device.from_toml(said["config"] + "\n")
+        loaded = cls.__new__(cls)
+        loaded._device = device if isinstance(device, Device) else Device(device)
+        loaded._seed = said["seed"] if seed is None else seed
+        loaded._attribution = attribution
+        loaded._path = place
+        loaded._handle = _floatgate.Simulator.load(
+            place, loaded._device._handle, seed=loaded._seed, attribution=attribution, progress=progress
+        )
+        return loaded
+
+    def _in_same_state(self, device: Device, attribution: bool) -> Simulator:
+        """Make one of another device, which may differ in what shapes no state."""
+        other = Simulator.__new__(Simulator)
+        other._device = device
+        other._seed = self._seed
+        other._attribution = attribution
+        other._path = self._path
+        other._handle = self._handle.in_same_state(device._handle, seed=self._seed, attribution=attribution)
         return other
 
     __copy__ = fork

@@ -10,11 +10,11 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from floatgate import _floatgate
+from floatgate import _floatgate, states
 from floatgate.device import Device
 from floatgate.exceptions import FloatgateError, OptionError
 from floatgate.running import run
@@ -115,6 +115,8 @@ class _Task:
     seed: int
     layout: str
     attribution: bool
+    states: str | None = None
+    """The directory of states that are shared with other runs."""
 
     def key(self) -> str:
         """Name what decides its result: 32 hexadecimal digits that are equal for equal runs.
@@ -144,7 +146,7 @@ class _Task:
         """Run it, and give what is kept of it: the summary, or what went wrong."""
         try:
             result = run(
-                self.chosen(),
+                states.device_of(self, self.states),
                 self.workload,
                 precondition=self.precondition,
                 layout=self.layout,  # type: ignore[arg-type] # told by the command's parser if it is wrong
@@ -285,13 +287,14 @@ def sweep(
     known = sum(row is not None for row in kept)
     told = _Progress(len(tasks), known, sum(row is not None and row["error"] is not None for row in kept))
     keys = list(waiting)
-    for number, row in _each([tasks[waiting[key][0]] for key in keys], n_jobs):
-        for index in waiting[keys[number]]:
-            kept[index] = row
-            told.step(row)
-        if shelf and row["kind"] not in ("InternalError", "OutputError"):
-            shelf.put(keys[number], row)
-        _tell(told, progress)
+    with states.shared([tasks[waiting[key][0]] for key in keys], store, partial(_each, n_jobs=n_jobs)) as to_run:
+        for number, row in _each(to_run, n_jobs):
+            for index in waiting[keys[number]]:
+                kept[index] = row
+                told.step(row)
+            if shelf and row["kind"] not in ("InternalError", "OutputError"):
+                shelf.put(keys[number], row)
+            _tell(told, progress)
     return _table(tasks, [row for row in kept if row is not None])
 
 

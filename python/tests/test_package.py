@@ -72,7 +72,9 @@ def test_everything_public_is_documented():
 
 
 @pytest.mark.parametrize("module", ["comparison", "device", "running", "simulator", "summary", "sweeping"])
-def test_examples_run(module, result):
+def test_examples_run(module, result, root, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(root / "examples")
     found = importlib.import_module(f"floatgate.{module}")
     names = {"fg": fg, "result": result, "device": fg.Device("tiny"), "workload": "rw=randwrite number_ios=500"}
     finder = doctest.DocTestFinder()

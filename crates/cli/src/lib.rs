@@ -10,6 +10,7 @@ mod report;
 pub mod run;
 mod serve;
 mod span;
+pub mod state;
 mod text;
 mod trace;
 
@@ -58,6 +59,8 @@ enum Command {
     Draw(draw::DrawArgs),
     /// The SSDs that can be simulated: list them, show one, check a file
     Device(device::Args),
+    /// Saved states of devices: say what one holds, and check it
+    State(state::Args),
     /// Traces: say what one is like, make a synthetic workload of it, or write it in another format
     Trace(Box<trace::Args>),
 }
@@ -86,6 +89,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Explain(args) => explain::run(&args),
         Command::Draw(args) => draw::run(&args),
         Command::Device(args) => device::run(args).map_err(Failure::from),
+        Command::State(args) => state::run(&args),
         Command::Trace(args) => trace::run(&args),
     };
     let status = failure::exit_status(done);

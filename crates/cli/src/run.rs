@@ -57,6 +57,15 @@ pub struct RunArgs {
     /// holds everything, and nothing is left to lay out.
     #[arg(long, value_name = "HOW", default_value = "none")]
     layout: Layout,
+    /// Write the state that --precondition has brought the device into to FILE, for --load-state
+    #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
+    save_state: Option<PathBuf>,
+    /// Begin with the state in FILE in the place of --precondition
+    ///
+    /// --save-state has written it, of this device or of one that differs in nothing that shapes a state: times, bus,
+    /// scheduler, controller, buffer and host may be others. See docs/reference/state.md.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["precondition", "save_state"])]
+    load_state: Option<PathBuf>,
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = trace::whole, allow_hyphen_values = true)]
     seed: u64,
@@ -138,7 +147,9 @@ impl RunArgs {
         self.trace.check()?;
         use floatgate_core::precondition::Precondition as State;
         let state = self.precondition.parse();
-        if self.layout != Layout::None && matches!(state, Ok(State::Fill | State::Aged(_) | State::Steady)) {
+        let made_here = self.load_state.is_none();
+        let wants = made_here && self.layout != Layout::None;
+        if wants && matches!(state, Ok(State::Fill | State::Aged(_) | State::Steady)) {
             return Err(Failure::mistake(format!(
                 "--layout is for what was never written, and with --precondition {} everything was: give --precondition \
                  none for a new device, or stale=V for a used one",

@@ -12,4 +12,5 @@ pub mod precondition;
 pub mod run;
 pub mod scheduler;
 pub mod sim;
+pub mod state;
 pub mod workload;

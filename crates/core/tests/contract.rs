@@ -8,10 +8,11 @@ use common::device_config;
 use floatgate_core::cache::eviction::EvictionConfig;
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::ftl::allocation::{AllocationConfig, Level, LevelOrder, Order, PlaneSet};
-use floatgate_core::ftl::gc::victim::VictimConfig;
+use floatgate_core::ftl::gc::victim::{Candidates, Victim, VictimConfig};
 use floatgate_core::scheduler::{Class, RANKS, SchedulerConfig};
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId};
 use floatgate_core::sim::rng::Rng;
+use floatgate_core::state::{Reader, Writer};
 
 /// 3 channels, 2 chips, 5 dies, 4 planes: no two levels alike, so that a mistaken level shows.
 fn uneven() -> DeviceConfig {
@@ -65,10 +66,33 @@ fn what_is_evicted_is_there_and_leaves_once() {
     EvictionConfig::all().iter().for_each(eviction_obeys);
 }
 
+/// The same victim policy, by way of a saved state.
+fn saved_and_loaded(
+    victim: &Victim,
+    config: &VictimConfig,
+    device: &DeviceConfig,
+    candidates: &[Option<u32>],
+    clock: u64,
+) -> Victim {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes).unwrap();
+    writer.section("victim", |out| victim.save(out)).unwrap();
+    writer.finish().unwrap();
+    let valid = candidates.iter().map(|valid| valid.map(|valid| valid as u16)).collect();
+    let closed = Candidates::new(valid, device.geometry.blocks, clock);
+    let mut loaded = config.build(device, 99).expect("defaults are valid");
+    let mut input = &bytes[..];
+    let mut reader = Reader::new(&mut input).unwrap();
+    reader.section("victim", |input| loaded.load(input, closed)).unwrap();
+    reader.finish().unwrap();
+    loaded
+}
+
 /// Closes, shrinks and takes blocks at random; a model of what is a candidate says what may be taken.
 fn victim_obeys(config: &VictimConfig) {
     let device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}"]);
     let mut victim = config.build(&device, 7).expect("defaults are valid");
+    let mut twin = victim.clone();
     let full = device.data_units_per_block();
     let mut candidates: Vec<Option<u32>> = vec![None; device.total_blocks() as usize];
     let mut rng = Rng::new(3, "contract");
@@ -80,7 +104,9 @@ fn victim_obeys(config: &VictimConfig) {
                 let plane = PlaneId(block / device.geometry.blocks);
                 let of_plane = plane.0 * device.geometry.blocks..(plane.0 + 1) * device.geometry.blocks;
                 let any = of_plane.clone().any(|b| candidates[b as usize].is_some_and(|valid| valid < full));
-                match victim.take(plane, clock) {
+                let chosen = victim.take(plane, clock);
+                assert_eq!(twin.take(plane, clock), chosen, "{}: another one when loaded", config.name());
+                match chosen {
                     Some(chosen) => {
                         assert!(of_plane.contains(&chosen.0), "{}: not of the plane", config.name());
                         assert!(candidates[chosen.index()].take().is_some(), "{}: no candidate", config.name());
@@ -93,12 +119,17 @@ fn victim_obeys(config: &VictimConfig) {
                 let valid = rng.below(u64::from(full) + 1) as u32;
                 candidates[block as usize] = Some(valid);
                 victim.on_close(BlockId(block), valid, clock);
+                twin.on_close(BlockId(block), valid, clock);
             }
             (_, Some(valid)) if valid > 0 => {
                 candidates[block as usize] = Some(valid - 1);
                 victim.on_invalidate(BlockId(block), valid - 1, clock);
+                twin.on_invalidate(BlockId(block), valid - 1, clock);
             }
             _ => {}
+        }
+        if clock % 2_000 == 1_999 {
+            twin = saved_and_loaded(&victim, config, &device, &candidates, clock);
         }
     }
     assert!(taken > 1_000, "{}: only {taken} victims", config.name());

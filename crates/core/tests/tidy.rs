@@ -15,6 +15,7 @@ type Uses = &'static [(&'static str, &'static str)];
 /// start of a name.
 const LAYERS: &[(&str, Uses)] = &[
     ("sim", &[]),
+    ("state", &[("sim", "streams of random numbers are a part of it")]),
     (
         "config",
         &[
@@ -27,6 +28,7 @@ const LAYERS: &[(&str, Uses)] = &[
             ("ftl::wear::*Config", "as above"),
             ("host::arbitration::*Config", "as above"),
             ("cache::eviction::*Config", "as above"),
+            ("state::Difference", "two devices differ in what shapes a saved state"),
         ],
     ),
     ("policy", &[("config", "a policy is made for a device")]),
@@ -59,6 +61,7 @@ const LAYERS: &[(&str, Uses)] = &[
             ("sim", "operations take time"),
             ("config", "geometry and times of the flash"),
             ("scheduler", "a channel and a die ask which operation goes first"),
+            ("state", "what it remembers is saved"),
         ],
     ),
     (
@@ -71,6 +74,7 @@ const LAYERS: &[(&str, Uses)] = &[
             ("metrics::counters", "what was programmed, by cause"),
             ("nand::media", "what the flash holds, which a recovery has to go by"),
             ("scheduler::Class", "what an operation is for"),
+            ("state", "map, blocks and policies are saved"),
         ],
     ),
     (
@@ -108,6 +112,7 @@ const LAYERS: &[(&str, Uses)] = &[
             ("cache", "as above"),
             ("host", "as above"),
             ("policy", "as above"),
+            ("state", "as above"),
         ],
     ),
     (

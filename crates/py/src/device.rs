@@ -50,6 +50,12 @@ impl DeviceConfig {
         self.chosen.config.digest()
     }
 
+    /// The digest of the figures that shape a state.
+    #[getter]
+    fn state_digest(&self) -> String {
+        self.chosen.config.state_digest()
+    }
+
     /// The built-in device that it is, or is based on.
     #[getter]
     fn base(&self) -> Option<&str> {

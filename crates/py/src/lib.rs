@@ -26,7 +26,7 @@ mod _floatgate {
     #[pymodule_export]
     use crate::run::{command, run};
     #[pymodule_export]
-    use crate::simulator::Simulator;
+    use crate::simulator::{Simulator, state_info};
 
     use pyo3::prelude::*;
 

@@ -1,10 +1,13 @@
 //! A device, step by step.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt8Array, UInt16Array, UInt32Array};
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
-use floatgate_cli::run::session::{Front as _, new_device, prepare};
+use floatgate_cli::failure::Failure;
+use floatgate_cli::run::session::{Front as _, Subject, device_options, new_device, prepare};
+use floatgate_cli::state;
 use floatgate_core::device::Device;
 use floatgate_core::ftl::Ftl;
 use floatgate_core::ftl::blocks::{BlockState, Stream};
@@ -36,6 +39,17 @@ impl Simulator {
     /// The device, and the state that it was brought into.
     pub fn prepared(&self) -> (&Device, &Precondition) {
         (&self.device, &self.state)
+    }
+
+    /// Where the state that it is in now comes from.
+    fn told_state(&self) -> Precondition {
+        let mut state = self.state.clone();
+        if self.next > 0 {
+            state.asked = format!("{}, and {} requests", state.asked, self.next);
+            state.reached.mapped =
+                self.device.ftl().blocks.valid_data() as f64 / self.device.config().logical_units() as f64;
+        }
+        state
     }
 }
 
@@ -175,6 +189,50 @@ impl Simulator {
         enter(py, None, |_| Ok(Simulator { device: self.device.clone(), next: self.next, state: self.state.clone() }))
     }
 
+    /// Another device in the same state: one whose options shape that alike.
+    #[pyo3(signature = (device, *, seed, attribution))]
+    fn in_same_state(
+        &self,
+        py: Python<'_>,
+        device: &DeviceConfig,
+        seed: u64,
+        attribution: bool,
+    ) -> PyResult<Simulator> {
+        enter(py, None, |_| {
+            let options = device_options(seed, attribution);
+            let other = self.device.in_same_state(device.chosen.config.clone(), options);
+            let device = other.map_err(|error| Subject::Precondition.stopped(Failure::mistake(error)))?;
+            Ok(Simulator { device, next: 0, state: self.told_state() })
+        })
+    }
+
+    /// Writes the state to a file.
+    #[pyo3(signature = (path, *, progress))]
+    fn save(&self, py: Python<'_>, path: PathBuf, progress: Option<Py<PyAny>>) -> PyResult<()> {
+        enter(py, progress, |front| {
+            let place = state::Place::open(&path).map_err(Subject::Output.stop())?;
+            place.write(&self.device, &self.told_state(), front).map_err(Subject::Output.stop())
+        })
+    }
+
+    /// A device in the state of a file.
+    #[staticmethod]
+    #[pyo3(signature = (path, device, *, seed, attribution, progress))]
+    fn load(
+        py: Python<'_>,
+        path: PathBuf,
+        device: &DeviceConfig,
+        seed: u64,
+        attribution: bool,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Simulator> {
+        enter(py, progress, |front| {
+            let loaded = state::load(&path, &device.chosen, device_options(seed, attribution), front);
+            let (device, head) = loaded.map_err(Subject::Precondition.stop())?;
+            Ok(Simulator { device, next: 0, state: head.precondition })
+        })
+    }
+
     /// What has been counted since the device was made, by name.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let counters = &self.device.ftl().counters;
@@ -238,6 +296,15 @@ impl Simulator {
         let places: Int64Array = py.detach(|| (0..map.len()).map(place).collect());
         table(py, vec![("place", Arc::new(places) as ArrayRef)])
     }
+}
+
+/// What a saved state says of itself: the part at its beginning, as JSON.
+#[pyfunction]
+pub fn state_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    enter(py, None, |_| {
+        let head = state::head(&path).map_err(Subject::Precondition.stop())?;
+        serde_json::to_string(&head).map_err(|error| Subject::Precondition.stopped(Failure::fault(error)))
+    })
 }
 
 /// Makes all events up to an instant happen, and leaves the clock at the last of them; whether it came to their end.

@@ -51,7 +51,7 @@ pub fn run(args: &RunArgs, seeds: &Seeds, terminal: &Terminal) -> Result<(), Fai
 
 /// What this program was called with, without where results go and how they are printed, and with this seed.
 pub fn without_places(given: impl Iterator<Item = String>, seed: u64) -> Vec<String> {
-    const WITH_VALUE: [&str; 4] = ["--out", "--requests", "--seed", "--seeds"];
+    const WITH_VALUE: [&str; 5] = ["--out", "--requests", "--save-state", "--seed", "--seeds"];
     // Their values, if any, stand behind `=`.
     const WITHOUT_VALUE: [&str; 3] = ["--json", "--series", "--timeline"];
     let mut kept = Vec::new();

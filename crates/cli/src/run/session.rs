@@ -21,6 +21,7 @@ use super::trace::TraceArgs;
 use super::workload::{self, Workload};
 use super::{RunArgs, report, seeds, several};
 use crate::failure::Failure;
+use crate::state;
 
 /// Who waits for a run: is told how far it is, and may end it.
 pub trait Front {
@@ -166,6 +167,8 @@ pub struct Session<'a> {
     device: Device,
     /// The state that the device is in already, where it is.
     state: Option<Precondition>,
+    /// Where the state before the run is written to, where it is.
+    place: Option<state::Place>,
     workload: Workload,
     warnings: Warnings,
 }
@@ -181,6 +184,11 @@ pub struct Finished {
 impl<'a> Session<'a> {
     /// Opens the workloads for a new device.
     pub fn open(args: &'a RunArgs, chosen: Chosen, front: &dyn Front) -> Result<Session<'a>, Stopped> {
+        if let Some(path) = &args.load_state {
+            let options = device_options(args.seed, !args.no_attribution);
+            let loaded = state::load(path, &chosen, options, front).map_err(Subject::Precondition.stop())?;
+            return Session::of(args, chosen, loaded.0, Some(loaded.1.precondition), front);
+        }
         let device = new_device(&chosen, args.seed, !args.no_attribution)?;
         Session::of(args, chosen, device, None, front)
     }
@@ -207,7 +215,8 @@ impl<'a> Session<'a> {
         let workload = workload.map_err(|failure| subject_of(args).stopped(failure))?;
         let mut warnings = Warnings::default();
         warnings.add(workload.warnings(), front);
-        Ok(Session { args, chosen, device, state, workload, warnings })
+        let place = args.save_state.as_deref().map(state::Place::open).transpose().map_err(Subject::Output.stop())?;
+        Ok(Session { args, chosen, device, state, place, workload, warnings })
     }
 
     /// The device.
@@ -232,12 +241,15 @@ impl<'a> Session<'a> {
 
     /// Brings the device into the state that was asked for, and runs the workload.
     pub fn run(self, observer: &mut dyn Observer, front: &dyn Front) -> Result<Finished, Stopped> {
-        let Session { args, chosen, mut device, state, mut workload, mut warnings } = self;
+        let Session { args, chosen, mut device, state, place, mut workload, mut warnings } = self;
         let mut precondition = match state {
             Some(state) => state,
             None => precondition(&args.precondition, &args.trace, args.seed, &mut device, front)
                 .map_err(Subject::Precondition.stop())?,
         };
+        if let Some(place) = place {
+            place.write(&device, &precondition, front).map_err(Subject::Output.stop())?;
+        }
         lay_out(args, &mut device, &mut precondition, front).map_err(Subject::Precondition.stop())?;
         warnings.add(not_steady(&precondition), front);
         workload.begin_logs().map_err(Subject::Output.stop())?;
@@ -287,10 +299,14 @@ impl RunArgs {
     }
 }
 
+/// How a device is built.
+pub fn device_options(seed: u64, attribution: bool) -> Options {
+    Options { seed, attribution, ..Options::default() }
+}
+
 /// The device as it leaves the factory.
 pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool) -> Result<Device, Stopped> {
-    let options = Options { seed, attribution, ..Options::default() };
-    Device::new(chosen.config.clone(), options)
+    Device::new(chosen.config.clone(), device_options(seed, attribution))
         .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.called))))
 }
 

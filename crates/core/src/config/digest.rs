@@ -25,7 +25,7 @@ impl DeviceConfig {
     }
 }
 
-fn sort(value: &mut Value) {
+pub(super) fn sort(value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.values_mut().for_each(sort);

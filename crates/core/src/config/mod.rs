@@ -17,6 +17,7 @@ mod page;
 mod reference;
 mod reserve;
 mod schema;
+mod shape;
 mod structure;
 pub mod units;
 
@@ -38,6 +39,7 @@ pub use figures::Figure;
 pub use load::{base_in, base_of, from_toml, load};
 pub use reference::{example, reference_page};
 pub use schema::{json_schema, options};
+pub use shape::{Shape, shapes_state};
 use units::{Bandwidth, BlockCount, Bytes, Duration, FirmwareCost, Frequency, OneOrMany, TransferRate};
 
 /// One SSD.

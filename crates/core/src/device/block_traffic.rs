@@ -138,8 +138,7 @@ impl Device {
 
     /// A logical block takes a free block.
     fn renew_block(&mut self, number: u32, plane: PlaneId) {
-        let block = self.ftl.blocks.open_logical(plane);
-        self.ftl.logical_blocks().renew(number, block, plane);
+        self.ftl.renew_block(number, plane);
         self.go_on_in_block(number);
         self.free_blocks(plane);
     }

@@ -21,6 +21,7 @@ mod map_traffic;
 mod merge;
 mod overlap;
 mod pool;
+mod saving;
 mod start;
 mod trail;
 pub mod transaction;
@@ -51,6 +52,7 @@ use map_traffic::MapTraffic;
 use merge::Merging;
 use overlap::Overlapping;
 use pool::Pool;
+pub use saving::{Head, inspect_state};
 use trail::Trails;
 use transaction::{Kind, Transaction, Transactions};
 

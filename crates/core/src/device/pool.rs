@@ -17,8 +17,8 @@ pub(super) struct Pool {
     /// Planes of each channel.
     of_channel: Vec<PlaneSet>,
     /// By plane: when it took a write last, counted in writes.
-    used: Vec<u64>,
-    uses: u64,
+    pub(super) used: Vec<u64>,
+    pub(super) uses: u64,
     /// By LUN: how far the planes that take what is dealt lie from those that the order names, in units and in planes.
     shifts: Vec<(u32, u32)>,
     /// Room to work in.

@@ -1,5 +1,7 @@
 //! The physical space: blocks, their states, the stock of free ones, and the frontiers that writes go to.
 
+mod saving;
+
 use super::gc::victim::Victim;
 use crate::config::advanced::Waste;
 use crate::config::{DeviceConfig, Frontiers};

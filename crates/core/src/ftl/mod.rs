@@ -9,6 +9,7 @@ pub mod blocks;
 pub mod gc;
 pub mod mapping;
 pub mod partial;
+mod saving;
 
 use allocation::{Allocation, PlaneSet};
 use blocks::{Blocks, Stream};

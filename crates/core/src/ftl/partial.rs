@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::state::{Reader, StateError, Writer};
+
 /// How a write meets the valid sectors of its unit (Hu et al. 2011, Section 4.1 and Figure 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
@@ -91,17 +93,47 @@ impl PartialUnits {
         if new == self.full {
             self.forget(lpn);
         } else {
-            if self.flags.is_empty() {
-                self.flags = vec![0; self.units.div_ceil(64) as usize];
-            }
-            self.flags[(lpn / 64) as usize] |= 1 << (lpn % 64);
-            self.masks.insert(lpn, new);
+            self.insert(lpn, new);
         }
         match old {
             0 => Update::First,
             _ if old & !whole == 0 => Update::Covered,
             _ => Update::Uncovered,
         }
+    }
+
+    /// Writes the masks for a saved state.
+    pub fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        out.u32(self.masks.len() as u32)?;
+        for (&lpn, &mask) in &self.masks {
+            out.u32(lpn)?;
+            out.u64(mask)?;
+        }
+        Ok(())
+    }
+
+    /// Reads what [`PartialUnits::save`] wrote; only units that `is_mapped` have masks.
+    pub fn load(&mut self, input: &mut Reader, is_mapped: impl Fn(u32) -> bool) -> Result<(), StateError> {
+        let mut least = 0;
+        for _ in 0..input.below(self.units + 1, "masks")? {
+            let lpn = input.below(self.units, "logical unit")?;
+            let mask = input.u64()?;
+            let partly = mask != 0 && mask != self.full && mask & !self.full == 0;
+            if lpn < least || !partly || !is_mapped(lpn) {
+                return Err(input.damaged(format!("the mask of unit {lpn}")));
+            }
+            self.insert(lpn, mask);
+            least = lpn + 1;
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, lpn: u32, mask: u64) {
+        if self.flags.is_empty() {
+            self.flags = vec![0; self.units.div_ceil(64) as usize];
+        }
+        self.flags[(lpn / 64) as usize] |= 1 << (lpn % 64);
+        self.masks.insert(lpn, mask);
     }
 
     /// The unit is whole or unmapped now.

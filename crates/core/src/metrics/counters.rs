@@ -1,5 +1,7 @@
 //! Counters: plain fields, so that counting costs an addition.
 
+use std::cell::{Cell, RefCell};
+
 use serde::Serialize;
 
 /// Why a page was programmed. Each programmed page has exactly one cause.
@@ -213,6 +215,25 @@ impl Counters {
             stock_at_choice,
             open_units_at_choice
         )
+    }
+
+    /// All counts, in an order that does not change.
+    pub fn values(&self) -> Vec<u64> {
+        let values = RefCell::new(Vec::new());
+        self.with(self, |value, _| {
+            values.borrow_mut().push(value);
+            value
+        });
+        values.into_inner()
+    }
+
+    /// The counts of [`Counters::values`]; those that are missing are 0.
+    pub fn of_values(values: &[u64]) -> Counters {
+        let next = Cell::new(0);
+        Counters::default().with(&Counters::default(), |_, _| {
+            let index = next.replace(next.get() + 1);
+            values.get(index).copied().unwrap_or_default()
+        })
     }
 
     /// Pages programmed, whatever the cause.

@@ -1,6 +1,7 @@
 //! Channels and what hangs on them: who holds a bus, which die is busy until when.
 
 mod overlap;
+mod saving;
 mod watchers;
 
 use super::merged::Merged;

@@ -2,6 +2,7 @@
 
 use crate::config::DeviceConfig;
 use crate::sim::id::{BlockId, Ppn};
+use crate::state::{Reader, StateError, Writer};
 
 /// The version of a sector that was never written.
 pub const BLANK: u32 = 0;
@@ -30,6 +31,23 @@ impl Media {
             sectors,
             units_per_block: device.units_per_block(),
         }
+    }
+
+    /// Writes all contents for a saved state.
+    pub fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        self.next.iter().try_for_each(|&next| out.u32(next))?;
+        self.versions.iter().try_for_each(|&version| out.u32(version))
+    }
+
+    /// Reads what [`Media::save`] wrote.
+    pub fn load(&mut self, input: &mut Reader) -> Result<(), StateError> {
+        for next in &mut self.next {
+            *next = input.below(self.units_per_block + 1, "unit")?;
+        }
+        for version in &mut self.versions {
+            *version = input.u32()?;
+        }
+        Ok(())
     }
 
     /// What a unit holds.

@@ -29,6 +29,16 @@ impl Rng {
         Rng { state: [splitmix(), splitmix(), splitmix(), splitmix()] }
     }
 
+    /// Where the stream is.
+    pub fn words(&self) -> [u64; 4] {
+        self.state
+    }
+
+    /// The stream that goes on there; `None` for zeros, from which the generator never comes away.
+    pub fn from_words(state: [u64; 4]) -> Option<Rng> {
+        (state != [0; 4]).then_some(Rng { state })
+    }
+
     /// 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {

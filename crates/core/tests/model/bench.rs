@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use floatgate_core::device::{Device, Mutant, Options};
+use floatgate_core::metrics::summary::{Precondition, Reached};
 use floatgate_core::nand::probe::Probe;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
@@ -28,6 +29,7 @@ struct Bench {
     completions: Vec<Completion>,
     /// Whether the device tells what the time of each request went into.
     attributed: bool,
+    options: Options,
 }
 
 impl Bench {
@@ -43,6 +45,7 @@ impl Bench {
             completed: 0,
             completions: Vec::new(),
             attributed: options.attribution,
+            options,
         }
     }
 
@@ -151,6 +154,20 @@ impl Bench {
         Ok(())
     }
 
+    /// Saves the device, and goes on with one that is loaded.
+    fn reload(&mut self) -> Result<(), String> {
+        let saved = |device: &Device| {
+            let (origin, mut bytes) = (Precondition { asked: String::new(), reached: Reached::default() }, Vec::new());
+            device.save(&origin, &mut bytes).map(|()| bytes).map_err(|error| format!("save: {error}"))
+        };
+        let bytes = saved(&self.device)?;
+        let config = self.device.config().clone();
+        let loaded = Device::load(config, self.options, &bytes[..]).map_err(|error| format!("load: {error}"))?;
+        self.device = loaded.0;
+        self.device.check_invariants()?;
+        if saved(&self.device)? == bytes { Ok(()) } else { Err("a loaded device is saved as other bytes".to_owned()) }
+    }
+
     /// Waits until the device is at rest, then reads and counts everything.
     fn finish(&mut self, load: &Load) -> Result<(), String> {
         self.rest()?;
@@ -169,6 +186,7 @@ impl Bench {
         if let Some(probe) = self.device.array_mut().take_probe() {
             check_lanes(&self.device, &probe)?;
         }
+        self.reload()?;
         let all = Request { tag: self.tag + 1, ..Request::new(Time::ZERO, Operation::Read, 0, 0) };
         let all = Request { sectors: self.device.config().logical_sectors() as u32, ..all };
         self.reference.submit(&all);

@@ -4,6 +4,7 @@ use super::{AllocationPolicy, LevelOrder, Order, PlaneSet};
 use crate::config::DeviceConfig;
 use crate::policy::Policy;
 use crate::sim::id::PlaneId;
+use crate::state::{Reader, StateError, Writer};
 
 /// Options of dynamic allocation.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -117,6 +118,24 @@ impl AllocationPolicy for Dynamic {
 
     fn order(&self) -> &Order {
         &self.order
+    }
+
+    fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        for pool in &self.pools {
+            out.u32(pool.turn as u32)?;
+            pool.values.iter().try_for_each(|round| out.u32(round.next))?;
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, input: &mut Reader) -> Result<(), StateError> {
+        for pool in &mut self.pools {
+            pool.turn = input.below(pool.values.len() as u32, "turn")? as usize;
+            for round in &mut pool.values {
+                round.next = input.below(self.order.len(), "plane")?;
+            }
+        }
+        Ok(())
     }
 }
 

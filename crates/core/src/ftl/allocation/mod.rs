@@ -7,6 +7,7 @@ pub use order::{Level, LevelOrder, Order};
 
 use crate::policy_family;
 use crate::sim::id::PlaneId;
+use crate::state::{Reader, StateError, Writer};
 
 /// Chooses the plane of a host write.
 pub trait AllocationPolicy {
@@ -35,6 +36,12 @@ pub trait AllocationPolicy {
 
     /// The place of each plane in the scheme's order.
     fn order(&self) -> &Order;
+
+    /// Writes what it knows for a saved state; a policy that cannot be saved says so ([`StateError::Policy`]).
+    fn save(&self, out: &mut Writer) -> Result<(), StateError>;
+
+    /// Reads what [`AllocationPolicy::save`] wrote, as a new policy.
+    fn load(&mut self, input: &mut Reader) -> Result<(), StateError>;
 }
 
 policy_family! {

@@ -16,6 +16,7 @@ use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::policy::Policy;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::sim::memory::Divider;
+use crate::state::{Reader, StateError, Writer};
 
 /// Block mapping has no options.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -98,7 +99,7 @@ impl BlockMap {
     }
 
     /// A logical block gets a new current block; what it had becomes old.
-    pub fn renew(&mut self, number: u32, block: BlockId, plane: PlaneId) {
+    fn renew(&mut self, number: u32, block: BlockId, plane: PlaneId) {
         let logical = &mut self.logical[number as usize];
         logical.old = std::mem::replace(&mut logical.current, block.0);
         let left = std::mem::take(&mut logical.next);
@@ -115,6 +116,66 @@ impl BlockMap {
         }
         pairs.push_back((number, turn));
         self.pairs[plane.index()] = pairs;
+    }
+}
+
+/// Saved states.
+impl BlockMap {
+    /// Writes where the logical blocks are. How often each has got a block only tells its entries in `pairs` apart, and
+    /// of these only one is written.
+    pub fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        for logical in &self.logical {
+            out.u32(logical.current)?;
+            out.u32(logical.old)?;
+            out.u32(logical.next)?;
+        }
+        for pairs in &self.pairs {
+            let pairs = || pairs.iter().filter(|&&(number, turn)| self.is_pair(number, turn));
+            out.u32(pairs().count() as u32)?;
+            pairs().try_for_each(|&(number, _)| out.u32(number))?;
+        }
+        out.u64(self.dropped)?;
+        out.u64(self.unwritten)
+    }
+
+    /// Reads what [`BlockMap::save`] wrote, into a new map. `home` is the plane of a logical block; `program` units
+    /// are programmed together. Each block is told to `take`, with how many of its units are written; it says whether
+    /// it can be a logical block's.
+    pub fn load(
+        &mut self,
+        input: &mut Reader,
+        program: u32,
+        home: impl Fn(u32) -> PlaneId,
+        mut take: impl FnMut(BlockId, PlaneId, u32) -> bool,
+    ) -> Result<(), StateError> {
+        let units = self.units.divisor();
+        for number in 0..self.logical.len() as u32 {
+            let (current, old) = (input.u32()?, input.u32()?);
+            let next = input.below(units + 1, "offset")?;
+            let whole = next.is_multiple_of(program) && (current != NOWHERE || (next == 0 && old == NOWHERE));
+            let mut takes = |block, written| block == NOWHERE || take(BlockId(block), home(number), written);
+            if !whole || !takes(current, next) || !takes(old, units) {
+                return Err(input.damaged(format!("the blocks of logical block {number}")));
+            }
+            self.logical[number as usize] = LogicalBlock { current, old, next, turn: 0 };
+        }
+        let mut expected: Vec<bool> = self.logical.iter().map(|logical| logical.old != NOWHERE).collect();
+        for plane in 0..self.pairs.len() {
+            let count = input.below(self.logical.len() as u32 + 1, "logical blocks")?;
+            for _ in 0..count {
+                let number = input.below(self.logical.len() as u32, "logical block")?;
+                if home(number).index() != plane || !std::mem::take(&mut expected[number as usize]) {
+                    return Err(input.damaged(format!("logical block {number} among those with two blocks")));
+                }
+                self.pairs[plane].push_back((number, 0));
+            }
+        }
+        if let Some(number) = expected.iter().position(|expected| *expected) {
+            return Err(input.damaged(format!("logical block {number} is not among those with two blocks")));
+        }
+        self.dropped = input.count("writes dropped")?;
+        self.unwritten = input.count("units not written")?;
+        Ok(())
     }
 }
 
@@ -174,6 +235,17 @@ impl Ftl {
         let LogicalBlock { old, .. } = *self.logical_block(number);
         let place = (old != NOWHERE).then(|| Ppn(self.blocks.first_unit(BlockId(old)).0 + offset))?;
         self.blocks.is_valid(place).then_some(place)
+    }
+
+    /// A logical block takes a free block, and goes on there. Nobody owns what it leaves unwritten.
+    pub fn renew_block(&mut self, number: u32, plane: PlaneId) {
+        let LogicalBlock { current, next, .. } = *self.logical_block(number);
+        if current != NOWHERE {
+            let first = self.blocks.first_unit(BlockId(current)).0;
+            (first + next..first + self.blocks.data_units()).for_each(|unit| self.map.set_owner(Ppn(unit), PADDING));
+        }
+        let block = self.blocks.open_logical(plane);
+        self.logical_blocks().renew(number, block, plane);
     }
 
     /// A functional write of `lpn`, after all that has to be programmed before it.
@@ -266,8 +338,7 @@ impl Ftl {
             let Some(pair) = self.logical_blocks().oldest_pair(plane) else { break };
             self.merge_now(pair);
         }
-        let block = self.blocks.open_logical(plane);
-        self.logical_blocks().renew(number, block, plane);
+        self.renew_block(number, plane);
         self.drop_old_now(number);
     }
 

@@ -9,6 +9,7 @@
 
 use crate::sim::id::Lpn;
 use crate::sim::memory::Divider;
+use crate::state::{Reader, StateError, Writer};
 
 /// No entry.
 const NONE: u32 = u32::MAX;
@@ -320,6 +321,50 @@ impl Cmt {
             Some(Lpn(entry.lpn))
         })
         .collect()
+    }
+
+    /// Whether entries are on their way.
+    pub fn is_loading(&self) -> bool {
+        self.segments[0].len + self.segments[1].len != self.len
+    }
+
+    /// Writes the entries of each segment, the least recently used first, and which of them are dirty.
+    pub fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        for segment in &self.segments {
+            out.u32(segment.len)?;
+            let mut at = segment.oldest;
+            while let Some(entry) = self.entries.get(at as usize) {
+                out.u32(entry.lpn)?;
+                out.u8(u8::from(entry.dirty))?;
+                at = entry.newer;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what [`Cmt::save`] wrote, into a new table, of a device with so many units.
+    pub fn load_from(&mut self, input: &mut Reader, units: u32) -> Result<(), StateError> {
+        for segment in [Segment::Probationary, Segment::Protected] {
+            let most = if segment == Segment::Protected { self.most_protected } else { self.capacity };
+            let entries = input.below(most.min(self.capacity - self.len) + 1, "cached entries")?;
+            for _ in 0..entries {
+                let lpn = Lpn(input.below(units, "logical unit")?);
+                if self.index_of(lpn).is_some() {
+                    return Err(input.damaged(format!("two cached entries of unit {}", lpn.0)));
+                }
+                self.reserve(lpn);
+                self.load(lpn);
+                if segment == Segment::Protected {
+                    self.touch(lpn);
+                }
+                match input.u8()? {
+                    0 => {}
+                    1 => _ = self.change(lpn),
+                    other => return Err(input.damaged(format!("{other} where it says whether an entry is dirty"))),
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Checks the books against a count from scratch; for tests.

@@ -8,6 +8,7 @@ use crate::config::units::Bytes;
 use crate::policy::Policy;
 use crate::sim::id::{Lpn, Ppn};
 use crate::sim::memory::Divider;
+use crate::state::{Reader, StateError, Writer};
 
 /// Options of DFTL.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -148,6 +149,28 @@ impl MapState {
     pub fn note_changed(&mut self, lpn: Lpn) {
         let page = self.page_of(lpn);
         self.changed[(page / 64) as usize] |= 1 << (page % 64);
+    }
+
+    /// Writes the directory, the pages that are out of date and the cached entries for a saved state.
+    pub fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        self.directory.iter().try_for_each(|&entry| out.u32(entry))?;
+        self.changed.iter().try_for_each(|&word| out.u64(word))?;
+        self.cmt.save(out)
+    }
+
+    /// Reads what [`MapState::save`] wrote, into a new one. Where the pages are is for the caller to check.
+    pub fn load(&mut self, input: &mut Reader) -> Result<(), StateError> {
+        for entry in &mut self.directory {
+            *entry = input.u32()?;
+        }
+        for word in &mut self.changed {
+            *word = input.u64()?;
+        }
+        let beyond = self.directory.len() % 64;
+        if beyond > 0 && self.changed.last().is_some_and(|word| word >> beyond != 0) {
+            return Err(input.damaged("a change of a translation page that is none"));
+        }
+        self.cmt.load_from(input, self.units)
     }
 
     /// Whether functional writes have changed a translation page since the last call.

@@ -1,7 +1,9 @@
 //! Candidates by their number of valid units: every change and the choice of the least take O(1).
 
+use super::Candidates;
 use crate::config::DeviceConfig;
 use crate::sim::id::{BlockId, PlaneId};
+use crate::state::{Reader, StateError, Writer};
 
 /// For each plane and each number of valid units, a list of the candidates that have it, oldest entry first.
 ///
@@ -94,5 +96,35 @@ impl Buckets {
     /// Valid units of a full block.
     pub fn units(&self) -> u32 {
         self.units
+    }
+
+    /// Writes the candidates list by list, oldest entry first, and of each what `more` adds.
+    pub fn save(
+        &self,
+        out: &mut Writer,
+        more: impl Fn(&mut Writer, BlockId) -> Result<(), StateError>,
+    ) -> Result<(), StateError> {
+        for head in self.blocks..self.next.len() as u32 {
+            let mut block = self.next[head as usize];
+            while block != head {
+                out.u32(block)?;
+                more(out, BlockId(block))?;
+                block = self.next[block as usize];
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what [`Buckets::save`] wrote.
+    pub fn load(
+        &mut self,
+        input: &mut Reader,
+        closed: Candidates,
+        mut more: impl FnMut(&mut Reader, BlockId) -> Result<(), StateError>,
+    ) -> Result<(), StateError> {
+        closed.read(input, |input, block, valid| {
+            self.insert(block, valid);
+            more(input, block)
+        })
     }
 }

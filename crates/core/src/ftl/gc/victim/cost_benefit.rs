@@ -1,10 +1,11 @@
 //! Cost-benefit: gain now against what would be superseded by waiting.
 
-use super::VictimPolicy;
 use super::buckets::Buckets;
+use super::{Candidates, VictimPolicy};
 use crate::config::DeviceConfig;
 use crate::policy::Policy;
 use crate::sim::id::{BlockId, PlaneId};
+use crate::state::{Reader, StateError, Writer};
 
 /// Cost-benefit has no options.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -67,5 +68,21 @@ impl VictimPolicy for CostBenefit {
         let (_, block) = best?;
         self.candidates.remove(block);
         Some(block)
+    }
+
+    fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        self.candidates.save(out, |out, block| out.u64(self.changed[block.index()]))
+    }
+
+    fn load(&mut self, input: &mut Reader, closed: Candidates) -> Result<(), StateError> {
+        let (changed, clock) = (&mut self.changed, closed.clock());
+        self.candidates.load(input, closed, |input, block| {
+            let at = input.u64()?;
+            if at > clock {
+                return Err(input.damaged(format!("block {} has changed in the future", block.0)));
+            }
+            changed[block.index()] = at;
+            Ok(())
+        })
     }
 }

@@ -1,11 +1,12 @@
 //! d-choices: the best of a few.
 
-use super::VictimPolicy;
 use super::closed::Closed;
+use super::{Candidates, VictimPolicy};
 use crate::config::DeviceConfig;
 use crate::policy::Policy;
 use crate::sim::id::{BlockId, PlaneId};
 use crate::sim::rng::Rng;
+use crate::state::{Reader, StateError, Writer};
 
 /// Options of d-choices.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -79,5 +80,17 @@ impl VictimPolicy for DChoices {
         }
         debug_assert!(best.0 <= self.full);
         Some(self.candidates.take(plane, best.1))
+    }
+
+    fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        self.candidates.save(out)?;
+        out.rng(&self.rng)
+    }
+
+    fn load(&mut self, input: &mut Reader, closed: Candidates) -> Result<(), StateError> {
+        let valid_of = &mut self.valid;
+        self.candidates.load(input, closed, |block, valid| valid_of[block.index()] = valid)?;
+        self.rng = input.rng()?;
+        Ok(())
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::VictimPolicy;
+use super::{Candidates, VictimPolicy};
 use crate::config::DeviceConfig;
 use crate::policy::Policy;
 use crate::sim::id::{BlockId, PlaneId};
+use crate::state::{Reader, StateError, Writer};
 
 /// FIFO has no options.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -38,5 +39,16 @@ impl VictimPolicy for Fifo {
 
     fn take(&mut self, plane: PlaneId, _: u64) -> Option<BlockId> {
         self.order[plane.index()].pop_front()
+    }
+
+    fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        self.order.iter().flatten().try_for_each(|block| out.u32(block.0))
+    }
+
+    fn load(&mut self, input: &mut Reader, closed: Candidates) -> Result<(), StateError> {
+        closed.read(input, |_, block, _| {
+            self.order[(block.0 / self.blocks_per_plane) as usize].push_back(block);
+            Ok(())
+        })
     }
 }

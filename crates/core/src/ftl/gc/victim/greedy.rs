@@ -1,10 +1,11 @@
 //! Greedy: most gain now.
 
-use super::VictimPolicy;
 use super::buckets::Buckets;
+use super::{Candidates, VictimPolicy};
 use crate::config::DeviceConfig;
 use crate::policy::Policy;
 use crate::sim::id::{BlockId, PlaneId};
+use crate::state::{Reader, StateError, Writer};
 
 /// Greedy has no options.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -39,5 +40,13 @@ impl VictimPolicy for Greedy {
         let block = self.candidates.oldest_with(plane, valid)?;
         self.candidates.remove(block);
         Some(block)
+    }
+
+    fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        self.candidates.save(out, |_, _| Ok(()))
+    }
+
+    fn load(&mut self, input: &mut Reader, closed: Candidates) -> Result<(), StateError> {
+        self.candidates.load(input, closed, |_, _| Ok(()))
     }
 }

@@ -2,9 +2,12 @@
 
 mod buckets;
 mod closed;
+mod saving;
 
 use crate::policy_family;
 use crate::sim::id::{BlockId, PlaneId};
+use crate::state::{Reader, StateError, Writer};
+pub use saving::Candidates;
 
 /// Chooses victims among the closed blocks of a plane.
 ///
@@ -19,6 +22,13 @@ pub trait VictimPolicy {
 
     /// Chooses a victim of `plane` and takes it off the candidates; `None` when none would gain anything.
     fn take(&mut self, plane: PlaneId, clock: u64) -> Option<BlockId>;
+
+    /// Writes what it knows for a saved state; a policy that cannot be saved says so ([`StateError::Policy`]).
+    fn save(&self, out: &mut Writer) -> Result<(), StateError>;
+
+    /// Reads what [`VictimPolicy::save`] wrote, as a new policy. `closed` are its candidates: nothing else may be one
+    /// afterwards, whatever the file says.
+    fn load(&mut self, input: &mut Reader, closed: Candidates) -> Result<(), StateError>;
 }
 
 policy_family! {

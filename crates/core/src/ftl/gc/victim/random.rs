@@ -1,11 +1,12 @@
 //! Random: any block.
 
-use super::VictimPolicy;
 use super::closed::Closed;
+use super::{Candidates, VictimPolicy};
 use crate::config::DeviceConfig;
 use crate::policy::Policy;
 use crate::sim::id::{BlockId, PlaneId};
 use crate::sim::rng::Rng;
+use crate::state::{Reader, StateError, Writer};
 
 /// Random has no options.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -38,5 +39,16 @@ impl VictimPolicy for Random {
     fn take(&mut self, plane: PlaneId, _: u64) -> Option<BlockId> {
         let n = self.candidates.of(plane).len() as u64;
         (n > 0).then(|| self.candidates.take(plane, self.rng.below(n) as usize))
+    }
+
+    fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        self.candidates.save(out)?;
+        out.rng(&self.rng)
+    }
+
+    fn load(&mut self, input: &mut Reader, closed: Candidates) -> Result<(), StateError> {
+        self.candidates.load(input, closed, |_, _| ())?;
+        self.rng = input.rng()?;
+        Ok(())
     }
 }

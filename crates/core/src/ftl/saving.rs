@@ -1,0 +1,208 @@
+//! The translation layer in a saved state.
+
+use super::Ftl;
+use super::mapping::{Location, PADDING, TRANSLATION};
+use crate::metrics::counters::Counters;
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use crate::state::{MOST, Reader, StateError, Writer};
+
+impl Ftl {
+    /// What is in progress, if anything is: a state is saved between two operations.
+    pub fn in_progress(&self) -> Option<String> {
+        if let Some(what) = self.blocks.in_progress() {
+            return Some(what);
+        }
+        if self.map_state.as_ref().is_some_and(|state| state.cmt.is_loading()) {
+            return Some("entries of the map are on their way to its cache".to_owned());
+        }
+        let group = self.shape.units_per_program;
+        let logical = self.block_map.iter().flat_map(|map| &map.logical);
+        let begun = logical.filter(|logical| !logical.next.is_multiple_of(group)).count();
+        if begun > 0 {
+            return Some(format!("programs of {begun} logical blocks have begun and are not full"));
+        }
+        (0..self.map.len()).find_map(|lpn| match self.map.get(Lpn(lpn)) {
+            Location::Slot(_) => Some(format!("the write of unit {lpn} has not ended")),
+            _ => None,
+        })
+    }
+
+    /// Writes the state, section by section. Nothing may be in progress.
+    pub fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        out.section("media/blocks", |out| self.blocks.save(out))?;
+        out.section("policy/mapping", |out| {
+            self.map_state.as_ref().map_or(Ok(()), |state| state.save(out))?;
+            self.block_map.as_ref().map_or(Ok(()), |map| map.save(out))
+        })?;
+        out.section("media/map", |out| {
+            (0..self.map.len()).try_for_each(|lpn| match self.map.get(Lpn(lpn)) {
+                Location::Flash(ppn) => out.u32(ppn.0 + 1),
+                Location::Unmapped | Location::Slot(_) => out.u32(0),
+            })
+        })?;
+        out.section("media/stale", |out| {
+            let written = self.written();
+            self.stale(&written).try_for_each(|ppn| out.u32(self.map.owner(ppn)))
+        })?;
+        out.section("media/sectors", |out| self.partial.save(out))?;
+        out.section("media/counts", |out| self.counters.values().into_iter().try_for_each(|value| out.u64(value)))?;
+        if let Some(media) = &self.media {
+            out.section("media/contents", |out| media.save(out))?;
+        }
+        out.section("policy/allocation", |out| self.allocation.save(out))?;
+        out.section("policy/victim", |out| self.blocks.save_victims(out))
+    }
+
+    /// Reads what [`Ftl::save`] wrote, into a new one of a device of the same shape. A plane holds at most `spare` units
+    /// beyond its own.
+    pub fn load(&mut self, input: &mut Reader, spare: u64) -> Result<(), StateError> {
+        input.section("media/blocks", |input| self.blocks.load(input))?;
+        let mut written = self.blocks.written();
+        input.section("policy/mapping", |input| self.load_mapping(input, &mut written))?;
+        input.section("media/map", |input| self.load_map(input, &written, spare))?;
+        input.section("media/stale", |input| self.load_stale(input, &written))?;
+        input.section("media/sectors", |input| {
+            self.partial.load(input, |lpn| self.map.get(Lpn(lpn)) != Location::Unmapped)
+        })?;
+        input.section("media/counts", |input| self.load_counts(input))?;
+        if let Some(media) = &mut self.media {
+            input.section("media/contents", |input| media.load(input))?;
+        }
+        self.blocks.count_closed();
+        input.section("policy/allocation", |input| self.allocation.load(input))?;
+        input.section("policy/victim", |input| self.blocks.load_victims(input))?;
+        (0..self.shape.planes).for_each(|plane| self.refresh_ready(PlaneId(plane)));
+        Ok(())
+    }
+
+    /// Comes into the state of another one, of a device of the same shape.
+    pub fn copy_state(&mut self, other: &Ftl) {
+        let shape = self.shape;
+        *self = other.clone();
+        self.shape = shape;
+    }
+
+    /// By block, how many of its units have been written.
+    fn written(&self) -> Vec<u16> {
+        let mut written = self.blocks.written();
+        for logical in self.block_map.iter().flat_map(|map| &map.logical) {
+            for (block, units) in [(logical.current, logical.next), (logical.old, self.blocks.data_units())] {
+                if let Some(written) = written.get_mut(block as usize) {
+                    *written = units as u16;
+                }
+            }
+        }
+        written
+    }
+
+    /// The places that are written and not valid, in order.
+    fn stale<'a>(&'a self, written: &'a [u16]) -> impl Iterator<Item = Ppn> + 'a {
+        let places = written.iter().enumerate().flat_map(|(block, &written)| {
+            let first = self.blocks.first_unit(BlockId(block as u32)).0;
+            (first..first + u32::from(written)).map(Ppn)
+        });
+        places.filter(|ppn| !self.blocks.is_valid(*ppn))
+    }
+
+    fn load_mapping(&mut self, input: &mut Reader, written: &mut [u16]) -> Result<(), StateError> {
+        if let Some(mut state) = self.map_state.take() {
+            state.load(input)?;
+            let group = self.shape.units_per_program;
+            for page in 0..state.pages() {
+                let Some(place) = state.place(page) else { continue };
+                let units = place.0..place.0.saturating_add(group);
+                let whole = self.blocks.offset_in_block(place).is_multiple_of(group);
+                let home = self.blocks.plane_of(self.blocks.block_of(place)) == self.map_home(page);
+                if !whole || !home || !units.clone().all(|unit| self.blocks.adopt(Ppn(unit), true, written)) {
+                    return Err(input.damaged(format!("the place of translation page {page}")));
+                }
+                units.for_each(|unit| self.map.set_owner(Ppn(unit), TRANSLATION | page));
+            }
+            self.map_state = Some(state);
+        }
+        let Some(mut map) = self.block_map.take() else { return Ok(()) };
+        let mut taken = vec![false; written.len()];
+        let home = |number| self.block_home(number);
+        map.load(input, self.shape.units_per_program, home, |block, plane, units| {
+            let can = self.blocks.is_logical(block) && self.blocks.plane_of(block) == plane && !taken[block.index()];
+            if can {
+                (taken[block.index()], written[block.index()]) = (true, units as u16);
+            }
+            can
+        })?;
+        if taken.iter().filter(|taken| **taken).count() != self.blocks.logical_count() {
+            return Err(input.damaged("a block that belongs to no logical block"));
+        }
+        self.block_map = Some(map);
+        Ok(())
+    }
+
+    fn load_map(&mut self, input: &mut Reader, written: &[u16], spare: u64) -> Result<(), StateError> {
+        let mut guests = vec![0u64; self.shape.planes as usize];
+        for lpn in 0..self.map.len() {
+            let Some(place) = input.u32()?.checked_sub(1) else { continue };
+            let place = Ppn(place);
+            if !self.blocks.adopt(place, false, written) || !self.may_be_at(Lpn(lpn), place) {
+                return Err(input.damaged(format!("unit {lpn} at place {}", place.0)));
+            }
+            self.map.set_flash(Lpn(lpn), place);
+            self.map.set_owner(place, lpn);
+            let plane = self.blocks.plane_of(self.blocks.block_of(place));
+            guests[plane.index()] += u64::from(self.is_guest(Lpn(lpn), plane));
+        }
+        // A plane that holds more than it can would never get a free block again.
+        match guests.into_iter().max().filter(|&most| most > spare) {
+            Some(most) => {
+                let what = format!("{most} units in a plane that are not its own, of {spare} at most");
+                Err(input.damaged(what))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the scheme may have put a unit at a place.
+    fn may_be_at(&self, lpn: Lpn, place: Ppn) -> bool {
+        let Some(map) = &self.block_map else { return true };
+        let (number, offset) = map.split(lpn);
+        let (logical, block) = (&map.logical[number as usize], self.blocks.block_of(place).0);
+        (block == logical.current || block == logical.old) && self.blocks.offset_in_block(place) == offset
+    }
+
+    /// Whether a plane holds a unit that the allocation puts elsewhere, as some layouts do.
+    fn is_guest(&self, lpn: Lpn, plane: PlaneId) -> bool {
+        match self.home(lpn) {
+            Some(home) => home != plane,
+            None => self.pool(lpn) != self.allocation.pool_of(plane),
+        }
+    }
+
+    fn load_stale(&mut self, input: &mut Reader, written: &[u16]) -> Result<(), StateError> {
+        let (units, pages) = (self.map.len(), self.map_state.as_ref().map_or(0, |state| state.pages()));
+        for (block, &written) in written.iter().enumerate() {
+            let first = self.blocks.first_unit(BlockId(block as u32)).0;
+            for ppn in (first..first + u32::from(written)).map(Ppn) {
+                if self.blocks.is_valid(ppn) {
+                    continue;
+                }
+                let owner = input.u32()?;
+                let known =
+                    owner == PADDING || owner < units || (owner & TRANSLATION != 0 && owner ^ TRANSLATION < pages);
+                if !known {
+                    return Err(input.damaged(format!("place {} was unit {owner}", ppn.0)));
+                }
+                self.map.set_owner(ppn, owner);
+            }
+        }
+        Ok(())
+    }
+
+    fn load_counts(&mut self, input: &mut Reader) -> Result<(), StateError> {
+        let mut values = Counters::default().values();
+        for value in &mut values {
+            *value = input.count("counted")?;
+        }
+        debug_assert!(values.iter().all(|value| *value < MOST));
+        self.counters = Counters::of_values(&values);
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! Writing a state.
+
+use std::io::Write;
+
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+use super::{CHUNK, MAGIC, StateError, VERSION};
+use crate::sim::rng::Rng;
+
+/// The level of compression: most of a state is places in random order, which no level makes much smaller.
+const LEVEL: i32 = 1;
+
+/// Writes what comes before the body.
+pub fn write_head(out: &mut dyn Write, head: &str) -> Result<(), StateError> {
+    let mut bytes = Vec::with_capacity(head.len() + 32);
+    bytes.extend(MAGIC);
+    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend((head.len() as u32).to_le_bytes());
+    bytes.extend(head.as_bytes());
+    bytes.extend(xxh3_64(&bytes).to_le_bytes());
+    Ok(out.write_all(&bytes)?)
+}
+
+/// Writes the sections of a state.
+pub struct Writer<'a> {
+    out: zstd::Encoder<'static, &'a mut dyn Write>,
+    chunk: Vec<u8>,
+    digest: Xxh3Default,
+}
+
+impl<'a> Writer<'a> {
+    /// No section yet.
+    pub fn new(out: &'a mut dyn Write) -> Result<Writer<'a>, StateError> {
+        let out = zstd::Encoder::new(out, LEVEL)?;
+        Ok(Writer { out, chunk: Vec::with_capacity(CHUNK), digest: Xxh3Default::new() })
+    }
+
+    /// Writes a section.
+    pub fn section(
+        &mut self,
+        name: &'static str,
+        write: impl FnOnce(&mut Writer<'a>) -> Result<(), StateError>,
+    ) -> Result<(), StateError> {
+        self.name(name)?;
+        self.digest.reset();
+        write(self)?;
+        self.flush()?;
+        self.out.write_all(&0u32.to_le_bytes())?;
+        let digest = self.digest.digest();
+        Ok(self.out.write_all(&digest.to_le_bytes())?)
+    }
+
+    fn name(&mut self, name: &str) -> Result<(), StateError> {
+        self.out.write_all(&[name.len() as u8])?;
+        Ok(self.out.write_all(name.as_bytes())?)
+    }
+
+    /// Ends the last section.
+    pub fn finish(mut self) -> Result<(), StateError> {
+        self.name("")?;
+        self.out.finish()?.flush()?;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), StateError> {
+        if !self.chunk.is_empty() {
+            self.digest.update(&self.chunk);
+            self.out.write_all(&(self.chunk.len() as u32).to_le_bytes())?;
+            self.out.write_all(&self.chunk)?;
+            self.chunk.clear();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) -> Result<(), StateError> {
+        if self.chunk.len() + bytes.len() > CHUNK {
+            self.flush()?;
+        }
+        self.chunk.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Adds a byte.
+    #[inline]
+    pub fn u8(&mut self, value: u8) -> Result<(), StateError> {
+        self.put(&[value])
+    }
+
+    /// Adds a number.
+    #[inline]
+    pub fn u32(&mut self, value: u32) -> Result<(), StateError> {
+        self.put(&value.to_le_bytes())
+    }
+
+    /// Adds where a stream of random numbers is.
+    pub fn rng(&mut self, rng: &Rng) -> Result<(), StateError> {
+        rng.words().into_iter().try_for_each(|word| self.u64(word))
+    }
+
+    /// Adds a number.
+    #[inline]
+    pub fn u64(&mut self, value: u64) -> Result<(), StateError> {
+        self.put(&value.to_le_bytes())
+    }
+}
