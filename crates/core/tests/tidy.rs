@@ -15,6 +15,7 @@ type Uses = &'static [(&'static str, &'static str)];
 /// start of a name.
 const LAYERS: &[(&str, Uses)] = &[
     ("sim", &[]),
+    ("external", &[]),
     (
         "config",
         &[
@@ -27,9 +28,13 @@ const LAYERS: &[(&str, Uses)] = &[
             ("ftl::wear::*Config", "as above"),
             ("host::arbitration::*Config", "as above"),
             ("cache::eviction::*Config", "as above"),
+            ("external", "the file names policies of other programs, and the device knows who makes them"),
         ],
     ),
-    ("policy", &[("config", "a policy is made for a device")]),
+    (
+        "policy",
+        &[("config", "a policy is made for a device"), ("external", "families take policies of other programs")],
+    ),
     ("workload", &[("sim", "requests have times, and synthetic ones are random")]),
     (
         "metrics",
@@ -66,6 +71,7 @@ const LAYERS: &[(&str, Uses)] = &[
         &[
             ("sim", "ids and random numbers"),
             ("config", "geometry, and options of the policies"),
+            ("external", "policies may be another program's"),
             ("policy", "allocation and victims are policies"),
             ("policy_family", "allocation and victims are policies"),
             ("metrics::counters", "what was programmed, by cause"),
@@ -78,6 +84,7 @@ const LAYERS: &[(&str, Uses)] = &[
         &[
             ("sim", "ids and times"),
             ("config", "sizes, and options of the policies"),
+            ("external", "policies may be another program's"),
             ("policy", "eviction is a policy"),
             ("policy_family", "eviction is a policy"),
             ("metrics", "hits are counted"),
@@ -108,6 +115,7 @@ const LAYERS: &[(&str, Uses)] = &[
             ("cache", "as above"),
             ("host", "as above"),
             ("policy", "as above"),
+            ("external", "as above"),
         ],
     ),
     (
@@ -133,6 +141,7 @@ const LAYERS: &[(&str, Uses)] = &[
             ("workload", "as above"),
             ("precondition", "as above"),
             ("device", "as above"),
+            ("external::Fault", "a policy of another program ends a run when it fails"),
             ("nand::probe::Slice", "observers of a run are handed what was seen"),
             ("nand::array::ChannelTime", "what was spent in the measured part goes into the result"),
             ("nand::array::DieTime", "as above"),

@@ -18,7 +18,7 @@ use floatgate_report::columns::requests::{self, RequestsWriter};
 use pyo3::prelude::*;
 
 use crate::device::DeviceConfig;
-use crate::errors::{enter, exception};
+use crate::errors::{enter, exception, policy_error};
 use crate::front::Front;
 use crate::tables::Batches;
 
@@ -33,6 +33,11 @@ pub struct Simulator {
 }
 
 impl Simulator {
+    /// Fails where a policy did: what has happened since then is not what it would have been.
+    fn check_policies(&self, py: Python<'_>) -> PyResult<()> {
+        self.device.fault().map_or(Ok(()), |fault| Err(policy_error(py, fault)))
+    }
+
     /// The device, and the state that it was brought into.
     pub fn prepared(&self) -> (&Device, &Precondition) {
         (&self.device, &self.state)
@@ -137,6 +142,7 @@ impl Simulator {
             Ok(())
         })?;
         self.next += 1;
+        self.check_policies(py)?;
         Ok(tag)
     }
 
@@ -154,7 +160,8 @@ impl Simulator {
                 self.device.advance_to(Time(until));
             }
             Ok(())
-        })
+        })?;
+        self.check_policies(py)
     }
 
     /// What has completed since the last call, as the requests of a run.
@@ -172,7 +179,11 @@ impl Simulator {
 
     /// Another device with the same state and the same future.
     fn fork(&self, py: Python<'_>) -> PyResult<Simulator> {
-        enter(py, None, |_| Ok(Simulator { device: self.device.clone(), next: self.next, state: self.state.clone() }))
+        let fork = enter(py, None, |_| {
+            Ok(Simulator { device: self.device.clone(), next: self.next, state: self.state.clone() })
+        })?;
+        fork.check_policies(py)?;
+        Ok(fork)
     }
 
     /// What has been counted since the device was made, by name.
@@ -244,7 +255,7 @@ impl Simulator {
 fn step_to(device: &mut Device, limit: Time, front: &Front) -> bool {
     while let Some(at) = device.next_event_time().filter(|at| *at <= limit) {
         device.advance_to(at);
-        if front.wants_end() {
+        if front.wants_end() || device.fault().is_some() {
             return false;
         }
     }

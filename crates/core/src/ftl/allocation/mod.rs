@@ -1,10 +1,12 @@
 //! Where a written unit goes: which plane, decided early (static) or when something is idle (dynamic).
 
+pub mod external;
 mod order;
 
 pub use dynamic::{DynamicConfig, Scope};
 pub use order::{Level, LevelOrder, Order};
 
+use crate::external::Fault;
 use crate::policy_family;
 use crate::sim::id::PlaneId;
 
@@ -35,11 +37,16 @@ pub trait AllocationPolicy {
 
     /// The place of each plane in the scheme's order.
     fn order(&self) -> &Order;
+
+    /// What went wrong with it, if it came with another program.
+    fn fault(&self) -> Option<&Fault> {
+        None
+    }
 }
 
 policy_family! {
     /// Where host writes go.
-    Allocation / AllocationConfig: dyn AllocationPolicy {
+    Allocation / AllocationConfig: dyn AllocationPolicy, or external {
         /// The plane follows from the address, by an order of channel, chip, die and plane.
         fixed::Static = "static",
         /// Any idle plane, by a priority order of channel, chip, die and plane.

@@ -2,7 +2,9 @@
 
 mod buckets;
 mod closed;
+pub mod external;
 
+use crate::external::Fault;
 use crate::policy_family;
 use crate::sim::id::{BlockId, PlaneId};
 
@@ -11,6 +13,9 @@ use crate::sim::id::{BlockId, PlaneId};
 /// The policy hears of every change to a candidate and keeps what it needs of it, so that a choice is no scan. A
 /// block is a candidate from `on_close` until `take` returns it.
 pub trait VictimPolicy {
+    /// `block`, which is closed next, has been erased so often.
+    fn on_erases(&mut self, _block: BlockId, _erases: u32) {}
+
     /// `block` is full: it can be chosen from now on. `valid` of its units are valid; `clock` counts host writes.
     fn on_close(&mut self, block: BlockId, valid: u32, clock: u64);
 
@@ -19,11 +24,16 @@ pub trait VictimPolicy {
 
     /// Chooses a victim of `plane` and takes it off the candidates; `None` when none would gain anything.
     fn take(&mut self, plane: PlaneId, clock: u64) -> Option<BlockId>;
+
+    /// What went wrong with it, if it came with another program.
+    fn fault(&self) -> Option<&Fault> {
+        None
+    }
 }
 
 policy_family! {
     /// Which block cleaning reclaims.
-    Victim / VictimConfig: dyn VictimPolicy {
+    Victim / VictimConfig: dyn VictimPolicy, or external {
         /// The block with the fewest valid units; of several, the one that has had so few for the longest time.
         greedy::Greedy = "greedy",
         /// The block that was closed first.
