@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from floatgate import _floatgate, _html, _values
 from floatgate import policies as _policies
+from floatgate.exceptions import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,9 +76,12 @@ class Device:
 
     def _load(self) -> _floatgate.DeviceConfig:
         overrides = list(self._overrides)
-        if self._text is None:
-            return _floatgate.DeviceConfig.load(self._source, overrides)
-        return _floatgate.DeviceConfig.from_toml(self._text, self._source, overrides)
+        try:
+            if self._text is None:
+                return _floatgate.DeviceConfig.load(self._source, overrides)
+            return _floatgate.DeviceConfig.from_toml(self._text, self._source, overrides)
+        except ConfigError as error:
+            raise _policies._with_names(error) from None
 
     @classmethod
     def _of(

@@ -124,7 +124,7 @@ class PlaneState(NamedTuple):
     plane: int
     """Its number: ((channel * chips + chip) * dies + die) * planes + plane."""
     stock: int
-    """Free blocks."""
+    """Free blocks, and those that only have to be erased."""
     closed: int
     """Closed blocks: those that cleaning chooses from."""
     stale: int
@@ -373,6 +373,18 @@ def registered() -> dict[str, list[str]]:
     return names
 
 
+def _with_names(error: ConfigError) -> ConfigError:
+    """Add what is registered to an error about a policy's name."""
+    names = registered()
+    paths = [problem.path for problem in error.problems if "unknown name" in problem.message and problem.path in names]
+    if not paths:
+        return error
+    lines = [f"registered in Python for {path}: {', '.join(names[path])}" for path in paths]
+    more = ConfigError("\n".join([str(error), *lines]))
+    more.problems = error.problems
+    return more
+
+
 def _check(policy: object, name: str) -> None:
     """Refuse what is no policy."""
     if not (isinstance(policy, type) and issubclass(policy, Policy) and policy.path):
@@ -384,7 +396,7 @@ def _check(policy: object, name: str) -> None:
         raise OptionError(f"the policy {policy.__name__} lacks the method {lacks}")
     if not isinstance(name, str) or not name:
         raise OptionError(f"a policy is called by a text, not {name!r}")
-    if name in _floatgate.policy_names(policy.path):
+    if name in (*_floatgate.policy_names(policy.path), "external"):
         raise OptionError(f"`{name}` is a built-in policy of {policy.path}: take another name")
 
 

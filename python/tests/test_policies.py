@@ -3,6 +3,7 @@
 import collections
 import json
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -138,7 +139,7 @@ def test_it_has_the_numbers_of_the_built_in_one(path, built_in, own, others):
     assert measured(others | {path: own}) == measured(others | {path: built_in})
 
 
-def test_results_say_which_policy_it_was():
+def test_results_say_which_policy_it_was(tmp_path):
     device = fg.Device("tiny", {"gc.victim": {"test-random": {"share": 0.5}}})
     assert device.policies == {"gc.victim": Random}
     external = device.config["gc"]["victim"]["external"]
@@ -146,6 +147,10 @@ def test_results_say_which_policy_it_was():
     result = fg.run(device, MIXED)
     assert result.summary.config["gc"]["victim"]["external"] == external
     assert result.summary.config_digest == device.digest
+    result.save(tmp_path / "result")
+    assert fg.load(tmp_path / "result").summary.to_json() == result.summary.to_json()
+    result.report(tmp_path / "report.html")
+    assert "test-random" in (tmp_path / "report.html").read_text()
 
     # The same name with another source is another device.
     class Other(Random):
@@ -377,8 +382,10 @@ def test_device_files_name_policies(tmp_path, command):
 
 
 def test_mistakes():
-    with pytest.raises(fg.ConfigError, match="gc.victim.*unknown name `test-gredy`"):
+    with pytest.raises(fg.ConfigError, match="gc.victim.*unknown name `test-gredy`") as raised:
         fg.Device("tiny", {"gc.victim": "test-gredy"})
+    assert re.search(r"^registered in Python for gc.victim: .*test-greedy", str(raised.value), re.MULTILINE)
+    assert raised.value.problems[0].path == "gc.victim"
     with pytest.raises(fg.OptionError, match="Greedy is a policy for gc.victim, not for allocation"):
         fg.Device("tiny", {"allocation": Greedy})
     with pytest.raises(fg.ConfigError, match="takes the options .*share"):

@@ -148,7 +148,7 @@ pub trait ExternalVictim: Send + Sync {
 pub struct PlaneState {
     /// Its number.
     pub plane: u32,
-    /// Free blocks.
+    /// Free blocks, and victims that only have to be erased.
     pub stock: u32,
     /// Closed blocks.
     pub closed: u32,

@@ -1,7 +1,7 @@
 //! Policies that are written in Python.
 //!
-//! Each call takes Python's lock. What a policy sees is copied into `bytes`, of which the package makes arrays of NumPy:
-//! so they cannot be written to, stay as they are when the device goes on, and need no unsafe code.
+//! Each call takes Python's lock. What a policy sees is copied into `bytes`, of which the package makes arrays of
+//! NumPy: so they cannot be written to, stay as they are when the device goes on, and need no unsafe code.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

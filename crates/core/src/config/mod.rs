@@ -342,6 +342,7 @@ pub struct Gc {
     pub hard_threshold: BlockCount,
     /// When a plane at or below the soft threshold is cleaned.
     #[serde(skip_serializing_if = "TriggerConfig::is_default")]
+    #[schemars(extend("default" = "threshold"))]
     pub trigger: TriggerConfig,
     /// Which block is reclaimed.
     pub victim: VictimConfig,

@@ -18,7 +18,7 @@ use partial::{PartialUnits, Update};
 
 use crate::config::advanced::Waste;
 use crate::config::{BlockSummary, DeviceConfig, Frontiers};
-use crate::external::Fault;
+use crate::external::{Fault, PlaneState};
 use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
 use crate::nand::media::Media;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
@@ -388,7 +388,8 @@ impl Ftl {
     /// has to be, for cleaning needs a free block itself.
     #[inline]
     pub fn wants_cleaning(&mut self, plane: PlaneId, stock: u32) -> bool {
-        stock <= self.shape.hard.max(RESERVE) || self.trigger.wants(self.blocks.plane_state(plane))
+        stock <= self.shape.hard.max(RESERVE)
+            || self.trigger.wants(PlaneState { stock, ..self.blocks.plane_state(plane) })
     }
 
     /// What went wrong with a policy that came with another program.
