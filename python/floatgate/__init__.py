@@ -13,6 +13,7 @@ A fast, deterministic simulator of flash SSDs. Choose a device and a workload, r
 The numbers are those of the ``floatgate`` command, byte for byte.
 """
 
+from floatgate import policies
 from floatgate._floatgate import __version__
 from floatgate.comparison import Comparison, compare
 from floatgate.device import Device, devices
@@ -23,6 +24,7 @@ from floatgate.exceptions import (
     InternalError,
     OptionError,
     OutputError,
+    PolicyError,
     PreconditionError,
     Problem,
     ResultError,
@@ -47,6 +49,7 @@ __all__ = [
     "JobFile",
     "OptionError",
     "OutputError",
+    "PolicyError",
     "PreconditionError",
     "Problem",
     "Result",
@@ -65,6 +68,7 @@ __all__ = [
     "compare",
     "devices",
     "load",
+    "policies",
     "run",
     "sweep",
 ]

@@ -1,5 +1,6 @@
 """The extension module: bindings of the simulator. The package's other modules are what to use."""
 
+from collections.abc import Callable
 from typing import Protocol, final
 
 import pyarrow as pa
@@ -7,12 +8,14 @@ import pyarrow as pa
 __all__ = [
     "DeviceConfig",
     "Simulator",
+    "Units",
     "__version__",
     "_provoke_panic",
     "builtin_names",
     "check_summary",
     "command",
     "compare",
+    "policy_names",
     "report",
     "run",
     "state_info",
@@ -22,6 +25,12 @@ __version__: str
 
 class _Progress(Protocol):
     def __call__(self, part: str, share: float | None, /) -> object: ...
+
+@final
+class Units:
+    """What is in the buffer, for the policy that evicts from it."""
+
+    def rows(self) -> bytes: ...
 
 @final
 class DeviceConfig:
@@ -50,6 +59,10 @@ class DeviceConfig:
     def to_json(self) -> str: ...
     def to_toml(self) -> str: ...
     def figures(self) -> list[tuple[str, str, str | None]]: ...
+    def externals(self) -> list[tuple[str, str, str, str]]:
+        """Tell the policies in Python: path of the key, name, digest of the source, options as JSON."""
+    def with_policies(self, makers: dict[str, Callable[[str, int], object]]) -> DeviceConfig:
+        """Give the same device with what makes its policies in Python, by the path of the key."""
 
 @final
 class Simulator:
@@ -94,6 +107,7 @@ class Simulator:
     ) -> Simulator: ...
 
 def builtin_names() -> list[str]: ...
+def policy_names(path: str) -> list[str]: ...
 def command(arguments: list[str]) -> int: ...
 def run(
     device: DeviceConfig,

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floatgate import _floatgate, _html, _values
+from floatgate import policies as _policies
+from floatgate.exceptions import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,24 +39,60 @@ class Device:
     8
     """
 
-    __slots__ = ("_handle", "_overrides", "_source", "_text")
+    __slots__ = ("_handle", "_overrides", "_policies", "_source", "_text")
 
     def __init__(self, name_or_path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> None:
-        self._open(os.fspath(name_or_path), None, tuple(_values.overrides(options or {})))
+        plain, known = _policies._resolve(options or {})
+        self._open(os.fspath(name_or_path), None, tuple(_values.overrides(plain)), known)
 
-    def _open(self, source: str, text: str | None, overrides: tuple[str, ...]) -> None:
+    def _open(
+        self,
+        source: str,
+        text: str | None,
+        overrides: tuple[str, ...],
+        known: Mapping[str, type[_policies.Policy]],
+    ) -> None:
         self._source = source
         self._text = text
         self._overrides = overrides
-        if text is None:
-            self._handle = _floatgate.DeviceConfig.load(source, list(overrides))
-        else:
-            self._handle = _floatgate.DeviceConfig.from_toml(text, source, list(overrides))
+        self._handle = self._load()
+        self._policies: dict[str, type[_policies.Policy]] = {}
+        named = self._handle.externals()
+        for path, name, digest, _ in named:
+            self._policies[path] = _policies._find(path, name, digest, known)
+        if any(not digest for _, _, digest, _ in named):
+            # As a device file may have it: what was run is written down.
+            sources = {
+                f"{path}.external.source": _policies._source(self._policies[path])
+                for path, _, digest, _ in named
+                if not digest
+            }
+            self._overrides += tuple(_values.overrides(sources))
+            self._handle = self._load()
+        if named:
+            config = self.config
+            makers = {path: _policies._maker(policy, config) for path, policy in self._policies.items()}
+            self._handle = self._handle.with_policies(makers)
+
+    def _load(self) -> _floatgate.DeviceConfig:
+        overrides = list(self._overrides)
+        try:
+            if self._text is None:
+                return _floatgate.DeviceConfig.load(self._source, overrides)
+            return _floatgate.DeviceConfig.from_toml(self._text, self._source, overrides)
+        except ConfigError as error:
+            raise _policies._with_names(error) from None
 
     @classmethod
-    def _of(cls, source: str, text: str | None, overrides: tuple[str, ...]) -> Device:
+    def _of(
+        cls,
+        source: str,
+        text: str | None,
+        overrides: tuple[str, ...],
+        known: Mapping[str, type[_policies.Policy]] | None = None,
+    ) -> Device:
         device = cls.__new__(cls)
-        device._open(source, text, overrides)
+        device._open(source, text, overrides, known or {})
         return device
 
     @classmethod
@@ -95,7 +133,8 @@ class Device:
         ----------
         options
             Figures by their paths, which are those of ``floatgate run --set``: ``"geometry.channels"``. A value is a
-            number, a text with its unit (``"25us"``), or a dictionary: ``{"gc.victim": {"d-choices": {"d": 10}}}``.
+            number, a text with its unit (``"25us"``), or a dictionary: ``{"gc.victim": {"d-choices": {"d": 10}}}``. A
+            policy in Python is the name that it is registered by, or its class: see :mod:`floatgate.policies`.
 
         Returns
         -------
@@ -107,7 +146,9 @@ class Device:
         ConfigError
             A figure does not exist, or does not go with the others.
         """
-        return Device._of(self._source, self._text, self._overrides + tuple(_values.overrides(options)))
+        plain, known = _policies._resolve(options)
+        overrides = self._overrides + tuple(_values.overrides(plain))
+        return Device._of(self._source, self._text, overrides, self._policies | known)
 
     @property
     def name(self) -> str:
@@ -143,6 +184,11 @@ class Device:
         return self._overrides
 
     @property
+    def policies(self) -> dict[str, type[_policies.Policy]]:
+        """Its policies in Python, by the figure that names them; a copy each time."""
+        return dict(self._policies)
+
+    @property
     def config(self) -> dict[str, Any]:
         """All figures as nested dictionaries, in the form of a device file; a copy each time."""
         config: dict[str, Any] = json.loads(self._handle.to_json())
@@ -175,8 +221,9 @@ class Device:
         return hash(self.digest)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The text of a file goes along, so that another machine needs no such file.
-        return Device._of, (self._source, self._text, self._overrides)
+        # The text of a file goes along, so that another machine needs no such file; and so do policies, by the name of
+        # their module or, by cloudpickle, as they are.
+        return Device._of, (self._source, self._text, self._overrides, self._policies)
 
     def __repr__(self) -> str:
         options = "".join(f", {text}" for text in self._overrides)

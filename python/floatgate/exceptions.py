@@ -51,6 +51,10 @@ class SimulationError(FloatgateError, RuntimeError):
     """A run that cannot go on, such as one that has come to the end of simulated time."""
 
 
+class PolicyError(SimulationError):
+    """A policy in Python has raised, which is the cause of this, or has answered what cannot be."""
+
+
 class OutputError(FloatgateError, OSError):
     """A file of a result that cannot be written."""
 

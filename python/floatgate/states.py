@@ -69,6 +69,8 @@ def _key(task: Task) -> str | None:
         # A trace is read by each run, as far as it goes; and a state that is in a file already is loaded by each.
         if task.precondition == "none" or "trace=" in task.precondition or Path(task.precondition).is_file():
             return None
+        if task.chosen().policies:
+            return None  # What a policy in Python knows is in no saved state.
         said = [task.chosen().state_digest, task.precondition, str(task.seed), _floatgate.__version__]
     except (FloatgateError, OSError):
         return None  # The run itself says what is wrong.

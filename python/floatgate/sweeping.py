@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from floatgate import _floatgate, states
+from floatgate import _floatgate, policies, states
 from floatgate.device import Device
 from floatgate.exceptions import FloatgateError, OptionError
 from floatgate.running import run
@@ -325,6 +325,8 @@ def _task(
             raise OptionError(f"no {what} is given: say {what}=..., or give each point one")
     precondition = str(point.get("precondition", others.pop("precondition")))
     options = {path: value for path, value in point.items() if path not in _PLACES}
+    # Another process has not registered what this one has.
+    options = policies._bound(options)
     return _Task(point, device, options, texts_of(workload), precondition, seed, **others)  # type: ignore[arg-type]
 
 
@@ -387,6 +389,8 @@ def _table(tasks: list[_Task], kept: list[dict[str, Any]]) -> pa.Table:
 
 def _shown(value: Any) -> Any:  # noqa: ANN401 (a value of the space)
     """Give a value that has a place in a column: what is no single value as a text."""
+    if isinstance(value, type) and issubclass(value, policies.Policy):
+        return value.name or value.__name__
     if isinstance(value, Mapping | list | tuple):
         return json.dumps(value, default=str)
     if isinstance(value, Device):

@@ -3,6 +3,7 @@
 pub mod cache;
 pub mod config;
 pub mod device;
+pub mod external;
 pub mod ftl;
 pub mod host;
 pub mod metrics;

@@ -26,9 +26,12 @@ pub trait Policy: Sized + Clone + std::fmt::Debug {
 /// (`victim = { d-choices = { d = 10 } }`): serde's external tagging, which keeps errors at the exact key, and the
 /// bare name for defaults. The built policy is an enum, so that a device can be cloned, and derefs to the family's
 /// trait: the dispatch costs 1-3 % of an event.
+///
+/// With `or external`, a module that is declared beside it, the family also takes policies that the program which runs
+/// the device brings along ([`external`](crate::external)): `victim = { external = { name = "..." } }`.
 #[macro_export]
 macro_rules! policy_family {
-    ($(#[doc = $doc:literal])* $family:ident / $config:ident: dyn $contract:ident {
+    ($(#[doc = $doc:literal])* $family:ident / $config:ident: dyn $contract:ident $(, or $external:ident)? {
         $($(#[doc = $policy_doc:literal])* $module:ident :: $policy:ident = $name:literal),+ $(,)?
     }) => {
         $(pub mod $module;)+
@@ -36,7 +39,11 @@ macro_rules! policy_family {
         $(#[doc = $doc])*
         #[derive(Clone, Debug, PartialEq)]
         pub enum $config {
-            $($(#[doc = $policy_doc])* $policy(<$module::$policy as $crate::policy::Policy>::Config)),+
+            $($(#[doc = $policy_doc])* $policy(<$module::$policy as $crate::policy::Policy>::Config),)+
+            $(
+                /// One that the program which runs the device brings along, by its name there (docs/policies.md).
+                External($external::Config),
+            )?
         }
 
         impl $config {
@@ -49,8 +56,11 @@ macro_rules! policy_family {
             }
 
             /// The policy's name.
-            pub fn name(&self) -> &'static str {
-                match self { $($config::$policy(_) => $name),+ }
+            pub fn name(&self) -> &str {
+                match self {
+                    $($config::$policy(_) => $name,)+
+                    $($config::External($external::Config { name, .. }) => name,)?
+                }
             }
 
             /// Says which option cannot be on this device, and why: the policy's name, and what is wrong.
@@ -59,6 +69,7 @@ macro_rules! policy_family {
                     $($config::$policy(options) => {
                         <$module::$policy as $crate::policy::Policy>::check(options, device).map_err(|e| ($name, e))
                     })+
+                    $($config::External($external::Config { .. }) => Ok(()),)?
                 }
             }
 
@@ -68,7 +79,10 @@ macro_rules! policy_family {
                 Ok(match self {
                     $($config::$policy(options) => $family::$policy(
                         $module::$policy::new(options, device, seed).map_err(|e| format!("{}: {e}", $name))?,
-                    )),+
+                    ),)+
+                    $($config::External(options) => {
+                        $family::External(Box::new($external::External::new(options, device, seed)?))
+                    })?
                 })
             }
         }
@@ -83,6 +97,11 @@ macro_rules! policy_family {
                         map.serialize_entry($name, options)?;
                         map.end()
                     })+
+                    $($config::External(options) => {
+                        let mut map = serializer.serialize_map(Some(1))?;
+                        map.serialize_entry($external::EXTERNAL, options)?;
+                        map.end()
+                    })?
                 }
             }
         }
@@ -108,6 +127,7 @@ macro_rules! policy_family {
                         };
                         let policy = match name.as_str() {
                             $($name => $config::$policy(map.next_value()?),)+
+                            $($external::EXTERNAL => $config::External(map.next_value()?),)?
                             _ => return Err($crate::config::unknown_variant(&name, $config::NAMES)),
                         };
                         match map.next_key::<String>()? {
@@ -137,24 +157,45 @@ macro_rules! policy_family {
                         "required": [$name], "additionalProperties": false,
                     }));
                 })+
+                $({
+                    let options = generator.subschema_for::<$external::Config>();
+                    choices.push(schemars::json_schema!({
+                        "description": "One that the program which runs the device brings along, by its name there \
+                                        (docs/policies.md).",
+                        "type": "object", "properties": { $external::EXTERNAL: options },
+                        "required": [$external::EXTERNAL], "additionalProperties": false,
+                    }));
+                })?
                 schemars::json_schema!({ "anyOf": choices })
             }
         }
 
         /// A built policy with its state; cloning it clones that state.
         #[derive(Clone, Debug)]
-        pub enum $family { $($(#[doc = $policy_doc])* $policy($module::$policy)),+ }
+        pub enum $family {
+            $($(#[doc = $policy_doc])* $policy($module::$policy),)+
+            $(
+                /// One that the program which runs the device brings along.
+                External(Box<$external::External>),
+            )?
+        }
 
         impl std::ops::Deref for $family {
             type Target = dyn $contract;
             fn deref(&self) -> &(dyn $contract + 'static) {
-                match self { $($family::$policy(policy) => policy),+ }
+                match self {
+                    $($family::$policy(policy) => policy,)+
+                    $($family::External(policy) => { let policy: &$external::External = policy; policy })?
+                }
             }
         }
 
         impl std::ops::DerefMut for $family {
             fn deref_mut(&mut self) -> &mut (dyn $contract + 'static) {
-                match self { $($family::$policy(policy) => policy),+ }
+                match self {
+                    $($family::$policy(policy) => policy,)+
+                    $($family::External(policy) => { let policy: &mut $external::External = policy; policy })?
+                }
             }
         }
     };

@@ -81,7 +81,7 @@ pub fn precondition(
     }
     ftl.seal();
     finish(ftl, &before, &mut reached);
-    Ok(reached)
+    ftl.fault().map_or(Ok(reached), |fault| Err(fault.to_string()))
 }
 
 /// Fills in what a state is described by.
@@ -102,11 +102,20 @@ fn amplification(counted: &Counters) -> f64 {
 
 const STOPPED: &str = "preconditioning was stopped";
 
+/// Tells how far it has come; fails when that is the end, or a policy has failed.
+fn go_on(ftl: &Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
+    match ftl.fault() {
+        Some(fault) => Err(fault.to_string()),
+        None if on_progress(share) => Ok(()),
+        None => Err(STOPPED.to_owned()),
+    }
+}
+
 fn fill(ftl: &mut Ftl, on_progress: OnProgress) -> Result<(), String> {
     let units = ftl.map.len();
     for lpn in 0..units {
-        if lpn % PROGRESS_EVERY == 0 && !on_progress(f64::from(lpn) / f64::from(units)) {
-            return Err(STOPPED.to_owned());
+        if lpn % PROGRESS_EVERY == 0 {
+            go_on(ftl, f64::from(lpn) / f64::from(units), on_progress)?;
         }
         ftl.write_whole(Lpn(lpn));
     }
@@ -134,8 +143,8 @@ fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String>
     let extra = (share / (1.0 - share) * 4_294_967_296.0) as u64;
     let mut owed = vec![0u64; shape.planes as usize];
     for lpn in 0..units {
-        if lpn % PROGRESS_EVERY == 0 && !on_progress(f64::from(lpn) / f64::from(units)) {
-            return Err(STOPPED.to_owned());
+        if lpn % PROGRESS_EVERY == 0 {
+            go_on(ftl, f64::from(lpn) / f64::from(units), on_progress)?;
         }
         let plane = ftl.home(Lpn(lpn)).map_or(lpn % shape.planes, |plane| plane.0);
         let due = &mut owed[plane as usize];
@@ -167,9 +176,7 @@ fn wear_in(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), Str
     }
     let mut lpn = 0;
     for plane in 0..shape.planes {
-        if !on_progress(f64::from(plane) / f64::from(shape.planes)) {
-            return Err(STOPPED.to_owned());
-        }
+        go_on(ftl, f64::from(plane) / f64::from(shape.planes), on_progress)?;
         for _ in 0..wanted {
             ftl.write_to(PlaneId(plane), Lpn(lpn));
             ftl.trim(Lpn(lpn));
@@ -218,10 +225,8 @@ fn random_drive_write(ftl: &mut Ftl, rng: &mut Rng, on_progress: OnProgress) -> 
         batch.iter().for_each(|&lpn| ftl.prefetch(lpn));
         let count = (units - written).min(BATCH as u32);
         batch[..count as usize].iter().for_each(|&lpn| ftl.write_whole(lpn));
-        if written / PROGRESS_EVERY != (written + count) / PROGRESS_EVERY
-            && !on_progress(f64::from(written) / f64::from(units))
-        {
-            return Err(STOPPED.to_owned());
+        if written / PROGRESS_EVERY != (written + count) / PROGRESS_EVERY {
+            go_on(ftl, f64::from(written) / f64::from(units), on_progress)?;
         }
         written += count;
     }
@@ -259,14 +264,14 @@ pub fn precondition_with(
         }
         served += 1;
         let share = || sources.iter().find_map(|source| source.progress()).unwrap_or(0.0);
-        if served.is_multiple_of(u64::from(PROGRESS_EVERY)) && !on_progress(share()) {
-            return Err(SourceError(STOPPED.to_owned()));
+        if served.is_multiple_of(u64::from(PROGRESS_EVERY)) {
+            go_on(device.ftl(), share(), on_progress).map_err(SourceError)?;
         }
     }
     let mut reached = Reached::default();
     device.ftl_mut().seal();
     finish(device.ftl(), &before, &mut reached);
-    Ok(reached)
+    device.ftl().fault().map_or(Ok(reached), |fault| Err(SourceError(fault.to_string())))
 }
 
 /// Whether only simulated time would end a source.

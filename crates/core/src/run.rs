@@ -3,6 +3,7 @@
 mod feed;
 
 use crate::device::Device;
+use crate::external::Fault;
 use crate::metrics::attribution::Breakdown;
 use crate::metrics::bounds::OverBound;
 use crate::metrics::counters::Counters;
@@ -51,6 +52,9 @@ pub enum RunError {
          job by number_ios or io_size"
     )]
     Standstill(u64),
+    /// A policy that came with another program failed.
+    #[error(transparent)]
+    Policy(Fault),
     /// What observes the run failed, such as a full disk.
     #[error("{0}")]
     Observer(String),
@@ -320,6 +324,7 @@ impl<'a> Runner<'a> {
     }
 
     fn run(mut self, watcher: &mut dyn Watcher) -> Result<Outcome, RunError> {
+        self.check_policies()?;
         for feed in &mut self.feeds {
             feed.fill(self.device)?;
         }
@@ -355,6 +360,7 @@ impl<'a> Runner<'a> {
             if self.seen.completed >= next_report {
                 next_report = self.seen.completed + PROGRESS_EVERY;
                 moved = self.check_moves(moved)?;
+                self.check_policies()?;
                 self.report(self.device.now(), watcher);
             }
         }
@@ -371,6 +377,11 @@ impl<'a> Runner<'a> {
     fn report(&mut self, now: Time, watcher: &mut dyn Watcher) {
         let share = self.feeds.iter().find_map(|feed| feed.source.progress());
         self.stopped |= !watcher.progress(Progress { completed: self.seen.completed, now, share });
+    }
+
+    /// Fails where a policy did.
+    fn check_policies(&self) -> Result<(), RunError> {
+        self.device.fault().map_or(Ok(()), |fault| Err(RunError::Policy(fault.clone())))
     }
 
     /// Fails where time has stood still for very many requests and nothing but time ends the workload. `moved` is the
@@ -598,6 +609,7 @@ impl<'a> Runner<'a> {
     }
 
     fn end(self) -> Result<Outcome, RunError> {
+        self.check_policies()?;
         if self.submitted != self.seen.completed || self.device.outstanding() > 0 {
             return Err(RunError::Lost {
                 submitted: self.submitted,

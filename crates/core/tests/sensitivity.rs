@@ -125,6 +125,8 @@ const CASES: &[Case] = &[
     ("mapping.block_summary.last_page", &[], WRITES, &["528B", "1KiB"]),
     ("gc.soft_threshold", &[], WRITES, &["-", "4", "10%"]),
     ("gc.hard_threshold", &[], WRITES, &["-", "0", "3"]),
+    ("gc.trigger", &[], WRITES, ALL),
+    ("gc.trigger.lazy.stale", &[], WRITES, &["0.2", "0.5"]),
     ("gc.victim", &[], WRITES, ALL),
     ("gc.victim.d-choices.d", &[], WRITES, &["2", "5"]),
     ("gc.frontiers", &[], WRITES, ALL),

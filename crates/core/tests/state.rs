@@ -226,7 +226,6 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("bus.way_switch", &[], "1us"),
     ("bus.channel_switch", &[], "1us"),
     ("bus.channel_switch_scope", &[], "controller"),
-    ("gc.hard_threshold", &[], "0"),
     ("scheduler", &[], "read-first"),
     ("controller.slots", &[], "99"),
     ("controller.fill_timeout", &["geometry.pages_per_program=2"], "1ms"),
@@ -367,7 +366,7 @@ fn forged(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
 #[test]
 fn a_forged_state_is_refused_or_can_be_gone_on_with() {
     let tries = std::env::var("FLOATGATE_STATE_FORGERIES").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
-    for number in 0..DEVICES.len() {
+    for (number, device) in DEVICES.iter().enumerate() {
         let (config, options, bytes) = victim_of_damage(number);
         let mut rng = Rng::new(number as u64, "forged");
         let mut refused = 0;
@@ -377,6 +376,6 @@ fn a_forged_state_is_refused_or_can_be_gone_on_with() {
                 Err(_) => refused += 1,
             }
         }
-        assert!(refused > 0, "{:?}", DEVICES[number]);
+        assert!(refused > 0, "{device:?}");
     }
 }

@@ -16,6 +16,7 @@ type Uses = &'static [(&'static str, &'static str)];
 const LAYERS: &[(&str, Uses)] = &[
     ("sim", &[]),
     ("state", &[("sim", "streams of random numbers are a part of it")]),
+    ("external", &[]),
     (
         "config",
         &[
@@ -29,9 +30,13 @@ const LAYERS: &[(&str, Uses)] = &[
             ("host::arbitration::*Config", "as above"),
             ("cache::eviction::*Config", "as above"),
             ("state::Difference", "two devices differ in what shapes a saved state"),
+            ("external", "the file names policies of other programs, and the device knows who makes them"),
         ],
     ),
-    ("policy", &[("config", "a policy is made for a device")]),
+    (
+        "policy",
+        &[("config", "a policy is made for a device"), ("external", "families take policies of other programs")],
+    ),
     ("workload", &[("sim", "requests have times, and synthetic ones are random")]),
     (
         "metrics",
@@ -69,6 +74,7 @@ const LAYERS: &[(&str, Uses)] = &[
         &[
             ("sim", "ids and random numbers"),
             ("config", "geometry, and options of the policies"),
+            ("external", "policies may be another program's"),
             ("policy", "allocation and victims are policies"),
             ("policy_family", "allocation and victims are policies"),
             ("metrics::counters", "what was programmed, by cause"),
@@ -82,6 +88,7 @@ const LAYERS: &[(&str, Uses)] = &[
         &[
             ("sim", "ids and times"),
             ("config", "sizes, and options of the policies"),
+            ("external", "policies may be another program's"),
             ("policy", "eviction is a policy"),
             ("policy_family", "eviction is a policy"),
             ("metrics", "hits are counted"),
@@ -113,6 +120,7 @@ const LAYERS: &[(&str, Uses)] = &[
             ("host", "as above"),
             ("policy", "as above"),
             ("state", "as above"),
+            ("external", "as above"),
         ],
     ),
     (
@@ -138,6 +146,7 @@ const LAYERS: &[(&str, Uses)] = &[
             ("workload", "as above"),
             ("precondition", "as above"),
             ("device", "as above"),
+            ("external::Fault", "a policy of another program ends a run when it fails"),
             ("nand::probe::Slice", "observers of a run are handed what was seen"),
             ("nand::probe::CoreWork", "as above"),
             ("nand::array::ChannelTime", "what was spent in the measured part goes into the result"),

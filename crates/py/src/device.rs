@@ -1,10 +1,19 @@
 //! Devices.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use floatgate_cli::run::session::Chosen;
+use floatgate_core::cache::eviction::EvictionConfig;
 use floatgate_core::config::{BUILTINS, ConfigError};
+use floatgate_core::external::Externals;
+use floatgate_core::ftl::allocation::AllocationConfig;
+use floatgate_core::ftl::gc::trigger::TriggerConfig;
+use floatgate_core::ftl::gc::victim::VictimConfig;
 use pyo3::prelude::*;
 
 use crate::errors::{config_error, exception};
+use crate::policies::Policies;
 
 /// A device that has passed its checks.
 #[pyclass(frozen, module = "floatgate._floatgate")]
@@ -30,6 +39,24 @@ impl DeviceConfig {
     #[staticmethod]
     fn from_toml(py: Python<'_>, text: &str, called: &str, overrides: Vec<String>) -> PyResult<DeviceConfig> {
         chosen(py, Chosen::from_toml(text, called, &overrides), true)
+    }
+
+    /// Its policies that are not the simulator's own: the path of the key, the name, the digest of the source, and the
+    /// options as JSON.
+    fn externals(&self) -> Vec<(&'static str, String, String, String)> {
+        let policies = self.chosen.config.externals().into_iter();
+        let told = policies.map(|(path, config)| {
+            let options = serde_json::Value::from(config.options.clone()).to_string();
+            (path, config.name.clone(), config.source.clone(), options)
+        });
+        told.collect()
+    }
+
+    /// The same device, with what makes those policies, by the path of the key.
+    fn with_policies(&self, makers: BTreeMap<String, Py<PyAny>>) -> DeviceConfig {
+        let mut chosen = self.chosen.clone();
+        chosen.config.makers = Externals::by(Arc::new(Policies(makers)));
+        DeviceConfig { chosen, is_text: self.is_text }
     }
 
     /// Its name.
@@ -90,6 +117,18 @@ impl DeviceConfig {
         let figures = self.chosen.config.figures();
         let figure = figures.into_iter();
         figure.map(|f| (f.path.to_string(), f.value.to_string(), f.source.map(str::to_owned))).collect()
+    }
+}
+
+/// The names of the simulator's own policies of a family, which is the path of its key.
+#[pyfunction]
+pub fn policy_names(path: &str) -> Vec<&'static str> {
+    match path {
+        "allocation" => AllocationConfig::NAMES.to_vec(),
+        "gc.trigger" => TriggerConfig::NAMES.to_vec(),
+        "gc.victim" => VictimConfig::NAMES.to_vec(),
+        "buffer.eviction" => EvictionConfig::NAMES.to_vec(),
+        _ => Vec::new(),
     }
 }
 

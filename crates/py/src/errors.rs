@@ -6,7 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use floatgate_cli::failure::Failure;
 use floatgate_cli::run::session::{Stopped, Subject};
 use floatgate_core::config::ConfigError;
-use pyo3::exceptions::PyKeyboardInterrupt;
+use floatgate_core::external::Fault;
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 
 use crate::front::Front;
@@ -44,12 +45,29 @@ fn name_of(subject: Subject) -> &'static str {
 /// Why there is no result.
 fn raised(py: Python<'_>, stopped: &Stopped) -> PyErr {
     match &stopped.failure {
+        Failure::Mistake(error) | Failure::Fault(error) if let Some(fault) = error.downcast_ref::<Fault>() => {
+            policy_error(py, fault)
+        }
         Failure::Mistake(error) | Failure::Fault(error) => {
             exception(py, name_of(stopped.subject), &format!("{error:#}"))
         }
         Failure::Interrupted(what) => PyKeyboardInterrupt::new_err(*what),
         Failure::Ended | Failure::NobodyListens => PyKeyboardInterrupt::new_err(()),
     }
+}
+
+/// A policy has raised, or has answered what cannot be. What it has raised is the cause, with its own traceback; Ctrl-C
+/// and the like go on as they are.
+pub fn policy_error(py: Python<'_>, fault: &Fault) -> PyErr {
+    let Some(cause) = fault.cause().downcast_ref::<PyErr>() else {
+        return exception(py, "PolicyError", &fault.to_string());
+    };
+    if !cause.is_instance_of::<PyException>(py) {
+        return cause.clone_ref(py);
+    }
+    let raised = exception(py, "PolicyError", &fault.to_string());
+    raised.set_cause(py, Some(cause.clone_ref(py)));
+    raised
 }
 
 /// Does what takes long: without Python's lock, until Ctrl-C, and with a panic, which is a defect of the simulator, as

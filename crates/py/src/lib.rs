@@ -7,6 +7,7 @@
 mod device;
 mod errors;
 mod front;
+mod policies;
 mod result;
 mod run;
 mod simulator;
@@ -18,9 +19,11 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _floatgate {
     #[pymodule_export]
-    use crate::device::{DeviceConfig, builtin_names};
+    use crate::device::{DeviceConfig, builtin_names, policy_names};
     #[pymodule_export]
     use crate::errors::provoke_panic;
+    #[pymodule_export]
+    use crate::policies::Units;
     #[pymodule_export]
     use crate::result::{check_summary, compare, report};
     #[pymodule_export]

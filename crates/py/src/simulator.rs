@@ -21,7 +21,7 @@ use floatgate_report::columns::requests::{self, RequestsWriter};
 use pyo3::prelude::*;
 
 use crate::device::DeviceConfig;
-use crate::errors::{enter, exception};
+use crate::errors::{enter, exception, policy_error};
 use crate::front::Front;
 use crate::tables::Batches;
 
@@ -36,6 +36,11 @@ pub struct Simulator {
 }
 
 impl Simulator {
+    /// Fails where a policy did: what has happened since then is not what it would have been.
+    fn check_policies(&self, py: Python<'_>) -> PyResult<()> {
+        self.device.fault().map_or(Ok(()), |fault| Err(policy_error(py, fault)))
+    }
+
     /// The device, and the state that it was brought into.
     pub fn prepared(&self) -> (&Device, &Precondition) {
         (&self.device, &self.state)
@@ -151,6 +156,7 @@ impl Simulator {
             Ok(())
         })?;
         self.next += 1;
+        self.check_policies(py)?;
         Ok(tag)
     }
 
@@ -168,7 +174,8 @@ impl Simulator {
                 self.device.advance_to(Time(until));
             }
             Ok(())
-        })
+        })?;
+        self.check_policies(py)
     }
 
     /// What has completed since the last call, as the requests of a run.
@@ -186,7 +193,11 @@ impl Simulator {
 
     /// Another device with the same state and the same future.
     fn fork(&self, py: Python<'_>) -> PyResult<Simulator> {
-        enter(py, None, |_| Ok(Simulator { device: self.device.clone(), next: self.next, state: self.state.clone() }))
+        let fork = enter(py, None, |_| {
+            Ok(Simulator { device: self.device.clone(), next: self.next, state: self.state.clone() })
+        })?;
+        fork.check_policies(py)?;
+        Ok(fork)
     }
 
     /// Another device in the same state: one whose options shape that alike.
@@ -311,7 +322,7 @@ pub fn state_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
 fn step_to(device: &mut Device, limit: Time, front: &Front) -> bool {
     while let Some(at) = device.next_event_time().filter(|at| *at <= limit) {
         device.advance_to(at);
-        if front.wants_end() {
+        if front.wants_end() || device.fault().is_some() {
             return false;
         }
     }

@@ -228,7 +228,7 @@ pub fn tell(directory: &Path, choice: &Choice) -> Result<Story> {
     let timeline = directory.join("timeline.json.gz");
     if timeline.exists() {
         let mut witness = blame::witness(&timeline, &asked, &result.config_digest)?;
-        if matches!(result.config.allocation, AllocationConfig::Dynamic(_)) {
+        if !matches!(result.config.allocation, AllocationConfig::Static(_)) {
             let writes = witness.operations.iter_mut().filter(|operation| operation.what == "host write");
             writes.for_each(|write| write.any_die = true);
         }

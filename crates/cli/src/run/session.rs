@@ -352,6 +352,9 @@ fn precondition(
         }
     };
     front.end();
+    if let Some(fault) = device.fault() {
+        return Err(Failure::Fault(fault.clone().into()));
+    }
     match reached {
         Ok(reached) => Ok(Precondition { asked, reached }),
         Err(_) if front.wants_end() => Err(Failure::Interrupted("preconditioning was stopped, there is no result")),
@@ -372,6 +375,9 @@ fn lay_out(args: &RunArgs, device: &mut Device, state: &mut Precondition, front:
     let mut workload = several::open(&args.workloads, &args.trace, device.config(), args.seed)?;
     let laid = lay_out_for(device, &mut workload.sources, args.layout, &mut state.reached, on_progress);
     front.end();
+    if let Some(fault) = device.fault() {
+        return Err(Failure::Fault(fault.clone().into()));
+    }
     match laid {
         Ok(units) => {
             let how = if args.layout == Layout::Even { "evenly" } else { "by allocation" };
@@ -406,6 +412,7 @@ fn failure_of(args: &RunArgs, error: RunError) -> Stopped {
         RunError::TooLong | RunError::Standstill(_) => Subject::Run.stopped(Failure::mistake(error)),
         RunError::Lost { .. } | RunError::OverBound(_) => Subject::Run
             .stopped(Failure::fault(format!("{error}\nThis is a defect of the simulator: please report it."))),
+        RunError::Policy(fault) => Subject::Run.stopped(Failure::Fault(fault.into())),
         RunError::Observer(error) => Subject::Output.stopped(Failure::fault(error)),
     }
 }

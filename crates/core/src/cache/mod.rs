@@ -9,6 +9,7 @@ mod list;
 use std::collections::VecDeque;
 
 use crate::config::{DeviceConfig, WritePolicy};
+use crate::external::Fault;
 use crate::metrics::counters::BufferCounts;
 use crate::sim::id::Lpn;
 use crate::sim::memory::{prefetch, zeroed};
@@ -160,6 +161,11 @@ impl Buffer {
             dram: Dram::new(config),
             counts: BufferCounts::default(),
         }))
+    }
+
+    /// What went wrong with an eviction policy that came with another program.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.eviction.fault()
     }
 
     /// Whether writes complete when the buffer has them.

@@ -434,6 +434,7 @@ impl Check<'_> {
         for (path, result) in [
             ("allocation", device.allocation.check(device)),
             ("mapping.scheme", device.mapping.scheme.check(device)),
+            ("gc.trigger", device.gc.trigger.check(device)),
             ("gc.victim", device.gc.victim.check(device)),
             ("scheduler", device.scheduler.check(device)),
             ("buffer.eviction", eviction),

@@ -1,9 +1,32 @@
 //! Numbers that follow from the device file.
 
 use super::{BlockSummary, BufferConfig, BusProtocol, Capacity, Concurrency, DeviceConfig};
+use crate::cache::eviction::EvictionConfig;
+use crate::external::ExternalConfig;
+use crate::ftl::allocation::AllocationConfig;
+use crate::ftl::gc::trigger::TriggerConfig;
+use crate::ftl::gc::victim::VictimConfig;
 use crate::sim::time::{Time, transfer_time};
 
 impl DeviceConfig {
+    /// The policies that are not the simulator's own, with the paths of their keys.
+    pub fn externals(&self) -> Vec<(&'static str, &ExternalConfig)> {
+        let mut found = Vec::new();
+        if let AllocationConfig::External(config) = &self.allocation {
+            found.push(("allocation", config));
+        }
+        if let TriggerConfig::External(config) = &self.gc.trigger {
+            found.push(("gc.trigger", config));
+        }
+        if let VictimConfig::External(config) = &self.gc.victim {
+            found.push(("gc.victim", config));
+        }
+        if let Some(EvictionConfig::External(config)) = self.buffer.as_ref().map(|buffer| &buffer.eviction) {
+            found.push(("buffer.eviction", config));
+        }
+        found
+    }
+
     /// Planes of the device.
     pub fn total_planes(&self) -> u32 {
         let g = &self.geometry;

@@ -29,7 +29,9 @@ use serde::{Deserialize, Serialize};
 use advanced::Advanced;
 
 use crate::cache::eviction::EvictionConfig;
+use crate::external::Externals;
 use crate::ftl::allocation::AllocationConfig;
+use crate::ftl::gc::trigger::TriggerConfig;
 use crate::ftl::gc::victim::VictimConfig;
 use crate::ftl::mapping::MappingConfig;
 use crate::scheduler::SchedulerConfig;
@@ -90,6 +92,10 @@ pub struct DeviceConfig {
     /// a reason. Once loaded, each key that was written has its own.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
+    /// Who makes the policies that are not the simulator's own.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub makers: Externals,
 }
 
 fn one() -> u32 {
@@ -336,6 +342,10 @@ pub struct Gc {
     pub soft_threshold: BlockCount,
     /// Free blocks of a plane at or below which cleaning goes before host operations.
     pub hard_threshold: BlockCount,
+    /// When a plane at or below the soft threshold is cleaned.
+    #[serde(skip_serializing_if = "TriggerConfig::is_default")]
+    #[schemars(extend("default" = "threshold"))]
+    pub trigger: TriggerConfig,
     /// Which block is reclaimed.
     pub victim: VictimConfig,
     /// Where moved units are written.
@@ -347,6 +357,7 @@ impl Default for Gc {
         Gc {
             soft_threshold: BlockCount::Blocks(3),
             hard_threshold: BlockCount::Blocks(1),
+            trigger: TriggerConfig::default(),
             victim: VictimConfig::default(),
             frontiers: Frontiers::Separate,
         }

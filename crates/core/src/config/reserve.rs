@@ -65,7 +65,7 @@ impl DeviceConfig {
     fn dealt(&self) -> (u64, u64) {
         let per_page = u64::from(self.units_per_page());
         match &self.allocation {
-            AllocationConfig::Static(_) => (u64::from(self.total_planes()), per_page),
+            AllocationConfig::Static(_) | AllocationConfig::External(_) => (u64::from(self.total_planes()), per_page),
             AllocationConfig::Dynamic(options) => match options.pools(self) {
                 1 => (1, 1),
                 pools => (u64::from(pools), per_page),
@@ -81,9 +81,14 @@ impl DeviceConfig {
         (u64::from(blocks) * self.sure_units()).saturating_sub(1)
     }
 
+    /// Mapping units that a plane can hold and reach its soft threshold.
+    pub fn units_of_a_plane(&self) -> u64 {
+        self.room(self.soft_threshold(), self.map_blocks())
+    }
+
     /// Mapping units that a plane can hold beyond its share of a full device.
     pub fn units_to_spare(&self) -> u64 {
-        self.room(self.soft_threshold(), self.map_blocks()).saturating_sub(self.units_to_hold())
+        self.units_of_a_plane().saturating_sub(self.units_to_hold())
     }
 
     /// Units that are valid in each closed block at least when none would gain anything: D - U + 1.
@@ -104,7 +109,7 @@ impl DeviceConfig {
         if let Some(logical) = self.logical_blocks_per_plane() {
             return logical + u64::from(self.soft_threshold()) <= u64::from(self.geometry.blocks);
         }
-        self.units_to_hold() <= self.room(self.soft_threshold(), self.map_blocks())
+        self.units_to_hold() <= self.units_of_a_plane()
     }
 
     /// The highest soft threshold, in blocks, that this device can reach when it is full; `None` when not even one

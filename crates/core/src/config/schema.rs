@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::figures::ABOUT;
 use super::{DeviceConfig, builtin_names, did_you_mean};
+use crate::external::EXTERNAL;
 
 /// The JSON schema of a device file, for editors: that of [`DeviceConfig`], and `base`.
 pub fn json_schema() -> Value {
@@ -50,6 +51,8 @@ pub fn options() -> Vec<String> {
     let mut paths = Vec::new();
     schema.options_below(&schema.root, "", &mut paths);
     paths.retain(|path| !ABOUT.iter().any(|key| path == key));
+    // What another program brings along does what it does there.
+    paths.retain(|path| !path.split('.').any(|key| key == EXTERNAL));
     paths
 }
 

@@ -32,7 +32,6 @@ const SHAPELESS: &[&str] = &[
     "controller",
     "buffer",
     "host",
-    "gc.hard_threshold",
 ];
 
 /// What of the rest shapes what is in flash; the other options choose the policies that go on with it.

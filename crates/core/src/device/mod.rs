@@ -33,6 +33,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::cache::Buffer;
 use crate::config::DeviceConfig;
+use crate::external::Fault;
 use crate::ftl::Ftl;
 use crate::ftl::gc::job::Job;
 use crate::host::link::Link;
@@ -242,6 +243,12 @@ impl Device {
     /// The clock: all that happens up to here has happened.
     pub fn now(&self) -> Time {
         self.now
+    }
+
+    /// What went wrong with a policy that came with another program: its choices since then are others', so whoever
+    /// runs the device asks now and then, and stops.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.ftl.fault().or_else(|| self.buffer.as_ref()?.fault())
     }
 
     /// The FTL, to look at.

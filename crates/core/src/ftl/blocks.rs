@@ -5,6 +5,7 @@ mod saving;
 use super::gc::victim::Victim;
 use crate::config::advanced::Waste;
 use crate::config::{DeviceConfig, Frontiers};
+use crate::external::{Fault, PlaneState};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::sim::memory::{Divider, zeroed_words};
 
@@ -424,6 +425,7 @@ impl Blocks {
         self.planes[plane.index()].stale += stale;
         self.planes[plane.index()].closed += 1;
         let block = &self.blocks[id.index()];
+        self.victim.on_erases(id, block.erases);
         self.victim.on_close(id, u32::from(block.valid), self.clock);
     }
 
@@ -460,6 +462,7 @@ impl Blocks {
         let plane = self.plane_of(id);
         self.planes[plane.index()].map_stale += stale;
         if let Some(victim) = &mut self.map_victim {
+            victim.on_erases(id, self.blocks[id.index()].erases);
             victim.on_close(id, u32::from(self.blocks[id.index()].valid), self.clock);
         }
     }
@@ -476,6 +479,17 @@ impl Blocks {
         debug_assert_eq!(self.blocks[id.index()].state, BlockState::Closed);
         self.blocks[id.index()].state = BlockState::Victim;
         Some(id)
+    }
+
+    /// What a trigger is told of a plane.
+    pub fn plane_state(&self, plane: PlaneId) -> PlaneState {
+        let &Plane { stock, closed, stale, .. } = &self.planes[plane.index()];
+        PlaneState { plane: plane.0, stock, closed, stale, clock: self.clock }
+    }
+
+    /// What went wrong with a victim policy, if it came with another program.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.victim.fault().or_else(|| self.map_victim.as_ref()?.fault())
     }
 
     /// All valid units of a victim have been read.

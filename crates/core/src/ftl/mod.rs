@@ -12,12 +12,14 @@ pub mod partial;
 mod saving;
 
 use allocation::{Allocation, PlaneSet};
-use blocks::{Blocks, Stream};
+use blocks::{Blocks, RESERVE, Stream};
+use gc::trigger::Trigger;
 use mapping::{BlockMap, Location, MapState, PADDING, PageMap};
 use partial::{PartialUnits, Update};
 
 use crate::config::advanced::Waste;
 use crate::config::{BlockSummary, DeviceConfig, Frontiers};
+use crate::external::{Fault, PlaneState};
 use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
 use crate::nand::media::Media;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
@@ -38,6 +40,8 @@ pub struct Ftl {
     pub partial: PartialUnits,
     /// Where host writes go.
     pub allocation: Allocation,
+    /// When planes are cleaned.
+    trigger: Trigger,
     /// What was counted.
     pub counters: Counters,
     /// Contents, when they are verified.
@@ -117,6 +121,7 @@ impl Ftl {
             partial: PartialUnits::new(device.logical_units() as u32, device.sectors_per_unit()),
             filling: vec![PlaneId(0); allocation.pools() as usize],
             allocation,
+            trigger: device.gc.trigger.build(device, seed).map_err(|e| format!("gc.trigger: {e}"))?,
             counters: Counters::default(),
             media: verify.then(|| Media::new(device)),
             shape: Shape::new(device),
@@ -380,9 +385,22 @@ impl Ftl {
         }
     }
 
+    /// Whether a plane, which is to have `stock` free blocks soon, is to be cleaned: whatever the trigger says where it
+    /// has to be, for cleaning needs a free block itself.
+    #[inline]
+    pub fn wants_cleaning(&mut self, plane: PlaneId, stock: u32) -> bool {
+        stock <= self.shape.hard.max(RESERVE)
+            || self.trigger.wants(PlaneState { stock, ..self.blocks.plane_state(plane) })
+    }
+
+    /// What went wrong with a policy that came with another program.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.blocks.fault().or_else(|| self.trigger.fault()).or_else(|| self.allocation.fault())
+    }
+
     /// Cleans at once until the plane has `stock` free blocks, or nothing would gain any.
     fn clean_until(&mut self, plane: PlaneId, stock: u32) {
-        while self.blocks.stock(plane) < stock {
+        while self.blocks.stock(plane) < stock && self.wants_cleaning(plane, self.blocks.stock(plane)) {
             let Some(victim) = self.blocks.take_victim(plane) else { break };
             self.note_victim(plane, victim);
             self.move_all(plane, victim);

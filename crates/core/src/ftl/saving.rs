@@ -50,6 +50,7 @@ impl Ftl {
             out.section("media/contents", |out| media.save(out))?;
         }
         out.section("policy/allocation", |out| self.allocation.save(out))?;
+        out.section("policy/trigger", |out| self.trigger.save(out))?;
         out.section("policy/victim", |out| self.blocks.save_victims(out))
     }
 
@@ -70,6 +71,7 @@ impl Ftl {
         }
         self.blocks.count_closed();
         input.section("policy/allocation", |input| self.allocation.load(input))?;
+        input.section("policy/trigger", |input| self.trigger.load(input))?;
         input.section("policy/victim", |input| self.blocks.load_victims(input))?;
         (0..self.shape.planes).for_each(|plane| self.refresh_ready(PlaneId(plane)));
         Ok(())

@@ -63,7 +63,10 @@ fn say_what_is_allowed_at_a_path() {
             "gc.victim.d-choices.e=1",
             "unknown key `gc.victim.d-choices.e`, did you mean `d`? `gc.victim.d-choices` has d",
         ),
-        ("gc.victim=3", "`gc.victim`: one of greedy, fifo, random, d-choices, cost-benefit, or a table of one of them"),
+        (
+            "gc.victim=3",
+            "`gc.victim`: one of greedy, fifo, random, d-choices, cost-benefit, external, or a table of one of them",
+        ),
         ("gc.victim={ fifo = {}, greedy = {} }", "`gc.victim`: fifo and greedy: name exactly one of greedy, fifo"),
         ("gc.victim={}", "`gc.victim`: an empty table: name exactly one of greedy, fifo"),
         (
@@ -72,7 +75,7 @@ fn say_what_is_allowed_at_a_path() {
         ),
         ("channels=8", "unknown key `channels`, did you mean `geometry.channels`? a device has name"),
         ("victim=fifo", "unknown key `victim`, did you mean `gc.victim`?"),
-        ("gc=3", "`gc` is a table, with the keys soft_threshold, hard_threshold, victim, frontiers"),
+        ("gc=3", "`gc` is a table, with the keys soft_threshold, hard_threshold, trigger, victim, frontiers"),
         ("geometry.channels.x=3", "`geometry.channels` is one value, not a table"),
         (
             "geometry.channels=-1",

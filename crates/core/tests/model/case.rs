@@ -7,6 +7,9 @@ use floatgate_core::workload::request::{Operation, Request};
 
 use crate::common::device_config;
 
+/// Triggers: a plane is cleaned as soon as it may be, later, and not before it has to be.
+const TRIGGERS: [&str; 4] = ["threshold", "threshold", "lazy", "{ lazy = { stale = 1.0 } }"];
+
 /// How a flash page, a mapping unit and a program command relate: page, unit, pages per program.
 const UNITS: [(&str, &str, u32); 7] = [
     ("4KiB", "4KiB", 1),
@@ -144,6 +147,7 @@ impl Case {
         }
         limits(rng, &mut overrides, full);
         controller(&mut Rng::new(seed, "model/controller"), &mut overrides);
+        overrides.push(format!("gc.trigger={}", pick(&mut Rng::new(seed, "model/trigger"), &TRIGGERS)));
         Case { seed, overrides, load: Load::new(rng) }
     }
 

@@ -1,8 +1,10 @@
 //! Which units leave the buffer when it needs room.
 
 mod by_block;
+pub mod external;
 
 use crate::cache::list::NONE;
+use crate::external::Fault;
 use crate::policy_family;
 use crate::sim::id::Lpn;
 
@@ -39,11 +41,16 @@ pub trait EvictionPolicy {
     fn padded_block(&self) -> Option<u32> {
         None
     }
+
+    /// What went wrong with it, if it came with another program.
+    fn fault(&self) -> Option<&Fault> {
+        None
+    }
 }
 
 policy_family! {
     /// Which units leave the buffer when it needs room.
-    Eviction / EvictionConfig: dyn EvictionPolicy {
+    Eviction / EvictionConfig: dyn EvictionPolicy, or external {
         /// The unit that was not read or written for the longest time.
         lru::Lru = "lru",
         /// The unit that came first.

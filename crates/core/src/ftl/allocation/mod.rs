@@ -1,10 +1,12 @@
 //! Where a written unit goes: which plane, decided early (static) or when something is idle (dynamic).
 
+pub mod external;
 mod order;
 
 pub use dynamic::{DynamicConfig, Scope};
 pub use order::{Level, LevelOrder, Order};
 
+use crate::external::Fault;
 use crate::policy_family;
 use crate::sim::id::PlaneId;
 use crate::state::{Reader, StateError, Writer};
@@ -42,11 +44,16 @@ pub trait AllocationPolicy {
 
     /// Reads what [`AllocationPolicy::save`] wrote, as a new policy.
     fn load(&mut self, input: &mut Reader) -> Result<(), StateError>;
+
+    /// What went wrong with it, if it came with another program.
+    fn fault(&self) -> Option<&Fault> {
+        None
+    }
 }
 
 policy_family! {
     /// Where host writes go.
-    Allocation / AllocationConfig: dyn AllocationPolicy {
+    Allocation / AllocationConfig: dyn AllocationPolicy, or external {
         /// The plane follows from the address, by an order of channel, chip, die and plane.
         fixed::Static = "static",
         /// Any idle plane, by a priority order of channel, chip, die and plane.

@@ -99,8 +99,7 @@ impl Blocks {
         for _ in 0..free {
             let block = input.u32()?;
             let within = block.wrapping_sub(first) as usize;
-            if !listed.get(within).is_some_and(|listed| !listed)
-                || self.blocks[block as usize].state != BlockState::Free
+            if listed.get(within).is_none_or(|listed| *listed) || self.blocks[block as usize].state != BlockState::Free
             {
                 return Err(input.damaged(format!("block {block} in the stock of plane {plane}")));
             }

@@ -117,7 +117,7 @@ impl Job {
     /// Chooses a victim, if the plane needs cleaning and what is read has room.
     fn choose(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
         let (stock, shape) = (ftl.blocks.stock(plane), *ftl.shape());
-        if stock + self.doomed > shape.soft {
+        if stock + self.doomed > shape.soft || !ftl.wants_cleaning(plane, stock + self.doomed) {
             return false;
         }
         // A whole victim must find room, behind what is in hand; if it does not, that is programmed first. With a

@@ -1,4 +1,5 @@
 //! Cleaning: reclaiming the space of superseded units.
 
 pub mod job;
+pub mod trigger;
 pub mod victim;

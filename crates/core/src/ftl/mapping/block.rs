@@ -190,7 +190,7 @@ impl Policy for Block {
 
     fn check(_: &BlockConfig, device: &DeviceConfig) -> Result<(), String> {
         let advanced = &device.nand.advanced;
-        let problem = if matches!(device.allocation, AllocationConfig::Dynamic(_)) {
+        let problem = if !matches!(device.allocation, AllocationConfig::Static(_)) {
             "the plane of a logical block is fixed: it needs allocation = \"static\""
         } else if advanced.copy_back != Waste::Off {
             "merges copy through the controller: it needs nand.advanced.copy_back = \"off\""

@@ -93,6 +93,22 @@ impl Buckets {
         (valid < self.units).then_some(valid)
     }
 
+    /// All candidates of `plane`: those with fewer valid units first, and of equally many the one that has had so few
+    /// for the longest time.
+    pub fn all(&self, plane: PlaneId) -> impl Iterator<Item = BlockId> {
+        (0..=self.units).flat_map(move |valid| {
+            let head = self.head(plane.0, valid) as u32;
+            let mut node = self.next[head as usize];
+            std::iter::from_fn(move || {
+                let block = BlockId(node);
+                (node != head).then(|| {
+                    node = self.next[block.index()];
+                    block
+                })
+            })
+        })
+    }
+
     /// Valid units of a full block.
     pub fn units(&self) -> u32 {
         self.units

@@ -2,8 +2,10 @@
 
 mod buckets;
 mod closed;
+pub mod external;
 mod saving;
 
+use crate::external::Fault;
 use crate::policy_family;
 use crate::sim::id::{BlockId, PlaneId};
 use crate::state::{Reader, StateError, Writer};
@@ -14,6 +16,9 @@ pub use saving::Candidates;
 /// The policy hears of every change to a candidate and keeps what it needs of it, so that a choice is no scan. A
 /// block is a candidate from `on_close` until `take` returns it.
 pub trait VictimPolicy {
+    /// `block`, which is closed next, has been erased so often.
+    fn on_erases(&mut self, _block: BlockId, _erases: u32) {}
+
     /// `block` is full: it can be chosen from now on. `valid` of its units are valid; `clock` counts host writes.
     fn on_close(&mut self, block: BlockId, valid: u32, clock: u64);
 
@@ -29,11 +34,16 @@ pub trait VictimPolicy {
     /// Reads what [`VictimPolicy::save`] wrote, as a new policy. `closed` are its candidates: nothing else may be one
     /// afterwards, whatever the file says.
     fn load(&mut self, input: &mut Reader, closed: Candidates) -> Result<(), StateError>;
+
+    /// What went wrong with it, if it came with another program.
+    fn fault(&self) -> Option<&Fault> {
+        None
+    }
 }
 
 policy_family! {
     /// Which block cleaning reclaims.
-    Victim / VictimConfig: dyn VictimPolicy {
+    Victim / VictimConfig: dyn VictimPolicy, or external {
         /// The block with the fewest valid units; of several, the one that has had so few for the longest time.
         greedy::Greedy = "greedy",
         /// The block that was closed first.

@@ -1,0 +1,303 @@
+//! Policies that the program which runs the device brings along, such as a script in Python.
+//!
+//! A device file names one, `gc.victim = { external = { name = "coldest" } }`, and the program gives the device a
+//! [`Provider`] that makes it. What it answers is checked before it is used. When it fails, or answers what cannot be,
+//! the device remembers that as a [`Fault`] and goes on with a choice of its own, so that it stays whole; whoever runs
+//! it asks for the fault now and then, and stops. So nothing is asked where all policies are built in.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The key of an external policy, beside the names of the built-in ones.
+pub const EXTERNAL: &str = "external";
+
+/// Which policy is meant.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExternalConfig {
+    /// What the program that runs the device calls the policy.
+    pub name: String,
+    /// Digest of the policy's source, so that devices and results of different sources are told apart. The program
+    /// writes it down.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// Options of the policy.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(with = "std::collections::BTreeMap<String, Value>")]
+    pub options: Map<String, Value>,
+}
+
+/// Why an external policy has no answer.
+pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
+
+/// An external policy has failed, or has answered what cannot be.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    who: String,
+    cause: Cause,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}: {}", self.who, self.cause)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl Fault {
+    /// What the policy has raised, or what is wrong with its answer.
+    pub fn cause(&self) -> &(dyn std::error::Error + 'static) {
+        self.cause.as_ref()
+    }
+}
+
+/// An answer that breaks the contract.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Refused(String);
+
+/// Which policy to make.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The key that names it, like `gc.victim`.
+    pub path: &'static str,
+    /// Its name and options.
+    pub config: &'a ExternalConfig,
+    /// Seed of all random numbers of the device.
+    pub seed: u64,
+}
+
+/// Makes policies by their names.
+pub trait Provider: Send + Sync {
+    /// Makes what chooses victims.
+    fn victim(&self, wanted: Wanted) -> Result<Box<dyn ExternalVictim>, Cause>;
+    /// Makes what says when a plane is cleaned.
+    fn trigger(&self, wanted: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause>;
+    /// Makes what says where flash pages' worth of units go, of which the device has `pages`.
+    fn allocation(&self, wanted: Wanted, pages: u32) -> Result<Placing, Cause>;
+    /// Makes what chooses what leaves the buffer, which has room for `entries` units.
+    fn eviction(&self, wanted: Wanted, entries: u32) -> Result<Box<dyn ExternalEviction>, Cause>;
+}
+
+/// Who makes a device's external policies, if anybody does. It comes with the program, not with the device file, so
+/// devices that differ in nothing else are equal.
+#[derive(Clone, Default)]
+pub struct Externals(Option<Arc<dyn Provider>>);
+
+impl Externals {
+    /// By this program.
+    pub fn by(provider: Arc<dyn Provider>) -> Externals {
+        Externals(Some(provider))
+    }
+
+    /// Who makes the policy, or why there is none.
+    pub fn provider(&self, wanted: Wanted) -> Result<&dyn Provider, String> {
+        self.0.as_deref().ok_or_else(|| {
+            format!(
+                "`{}` is no policy of the simulator: it was written in Python or another program, which has to run \
+                 this device, with the policy registered (docs/policies.md)",
+                wanted.config.name
+            )
+        })
+    }
+}
+
+impl PartialEq for Externals {
+    fn eq(&self, _: &Externals) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Externals {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Externals" } else { "no Externals" })
+    }
+}
+
+/// A block that cleaning may choose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its number, counted over the whole device, plane by plane.
+    pub block: u32,
+    /// Its valid units.
+    pub valid: u32,
+    /// Its erases since the device's birth.
+    pub erases: u32,
+    /// Host writes, in units, before it was closed.
+    pub closed: u64,
+    /// Host writes, in units, before one of its units was last superseded or trimmed, or it was closed.
+    pub changed: u64,
+}
+
+/// Chooses victims among the closed blocks of a plane.
+pub trait ExternalVictim: Send + Sync {
+    /// The position of the victim among the candidates of `plane`, of which there is one at least; they are in the
+    /// order of their valid units, and of equally many the one that has had so few for the longest time comes first.
+    /// `clock` counts host writes.
+    fn choose(&mut self, plane: u32, candidates: &[Candidate], clock: u64) -> Result<i64, Cause>;
+    /// Another one with the same state.
+    fn fork(&self) -> Result<Box<dyn ExternalVictim>, Cause>;
+}
+
+/// A plane that could be cleaned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlaneState {
+    /// Its number.
+    pub plane: u32,
+    /// Free blocks, and victims that only have to be erased.
+    pub stock: u32,
+    /// Closed blocks.
+    pub closed: u32,
+    /// Superseded units in them.
+    pub stale: u32,
+    /// Host writes so far, in units.
+    pub clock: u64,
+}
+
+/// Says when a plane is cleaned.
+pub trait ExternalTrigger: Send + Sync {
+    /// Whether to clean a plane now that may be, and need not be.
+    fn wants(&mut self, state: PlaneState) -> Result<bool, Cause>;
+    /// Another one with the same state.
+    fn fork(&self) -> Result<Box<dyn ExternalTrigger>, Cause>;
+}
+
+/// How planes are chosen for host writes.
+pub enum Placing {
+    /// By flash page's worth of units of the host's address space: its plane.
+    Table(Vec<u32>),
+    /// When a plane is idle.
+    Choice(Box<dyn ExternalAllocation>),
+}
+
+/// Chooses planes for host writes.
+pub trait ExternalAllocation: Send + Sync {
+    /// The position of the plane among `planes`, of which there is one at least, in ascending order.
+    fn choose(&mut self, planes: &[u32]) -> Result<i64, Cause>;
+    /// Another one with the same state.
+    fn fork(&self) -> Result<Box<dyn ExternalAllocation>, Cause>;
+}
+
+/// Chooses what leaves the buffer. Units are told of by the number of their entry, as by
+/// [`EvictionPolicy`](crate::cache::eviction::EvictionPolicy).
+pub trait ExternalEviction: Send + Sync {
+    /// A unit has come.
+    fn on_insert(&mut self, entry: u32, lpn: u32, dirty: bool, read: bool) -> Result<(), Cause>;
+    /// A unit was hit.
+    fn on_access(&mut self, entry: u32, write: bool, dirty: bool) -> Result<(), Cause>;
+    /// A dirty unit is in flash now and stays.
+    fn on_clean(&mut self, entry: u32) -> Result<(), Cause>;
+    /// A unit has left without being chosen.
+    fn on_remove(&mut self, entry: u32) -> Result<(), Cause>;
+    /// The entries that leave, one at least of those that are there; they are forgotten.
+    fn choose(&mut self, chosen: &mut Vec<i64>) -> Result<(), Cause>;
+    /// Another one with the same state.
+    fn fork(&self) -> Result<Box<dyn ExternalEviction>, Cause>;
+}
+
+/// What can be forked, or fails to be.
+pub trait Fork {
+    /// Another one with the same state.
+    fn forked(&self) -> Result<Box<Self>, Cause>;
+}
+
+macro_rules! forks {
+    ($($contract:ident),+) => {$(
+        impl Fork for dyn $contract {
+            fn forked(&self) -> Result<Box<dyn $contract>, Cause> {
+                self.fork()
+            }
+        }
+    )+};
+}
+
+forks!(ExternalVictim, ExternalTrigger, ExternalAllocation, ExternalEviction);
+
+/// An external policy until it fails: after that it is not asked any more.
+pub struct Guard<T: ?Sized> {
+    who: String,
+    policy: Option<Box<T>>,
+    fault: Option<Fault>,
+}
+
+impl<T: ?Sized> Guard<T> {
+    /// The policy that was wanted; or that there is none, for this reason.
+    pub fn new(wanted: Wanted, made: Result<Box<T>, Cause>) -> Guard<T> {
+        let mut guard = Guard::none(wanted);
+        match made {
+            Ok(policy) => guard.policy = Some(policy),
+            Err(cause) => guard.fail(cause),
+        }
+        guard
+    }
+
+    /// A policy that is not asked again.
+    pub fn none(wanted: Wanted) -> Guard<T> {
+        Guard { who: format!("{} `{}`", wanted.path, wanted.config.name), policy: None, fault: None }
+    }
+
+    /// The answer of the policy, unless it has failed.
+    pub fn ask<R>(&mut self, ask: impl FnOnce(&mut T) -> Result<R, Cause>) -> Option<R> {
+        match ask(self.policy.as_deref_mut()?) {
+            Ok(answer) => Some(answer),
+            Err(cause) => {
+                self.fail(cause);
+                None
+            }
+        }
+    }
+
+    /// The chosen one of `count`, unless there is none of this position.
+    pub fn position(&mut self, chosen: i64, count: usize, of: &str) -> Option<usize> {
+        match usize::try_from(chosen).ok().filter(|position| *position < count) {
+            None => {
+                self.refuse(format!("chose number {chosen} of {count} {of}, which are counted from 0"));
+                None
+            }
+            position => position,
+        }
+    }
+
+    /// The policy has answered what cannot be.
+    pub fn refuse(&mut self, what: String) {
+        self.fail(Arc::new(Refused(what)));
+    }
+
+    fn fail(&mut self, cause: Cause) {
+        self.policy = None;
+        self.fault.get_or_insert(Fault { who: self.who.clone(), cause });
+    }
+
+    /// What went wrong.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.fault.as_ref()
+    }
+
+    /// Why it is in no saved state.
+    pub fn not_saved(&self) -> String {
+        format!("{} comes with the program that runs the device: what it knows cannot be saved", self.who)
+    }
+}
+
+impl<T: ?Sized + Fork> Clone for Guard<T> {
+    /// Forks the policy; that it cannot be forked is a fault of the clone.
+    fn clone(&self) -> Guard<T> {
+        let mut guard = Guard { who: self.who.clone(), policy: None, fault: self.fault.clone() };
+        match self.policy.as_deref().map(Fork::forked) {
+            Some(Ok(policy)) => guard.policy = Some(policy),
+            Some(Err(cause)) => guard.fail(cause),
+            None => {}
+        }
+        guard
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for Guard<T> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "Guard({}, {:?})", self.who, self.fault)
+    }
+}

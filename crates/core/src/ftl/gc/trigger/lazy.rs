@@ -1,0 +1,76 @@
+//! Lazy: not before there is much to gain.
+
+use super::TriggerPolicy;
+use crate::config::DeviceConfig;
+use crate::external::PlaneState;
+use crate::policy::Policy;
+use crate::state::{Reader, StateError, Writer};
+
+/// Options of the lazy trigger.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LazyConfig {
+    /// Share of the units in closed blocks of the plane that have to be superseded, from 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub stale: f64,
+}
+
+impl Default for LazyConfig {
+    fn default() -> Self {
+        LazyConfig { stale: 0.25 }
+    }
+}
+
+/// Waits until a share of what the closed blocks hold is superseded: a victim has fewer units to move then, and less
+/// stock is left for bursts of writes.
+#[derive(Clone, Debug)]
+pub struct Lazy {
+    /// Superseded units for each closed block.
+    per_block: f64,
+}
+
+impl Policy for Lazy {
+    type Config = LazyConfig;
+
+    fn check(options: &LazyConfig, _: &DeviceConfig) -> Result<(), String> {
+        match (0.0..=1.0).contains(&options.stale) {
+            true => Ok(()),
+            false => Err(format!("stale = {} is no share: it must be from 0 to 1", options.stale)),
+        }
+    }
+
+    fn new(options: &LazyConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {
+        Self::check(options, device)?;
+        Ok(Lazy { per_block: options.stale * f64::from(device.data_units_per_block()) })
+    }
+}
+
+impl TriggerPolicy for Lazy {
+    fn wants(&mut self, state: PlaneState) -> bool {
+        f64::from(state.stale) >= self.per_block * f64::from(state.closed)
+    }
+
+    fn save(&self, _: &mut Writer) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn load(&mut self, _: &mut Reader) -> Result<(), StateError> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_waits_for_its_share() {
+        // `tiny` has 64 pages of 4 KiB in a block: of 10 closed blocks 640 units, of which a tenth is 64.
+        let device = crate::config::load("tiny", &[]).unwrap();
+        assert_eq!(device.data_units_per_block(), 64);
+        let mut lazy = Lazy::new(&LazyConfig { stale: 0.1 }, &device, 1).unwrap();
+        let mut wants = |stale| lazy.wants(PlaneState { closed: 10, stale, ..PlaneState::default() });
+        assert_eq!([wants(0), wants(63), wants(64), wants(640)], [false, false, true, true]);
+        assert!(Lazy::new(&LazyConfig { stale: 1.5 }, &device, 1).unwrap_err().contains("from 0 to 1"));
+    }
+}

@@ -1,0 +1,37 @@
+//! The threshold: as soon as a plane may be cleaned.
+
+use super::TriggerPolicy;
+use crate::config::DeviceConfig;
+use crate::external::PlaneState;
+use crate::policy::Policy;
+use crate::state::{Reader, StateError, Writer};
+
+/// The threshold has no options: `gc.soft_threshold` is its level.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ThresholdConfig {}
+
+/// Cleans whenever the stock is at or below the soft threshold (Agrawal et al. 2008, Section 3.2).
+#[derive(Clone, Debug)]
+pub struct Threshold;
+
+impl Policy for Threshold {
+    type Config = ThresholdConfig;
+    fn new(_: &ThresholdConfig, _: &DeviceConfig, _: u64) -> Result<Self, String> {
+        Ok(Threshold)
+    }
+}
+
+impl TriggerPolicy for Threshold {
+    fn wants(&mut self, _: PlaneState) -> bool {
+        true
+    }
+
+    fn save(&self, _: &mut Writer) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn load(&mut self, _: &mut Reader) -> Result<(), StateError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,271 @@
+//! Policies that another program brings along: they decide as built-in ones do where they say the same, and what cannot
+//! be is refused.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Load, build, device_config, fill, units};
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::device::{Device, Options};
+use floatgate_core::external::{
+    Candidate, Cause, ExternalAllocation, ExternalEviction, ExternalTrigger, ExternalVictim, Externals, Placing,
+    PlaneState, Provider, Wanted,
+};
+use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::run::{NoWatcher, RunError, run};
+use floatgate_core::sim::rng::Rng;
+use floatgate_core::workload::Source;
+use floatgate_core::workload::request::Operation;
+
+/// Policies by what they do, which their names say.
+#[derive(Clone)]
+struct Does {
+    what: String,
+    calls: u32,
+    /// Of the buffer: entries from the one used longest ago to the one used last.
+    used: Vec<u32>,
+}
+
+fn failed(text: &str) -> Cause {
+    Arc::new(std::io::Error::other(text.to_owned()))
+}
+
+impl Does {
+    fn of(wanted: Wanted) -> Result<Does, Cause> {
+        let what = wanted.config.name.clone();
+        if what == "cannot be made" { Err(failed("not made")) } else { Ok(Does { what, calls: 0, used: Vec::new() }) }
+    }
+
+    fn forked(&self) -> Result<Does, Cause> {
+        if self.what == "cannot be forked" { Err(failed("not forked")) } else { Ok(self.clone()) }
+    }
+
+    fn position(&mut self, count: usize) -> Result<i64, Cause> {
+        self.calls += 1;
+        match self.what.as_str() {
+            "last" => Ok(count as i64 - 1),
+            "behind" => Ok(count as i64),
+            "negative" => Ok(-1),
+            "fails later" if self.calls > 20 => Err(failed("that was enough")),
+            _ => Ok(0),
+        }
+    }
+
+    fn touch(&mut self, entry: u32) {
+        self.used.retain(|&other| other != entry);
+        self.used.push(entry);
+    }
+}
+
+impl ExternalVictim for Does {
+    fn choose(&mut self, _: u32, candidates: &[Candidate], _: u64) -> Result<i64, Cause> {
+        assert!(candidates.is_sorted_by_key(|candidate| candidate.valid));
+        self.position(candidates.len())
+    }
+    fn fork(&self) -> Result<Box<dyn ExternalVictim>, Cause> {
+        Ok(Box::new(self.forked()?))
+    }
+}
+
+impl ExternalTrigger for Does {
+    fn wants(&mut self, state: PlaneState) -> Result<bool, Cause> {
+        assert!(state.stock > 1, "it is not asked where cleaning has to be");
+        self.position(1).map(|_| self.what != "never")
+    }
+    fn fork(&self) -> Result<Box<dyn ExternalTrigger>, Cause> {
+        Ok(Box::new(self.forked()?))
+    }
+}
+
+impl ExternalAllocation for Does {
+    fn choose(&mut self, planes: &[u32]) -> Result<i64, Cause> {
+        self.position(planes.len())
+    }
+    fn fork(&self) -> Result<Box<dyn ExternalAllocation>, Cause> {
+        Ok(Box::new(self.forked()?))
+    }
+}
+
+impl ExternalEviction for Does {
+    fn on_insert(&mut self, entry: u32, _: u32, _: bool, _: bool) -> Result<(), Cause> {
+        self.touch(entry);
+        Ok(())
+    }
+    fn on_access(&mut self, entry: u32, _: bool, _: bool) -> Result<(), Cause> {
+        self.touch(entry);
+        Ok(())
+    }
+    fn on_clean(&mut self, _: u32) -> Result<(), Cause> {
+        Ok(())
+    }
+    fn on_remove(&mut self, entry: u32) -> Result<(), Cause> {
+        self.used.retain(|&other| other != entry);
+        Ok(())
+    }
+    fn choose(&mut self, chosen: &mut Vec<i64>) -> Result<(), Cause> {
+        match self.what.as_str() {
+            "nothing" => {}
+            "twice" => chosen.extend([i64::from(self.used[0]); 2]),
+            "no entry" => chosen.push(1 << 40),
+            _ => chosen.push(i64::from(self.used.remove(0))),
+        }
+        Ok(())
+    }
+    fn fork(&self) -> Result<Box<dyn ExternalEviction>, Cause> {
+        Ok(Box::new(self.forked()?))
+    }
+}
+
+struct Program {
+    planes: u32,
+}
+
+impl Provider for Program {
+    fn victim(&self, wanted: Wanted) -> Result<Box<dyn ExternalVictim>, Cause> {
+        Ok(Box::new(Does::of(wanted)?))
+    }
+    fn trigger(&self, wanted: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause> {
+        Ok(Box::new(Does::of(wanted)?))
+    }
+    fn allocation(&self, wanted: Wanted, pages: u32) -> Result<Placing, Cause> {
+        let does = Does::of(wanted)?;
+        let planes = self.planes;
+        Ok(match does.what.as_str() {
+            "s1" => Placing::Table((0..pages).map(|page| page % planes).collect()),
+            "short" => Placing::Table(vec![0]),
+            "one plane" => Placing::Table(vec![0; pages as usize]),
+            "no plane" => Placing::Table(vec![planes; pages as usize]),
+            _ => Placing::Choice(Box::new(does)),
+        })
+    }
+    fn eviction(&self, wanted: Wanted, _: u32) -> Result<Box<dyn ExternalEviction>, Cause> {
+        Ok(Box::new(Does::of(wanted)?))
+    }
+}
+
+const SMALL: [&str; 4] = ["geometry.blocks=24", "geometry.pages=16", "gc.soft_threshold=3", "gc.hard_threshold=1"];
+
+/// The small device with this policy, and with what makes external ones.
+fn config(set: &[&str], path: &str, policy: &str) -> DeviceConfig {
+    let chosen = format!("{path}={policy}");
+    let overrides: Vec<&str> = SMALL.iter().chain(set).copied().chain([chosen.as_str()]).collect();
+    let mut config = device_config(&overrides);
+    config.makers = Externals::by(Arc::new(Program { planes: config.total_planes() }));
+    config
+}
+
+fn external(name: &str) -> String {
+    format!("{{ external = {{ name = \"{name}\" }} }}")
+}
+
+/// Random writes and reads on a full device; what it has counted then, and the fault.
+fn work(config: DeviceConfig) -> (Device, Result<String, RunError>) {
+    let mut device = build(config, Options::default());
+    let logical = device.config().logical_units() as u32;
+    fill(&mut device, logical);
+    let mut rng = Rng::new(1, "test");
+    let made = units(&device, Operation::Write, 0, 1);
+    let load = Load::closed(8, 6_000, move || {
+        let unit = rng.below(u64::from(logical));
+        let operation = if unit.is_multiple_of(3) { Operation::Read } else { Operation::Write };
+        floatgate_core::workload::request::Request { operation, lba: unit * u64::from(made.sectors), ..made }
+    });
+    let mut sources: Vec<Box<dyn Source>> = vec![Box::new(load)];
+    let outcome = run(&mut device, &mut sources, &mut NoWatcher);
+    device.check_invariants().unwrap();
+    let told = outcome.map(|outcome| format!("{:?} {:?} {:?}", device.now(), outcome.counters, outcome.dies));
+    (device, told)
+}
+
+#[test]
+fn equal_choices_have_equal_results() {
+    let buffer = ["buffer.capacity=64KiB"];
+    for (set, path, own, other) in [
+        (&[][..], "gc.victim", "greedy", "first"),
+        (&["allocation=dynamic"], "gc.victim", "greedy", "first"),
+        (&[], "gc.trigger", "threshold", "always"),
+        (&[], "allocation", "{ static = { order = \"plane-die-chip-channel\" } }", "s1"),
+        (&buffer, "buffer.eviction", "lru", "lru of another program"),
+    ] {
+        let (_, built_in) = work(config(set, path, own));
+        let (device, its) = work(config(set, path, &external(other)));
+        assert_eq!(its.unwrap(), built_in.unwrap(), "{path} = {other}");
+        assert!(device.fault().is_none());
+    }
+}
+
+#[test]
+fn what_others_choose_matters() {
+    for (path, names) in
+        [("gc.victim", ["first", "last"]), ("gc.trigger", ["always", "never"]), ("allocation", ["first", "last"])]
+    {
+        let of = |name| work(config(&[], path, &external(name))).1.unwrap_or_else(|error| error.to_string());
+        assert_ne!(of(names[0]), of(names[1]), "{path}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_the_name_of_the_policy() {
+    let buffer = ["buffer.capacity=64KiB"];
+    for (set, path, name, says) in [
+        (&[][..], "gc.victim", "behind", "candidates, which are counted from 0"),
+        (&[], "gc.victim", "negative", "chose number -1 of"),
+        (&[], "gc.victim", "fails later", "that was enough"),
+        (&[], "gc.victim", "cannot be made", "not made"),
+        (&["mapping.scheme.dftl.cache=4KiB", "capacity.spare=0.6"], "gc.victim", "behind", "chose number"),
+        (&[], "gc.trigger", "fails later", "that was enough"),
+        (&[], "allocation", "behind", "chose number 4 of 4 planes"),
+        (&[], "allocation", "short", "gave 1 planes for 1152 pages"),
+        (&[], "allocation", "one plane", "gave plane 0 1152 mapping units, of which it can hold"),
+        (&[], "allocation", "no plane", "gave page 0 to plane 4: there are 4, counted from 0"),
+        (&buffer, "buffer.eviction", "nothing", "chose nothing of 16 units"),
+        (&buffer, "buffer.eviction", "twice", "which holds no unit, or was chosen before"),
+        (&buffer, "buffer.eviction", "no entry", "chose entry 1099511627776"),
+    ] {
+        let (device, done) = work(config(set, path, &external(name)));
+        let error = done.expect_err(name).to_string();
+        assert!(error.starts_with(&format!("{path} `{name}`: ")) && error.contains(says), "{error}");
+        assert_eq!(device.fault().map(ToString::to_string), Some(error));
+    }
+}
+
+/// The block with the most valid units has nothing to gain for ever.
+#[test]
+fn gaining_nothing_ends() {
+    let error = work(config(&[], "gc.victim", &external("last"))).1.expect_err("it gains nothing").to_string();
+    assert!(error.contains("in succession that gain nothing"), "{error}");
+}
+
+#[test]
+fn a_fork_that_fails_is_a_fault_of_the_fork() {
+    let (device, done) = work(config(&[], "gc.victim", &external("cannot be forked")));
+    done.unwrap();
+    let fork = device.clone();
+    assert!(device.fault().is_none());
+    assert_eq!(fork.fault().map(ToString::to_string).as_deref(), Some("gc.victim `cannot be forked`: not forked"));
+    let (device, _) = work(config(&[], "gc.victim", &external("first")));
+    assert!(device.clone().fault().is_none());
+}
+
+#[test]
+fn preconditioning_tells_faults() {
+    let mut device = build(config(&[], "gc.victim", &external("fails later")), Options::default());
+    let error = precondition(&mut device, Precondition::Steady, 1, &mut |_| true).unwrap_err();
+    assert_eq!(error, "gc.victim `fails later`: that was enough");
+}
+
+#[test]
+fn without_its_program_a_device_is_not_made() {
+    let config = device_config(&["gc.victim.external.name=mine"]);
+    assert_eq!(config.externals().len(), 1);
+    let error = Device::new(config, Options::default()).unwrap_err();
+    assert!(error.contains("gc.victim: `mine` is no policy of the simulator"), "{error}");
+    let text = "the file says which, and its text is read again";
+    let with = device_config(&["gc.victim={ external = { name = \"mine\", source = \"12\", options = { d = 4 } } }"]);
+    let written = serde_json::to_value(&with.gc.victim).unwrap();
+    assert_eq!(written.to_string(), r#"{"external":{"name":"mine","source":"12","options":{"d":4}}}"#, "{text}");
+    assert_eq!(with.gc.victim.name(), "mine");
+    let other = device_config(&["gc.victim={ external = { name = \"mine\", source = \"13\", options = { d = 4 } } }"]);
+    assert_ne!(with.digest(), other.digest(), "another source is another device");
+}

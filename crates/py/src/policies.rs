@@ -1,0 +1,284 @@
+//! Policies that are written in Python.
+//!
+//! Each call takes Python's lock. What a policy sees is copied into `bytes`, of which the package makes arrays of
+//! NumPy: so they cannot be written to, stay as they are when the device goes on, and need no unsafe code.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use floatgate_core::external::{
+    Candidate, Cause, ExternalAllocation, ExternalEviction, ExternalTrigger, ExternalVictim, Placing, PlaneState,
+    Provider, Wanted,
+};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// Makers of policies, by the path of their key.
+pub struct Policies(pub BTreeMap<String, Py<PyAny>>);
+
+impl Policies {
+    /// Makes the policy that is wanted.
+    fn make(&self, py: Python<'_>, wanted: Wanted) -> PyResult<Py<PyAny>> {
+        let maker = self.0.get(wanted.path).ok_or_else(|| {
+            PyTypeError::new_err(format!("{} `{}` is no policy of this device", wanted.path, wanted.config.name))
+        })?;
+        let options = serde_json::Value::from(wanted.config.options.clone()).to_string();
+        maker.call1(py, (options, wanted.seed))
+    }
+}
+
+fn raised(error: PyErr) -> Cause {
+    Arc::new(error)
+}
+
+/// Calls Python; what it raises ends the run.
+fn python<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, Cause> {
+    Python::attach(call).map_err(raised)
+}
+
+/// Another policy with the same state, by its own `fork`.
+fn fork(py: Python<'_>, policy: &Py<PyAny>) -> PyResult<Py<PyAny>> {
+    policy.call_method0(py, "fork")
+}
+
+impl Provider for Policies {
+    fn victim(&self, wanted: Wanted) -> Result<Box<dyn ExternalVictim>, Cause> {
+        python(|py| Ok(Box::new(Victim(self.make(py, wanted)?)) as Box<dyn ExternalVictim>))
+    }
+
+    fn trigger(&self, wanted: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause> {
+        python(|py| Ok(Box::new(Trigger(self.make(py, wanted)?)) as Box<dyn ExternalTrigger>))
+    }
+
+    fn allocation(&self, wanted: Wanted, pages: u32) -> Result<Placing, Cause> {
+        python(|py| {
+            let policy = self.make(py, wanted)?;
+            if !policy.getattr(py, "_is_static")?.extract::<bool>(py)? {
+                return Ok(Placing::Choice(Box::new(Allocation(policy))));
+            }
+            let table = policy.call_method1(py, "_table", (pages,))?;
+            let bytes = table.bind(py).cast::<PyBytes>()?.as_bytes().chunks_exact(4);
+            Ok(Placing::Table(
+                bytes.map(|plane| u32::from_ne_bytes([plane[0], plane[1], plane[2], plane[3]])).collect(),
+            ))
+        })
+    }
+
+    fn eviction(&self, wanted: Wanted, entries: u32) -> Result<Box<dyn ExternalEviction>, Cause> {
+        python(|py| {
+            let units = Units(Mutex::new(Table { clock: 0, units: vec![None; entries as usize] }));
+            let eviction = Eviction::new(py, self.make(py, wanted)?, Py::new(py, units)?)?;
+            Ok(Box::new(eviction) as Box<dyn ExternalEviction>)
+        })
+    }
+}
+
+/// Writes numbers one after the other.
+fn write(into: &mut [u8], numbers: &[&[u8]]) {
+    let mut at = 0;
+    for number in numbers {
+        into[at..at + number.len()].copy_from_slice(number);
+        at += number.len();
+    }
+}
+
+/// Bytes of a candidate: `floatgate.policies` has the same layout.
+const CANDIDATE: usize = 32;
+
+struct Victim(Py<PyAny>);
+
+impl ExternalVictim for Victim {
+    fn choose(&mut self, plane: u32, candidates: &[Candidate], clock: u64) -> Result<i64, Cause> {
+        python(|py| {
+            let seen = PyBytes::new_with(py, candidates.len() * CANDIDATE, |bytes| {
+                for (row, of) in bytes.chunks_exact_mut(CANDIDATE).zip(candidates) {
+                    let (closed, changed) = (of.closed.to_ne_bytes(), of.changed.to_ne_bytes());
+                    let (block, valid, erases) =
+                        (of.block.to_ne_bytes(), of.valid.to_ne_bytes(), of.erases.to_ne_bytes());
+                    write(row, &[&closed, &changed, &block, &valid, &erases]);
+                }
+                Ok(())
+            })?;
+            self.0.call_method1(py, "_choose", (plane, seen, clock))?.extract(py)
+        })
+    }
+
+    fn fork(&self) -> Result<Box<dyn ExternalVictim>, Cause> {
+        python(|py| Ok(Box::new(Victim(fork(py, &self.0)?)) as Box<dyn ExternalVictim>))
+    }
+}
+
+struct Trigger(Py<PyAny>);
+
+impl ExternalTrigger for Trigger {
+    fn wants(&mut self, state: PlaneState) -> Result<bool, Cause> {
+        let PlaneState { plane, stock, closed, stale, clock } = state;
+        python(|py| self.0.call_method1(py, "_wants", (plane, stock, closed, stale, clock))?.extract(py))
+    }
+
+    fn fork(&self) -> Result<Box<dyn ExternalTrigger>, Cause> {
+        python(|py| Ok(Box::new(Trigger(fork(py, &self.0)?)) as Box<dyn ExternalTrigger>))
+    }
+}
+
+struct Allocation(Py<PyAny>);
+
+impl ExternalAllocation for Allocation {
+    fn choose(&mut self, planes: &[u32]) -> Result<i64, Cause> {
+        python(|py| {
+            let seen = PyBytes::new_with(py, planes.len() * 4, |bytes| {
+                bytes
+                    .chunks_exact_mut(4)
+                    .zip(planes)
+                    .for_each(|(row, plane)| row.copy_from_slice(&plane.to_ne_bytes()));
+                Ok(())
+            })?;
+            self.0.call_method1(py, "_choose", (seen,))?.extract(py)
+        })
+    }
+
+    fn fork(&self) -> Result<Box<dyn ExternalAllocation>, Cause> {
+        python(|py| Ok(Box::new(Allocation(fork(py, &self.0)?)) as Box<dyn ExternalAllocation>))
+    }
+}
+
+/// A unit in the buffer. Instants are numbers of changes.
+#[derive(Clone, Copy)]
+struct Unit {
+    lpn: u32,
+    inserted: u64,
+    used: u64,
+    written: u64,
+    dirty: bool,
+}
+
+#[derive(Clone)]
+struct Table {
+    clock: u64,
+    /// By entry.
+    units: Vec<Option<Unit>>,
+}
+
+impl Table {
+    fn insert(&mut self, entry: u32, lpn: u32, dirty: bool, read: bool) {
+        self.clock += 1;
+        let now = self.clock;
+        let unit = Unit { lpn, inserted: now, used: now, written: if read { 0 } else { now }, dirty };
+        self.units[entry as usize] = Some(unit);
+    }
+
+    fn access(&mut self, entry: u32, write: bool, dirty: bool) {
+        self.clock += 1;
+        let now = self.clock;
+        if let Some(unit) = &mut self.units[entry as usize] {
+            unit.used = now;
+            if write {
+                unit.written = now;
+            }
+            unit.dirty |= dirty;
+        }
+    }
+}
+
+/// What is in the buffer, for the policy that evicts from it.
+#[pyclass(frozen, module = "floatgate._floatgate")]
+pub struct Units(Mutex<Table>);
+
+/// Bytes of a unit: `floatgate.policies` has the same layout.
+const UNIT: usize = 40;
+
+impl Units {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Units {
+    /// A row for each unit, by entry.
+    fn rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let table = self.table();
+        let there = table.units.iter().filter(|unit| unit.is_some()).count();
+        PyBytes::new_with(py, there * UNIT, |bytes| {
+            let units = table.units.iter().enumerate().filter_map(|(entry, unit)| Some((entry as u32, (*unit)?)));
+            for (row, (entry, of)) in bytes.chunks_exact_mut(UNIT).zip(units) {
+                let (inserted, used, written) =
+                    (of.inserted.to_ne_bytes(), of.used.to_ne_bytes(), of.written.to_ne_bytes());
+                let (entry, lpn, dirty) = (entry.to_ne_bytes(), of.lpn.to_ne_bytes(), [u8::from(of.dirty)]);
+                write(row, &[&inserted, &used, &written, &entry, &lpn, &dirty]);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// An eviction policy, and which changes it wants to be told of.
+struct Eviction {
+    policy: Py<PyAny>,
+    units: Py<Units>,
+    insert: bool,
+    access: bool,
+    clean: bool,
+    remove: bool,
+}
+
+impl Eviction {
+    fn new(py: Python<'_>, policy: Py<PyAny>, units: Py<Units>) -> PyResult<Eviction> {
+        policy.setattr(py, "_units", units.clone_ref(py))?;
+        let (insert, access, clean, remove) = policy.call_method0(py, "_hooks")?.extract(py)?;
+        Ok(Eviction { policy, units, insert, access, clean, remove })
+    }
+
+    /// Tells the policy of a change, if it wants to know.
+    fn tell<'py, A>(&self, wanted: bool, method: &str, arguments: A) -> Result<(), Cause>
+    where
+        A: for<'a> pyo3::call::PyCallArgs<'a>,
+    {
+        if wanted { python(|py| self.policy.call_method1(py, method, arguments).map(|_| ())) } else { Ok(()) }
+    }
+}
+
+impl ExternalEviction for Eviction {
+    fn on_insert(&mut self, entry: u32, lpn: u32, dirty: bool, read: bool) -> Result<(), Cause> {
+        self.units.get().table().insert(entry, lpn, dirty, read);
+        self.tell(self.insert, "on_insert", (entry, lpn, dirty, read))
+    }
+
+    fn on_access(&mut self, entry: u32, write: bool, dirty: bool) -> Result<(), Cause> {
+        self.units.get().table().access(entry, write, dirty);
+        self.tell(self.access, "on_access", (entry, write, dirty))
+    }
+
+    fn on_clean(&mut self, entry: u32) -> Result<(), Cause> {
+        if let Some(unit) = &mut self.units.get().table().units[entry as usize] {
+            unit.dirty = false;
+        }
+        self.tell(self.clean, "on_clean", (entry,))
+    }
+
+    fn on_remove(&mut self, entry: u32) -> Result<(), Cause> {
+        self.units.get().table().units[entry as usize] = None;
+        self.tell(self.remove, "on_remove", (entry,))
+    }
+
+    fn choose(&mut self, chosen: &mut Vec<i64>) -> Result<(), Cause> {
+        *chosen = python(|py| self.policy.call_method0(py, "_choose")?.extract(py))?;
+        let mut table = self.units.get().table();
+        for &entry in &*chosen {
+            // What is no entry is refused by the simulator.
+            if let Some(unit) = usize::try_from(entry).ok().and_then(|entry| table.units.get_mut(entry)) {
+                *unit = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn fork(&self) -> Result<Box<dyn ExternalEviction>, Cause> {
+        let table = self.units.get().table().clone();
+        python(|py| {
+            let units = Py::new(py, Units(Mutex::new(table)))?;
+            Ok(Box::new(Eviction::new(py, fork(py, &self.policy)?, units)?) as Box<dyn ExternalEviction>)
+        })
+    }
+}

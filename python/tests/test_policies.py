@@ -1,0 +1,455 @@
+"""Policies in Python."""
+
+import collections
+import json
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+
+import numpy as np
+import pytest
+
+import floatgate as fg
+from conftest import MIXED
+from floatgate import policies
+
+WRITES = "rw=randwrite bs=4k iodepth=8 number_ios=3000"
+BUFFER = {"buffer.capacity": "256KiB"}
+
+
+@policies.register("test-greedy")
+class Greedy(policies.Victim):
+    """The same block as the built-in one: that with the fewest valid units, of several the one that has had so few for
+    the longest time, which comes first."""
+
+    def choose(self, plane, blocks, clock):
+        return blocks["valid"].argmin()
+
+
+@policies.register("test-cost-benefit")
+class CostBenefit(policies.Victim):
+    """As the built-in one, with fractions that double precision tells apart."""
+
+    def choose(self, plane, blocks, clock):
+        units = self.device["geometry"]["pages"]
+        valid = blocks["valid"].astype(float)
+        gain = (clock - blocks["changed"] + 1) * (units - valid)
+        return np.divide(gain, 2 * valid, out=np.full(len(valid), np.inf), where=valid > 0).argmax()
+
+
+@policies.register("test-always")
+class Always(policies.Trigger):
+    def wants(self, plane):
+        assert plane.stock > 1
+        assert plane.closed > 0
+        return True
+
+
+@policies.register("test-s1")
+class S1(policies.StaticAllocation):
+    """Chip, die, plane, channel: Hu et al. 2013, Section 4.2."""
+
+    def planes(self, pages):
+        size = self.device["geometry"]
+        rest, chip = np.divmod(pages, size["chips"])
+        rest, die = np.divmod(rest, size["dies"])
+        rest, plane = np.divmod(rest, size["planes"])
+        channel = rest % size["channels"]
+        return ((channel * size["chips"] + chip) * size["dies"] + die) * size["planes"] + plane
+
+
+@policies.register("test-lru")
+class Lru(policies.Eviction):
+    def __init__(self):
+        self.order = collections.OrderedDict()
+
+    def on_insert(self, entry, lpn, dirty, read):
+        self.order[entry] = None
+
+    def on_access(self, entry, write, dirty):
+        self.order.move_to_end(entry)
+
+    def on_remove(self, entry):
+        del self.order[entry]
+
+    def choose(self):
+        return self.order.popitem(last=False)[0]
+
+
+@policies.register("test-lru-of-units")
+class LruOfUnits(policies.Eviction):
+    """The same, without a list of its own."""
+
+    def choose(self):
+        units = self.units
+        return units["entry"][units["used"].argmin()]
+
+
+@policies.register("test-random")
+class Random(policies.Victim):
+    def __init__(self, share=1.0):
+        self.share = share
+        self.chosen = []
+
+    def choose(self, plane, blocks, clock):
+        self.chosen.append(int(self.rng.integers(max(1, int(len(blocks) * self.share)))))
+        return self.chosen[-1]
+
+
+@policies.register("test-first-plane")
+class FirstPlane(policies.Allocation):
+    def choose(self, planes):
+        return 0
+
+
+@policies.register("test-fails")
+class Fails(policies.Victim):
+    def choose(self, plane, blocks, clock):
+        raise LookupError(f"nothing of {len(blocks)}")
+
+
+def measured(options, workload=MIXED, device="hu2011", **others):
+    """Give what was measured, without what names the device and what the run cost."""
+    small = {"geometry.blocks": 32, "geometry.pages": 16, "capacity.spare": 0.3} if device == "hu2011" else {}
+    chosen = fg.Device(device, small | options)
+    others = {"precondition": "steady"} | others
+    found = json.loads(fg.run(chosen, workload, warn=False, **others).summary.to_json())
+    for key in ("config", "config_digest", "device", "changes", "arguments", "run"):
+        found.pop(key)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "built_in", "own", "others"),
+    [
+        ("gc.victim", "greedy", "test-greedy", {}),
+        ("gc.victim", "greedy", Greedy, {"mapping.scheme": "dftl", "capacity.spare": 0.6}),
+        ("gc.victim", "cost-benefit", "test-cost-benefit", {}),
+        ("gc.trigger", "threshold", "test-always", {}),
+        ("allocation", {"static": {"order": "s1"}}, "test-s1", {}),
+        ("buffer.eviction", "lru", "test-lru", BUFFER),
+        ("buffer.eviction", "lru", "test-lru-of-units", BUFFER),
+    ],
+)
+def test_it_has_the_numbers_of_the_built_in_one(path, built_in, own, others):
+    assert measured(others | {path: own}) == measured(others | {path: built_in})
+
+
+def test_results_say_which_policy_it_was(tmp_path):
+    device = fg.Device("tiny", {"gc.victim": {"test-random": {"share": 0.5}}})
+    assert device.policies == {"gc.victim": Random}
+    external = device.config["gc"]["victim"]["external"]
+    assert external == {"name": "test-random", "source": Random._source_digest, "options": {"share": 0.5}}
+    result = fg.run(device, MIXED)
+    assert result.summary.config["gc"]["victim"]["external"] == external
+    assert result.summary.config_digest == device.digest
+    result.save(tmp_path / "result")
+    assert fg.load(tmp_path / "result").summary.to_json() == result.summary.to_json()
+    result.report(tmp_path / "report.html")
+    assert "test-random" in (tmp_path / "report.html").read_text()
+
+    # The same name with another source is another device.
+    class Other(Random):
+        def choose(self, plane, blocks, clock):
+            return 0
+
+    Other.name = "test-random"
+    other = fg.Device("tiny", {"gc.victim": {Other: {"share": 0.5}}})
+    assert other.config["gc"]["victim"]["external"]["name"] == "test-random"
+    assert other.digest != device.digest
+    assert device.with_options({"gc.victim": "fifo"}).policies == {}
+
+
+def test_seeds_decide_its_random_numbers():
+    def drawn(seed):
+        return measured({"gc.victim": "test-random"}, WRITES, "tiny", seed=seed, precondition="steady")
+
+    assert drawn(1) == drawn(1)
+    assert drawn(1)["cleaning"] != drawn(2)["cleaning"]
+    assert drawn(1) != measured({"gc.victim": "random"}, WRITES, "tiny", precondition="steady")
+
+
+def test_arrays_cannot_be_written_to_and_stay():
+    kept = []
+
+    class Keeps(policies.Victim):
+        def choose(self, plane, blocks, clock):
+            assert not blocks.flags.writeable
+            assert (np.diff(blocks["valid"].astype(int)) >= 0).all()
+            assert (blocks["closed"] <= blocks["changed"]).all()
+            assert (blocks["changed"] <= clock).all()
+            assert (blocks["block"] // self.device["geometry"]["blocks"] == plane).all()
+            kept.append((blocks, blocks.copy()))
+            return 0
+
+    simulator = fg.Simulator(fg.Device("tiny", {"gc.victim": Keeps}), precondition="steady")
+    assert len(kept) > 100
+    assert all((blocks == copy).all() for blocks, copy in kept)
+    with pytest.raises(ValueError, match="read-only"):
+        kept[0][0]["valid"] = 0
+    # Erases are those that the simulator tells.
+    erases = simulator.inspect().block_erases
+    assert (kept[-1][0]["erases"] <= erases[kept[-1][0]["block"]]).all()
+    assert kept[-1][0]["erases"].max() > 0
+
+
+def test_what_it_raises_is_the_cause():
+    with pytest.raises(fg.PolicyError, match=r"^gc.victim `test-fails`: LookupError: .*nothing of \d+") as raised:
+        fg.run(fg.Device("tiny", {"gc.victim": "test-fails"}), WRITES, precondition="steady")
+    cause = raised.value.__cause__
+    assert isinstance(cause, LookupError)
+    assert traceback.extract_tb(cause.__traceback__)[-1].line.startswith("raise LookupError(")
+    assert isinstance(raised.value, fg.SimulationError)
+
+
+def write(simulator, addresses):
+    for address in addresses:
+        simulator.submit("write", address, "4KiB")
+        simulator.advance()
+
+
+def test_a_simulator_stops_for_good():
+    class Later(policies.Victim):
+        ready = False
+
+        def choose(self, plane, blocks, clock):
+            if Later.ready:
+                raise LookupError("now")
+            return 0
+
+    simulator = fg.Simulator(fg.Device("tiny", {"gc.victim": Later}), precondition="steady")
+    Later.ready = True
+    with pytest.raises(fg.PolicyError, match="now"):
+        write(simulator, range(0, 16 << 20, 4096))
+    Later.ready = False
+    with pytest.raises(fg.PolicyError, match="now"):
+        simulator.advance()
+    with pytest.raises(fg.PolicyError, match="now"):
+        simulator.fork()
+
+
+class Answers(policies.Victim):
+    answer = None
+
+    def choose(self, plane, blocks, clock):
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "says", "cause"),
+    [
+        (99_999, "chose number 99999 of", type(None)),
+        (-1, "chose number -1 of", type(None)),
+        (1 << 70, "OverflowError", OverflowError),
+        (0.5, "'float' object cannot be interpreted as an integer", TypeError),
+        (None, "'NoneType' object cannot be interpreted as an integer", TypeError),
+    ],
+)
+def test_answers_that_cannot_be(answer, says, cause, monkeypatch):
+    monkeypatch.setattr(Answers, "answer", answer)
+    with pytest.raises(fg.PolicyError, match=says) as raised:
+        fg.run(fg.Device("tiny", {"gc.victim": Answers}), WRITES, precondition="steady")
+    assert isinstance(raised.value.__cause__, cause)
+
+
+def test_tables_that_cannot_be():
+    class Table(policies.StaticAllocation):
+        def __init__(self, kind):
+            self.kind = kind
+
+        def planes(self, pages):
+            many = self.device["geometry"]["channels"] * 100
+            return {"one": pages * 0, "short": [0], "text": ["0"] * len(pages), "far": pages * 0 + many,
+                    "negative": -1 - pages.astype(int), "square": [[0]]}[self.kind]  # fmt: skip
+
+    for kind, says in [
+        ("one", "gave plane 0 .* of which it can hold"),
+        ("short", "gave 1 planes for"),
+        ("text", "whole numbers"),
+        ("far", "gave page 0 to plane"),
+        ("negative", "gave page 0 to plane"),
+        ("square", "one dimension"),
+    ]:
+        with pytest.raises(fg.PolicyError, match=says):
+            fg.Simulator(fg.Device("tiny", {"allocation": {Table: {"kind": kind}}}))
+
+
+def test_dynamic_allocation_and_evictions_of_several():
+    class Two(policies.Eviction):
+        def choose(self):
+            units = self.units
+            assert set(units.dtype.names) == {"entry", "lpn", "dirty", "inserted", "used", "written"}
+            assert (units["inserted"] <= units["used"]).all()
+            return units["entry"][:2]
+
+    first = measured({"allocation": "test-first-plane", "buffer.eviction": Two, **BUFFER}, precondition="fill")
+    again = measured({"allocation": FirstPlane, "buffer.eviction": Two, **BUFFER}, precondition="fill")
+    assert first == again
+    assert first != measured({"allocation": "dynamic", "buffer.eviction": "lru", **BUFFER}, precondition="fill")
+
+
+def test_forks_copy_policies():
+    """A fork has the same future, and what it draws leaves the other alone."""
+    simulator = fg.Simulator(fg.Device("tiny", {"gc.victim": "test-random"}), precondition="steady")
+    first = fg.run(simulator, WRITES, warn=False)
+    again = fg.run(simulator.fork(), WRITES, warn=False)
+    fresh = fg.run(simulator.device, WRITES, precondition="steady", warn=False)
+    for other in (again, fresh):
+        assert other.summary.cleaning == first.summary.cleaning
+
+    class Stubborn(Random):
+        def fork(self):
+            raise NotImplementedError("one of a kind")
+
+    simulator = fg.Simulator(fg.Device("tiny", {"gc.victim": Stubborn}))
+    with pytest.raises(fg.PolicyError, match="one of a kind"):
+        simulator.fork()
+
+
+def test_evictions_are_forked_with_what_they_see():
+    device = fg.Device("tiny", {"buffer.eviction": "test-lru-of-units", **BUFFER})
+    simulator = fg.Simulator(device)
+    write(simulator, range(0, 1 << 20, 4096))
+    fork = simulator.fork()
+    for one in (simulator, fork):
+        write(one, range(0, 1 << 20, 8192))
+    assert fork.now == simulator.now
+    assert fork.counters() == simulator.counters()
+
+
+def test_sweeps_know_policies(tmp_path):
+    space = {"gc.victim": ["greedy", "test-greedy", Greedy]}
+    options = {"device": "tiny", "workload": WRITES, "store": tmp_path / "store"}
+    table = fg.sweep(space, n_jobs=2, **options)
+    assert table["error"].to_pylist() == [None] * 3
+    assert table["gc.victim"].to_pylist() == ["greedy", "test-greedy", "test-greedy"]
+    digests = table["config_digest"].to_pylist()
+    assert digests[1] == digests[2] != digests[0]
+    assert len(set(table["write_amplification"].to_pylist())) == 1
+    assert len(list((tmp_path / "store").glob("*.parquet"))) == 2
+    assert fg.sweep(space, n_jobs=1, **options).equals(table)
+
+
+def test_classes_of_a_script_go_to_other_processes():
+    """Which have no module to import them from."""
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["None", "None"]
+
+
+SCRIPT = """
+import floatgate as fg
+
+@fg.policies.register("mine")
+class Mine(fg.policies.Victim):
+    def choose(self, plane, blocks, clock):
+        return 0
+
+table = fg.sweep({"gc.victim": ["mine", Mine]}, device="tiny", workload="rw=randwrite number_ios=2000", n_jobs=2)
+print(*table["error"].to_pylist())
+"""
+
+
+def test_devices_are_pickled_with_their_policies():
+    device = fg.Device("tiny", {"gc.victim": "test-greedy"})
+    again = pickle.loads(pickle.dumps(device))
+    assert again == device
+    assert again.policies == {"gc.victim": Greedy}
+
+
+def test_device_files_name_policies(tmp_path, command):
+    place = tmp_path / "mine.toml"
+    place.write_text('base = "tiny"\n[gc]\nvictim = { external = { name = "test-greedy" } }\n')
+    device = fg.Device(place)
+    assert device.policies == {"gc.victim": Greedy}
+    assert device == fg.Device("tiny", {"gc.victim": "test-greedy"})
+    assert fg.Device.from_toml(device.to_toml()) == device
+    fg.run(device, MIXED)
+
+    said = command("run", place, MIXED, status=2)
+    assert "gc.victim: `test-greedy` is no policy of the simulator" in said
+    assert "Python" in said
+    place.write_text(place.read_text().replace("test-greedy", "missing"))
+    with pytest.raises(fg.ConfigError, match="no policy in Python is registered as `missing`.*test-greedy"):
+        fg.Device(place)
+    changed = device.to_toml().replace(Greedy._source_digest, "0" * 32)
+    with pytest.raises(fg.ConfigError, match="`test-greedy` has changed"):
+        fg.Device.from_toml(changed)
+
+
+def test_mistakes():
+    with pytest.raises(fg.ConfigError, match="gc.victim.*unknown name `test-gredy`") as raised:
+        fg.Device("tiny", {"gc.victim": "test-gredy"})
+    assert re.search(r"^registered in Python for gc.victim: .*test-greedy", str(raised.value), re.MULTILINE)
+    assert raised.value.problems[0].path == "gc.victim"
+    with pytest.raises(fg.OptionError, match="Greedy is a policy for gc.victim, not for allocation"):
+        fg.Device("tiny", {"allocation": Greedy})
+    with pytest.raises(fg.ConfigError, match="takes the options .*share"):
+        fg.Device("tiny", {"gc.victim": {"test-random": {"shares": 1}}})
+    with pytest.raises(fg.OptionError, match="lacks the method choose"):
+        policies.register("nothing")(type("Nothing", (policies.Victim,), {}))
+    with pytest.raises(fg.OptionError, match="`greedy` is a built-in policy"):
+        policies.register("greedy")(Greedy)
+    with pytest.raises(fg.OptionError, match="no policy"):
+        policies.register("text")(str)
+    assert "test-greedy" in policies.registered()["gc.victim"]
+
+
+def test_digests_follow_the_source():
+    texts = ["return 0", "return 0 + 0", "return 0"]
+    made = []
+    for text in texts:
+        names = {"fg": fg}
+        exec(f"class P(fg.policies.Victim):\n    def choose(self, plane, blocks, clock):\n        {text}", names)
+        made.append(policies._source(names["P"]))
+    # Without a file it is of what was compiled, and so is that of a constant that Python has worked out.
+    assert made[0] == made[2]
+    assert len(made[0]) == 32
+
+    class Derived(Greedy):
+        pass
+
+    assert policies._source(Derived) != policies._source(Greedy)
+
+
+def test_other_threads_go_on():
+    seen = []
+
+    class Waits(policies.Victim):
+        def choose(self, plane, blocks, clock):
+            seen.append(threading.get_ident())
+            return 0
+
+    thread = threading.Thread(target=fg.run, args=(fg.Device("tiny", {"gc.victim": Waits}), WRITES),
+                              kwargs={"precondition": "steady", "warn": False})  # fmt: skip
+    thread.start()
+    thread.join()
+    assert set(seen) == {thread.ident}
+
+
+def test_ctrl_c_goes_through_a_policy():
+    with subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "choosing\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.read() == "interrupted\n"
+        assert process.wait() == 0
+
+
+ENDLESS = """
+import floatgate as fg
+
+class Endless(fg.policies.Victim):
+    def choose(self, plane, blocks, clock):
+        print("choosing", flush=True)
+        while True:
+            pass
+
+try:
+    fg.run(fg.Device("tiny", {"gc.victim": Endless}), "rw=randwrite number_ios=1000", precondition="steady")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
