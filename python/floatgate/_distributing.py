@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TYPE_CHECKING
 
 from floatgate.exceptions import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
 _Item = TypeVar("_Item")
 _Value = TypeVar("_Value")
@@ -77,7 +79,9 @@ def _backend(scheduler: str, stack: contextlib.ExitStack) -> Any:  # noqa: ANN40
             raise ImportError(f"{import_joblib}floatgate[ray]") from error
         if not ray.is_initialized():
             try:
-                ray.init(address=None if scheduler == "ray" else scheduler, include_dashboard=False, log_to_driver=False)
+                ray.init(
+                    address=None if scheduler == "ray" else scheduler, include_dashboard=False, log_to_driver=False
+                )
             except (ConnectionError, ValueError) as error:
                 raise OptionError(f"no cluster of Ray answers at {scheduler}: {error}") from error
             stack.callback(ray.shutdown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,12 +18,9 @@ if TYPE_CHECKING:
 def read_toml(path: str, keys: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
     """Read a file, and refuse keys that it does not have, and values of other types."""
     try:
-        import tomllib  # noqa: PLC0415
-    except ImportError:
-        try:
-            import tomli as tomllib  # type: ignore[no-redef, import-not-found, unused-ignore] # noqa: PLC0415
-        except ImportError as error:
-            raise ImportError("Python 3.10 reads no TOML by itself: pip install tomli") from error
+        tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    except ImportError as error:
+        raise ImportError("Python 3.10 reads no TOML by itself: pip install tomli") from error
     try:
         said: dict[str, Any] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -40,9 +38,9 @@ def check_keys(where: str, said: Mapping[str, Any], keys: Mapping[str, type | tu
             raise OptionError(f"{where}: there is no key `{key}`{near(key, keys)}; there are {', '.join(keys)}")
         # A truth value is a number to Python, and to nobody else.
         if not isinstance(value, keys[key]) or (isinstance(value, bool) and keys[key] is not bool):
-            kinds = keys[key] if isinstance(keys[key], tuple) else (keys[key],)
-            names = " or ".join(_TYPES[kind] for kind in kinds)  # type: ignore[union-attr] # it is a tuple
-            raise OptionError(f"{where}: `{key}` is {names}, not {value!r}")
+            kinds = keys[key]
+            names = [_TYPES[kind] for kind in (kinds if isinstance(kinds, tuple) else (kinds,))]
+            raise OptionError(f"{where}: `{key}` is {' or '.join(names)}, not {value!r}")
 
 
 _TYPES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list",
@@ -85,7 +83,7 @@ def check_output(path: str) -> None:
 
 def write_table(table: pa.Table, path: str) -> None:
     """Write a table, whole or not at all."""
-    import pyarrow.csv as csv  # noqa: PLC0415 (half a second, and not always needed)
+    from pyarrow import csv  # noqa: PLC0415 (half a second, and not always needed)
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     partial = Path(f"{path}.partial")
@@ -104,9 +102,7 @@ def text_table(table: pa.Table) -> str:
     """Write a table for reading: a line for each row, numbers to the right."""
     columns = [[name, *(_shown(value) for value in table[name].to_pylist())] for name in table.column_names]
     widths = [max(map(len, column)) for column in columns]
-    numeric = [
-        all(not isinstance(value, str) for value in table[name].to_pylist()) for name in table.column_names
-    ]
+    numeric = [all(not isinstance(value, str) for value in table[name].to_pylist()) for name in table.column_names]
     lines = [
         "  ".join(
             cell.rjust(width) if right else cell.ljust(width)
