@@ -31,6 +31,7 @@ from floatgate.exceptions import (
     TraceError,
     WorkloadError,
 )
+from floatgate.optimizing import Search, optimize
 from floatgate.result import Result, load
 from floatgate.running import run
 from floatgate.simulator import Simulator, State
@@ -53,6 +54,7 @@ __all__ = [
     "Problem",
     "Result",
     "ResultError",
+    "Search",
     "SimulationError",
     "Simulator",
     "Sobol",
@@ -68,6 +70,7 @@ __all__ = [
     "design",
     "devices",
     "load",
+    "optimize",
     "run",
     "sweep",
 ]

@@ -83,8 +83,8 @@ def check_output(path: str) -> None:
 
 def write_table(table: pa.Table, path: str) -> None:
     """Write a table, whole or not at all."""
-    from pyarrow import csv  # noqa: PLC0415 (half a second, and not always needed)
     import pyarrow.parquet as pq  # noqa: PLC0415
+    from pyarrow import csv  # noqa: PLC0415 (half a second, and not always needed)
 
     partial = Path(f"{path}.partial")
     try:
