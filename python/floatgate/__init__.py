@@ -31,6 +31,7 @@ from floatgate.exceptions import (
     TraceError,
     WorkloadError,
 )
+from floatgate.fleets import fleet
 from floatgate.optimizing import Search, optimize
 from floatgate.result import Result, load
 from floatgate.running import run
@@ -69,6 +70,7 @@ __all__ = [
     "compare",
     "design",
     "devices",
+    "fleet",
     "load",
     "optimize",
     "run",

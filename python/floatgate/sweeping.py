@@ -6,10 +6,8 @@ import hashlib
 import itertools
 import json
 import re
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -132,7 +130,7 @@ class _Task:
             "layout": self.layout,
             "attribution": self.attribution,
             "seed": self.seed,
-            "version": [_floatgate.__version__, _build()],
+            "version": [_floatgate.__version__, build()],
         }
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -163,11 +161,12 @@ def _with_content(text: str) -> list[str]:
     """Say what a workload is: its words, and the content of the file that they name."""
     named = [quoted or plain for quoted, plain in _FILES.findall(text)]
     files = [name for name in (text, *named) if Path(name).is_file()]
-    return [text, *(_content(name, Path(name).stat().st_mtime_ns, Path(name).stat().st_size) for name in files)]
+    return [text, *(content(name, Path(name).stat().st_mtime_ns, Path(name).stat().st_size) for name in files)]
 
 
 @lru_cache(maxsize=256)
-def _content(name: str, _changed: int, _size: int) -> str:
+def content(name: str, _changed: int, _size: int) -> str:
+    """Give the digest of a file; the time of its change and its size tell whether that is known."""
     with Path(name).open("rb") as file:
         digest = hashlib.sha256()
         while block := file.read(1 << 20):
@@ -176,33 +175,10 @@ def _content(name: str, _changed: int, _size: int) -> str:
 
 
 @lru_cache(maxsize=1)
-def _build() -> str:
+def build() -> str:
     """Name the build of the simulator: what was compiled from other sources may have other numbers."""
     place = Path(_floatgate.__file__)
-    return _content(str(place), place.stat().st_mtime_ns, place.stat().st_size)
-
-
-@dataclass
-class _Progress:
-    """Tells how far a sweep is."""
-
-    total: int
-    done: int = 0
-    errors: int = 0
-    ran: int = 0
-    start: float = field(default_factory=time.monotonic)
-
-    def step(self, kept: dict[str, Any]) -> None:
-        self.done += 1
-        self.ran += 1
-        self.errors += kept["error"] is not None
-
-    def eta_s(self) -> float | None:
-        """Seconds that are left, as fast as it has been."""
-        return (time.monotonic() - self.start) / self.ran * (self.total - self.done) if self.ran else None
-
-    def show(self) -> None:
-        _files.progress_line("sweep", self.done, self.total, failed=self.errors, eta_s=self.eta_s())
+    return content(str(place), place.stat().st_mtime_ns, place.stat().st_size)
 
 
 def sweep(
@@ -279,15 +255,15 @@ def sweep(
         if kept[index] is None:
             waiting.setdefault(key, []).append(index)
     known = sum(row is not None for row in kept)
-    told = _Progress(len(tasks), known, sum(row is not None and row["error"] is not None for row in kept))
+    failed = sum(row is not None and row["error"] is not None for row in kept)
+    told = _files.Progress("sweep", len(tasks), known, progress, failed=failed)
     keys = list(waiting)
     for number, row in each(_Task.row, [tasks[waiting[key][0]] for key in keys], n_jobs):
         for index in waiting[keys[number]]:
             kept[index] = row
-            told.step(row)
         if shelf and row["kind"] not in ("InternalError", "OutputError"):
             shelf.put(keys[number], row)
-        _tell(told, progress)
+        told.step(len(waiting[keys[number]]), failed=row["error"] is not None)
     return _table(tasks, [row for row in kept if row is not None])
 
 
@@ -319,13 +295,6 @@ def _task(
     precondition = str(point.get("precondition", others.pop("precondition")))
     options = {path: value for path, value in point.items() if path not in _PLACES}
     return _Task(point, device, options, texts_of(workload), precondition, seed, **others)  # type: ignore[arg-type]
-
-
-def _tell(told: _Progress, progress: bool | Callable[[int, int, float | None], object] | None) -> None:
-    if callable(progress):
-        progress(told.done, told.total, told.eta_s())
-    elif progress or (progress is None and sys.stderr.isatty()):
-        told.show()
 
 
 def _metrics(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
