@@ -10,8 +10,10 @@ from __future__ import annotations
 import bz2
 import gzip
 import hashlib
+import io
 import lzma
 import os
+import zlib
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -257,7 +259,7 @@ def _of_text(partition: Partition) -> Iterator[pa.Table]:
 
     layout = LAYOUTS[partition.layout]
     types = {name: pa.string() if name == "op" else pa.int64() for name in layout.names}
-    for text in _texts(partition):
+    for text in _readable(partition):
         yield csv.read_csv(
             pa.py_buffer(text),
             # One thread: tasks are what goes in parallel.
@@ -265,6 +267,13 @@ def _of_text(partition: Partition) -> Iterator[pa.Table]:
             convert_options=csv.ConvertOptions(column_types=types),
             parse_options=csv.ParseOptions(quote_char=False, ignore_empty_lines=True),
         )
+
+
+def _readable(partition: Partition) -> Iterator[bytes]:
+    try:
+        yield from _texts(partition)
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        raise TraceError(f"cannot read {partition.path}: {error}") from error
 
 
 def _texts(partition: Partition) -> Iterator[bytes]:
@@ -299,8 +308,7 @@ def _opened(path: str) -> IO[bytes]:
     if path.endswith(".zst"):
         import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
 
-        raw: Any = pa.input_stream(path, compression="zstd")
-        return raw  # type: ignore[no-any-return] # it is a file to whoever reads it
+        return io.BufferedReader(pa.input_stream(path, compression="zstd"))
     openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
     opened: IO[bytes] = openers.get(Path(path).suffix, open)(path, "rb")
     return opened
