@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from floatgate.exceptions import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
 _Item = TypeVar("_Item")
 _Value = TypeVar("_Value")
@@ -34,10 +35,28 @@ def each(
         # One job of joblib's own processes is what it has when nobody has said anything.
         n_jobs = -1 if jobs == 1 and type(backend).__name__ == "LokyBackend" else jobs
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
-    values: Iterator[tuple[int, _Value]] = parallel(
-        joblib.delayed(_numbered)(function, *pair) for pair in enumerate(items)
-    )
-    return values
+    return _taken(parallel(joblib.delayed(_numbered)(function, *pair) for pair in enumerate(items)))
+
+
+def _taken(values: Generator[tuple[int, _Value], None, None]) -> Iterator[tuple[int, _Value]]:
+    """Give values as they end. Where that is broken off, joblib warns of those that nobody took, which is known."""
+    try:
+        while True:
+            with _without_warning():
+                value = next(values)
+            yield value
+    except StopIteration:
+        return
+    finally:
+        with _without_warning():
+            values.close()
+
+
+@contextlib.contextmanager
+def _without_warning() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"\d+ tasks ")
+        yield
 
 
 def _numbered(function: Callable[[_Item], _Value], number: int, item: _Item) -> tuple[int, _Value]:

@@ -321,7 +321,7 @@ def _table(tasks: list[_Task], kept: list[dict[str, Any]]) -> pa.Table:
             # A figure of the device that is called as a part of the summary keeps its name.
             row |= {f"summary.{path}" if path in row else path: value for path, value in _metrics(summary)}
         rows.append(row)
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = dict.fromkeys(path for task in tasks for path in task.point) | dict.fromkeys(k for row in rows for k in row)
     return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
 
 
