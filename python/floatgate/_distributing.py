@@ -30,12 +30,26 @@ def each(
         from joblib.parallel import get_active_backend  # noqa: PLC0415
     except ImportError as error:
         raise ImportError("runs go in parallel by joblib: pip install floatgate[joblib], or say n_jobs=1") from error
+    backend, jobs = get_active_backend()
     if n_jobs is None:
-        backend, jobs = get_active_backend()
-        # One job of joblib's own processes is what it has when nobody has said anything.
-        n_jobs = -1 if jobs == 1 and type(backend).__name__ == "LokyBackend" else jobs
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
+        # One job of joblib's own processes, or of Ray, is what it has when nobody has said anything.
+        n_jobs = -1 if jobs in (None, 1) and type(backend).__name__ in ("LokyBackend", "RayBackend") else jobs
+    own = _generating(backend) if type(backend).__name__ == "RayBackend" else None
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, backend=own)
     return _taken(parallel(joblib.delayed(_numbered)(function, *pair) for pair in enumerate(items)))
+
+
+def _generating(backend: Any) -> Any:  # noqa: ANN401 (a class of Ray's)
+    """Let Ray's backend give results as they come, and run again what a worker that died was at.
+
+    It inherits from joblib's backend of processes that it gives no results before the last. Its pool can: it calls back
+    for each, as joblib asks of backends that give them.
+    """
+
+    class Generating(type(backend)):  # type: ignore[misc] # Ray's class, which is known only here
+        supports_return_generator = True
+
+    return Generating(ray_remote_args={"max_restarts": -1, "max_task_retries": 3, **(backend.ray_remote_args or {})})
 
 
 def _taken(values: Generator[tuple[int, _Value], None, None]) -> Iterator[tuple[int, _Value]]:

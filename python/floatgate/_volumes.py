@@ -129,7 +129,8 @@ def files_of(traces: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) 
             raise TraceError(f"there is no trace {path}")
     if not found:
         raise OptionError("there is no trace: give at least one")
-    return found
+    # Workers may be called elsewhere.
+    return [str(Path(path).absolute()) for path in found]
 
 
 def split(partition: Partition, spool: str) -> str:

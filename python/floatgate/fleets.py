@@ -208,7 +208,7 @@ def fleet(
         raise OptionError("partition and block have at least one byte")
     parts = _volumes.partitions(_volumes.files_of(traces), layout, *sizes)
     with tempfile.TemporaryDirectory(prefix="floatgate-fleet-") as scratch:
-        spool = Path(scratch if store is None else store, "volumes")
+        spool = Path(scratch if store is None else store, "volumes").absolute()
         apart = partial(_apart, spool=spool, n_jobs=n_jobs, shows=progress is True or progress is None)
         apart(parts, suffix="index.arrow")
         known = _known(parts, spool, None if volumes is None else set(volumes))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -21,8 +22,6 @@ from floatgate.store import Store
 from floatgate.workload import Workload, WorkloadLike, texts_of
 
 if TYPE_CHECKING:
-    import os
-
     import pyarrow as pa
 
 #: What a point of a space says: figures of the device by their paths; or its device, workload or precondition.
@@ -114,6 +113,8 @@ class _Task:
     seed: int
     layout: str
     attribution: bool
+    #: Where relative paths begin: a worker on another machine may be called elsewhere.
+    directory: str = field(default_factory=os.getcwd)
 
     def key(self) -> str:
         """Name what decides its result: 32 hexadecimal digits that are equal for equal runs.
@@ -136,7 +137,9 @@ class _Task:
 
     def chosen(self) -> Device:
         """Give the device of the point."""
-        device = self.device if isinstance(self.device, Device) else Device(self.device)
+        device = self.device
+        if not isinstance(device, Device):
+            device = Device(_placed(os.fspath(device), self.directory))
         return device.with_options(self.options)
 
     def row(self) -> dict[str, Any]:
@@ -144,8 +147,8 @@ class _Task:
         try:
             result = run(
                 self.chosen(),
-                self.workload,
-                precondition=self.precondition,
+                [_placed(text, self.directory) for text in self.workload],
+                precondition=_placed(self.precondition, self.directory),
                 layout=self.layout,  # type: ignore[arg-type] # told by the command's parser if it is wrong
                 seed=self.seed,
                 attribution=self.attribution,
@@ -155,6 +158,26 @@ class _Task:
         except FloatgateError as error:
             return _failed(error)
         return {"summary": result.summary.to_json(), "error": None, "kind": None}
+
+
+def _placed(text: str, directory: str) -> str:
+    """Name the files of a workload so that they are found from everywhere."""
+
+    def absolute(name: str) -> str:
+        place = Path(directory, name)
+        return str(place) if place.is_file() and "=" not in str(place) else name
+
+    if Path(directory) == Path.cwd() or Path(text).is_absolute():
+        return text
+    whole = absolute(text)
+    if whole != text:
+        return whole
+
+    def named(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        return found[0].replace(name, absolute(name))
+
+    return _FILES.sub(named, text)
 
 
 def _with_content(text: str) -> list[str]:
