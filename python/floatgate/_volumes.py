@@ -57,7 +57,7 @@ LAYOUTS = {
 }  # fmt: skip
 
 #: Bytes of text that are read and sorted at once, and those of a partition, where a file can be divided.
-BLOCK_BYTES = 16 << 20
+BLOCK_BYTES = 8 << 20
 PARTITION_BYTES = 256 << 20
 
 #: Requests of a batch of a spool file: what has to be unpacked for one request.

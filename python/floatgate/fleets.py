@@ -155,8 +155,8 @@ def fleet(
         costs nothing. Traces of many volumes are taken apart in it, so on a cluster all workers must reach it; without
         one, a temporary directory of this machine is used.
     partition, block
-        Bytes of a plain text that one task takes apart, and of what it sorts at once: four to ten times as much is what
-        it needs of memory.
+        Bytes of a plain text that one task takes apart, and of what it sorts at once: twenty times `block` is what it
+        needs of memory, however long the trace.
     n_jobs, progress
         As in :func:`sweep`.
 
