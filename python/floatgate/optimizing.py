@@ -422,13 +422,12 @@ def command(arguments: list[str]) -> int:
     if output:
         _files.check_output(output)
     store = sweepfile.place_of("optimize", chosen, said)
-    shown = _files.Shown("optimize", quiet=chosen.quiet)
     space = sweepfile.ranges_of(f"{chosen.file}, [space]", said["space"])
     try:
         with engine(chosen.scheduler):
             search = optimize(
                 space, objectives=_files.flat(said["objectives"]), trials=trials, store=store, n_jobs=chosen.jobs,
-                progress=shown, **options,
+                progress=False if chosen.quiet else None, **options,
             )  # fmt: skip
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"what is done is kept in {store}; the same command goes on with the rest") from None
