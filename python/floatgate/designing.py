@@ -34,6 +34,9 @@ ADVANCED = ("interleave", "multi-plane")
 _CONTROL_PINS, _CHIP_PINS = 5, 2
 _LANE = 8
 
+#: Planes of the largest device that is simulated: a hundred MB of memory.
+_MOST_PLANES = 4096
+
 
 @dataclass(frozen=True)
 class Flash:
@@ -360,6 +363,11 @@ def _flash_device(flash: Flash, *, channels: int, chips: int, dies: int, planes:
     lanes = width // _LANE
     # Blocks for twice the pages that a check writes.
     units = channels * chips * dies * planes
+    if units > _MOST_PLANES:
+        raise OptionError(
+            f"{channels} channels of {chips} chips have {units} planes, more than the {_MOST_PLANES} that are simulated: "
+            f"take faster flash, or do not check"
+        )
     blocks = max(64, 2 * (_requests(units) // (units * 64) + 1) + 16)
     return Device.from_toml(f"""
         name = "design-guide"
