@@ -365,8 +365,9 @@ def _flash_device(flash: Flash, *, channels: int, chips: int, dies: int, planes:
     units = channels * chips * dies * planes
     if units > _MOST_PLANES:
         raise OptionError(
-            f"{channels} channels of {chips} chips have {units} planes, more than the {_MOST_PLANES} that are simulated: "
-            f"take faster flash, or do not check"
+            f"{channels} channels of {chips} chips have {units} planes, more than the "
+            f"{_MOST_PLANES} that are simulated: "
+            "take faster flash, or do not check"
         )
     blocks = max(64, 2 * (_requests(units) // (units * 64) + 1) + 16)
     return Device.from_toml(f"""
