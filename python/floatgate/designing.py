@@ -415,7 +415,7 @@ def _simulated(device: Device, operation: str, seed: int) -> dict[str, float]:
     units = 1
     for level in ("channels", "chips", "dies", "planes"):
         units *= geometry[level]
-    job = f"rw={operation} bs={size_in_bytes(geometry['page_size'])} iodepth={8 * units} number_ios={_requests(units)}"
+    job = f"rw={operation} bs={size_in_bytes(geometry['page_size'])} iodepth={2 * units} number_ios={_requests(units)}"
     state = "fill" if operation == "read" else "none"
     summary = run(device, f"{job} ramp_time=5ms", precondition=state, seed=seed, series=False, warn=False).summary
     return {
