@@ -1,5 +1,5 @@
-//! Words that the Python package does, as the program hands them on. The package is one made up for these tests: that it
-//! does what it shall is tested in `python/tests`.
+//! Words that the Python package does, as the program hands them on. The package is one made up for these tests: that
+//! it does what it shall is tested in `python/tests`.
 #![cfg(unix)]
 
 use std::fs;
