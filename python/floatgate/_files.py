@@ -97,8 +97,9 @@ def write_table(table: pa.Table, path: str) -> None:
             pq.write_table(table, partial, compression="zstd")
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise OutputError(f"cannot write {path}: {error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def text_table(table: pa.Table) -> str:
