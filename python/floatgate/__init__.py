@@ -16,6 +16,7 @@ The numbers are those of the ``floatgate`` command, byte for byte.
 from floatgate import policies
 from floatgate._floatgate import __version__
 from floatgate.comparison import Comparison, compare
+from floatgate.designing import Design, design
 from floatgate.device import Device, devices
 from floatgate.exceptions import (
     ConfigError,
@@ -32,6 +33,8 @@ from floatgate.exceptions import (
     TraceError,
     WorkloadError,
 )
+from floatgate.fleets import fleet
+from floatgate.optimizing import Search, optimize
 from floatgate.result import Result, load
 from floatgate.running import run
 from floatgate.simulator import Simulator, State
@@ -42,6 +45,7 @@ from floatgate.workload import JobFile, Synthetic, Trace, Workload
 __all__ = [
     "Comparison",
     "ConfigError",
+    "Design",
     "Device",
     "FloatgateError",
     "FloatgateWarning",
@@ -54,6 +58,7 @@ __all__ = [
     "Problem",
     "Result",
     "ResultError",
+    "Search",
     "SimulationError",
     "Simulator",
     "Sobol",
@@ -66,8 +71,11 @@ __all__ = [
     "WorkloadError",
     "__version__",
     "compare",
+    "design",
     "devices",
+    "fleet",
     "load",
+    "optimize",
     "policies",
     "run",
     "sweep",

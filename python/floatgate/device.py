@@ -223,7 +223,9 @@ class Device:
     def __reduce__(self) -> tuple[Any, ...]:
         # The text of a file goes along, so that another machine needs no such file; and so do policies, by the name of
         # their module or, by cloudpickle, as they are.
-        return Device._of, (self._source, self._text, self._overrides, self._policies)
+        is_file = self._text is None and Path(self._source).name != self._source and Path(self._source).is_file()
+        source = str(Path(self._source).absolute()) if is_file else self._source
+        return Device._of, (source, self._text, self._overrides, self._policies)
 
     def __repr__(self) -> str:
         options = "".join(f", {text}" for text in self._overrides)

@@ -6,6 +6,7 @@ mod draw;
 mod explain;
 pub mod failure;
 pub mod output;
+mod python;
 mod report;
 pub mod run;
 mod serve;
@@ -63,6 +64,16 @@ enum Command {
     State(state::Args),
     /// Traces: say what one is like, make a synthetic workload of it, or write it in another format
     Trace(Box<trace::Args>),
+    /// Run many devices, workloads and seeds from a file, on this machine or a cluster [Python package]
+    Sweep(python::Args),
+    /// Search for the best devices: several objectives, and the front between them [Python package]
+    Optimize(python::Args),
+    /// One device for each volume of traces: write amplification, wear and lifetime [Python package]
+    Fleet(python::Args),
+    /// How many channels and chips an SSD needs for a speed, checked by simulation [Python package]
+    Design(python::Args),
+    /// Redo the studies of papers, with their figures beside ours [Python package]
+    Study(python::Args),
 }
 
 /// What is kept of the command line for a result: all but the program's name.
@@ -91,6 +102,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Device(args) => device::run(args).map_err(Failure::from),
         Command::State(args) => state::run(&args),
         Command::Trace(args) => trace::run(&args),
+        Command::Sweep(args) => python::run("sweep", &args),
+        Command::Optimize(args) => python::run("optimize", &args),
+        Command::Fleet(args) => python::run("fleet", &args),
+        Command::Design(args) => python::run("design", &args),
+        Command::Study(args) => python::run("study", &args),
     };
     let status = failure::exit_status(done);
     // A program that goes on after this, as Python does, does not write what is left in the buffer.

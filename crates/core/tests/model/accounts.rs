@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use floatgate_core::device::Device;
-use floatgate_core::ftl::blocks::{Block, BlockState};
+use floatgate_core::ftl::blocks::{Block, BlockState, RESERVE};
 use floatgate_core::ftl::mapping::NOWHERE;
 use floatgate_core::metrics::counters::ProgramCause;
 use floatgate_core::nand::array::Kind;
@@ -20,7 +20,12 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         return check_logical_blocks(device);
     }
     let per_plane = config.geometry.blocks as usize;
-    let (soft, data) = (config.gc.soft_threshold.of(config.geometry.blocks), config.data_units_per_block());
+    // Below, a plane is cleaned: at the soft threshold, or where another trigger has no say.
+    let least = match config.gc.trigger.is_default() {
+        true => config.soft_threshold(),
+        false => config.hard_threshold().max(RESERVE),
+    };
+    let data = config.data_units_per_block();
     for plane in 0..config.total_planes() {
         let blocks = &ftl.blocks.all()[plane as usize * per_plane..][..per_plane];
         let in_state = |state| blocks.iter().filter(|b| b.state == state).count();
@@ -33,8 +38,8 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         // A block with fewer stale units than a program gains nothing.
         let hidden = blocks.iter().filter(is_data).count() as u32 * (config.units_per_program() - 1);
         let stale: u32 = blocks.iter().filter(is_data).map(|b| data - u32::from(b.valid)).sum();
-        if ftl.blocks.stock(PlaneId(plane)) + u32::from(functional) <= soft && stale > hidden {
-            return Err(format!("plane {plane}: cleaning rests with {free} free blocks, threshold {soft}"));
+        if ftl.blocks.stock(PlaneId(plane)) + u32::from(functional) <= least && stale > hidden {
+            return Err(format!("plane {plane}: cleaning rests with {free} free blocks, threshold {least}"));
         }
     }
     let erases: u64 = ftl.blocks.all().iter().map(|b| u64::from(b.erases)).sum();

@@ -1,0 +1,84 @@
+//! Words that the Python package does, as the program hands them on. The package is one made up for these tests: that
+//! it does what it shall is tested in `python/tests`.
+#![cfg(unix)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Calls the program where `python3` is found in `path`, and packages are in `packages`.
+fn call(path: &str, packages: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    command.args(arguments).current_dir(packages).env("PATH", path).env("PYTHONPATH", packages);
+    command.output().unwrap()
+}
+
+/// A package that prints what it is called with, and exits with status 7.
+fn package(version: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("floatgate");
+    fs::create_dir(&place).unwrap();
+    fs::write(place.join("__init__.py"), "").unwrap();
+    fs::write(place.join("_floatgate.py"), format!("__version__ = '{version}'")).unwrap();
+    fs::write(place.join("__main__.py"), "import sys\nprint(sys.argv[1:])\nsys.exit(7)\n").unwrap();
+    directory
+}
+
+fn path() -> String {
+    std::env::var("PATH").unwrap()
+}
+
+#[test]
+fn words_are_handed_on_with_all_that_follows() {
+    let packages = package(env!("CARGO_PKG_VERSION"));
+    for (word, arguments) in [
+        ("sweep", ["--help", "x y"]),
+        ("optimize", ["a b", "--h=1"]),
+        ("fleet", ["-", ""]),
+        ("design", ["-V", "--json"]),
+    ] {
+        let output = call(&path(), packages.path(), &[&[word], &arguments[..]].concat());
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(7), "{word}");
+        assert_eq!(printed.trim(), format!("['{word}', '{}', '{}']", arguments[0], arguments[1]));
+        assert!(output.stderr.is_empty(), "{word}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn another_version_is_told() {
+    let packages = package("0.0.0-other");
+    let output = call(&path(), packages.path(), &["study", "list"]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(7));
+    assert!(errors.starts_with("warning: ") && errors.contains("0.0.0-other"), "{errors}");
+}
+
+#[test]
+fn without_the_package_it_says_how_to_get_it() {
+    // A directory of this name, such as a clone of the repository, is no package.
+    let nothing = tempfile::tempdir().unwrap();
+    fs::create_dir(nothing.path().join("floatgate")).unwrap();
+    let empty = tempfile::tempdir().unwrap();
+    fs::write(empty.path().join("python3"), "#!/bin/sh\nexit 1\n").unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(empty.path().join("python3"), fs::Permissions::from_mode(0o755)).unwrap();
+    let without_package = empty.path().to_str().unwrap();
+    for (path, why) in [(without_package, "python3 does not have it"), ("/nowhere", "python3 cannot be called")] {
+        let output = call(path, nothing.path(), &["sweep", "x.toml"]);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(output.stdout.is_empty());
+        assert!(errors.starts_with("error: floatgate sweep is in the Python package"), "{errors}");
+        assert!(errors.contains(why) && errors.contains("pip install"), "{errors}");
+    }
+}
+
+#[test]
+fn help_lists_them() {
+    let output = call(&path(), Path::new("/"), &["--help"]);
+    let help = String::from_utf8(output.stdout).unwrap();
+    for word in ["sweep", "optimize", "fleet", "design", "study"] {
+        assert!(help.lines().any(|line| line.trim_start().starts_with(word)), "{word}: {help}");
+    }
+}
