@@ -15,6 +15,7 @@ The numbers are those of the ``floatgate`` command, byte for byte.
 
 from floatgate._floatgate import __version__
 from floatgate.comparison import Comparison, compare
+from floatgate.designing import Design, design
 from floatgate.device import Device, devices
 from floatgate.exceptions import (
     ConfigError,
@@ -40,6 +41,7 @@ from floatgate.workload import JobFile, Synthetic, Trace, Workload
 __all__ = [
     "Comparison",
     "ConfigError",
+    "Design",
     "Device",
     "FloatgateError",
     "FloatgateWarning",
@@ -63,6 +65,7 @@ __all__ = [
     "WorkloadError",
     "__version__",
     "compare",
+    "design",
     "devices",
     "load",
     "run",

@@ -9,10 +9,13 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from floatgate import _floatgate
 from floatgate.exceptions import FloatgateError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: Words that are done in Python: the module, and the function in it that takes the arguments behind the word and
 #: returns the status to exit with.

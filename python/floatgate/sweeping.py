@@ -14,7 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from floatgate import _floatgate
+from floatgate import _files, _floatgate
+from floatgate._distributing import each
 from floatgate.device import Device
 from floatgate.exceptions import FloatgateError, OptionError
 from floatgate.running import run
@@ -201,12 +202,7 @@ class _Progress:
         return (time.monotonic() - self.start) / self.ran * (self.total - self.done) if self.ran else None
 
     def show(self) -> None:
-        eta = self.eta_s()
-        left = f", {eta:.0f} s left" if eta is not None and self.done < self.total else ""
-        failed = f", {self.errors} failed" if self.errors else ""
-        end = "\n" if self.done == self.total else ""
-        sys.stderr.write(f"\rsweep: {self.done} of {self.total} runs{failed}{left}\x1b[K{end}")
-        sys.stderr.flush()
+        _files.progress_line("sweep", self.done, self.total, failed=self.errors, eta_s=self.eta_s())
 
 
 def sweep(
@@ -285,7 +281,7 @@ def sweep(
     known = sum(row is not None for row in kept)
     told = _Progress(len(tasks), known, sum(row is not None and row["error"] is not None for row in kept))
     keys = list(waiting)
-    for number, row in _each([tasks[waiting[key][0]] for key in keys], n_jobs):
+    for number, row in each(_Task.row, [tasks[waiting[key][0]] for key in keys], n_jobs):
         for index in waiting[keys[number]]:
             kept[index] = row
             told.step(row)
@@ -330,28 +326,6 @@ def _tell(told: _Progress, progress: bool | Callable[[int, int, float | None], o
         progress(told.done, told.total, told.eta_s())
     elif progress or (progress is None and sys.stderr.isatty()):
         told.show()
-
-
-def _numbered(number: int, task: _Task) -> tuple[int, dict[str, Any]]:
-    return number, task.row()
-
-
-def _each(tasks: list[_Task], n_jobs: int | None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Run tasks, and give their numbers and rows as they end."""
-    if n_jobs == 1 or not tasks:
-        return (_numbered(*pair) for pair in enumerate(tasks))
-    try:
-        import joblib  # noqa: PLC0415 (an extra)
-        from joblib.parallel import get_active_backend  # noqa: PLC0415
-    except ImportError as error:
-        raise ImportError("runs go in parallel by joblib: pip install floatgate[joblib], or say n_jobs=1") from error
-    if n_jobs is None:
-        backend, jobs = get_active_backend()
-        # One job of joblib's own processes is what it has when nobody has said anything.
-        n_jobs = -1 if jobs == 1 and type(backend).__name__ == "LokyBackend" else jobs
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
-    rows: Iterator[tuple[int, dict[str, Any]]] = parallel(joblib.delayed(_numbered)(*pair) for pair in enumerate(tasks))
-    return rows
 
 
 def _metrics(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:

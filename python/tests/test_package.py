@@ -71,7 +71,7 @@ def test_everything_public_is_documented():
                     assert inspect.getdoc(member), f"{name}.{part}"
 
 
-@pytest.mark.parametrize("module", ["comparison", "device", "running", "simulator", "summary", "sweeping"])
+@pytest.mark.parametrize("module", ["comparison", "designing", "device", "running", "simulator", "summary", "sweeping"])
 def test_examples_run(module, result):
     found = importlib.import_module(f"floatgate.{module}")
     names = {"fg": fg, "result": result, "device": fg.Device("tiny"), "workload": "rw=randwrite number_ios=500"}

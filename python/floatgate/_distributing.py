@@ -1,0 +1,90 @@
+"""Tasks on the processors of this machine, or on a cluster: joblib does it, and Dask and Ray below it."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, TypeVar, TYPE_CHECKING
+
+from floatgate.exceptions import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_Item = TypeVar("_Item")
+_Value = TypeVar("_Value")
+
+
+def each(
+    function: Callable[[_Item], _Value], items: Sequence[_Item], n_jobs: int | None
+) -> Iterator[tuple[int, _Value]]:
+    """Call a function with each item, and give the numbers of the items with the values, as they end.
+
+    `n_jobs` is how many at once, as joblib has it; None is what ``joblib.parallel_config`` says, and one process for
+    each processor where it says nothing. 1 needs no joblib, and gives them in order.
+    """
+    if n_jobs == 1 or not items:
+        return (_numbered(function, *pair) for pair in enumerate(items))
+    try:
+        import joblib  # noqa: PLC0415 (an extra)
+        from joblib.parallel import get_active_backend  # noqa: PLC0415
+    except ImportError as error:
+        raise ImportError("runs go in parallel by joblib: pip install floatgate[joblib], or say n_jobs=1") from error
+    if n_jobs is None:
+        backend, jobs = get_active_backend()
+        # One job of joblib's own processes is what it has when nobody has said anything.
+        n_jobs = -1 if jobs == 1 and type(backend).__name__ == "LokyBackend" else jobs
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
+    values: Iterator[tuple[int, _Value]] = parallel(
+        joblib.delayed(_numbered)(function, *pair) for pair in enumerate(items)
+    )
+    return values
+
+
+def _numbered(function: Callable[[_Item], _Value], number: int, item: _Item) -> tuple[int, _Value]:
+    return number, function(item)
+
+
+@contextlib.contextmanager
+def engine(scheduler: str | None) -> Iterator[None]:
+    """Let what is distributed in here run where `scheduler` says.
+
+    ``tcp://HOST:PORT`` and ``tls://HOST:PORT`` are schedulers of Dask, ``ray://HOST:PORT`` is a cluster of Ray, and
+    ``ray`` one that is made for it on this machine. None is this machine.
+    """
+    with contextlib.ExitStack() as stack:
+        if scheduler is not None:
+            stack.enter_context(_backend(scheduler, stack))
+        yield
+
+
+def _backend(scheduler: str, stack: contextlib.ExitStack) -> Any:  # noqa: ANN401 (a class of joblib's)
+    import_joblib = "a scheduler needs joblib and its own package: pip install "
+    if scheduler.startswith(("tcp://", "tls://")):
+        try:
+            import joblib  # noqa: PLC0415 (an extra)
+            from distributed import Client  # noqa: PLC0415
+        except ImportError as error:
+            raise ImportError(f"{import_joblib}floatgate[dask]") from error
+        try:
+            stack.enter_context(Client(scheduler, timeout="10s"))
+        except OSError as error:
+            raise OptionError(f"no scheduler of Dask answers at {scheduler}: {error}") from error
+        return joblib.parallel_config(backend="dask")
+    if scheduler == "ray" or scheduler.startswith("ray://"):
+        try:
+            import joblib  # noqa: PLC0415 (an extra)
+            import ray  # noqa: PLC0415
+            from ray.util.joblib import register_ray  # noqa: PLC0415
+        except ImportError as error:
+            raise ImportError(f"{import_joblib}floatgate[ray]") from error
+        if not ray.is_initialized():
+            try:
+                ray.init(
+                    address=None if scheduler == "ray" else scheduler, include_dashboard=False, log_to_driver=False
+                )
+            except (ConnectionError, ValueError) as error:
+                raise OptionError(f"no cluster of Ray answers at {scheduler}: {error}") from error
+            stack.callback(ray.shutdown)
+        register_ray()
+        return joblib.parallel_config(backend="ray")
+    raise OptionError(f"{scheduler}: a scheduler is tcp://HOST:PORT (Dask), ray://HOST:PORT, or ray")

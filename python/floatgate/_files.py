@@ -1,0 +1,151 @@
+"""What the commands of many runs share: the TOML file that says what to run, tables, and what they are written to."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from floatgate.exceptions import OptionError, OutputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def read_toml(path: str, keys: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+    """Read a file, and refuse keys that it does not have, and values of other types."""
+    try:
+        tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    except ImportError as error:
+        raise ImportError("Python 3.10 reads no TOML by itself: pip install tomli") from error
+    try:
+        said: dict[str, Any] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise OptionError(f"cannot read {path}: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise OptionError(f"{path} is no TOML: {error}") from error
+    check_keys(path, said, keys)
+    return said
+
+
+def check_keys(where: str, said: Mapping[str, Any], keys: Mapping[str, type | tuple[type, ...]]) -> None:
+    """Refuse keys that are not known, and values of other types."""
+    for key, value in said.items():
+        if key not in keys:
+            raise OptionError(f"{where}: there is no key `{key}`{near(key, keys)}; there are {', '.join(keys)}")
+        # A truth value is a number to Python, and to nobody else.
+        if not isinstance(value, keys[key]) or (isinstance(value, bool) and keys[key] is not bool):
+            kinds = keys[key]
+            names = [_TYPES[kind] for kind in (kinds if isinstance(kinds, tuple) else (kinds,))]
+            raise OptionError(f"{where}: `{key}` is {' or '.join(names)}, not {value!r}")
+
+
+_TYPES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list",
+          dict: "a table"}  # fmt: skip
+
+
+def near(name: str, names: Iterable[str]) -> str:
+    """Say what may have been meant."""
+    found = difflib.get_close_matches(name, list(names), n=3)
+    return f" (nearest: {', '.join(found)})" if found else ""
+
+
+def flat(table: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    """Take tables in tables for one with paths, as ``gc.victim = [...]`` is two tables to TOML."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{path}{key}.")
+        else:
+            found[path + key] = value
+    return found
+
+
+def select(table: pa.Table, columns: Iterable[str]) -> pa.Table:
+    """Take some columns, by their names."""
+    columns = list(columns)
+    for name in columns:
+        if name not in table.column_names:
+            raise OptionError(f"there is no column `{name}`{near(name, table.column_names)}")
+    return table.select(columns)
+
+
+def check_output(path: str) -> None:
+    """Refuse what cannot be written, before anything is run for it."""
+    if Path(path).suffix not in (".csv", ".parquet"):
+        raise OptionError(f"{path}: the name of a table ends in .csv or .parquet")
+    if not Path(path).absolute().parent.is_dir():
+        raise OptionError(f"{path}: there is no directory {Path(path).parent}")
+
+
+def write_table(table: pa.Table, path: str) -> None:
+    """Write a table, whole or not at all."""
+    from pyarrow import csv  # noqa: PLC0415 (half a second, and not always needed)
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    partial = Path(f"{path}.partial")
+    try:
+        if path.endswith(".csv"):
+            csv.write_csv(table, partial)
+        else:
+            pq.write_table(table, partial, compression="zstd")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise OutputError(f"cannot write {path}: {error}") from error
+
+
+def text_table(table: pa.Table) -> str:
+    """Write a table for reading: a line for each row, numbers to the right."""
+    columns = [[name, *(_shown(value) for value in table[name].to_pylist())] for name in table.column_names]
+    widths = [max(map(len, column)) for column in columns]
+    numeric = [all(not isinstance(value, str) for value in table[name].to_pylist()) for name in table.column_names]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        ).rstrip()
+        for row in zip(*columns, strict=True)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _shown(value: Any) -> str:  # noqa: ANN401 (a value of a table)
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    # A text of several lines, as errors may be, would be several rows.
+    return " ".join(str(value).split())
+
+
+def progress_line(word: str, done: int, total: int, *, failed: int = 0, eta_s: float | None = None) -> None:
+    """Write to standard error how far it is, over what was written there before."""
+    left = f", {_duration(eta_s)} left" if eta_s is not None and done < total else ""
+    errors = f", {failed} failed" if failed else ""
+    end = "\n" if done == total else ""
+    sys.stderr.write(f"\r{word}: {done} of {total}{errors}{left}\x1b[K{end}")
+    sys.stderr.flush()
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+class Shown:
+    """A `progress` that remembers how far it is, and shows it where somebody looks."""
+
+    def __init__(self, word: str, *, quiet: bool) -> None:
+        self.done = 0
+        self._word = word
+        self._shows = not quiet and sys.stderr.isatty()
+
+    def __call__(self, done: int, total: int, eta_s: float | None) -> None:
+        self.done = done
+        if self._shows:
+            progress_line(self._word, done, total, eta_s=eta_s)

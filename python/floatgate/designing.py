@@ -1,0 +1,521 @@
+"""The design guide of Hu et al.: how many chips and channels a speed takes, and whether a controller has room for them.
+
+Y. Hu, H. Jiang, D. Feng, L. Tian, H. Luo, C. Ren, "Exploring and exploiting the multilevel parallelism inside SSDs for
+improved performance and endurance", IEEE Transactions on Computers 62(6), 2013, Section 5. ``docs/design-guide.md``
+derives the formulas, and says what of the paper needs which assumptions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from html import escape
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from floatgate import _files, _html
+from floatgate._values import picoseconds, size_in_bytes
+from floatgate.device import Device
+from floatgate.exceptions import OptionError
+from floatgate.running import run
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    import pyarrow as pa
+
+#: Commands beyond the basic ones that a design may use.
+ADVANCED = ("interleave", "multi-plane")
+
+#: Pins of a channel beside its data lines, and those of each chip (Table 1): CLE, ALE, WE, RE, WP; CE and R/B.
+_CONTROL_PINS, _CHIP_PINS = 5, 2
+_LANE = 8
+
+
+@dataclass(frozen=True)
+class Flash:
+    """The flash and its bus, as far as the guide goes: data cycles and cells take time, commands take none."""
+
+    page_bytes: int
+    spare_bytes: int
+    read_ps: int
+    program_ps: int
+    cycle_ps: int
+    dies: int
+    planes: int
+
+    @property
+    def transfer_ps(self) -> int:
+        """A page and its spare bytes on eight lines."""
+        return (self.page_bytes + self.spare_bytes) * self.cycle_ps
+
+    @property
+    def payload(self) -> Fraction:
+        """The share of the bytes on the channel that are the host's."""
+        return Fraction(self.page_bytes, self.page_bytes + self.spare_bytes)
+
+    def utilization(self, operation: str, *, chips: int, dies: int, planes: int) -> Fraction:
+        """Give the share of time for which the channel carries data: n m k X / (k X + C), and 1 at most.
+
+        Each of the `dies` of the `chips` moves `planes` pages of X over the channel, one after the other, and then lets
+        its cells work for C.
+        """
+        cells = self.read_ps if operation == "read" else self.program_ps
+        moved = planes * self.transfer_ps
+        return min(Fraction(1), Fraction(chips * dies * moved, moved + cells))
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of exploiting parallelism on one channel, and how full it makes the channel."""
+
+    figure: str
+    """Its part of Figure 19."""
+    name: str
+    operation: str
+    chips: int
+    dies: int
+    planes: int
+    utilization: float
+    """By the formula."""
+    simulated: float | None
+    """By simulation; None where that was not asked for."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A controller: so many channels of so many lines."""
+
+    width: int
+    """Data lines of a channel; 16 is the bit extension, two flashes side by side."""
+    page_bytes: int
+    """What the host sees as a flash page."""
+    chips: int
+    """Least chips per channel for the wanted fill; of 16 lines, pairs of flashes."""
+    channels_by_formula: int
+    """Formula (3): the target by the rate of a full channel, spare bytes counted as data."""
+    channels: int
+    """What it takes with the utilisation of these chips, and without the spare bytes."""
+    pins: int
+    """Formula (6)."""
+    logic_cells: int | None
+    """Formula (5); None where the cells of a channel are not known."""
+    read_mb_s: float
+    """What it carries, by the formulas."""
+    write_mb_s: float
+    missing: tuple[str, ...]
+    """What the controller has too little of; empty where it fits."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the design does in the simulator."""
+
+    read_mb_s: float
+    write_mb_s: float
+    passes: bool
+    """Whether both reach their targets, within half a percent: runs begin and end with channels that are not full."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """An answer of :func:`design`. ``print`` shows all of it."""
+
+    read_mb_s: float
+    write_mb_s: float
+    advanced: tuple[str, ...]
+    fill: float
+    flash: Flash
+    ways: tuple[Way, ...]
+    options: tuple[Option, ...]
+    chosen: Option | None
+    """The narrowest that the controller has room for; None where it has for none."""
+    check: Check | None
+    """Of what was chosen; None where nothing was, or no check was asked for."""
+    notes: tuple[str, ...]
+
+    def table(self) -> pa.Table:
+        """Give the ways as a table."""
+        import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
+
+        return pa.Table.from_pylist([asdict(way) for way in self.ways])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give all of it as nested dictionaries."""
+        return asdict(self)
+
+    def device(self) -> Device:
+        """Make the device that was chosen.
+
+        Raises
+        ------
+        OptionError
+            None was chosen, for the controller has no room for any.
+        """
+        if self.chosen is None:
+            raise OptionError("no design fits the controller: see options, and what each of them misses")
+        return _device(self.flash, self.advanced, self.chosen)
+
+    def __str__(self) -> str:
+        return "".join(_text(self))
+
+    def _repr_html_(self) -> str:
+        rows = [(f"{way.figure}: {escape(way.name)}", f"{way.utilization:.1%}") for way in self.ways]
+        title = f"{self.read_mb_s:g} / {self.write_mb_s:g} MB/s"
+        return _html.card(title, escape(_answer(self)), _html.pairs(rows))
+
+
+def design(
+    *,
+    read_mb_s: float,
+    write_mb_s: float,
+    page: int | str = "2KiB",
+    spare: int | str = "64B",
+    read: int | str = "20us",
+    program: int | str = "200us",
+    cycle: int | str = "25ns",
+    dies: int = 2,
+    planes: int = 2,
+    advanced: Collection[str] = ("interleave",),
+    fill: float = 1.0,
+    pins: int | None = None,
+    logic_cells: int | None = None,
+    channel_logic_cells: int | None = None,
+    check: bool = True,
+    seed: int = 1,
+) -> Design:
+    """Say how many channels, chips and pins an SSD takes for a speed, and check that by simulation.
+
+    Parameters
+    ----------
+    read_mb_s, write_mb_s
+        What is to be reached, in 10^6 bytes per second.
+    page, spare
+        Bytes of a flash page, and spare bytes that go over the channel with it.
+    read, program
+        Times of the cells: tR and tPROG.
+    cycle
+        Time of a cycle of the bus, tRC and tWC: eight lines move a byte in it.
+    dies, planes
+        Dies of a chip, and planes of a die.
+    advanced
+        Commands that are used: ``"interleave"`` lets the dies of a chip work together, ``"multi-plane"`` the planes of
+        a die. Section 5.2 has the first only.
+    fill
+        How full the chips have to make a channel: 1 is full, 0.9 is enough where nine tenths are.
+    pins, logic_cells
+        What the controller has for its channels; None where that is no matter.
+    channel_logic_cells
+        Logic cells of the controller of one channel.
+    check
+        Simulate the ways and the design.
+    seed
+        Seed of these simulations.
+
+    Returns
+    -------
+    Design
+
+    Raises
+    ------
+    OptionError
+        A value that cannot be.
+
+    Examples
+    --------
+    >>> guide = fg.design(read_mb_s=250, write_mb_s=240, spare=0, cycle="30ns", check=False)
+    >>> guide.chosen.channels, guide.chosen.chips
+    (8, 3)
+    """
+    flash = Flash(
+        page_bytes=size_in_bytes(page), spare_bytes=size_in_bytes(spare), read_ps=picoseconds(read),
+        program_ps=picoseconds(program), cycle_ps=picoseconds(cycle), dies=dies, planes=planes,
+    )  # fmt: skip
+    _check_values(flash, advanced, {"read_mb_s": read_mb_s, "write_mb_s": write_mb_s}, fill)
+    budget = {"pins": pins, "logic_cells": logic_cells, "channel_logic_cells": channel_logic_cells}
+    for name, value in budget.items():
+        if value is not None and value < 1:
+            raise OptionError(f"{name}={value}: there is at least one")
+    if logic_cells is not None and channel_logic_cells is None:
+        raise OptionError("logic_cells needs channel_logic_cells: how many the controller of one channel takes")
+    used = tuple(name for name in ADVANCED if name in advanced)
+    targets = {"read": read_mb_s, "write": write_mb_s}
+    options = tuple(
+        _option(flash, used, targets, fill=fill, width=width, budget=budget) for width in (_LANE, 2 * _LANE)
+    )
+    chosen = next((option for option in options if not option.missing), None)
+    return Design(
+        read_mb_s=read_mb_s,
+        write_mb_s=write_mb_s,
+        advanced=used,
+        fill=fill,
+        flash=flash,
+        ways=tuple(_ways(flash, check=check, seed=seed)),
+        options=options,
+        chosen=chosen,
+        check=_checked(flash, used, chosen, targets, seed) if check and chosen else None,
+        notes=tuple(_notes(flash, used, options[0], fill)),
+    )
+
+
+def _check_values(flash: Flash, advanced: Collection[str], targets: dict[str, float], fill: float) -> None:
+    if isinstance(advanced, str):
+        raise OptionError(f"advanced is a list of commands, like ['{advanced}']")
+    for name in advanced:
+        if name not in ADVANCED:
+            raise OptionError(f"{name}: the commands beyond the basic ones are {' and '.join(ADVANCED)}")
+    for name, target in targets.items():
+        if not 0 < target < 1e9:
+            raise OptionError(f"{name}={target}: it is above 0, in 10^6 bytes per second")
+    if not 0 < fill <= 1:
+        raise OptionError(f"fill={fill}: it is above 0, and 1 at most")
+    for name, value in asdict(flash).items():
+        if value < 1 and name != "spare_bytes":
+            raise OptionError(f"{name.removesuffix('_ps').removesuffix('_bytes')}={value}: it is above 0")
+
+
+def _levels(flash: Flash, advanced: Collection[str]) -> dict[str, int]:
+    """Give the dies and planes that work together."""
+    return {
+        "dies": flash.dies if "interleave" in advanced else 1,
+        "planes": flash.planes if "multi-plane" in advanced else 1,
+    }
+
+
+def _least_chips(flash: Flash, operation: str, fill: float, *, dies: int, planes: int) -> int:
+    """Apply formula (1) to the utilisation by one chip, for a channel that is to be full to a share."""
+    one = flash.utilization(operation, chips=1, dies=dies, planes=planes)
+    return ceil(Fraction(fill).limit_denominator(10**6) / one)
+
+
+def _option(
+    flash: Flash,
+    advanced: Collection[str],
+    targets: dict[str, float],
+    *,
+    fill: float,
+    width: int,
+    budget: dict[str, int | None],
+) -> Option:
+    levels = _levels(flash, advanced)
+    lanes = width // _LANE
+    chips = max(_least_chips(flash, operation, fill, **levels) for operation in targets)
+    # Bytes per microsecond are 10^6 bytes per second.
+    full = Fraction(lanes * 10**6, flash.cycle_ps)
+    rates = {
+        operation: full * flash.payload * flash.utilization(operation, chips=chips, **levels) for operation in targets
+    }
+    exact = {operation: Fraction(target).limit_denominator(10**6) for operation, target in targets.items()}
+    channels = max(ceil(exact[operation] / rates[operation]) for operation in targets)
+    # Formula (4) for eight lines; of sixteen, each flash of a pair has lines, chip enable and ready/busy of its own.
+    pins = channels * (_CONTROL_PINS + lanes * (_LANE + _CHIP_PINS * chips))
+    cells = None if budget["channel_logic_cells"] is None else channels * budget["channel_logic_cells"]
+    missing = [
+        f"{need - room} {name}"
+        for name, need, room in (("pins", pins, budget["pins"]), ("logic cells", cells, budget["logic_cells"]))
+        if need is not None and room is not None and need > room
+    ]
+    return Option(
+        width=width,
+        page_bytes=lanes * flash.page_bytes,
+        chips=chips,
+        channels_by_formula=max(ceil(target / full) for target in exact.values()),
+        channels=channels,
+        pins=pins,
+        logic_cells=cells,
+        read_mb_s=float(channels * rates["read"]),
+        write_mb_s=float(channels * rates["write"]),
+        missing=tuple(missing),
+    )
+
+
+def _ways(flash: Flash, *, check: bool, seed: int) -> Iterator[Way]:
+    """Go through Figure 19. Which of b, c and d is which is not in the paper's text; the order is ours."""
+    dies, planes = flash.dies, flash.planes
+    shapes = [
+        ("a", "basic read", "read", 1, 1, 1),
+        ("b", "basic write", "write", 1, 1, 1),
+        ("c", f"{planes}-plane write", "write", 1, 1, planes),
+        ("d", f"interleaved write of {dies} dies", "write", 1, dies, 1),
+        ("e", f"interleaved {planes}-plane write of {dies} dies", "write", 1, dies, planes),
+        ("f", f"interleaved write of {dies} dies, 2 chips", "write", 2, dies, 1),
+    ]
+    for figure, operation in (("g", "read"), ("h", "write")):
+        chips = _least_chips(flash, operation, 1.0, dies=1, planes=1)
+        shapes.append((figure, f"basic {operation}, {chips} chips", operation, chips, 1, 1))
+    for figure, name, operation, chips, many_dies, many_planes in shapes:
+        formula = flash.utilization(operation, chips=chips, dies=many_dies, planes=many_planes)
+        simulated = None
+        if check:
+            device = _flash_device(flash, channels=1, chips=chips, dies=many_dies, planes=many_planes, width=_LANE)
+            simulated = _simulated(device, operation, seed)["utilization"]
+        yield Way(figure, name, operation, chips, many_dies, many_planes, float(formula), simulated)
+
+
+def _flash_device(flash: Flash, *, channels: int, chips: int, dies: int, planes: int, width: int) -> Device:
+    """Make a device of which all levels work together, with room enough that nothing is cleaned."""
+    lanes = width // _LANE
+    # Blocks for twice the pages that a check writes.
+    units = channels * chips * dies * planes
+    blocks = max(64, 2 * (_requests(units) // (units * 64) + 1) + 16)
+    return Device.from_toml(f"""
+        name = "design-guide"
+        [geometry]
+        channels = {channels}
+        chips = {chips}
+        dies = {dies}
+        planes = {planes}
+        blocks = {blocks}
+        pages = 64
+        page_size = "{lanes * flash.page_bytes}B"
+        spare_size = "{lanes * flash.spare_bytes}B"
+        mapping_unit = "page"
+        [capacity]
+        spare = 0.5
+        [nand]
+        read = "{flash.read_ps}ps"
+        program = "{flash.program_ps}ps"
+        erase = "1.5ms"
+        concurrency = "die"
+        advanced.multi_plane_program = "{"wise" if planes > 1 else "off"}"
+        advanced.multi_plane_read = "{"wise" if planes > 1 else "off"}"
+        [bus]
+        protocol.sdr = "{flash.cycle_ps}ps"
+        width = {width}
+        transfer_spare = true
+        [allocation.static]
+        order = "channel-chip-die-plane"
+        """)
+
+
+def _device(flash: Flash, advanced: Collection[str], option: Option) -> Device:
+    levels = _levels(flash, advanced)
+    return _flash_device(flash, channels=option.channels, chips=option.chips, **levels, width=option.width)
+
+
+def _requests(units: int) -> int:
+    return 4000 + 1000 * units
+
+
+def _simulated(device: Device, operation: str, seed: int) -> dict[str, float]:
+    """Keep a device busy with pages one after the other, and measure."""
+    geometry = device.config["geometry"]
+    units = 1
+    for level in ("channels", "chips", "dies", "planes"):
+        units *= geometry[level]
+    job = f"rw={operation} bs={size_in_bytes(geometry['page_size'])} iodepth={8 * units} number_ios={_requests(units)}"
+    state = "fill" if operation == "read" else "none"
+    summary = run(device, f"{job} ramp_time=5ms", precondition=state, seed=seed, series=False, warn=False).summary
+    return {
+        "utilization": summary.utilization.channels.data.mean,
+        "mb_s": summary.requests.all.bytes / summary.measured_s / 1e6,
+    }
+
+
+def _checked(flash: Flash, advanced: Collection[str], option: Option, targets: dict[str, float], seed: int) -> Check:
+    device = _device(flash, advanced, option)
+    found = {operation: _simulated(device, operation, seed)["mb_s"] for operation in targets}
+    passes = all(found[operation] >= 0.995 * target for operation, target in targets.items())
+    return Check(read_mb_s=found["read"], write_mb_s=found["write"], passes=passes)
+
+
+def _notes(flash: Flash, advanced: Collection[str], option: Option, fill: float) -> Iterator[str]:
+    levels = _levels(flash, advanced)
+    one, two = (float(flash.utilization("write", chips=chips, **levels)) for chips in (1, 2))
+    full = _least_chips(flash, "write", 1.0, **levels)
+    if two < 1 and ceil(1 / two) != full:
+        yield (
+            f"Formula (1) is of the utilisation by one chip: {one:.1%} for writes, so {full} chips fill the channel. "
+            f"Two chips carry {two:.1%}; the formula applied to that, as in Section 5.2, counts pairs of chips: "
+            f"{ceil(1 / two)} of them, not chips."
+        )
+    if option.channels != option.channels_by_formula:
+        filled = float(flash.utilization("write", chips=option.chips, **levels))
+        yield (
+            f"Formula (3) says {option.channels_by_formula} channels of 8 lines: it takes each for full, and spare "
+            f"bytes for data. {option.chips} chips fill one to {filled:.1%} with writes, and "
+            f"{float(flash.payload):.1%} of the bytes are data: {option.channels} channels."
+        )
+    if fill < 1:
+        yield f"Chips are as many as fill a channel to {fill:.0%}; all of it takes {full} for writes."
+
+
+def _answer(guide: Design) -> str:
+    if guide.chosen is None:
+        return "no design fits the controller"
+    option = guide.chosen
+    return f"{option.channels} channels of {option.width} lines, {option.chips} chips on each, {option.pins} pins"
+
+
+def _text(guide: Design) -> Iterator[str]:
+    import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
+
+    flash = guide.flash
+    yield (
+        f"{guide.read_mb_s:g} MB/s read, {guide.write_mb_s:g} MB/s written; pages of {flash.page_bytes} + "
+        f"{flash.spare_bytes} B, {flash.read_ps / 1e6:g} us to read and {flash.program_ps / 1e6:g} us to program, "
+        f"{flash.cycle_ps / 1e3:g} ns a byte; {' and '.join(guide.advanced) or 'basic commands only'}\n\n"
+    )
+    rows: list[dict[str, Any]] = [
+        {"Fig. 19": way.figure, "way": way.name, "formula": f"{way.utilization:.2%}",
+         "simulated": None if way.simulated is None else f"{way.simulated:.2%}"}
+        for way in guide.ways
+    ]  # fmt: skip
+    yield _files.text_table(pa.Table.from_pylist(rows)) + "\n"
+    rows = [
+        {"lines": option.width, "page, B": option.page_bytes, "chips": option.chips, "channels": option.channels,
+         "pins/channel": option.pins // option.channels, "pins": option.pins, "logic cells": option.logic_cells,
+         "read, MB/s": option.read_mb_s, "write, MB/s": option.write_mb_s,
+         "fits": "no: " + ", ".join(option.missing) + " too few" if option.missing else "yes"}
+        for option in guide.options
+    ]  # fmt: skip
+    yield _files.text_table(pa.Table.from_pylist(rows)) + "\n"
+    yield f"Design: {_answer(guide)}\n"
+    if guide.check:
+        verdict = "reaches both" if guide.check.passes else "DOES NOT REACH BOTH"
+        yield (
+            f"Simulated: {guide.check.read_mb_s:.1f} MB/s read, {guide.check.write_mb_s:.1f} MB/s written: {verdict}\n"
+        )
+    for note in guide.notes:
+        yield f"Note: {note}\n"
+
+
+def command(arguments: list[str]) -> int:
+    """Run ``floatgate design``, and return the status to exit with."""
+    made = argparse.ArgumentParser(
+        prog="floatgate design",
+        description="How many channels, chips and pins an SSD needs for a speed, checked by simulation.",
+        epilog="After Hu et al. 2013, Section 5; docs/design-guide.md has the formulas and what they assume. The exit "
+        "status is 1 where no design fits, or the simulation does not reach the speed.",
+    )
+    made.add_argument("--read-mb-s", type=float, required=True, metavar="X", help="10^6 bytes per second read")
+    made.add_argument("--write-mb-s", type=float, required=True, metavar="X", help="10^6 bytes per second written")
+    made.add_argument("--page", default="2KiB", help="bytes of a flash page [2KiB]")
+    made.add_argument("--spare", default="64B", help="spare bytes that go over the channel with a page [64B]")
+    made.add_argument("--read", default="20us", metavar="TIME", help="cell to register [20us]")
+    made.add_argument("--program", default="200us", metavar="TIME", help="register to cell [200us]")
+    made.add_argument("--cycle", default="25ns", metavar="TIME", help="a cycle of the bus, for a byte [25ns]")
+    made.add_argument("--dies", type=int, default=2, metavar="N", help="dies of a chip [2]")
+    made.add_argument("--planes", type=int, default=2, metavar="N", help="planes of a die [2]")
+    made.add_argument(
+        "--advanced", default="interleave", metavar="A,B", help="interleave, multi-plane, or none [interleave]"
+    )
+    made.add_argument("--fill", type=float, default=1.0, metavar="SHARE", help="how full a channel has to be [1]")
+    made.add_argument("--pins", type=int, metavar="N", help="pins that the controller has for its channels")
+    made.add_argument("--logic-cells", type=int, metavar="N", help="logic cells that it has for them")
+    made.add_argument("--channel-logic-cells", type=int, metavar="N", help="logic cells of one channel")
+    made.add_argument("--no-check", dest="check", action="store_false", help="do not simulate")
+    made.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the simulations [1]")
+    made.add_argument("--json", action="store_true", help="print all of it as JSON")
+    options = vars(made.parse_args(arguments))
+    as_json = options.pop("json")
+    advanced = options.pop("advanced")
+    try:
+        guide = design(**options, advanced=() if advanced == "none" else tuple(advanced.split(",")))
+    except ValueError as error:
+        # Times and sizes that cannot be read, as well.
+        raise OptionError(str(error)) from None
+    sys.stdout.write(json.dumps(guide.to_dict(), indent=2) + "\n" if as_json else str(guide))
+    return 0 if guide.chosen and (guide.check is None or guide.check.passes) else 1
