@@ -26,9 +26,13 @@ SYNTHETIC = ("Syn1", "Syn2", "Syn3", "Syn4")
 TABLE_3 = {"Dev": (284.9, 2.5), "Ex": (409.1, 39.5), "Fin1": (207.3, 3.9), "MSN": (3534.4, 112.6), "Rad": (7.5, 2.6)}
 #: Table 4: speedup of response times by multi-plane reads, dynamic and static.
 TABLE_4 = {
-    "Web": (1.15, 1.09), "Dev": (1.11, 1.01), "Fin2": (1.02, 1.00), "MSN": (1.04, 1.01), "Ex": (1.00, 1.00),
+    "Web": (1.15, 1.09),
+    "Dev": (1.11, 1.01),
+    "Fin2": (1.02, 1.00),
+    "MSN": (1.04, 1.01),
+    "Ex": (1.00, 1.00),
     "Fin1": (1.00, 1.00),
-}  # fmt: skip
+}
 
 STUDY = Study(
     "hu2011",
@@ -43,16 +47,23 @@ STUDY = Study(
 # Section 4.1: page size.
 
 _PAGE_4K = Claim(
-    "Under Dev, MSN, Ex and Rad, pages of 4 KiB have the least mean response time.", "Section 4.1, Figure 10",
-)  # fmt: skip
-_PAGE_FIN1 = Claim("Under Fin1, pages of 16 KiB have the least mean response time.", "Section 4.1, Figure 10")
+    "Under Dev, MSN, Ex and Rad, pages of 4 KiB have the least mean response time.",
+    "Section 4.1, Figure 10",
+    why=hu.WHY["page"],
+)
+_PAGE_FIN1 = Claim(
+    "Under Fin1, pages of 16 KiB have the least mean response time.", "Section 4.1, Figure 10", why=hu.WHY["page"]
+)
 _PAGE_MSN = Claim(
     "Under MSN, larger pages increase the mean response time to 1.8 times that of the best size.",
-    "Section 1, Figure 10", "1.8x",
-)  # fmt: skip
+    "Section 1, Figure 10",
+    "1.8x",
+    why=hu.WHY["page"],
+)
 _UNCOVERED = Claim(
-    "The larger the page, the more updates replace a part of one and have to read the rest.", "Section 4.1, Figure 10",
-)  # fmt: skip
+    "The larger the page, the more updates replace a part of one and have to read the rest.",
+    "Section 4.1, Figure 10",
+)
 _INSIGHT_1 = Claim("Insight 1: larger pages are no wise choice under some workloads.", "Section 4.1")
 
 
@@ -78,11 +89,15 @@ def figure_10(setting: Setting) -> Exhibit:
         holds(_PAGE_4K, len(four) == 4, f"best: {told}", nearly=len(four) >= 2),
         holds(_PAGE_FIN1, best["Fin1"] == "16KiB", f"best: {best['Fin1']}", nearly=best["Fin1"] == "8KiB"),
         number(_PAGE_MSN, msn, 1.8, unit="x"),
-        better(_UNCOVERED, {name: (_uncovered(found, "2KiB", name), _uncovered(found, "16KiB", name))
-                            for name in WRITERS}),
-        holds(_INSIGHT_1, any(large > small * (1 + EQUAL) for small, large in others.values()),
-              "16 KiB over the best: " + ", ".join(f"{name} {b / a:.2f}" for name, (a, b) in others.items())),
-    ]  # fmt: skip
+        better(
+            _UNCOVERED, {name: (_uncovered(found, "2KiB", name), _uncovered(found, "16KiB", name)) for name in WRITERS}
+        ),
+        holds(
+            _INSIGHT_1,
+            any(large > small * (1 + EQUAL) for small, large in others.values()),
+            "16 KiB over the best: " + ", ".join(f"{name} {b / a:.2f}" for name, (a, b) in others.items()),
+        ),
+    ]
 
     def draw() -> Figure:
         return drawing.bars(
@@ -111,17 +126,24 @@ _INSIGHT_2 = Claim(
     "Section 4.2, Figure 12",
 )
 _WRITES_NEW = Claim(
-    "Non-aged: dynamic allocation is faster for writes under all workloads.", "Section 4.2, Figure 12 (a)",
-)  # fmt: skip
+    "Non-aged: dynamic allocation is faster for writes under all workloads.",
+    "Section 4.2, Figure 12 (a)",
+    why=hu.WHY["allocation"],
+)
 _OVERALL_NEW = Claim(
-    "Non-aged: dynamic allocation is faster overall under Fin2, MSN, Ex and Fin1.", "Section 4.2, Figure 12 (a)",
-)  # fmt: skip
+    "Non-aged: dynamic allocation is faster overall under Fin2, MSN, Ex and Fin1.",
+    "Section 4.2, Figure 12 (a)",
+    why=hu.WHY["allocation"],
+)
 _PRONOUNCED = Claim(
-    "The advantage of dynamic allocation for writes is larger on an aged SSD.", "Section 4.2, Figure 12 (b)",
-)  # fmt: skip
+    "The advantage of dynamic allocation for writes is larger on an aged SSD.",
+    "Section 4.2, Figure 12 (b)",
+    why=hu.WHY["allocation"],
+)
 _INSIGHT_3 = Claim(
     "Insight 3: on an aged SSD dynamic allocation is faster overall, but for the read-only workload (Web).",
     "Section 4.2, Figure 12 (b)",
+    why=hu.WHY["allocation"],
 )
 _WEB = Claim("Under Web static allocation is faster overall, in both states.", "Section 4.2, Figure 12")
 
@@ -129,12 +151,14 @@ _WEB = Claim("Under Web static allocation is faster overall, in both states.", "
 def _allocations(setting: Setting, names: Sequence[str]) -> hu.Grid:
     cases = {
         f"{state}, {name}": {
-            **hu.FOUR_CHANNELS, **allocation, "precondition": precondition,
+            **hu.FOUR_CHANNELS,
+            **allocation,
+            "precondition": precondition,
             "layout": "even" if name == "dynamic" else "allocation",
         }
         for state, precondition in (("non-aged", hu.NEW), ("aged", hu.AGED))
         for name, allocation in _ALLOCATIONS.items()
-    }  # fmt: skip
+    }
     return hu.grid(setting, names, cases)
 
 
@@ -157,20 +181,35 @@ def figure_12(setting: Setting) -> Exhibit:
     findings = [
         better(_INSIGHT_2, reads),
         better(_WRITES_NEW, pairs("write us", "non-aged, dynamic", "non-aged, static S2")),
-        better(_OVERALL_NEW, pairs("all us", "non-aged, dynamic", "non-aged, static S2", ["Fin2", "MSN", "Ex", "Fin1"])),
-        holds(_PRONOUNCED, aged > new * (1 + EQUAL), f"static over dynamic, on average: {new:.3f} non-aged, {aged:.3f} aged",
-              nearly=aged > new),
+        better(
+            _OVERALL_NEW, pairs("all us", "non-aged, dynamic", "non-aged, static S2", ["Fin2", "MSN", "Ex", "Fin1"])
+        ),
+        holds(
+            _PRONOUNCED,
+            aged > new * (1 + EQUAL),
+            f"static over dynamic, on average: {new:.3f} non-aged, {aged:.3f} aged",
+            nearly=aged > new,
+        ),
         better(_INSIGHT_3, pairs("all us", "aged, dynamic", "aged, static S2", others)),
         better(_WEB, web),
-    ]  # fmt: skip
+    ]
 
     def draw() -> Figure:
-        return drawing.bars(*(
-            drawing.Bars("dynamic / static S2", found.workloads,
-                         {kind: found.normalised(f"{kind} us", f"{state}, static S2")[f"{state}, dynamic"]
-                          for kind in ("read", "write", "all")}, reference=1.0, title=state)
-            for state in _STATES
-        ))  # fmt: skip
+        return drawing.bars(
+            *(
+                drawing.Bars(
+                    "dynamic / static S2",
+                    found.workloads,
+                    {
+                        kind: found.normalised(f"{kind} us", f"{state}, static S2")[f"{state}, dynamic"]
+                        for kind in ("read", "write", "all")
+                    },
+                    reference=1.0,
+                    title=state,
+                )
+                for state in _STATES
+            )
+        )
 
     caption = (
         "Mean response time with dynamic allocation (channel, then chip first) over that with static S2: below the "
@@ -184,11 +223,14 @@ _STATES = ("non-aged", "aged")
 _INSIGHT_4 = Claim(
     "Insight 4: dynamic allocation spreads erases more evenly over the planes, under all workloads.",
     "Section 4.2, Table 3",
+    why=hu.WHY["wear"],
 )
 _TABLE_3_FACTOR = Claim(
     "By how much: the deviation with static allocation over that with dynamic, on average (geometric).",
-    "Section 4.2, Table 3", f"{statistics.geometric_mean([a / b for a, b in TABLE_3.values()]):.0f}x (of its numbers)",
-)  # fmt: skip
+    "Section 4.2, Table 3",
+    f"{statistics.geometric_mean([a / b for a, b in TABLE_3.values()]):.0f}x (of its numbers)",
+    why=hu.WHY["wear"],
+)
 
 
 @STUDY.exhibit("table-3", "Table 3: deviation over planes of the erases of a plane")
@@ -201,18 +243,28 @@ def table_3(setting: Setting) -> Exhibit:
     for name in WRITERS:
         ours = [found.of("deviation", f"aged, {case}", name) for case in _ALLOCATIONS]
         erases = found.of("erases", "aged, static S2", name)
-        rows.append({
-            "workload": name, "static: paper": TABLE_3[name][0], "static: ours": ours[0],
-            "dynamic: paper": TABLE_3[name][1], "dynamic: ours": ours[1], "erases, static: ours": erases,
-        })  # fmt: skip
+        rows.append(
+            {
+                "workload": name,
+                "static: paper": TABLE_3[name][0],
+                "static: ours": ours[0],
+                "dynamic: paper": TABLE_3[name][1],
+                "dynamic: ours": ours[1],
+                "erases, static: ours": erases,
+            }
+        )
     paper = statistics.geometric_mean([a / b for a, b in TABLE_3.values()])
     factors = {row["workload"]: (row["dynamic: ours"], row["static: ours"]) for row in rows}
     mean = statistics.geometric_mean([max(a, 1e-3) / max(b, 1e-3) for b, a in factors.values()])
     findings = [better(_INSIGHT_4, factors), number(_TABLE_3_FACTOR, mean, paper, unit="x")]
 
     def draw() -> Figure:
-        keys = {"static, paper": "static: paper", "static, ours": "static: ours", "dynamic, paper": "dynamic: paper",
-                "dynamic, ours": "dynamic: ours"}  # fmt: skip
+        keys = {
+            "static, paper": "static: paper",
+            "static, ours": "static: ours",
+            "dynamic, paper": "dynamic: paper",
+            "dynamic, ours": "dynamic: ours",
+        }
         series = {label: [max(0.1, row[key]) for row in rows] for label, key in keys.items()}
         return drawing.bars(drawing.Bars("standard deviation of\nerases of a plane (log)", WRITERS, series, log=True))
 
@@ -227,17 +279,29 @@ def table_3(setting: Setting) -> Exhibit:
 # Section 4.3: advanced commands.
 
 _COPY_WORSE = Claim(
-    "Copy-back used blindly makes response times longer under Dev, MSN and Ex.", "Section 4.3.1, Figure 14",
-)  # fmt: skip
+    "Copy-back used blindly makes response times longer under Dev, MSN and Ex.",
+    "Section 4.3.1, Figure 14",
+    why=hu.WHY["copy-back"],
+)
 _COPY_7 = Claim(
-    "Under MSN, blindly, the mean response time is 7.7 times that of basic commands.", "Section 1", "7.7x",
-)  # fmt: skip
-_COPY_17 = Claim("Under MSN, blindly, there are 17.8 times as many erases.", "Section 1", "17.8x")
+    "Under MSN, blindly, the mean response time is 7.7 times that of basic commands.",
+    "Section 1",
+    "7.7x",
+    why=hu.WHY["copy-back"],
+)
+_COPY_17 = Claim(
+    "Under MSN, blindly, there are 17.8 times as many erases.", "Section 1", "17.8x", why=hu.WHY["copy-back"]
+)
 _COPY_HALF = Claim(
-    "Almost half of the blind copy-backs invalidate a page, under all workloads.", "Section 4.3.1", "0.5",
-)  # fmt: skip
-_COPY_WISE = Claim("Used wisely it makes response times shorter.", "Section 4.3.1, Figure 14")
-_COPY_ERASES = Claim("Used wisely it needs no more erases.", "Section 4.3.1, Figure 14")
+    "Almost half of the blind copy-backs invalidate a page, under all workloads.",
+    "Section 4.3.1",
+    "0.5",
+    why=hu.WHY["copy-back half"],
+)
+_COPY_WISE = Claim(
+    "Used wisely it makes response times shorter.", "Section 4.3.1, Figure 14", why=hu.WHY["copy-back wise"]
+)
+_COPY_ERASES = Claim("Used wisely it needs no more erases.", "Section 4.3.1, Figure 14", why=hu.WHY["copy-back wise"])
 _INSIGHT_5 = Claim(
     "Insight 5: use copy-back only where the parity of source and target is the same: erases grow if used blindly.",
     "Section 4.3.1",
@@ -250,10 +314,18 @@ CLEANED = ("Dev", "MSN", "Ex", "Fin1", "Rad")
 def figure_14(setting: Setting) -> Exhibit:
     """Copy-back blindly and wisely, on one channel of an aged SSD."""
     found = hu.copy_back(setting, CLEANED)
-    return copy_back_exhibit(found, {
-        "worse": _COPY_WORSE, "7.7": _COPY_7, "17.8": _COPY_17, "half": _COPY_HALF, "wise": _COPY_WISE,
-        "wise erases": _COPY_ERASES, "insight": _INSIGHT_5,
-    })  # fmt: skip
+    return copy_back_exhibit(
+        found,
+        {
+            "worse": _COPY_WORSE,
+            "7.7": _COPY_7,
+            "17.8": _COPY_17,
+            "half": _COPY_HALF,
+            "wise": _COPY_WISE,
+            "wise erases": _COPY_ERASES,
+            "insight": _INSIGHT_5,
+        },
+    )
 
 
 def copy_back_exhibit(found: hu.Grid, claims: Mapping[str, Claim]) -> Exhibit:
@@ -271,7 +343,7 @@ def copy_back_exhibit(found: hu.Grid, claims: Mapping[str, Claim]) -> Exhibit:
         better(claims["wise"], found.pairs("all us", "wise", "basic")),
         equal(claims["wise erases"], found.pairs("erases", "basic", "wise")),
         better(claims["insight"], found.pairs("erases", "basic", "blind")),
-    ]  # fmt: skip
+    ]
     if "half" in claims and wasted:
         findings.append(number(claims["half"], statistics.mean(wasted.values()), 0.5, neutral=0.0))
 
@@ -289,15 +361,19 @@ def copy_back_exhibit(found: hu.Grid, claims: Mapping[str, Claim]) -> Exhibit:
 
 
 _MPW_FASTER = Claim(
-    "Multi-plane writes used blindly make response times shorter, under all workloads.", "Section 4.3.2, Figure 16",
-)  # fmt: skip
+    "Multi-plane writes used blindly make response times shorter, under all workloads.",
+    "Section 4.3.2, Figure 16",
+    why=hu.WHY["multi-plane"],
+)
 _MPW_ERASES = Claim("Blindly, there are more erases.", "Section 4.3.2, Figure 16")
 _MPW_WISE = Claim(
-    "Used wisely, they change little (within 5 %), as their condition is rarely met.", "Section 4.3.2, Figure 16",
-)  # fmt: skip
+    "Used wisely, they change little (within 5 %), as their condition is rarely met.",
+    "Section 4.3.2, Figure 16",
+)
 _INSIGHT_6 = Claim(
     "Insight 6: with static allocation (S3) it is the same: faster blindly, at the cost of erases.",
     "Section 4.3.2, Figure 16",
+    why=hu.WHY["multi-plane"],
 )
 
 
@@ -314,11 +390,13 @@ def figure_16(setting: Setting) -> Exhibit:
     ]
 
     def draw() -> Figure:
-        return drawing.bars(*(
-            grid.bars(metric, "basic", f"{label} / basic", title, cases=("blind", "wise"))
-            for title, grid in (("dynamic", moving), ("static S3", fixed))
-            for metric, label in (("all us", "response time"), ("erases", "erases"))
-        ))  # fmt: skip
+        return drawing.bars(
+            *(
+                grid.bars(metric, "basic", f"{label} / basic", title, cases=("blind", "wise"))
+                for title, grid in (("dynamic", moving), ("static S3", fixed))
+                for metric, label in (("all us", "response time"), ("erases", "erases"))
+            )
+        )
 
     caption = (
         "Mean response time and blocks erased with multi-plane writes, over those with basic commands in the same "
@@ -338,14 +416,18 @@ def both(moving: hu.Grid, fixed: hu.Grid, *metrics: str) -> pa.Table:
 
 
 _MPR_NUMBERS = Claim(
-    "The speedups by multi-plane reads that the table prints.", "Section 4.3.2, Table 4", "1.00 to 1.15, see data",
-)  # fmt: skip
+    "The speedups by multi-plane reads that the table prints.",
+    "Section 4.3.2, Table 4",
+    "1.00 to 1.15, see data",
+    why=hu.WHY["mpr"],
+)
 _MPR_TWO_PAGES = Claim(
-    "The largest speedup is that of dynamic allocation under Web.", "Section 4.3.2, Table 4", "1.15",
-)  # fmt: skip
+    "The largest speedup is that of dynamic allocation under Web.", "Section 4.3.2, Table 4", "1.15", why=hu.WHY["mpr"]
+)
 _INSIGHT_7 = Claim(
     "Insight 7: only workloads of many large reads gain (Web, Dev, MSN); under Fin2, Ex and Fin1 it is negligible.",
     "Section 4.3.2, Table 4",
+    why=hu.WHY["mpr"],
 )
 
 
@@ -358,44 +440,65 @@ def table_4(setting: Setting) -> Exhibit:
     rows: list[dict[str, Any]] = []
     for name in SIX:
         ours = [found.mean("all us", f"{how}, MPR", f"{how}, basic", [name]) for how in ("dynamic", "static")]
-        rows.append({
-            "workload": name, "dynamic: paper": TABLE_4[name][0], "dynamic: ours": ours[0],
-            "static: paper": TABLE_4[name][1], "static: ours": ours[1],
-        })  # fmt: skip
-    off = {(row["workload"], how): row[f"{how}: ours"] - row[f"{how}: paper"]
-           for row in rows for how in ("dynamic", "static")}  # fmt: skip
+        rows.append(
+            {
+                "workload": name,
+                "dynamic: paper": TABLE_4[name][0],
+                "dynamic: ours": ours[0],
+                "static: paper": TABLE_4[name][1],
+                "static: ours": ours[1],
+            }
+        )
+    off = {
+        (row["workload"], how): row[f"{how}: ours"] - row[f"{how}: paper"]
+        for row in rows
+        for how in ("dynamic", "static")
+    }
     near = sum(abs(by) <= 0.05 for by in off.values())
     worst = max(off, key=lambda at: abs(off[at]))
     gains = {row["workload"]: max(row["dynamic: ours"], row["static: ours"]) for row in rows}
     large, small = [gains[name] for name in ("Web", "Dev", "MSN")], [gains[name] for name in ("Fin2", "Ex", "Fin1")]
     told = ", ".join(f"{name} {gain:.2f}" for name, gain in gains.items())
     findings = [
-        holds(_MPR_NUMBERS, near == len(off), f"{near} of {len(off)} within 0.05; farthest {worst[1]} under {worst[0]}, "
-              f"{off[worst]:+.2f}", nearly=near >= len(off) / 2),
+        holds(
+            _MPR_NUMBERS,
+            near == len(off),
+            f"{near} of {len(off)} within 0.05; farthest {worst[1]} under {worst[0]}, {off[worst]:+.2f}",
+            nearly=near >= len(off) / 2,
+        ),
         number(_MPR_TWO_PAGES, rows[0]["dynamic: ours"], 1.15),
-        holds(_INSIGHT_7, min(large) > max(small) and max(small) < 1.03, told,
-              nearly=statistics.mean(large) > statistics.mean(small)),
-    ]  # fmt: skip
+        holds(
+            _INSIGHT_7,
+            min(large) > max(small) and max(small) < 1.03,
+            told,
+            nearly=statistics.mean(large) > statistics.mean(small),
+        ),
+    ]
 
     def draw() -> Figure:
         keys = ("dynamic: paper", "dynamic: ours", "static: paper", "static: ours")
         series = {key.replace(":", ","): [row[key] for row in rows] for key in keys}
         return drawing.bars(drawing.Bars("response time, basic / with MPR", SIX, series, reference=1.0))
 
-    caption = "Mean response time with basic commands over that with multi-plane reads. One channel, non-aged, order S3."
+    caption = (
+        "Mean response time with basic commands over that with multi-plane reads. One channel, non-aged, order S3."
+    )
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)
 
 
 _INTERLEAVE = Claim(
-    "Interleave makes response times shorter with dynamic allocation, under all workloads.", "Section 4.3.3, Figure 17",
-)  # fmt: skip
+    "Interleave makes response times shorter with dynamic allocation, under all workloads.",
+    "Section 4.3.3, Figure 17",
+    why=hu.WHY["late page"],
+)
 _INTERLEAVE_STATIC = Claim(
     "With static allocation (S4) it does so, but for Fin1 and Fin2, whose requests are small.",
     "Section 4.3.3, Figure 17",
 )
 _INSIGHT_8 = Claim(
-    "Insight 8: interleave does not cost endurance: erases stay the same (within 2 %).", "Section 4.3.3, Figure 17",
-)  # fmt: skip
+    "Insight 8: interleave does not cost endurance: erases stay the same (within 2 %).",
+    "Section 4.3.3, Figure 17",
+)
 
 
 @STUDY.exhibit("figure-17", "Figure 17: interleave")
@@ -408,20 +511,33 @@ def figure_17(setting: Setting) -> Exhibit:
     findings = [
         better(_INTERLEAVE, moving.pairs("all us", "interleave", "basic")),
         better(_INTERLEAVE_STATIC, fixed.pairs("all us", "interleave", "basic", large)),
-        equal(_INSIGHT_8, {f"{name}, {how}": grid.pairs("erases", "basic", "interleave", [name])[name]
-                           for how, grid in (("dynamic", moving), ("static", fixed)) for name in cleaned}
-              or {"none": (1.0, 1.0)}),
-    ]  # fmt: skip
+        equal(
+            _INSIGHT_8,
+            {
+                f"{name}, {how}": grid.pairs("erases", "basic", "interleave", [name])[name]
+                for how, grid in (("dynamic", moving), ("static", fixed))
+                for name in cleaned
+            }
+            or {"none": (1.0, 1.0)},
+        ),
+    ]
 
     def draw() -> Figure:
         panels = [("response time", "all us"), ("erases", "erases")]
-        return drawing.bars(*(
-            drawing.Bars(f"{label}, interleave / basic", SIX, {
-                how: grid.normalised(metric, "basic")["interleave"]
-                for how, grid in (("dynamic", moving), ("static S4", fixed))
-            }, reference=1.0)
-            for label, metric in panels
-        ))  # fmt: skip
+        return drawing.bars(
+            *(
+                drawing.Bars(
+                    f"{label}, interleave / basic",
+                    SIX,
+                    {
+                        how: grid.normalised(metric, "basic")["interleave"]
+                        for how, grid in (("dynamic", moving), ("static S4", fixed))
+                    },
+                    reference=1.0,
+                )
+                for label, metric in panels
+            )
+        )
 
     caption = "Mean response time and blocks erased with interleave, over those with basic commands. One channel, aged."
     return Exhibit(both(moving, fixed, "all us", "erases"), draw, findings, caption)
@@ -430,15 +546,20 @@ def figure_17(setting: Setting) -> Exhibit:
 _APPROACH_2 = Claim(
     "With multi-plane writes blindly and all else wisely, response times are the shortest.",
     "Section 4.3.4, Figure 18",
+    why=hu.WHY["multi-plane"],
 )
 _APPROACH_2_ERASES = Claim("That costs erases.", "Section 4.3.4, Figure 18")
-_APPROACH_1 = Claim("With all used wisely, response times are shorter than with basic commands.", "Section 4.3.4")
+_APPROACH_1 = Claim(
+    "With all used wisely, response times are shorter than with basic commands.",
+    "Section 4.3.4",
+    why=hu.WHY["late page"],
+)
 _APPROACH_1_ERASES = Claim("That costs no erases (within 2 %).", "Section 4.3.4, Figure 18")
 
 
 @STUDY.exhibit("figure-18", "Figure 18: all advanced commands, in two ways")
 def figure_18(setting: Setting) -> Exhibit:
-    """The two recommended ways, dynamic and static, on one channel of an aged SSD."""
+    """Use all commands in the two recommended ways, dynamic and static, on one channel of an aged SSD."""
     moving = hu.combined(setting, CLEANED, hu.dynamic("s6"))
     fixed = hu.combined(setting, CLEANED, hu.static("s6"))
     return combined_exhibit(moving, fixed, (_APPROACH_2, _APPROACH_2_ERASES, _APPROACH_1, _APPROACH_1_ERASES))
@@ -463,11 +584,13 @@ def combined_exhibit(moving: hu.Grid, fixed: hu.Grid | None, claims: tuple[Claim
     ]
 
     def draw() -> Figure:
-        return drawing.bars(*(
-            grid.bars(metric, "basic", f"{label} / basic", how, cases=("MPW blind", "all wise"))
-            for how, grid in grids.items()
-            for metric, label in (("all us", "response time"), ("erases", "erases"))
-        ))  # fmt: skip
+        return drawing.bars(
+            *(
+                grid.bars(metric, "basic", f"{label} / basic", how, cases=("MPW blind", "all wise"))
+                for how, grid in grids.items()
+                for metric, label in (("all us", "response time"), ("erases", "erases"))
+            )
+        )
 
     caption = (
         "Mean response time and blocks erased with copy-back, multi-plane and interleave commands together, over those "
@@ -480,25 +603,43 @@ def combined_exhibit(moving: hu.Grid, fixed: hu.Grid | None, claims: tuple[Claim
 
 # Section 4.4: the order of the levels of parallelism.
 
-_CHANNEL_FIRST = Claim("Dynamic: channel first is faster than chip first, under all workloads (SSD2, SSD1).",
-                       "Section 4.4.1, Figure 20 (a)")  # fmt: skip
-_DIE_CHIP = Claim("Dynamic: die before chip is faster than chip before die (SSD4, SSD3).",
-                  "Section 4.4.1, Figure 20 (b)")  # fmt: skip
-_DIE_PLANE = Claim("Dynamic: die before plane is faster than plane before die.", "Section 4.4.1, Figure 20 (b)")
-_CHIP_LAST = Claim("Dynamic: chip last is faster than plane last (channel > die > plane > chip against SSD4).",
-                   "Section 4.4.1, Figure 20 (b)")  # fmt: skip
-_SIXTY = Claim("A wrong order costs up to 60 %.", "Section 1", "1.6x")
+_CHANNEL_FIRST = Claim(
+    "Dynamic: channel first is faster than chip first, under all workloads (SSD2, SSD1).",
+    "Section 4.4.1, Figure 20 (a)",
+)
+_DIE_CHIP = Claim(
+    "Dynamic: die before chip is faster than chip before die (SSD4, SSD3).",
+    "Section 4.4.1, Figure 20 (b)",
+    why=hu.WHY["load"],
+)
+_DIE_PLANE = Claim(
+    "Dynamic: die before plane is faster than plane before die.", "Section 4.4.1, Figure 20 (b)", why=hu.WHY["load"]
+)
+_CHIP_LAST = Claim(
+    "Dynamic: chip last is faster than plane last (channel > die > plane > chip against SSD4).",
+    "Section 4.4.1, Figure 20 (b)",
+    why=hu.WHY["load"],
+)
+_SIXTY_EVEN = Claim(
+    "The same, where data that are read lie evenly over all chips.",
+    "hu2013, Section 4.2",
+    "1.6x",
+)
+_SIXTY = Claim("A wrong order costs up to 60 %.", "Section 1", "1.6x", why=hu.WHY["even"])
 
 
 @STUDY.exhibit("figure-20", "Figure 20: priority orders of dynamic allocation")
 def figure_20(setting: Setting) -> Exhibit:
-    """Dynamic orders on eight channels and on one."""
+    """Compare dynamic orders on eight channels and on one."""
     return dynamic_exhibit(setting, SIX, (_CHANNEL_FIRST, _DIE_CHIP, _DIE_PLANE, _CHIP_LAST, _SIXTY))
 
 
-def dynamic_exhibit(setting: Setting, names: Sequence[str], claims: tuple[Claim, Claim, Claim, Claim, Claim]) -> Exhibit:
+def dynamic_exhibit(
+    setting: Setting, names: Sequence[str], claims: tuple[Claim, Claim, Claim, Claim, Claim]
+) -> Exhibit:
     """Make the exhibit of dynamic orders, which both papers have."""
     eight, one = hu.dynamic_orders(setting, names)
+    even = hu.dynamic_orders(setting, names, layout="even")[0]
     chip, channel = hu.DYNAMIC_EIGHT
     ssd3, ssd4, dies, planes = hu.DYNAMIC_ONE
     worst = max(value or 0.0 for value in eight.normalised("all us", channel)[chip])
@@ -509,11 +650,15 @@ def dynamic_exhibit(setting: Setting, names: Sequence[str], claims: tuple[Claim,
         better(claims[2], one.pairs("all us", dies, planes)),
         better(claims[3], one.pairs("all us", dies, ssd4)),
         number(claims[4], worst, 1.6, unit="x"),
+        number(_SIXTY_EVEN, max(value or 0.0 for value in even.normalised("all us", channel)[chip]), 1.6, unit="x"),
     ]
 
     def draw() -> Figure:
         return drawing.bars(
-            eight.bars("all us", channel, "response time / channel first", "8 channels"),
+            eight.bars(
+                "all us", channel, "response time /\nchannel first", "8 channels, data where the order puts them"
+            ),
+            even.bars("all us", channel, "response time /\nchannel first", "8 channels, data that are read evenly"),
             one.bars("all us", dies, "response time /\nchannel > die > plane > chip", "1 channel"),
         )
 
@@ -522,31 +667,42 @@ def dynamic_exhibit(setting: Setting, names: Sequence[str], claims: tuple[Claim,
         "commands, multi-plane writes blindly; aged. Orders are named by their levels: the two papers swap the labels "
         "SSD5 and SSD6."
     )
-    rows = [{**row, "case": f"{channels}: {row['case']}"} for channels, grid in (("8 channels", eight), ("1 channel", one))
-            for row in grid.rows]  # fmt: skip
+    rows = [
+        {**row, "case": f"{channels}: {row['case']}"}
+        for channels, grid in (("8 channels", eight), ("8 channels, even", even), ("1 channel", one))
+        for row in grid.rows
+    ]
     return Exhibit(hu.Grid(rows).table("all us", "erases"), draw, findings, caption)
 
 
-_S1_WORST = Claim("Static: S1, which has the chip first, is the slowest under all workloads.", "Section 4.4.2, Figure 21")
+_S1_WORST = Claim(
+    "Static: S1, which has the chip first, is the slowest under all workloads.", "Section 4.4.2, Figure 21"
+)
 _REAL_EQUAL = Claim(
-    "Static: but for S1, all are almost equal under the real workloads (within 5 %).", "Section 4.4.2, Figure 21",
-)  # fmt: skip
-_S6_BEST = Claim(
-    "Static: under the synthetic workloads of Table 6, S6 is the fastest.", "Section 4.4.2, Figure 21",
-    why="The table gives the intervals as '30us (75%)' and does not say what the share is of. Syn1 and Syn2 ask for 546 "
+    "Static: but for S1, all are almost equal under the real workloads (within 5 %).",
+    "Section 4.4.2, Figure 21",
+    why=hu.WHY["planes first"],
+)
+#: Why the order of Syn1 to Syn4 is as it is.
+WHY_S6 = (
+    "The table gives the intervals as '30us (75%)' and does not say what the share is of. Syn1 and Syn2 ask for 546 "
     "MB/s of 8 channels that carry 320 MB/s, so every channel-first order keeps the buses full and response times grow "
-    "with the length of the run: they differ by what is merged last. Of Syn3 and Syn4, S6 needs one chip where S2 needs "
+    "with the length of the run: they differ by what is merged last. Of Syn3 and Syn4, S6 needs one chip where S2 "
+    "needs "
     "two, which matters little at a load that leaves both idle for most of the time. docs/model/parallelism.md has the "
-    "other readings.",
-)  # fmt: skip
-_INSIGHT_9 = Claim(
-    "Insight 9: the best order is channel, die, plane, chip.", "Section 4.4",
-)  # fmt: skip
+    "other readings."
+)
+_S6_BEST = Claim(
+    "Static: under the synthetic workloads of Table 6, S6 is the fastest.",
+    "Section 4.4.2, Figure 21",
+    why=WHY_S6,
+)
+_INSIGHT_9 = Claim("Insight 9: the best order is channel, die, plane, chip.", "Section 4.4", why=hu.WHY["order"])
 
 
 @STUDY.exhibit("figure-21", "Figure 21: orders of static allocation")
 def figure_21(setting: Setting) -> Exhibit:
-    """Static orders on eight channels, with the synthetic workloads of Table 6."""
+    """Compare static orders on eight channels, with the synthetic workloads of Table 6."""
     return static_exhibit(setting, SIX, (_S1_WORST, _REAL_EQUAL, _S6_BEST, _INSIGHT_9))
 
 
@@ -560,9 +716,12 @@ def static_exhibit(setting: Setting, names: Sequence[str], claims: tuple[Claim, 
         for name in found.workloads
     }
     spread = {
-        name: (min(found.of("all us", case, name) for case in others),
-               max(found.of("all us", case, name) for case in others)) for name in names
-    }  # fmt: skip
+        name: (
+            min(found.of("all us", case, name) for case in others),
+            max(found.of("all us", case, name) for case in others),
+        )
+        for name in names
+    }
     synthetic = {
         name: (found.of("all us", best, name), min(found.of("all us", case, name) for case in others[:-1]))
         for name in SYNTHETIC
@@ -577,9 +736,13 @@ def static_exhibit(setting: Setting, names: Sequence[str], claims: tuple[Claim, 
         better(claims[0], worst_pairs),
         equal(claims[1], spread, within=0.05),
         better(claims[2], synthetic),
-        holds(claims[3], overall["S6"] == least, f"mean over workloads, over the best: {told}",
-              nearly=overall["S6"] < least * (1 + EQUAL)),
-    ]  # fmt: skip
+        holds(
+            claims[3],
+            overall["S6"] == least,
+            f"mean over workloads, over the best: {told}",
+            nearly=overall["S6"] < least * (1 + EQUAL),
+        ),
+    ]
 
     def draw() -> Figure:
         return drawing.bars(

@@ -185,10 +185,12 @@ def _workloads(report: Report) -> str:
         rows.append(row)
     text = (
         f"Workloads: real traces where they were given, else generated with the moments of hu2011, Table 1, "
-        f"{report.setting.requests:,} requests each. Fixed for all figures, after one trial run in which footprint and SSD were such that cleaning met "
+        f"{report.setting.requests:,} requests each. Fixed for all figures, after one trial run in which footprint "
+        f"and SSD were such that cleaning met "
         "nothing but stale blocks, and never changed after a verdict: footprint "
         f"{workloads.FOOTPRINT >> 20} MiB; regions of {workloads.REGION >> 10} KiB, of which that of rank k gets a "
-        f"share ~ k^-{workloads.LOCALITY:g}; {workloads.SEQUENTIAL:.0%} of the requests go on where the last one ended; "
+        f"share ~ k^-{workloads.LOCALITY:g}; {workloads.SEQUENTIAL:.0%} of the requests go on where the last one "
+        f"ended; "
         "exponential intervals; geometric sizes, of which the printed share is of whole 4 KiB at whole 4 KiB, and the "
         "others are of sectors at any sector. The table prints all intervals in ms: those of the last four are us (a "
         "cut of the Develop trace is 300 s long only if read so)."

@@ -46,7 +46,8 @@ STUDY = Study(
         f"{REQUEST_PAGES} pages of 4 KiB (64 KiB) over {REGION_MIB} MiB. Writes come first, then reads of what was "
         f"written. A: {CALM} requests per second, each done before the next. B: the same, and between them "
         f"{MODIFIED:.1%} of the pages are modified, one by one. C: requests come at random (Poisson) and keep the dies "
-        f"busy for {LOAD:.0%} of the time, writes as well as reads; they belong to {STREAMS} streams side by side, as the paper "
+        f"busy for {LOAD:.0%} of the time, writes as well as reads; they belong to {STREAMS} streams side by side, as "
+        f"the paper "
         "speaks of dies that other operations occupy. With one stream alone, which is how C was read first, requests "
         "of equal size take the dies in turn, which is the best that can be done, and both schemes write in the same "
         "time: that stands beside it. D: the same, single pages at random places of data "
@@ -63,33 +64,50 @@ def _words(pattern: str, setting: Setting, load: float = LOAD, modified: float =
     written = f"rw=write {block} {region}"
     requests = size * 256 // REQUEST_PAGES
     if pattern == "A":
-        return "none", f"name=writes {written} rate_iops={CALM} ; name=reads stonewall rw=read {block} {region} " \
-            f"rate_iops={CALM}"  # fmt: skip
+        return (
+            "none",
+            f"name=writes {written} rate_iops={CALM} ; name=reads stonewall rw=read {block} {region} rate_iops={CALM}",
+        )
     if pattern == "B":
         pages = max(1, int(size * 256 * modified))
-        return written, f"name=writes rw=randwrite bs=4k {region} number_ios={pages} rate_iops={CALM} ; " \
-            f"name=reads stonewall rw=read {block} {region} rate_iops={CALM}"  # fmt: skip
+        return (
+            written,
+            f"name=writes rw=randwrite bs=4k {region} number_ios={pages} rate_iops={CALM} ; "
+            f"name=reads stonewall rw=read {block} {region} rate_iops={CALM}",
+        )
     writes, reads = int(_WRITES * load), int(_READS * load)
     if pattern.startswith("C"):
         streams = STREAMS if pattern == "C" else 1
         clones = f"numjobs={streams} {block} size={size * 1024 // streams}k offset_increment={size * 1024 // streams}k"
         rates = [rate // REQUEST_PAGES // streams for rate in (writes, reads)]
-        return "none", f"name=writes rw=write {clones} rate_iops={rates[0]} rate_process=poisson ; " \
-            f"name=reads stonewall rw=read {clones} rate_iops={rates[1]} rate_process=poisson"  # fmt: skip
+        return (
+            "none",
+            f"name=writes rw=write {clones} rate_iops={rates[0]} rate_process=poisson ; "
+            f"name=reads stonewall rw=read {clones} rate_iops={rates[1]} rate_process=poisson",
+        )
     pages = requests * 4
-    return written, f"name=writes rw=randwrite bs=4k {region} number_ios={pages} rate_iops={writes} " \
-        f"rate_process=poisson ; name=reads stonewall rw=randread bs=4k {region} number_ios={pages} " \
-        f"rate_iops={reads} rate_process=poisson"  # fmt: skip
+    return (
+        written,
+        f"name=writes rw=randwrite bs=4k {region} number_ios={pages} rate_iops={writes} "
+        f"rate_process=poisson ; name=reads stonewall rw=randread bs=4k {region} number_ios={pages} "
+        f"rate_iops={reads} rate_process=poisson",
+    )
 
 
 def _times(setting: Setting, cases: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     """Run cases with both schemes, and give mean response times in microseconds over the seeds."""
     points = [
-        {"device": "park2015", "allocation": scheme, "precondition": case["words"][0],  # type: ignore[index]
-         "workload": case["words"][1], "_case": index, "_scheme": name}  # type: ignore[index]
+        {
+            "device": "park2015",
+            "allocation": scheme,
+            "precondition": case["words"][0],  # type: ignore[index]
+            "workload": case["words"][1],
+            "_case": index,
+            "_scheme": name,
+        }  # type: ignore[index]
         for index, case in enumerate(cases)
         for name, scheme in _SCHEMES.items()
-    ]  # fmt: skip
+    ]
     seeds = SEEDS[:1] if setting.quick else SEEDS
     sums: dict[tuple[int, str], list[float]] = {}
     for seed in seeds:
@@ -111,19 +129,22 @@ _A = Claim(
 )
 _B_READ = Claim(
     "B: after a few pages were modified, reads take longer with dynamic allocation, almost 1.5 times.",
-    "Section III-B, Figure 3", "1.5x",
-)  # fmt: skip
+    "Section III-B, Figure 3",
+    "1.5x",
+)
 _B_WRITE = Claim("B: writes take the same time.", "Section III-B")
 _C_READ = Claim("C: reads are faster with static allocation.", "Section III-C, Figure 3")
 _C_WRITE = Claim("C: writes are faster with dynamic allocation.", "Section III-C, Figure 3")
 _D_READ = Claim("D: random reads take the same time.", "Section III-D, Figure 3")
 _D_WRITE = Claim(
-    "D: random writes take 1.15 times as long with static allocation.", "Section III-D, Figure 3", "1.15x",
+    "D: random writes take 1.15 times as long with static allocation.",
+    "Section III-D, Figure 3",
+    "1.15x",
     why="The paper does not say how much it asks for, and the number is one of load. A die of static allocation is a "
     "queue of its own (M/D/1, where a wait of rho / (2 (1 - rho)) services is expected: 1.5 at a load of 0.5, where "
     "we run it), while dynamic allocation nearly always finds one of 32 dies idle. 1.15 belongs to a load of 0.23; "
     "the figure of the penalty by load shows it.",
-)  # fmt: skip
+)
 
 
 def _pair(row: Mapping[str, object], smaller: str, larger: str) -> tuple[float, float]:
@@ -160,9 +181,14 @@ def figure_3(setting: Setting) -> Exhibit:
                 for scheme in _SCHEMES
             }
             panels.append(
-                drawing.Bars("response time / better one", [f"Syn {row['pattern']}" for row in rows], series,
-                             reference=1.0, title=f"{kind}s")
-            )  # fmt: skip
+                drawing.Bars(
+                    "response time / better one",
+                    [f"Syn {row['pattern']}" for row in rows],
+                    series,
+                    reference=1.0,
+                    title=f"{kind}s",
+                )
+            )
         return drawing.bars(*panels)
 
     findings = _verdicts({str(row["pattern"]): row for row in rows})
@@ -171,13 +197,14 @@ def figure_3(setting: Setting) -> Exhibit:
 
 
 _GROWS = Claim(
-    "B: the penalty depends on how much is no longer read in parallel.", "Section III-B",
-)  # fmt: skip
+    "B: the penalty depends on how much is no longer read in parallel.",
+    "Section III-B",
+)
 
 
 @STUDY.exhibit("penalty-of-reads", "Pattern B by the share of modified pages")
 def penalty_of_reads(setting: Setting) -> Exhibit:
-    """What Section III-B says and does not show: the penalty of reads as more pages are modified."""
+    """Show what Section III-B says in words: the penalty of reads as more pages are modified."""
     import pyarrow as pa  # noqa: PLC0415
 
     shares = [1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4]
@@ -186,15 +213,27 @@ def penalty_of_reads(setting: Setting) -> Exhibit:
     ratio = [_pair(row, "static read", "dynamic read") for row in rows]
     penalty = [dynamic / static for static, dynamic in ratio]
     rows = [row | {"penalty": value} for row, value in zip(rows, penalty, strict=True)]
-    findings = [better(_GROWS, {f"{first:.1%} to {second:.1%}": (small, large) for first, second, small, large in
-                                zip(shares, shares[1:], penalty, penalty[1:], strict=False)})]  # fmt: skip
+    findings = [
+        better(
+            _GROWS,
+            {
+                f"{first:.1%} to {second:.1%}": (small, large)
+                for first, second, small, large in zip(shares, shares[1:], penalty, penalty[1:], strict=False)
+            },
+        )
+    ]
 
     def draw() -> drawing.Figure:
         percent = [100 * share for share in shares]
         return drawing.lines(
-            drawing.Lines("modified pages, % of all (logarithmic)", "read time, dynamic / static",
-                          {"measured": (percent, penalty)}, reference=1.5, log_x=True)
-        )  # fmt: skip
+            drawing.Lines(
+                "modified pages, % of all (logarithmic)",
+                "read time, dynamic / static",
+                {"measured": (percent, penalty)},
+                reference=1.5,
+                log_x=True,
+            )
+        )
 
     caption = (
         f"Reads of {REQUEST_PAGES} pages of which some were modified. The dashed line is the paper's 'almost 1.5 "
@@ -209,7 +248,7 @@ _LOADS = Claim("D: with static allocation, writes wait for a die that is busy.",
 
 @STUDY.exhibit("penalty-of-writes", "Pattern D by load")
 def penalty_of_writes(setting: Setting) -> Exhibit:
-    """What Section III-D leaves open: the penalty of writes as more is asked for."""
+    """Show what Section III-D leaves open: the penalty of writes as more is asked for."""
     import pyarrow as pa  # noqa: PLC0415
 
     loads = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
@@ -218,13 +257,23 @@ def penalty_of_writes(setting: Setting) -> Exhibit:
     penalty = [larger / smaller for smaller, larger in (_pair(row, "dynamic write", "static write") for row in rows)]
     formula = [1 + load / (2 * (1 - load)) for load in loads]
     rows = [row | {"penalty": value, "M/D/1": form} for row, value, form in zip(rows, penalty, formula, strict=True)]
-    findings = [better(_LOADS, {f"load {load:g}": _pair(row, "dynamic write", "static write")
-                                for load, row in zip(loads, rows, strict=True)})]  # fmt: skip
+    findings = [
+        better(
+            _LOADS,
+            {
+                f"load {load:g}": _pair(row, "dynamic write", "static write")
+                for load, row in zip(loads, rows, strict=True)
+            },
+        )
+    ]
 
     def draw() -> drawing.Figure:
         series = {"measured": (loads, penalty), "M/D/1 for each die": (loads, formula)}
-        return drawing.lines(drawing.Lines("share of the time that dies are busy", "write time, static / dynamic",
-                                           series, reference=1.15))  # fmt: skip
+        return drawing.lines(
+            drawing.Lines(
+                "share of the time that dies are busy", "write time, static / dynamic", series, reference=1.15
+            )
+        )
 
     caption = (
         "Random writes of a page. The dashed line is the paper's 1.15. Each die of static allocation is a queue of its "

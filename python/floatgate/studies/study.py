@@ -31,8 +31,10 @@ CLOSE = 0.10
 RULES = (
     f"A claim that one thing is better than another under all workloads *agrees* if no workload contradicts it by more "
     f"than {EQUAL:.0%} and most show it by more than that; *agrees in direction* if the geometric mean over the "
-    f"workloads is on its side; else it *disagrees*. A number *agrees* within {CLOSE:.0%}, *in direction* if it lies on "
-    f"the same side of no effect, else it *disagrees*. What is said to be equal agrees within 2 %. The rules were fixed "
+    f"workloads is on its side; else it *disagrees*. A number *agrees* within {CLOSE:.0%}, *in direction* if it lies "
+    f"on "
+    f"the same side of no effect, else it *disagrees*. What is said to be equal agrees within 2 %. The rules were "
+    f"fixed "
     f"before the first run."
 )
 
@@ -185,9 +187,7 @@ class Setting:
     def workload(self, name: str) -> workloads.Made:
         """Give a workload of the papers."""
         place = self._place / "workloads"
-        return workloads.workload(
-            name, place, requests=self.requests, footprint=self.footprint, traces=self.traces
-        )
+        return workloads.workload(name, place, requests=self.requests, footprint=self.footprint, traces=self.traces)
 
     def rows(self, points: Iterable[Mapping[str, Any]], **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401
         """Run points as :func:`floatgate.sweep` does, and give their rows; a point may have a ``layout``.

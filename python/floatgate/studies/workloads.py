@@ -2,8 +2,8 @@
 
 The traces of the papers are not ours to give away. Where the user has them (``traces=``), they are replayed; else a
 workload is made with the moments that the papers print. What the papers leave open (footprint, locality, how sizes and
-gaps are spread) was fixed before the first whole run, is the same for all figures, and is not tuned: studies repeat each
-verdict at half and at twice the footprint.
+gaps are spread) was fixed before the first whole run, is the same for all figures, and is not tuned: studies repeat
+each verdict at half and at twice the footprint.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ QUICK_REQUESTS = 1_500
 LARGEST = 1 << 20
 #: Of all random numbers.
 SEED = 2011
+
+#: Raised when the same parameters make other requests.
+_GENERATION = 1
 
 _SECTOR = 512
 _PAGE = 4096
@@ -168,8 +171,9 @@ def _found(name: str, traces: Path) -> Path | None:
 
 
 def _digest() -> str:
-    """Name this file, so that a workload of other parameters has another name."""
-    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]
+    """Name all parameters, so that a workload of other ones has another name."""
+    said = (REGION, LOCALITY, SEQUENTIAL, FOOTPRINT, LARGEST, SEED, TABLE_1, TABLE_6, _GENERATION)
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
