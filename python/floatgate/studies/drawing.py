@@ -20,7 +20,7 @@ _LINES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 _MARKERS = ("o", "s", "^", "D", "v", "x")
 
 #: Text stays text, and the same figure has the same bytes.
-_STYLE = {
+_STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "floatgate",
     "font.family": "sans-serif",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from floatgate import __version__
+from floatgate._floatgate import __version__
 from floatgate.studies import drawing, workloads
 from floatgate.studies.study import RULES
 

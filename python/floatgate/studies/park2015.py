@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from floatgate.studies import drawing
 from floatgate.studies.study import Claim, Exhibit, Study, better, equal, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from matplotlib.figure import Figure
 
     from floatgate.studies.study import Finding, Setting
 
@@ -94,17 +96,17 @@ def _words(pattern: str, setting: Setting, load: float = LOAD, modified: float =
     )
 
 
-def _times(setting: Setting, cases: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+def _times(setting: Setting, cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Run cases with both schemes, and give mean response times in microseconds over the seeds."""
     points = [
         {
             "device": "park2015",
             "allocation": scheme,
-            "precondition": case["words"][0],  # type: ignore[index]
+            "precondition": case["words"][0],
             "workload": case["words"][1],
             "_case": index,
             "_scheme": name,
-        }  # type: ignore[index]
+        }
         for index, case in enumerate(cases)
         for name, scheme in _SCHEMES.items()
     ]
@@ -147,11 +149,11 @@ _D_WRITE = Claim(
 )
 
 
-def _pair(row: Mapping[str, object], smaller: str, larger: str) -> tuple[float, float]:
-    return float(row[f"{smaller} us"]), float(row[f"{larger} us"])  # type: ignore[arg-type]
+def _pair(row: Mapping[str, Any], smaller: str, larger: str) -> tuple[float, float]:
+    return float(row[f"{smaller} us"]), float(row[f"{larger} us"])
 
 
-def _verdicts(rows: Mapping[str, Mapping[str, object]]) -> list[Finding]:
+def _verdicts(rows: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
     pairs = {name: _pair(row, "static read", "dynamic read") for name, row in rows.items()}
     writes = {name: _pair(row, "dynamic write", "static write") for name, row in rows.items()}
     return [
@@ -172,12 +174,12 @@ def figure_3(setting: Setting) -> Exhibit:
 
     rows = _times(setting, [{"pattern": name, "words": _words(name, setting)} for name in PATTERNS])
 
-    def draw() -> drawing.Figure:
+    def draw() -> Figure:
         panels = []
         for kind in ("read", "write"):
             best = [min(*_pair(row, f"static {kind}", f"dynamic {kind}")) for row in rows]
             series = {
-                scheme: [float(row[f"{scheme} {kind} us"]) / least for row, least in zip(rows, best, strict=True)]  # type: ignore[arg-type]
+                scheme: [float(row[f"{scheme} {kind} us"]) / least for row, least in zip(rows, best, strict=True)]
                 for scheme in _SCHEMES
             }
             panels.append(
@@ -223,7 +225,7 @@ def penalty_of_reads(setting: Setting) -> Exhibit:
         )
     ]
 
-    def draw() -> drawing.Figure:
+    def draw() -> Figure:
         percent = [100 * share for share in shares]
         return drawing.lines(
             drawing.Lines(
@@ -267,7 +269,7 @@ def penalty_of_writes(setting: Setting) -> Exhibit:
         )
     ]
 
-    def draw() -> drawing.Figure:
+    def draw() -> Figure:
         series = {"measured": (loads, penalty), "M/D/1 for each die": (loads, formula)}
         return drawing.lines(
             drawing.Lines(
