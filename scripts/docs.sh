@@ -17,4 +17,4 @@ if ! cmp --silent "$wanted" "$present"; then
     cp "$wanted" "$present"
 fi
 NO_MKDOCS_2_WARNING=1 "$environment/bin/python" -B -m mkdocs build --strict --site-dir "$directory/site"
-echo "$directory/site/index.html"
+echo "$directory/site/index.html (the search works where it is served: python3 -m http.server -d $directory/site)"

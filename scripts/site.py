@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 #: Links of Markdown, without images.
 _LINKS = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
+_ROLES = re.compile(r":(?:class|meth|func|mod|data|attr|exc):<code>~?(?:floatgate\.)?")
 _FENCE = re.compile(r"^ *(```|~~~)")
 _ITEM = re.compile(r"^ *([-*]|\d+\.) ")
 
@@ -35,7 +36,9 @@ def on_files(files, config):
         text = page.content_string
         for _, link in _LINKS.findall(text):
             place = _outside(link, page.src_uri)
-            if place is not None and files.get_file_from_path(_site_name(place)) is None:
+            if place is None or not (ROOT / place).is_file():
+                continue
+            if files.get_file_from_path(_site_name(place)) is None:
                 files.append(File.generated(config, _site_name(place), content=(ROOT / place).read_bytes()))
     return files
 
@@ -44,25 +47,34 @@ def on_page_markdown(markdown, page, config, files):
     """Point links at what was put into the site, and part lists from the text before them."""
 
     def changed(match):
+        if match[2].endswith(".ipynb"):
+            return f"[{match[1]}]({match[2].removesuffix('.ipynb')}.md)"
         place = _outside(match[2], page.file.src_uri)
         if place is None:
             return match[0]
+        if not (ROOT / place).is_file():
+            return match[1]  # A directory, which the site does not have.
         up = posixpath.relpath(_site_name(place), posixpath.dirname(page.file.src_uri) or ".")
         return f"[{match[1]}]({up})"
 
     return _parted(_LINKS.sub(changed, markdown))
 
 
+def on_page_content(html, page, config, files):
+    """Show names in docstrings as names: `:class:` and the like are for other tools."""
+    return _ROLES.sub("<code>", html)
+
+
 def _outside(link, page):
-    """Say which file of the repository a link means that leaves the documentation, if it does."""
+    """Say which file or directory of the repository a link means that leaves the documentation, if it does."""
     if "://" in link or link.startswith(("#", "/", "mailto:")):
         return None
     place = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), link.split("#")[0]))
     if place == "docs" or place.startswith("docs/"):
         return None
-    if (ROOT / place).is_dir():
+    if (ROOT / place / "README.md").is_file():
         place = f"{place}/README.md"
-    return place if not place.startswith("..") and (ROOT / place).is_file() else None
+    return place if not place.startswith("..") and (ROOT / place).exists() else None
 
 
 def _site_name(place):
