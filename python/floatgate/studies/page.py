@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,11 @@ class Part:
     exhibit: Exhibit
     repeats: dict[float, list[Finding]] = field(default_factory=dict)
 
+    @cached_property
+    def svg(self) -> str:
+        """Its figure, drawn once."""
+        return drawing.svg(self.exhibit.draw())
+
 
 @dataclass
 class Report:
@@ -62,7 +68,7 @@ class Report:
 
 def html(report: Report) -> str:
     """Write the page: one file that needs nothing else."""
-    figures = [f"<figure>{drawing.svg(part.exhibit.draw())}" for part in report.parts]
+    figures = [f"<figure>{part.svg}" for part in report.parts]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -80,7 +86,7 @@ def markdown(report: Report) -> tuple[str, dict[str, str]]:
     ]
     body = _body(report, figures)
     note = f"<!-- Written by `make studies`: changes made here are lost. -->\n\n# {report.study.name}: "
-    files = {names[part.entry.key]: drawing.svg(part.exhibit.draw()) for part in report.parts}
+    files = {names[part.entry.key]: part.svg for part in report.parts}
     return f"{note}{report.study.title}\n\n{body}", files
 
 
@@ -149,7 +155,8 @@ def _claims(findings: Sequence[Finding], repeats: dict[float, list[Finding]]) ->
     if not findings:
         return ""
     factors = sorted(repeats)
-    rows = []
+    rows: list[str] = []
+    told: set[str] = set()
     for index, finding in enumerate(findings):
         claim = finding.claim
         others = [repeats[factor][index] for factor in factors]
@@ -162,7 +169,9 @@ def _claims(findings: Sequence[Finding], repeats: dict[float, list[Finding]]) ->
         row = "".join(f"<td>{cell}</td>" for cell in cells)
         rows.append(f'<tr class="with-why">{row}</tr>' if explained else f"<tr>{row}</tr>")
         if explained:
-            rows.append(f'<tr class="why"><td colspan="{len(cells)}">Why: {escape(claim.why)}</td></tr>')
+            why = "as above." if claim.why in told else f"on the standard runs: {escape(claim.why)}"
+            told.add(claim.why)
+            rows.append(f'<tr class="why"><td colspan="{len(cells)}">Why, {why}</td></tr>')
     head = ["The paper says", "It prints", "Ours", "Verdict", *(f"{_times(factor)} footprint" for factor in factors)]
     names = "".join(f"<th>{name}</th>" for name in head)
     return f'<div class="data"><table><thead><tr>{names}</tr></thead><tbody>\n' + "\n".join(rows) + \
