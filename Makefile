@@ -51,6 +51,13 @@ test-python: ## The tests of the Python package alone, in an environment below t
 	$(CARGO) build --package floatgate --locked
 	FLOATGATE=$(PROGRAM) scripts/test_python.sh $(PYTHON)
 
+.PHONY: test-cluster
+test-cluster: ## Sweeps on a real cluster of Ray, of which a worker dies; installs Ray, 80 MB, below the build directory
+	@scripts/prerequisites.sh test
+	$(CARGO) build --package floatgate --locked
+	FLOATGATE=$(PROGRAM) REQUIREMENTS=python/tests/cluster/requirements.txt \
+		scripts/test_python.sh $(PYTHON)-cluster python/tests/cluster
+
 .PHONY: check-report
 check-report: ## Open reports and a comparison in Chromium: no error, all figures there, dark, printed
 	@scripts/prerequisites.sh build
@@ -63,10 +70,11 @@ bench: ## Measure the speed
 	$(CARGO) bench --package floatgate-core --bench speed --bench trace --locked
 
 .PHONY: soak
-soak: columns ## Test for long: CASES random cases of each property, OPERATIONS against the reference model, fuzzing
+soak: columns test-cluster ## Test for long: CASES random cases of each property, OPERATIONS against the reference model, fuzzing
 	@scripts/prerequisites.sh build
 	PROPTEST_CASES=$(CASES) $(CARGO) test --release --workspace --locked
 	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --locked --package floatgate-core --test model -- --nocapture
+	FLOATGATE=$(FLOATGATE) FLOATGATE_FLEET_MB=800 scripts/test_python.sh $(PYTHON) python/tests/test_fleet.py
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 .PHONY: fuzz

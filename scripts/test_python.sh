@@ -2,6 +2,8 @@
 # Installs the Python package into an environment of its own below the build directory, as `pip install .` does, and
 # tests it there. FLOATGATE is the program whose numbers it must have.
 #
+# REQUIREMENTS is a file of what else the tests need.
+#
 #   test_python.sh DIRECTORY [ARGUMENTS OF PYTEST...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +14,7 @@ shift
 # maturin is called by its name.
 export PATH=$environment/bin:$PATH
 python=$environment/bin/python
-wanted=python/tests/requirements.txt
+wanted=${REQUIREMENTS:-python/tests/requirements.txt}
 present=$environment/requirements.txt
 
 [ -x "$python" ] || python3 -m venv "$environment"

@@ -34,6 +34,8 @@ from floatgate.exceptions import (
     TraceError,
     WorkloadError,
 )
+from floatgate.fleets import fleet
+from floatgate.optimizing import Search, optimize
 from floatgate.result import Result, load
 from floatgate.running import run
 from floatgate.simulator import Simulator, State
@@ -59,6 +61,7 @@ __all__ = [
     "Problem",
     "Result",
     "ResultError",
+    "Search",
     "SimulationError",
     "Simulator",
     "Sobol",
@@ -73,7 +76,9 @@ __all__ = [
     "compare",
     "design",
     "devices",
+    "fleet",
     "load",
+    "optimize",
     "run",
     "studies",
     "sweep",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, TypeVar, TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from floatgate.exceptions import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
 _Item = TypeVar("_Item")
 _Value = TypeVar("_Value")
@@ -29,15 +30,47 @@ def each(
         from joblib.parallel import get_active_backend  # noqa: PLC0415
     except ImportError as error:
         raise ImportError("runs go in parallel by joblib: pip install floatgate[joblib], or say n_jobs=1") from error
+    backend, jobs = get_active_backend()
     if n_jobs is None:
-        backend, jobs = get_active_backend()
-        # One job of joblib's own processes is what it has when nobody has said anything.
-        n_jobs = -1 if jobs == 1 and type(backend).__name__ == "LokyBackend" else jobs
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)
-    values: Iterator[tuple[int, _Value]] = parallel(
-        joblib.delayed(_numbered)(function, *pair) for pair in enumerate(items)
-    )
-    return values
+        # One job of joblib's own processes, or of Ray, is what it has when nobody has said anything.
+        n_jobs = -1 if jobs in (None, 1) and type(backend).__name__ in ("LokyBackend", "RayBackend") else jobs
+    own = _generating(backend) if type(backend).__name__ == "RayBackend" else None
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, backend=own)
+    return _taken(parallel(joblib.delayed(_numbered)(function, *pair) for pair in enumerate(items)))
+
+
+def _generating(backend: Any) -> Any:  # noqa: ANN401 (a class of Ray's)
+    """Let Ray's backend give results as they come, and run again what a worker that died was at.
+
+    It inherits from joblib's backend of processes that it gives no results before the last. Its pool can: it calls back
+    for each, as joblib asks of backends that give them.
+    """
+
+    class Generating(type(backend)):  # type: ignore[misc] # Ray's class, which is known only here
+        supports_return_generator = True
+
+    return Generating(ray_remote_args={"max_restarts": -1, "max_task_retries": 3, **(backend.ray_remote_args or {})})
+
+
+def _taken(values: Generator[tuple[int, _Value], None, None]) -> Iterator[tuple[int, _Value]]:
+    """Give values as they end. Where that is broken off, joblib warns of those that nobody took, which is known."""
+    try:
+        while True:
+            with _without_warning():
+                value = next(values)
+            yield value
+    except StopIteration:
+        return
+    finally:
+        with _without_warning():
+            values.close()
+
+
+@contextlib.contextmanager
+def _without_warning() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"\d+ tasks ")
+        yield
 
 
 def _numbered(function: Callable[[_Item], _Value], number: int, item: _Item) -> tuple[int, _Value]:

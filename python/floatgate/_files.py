@@ -5,13 +5,16 @@ from __future__ import annotations
 import difflib
 import importlib
 import sys
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floatgate.exceptions import OptionError, OutputError
 
 if TYPE_CHECKING:
+    import argparse
+
     import pyarrow as pa
 
 
@@ -83,8 +86,8 @@ def check_output(path: str) -> None:
 
 def write_table(table: pa.Table, path: str) -> None:
     """Write a table, whole or not at all."""
-    from pyarrow import csv  # noqa: PLC0415 (half a second, and not always needed)
     import pyarrow.parquet as pq  # noqa: PLC0415
+    from pyarrow import csv  # noqa: PLC0415 (half a second, and not always needed)
 
     partial = Path(f"{path}.partial")
     try:
@@ -137,6 +140,37 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
+class Progress:
+    """Tells how far many runs are: a function that was given, or whoever looks at the terminal."""
+
+    def __init__(
+        self,
+        word: str,
+        total: int,
+        known: int,
+        progress: bool | Callable[[int, int, float | None], object] | None,
+        *,
+        failed: int = 0,
+    ) -> None:
+        self._word, self._total, self._done, self._failed = word, total, known, failed
+        self._ran = 0
+        self._start = time.monotonic()
+        self._tell = progress if callable(progress) else None
+        self._shows = progress is True or (progress is None and sys.stderr.isatty())
+
+    def step(self, count: int = 1, *, failed: bool) -> None:
+        """Count runs that have ended."""
+        self._done += count
+        self._ran += count
+        self._failed += count * failed
+        # As fast as it has been.
+        eta_s = (time.monotonic() - self._start) / self._ran * (self._total - self._done)
+        if self._tell:
+            self._tell(self._done, self._total, eta_s)
+        elif self._shows:
+            progress_line(self._word, self._done, self._total, failed=self._failed, eta_s=eta_s)
+
+
 class Shown:
     """A `progress` that remembers how far it is, and shows it where somebody looks."""
 
@@ -149,3 +183,14 @@ class Shown:
         self.done = done
         if self._shows:
             progress_line(self._word, done, total, eta_s=eta_s)
+
+
+def add_engine(made: argparse.ArgumentParser) -> None:
+    """Add the options that say where it runs."""
+    made.add_argument(
+        "--jobs", metavar="N", type=int, help="runs at once [default: one on each processor, or what the cluster has]"
+    )
+    made.add_argument(
+        "--scheduler", metavar="ADDRESS", help="a cluster: tcp://HOST:PORT (Dask), ray://HOST:PORT, or ray"
+    )
+    made.add_argument("--quiet", action="store_true", help="do not show how far it is")

@@ -24,6 +24,7 @@ from floatgate.running import run
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
+
     import pyarrow as pa
 
 #: Commands beyond the basic ones that a design may use.

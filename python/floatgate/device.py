@@ -167,8 +167,10 @@ class Device:
         return hash(self.digest)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The text of a file goes along, so that another machine needs no such file.
-        return Device._of, (self._source, self._text, self._overrides)
+        # A text goes along; a file is found from everywhere, where other machines reach it.
+        is_file = self._text is None and Path(self._source).name != self._source and Path(self._source).is_file()
+        source = str(Path(self._source).absolute()) if is_file else self._source
+        return Device._of, (source, self._text, self._overrides)
 
     def __repr__(self) -> str:
         options = "".join(f", {text}" for text in self._overrides)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from floatgate.exceptions import ResultError
 
@@ -330,3 +330,19 @@ class ComparisonPlots:
         labels, means, errors = (list(column) for column in zip(*shown, strict=True))
         ax.bar(labels, means, yerr=errors, capsize=4, color=[f"C{index}" for index in range(len(labels))], alpha=0.8)
         return _finish(ax, "", found["unit"], metric)
+
+
+def front(
+    rows: list[dict[str, Any]], x: str, y: str, *, stairs: Literal["pre", "post"] | None, ax: Axes | None
+) -> Axes:
+    """Draw the points of a search, those of its front in colour; `stairs` says where the line between these turns."""
+    ax = _axes(ax)
+    for on_front, colour, label in ((False, "#999999", "tried"), (True, "#0072b2", "front")):
+        chosen = [row for row in rows if row["front"] is on_front and row["error"] is None]
+        chosen.sort(key=lambda row: (row[x], row[y]))
+        places = [row[x] for row in chosen], [row[y] for row in chosen]
+        ax.plot(*places, "o", color=colour, label=label, markersize=6 if on_front else 4)
+        if on_front and stairs is not None:
+            ax.step(*places, where=stairs, color=colour, linewidth=1)
+    _legend(ax)
+    return _finish(ax, x, y, "Points tried, and the front")

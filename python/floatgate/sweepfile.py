@@ -55,19 +55,8 @@ def parser(word: str, description: str, epilog: str) -> argparse.ArgumentParser:
     made.add_argument("file", metavar="FILE", help="what to run, in TOML")
     made.add_argument("--store", metavar="DIR", help=f"where runs are kept [default: FILE's name with .{word}]")
     made.add_argument("--out", metavar="TABLE", help="write the whole table, as .csv or .parquet")
-    add_engine(made)
+    _files.add_engine(made)
     return made
-
-
-def add_engine(made: argparse.ArgumentParser) -> None:
-    """Add the options that say where it runs."""
-    made.add_argument(
-        "--jobs", metavar="N", type=int, help="runs at once [default: one on each processor, or what the cluster has]"
-    )
-    made.add_argument(
-        "--scheduler", metavar="ADDRESS", help="a cluster: tcp://HOST:PORT (Dask), ray://HOST:PORT, or ray"
-    )
-    made.add_argument("--quiet", action="store_true", help="do not show how far it is")
 
 
 def options_of(file: str, said: dict[str, Any]) -> dict[str, Any]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import os
 import re
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -23,8 +22,6 @@ from floatgate.store import Store
 from floatgate.workload import Workload, WorkloadLike, texts_of
 
 if TYPE_CHECKING:
-    import os
-
     import pyarrow as pa
 
 #: What a point of a space says: figures of the device by their paths; or its device, workload or precondition.
@@ -116,6 +113,8 @@ class _Task:
     seed: int
     layout: str
     attribution: bool
+    #: Where relative paths begin: a worker on another machine may be called elsewhere.
+    directory: str = field(default_factory=os.getcwd)
 
     def key(self) -> str:
         """Name what decides its result: 32 hexadecimal digits that are equal for equal runs.
@@ -132,13 +131,15 @@ class _Task:
             "layout": self.layout,
             "attribution": self.attribution,
             "seed": self.seed,
-            "version": [_floatgate.__version__, _build()],
+            "version": [_floatgate.__version__, build()],
         }
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
 
     def chosen(self) -> Device:
         """Give the device of the point."""
-        device = self.device if isinstance(self.device, Device) else Device(self.device)
+        device = self.device
+        if not isinstance(device, Device):
+            device = Device(_placed(os.fspath(device), self.directory))
         return device.with_options(self.options)
 
     def row(self) -> dict[str, Any]:
@@ -146,8 +147,8 @@ class _Task:
         try:
             result = run(
                 self.chosen(),
-                self.workload,
-                precondition=self.precondition,
+                [_placed(text, self.directory) for text in self.workload],
+                precondition=_placed(self.precondition, self.directory),
                 layout=self.layout,  # type: ignore[arg-type] # told by the command's parser if it is wrong
                 seed=self.seed,
                 attribution=self.attribution,
@@ -159,15 +160,36 @@ class _Task:
         return {"summary": result.summary.to_json(), "error": None, "kind": None}
 
 
+def _placed(text: str, directory: str) -> str:
+    """Name the files of a workload so that they are found from everywhere."""
+
+    def absolute(name: str) -> str:
+        place = Path(directory, name)
+        return str(place) if place.is_file() and "=" not in str(place) else name
+
+    if Path(directory) == Path.cwd() or Path(text).is_absolute():
+        return text
+    whole = absolute(text)
+    if whole != text:
+        return whole
+
+    def named(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        return found[0].replace(name, absolute(name))
+
+    return _FILES.sub(named, text)
+
+
 def _with_content(text: str) -> list[str]:
     """Say what a workload is: its words, and the content of the file that they name."""
     named = [quoted or plain for quoted, plain in _FILES.findall(text)]
     files = [name for name in (text, *named) if Path(name).is_file()]
-    return [text, *(_content(name, Path(name).stat().st_mtime_ns, Path(name).stat().st_size) for name in files)]
+    return [text, *(content(name, Path(name).stat().st_mtime_ns, Path(name).stat().st_size) for name in files)]
 
 
 @lru_cache(maxsize=256)
-def _content(name: str, _changed: int, _size: int) -> str:
+def content(name: str, _changed: int, _size: int) -> str:
+    """Give the digest of a file; the time of its change and its size tell whether that is known."""
     with Path(name).open("rb") as file:
         digest = hashlib.sha256()
         while block := file.read(1 << 20):
@@ -176,33 +198,10 @@ def _content(name: str, _changed: int, _size: int) -> str:
 
 
 @lru_cache(maxsize=1)
-def _build() -> str:
+def build() -> str:
     """Name the build of the simulator: what was compiled from other sources may have other numbers."""
     place = Path(_floatgate.__file__)
-    return _content(str(place), place.stat().st_mtime_ns, place.stat().st_size)
-
-
-@dataclass
-class _Progress:
-    """Tells how far a sweep is."""
-
-    total: int
-    done: int = 0
-    errors: int = 0
-    ran: int = 0
-    start: float = field(default_factory=time.monotonic)
-
-    def step(self, kept: dict[str, Any]) -> None:
-        self.done += 1
-        self.ran += 1
-        self.errors += kept["error"] is not None
-
-    def eta_s(self) -> float | None:
-        """Seconds that are left, as fast as it has been."""
-        return (time.monotonic() - self.start) / self.ran * (self.total - self.done) if self.ran else None
-
-    def show(self) -> None:
-        _files.progress_line("sweep", self.done, self.total, failed=self.errors, eta_s=self.eta_s())
+    return content(str(place), place.stat().st_mtime_ns, place.stat().st_size)
 
 
 def sweep(
@@ -279,15 +278,15 @@ def sweep(
         if kept[index] is None:
             waiting.setdefault(key, []).append(index)
     known = sum(row is not None for row in kept)
-    told = _Progress(len(tasks), known, sum(row is not None and row["error"] is not None for row in kept))
+    failed = sum(row is not None and row["error"] is not None for row in kept)
+    told = _files.Progress("sweep", len(tasks), known, progress, failed=failed)
     keys = list(waiting)
     for number, row in each(_Task.row, [tasks[waiting[key][0]] for key in keys], n_jobs):
         for index in waiting[keys[number]]:
             kept[index] = row
-            told.step(row)
         if shelf and row["kind"] not in ("InternalError", "OutputError"):
             shelf.put(keys[number], row)
-        _tell(told, progress)
+        told.step(len(waiting[keys[number]]), failed=row["error"] is not None)
     return _table(tasks, [row for row in kept if row is not None])
 
 
@@ -321,13 +320,6 @@ def _task(
     return _Task(point, device, options, texts_of(workload), precondition, seed, **others)  # type: ignore[arg-type]
 
 
-def _tell(told: _Progress, progress: bool | Callable[[int, int, float | None], object] | None) -> None:
-    if callable(progress):
-        progress(told.done, told.total, told.eta_s())
-    elif progress or (progress is None and sys.stderr.isatty()):
-        told.show()
-
-
 def _metrics(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
     """Give every single value of a summary by its path."""
     for key, value in node.items():
@@ -352,7 +344,7 @@ def _table(tasks: list[_Task], kept: list[dict[str, Any]]) -> pa.Table:
             # A figure of the device that is called as a part of the summary keeps its name.
             row |= {f"summary.{path}" if path in row else path: value for path, value in _metrics(summary)}
         rows.append(row)
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = dict.fromkeys(path for task in tasks for path in task.point) | dict.fromkeys(k for row in rows for k in row)
     return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
 
 

@@ -71,8 +71,13 @@ def test_everything_public_is_documented():
                     assert inspect.getdoc(member), f"{name}.{part}"
 
 
-@pytest.mark.parametrize("module", ["comparison", "designing", "device", "running", "simulator", "summary", "sweeping"])
-def test_examples_run(module, result):
+@pytest.mark.parametrize(
+    "module",
+    ["comparison", "designing", "device", "fleets", "optimizing", "running", "simulator", "summary", "sweeping"],
+)
+def test_examples_run(module, result, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("volumes.csv").write_text("".join(f"{7 if i % 5 == 0 else 3},W,{4096 * i},4096,{i}\n" for i in range(500)))
     found = importlib.import_module(f"floatgate.{module}")
     names = {"fg": fg, "result": result, "device": fg.Device("tiny"), "workload": "rw=randwrite number_ios=500"}
     finder = doctest.DocTestFinder()

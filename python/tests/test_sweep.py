@@ -1,6 +1,8 @@
 """Sweeps."""
 
 import itertools
+import json
+import pickle
 
 import pyarrow.dataset as ds
 import pytest
@@ -168,3 +170,22 @@ def test_progress_tells_what_is_left():
 def test_mistakes(space, options, message):
     with pytest.raises(fg.OptionError, match=message):
         sweep(space, **options)
+
+
+def test_tasks_find_their_files_from_elsewhere(tmp_path, trace, monkeypatch):
+    monkeypatch.chdir(trace.parent)
+    (trace.parent / "mine.toml").write_text('base = "tiny"\ngc.victim = "fifo"\n')
+    points = [
+        {"workload": trace.name, "device": "./mine.toml"},
+        {"workload": f"trace={trace.name} limit=100", "device": fg.Device("./mine.toml")},
+        {"workload": "rw=write number_ios=50", "device": "tiny", "precondition": f'trace="{trace.name}"'},
+    ]
+    tasks = [
+        pickle.dumps(fg.sweeping._task(point, 1, workload=None, device=None, precondition="fill", layout="none",
+                                       attribution=True))
+        for point in points
+    ]  # fmt: skip
+    monkeypatch.chdir("/")
+    rows = [pickle.loads(task).row() for task in tasks]
+    assert [row["error"] for row in rows] == [None] * 3
+    assert [json.loads(row["summary"])["requests"]["all"]["count"] for row in rows] == [500, 100, 50]

@@ -1,0 +1,450 @@
+"""Searches: the devices that are best by several objectives, found by Optuna."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from floatgate import _files, sweepfile
+from floatgate._distributing import engine
+from floatgate.exceptions import OptionError, OutputError
+from floatgate.plotting import front as draw_front
+from floatgate.sweeping import sweep
+
+if TYPE_CHECKING:
+    import os
+
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+
+    from floatgate.device import Device
+    from floatgate.workload import Workload, WorkloadLike
+
+#: By path, the least and the greatest value as a tuple, whole numbers for whole ones; or a list to choose from.
+Ranges: TypeAlias = "Mapping[str, tuple[float, float] | list[Any]]"
+
+_DIRECTIONS = ("minimize", "maximize")
+
+#: What a study remembers of a trial that failed.
+_ERROR = "error of trial {}"
+
+#: The file of a search in the directory of its runs.
+_JOURNAL = "optuna.journal"
+
+
+class Search:
+    """What :func:`optimize` found."""
+
+    def __init__(self, study: Any, space: Ranges, objectives: Mapping[str, str]) -> None:  # noqa: ANN401 (Optuna's)
+        self._study = study
+        self._space = space
+        self._objectives = dict(objectives)
+
+    @property
+    def study(self) -> Any:  # noqa: ANN401 (Optuna's class)
+        """Optuna's study, for all that it can do."""
+        return self._study
+
+    @property
+    def objectives(self) -> dict[str, str]:
+        """What was searched for: by column, ``"minimize"`` or ``"maximize"``."""
+        return dict(self._objectives)
+
+    def table(self) -> pa.Table:
+        """Give all points that were tried.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns: ``trial``; the paths of the space; the objectives, which are means over the seeds; ``front``,
+            whether no other point is as good in all of them and better in one; ``error``, null where there is none.
+        """
+        return self._rows(lambda _: True)
+
+    def front(self) -> pa.Table:
+        """Give the points of the front, best by the first objective first, in the columns of :meth:`table`."""
+        first, direction = next(iter(self._objectives.items()))
+        found = self._rows(lambda row: bool(row["front"]))
+        return found.sort_by(
+            [(first, "ascending" if direction == "minimize" else "descending"), ("trial", "ascending")]
+        )
+
+    def plot(self, x: str | None = None, y: str | None = None, *, ax: Axes | None = None) -> Axes:
+        """Draw all points by two objectives, and the front.
+
+        Parameters
+        ----------
+        x, y
+            Objectives; the first two where not given. With one objective, x is the trial.
+        ax
+            Where to draw; a figure of its own where not given.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        names = list(self._objectives)
+        for name in (x, y):
+            if name is not None and name not in names:
+                raise OptionError(f"{name} is no objective of this search: {', '.join(names)}")
+        x, y = (x or names[0], y or names[1]) if len(names) > 1 else ("trial", names[0])
+        return draw_front(self.table().to_pylist(), x, y, stairs=self._stairs(x), ax=ax)
+
+    def _stairs(self, x: str) -> Literal["pre", "post"] | None:
+        """Say how the front of two objectives goes from point to point; it has no line where there are more."""
+        if len(self._objectives) != 2:
+            return None
+        # Between two points, what is reached is the worse of both: the line turns on its worse side.
+        return "post" if self._objectives[x] == "minimize" else "pre"
+
+    def _rows(self, wanted: Callable[[dict[str, Any]], bool]) -> pa.Table:
+        import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
+
+        finished = [trial for trial in self._study.get_trials(deepcopy=False) if trial.state.is_finished()]
+        best = {trial.number for trial in self._study.best_trials}
+        errors = self._study.user_attrs
+        rows = []
+        for trial in finished:
+            values = trial.values or [None] * len(self._objectives)
+            row = {"trial": trial.number, **trial.params, **dict(zip(self._objectives, values, strict=True))}
+            rows.append({**row, "front": trial.number in best, "error": errors.get(_ERROR.format(trial.number))})
+        rows = [row for row in rows if wanted(row)]
+        kinds = {"trial": pa.int64(), "front": pa.bool_(), "error": pa.string()}
+        names = ["trial", *self._space, *self._objectives, "front", "error"]
+        columns = {name: [row.get(name) for row in rows] for name in names}
+        kinds |= {name: pa.float64() for name in self._objectives}
+        return pa.table({name: pa.array(values, kinds.get(name)) for name, values in columns.items()})
+
+    def __repr__(self) -> str:
+        tried = len(self._study.get_trials(deepcopy=False))
+        return f"<floatgate.Search of {tried} trials for {', '.join(self._objectives)}>"
+
+
+def optimize(
+    space: Ranges,
+    *,
+    objectives: Mapping[str, str] | Sequence[str],
+    trials: int,
+    workload: WorkloadLike | Sequence[WorkloadLike],
+    device: Device | str | os.PathLike[str],
+    seeds: Iterable[int] = (1,),
+    precondition: str | Workload = "fill",
+    layout: str = "none",
+    attribution: bool = True,
+    sampler: str = "tpe",
+    seed: int = 1,
+    batch: int = 8,
+    store: str | os.PathLike[str] | None = None,
+    n_jobs: int | None = None,
+    progress: bool | Callable[[int, int, float | None], object] | None = None,
+) -> Search:
+    """Search a space for the best devices, by one objective or several.
+
+    Parameters
+    ----------
+    space
+        By path, a tuple of the least and the greatest value (whole numbers for whole ones), or a list to choose from.
+    objectives
+        By column of :func:`sweep`, ``"minimize"`` or ``"maximize"``; a list minimises. With several seeds, the mean.
+    trials
+        Points to try in all, those that the store has included.
+    workload, device, seeds, precondition, layout, attribution, n_jobs, progress
+        As in :func:`sweep`.
+    sampler
+        How points are chosen: ``"tpe"``, ``"nsga2"`` or ``"random"``, as Optuna has them.
+    seed
+        Of the choice of points: the same seed tries the same ones, interrupted or not, on however many processors.
+    batch
+        Points that are chosen together and run at once, before the next are chosen by what came of them. Best a
+        multiple of the processors; more learn less from each other.
+    store
+        A directory for the runs, as in :func:`sweep`, and for the search itself: it goes on where it was, with as many
+        trials more as there are to be. One directory is of one search.
+
+    Returns
+    -------
+    Search
+        With all points, the front between the objectives, and a figure. A point that fails is a trial that failed.
+
+    Raises
+    ------
+    OptionError
+        An objective is no column, an option has no such value, or the store has another search.
+    OutputError
+        The store cannot be written to.
+
+    Examples
+    --------
+    >>> search = fg.optimize(
+    ...     {"capacity.spare": (0.2, 0.4), "gc.victim": ["greedy", "fifo"]},
+    ...     objectives={"write_amplification": "minimize", "requests.write.iops": "maximize"},
+    ...     device="tiny", workload="rw=randwrite number_ios=500", trials=4, batch=2, n_jobs=1)
+    >>> search.table().num_rows
+    4
+    """
+    objectives = _objectives(objectives)
+    choices = {path: _choices(path, where) for path, where in space.items()}
+    for name, value in (("trials", trials), ("batch", batch)):
+        if value < 1:
+            raise OptionError(f"{name}={value}: it is at least 1")
+    if not space:
+        raise OptionError("the space is empty: give at least one path")
+    run = {
+        "workload": workload, "device": device, "seeds": list(seeds), "precondition": precondition, "layout": layout,
+        "attribution": attribution, "store": store, "n_jobs": n_jobs,
+    }  # fmt: skip
+    said = {"space": {path: list(where) for path, where in space.items()}, "objectives": objectives,
+            "sampler": sampler, "seed": seed, "batch": batch}  # fmt: skip
+    with _quiet_optuna():
+        study = _study(store, said, sampler)
+        try:
+            _search(study, choices, objectives, run=run, said=said, trials=trials, progress=progress)
+        except OSError as error:
+            raise OutputError(f"cannot write the search: {error}") from error
+    return Search(study, space, objectives)
+
+
+def _objectives(objectives: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
+    if isinstance(objectives, str):
+        objectives = [objectives]
+    if not isinstance(objectives, Mapping):
+        objectives = dict.fromkeys(objectives, "minimize")
+    for name, direction in objectives.items():
+        if direction not in _DIRECTIONS:
+            raise OptionError(f"{name}: an objective is to {' or '.join(_DIRECTIONS)}, not {direction!r}")
+    if not objectives:
+        raise OptionError("there is no objective: give at least one column of a sweep")
+    return dict(objectives)
+
+
+def _choices(path: str, where: tuple[float, float] | list[Any]) -> dict[Any, Any] | tuple[float, float]:
+    """Give a range as it is, and a list by what Optuna takes for its values."""
+    if isinstance(where, tuple) and len(where) == 2:
+        return where
+    if not isinstance(where, list) or not where:
+        raise OptionError(f"{path}: give a tuple of the least and the greatest value, or a list, not {where!r}")
+    plain = isinstance(where[0], str | int | float)
+    return {value if plain and isinstance(value, str | int | float) else json.dumps(value): value for value in where}
+
+
+@contextlib.contextmanager
+def _quiet_optuna() -> Iterator[None]:
+    """Let Optuna tell no more than what is wrong: how far it is, we say ourselves."""
+    try:
+        import optuna  # noqa: PLC0415 (an extra)
+    except ImportError as error:
+        raise ImportError("searches are made by Optuna: pip install floatgate[optuna]") from error
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def _study(store: str | os.PathLike[str] | None, said: dict[str, Any], sampler: str) -> Any:  # noqa: ANN401
+    import optuna  # noqa: PLC0415 (an extra)
+    from optuna.storages.journal import JournalFileBackend  # noqa: PLC0415
+
+    _sampler(sampler, 0)
+    storage = None
+    if store is not None:
+        try:
+            Path(store).mkdir(parents=True, exist_ok=True)
+            storage = optuna.storages.JournalStorage(JournalFileBackend(str(Path(store, _JOURNAL))))
+        except OSError as error:
+            raise OutputError(f"cannot write to {store}: {error}") from error
+    # As the journal has it.
+    said = json.loads(json.dumps(said, default=str))
+    name, directions = "floatgate", list(said["objectives"].values())
+    if storage is not None and name in optuna.get_all_study_names(storage):
+        study = optuna.load_study(study_name=name, storage=storage)
+        known = study.user_attrs.get("said", {})
+        if known == said:
+            return study
+        if any(trial.state.is_finished() for trial in study.get_trials(deepcopy=False)):
+            differing = ", ".join(key for key in said if known.get(key) != said[key])
+            raise OptionError(
+                f"{store} has another search: its {differing} differ; give each search a store of its own"
+            )
+        # Nothing came of it, as where its objectives were mistyped.
+        optuna.delete_study(study_name=name, storage=storage)
+    study = optuna.create_study(storage=storage, study_name=name, directions=directions)
+    study.set_user_attr("said", said)
+    return study
+
+
+def _sampler(name: str, seed: int) -> Any:  # noqa: ANN401 (Optuna's)
+    from optuna import samplers  # noqa: PLC0415 (an extra)
+
+    known = {"tpe": samplers.TPESampler, "nsga2": samplers.NSGAIISampler, "random": samplers.RandomSampler}
+    if name not in known:
+        raise OptionError(f"{name}: a sampler is one of {', '.join(known)}")
+    return known[name](seed=seed)
+
+
+def _search(
+    study: Any,  # noqa: ANN401 (Optuna's)
+    choices: Mapping[str, Any],
+    objectives: Mapping[str, str],
+    *,
+    run: dict[str, Any],
+    said: dict[str, Any],
+    trials: int,
+    progress: bool | Callable[[int, int, float | None], object] | None,
+) -> None:
+    """Choose batches of points and run them, until there are so many."""
+    done = sum(trial.state.is_finished() for trial in study.get_trials(deepcopy=False))
+    told, begun, before = _told(progress), time.monotonic(), done
+    while done < trials:
+        # Up to the end of a batch, wherever it was interrupted, so that the same points are chosen as without that.
+        batch = min(said["batch"] - done % said["batch"], trials - done)
+        points = {trial.number: trial.params for trial in _unfinished(study, choices)}
+        while len(points) < batch:
+            # A sampler for each point: what it chooses depends on what is known, and not on when the search began.
+            study.sampler = _sampler(said["sampler"], said["seed"] * 1_000_003 + len(study.get_trials(deepcopy=False)))
+            trial = study.ask()
+            points[trial.number] = {path: _suggest(trial, path, where) for path, where in choices.items()}
+        _run_batch(study, points, choices, objectives, run)
+        done += len(points)
+        told(done, trials, (time.monotonic() - begun) / (done - before) * (trials - done))
+
+
+def _unfinished(study: Any, choices: Mapping[str, Any]) -> list[Any]:  # noqa: ANN401 (Optuna's)
+    """Give the points that were chosen when a search was interrupted, and fail those that were not wholly chosen."""
+    from optuna.trial import TrialState  # noqa: PLC0415 (an extra)
+
+    whole = []
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+        if set(trial.params) == set(choices):
+            whole.append(trial)
+        else:
+            study.tell(trial.number, state=TrialState.FAIL)
+    return whole
+
+
+def _suggest(trial: Any, path: str, where: Any) -> Any:  # noqa: ANN401 (Optuna's)
+    if isinstance(where, dict):
+        return trial.suggest_categorical(path, list(where))
+    least, greatest = where
+    if isinstance(least, int) and isinstance(greatest, int):
+        return trial.suggest_int(path, least, greatest)
+    return trial.suggest_float(path, least, greatest)
+
+
+def _run_batch(
+    study: Any,  # noqa: ANN401 (Optuna's)
+    points: Mapping[int, Mapping[str, Any]],
+    choices: Mapping[str, Any],
+    objectives: Mapping[str, str],
+    run: dict[str, Any],
+) -> None:
+    """Run points with all seeds, and tell what came of each."""
+    from optuna.trial import TrialState  # noqa: PLC0415 (an extra)
+
+    devices = [
+        {path: choices[path][value] if isinstance(choices[path], dict) else value for path, value in point.items()}
+        for point in points.values()
+    ]
+    table = sweep(devices, **run, progress=False)
+    rows = table.to_pylist()
+    succeeded = [row for row in rows if row["error"] is None]
+    for name in objectives:
+        if succeeded and name not in table.column_names:
+            raise OptionError(f"the objective {name} is no column{_files.near(name, table.column_names)}")
+    for index, number in enumerate(points):
+        of = rows[index * len(run["seeds"]) : (index + 1) * len(run["seeds"])]
+        error = next((row["error"] for row in of if row["error"] is not None), None)
+        missing = [name for name in objectives if any(row.get(name) is None for row in of)]
+        if error is None and missing:
+            error = f"{', '.join(missing)} has no value here"
+        if error is None:
+            study.tell(number, [statistics.fmean(row[name] for row in of) for name in objectives])
+        else:
+            study.set_user_attr(_ERROR.format(number), error)
+            study.tell(number, state=TrialState.FAIL)
+
+
+def _told(progress: bool | Callable[[int, int, float | None], object] | None) -> Callable[..., object]:
+    if callable(progress):
+        return progress
+    if progress or (progress is None and sys.stderr.isatty()):
+        return lambda done, total, eta_s: _files.progress_line("optimize", done, total, eta_s=eta_s)
+    return lambda *_: None
+
+
+_KEYS = {**sweepfile.RUN_KEYS, "space": dict, "objectives": dict, "trials": int, "batch": int, "sampler": str,
+         "seed": int}  # fmt: skip
+
+_HELP = """\
+FILE says what to search:
+
+  device = "tiny"
+  workload = "rw=randwrite bs=4k iodepth=4 number_ios=5k"
+  precondition = "steady"
+  trials = 64                      # batch = 8, sampler = "tpe", seed = 1, seeds = [1]
+
+  [space]
+  capacity.spare = { from = 0.1, to = 0.4 }
+  gc.victim = ["greedy", "fifo"]
+
+  [objectives]
+  write_amplification = "minimize"
+  requests.write.iops = "maximize"
+
+Ctrl-C ends it; the same command goes on. See docs/sweeps.md.
+"""
+
+
+def command(arguments: list[str]) -> int:
+    """Run ``floatgate optimize``, and return the status to exit with."""
+    made = sweepfile.parser("optimize", "Search for the best devices, by several objectives.", _HELP)
+    made.add_argument("--trials", type=int, metavar="N", help="points to try in all, in place of the file's")
+    made.add_argument("--plot", metavar="FIGURE", help="draw points and front, as .svg, .png or .pdf")
+    chosen = made.parse_args(arguments)
+    said = _files.read_toml(chosen.file, _KEYS)
+    for key in ("space", "objectives", "device", "workload"):
+        if key not in said:
+            raise OptionError(f"{chosen.file}: there is no `{key}`")
+    trials = chosen.trials or said.get("trials")
+    if trials is None:
+        raise OptionError(f"{chosen.file}: say how many points to try, with `trials`")
+    options = sweepfile.options_of(chosen.file, said) | {
+        key: said[key] for key in ("batch", "sampler", "seed") if key in said
+    }
+    output = chosen.out or said.get("output")
+    if output:
+        _files.check_output(output)
+    store = sweepfile.place_of("optimize", chosen, said)
+    shown = _files.Shown("optimize", quiet=chosen.quiet)
+    space = sweepfile.ranges_of(f"{chosen.file}, [space]", said["space"])
+    try:
+        with engine(chosen.scheduler):
+            search = optimize(
+                space, objectives=_files.flat(said["objectives"]), trials=trials, store=store, n_jobs=chosen.jobs,
+                progress=shown, **options,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"what is done is kept in {store}; the same command goes on with the rest") from None
+    if output:
+        _files.write_table(search.table(), output)
+    if chosen.plot:
+        _save_figure(search, chosen.plot)
+    front = search.front()
+    columns = [*said.get("columns", [name for name in front.column_names if name not in ("front", "error")])]
+    sys.stdout.write(_files.text_table(_files.select(front, columns)))
+    return 0 if front.num_rows else 1
+
+
+def _save_figure(search: Search, path: str) -> None:
+    figure = search.plot().get_figure(root=True)
+    try:
+        figure.savefig(path)  # type: ignore[union-attr] # it has just been drawn on one
+    except (OSError, ValueError) as error:
+        raise OutputError(f"cannot write {path}: {error}") from error

@@ -1,0 +1,55 @@
+"""A sweep on a cluster of Ray on this machine, of which a worker dies. `make test-cluster` runs it."""
+
+import os
+import signal
+import subprocess
+
+import joblib
+import ray
+from ray.util.joblib import register_ray
+
+import floatgate as fg
+
+GRID = {"gc.victim": ["greedy", "fifo"], "geometry.channels": [2, 4]}
+JOB = "rw=randwrite bs=4k iodepth=4 number_ios=5k"
+
+
+def sweep(**options):
+    return fg.sweep(GRID, device="tiny", workload=JOB, seeds=range(1, 5), precondition="steady", **options)
+
+
+def actors():
+    """Give the processes that Ray runs tasks in."""
+    listed = subprocess.run(["ps", "-eo", "pid=,args="], capture_output=True, text=True, check=True).stdout
+    return [int(line.split()[0]) for line in listed.splitlines() if "ray::PoolActor" in line]
+
+
+def test_a_worker_that_dies_loses_no_row_and_doubles_none(tmp_path):
+    done, killed = [], []
+
+    def kill(count, total, eta):
+        done.append(count)
+        if count >= 3 and not killed and actors():
+            killed.append(actors()[0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        register_ray()
+        with joblib.parallel_config(backend="ray"):
+            table = sweep(store=tmp_path, progress=kill)
+    finally:
+        ray.shutdown()
+    assert killed
+    assert done == list(range(1, 17))
+    assert len(list(tmp_path.iterdir())) == 16
+    expected = sweep(n_jobs=1)
+    names = [name for name in expected.column_names if not name.startswith("run.")]
+    assert table.select(names).equals(expected.select(names))
+
+
+def test_the_command_makes_a_cluster(tmp_path):
+    (tmp_path / "s.toml").write_text(f'device = "tiny"\nworkload = "{JOB}"\n[space]\ngc.victim = ["greedy", "fifo"]\n')
+    command = ["floatgate", "sweep", "s.toml", "--scheduler=ray", "--jobs=2"]
+    printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert [line.split()[0] for line in printed.splitlines()] == ["gc.victim", "greedy", "fifo"]

@@ -1,0 +1,148 @@
+"""``floatgate sweep``."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+
+import floatgate as fg
+from floatgate.__main__ import main
+
+FILE = """
+device = "tiny"
+workload = "rw=randwrite bs=4k iodepth=4 number_ios=500"
+seeds = 2
+precondition = "steady"
+columns = ["write_amplification"]
+[space]
+gc.victim = ["greedy", { d-choices = { d = 4 } }]
+geometry.channels = [2, 4]
+"""
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments, text=FILE):
+        (tmp_path / "s.toml").write_text(text)
+        monkeypatch.setattr("sys.argv", ["floatgate", "sweep", "s.toml", *arguments])
+        return main(), *capsys.readouterr()
+
+    return run
+
+
+def test_it_is_fg_sweep(call, tmp_path):
+    status, output, errors = call("--jobs=1", "--out=all.csv")
+    assert (status, errors) == (0, "")
+    grid = {"gc.victim": ["greedy", {"d-choices": {"d": 4}}], "geometry.channels": [2, 4]}
+    job = "rw=randwrite bs=4k iodepth=4 number_ios=500"
+    expected = fg.sweep(grid, device="tiny", workload=job, seeds=[1, 2], precondition="steady", n_jobs=1)
+    lines = output.splitlines()
+    assert lines[0].split() == ["gc.victim", "geometry.channels", "seed", "write_amplification"]
+    assert len(lines) == 9
+    assert lines[-1].split()[-1] == f"{expected['write_amplification'][-1].as_py():.6g}"
+    found = pc.read_csv("all.csv")
+    assert found["requests.write.iops"].to_pylist() == expected["requests.write.iops"].to_pylist()
+    # Finished, it costs nothing, with other columns and another form of table too.
+    assert len(list((tmp_path / "s.sweep").iterdir())) == 8
+    status, output, _ = call("--columns=requests.write.iops,wear.blocks.max", "--out=all.parquet", "--jobs=1")
+    assert output.splitlines()[0].split()[-2:] == ["requests.write.iops", "wear.blocks.max"]
+    assert pq.read_table("all.parquet").num_rows == 8
+
+
+def test_points_and_sobol(call):
+    job = 'workload = "rw=randwrite number_ios=200"\n'
+    points = '[[points]]\ndevice = "tiny"\n[[points]]\ndevice = "tiny"\ngc.victim = "fifo"\nprecondition = "none"\n'
+    status, output, _ = call("--jobs=1", text=job + points)
+    assert status == 0
+    assert [line.split()[:3] for line in output.splitlines()[1:]] == [["tiny", "-", "-"], ["tiny", "fifo", "none"]]
+    sobol = "[sobol]\nn = 4\nseed = 2\n[sobol.space]\n"
+    sobol += 'gc.victim = ["greedy", "fifo"]\ncapacity.spare = { from = 0.2, to = 0.4 }'
+    status, output, _ = call("--jobs=1", text=f'device = "tiny"\n{job}{sobol}')
+    assert status == 0
+    expected = fg.Sobol({"gc.victim": ["greedy", "fifo"], "capacity.spare": (0.2, 0.4)}, n=4, seed=2).points()
+    assert [line.split()[:2] for line in output.splitlines()[1:]] == [
+        [point["gc.victim"], f"{point['capacity.spare']:.6g}"] for point in expected
+    ]
+
+
+def test_runs_that_fail_are_told(call):
+    status, output, errors = call("--jobs=1", text=FILE.replace("[2, 4]", "[2, 0]"))
+    assert status == 0
+    assert errors == "4 of 8 runs failed: the column error says why\n"
+    assert "geometry.channels" in output.splitlines()[3]
+    assert call("--jobs=1", text=FILE.replace("[2, 4]", "[0]"))[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("device = 1", "`device` is a text, not 1"),
+        ("devic = 'tiny'", "no key `devic` (nearest: device)"),
+        ("device = ", "no TOML"),
+        ("device = 'tiny'", "one of [space], [[points]] and [sobol], not none"),
+        ("points = [1]", "a point is a table"),
+        ("seeds = 0\n[space]\nx = [1]", "seeds are whole numbers"),
+        ("[sobol]\nn = 4", "n, how many points"),
+        ("[sobol]\nn = 4\n[sobol.space]\nx = { from = 2, to = 1 }", "least to the greatest"),
+        ("[sobol]\nn = 4\n[sobol.space]\nx = 3", "a list or { from"),
+        ("[space]\ngc.victim = 'greedy'", "gc.victim: a grid has a list"),
+        (
+            FILE.replace("write_amplification", "write_amplificaton"),
+            "no column `write_amplificaton` (nearest: write_amp",
+        ),
+    ],
+)
+def test_mistakes(call, text, message):
+    status, output, errors = call("--jobs=1", text=text)
+    assert (status, output) == (2, "")
+    assert errors.startswith("error: ")
+    assert message in errors
+
+
+def test_what_cannot_be_is_refused_before_it_runs(call, tmp_path):
+    for arguments, message in [
+        (["--out=x.txt"], "ends in .csv or .parquet"),
+        (["--out=none/x.csv"], "no directory none"),
+        (["--scheduler=http://x"], "a scheduler is tcp://"),
+    ]:
+        status, _, errors = call(*arguments)
+        assert (status, message in errors) == (2, True), errors
+    assert not (tmp_path / "s.sweep").exists()
+
+
+def test_ctrl_c_keeps_what_is_done(tmp_path):
+    (tmp_path / "s.toml").write_text(FILE.replace("number_ios=500", "number_ios=20k").replace("seeds = 2", "seeds = 8"))
+    command = [sys.executable, "-m", "floatgate", "sweep", "s.toml", "--jobs=2"]
+    options = {"cwd": tmp_path, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    # Ctrl-C of a terminal goes to all processes of its group.
+    process = subprocess.Popen(command, start_new_session=True, **options)
+    while not list(tmp_path.glob("s.sweep/*.parquet")):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    kept = len(list(tmp_path.glob("s.sweep/*.parquet")))
+    assert (process.returncode, output) == (130, "")
+    assert errors.startswith("interrupted: ")
+    assert "kept in s.sweep; the same command goes on" in errors
+    assert 1 <= kept < 32
+    assert not list(tmp_path.glob("s.sweep/*.partial"))
+
+
+def test_progress_is_shown_on_a_terminal(tmp_path):
+    (tmp_path / "s.toml").write_text(FILE)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "floatgate", "sweep", "s.toml", "--jobs=1"]
+    subprocess.run(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=theirs, check=True)
+    shown = os.read(ours, 1 << 16).decode()
+    assert "sweep: 3 of 8, " in shown
+    assert " s left" in shown
+    assert shown.rstrip().endswith("sweep: 8 of 8\x1b[K")

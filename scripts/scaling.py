@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Measures how a sweep scales on this machine, and what a task costs beside its run.
+
+    python3 scripts/scaling.py [RUNS [REQUESTS]]
+
+Needs the Python package with joblib. docs/cluster.md has the figures, and what they say of a thousand workers. On a
+machine that has other things to do, time on the wall says little: hence processor time, of which nobody else has any.
+"""
+
+import pickle
+import resource
+import sys
+import tempfile
+import time
+
+import cloudpickle
+import floatgate as fg
+from floatgate import _distributing, sweeping
+from joblib.externals.loky import get_reusable_executor
+
+POINT = {"gc.victim": "greedy", "capacity.spare": 0.25}
+
+
+def job(requests):
+    return f"rw=randwrite bs=4k iodepth=8 number_ios={requests}"
+
+
+def cpu_s(who):
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+
+
+def measure(runs, requests, jobs, precondition="steady", store=None):
+    """Sweep, and give the times: on the wall, of this process, and of the workers."""
+    before = [time.monotonic(), cpu_s(resource.RUSAGE_SELF), cpu_s(resource.RUSAGE_CHILDREN)]
+    table = fg.sweep(
+        [POINT],
+        device="tiny",
+        workload=job(requests),
+        seeds=range(runs),
+        precondition=precondition,
+        n_jobs=jobs,
+        store=store,
+        progress=False,
+    )
+    wall = time.monotonic() - before[0]
+    if jobs > 1:
+        # The processor time of workers is known when they have ended.
+        get_reusable_executor().shutdown(wait=True)
+    own, workers = cpu_s(resource.RUSAGE_SELF) - before[1], cpu_s(resource.RUSAGE_CHILDREN) - before[2]
+    return wall, own, workers, sum(table["run.cpu_s"].to_pylist())
+
+
+def main():
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 32
+    requests = int(sys.argv[2]) if len(sys.argv) > 2 else 400_000
+    fg.sweep([POINT], device="tiny", workload=job(1), n_jobs=1)  # What is loaded once is not measured.
+    print(f"{runs} runs of {requests} requests; seconds")
+    print("jobs    wall  this process  workers  simulating")
+    times = {}
+    for jobs in (1, 2):
+        times[jobs] = measure(runs, requests, jobs)
+        print(f"{jobs:4}  {times[jobs][0]:6.2f}  {times[jobs][1]:12.2f}  {times[jobs][2]:7.2f}  {times[jobs][3]:10.2f}")
+    one, two = times[1], times[2]
+    # What two processors would need that had nothing else to do: this process works while they do.
+    free = two[2] / 2
+    print(f"speed-up on 2 processors: {one[0] / two[0]:.2f} by the wall, {one[1] / free:.2f} by processor time")
+    small = 200
+    with tempfile.TemporaryDirectory() as store:
+        _, own, workers, _ = measure(small, 1, 2, "none", store)
+    _, _, start, _ = measure(2, 1, 2, "none")
+    print(
+        f"beside a run, with a store: {own / small * 1e3:.2f} ms of this process, "
+        f"{(workers - start) / (small - 2) * 1e3:.2f} ms of a worker; {start / 2:.2f} s for a worker to start"
+    )
+    task = sweeping._task(
+        POINT,
+        1,
+        workload=job(requests),
+        device=fg.Device("tiny"),
+        precondition="steady",
+        layout="none",
+        attribution=True,
+    )
+    row = task.row()
+    call = cloudpickle.dumps((_distributing._numbered, sweeping._Task.row, 0, task))
+    result = pickle.dumps((0, row))
+    print(f"bytes: {len(call)} for a task, {len(result)} for its result")
+
+
+if __name__ == "__main__":
+    main()
