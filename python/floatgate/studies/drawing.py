@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: Colours for eyes that see fewer (after Okabe and Ito 2008), from dark to light, each with a pattern of its own.
 _COLOURS = ("#0072b2", "#e69f00", "#d9d9d9", "#009e73", "#cc79a7", "#56b4e9")
-_HATCHES = ("", "//", "..", "xx", "\\\\", "++")
+_HATCHES = ("", "//", "--", "xx", "\\\\", "++")
 _LINES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 _MARKERS = ("o", "s", "^", "D", "v", "x")
 

@@ -638,8 +638,9 @@ def dynamic_exhibit(
     setting: Setting, names: Sequence[str], claims: tuple[Claim, Claim, Claim, Claim, Claim]
 ) -> Exhibit:
     """Make the exhibit of dynamic orders, which both papers have."""
-    eight, one = hu.dynamic_orders(setting, names)
-    even = hu.dynamic_orders(setting, names, layout="even")[0]
+    eight = hu.dynamic_orders(setting, names, hu.EIGHT_CHANNELS)
+    even = hu.dynamic_orders(setting, names, hu.EIGHT_CHANNELS, layout="even")
+    one = hu.dynamic_orders(setting, names, hu.ONE_CHANNEL)
     chip, channel = hu.DYNAMIC_EIGHT
     ssd3, ssd4, dies, planes = hu.DYNAMIC_ONE
     worst = max(value or 0.0 for value in eight.normalised("all us", channel)[chip])
