@@ -365,9 +365,9 @@ WHY = {
     "first a read of eight pages has one channel: 430 us against 71 us. hu2013, Section 4.2, lays them evenly over all "
     "chips instead, whatever the allocation; the next line is for that reading.",
     "planes first": "It is Ex, whose larger requests put a second page on some of the channels. S2 sends it to another "
-    "chip, the others to the same one, where it waits if it does not make it into one command with the first: writes wait "
-    "9 us for dies with S2, 27 with S6, 31 and 36 with S3 and S5 (attribution), which blind multi-plane writes also cost "
-    "89,000 pages for 511,000 written.",
+    "chip, the others to the same one, where it waits if it does not make it into one command with the first: "
+    "writes wait 9 us for dies with S2, 27 with S6, 31 and 36 with S3 and S5 (attribution), which blind multi-plane "
+    "writes also cost 89,000 pages for 511,000 written.",
     "order": "Under the real workloads all orders but S1 are equal, so the mean over workloads is decided by "
     "fractions of a "
     "per cent, and S2 is as good as S6. See above for Syn1 to Syn4.",
