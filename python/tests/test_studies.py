@@ -1,5 +1,6 @@
 """The studies of papers, and the tutorial."""
 
+import gc
 import math
 import re
 import statistics
@@ -87,6 +88,17 @@ def test_a_run_that_fails_fails_the_figure(tmp_path):
     setting = studies.Setting(requests=10, directory=tmp_path, jobs=1)
     with pytest.raises(fg.SimulationError, match=r"a run of the study failed: .*iodepth"):
         setting.rows([{"device": "tiny", "workload": "rw=read iodepth=none"}])
+
+
+def test_a_scratch_directory_goes_with_the_setting():
+    setting = studies.Setting(requests=10)
+    place = setting.with_footprint(2.0)._place
+    assert setting._place == place
+    setting.workload("MSN")
+    assert (place / "workloads").is_dir()
+    del setting
+    gc.collect()
+    assert not place.exists()
 
 
 def test_runs_are_kept(tmp_path):

@@ -292,83 +292,64 @@ WHY = {
     "two of the four channels at once, 51 + 200 us, in one page of 4 KiB 102 + 200 us: with static S2 the smallest "
     "page is ahead where requests are rare.",
     "allocation": "Dynamic allocation evades busy chips, and at these intervals few are busy. What it can evade it "
-    "does: "
-    "on the aged SSD the time that a write waits for cleaning falls from 41 to 3 us under Ex, from 26 to 2 us under "
-    "MSN "
-    "(attribution), and there writes are 7 to 9 % faster. Under Fin1 there is 1 us of it to gain. What it loses: "
-    "updates of "
-    "a part of a page read the old one elsewhere first, and the page that waits for that finds channel and chip taken "
-    "by "
-    "the other pages of its own request (Fin1: 13 instead of 1 us for dies, 10 instead of 6 us for channels). Reads, "
-    "which it makes 12 % slower as the paper says, then decide overall. Real traces come in bursts, of which the "
-    "table's "
-    "means say nothing; ours are Poisson.",
-    "wear": "Two things. Static: a hot spot of ours is a region of 64 KiB, which S2 stripes over 32 of the 64 planes, "
-    "so "
-    "hot regions wear planes evenly (deviation 1 of 47 erases under MSN); only the small requests of Fin1 do not (13). "
-    "Hot single pages, which real traces have, would show. Dynamic: ours chooses by what is idle and by the order, and "
-    "not by erase counts, which the paper's scheme regards too. When all is idle, the first chip of a channel comes "
-    "first: under MSN the dies of the four chips work 3.7, 3.1, 2.6 and 2.3 % of the time. Under Fin1, whose requests "
-    "hardly use a second chip, dynamic is the more even one, as the paper says.",
-    "copy-back": "How bad blind copy-back is depends on how much each victim has to move, that is on how full the SSD "
-    "is. "
-    "Every second copy wastes a page. If a victim has a share u of valid pages, erases grow to (1 - u) / (1 - 1.5 u) "
-    "times, and without bound as u nears 2/3. At our footprint u is 0.17 under MSN: the formula gives 1.12, the run "
-    "1.15; "
-    "17.8 needs u = 0.65. At twice the footprint, where u is 0.47 and more, the collapse of the paper is there: "
-    "response times grow to 35 times under MSN and Ex, erases to 9 times under Rad and 7.5 times under Dev.",
+    "does: on the aged SSD the time that a write waits for cleaning falls from 41 to 3 us under Ex, from 26 to 2 us "
+    "under MSN (attribution), and there writes are 7 to 9 % faster. Under Fin1 there is 1 us of it to gain. What it "
+    "loses: updates of a part of a page read the old one elsewhere first, and the page that waits for that finds "
+    "channel and chip taken by the other pages of its own request (Fin1: 13 instead of 1 us for dies, 10 instead of "
+    "6 us for channels). Reads, which it makes 12 % slower as the paper says, then decide overall. Real traces come "
+    "in bursts, of which the table's means say nothing; ours are Poisson. With the real cut of Develop (--traces; "
+    "its requests are larger than the table has them) writes are 1.46 times as fast with dynamic allocation, "
+    "non-aged, and Dev is 1.1 times as fast overall, aged.",
+    "wear": "Two things. Static: a hot spot of ours is a region of 64 KiB, which S2 stripes over 32 of the 64 "
+    "planes, so hot regions wear planes evenly (deviation 1 of 47 erases under MSN); only the small requests of Fin1 "
+    "do not (13). Hot single pages, which real traces have, would show. Dynamic: ours chooses by what is idle and by "
+    "the order, and not by erase counts, which the paper's scheme regards too. When all is idle, the first chip of a "
+    "channel comes first: under MSN the dies of the four chips work 3.7, 3.1, 2.6 and 2.3 % of the time. Under Fin1, "
+    "whose requests hardly use a second chip, dynamic is the more even one, as the paper says.",
+    "copy-back": "How bad blind copy-back is depends on how much each victim has to move, that is on how full the "
+    "SSD is. Every second copy wastes a page. If a victim has a share u of valid pages, erases grow to (1 - u) / (1 "
+    "- 1.5 u) times, and without bound as u nears 2/3. At our footprint u is 0.17 under MSN: the formula gives 1.12, "
+    "the run 1.15; 17.8 needs u = 0.65. At twice the footprint, where u is 0.47 and more, the collapse of the paper "
+    "is there: response times grow to 35 times under MSN and Ex, erases to 9 times under Rad and 7.5 times under Dev.",
     "copy-back half": "Half is what is expected where few pages of a victim are valid; where most are, neighbours "
-    "follow "
-    "each other and the parity is met more often (docs/model/commands.md). At twice the footprint victims are fuller.",
-    "copy-back wise": "What it saves is two transfers of 51 us for every second page that is moved (half of them meet "
-    "the "
-    "parity). Under Dev, Fin1 and Rad cleaning is too small a part of the response time for that to show. At twice the "
-    "footprint it keeps the channel below its limit, and MSN and Ex gain 31 and 123 times; as more is cleaned in the "
-    "same time there, erases differ by up to 8 %.",
+    "follow each other and the parity is met more often (docs/model/commands.md). At twice the footprint victims are "
+    "fuller.",
+    "copy-back wise": "What it saves is two transfers of 51 us for every second page that is moved (half of them "
+    "meet the parity). Under Dev, Fin1 and Rad cleaning is too small a part of the response time for that to show. "
+    "At twice the footprint it keeps the channel below its limit, and MSN and Ex gain 31 and 123 times; as more is "
+    "cleaned in the same time there, erases differ by up to 8 %.",
     "multi-plane": "Two pages take 2 X + tPROG = 302 us as one two-plane write, and as two writes to two idle chips, "
-    "too: "
-    "the channel is the same. A two-plane write gains only where chips are short, and the four chips of our channel "
-    "are not, at these intervals. What is left is its price: 3 to 5 % more pages that are wasted and erased. The "
-    "paper's "
-    "workloads must have had their chips busy.",
+    "too: the channel is the same. A two-plane write gains only where chips are short, and the four chips of our "
+    "channel are not, at these intervals. What is left is its price: 3 to 5 % more pages that are wasted and erased. "
+    "The paper's workloads must have had their chips busy: with the real cut of Develop (--traces), which comes in "
+    "bursts, blind multi-plane writes are 1.34 times as fast with dynamic allocation.",
     "multi-plane pages": "Dynamic allocation lets the planes of a die take turns, so their next pages stay close "
-    "together, "
-    "and aligning them wastes one now and then. The paper's next pages are farther apart: it wastes about one page for "
-    "each that is written. For copy-back see above: it goes with how much is moved.",
-    "mpr": "15 % is the gain of a request that is exactly one two-plane read: 2 (tR + X) = 142.4 us becomes tR + 2 X = "
-    "122.4 us, 1.16 times. The requests of Web have eight pages on a channel whose other chips read meanwhile, so that "
-    "only the first tR shows: at most 20 of 430 us, 1.05 times. Our gain is below that, as not all requests start at "
-    "an "
-    "even page.",
+    "together, and aligning them wastes one now and then. The paper's next pages are farther apart: it wastes about "
+    "one page for each that is written. For copy-back see above: it goes with how much is moved.",
+    "mpr": "15 % is the gain of a request that is exactly one two-plane read: 2 (tR + X) = 142.4 us becomes tR + 2 X "
+    "= 122.4 us, 1.16 times. The requests of Web have eight pages on a channel whose other chips read meanwhile, so "
+    "that only the first tR shows: at most 20 of 430 us, 1.05 times. Our gain is below that, as not all requests "
+    "start at an even page.",
     "late page": "It is Fin1, whose writes replace parts of pages. The page that has to be read first is ready after "
-    "the "
-    "command has started, and the dynamic order, which puts the second page on another die of the same chip, lets it "
-    "wait "
-    "there: the time for dies grows from 13 to 83 us. With writes of whole pages at the same rate there is no such "
-    "wait "
-    "(251 us with every command), with unaligned ones there is (411 instead of 305 us): tried by itself. An allocation "
-    "that looked for another chip for the late page would avoid it.",
+    "the command has started, and the dynamic order, which puts the second page on another die of the same chip, "
+    "lets it wait there: the time for dies grows from 13 to 83 us. With writes of whole pages at the same rate there "
+    "is no such wait (251 us with every command), with unaligned ones there is (411 instead of 305 us): tried by "
+    "itself. An allocation that looked for another chip for the late page would avoid it.",
     "four levels": "One page after the other, two levels go to two chips of a channel and four levels to two dies of "
-    "one: "
-    "2 X + tPROG in both cases, as long as chips are idle, which they are at these intervals. Then the chip is busy "
-    "as a "
-    "whole until all its dies are done (one ready/busy signal), and multi-plane writes waste pages: four levels cost "
-    "more than they give. Under Fin1 see Figure 12: a late page waits for the chip.",
-    "load": "The order of chip, die and plane matters where chips are short. One channel at these intervals keeps its "
-    "chips "
-    "idle most of the time: all orders are within 1 to 2 %, and the sign is that of details. What makes the "
-    "difference in "
-    "the paper is that chips of merged commands are free for others sooner; docs/model/parallelism.md has the orders "
-    "under loads that are higher.",
+    "one: 2 X + tPROG in both cases, as long as chips are idle, which they are at these intervals. Then the chip is "
+    "busy as a whole until all its dies are done (one ready/busy signal), and multi-plane writes waste pages: four "
+    "levels cost more than they give. Under Fin1 see Figure 12: a late page waits for the chip.",
+    "load": "The order of chip, die and plane matters where chips are short. One channel at these intervals keeps "
+    "its chips idle most of the time: all orders are within 1 to 2 %, and the sign is that of details. What makes "
+    "the difference in the paper is that chips of merged commands are free for others sooner; "
+    "docs/model/parallelism.md has the orders under loads that are higher.",
     "even": "It goes with where the data lie that are read. Here they lie where the allocation puts them, so that "
-    "with chip "
-    "first a read of eight pages has one channel: 430 us against 71 us. hu2013, Section 4.2, lays them evenly over all "
-    "chips instead, whatever the allocation; the next line is for that reading.",
+    "with chip first a read of eight pages has one channel: 430 us against 71 us. hu2013, Section 4.2, lays them "
+    "evenly over all chips instead, whatever the allocation; the next line is for that reading.",
     "planes first": "It is Ex, whose larger requests put a second page on some of the channels. S2 sends it to another "
     "chip, the others to the same one, where it waits if it does not make it into one command with the first: "
     "writes wait 9 us for dies with S2, 27 with S6, 31 and 36 with S3 and S5 (attribution), which blind multi-plane "
     "writes also cost 89,000 pages for 511,000 written.",
     "order": "Under the real workloads all orders but S1 are equal, so the mean over workloads is decided by "
-    "fractions of a "
-    "per cent, and S2 is as good as S6. See above for Syn1 to Syn4.",
+    "fractions of a per cent, and S2 is as good as S6. See above for Syn1 to Syn4.",
 }

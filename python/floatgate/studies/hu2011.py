@@ -687,11 +687,10 @@ _REAL_EQUAL = Claim(
 #: Why the order of Syn1 to Syn4 is as it is.
 WHY_S6 = (
     "The table gives the intervals as '30us (75%)' and does not say what the share is of. Syn1 and Syn2 ask for 546 "
-    "MB/s of 8 channels that carry 320 MB/s, so every channel-first order keeps the buses full and response times grow "
-    "with the length of the run: they differ by what is merged last. Of Syn3 and Syn4, S6 needs one chip where S2 "
-    "needs "
-    "two, which matters little at a load that leaves both idle for most of the time. docs/model/parallelism.md has the "
-    "other readings."
+    "MB/s of 8 channels that carry 320 MB/s, so every channel-first order keeps the buses full and response times "
+    "grow with the length of the run: they differ by what is merged last. Of Syn3 and Syn4, S6 needs one chip where "
+    "S2 needs two, which matters little at a load that leaves both idle for most of the time. "
+    "docs/model/parallelism.md has the other readings."
 )
 _S6_BEST = Claim(
     "Static: under the synthetic workloads of Table 6, S6 is the fastest.",

@@ -386,10 +386,8 @@ def figure_15(setting: Setting) -> Exhibit:
 
     caption = (
         "Mean response time over that with dynamic allocation and two levels. Two levels: basic commands, order "
-        "channel, "
-        "chip (S2). Four levels: all advanced commands, multi-plane writes blindly, order channel, die, plane, chip "
-        "(S6). "
-        "4 channels, aged."
+        "channel, chip (S2). Four levels: all advanced commands, multi-plane writes blindly, order channel, die, "
+        "plane, chip (S6). 4 channels, aged."
     )
     return Exhibit(found.table("read us", "write us", "all us"), draw, findings, caption)
 
@@ -553,10 +551,9 @@ def section_5(setting: Setting) -> Exhibit:
 
     caption = (
         "Share of the time in which the channel carries data, by the way of exploiting parallelism: a basic read, b "
-        "basic "
-        "write, c two-plane write, d interleaved write of two dies, e interleaved two-plane write, f interleaved "
-        "write to "
-        "two chips, g basic read of the least chips that fill the channel, h basic write of them. Above with the 64 "
-        "spare bytes of a page, which 72.5 and 69.1 % need; below without them, at 30 ns, which 94 % needs."
+        "basic write, c two-plane write, d interleaved write of two dies, e interleaved two-plane write, f "
+        "interleaved write to two chips, g basic read of the least chips that fill the channel, h basic write of "
+        "them. Above with the 64 spare bytes of a page, which 72.5 and 69.1 % need; below without them, at 30 ns, "
+        "which 94 % needs."
     )
     return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)

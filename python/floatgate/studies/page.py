@@ -85,7 +85,9 @@ def markdown(report: Report) -> tuple[str, dict[str, str]]:
         for part in report.parts
     ]
     body = _body(report, figures)
-    note = f"<!-- Written by `make studies`: changes made here are lost. -->\n\n# {report.study.name}: "
+    # The page is wide, and has no headings that a table of contents would show.
+    note = "---\nhide:\n  - toc\n---\n\n<!-- Written by `make studies`: changes made here are lost. -->\n\n"
+    note += f"# {report.study.name}: "
     files = {names[part.entry.key]: part.svg for part in report.parts}
     return f"{note}{report.study.title}\n\n{body}", files
 

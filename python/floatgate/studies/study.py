@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import statistics
 import tempfile
+import weakref
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from pathlib import Path
@@ -141,6 +143,16 @@ class Exhibit:
         return page.exhibit(self)
 
 
+class _Scratch:
+    """A directory that is there when it is asked for, and gone with this object."""
+
+    @cached_property
+    def place(self) -> Path:
+        place = tempfile.mkdtemp(prefix="floatgate-study-")
+        weakref.finalize(self, shutil.rmtree, place, ignore_errors=True)
+        return Path(place)
+
+
 @dataclass(frozen=True)
 class Setting:
     """How a study is run.
@@ -170,15 +182,11 @@ class Setting:
     jobs: int | None = None
     quick: bool = False
     progress: bool | None = None
-    _temporary: list[tempfile.TemporaryDirectory[str]] = field(default_factory=list, repr=False, compare=False)
+    _scratch: _Scratch = field(default_factory=_Scratch, repr=False, compare=False)
 
     @cached_property
     def _place(self) -> Path:
-        if self.directory is not None:
-            return self.directory
-        if not self._temporary:
-            self._temporary.append(tempfile.TemporaryDirectory(prefix="floatgate-study-"))
-        return Path(self._temporary[0].name)
+        return self._scratch.place if self.directory is None else self.directory
 
     def with_footprint(self, footprint: float) -> Setting:
         """Give the same with another footprint."""
