@@ -149,7 +149,7 @@ def _times(factor: float) -> str:
 
 
 def _verdict(finding: Finding) -> str:
-    return f'<span class="v {finding.verdict.split()[-1]}">{_SIGNS[finding.verdict]}</span>'
+    return f'<span class="v {finding.verdict.split()[-1]}" style="white-space:nowrap">{_SIGNS[finding.verdict]}</span>'
 
 
 def _claims(findings: Sequence[Finding], repeats: dict[float, list[Finding]]) -> str:
