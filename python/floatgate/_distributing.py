@@ -6,10 +6,13 @@ import contextlib
 import warnings
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from floatgate.exceptions import OptionError
+from floatgate.exceptions import OptionError, SimulationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
+
+#: What joblib, Dask and Ray raise when a task's worker has died, with it or too often.
+_DEATHS = frozenset(["BrokenExecutor", "KilledWorker", "RayActorError"])
 
 _Item = TypeVar("_Item")
 _Value = TypeVar("_Value")
@@ -23,6 +26,8 @@ def each(
     `n_jobs` is how many at once, as joblib has it; None is what ``joblib.parallel_config`` says, and one process for
     each processor where it says nothing. 1 needs no joblib, and gives them in order.
     """
+    if n_jobs == 0:
+        raise OptionError("0 jobs do nothing: give their number, or -1 for one on each processor")
     if n_jobs == 1 or not items:
         return (_numbered(function, *pair) for pair in enumerate(items))
     try:
@@ -61,6 +66,13 @@ def _taken(values: Generator[tuple[int, _Value], None, None]) -> Iterator[tuple[
             yield value
     except StopIteration:
         return
+    except Exception as error:
+        if _DEATHS.isdisjoint(kind.__name__ for kind in type(error).__mro__):
+            raise
+        raise SimulationError(
+            "a worker process died, perhaps for want of memory: run fewer jobs at once. What had ended is in the "
+            "store, where there is one, and the same call goes on with the rest"
+        ) from error
     finally:
         with _without_warning():
             values.close()

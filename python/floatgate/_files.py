@@ -97,8 +97,9 @@ def write_table(table: pa.Table, path: str) -> None:
             pq.write_table(table, partial, compression="zstd")
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise OutputError(f"cannot write {path}: {error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def text_table(table: pa.Table) -> str:
@@ -171,18 +172,9 @@ class Progress:
             progress_line(self._word, self._done, self._total, failed=self._failed, eta_s=eta_s)
 
 
-class Shown:
-    """A `progress` that remembers how far it is, and shows it where somebody looks."""
-
-    def __init__(self, word: str, *, quiet: bool) -> None:
-        self.done = 0
-        self._word = word
-        self._shows = not quiet and sys.stderr.isatty()
-
-    def __call__(self, done: int, total: int, eta_s: float | None) -> None:
-        self.done = done
-        if self._shows:
-            progress_line(self._word, done, total, eta_s=eta_s)
+def runs_in(store: str) -> int:
+    """Count the runs of a store."""
+    return sum(1 for _ in Path(store).glob("*.parquet"))
 
 
 def add_engine(made: argparse.ArgumentParser) -> None:

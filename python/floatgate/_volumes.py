@@ -57,7 +57,7 @@ LAYOUTS = {
 }  # fmt: skip
 
 #: Bytes of text that are read and sorted at once, and those of a partition, where a file can be divided.
-BLOCK_BYTES = 16 << 20
+BLOCK_BYTES = 8 << 20
 PARTITION_BYTES = 256 << 20
 
 #: Requests of a batch of a spool file: what has to be unpacked for one request.
@@ -157,12 +157,13 @@ def split(partition: Partition, spool: str) -> str:
                 batches += -(-requests.num_rows // _BATCH)
         partial.replace(place)
         partial_index.replace(index)
+    except pa.ArrowInvalid as error:
+        raise TraceError(f"{_called(partition)}: {error}") from error
     except (OSError, pa.ArrowException) as error:
+        raise OutputError(f"cannot take {_called(partition)} apart into {spool}: {error}") from error
+    finally:
         for path in (partial, partial_index):
             path.unlink(missing_ok=True)
-        if isinstance(error, pa.ArrowInvalid):
-            raise TraceError(f"{_called(partition)}: {error}") from error
-        raise OutputError(f"cannot take {_called(partition)} apart into {spool}: {error}") from error
     return key
 
 

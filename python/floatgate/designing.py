@@ -34,6 +34,9 @@ ADVANCED = ("interleave", "multi-plane")
 _CONTROL_PINS, _CHIP_PINS = 5, 2
 _LANE = 8
 
+#: Planes of the largest device that is simulated: a hundred MB of memory.
+_MOST_PLANES = 4096
+
 
 @dataclass(frozen=True)
 class Flash:
@@ -360,6 +363,12 @@ def _flash_device(flash: Flash, *, channels: int, chips: int, dies: int, planes:
     lanes = width // _LANE
     # Blocks for twice the pages that a check writes.
     units = channels * chips * dies * planes
+    if units > _MOST_PLANES:
+        raise OptionError(
+            f"{channels} channels of {chips} chips have {units} planes, more than the "
+            f"{_MOST_PLANES} that are simulated: "
+            "take faster flash, or do not check"
+        )
     blocks = max(64, 2 * (_requests(units) // (units * 64) + 1) + 16)
     return Device.from_toml(f"""
         name = "design-guide"
@@ -406,7 +415,7 @@ def _simulated(device: Device, operation: str, seed: int) -> dict[str, float]:
     units = 1
     for level in ("channels", "chips", "dies", "planes"):
         units *= geometry[level]
-    job = f"rw={operation} bs={size_in_bytes(geometry['page_size'])} iodepth={8 * units} number_ios={_requests(units)}"
+    job = f"rw={operation} bs={size_in_bytes(geometry['page_size'])} iodepth={2 * units} number_ios={_requests(units)}"
     state = "fill" if operation == "read" else "none"
     summary = run(device, f"{job} ramp_time=5ms", precondition=state, seed=seed, series=False, warn=False).summary
     return {

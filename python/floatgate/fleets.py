@@ -155,8 +155,8 @@ def fleet(
         costs nothing. Traces of many volumes are taken apart in it, so on a cluster all workers must reach it; without
         one, a temporary directory of this machine is used.
     partition, block
-        Bytes of a plain text that one task takes apart, and of what it sorts at once: four to ten times as much is what
-        it needs of memory.
+        Bytes of a plain text that one task takes apart, and of what it sorts at once: twenty times `block` is what it
+        needs of memory, however long the trace.
     n_jobs, progress
         As in :func:`sweep`.
 
@@ -367,18 +367,20 @@ def command(arguments: list[str]) -> int:
         if not all(number.strip().isdigit() for number in chosen.volumes.split(",")):
             raise OptionError(f"--volumes {chosen.volumes}: volumes are numbers, separated by commas")
         volumes = [int(number) for number in chosen.volumes.split(",")]
-    shown = _files.Shown("fleet", quiet=chosen.quiet)
     device = Device._of(chosen.device, None, tuple(chosen.set))
     try:
         with engine(chosen.scheduler):
             table = fleet(
                 chosen.traces, device, layout=chosen.layout, volumes=volumes, fit=chosen.fit, replay=chosen.replay,
                 max_gap=chosen.max_gap, precondition=chosen.precondition, seed=chosen.seed, store=chosen.store,
-                n_jobs=chosen.jobs, progress=shown,
+                n_jobs=chosen.jobs, progress=False if chosen.quiet else None,
             )  # fmt: skip
     except KeyboardInterrupt:
-        where = f"kept in {chosen.store}; the same command goes on" if chosen.store else "lost; say --store to keep it"
-        raise KeyboardInterrupt(f"{shown.done} volumes are done, and {where}") from None
+        if not chosen.store:
+            raise KeyboardInterrupt("nothing is kept; with --store it would be, and the same command go on") from None
+        raise KeyboardInterrupt(
+            f"{_files.runs_in(chosen.store)} volumes are kept in {chosen.store}; the same command goes on"
+        ) from None
     if chosen.out:
         _files.write_table(table, chosen.out)
     usual = ["volume", "requests", "days", "write_amplification", "blocks_erased", "wear_max", "lifetime_days"]

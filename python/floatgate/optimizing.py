@@ -229,8 +229,14 @@ def _choices(path: str, where: tuple[float, float] | list[Any]) -> dict[Any, Any
         return where
     if not isinstance(where, list) or not where:
         raise OptionError(f"{path}: give a tuple of the least and the greatest value, or a list, not {where!r}")
-    plain = isinstance(where[0], str | int | float)
-    return {value if plain and isinstance(value, str | int | float) else json.dumps(value): value for value in where}
+    return {_label(value): value for value in where}
+
+
+def _label(value: Any) -> str | float:  # noqa: ANN401 (a value of the space)
+    """Give what Optuna takes for a value, and its journal keeps: numbers and texts as they are."""
+    if isinstance(value, str | int | float):
+        return value
+    return json.dumps(value, default=lambda inner: getattr(inner, "__name__", str(inner)))
 
 
 @contextlib.contextmanager
@@ -422,13 +428,12 @@ def command(arguments: list[str]) -> int:
     if output:
         _files.check_output(output)
     store = sweepfile.place_of("optimize", chosen, said)
-    shown = _files.Shown("optimize", quiet=chosen.quiet)
     space = sweepfile.ranges_of(f"{chosen.file}, [space]", said["space"])
     try:
         with engine(chosen.scheduler):
             search = optimize(
                 space, objectives=_files.flat(said["objectives"]), trials=trials, store=store, n_jobs=chosen.jobs,
-                progress=shown, **options,
+                progress=False if chosen.quiet else None, **options,
             )  # fmt: skip
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"what is done is kept in {store}; the same command goes on with the rest") from None

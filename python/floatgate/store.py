@@ -72,8 +72,10 @@ class Store:
             pq.write_table(_table(key, row), partial, compression="zstd")
             partial.replace(place)
         except OSError as error:
-            partial.unlink(missing_ok=True)
             raise OutputError(f"cannot write {place}: {error}") from error
+        finally:
+            # Ctrl-C may come at any time.
+            partial.unlink(missing_ok=True)
 
 
 def _table(key: str, row: dict[str, Any]) -> pa.Table:

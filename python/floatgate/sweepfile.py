@@ -142,13 +142,12 @@ def command(arguments: list[str]) -> int:
     output = chosen.out or said.get("output")
     if output:
         _files.check_output(output)
-    shown = _files.Shown("sweep", quiet=chosen.quiet)
     try:
         with engine(chosen.scheduler):
-            table = sweep(space, **options, store=store, n_jobs=chosen.jobs, progress=shown)
+            table = sweep(space, **options, store=store, n_jobs=chosen.jobs, progress=False if chosen.quiet else None)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"{shown.done} runs are done, and kept in {store}; the same command goes on with the others"
+            f"{_files.runs_in(store)} runs are kept in {store}; the same command goes on with the others"
         ) from None
     if output:
         _files.write_table(table, output)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -281,7 +282,7 @@ def sweep(
     failed = sum(row is not None and row["error"] is not None for row in kept)
     told = _files.Progress("sweep", len(tasks), known, progress, failed=failed)
     keys = list(waiting)
-    for number, row in each(_Task.row, [tasks[waiting[key][0]] for key in keys], n_jobs):
+    for number, row in _each([tasks[waiting[key][0]] for key in keys], n_jobs):
         for index in waiting[keys[number]]:
             kept[index] = row
         if shelf and row["kind"] not in ("InternalError", "OutputError"):
@@ -318,6 +319,11 @@ def _task(
     precondition = str(point.get("precondition", others.pop("precondition")))
     options = {path: value for path, value in point.items() if path not in _PLACES}
     return _Task(point, device, options, texts_of(workload), precondition, seed, **others)  # type: ignore[arg-type]
+
+
+def _each(tasks: list[_Task], n_jobs: int | None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Run tasks, and give their numbers and rows as they end."""
+    return each(methodcaller("row"), tasks, n_jobs)
 
 
 def _metrics(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:

@@ -100,6 +100,7 @@ def test_spare_bytes_may_take_a_channel_more():
         ({"cycle": 0}, "cycle=0"),
         ({"dies": 0}, "dies=0"),
         ({"pins": 0}, "at least one"),
+        ({"read_mb_s": 1e6, "check": True}, "more than the 4096 that are simulated"),
         ({"logic_cells": 4}, "channel_logic_cells"),
     ],
 )

@@ -2,12 +2,14 @@
 
 import itertools
 import json
+import os
 import pickle
 
 import pyarrow.dataset as ds
 import pytest
 
 import floatgate as fg
+from floatgate._distributing import each
 from floatgate.store import Store
 
 JOB = "rw=randwrite bs=4k iodepth=4 number_ios=500"
@@ -189,3 +191,10 @@ def test_tasks_find_their_files_from_elsewhere(tmp_path, trace, monkeypatch):
     rows = [pickle.loads(task).row() for task in tasks]
     assert [row["error"] for row in rows] == [None] * 3
     assert [json.loads(row["summary"])["requests"]["all"]["count"] for row in rows] == [500, 100, 50]
+
+
+def test_a_process_that_dies_is_told():
+    with pytest.raises(fg.SimulationError, match="worker process died"):
+        list(each(os._exit, [1, 1], 2))
+    with pytest.raises(fg.OptionError, match="0 jobs"):
+        sweep(n_jobs=0)

@@ -1,5 +1,5 @@
-//! Words that the Python package does, as the program hands them on. The package is one made up for these tests: that it
-//! does what it shall is tested in `python/tests`.
+//! Words that the Python package does, as the program hands them on. The package is one made up for these tests: that
+//! it does what it shall is tested in `python/tests`.
 #![cfg(unix)]
 
 use std::fs;
@@ -31,9 +31,12 @@ fn path() -> String {
 #[test]
 fn words_are_handed_on_with_all_that_follows() {
     let packages = package(env!("CARGO_PKG_VERSION"));
-    for (word, arguments) in
-        [("sweep", ["--help", "x y"]), ("optimize", ["--", "-h"]), ("fleet", ["-", ""]), ("design", ["-V", "--json"])]
-    {
+    for (word, arguments) in [
+        ("sweep", ["--help", "x y"]),
+        ("optimize", ["a b", "--h=1"]),
+        ("fleet", ["-", ""]),
+        ("design", ["-V", "--json"]),
+    ] {
         let output = call(&path(), packages.path(), &[&[word], &arguments[..]].concat());
         let printed = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output.status.code(), Some(7), "{word}");
