@@ -87,6 +87,15 @@ validate: ## Compare with papers, closed forms and other simulators, and write d
 	@scripts/prerequisites.sh build
 	$(CARGO) run --release --locked --package floatgate-validation
 
+.PHONY: studies
+studies: ## Do the studies of the papers and the tutorial again, and write their pages into docs/
+	@scripts/prerequisites.sh build
+	scripts/studies.sh $(PYTHON)-release $(or $(CARGO_TARGET_DIR),target)/studies
+
+.PHONY: docs
+docs: ## Build the site of the documentation below the build directory; broken links are errors
+	scripts/docs.sh $(or $(CARGO_TARGET_DIR),target)/docs
+
 .PHONY: columns
 columns: ## Check with pyarrow and DuckDB what is written for them; installs both below the build directory
 	@scripts/prerequisites.sh build

@@ -13,6 +13,9 @@ A fast, deterministic simulator of flash SSDs. Choose a device and a workload, r
 The numbers are those of the ``floatgate`` command, byte for byte.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from floatgate import policies
 from floatgate._floatgate import __version__
 from floatgate.comparison import Comparison, compare
@@ -41,6 +44,9 @@ from floatgate.simulator import Simulator, State
 from floatgate.summary import Summary
 from floatgate.sweeping import Sobol, sweep
 from floatgate.workload import JobFile, Synthetic, Trace, Workload
+
+if TYPE_CHECKING:
+    from floatgate import studies
 
 __all__ = [
     "Comparison",
@@ -78,5 +84,13 @@ __all__ = [
     "optimize",
     "policies",
     "run",
+    "studies",
     "sweep",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 (a module)
+    """Import the studies when they are asked for, and not with the package."""
+    if name != "studies":
+        raise AttributeError(f"module 'floatgate' has no attribute {name!r}")
+    return importlib.import_module("floatgate.studies")

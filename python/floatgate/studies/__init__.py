@@ -1,0 +1,31 @@
+"""The studies of three papers, done again on the public API: ``floatgate study``, and one module for each.
+
+::
+
+    from floatgate import studies
+
+    shown = studies.park2015.figure_3()     # a figure or table of the paper
+    shown.data                              # an Arrow table
+    shown.draw()                            # a figure of matplotlib's
+    shown.findings                          # the paper's claims, and what our runs say to them
+
+    studies.run("park2015", out="pages")    # the whole study, as a page
+"""
+
+from floatgate.studies import hu2011, hu2013, park2015, workloads
+from floatgate.studies.commandline import command, run
+from floatgate.studies.study import Claim, Exhibit, Finding, Setting, Study
+
+__all__ = [
+    "Claim",
+    "Exhibit",
+    "Finding",
+    "Setting",
+    "Study",
+    "command",
+    "hu2011",
+    "hu2013",
+    "park2015",
+    "run",
+    "workloads",
+]

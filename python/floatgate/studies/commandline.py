@@ -1,0 +1,140 @@
+"""``floatgate study``: the studies from the command line."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from floatgate.exceptions import OptionError, OutputError
+from floatgate.studies import hu2011, hu2013, page, park2015, workloads
+from floatgate.studies.study import Setting
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from floatgate.studies.study import Study
+
+#: All studies, by their names.
+STUDIES: dict[str, Study] = {study.name: study for study in (hu2011.STUDY, hu2013.STUDY, park2015.STUDY)}
+
+#: What each verdict is repeated at.
+_FOOTPRINTS = (0.5, 2.0)
+
+
+def run(
+    name: str,
+    figures: Sequence[str] = (),
+    *,
+    out: str | os.PathLike[str] = "studies",
+    quick: bool = False,
+    traces: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    markdown: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+) -> page.Report:
+    """Run a study, and write its page.
+
+    Parameters
+    ----------
+    name
+        The study, like ``"hu2011"``.
+    figures
+        Its figures and tables, by their keys; all where there are none.
+    out
+        A directory for the page, ``NAME.html``, the data of each figure, and the runs, which are made once.
+    quick
+        A small run: to see that it works.
+    traces
+        A directory with the real traces.
+    jobs
+        Runs at once, as ``n_jobs`` of :func:`floatgate.sweep`.
+    markdown
+        A directory for the page of the documentation.
+    progress
+        As in :func:`floatgate.sweep`.
+
+    Raises
+    ------
+    OptionError
+        There is no such study or figure.
+    OutputError
+        The directory cannot be written to.
+    """
+    if name not in STUDIES:
+        raise OptionError(f"there is no study {name}: there are {', '.join(STUDIES)}")
+    study, place = STUDIES[name], Path(out)
+    chosen = study.chosen(figures)
+    requests = workloads.QUICK_REQUESTS if quick else workloads.REQUESTS
+    setting = Setting(
+        requests=requests, traces=None if traces is None else Path(traces), directory=place, jobs=jobs, quick=quick,
+        progress=progress,
+    )  # fmt: skip
+    parts = [page.Part(entry, entry.function(setting)) for entry in chosen]
+    for factor in () if quick else _FOOTPRINTS:
+        for part in parts:
+            part.repeats[factor] = part.entry.function(setting.with_footprint(factor)).findings
+    words = ["floatgate", "study", name, *figures, *(["--quick"] if quick else [])]
+    words += [] if traces is None else ["--traces", str(traces)]
+    report = page.Report(study, setting, parts, " ".join(words))
+    _write(report, place, None if markdown is None else Path(markdown))
+    return report
+
+
+def _write(report: page.Report, place: Path, documentation: Path | None) -> None:
+    import pyarrow.parquet as pq  # noqa: PLC0415 (half a second, and not always needed)
+
+    name = report.study.name
+    try:
+        data = place / name
+        data.mkdir(parents=True, exist_ok=True)
+        for part in report.parts:
+            pq.write_table(part.exhibit.data, data / f"{part.entry.key}.parquet")
+        (place / f"{name}.html").write_text(page.html(report), encoding="utf-8")
+        if documentation is not None:
+            documentation.mkdir(parents=True, exist_ok=True)
+            text, files = page.markdown(report)
+            (documentation / f"{name}.md").write_text(text, encoding="utf-8")
+            for file, content in files.items():
+                (documentation / file).write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"cannot write the page of {name}: {error}") from error
+
+
+def command(arguments: Sequence[str]) -> int:
+    """Do what ``floatgate study ARGUMENTS`` asks for, and return the status to exit with."""
+    parser = _parser()
+    asked = parser.parse_intermixed_args(list(arguments))
+    if asked.name.lower() == "list":
+        for study in STUDIES.values():
+            print(f"{study.name}: {study.title}")
+            for entry in study.entries.values():
+                print(f"  {entry.key}: {entry.title}")
+        return 0
+    start = time.monotonic()
+    report = run(
+        asked.name, asked.figures, out=asked.out, quick=asked.quick, traces=asked.traces, jobs=asked.jobs,
+        markdown=asked.markdown,
+    )  # fmt: skip
+    for part in report.parts:
+        print(part.entry.title)
+        for finding in part.exhibit.findings:
+            print(f"  {finding.verdict}: {finding.claim.text} Ours: {finding.ours}")
+    print(f"{Path(asked.out, asked.name)}.html, in {time.monotonic() - start:.0f} s")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="floatgate study", description="Do the study of a paper again: one page, with its claims beside our runs."
+    )
+    parser.add_argument("name", metavar="NAME", help="the study, or LIST for all studies with their figures")
+    parser.add_argument("figures", metavar="FIGURE", nargs="*", help="figures and tables, like figure-14; default: all")
+    parser.add_argument("--quick", action="store_true", help="a small run, of which the verdicts count for little")
+    parser.add_argument("--traces", metavar="DIR", help="real traces, replayed in the place of generated workloads")
+    parser.add_argument("--out", metavar="DIR", default="studies", help="where the page goes; default: studies")
+    parser.add_argument("--jobs", metavar="N", type=int, help="runs at once; default: as many as there are processors")
+    parser.add_argument("--markdown", metavar="DIR", help="write the page of the documentation as well")
+    return parser

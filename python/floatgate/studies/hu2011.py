@@ -1,0 +1,759 @@
+"""Hu et al. 2011: page size, allocation, advanced commands and the order of the levels of parallelism."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING, Any
+
+from floatgate.studies import drawing, hu
+from floatgate.studies.study import EQUAL, Claim, Exhibit, Study, better, equal, holds, number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+    from floatgate.studies.study import Finding, Setting
+
+#: Workloads of the figures: those that the text names, and the six of Table 4 and Figure 12.
+SIX = ("Web", "Dev", "Fin2", "MSN", "Ex", "Fin1")
+PAGE_SIZES = ("2KiB", "4KiB", "8KiB", "16KiB")
+WRITERS = ("Dev", "Ex", "Fin1", "MSN", "Rad")
+SYNTHETIC = ("Syn1", "Syn2", "Syn3", "Syn4")
+
+#: Table 3: standard deviations of the total erases of a plane, static and dynamic.
+TABLE_3 = {"Dev": (284.9, 2.5), "Ex": (409.1, 39.5), "Fin1": (207.3, 3.9), "MSN": (3534.4, 112.6), "Rad": (7.5, 2.6)}
+#: Table 4: speedup of response times by multi-plane reads, dynamic and static.
+TABLE_4 = {
+    "Web": (1.15, 1.09),
+    "Dev": (1.11, 1.01),
+    "Fin2": (1.02, 1.00),
+    "MSN": (1.04, 1.01),
+    "Ex": (1.00, 1.00),
+    "Fin1": (1.00, 1.00),
+}
+
+STUDY = Study(
+    "hu2011",
+    "Performance impact and interplay of SSD parallelism through advanced commands, allocation strategy and data "
+    "granularity",
+    "Y. Hu, H. Jiang, D. Feng, L. Tian, H. Luo, S. Zhang, ICS 2011",
+    hu.ABOUT,
+    ["Web", "Dev", "Fin2", "MSN", "Ex", "Fin1", "Rad"],
+)
+
+
+# Section 4.1: page size.
+
+_PAGE_4K = Claim(
+    "Under Dev, MSN, Ex and Rad, pages of 4 KiB have the least mean response time.",
+    "Section 4.1, Figure 10",
+    why=hu.WHY["page"],
+)
+_PAGE_FIN1 = Claim(
+    "Under Fin1, pages of 16 KiB have the least mean response time.", "Section 4.1, Figure 10", why=hu.WHY["page"]
+)
+_PAGE_MSN = Claim(
+    "Under MSN, larger pages increase the mean response time to 1.8 times that of the best size.",
+    "Section 1, Figure 10",
+    "1.8x",
+    why=hu.WHY["page"],
+)
+_UNCOVERED = Claim(
+    "The larger the page, the more updates replace a part of one and have to read the rest.",
+    "Section 4.1, Figure 10",
+)
+_INSIGHT_1 = Claim("Insight 1: larger pages are no wise choice under some workloads.", "Section 4.1")
+
+
+@STUDY.exhibit("figure-10", "Figure 10: page size")
+def figure_10(setting: Setting) -> Exhibit:
+    """Mean response times and un-covered updates by page size; blocks have 128 KiB whatever the page."""
+    cases = {size: {**hu.FOUR_CHANNELS, **hu.static("s2"), "geometry.page_size": size} for size in PAGE_SIZES}
+    found = hu.grid(setting, WRITERS, cases, state=hu.NEW)
+    best = {name: min(PAGE_SIZES, key=lambda size: found.of("all us", size, name)) for name in found.workloads}
+    least = [found.of("all us", best[name], name) for name in found.workloads]
+    normalised: dict[str, list[float | None]] = {
+        size: [found.of("all us", size, name) / at for name, at in zip(found.workloads, least, strict=True)]
+        for size in PAGE_SIZES
+    }
+    share: dict[str, list[float | None]] = {
+        size: [100 * _uncovered(found, size, name) for name in found.workloads] for size in PAGE_SIZES
+    }
+    four = [name for name in ("Dev", "MSN", "Ex", "Rad") if best[name] == "4KiB"]
+    told = ", ".join(f"{name} {size}" for name, size in best.items())
+    msn = max(found.of("all us", size, "MSN") for size in PAGE_SIZES) / found.of("all us", best["MSN"], "MSN")
+    others = {name: (found.of("all us", best[name], name), found.of("all us", "16KiB", name)) for name in WRITERS}
+    findings = [
+        holds(_PAGE_4K, len(four) == 4, f"best: {told}", nearly=len(four) >= 2),
+        holds(_PAGE_FIN1, best["Fin1"] == "16KiB", f"best: {best['Fin1']}", nearly=best["Fin1"] == "8KiB"),
+        number(_PAGE_MSN, msn, 1.8, unit="x"),
+        better(
+            _UNCOVERED, {name: (_uncovered(found, "2KiB", name), _uncovered(found, "16KiB", name)) for name in WRITERS}
+        ),
+        holds(
+            _INSIGHT_1,
+            any(large > small * (1 + EQUAL) for small, large in others.values()),
+            "16 KiB over the best: " + ", ".join(f"{name} {b / a:.2f}" for name, (a, b) in others.items()),
+        ),
+    ]
+
+    def draw() -> Figure:
+        return drawing.bars(
+            drawing.Bars("response time / best size", found.workloads, normalised, reference=1.0),
+            drawing.Bars("un-covered updates,\n% of pages written", found.workloads, share),
+        )
+
+    caption = (
+        "Above: mean response time by page size, over that of the best size for the workload. Below: writes of a page "
+        "that replace a part of its valid sectors, and so need a read. Static allocation S2, non-aged SSD of 512 MiB."
+    )
+    return Exhibit(found.table("all us", "uncovered", "covered", "first"), draw, findings, caption)
+
+
+def _uncovered(found: hu.Grid, case: str, name: str) -> float:
+    uncovered, covered, first = (found.of(key, case, name) for key in ("uncovered", "covered", "first"))
+    return uncovered / max(1.0, uncovered + covered + first)
+
+
+# Section 4.2: allocation.
+
+_ALLOCATIONS = {"static S2": hu.static("s2"), "dynamic": hu.dynamic("s2")}
+
+_INSIGHT_2 = Claim(
+    "Insight 2: static allocation is faster for reads, under all workloads, on a non-aged SSD as on an aged one.",
+    "Section 4.2, Figure 12",
+)
+_WRITES_NEW = Claim(
+    "Non-aged: dynamic allocation is faster for writes under all workloads.",
+    "Section 4.2, Figure 12 (a)",
+    why=hu.WHY["allocation"],
+)
+_OVERALL_NEW = Claim(
+    "Non-aged: dynamic allocation is faster overall under Fin2, MSN, Ex and Fin1.",
+    "Section 4.2, Figure 12 (a)",
+    why=hu.WHY["allocation"],
+)
+_PRONOUNCED = Claim(
+    "The advantage of dynamic allocation for writes is larger on an aged SSD.",
+    "Section 4.2, Figure 12 (b)",
+    why=hu.WHY["allocation"],
+)
+_INSIGHT_3 = Claim(
+    "Insight 3: on an aged SSD dynamic allocation is faster overall, but for the read-only workload (Web).",
+    "Section 4.2, Figure 12 (b)",
+    why=hu.WHY["allocation"],
+)
+_WEB = Claim("Under Web static allocation is faster overall, in both states.", "Section 4.2, Figure 12")
+
+
+def _allocations(setting: Setting, names: Sequence[str]) -> hu.Grid:
+    cases = {
+        f"{state}, {name}": {
+            **hu.FOUR_CHANNELS,
+            **allocation,
+            "precondition": precondition,
+            "layout": "even" if name == "dynamic" else "allocation",
+        }
+        for state, precondition in (("non-aged", hu.NEW), ("aged", hu.AGED))
+        for name, allocation in _ALLOCATIONS.items()
+    }
+    return hu.grid(setting, names, cases)
+
+
+@STUDY.exhibit("figure-12", "Figure 12: static against dynamic allocation")
+def figure_12(setting: Setting) -> Exhibit:
+    """Response times of reads, writes and all, with basic commands only."""
+    found = _allocations(setting, SIX)
+
+    def pairs(metric: str, small: str, large: str, names: Sequence[str] = SIX) -> dict[str, tuple[float, float]]:
+        return found.pairs(metric, small, large, names)
+
+    reads = {
+        f"{name}, {state}": pair
+        for state in ("non-aged", "aged")
+        for name, pair in pairs("read us", f"{state}, static S2", f"{state}, dynamic").items()
+    }
+    new, aged = (found.mean("write us", f"{state}, dynamic", f"{state}, static S2", SIX) for state in _STATES)
+    web = {state: pairs("all us", f"{state}, static S2", f"{state}, dynamic", ["Web"])["Web"] for state in _STATES}
+    others = [name for name in SIX if name != "Web"]
+    findings = [
+        better(_INSIGHT_2, reads),
+        better(_WRITES_NEW, pairs("write us", "non-aged, dynamic", "non-aged, static S2")),
+        better(
+            _OVERALL_NEW, pairs("all us", "non-aged, dynamic", "non-aged, static S2", ["Fin2", "MSN", "Ex", "Fin1"])
+        ),
+        holds(
+            _PRONOUNCED,
+            aged > new * (1 + EQUAL),
+            f"static over dynamic, on average: {new:.3f} non-aged, {aged:.3f} aged",
+            nearly=aged > new,
+        ),
+        better(_INSIGHT_3, pairs("all us", "aged, dynamic", "aged, static S2", others)),
+        better(_WEB, web),
+    ]
+
+    def draw() -> Figure:
+        return drawing.bars(
+            *(
+                drawing.Bars(
+                    "dynamic / static S2",
+                    found.workloads,
+                    {
+                        kind: found.normalised(f"{kind} us", f"{state}, static S2")[f"{state}, dynamic"]
+                        for kind in ("read", "write", "all")
+                    },
+                    reference=1.0,
+                    title=state,
+                )
+                for state in _STATES
+            )
+        )
+
+    caption = (
+        "Mean response time with dynamic allocation (channel, then chip first) over that with static S2: below the "
+        "dashed line dynamic is faster. Basic commands only, 4 channels."
+    )
+    return Exhibit(found.table("read us", "write us", "all us", "erases"), draw, findings, caption)
+
+
+_STATES = ("non-aged", "aged")
+
+_INSIGHT_4 = Claim(
+    "Insight 4: dynamic allocation spreads erases more evenly over the planes, under all workloads.",
+    "Section 4.2, Table 3",
+    why=hu.WHY["wear"],
+)
+_TABLE_3_FACTOR = Claim(
+    "By how much: the deviation with static allocation over that with dynamic, on average (geometric).",
+    "Section 4.2, Table 3",
+    f"{statistics.geometric_mean([a / b for a, b in TABLE_3.values()]):.0f}x (of its numbers)",
+    why=hu.WHY["wear"],
+)
+
+
+@STUDY.exhibit("table-3", "Table 3: deviation over planes of the erases of a plane")
+def table_3(setting: Setting) -> Exhibit:
+    """Wear by plane, static and dynamic, aged."""
+    import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
+
+    found = _allocations(setting, WRITERS)
+    rows: list[dict[str, Any]] = []
+    for name in WRITERS:
+        ours = [found.of("deviation", f"aged, {case}", name) for case in _ALLOCATIONS]
+        erases = found.of("erases", "aged, static S2", name)
+        rows.append(
+            {
+                "workload": name,
+                "static: paper": TABLE_3[name][0],
+                "static: ours": ours[0],
+                "dynamic: paper": TABLE_3[name][1],
+                "dynamic: ours": ours[1],
+                "erases, static: ours": erases,
+            }
+        )
+    paper = statistics.geometric_mean([a / b for a, b in TABLE_3.values()])
+    factors = {row["workload"]: (row["dynamic: ours"], row["static: ours"]) for row in rows}
+    mean = statistics.geometric_mean([max(a, 1e-3) / max(b, 1e-3) for b, a in factors.values()])
+    findings = [better(_INSIGHT_4, factors), number(_TABLE_3_FACTOR, mean, paper, unit="x")]
+
+    def draw() -> Figure:
+        keys = {
+            "static, paper": "static: paper",
+            "static, ours": "static: ours",
+            "dynamic, paper": "dynamic: paper",
+            "dynamic, ours": "dynamic: ours",
+        }
+        series = {label: [max(0.1, row[key]) for row in rows] for label, key in keys.items()}
+        return drawing.bars(drawing.Bars("standard deviation of\nerases of a plane (log)", WRITERS, series, log=True))
+
+    caption = (
+        "Standard deviation over planes of the erases in the plane, aged. The sizes of the numbers go with how much is "
+        "written, which is far more in the whole traces; the relation of static to dynamic is what compares. Values "
+        "below 0.1 are drawn as 0.1."
+    )
+    return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)
+
+
+# Section 4.3: advanced commands.
+
+_COPY_WORSE = Claim(
+    "Copy-back used blindly makes response times longer under Dev, MSN and Ex.",
+    "Section 4.3.1, Figure 14",
+    why=hu.WHY["copy-back"],
+)
+_COPY_7 = Claim(
+    "Under MSN, blindly, the mean response time is 7.7 times that of basic commands.",
+    "Section 1",
+    "7.7x",
+    why=hu.WHY["copy-back"],
+)
+_COPY_17 = Claim(
+    "Under MSN, blindly, there are 17.8 times as many erases.", "Section 1", "17.8x", why=hu.WHY["copy-back"]
+)
+_COPY_HALF = Claim(
+    "Almost half of the blind copy-backs invalidate a page, under all workloads.",
+    "Section 4.3.1",
+    "0.5",
+    why=hu.WHY["copy-back half"],
+)
+_COPY_WISE = Claim(
+    "Used wisely it makes response times shorter.", "Section 4.3.1, Figure 14", why=hu.WHY["copy-back wise"]
+)
+_COPY_ERASES = Claim("Used wisely it needs no more erases.", "Section 4.3.1, Figure 14", why=hu.WHY["copy-back wise"])
+_INSIGHT_5 = Claim(
+    "Insight 5: use copy-back only where the parity of source and target is the same: erases grow if used blindly.",
+    "Section 4.3.1",
+)
+
+CLEANED = ("Dev", "MSN", "Ex", "Fin1", "Rad")
+
+
+@STUDY.exhibit("figure-14", "Figure 14: copy-back")
+def figure_14(setting: Setting) -> Exhibit:
+    """Copy-back blindly and wisely, on one channel of an aged SSD."""
+    found = hu.copy_back(setting, CLEANED)
+    return copy_back_exhibit(
+        found,
+        {
+            "worse": _COPY_WORSE,
+            "7.7": _COPY_7,
+            "17.8": _COPY_17,
+            "half": _COPY_HALF,
+            "wise": _COPY_WISE,
+            "wise erases": _COPY_ERASES,
+            "insight": _INSIGHT_5,
+        },
+    )
+
+
+def copy_back_exhibit(found: hu.Grid, claims: Mapping[str, Claim]) -> Exhibit:
+    """Make the exhibit of copy-back, which both papers have."""
+    three = ("Dev", "MSN", "Ex")
+    wasted = {
+        name: found.of("wasted", "blind", name) / found.of("copy-backs", "blind", name)
+        for name in found.workloads
+        if found.of("copy-backs", "blind", name) >= 50
+    }
+    findings = [
+        better(claims["worse"], found.pairs("all us", "basic", "blind", three)),
+        number(claims["7.7"], found.mean("all us", "basic", "blind", ["MSN"]), 7.7, unit="x"),
+        number(claims["17.8"], found.mean("erases", "basic", "blind", ["MSN"]), 17.8, unit="x"),
+        better(claims["wise"], found.pairs("all us", "wise", "basic")),
+        equal(claims["wise erases"], found.pairs("erases", "basic", "wise")),
+        better(claims["insight"], found.pairs("erases", "basic", "blind")),
+    ]
+    if "half" in claims and wasted:
+        findings.append(number(claims["half"], statistics.mean(wasted.values()), 0.5, neutral=0.0))
+
+    def draw() -> Figure:
+        return drawing.bars(
+            found.bars("all us", "basic", "response time / basic", cases=("blind", "wise")),
+            found.bars("erases", "basic", "erases / basic", cases=("blind", "wise")),
+        )
+
+    caption = (
+        "Mean response time and blocks erased with copy-back, over those with basic commands alone. One channel, aged, "
+        "dynamic allocation."
+    )
+    return Exhibit(found.table("all us", "erases", "moved", "copy-backs", "wasted"), draw, findings, caption)
+
+
+_MPW_FASTER = Claim(
+    "Multi-plane writes used blindly make response times shorter, under all workloads.",
+    "Section 4.3.2, Figure 16",
+    why=hu.WHY["multi-plane"],
+)
+_MPW_ERASES = Claim("Blindly, there are more erases.", "Section 4.3.2, Figure 16")
+_MPW_WISE = Claim(
+    "Used wisely, they change little (within 5 %), as their condition is rarely met.",
+    "Section 4.3.2, Figure 16",
+)
+_INSIGHT_6 = Claim(
+    "Insight 6: with static allocation (S3) it is the same: faster blindly, at the cost of erases.",
+    "Section 4.3.2, Figure 16",
+    why=hu.WHY["multi-plane"],
+)
+
+
+@STUDY.exhibit("figure-16", "Figure 16: multi-plane writes")
+def figure_16(setting: Setting) -> Exhibit:
+    """Multi-plane writes blindly and wisely, dynamic and static, on one channel of an aged SSD."""
+    moving = hu.multi_plane_write(setting, CLEANED, hu.dynamic("s3"))
+    fixed = hu.multi_plane_write(setting, CLEANED, hu.static("s3"))
+    findings = [
+        better(_MPW_FASTER, moving.pairs("all us", "blind", "basic")),
+        better(_MPW_ERASES, moving.pairs("erases", "basic", "blind")),
+        equal(_MPW_WISE, moving.pairs("all us", "wise", "basic"), within=0.05),
+        better(_INSIGHT_6, fixed.pairs("all us", "blind", "basic")),
+    ]
+
+    def draw() -> Figure:
+        return drawing.bars(
+            *(
+                grid.bars(metric, "basic", f"{label} / basic", title, cases=("blind", "wise"))
+                for title, grid in (("dynamic", moving), ("static S3", fixed))
+                for metric, label in (("all us", "response time"), ("erases", "erases"))
+            )
+        )
+
+    caption = (
+        "Mean response time and blocks erased with multi-plane writes, over those with basic commands in the same "
+        "order (channel, plane, chip, die). One channel, aged."
+    )
+    return Exhibit(both(moving, fixed, "all us", "erases", "left out"), draw, findings, caption)
+
+
+def both(moving: hu.Grid, fixed: hu.Grid, *metrics: str) -> pa.Table:
+    """Put the runs of dynamic and static allocation into one table."""
+    rows = [
+        {**row, "case": f"{how}, {row['case']}"}
+        for how, grid in (("dynamic", moving), ("static", fixed))
+        for row in grid.rows
+    ]
+    return hu.Grid(rows).table(*metrics)
+
+
+_MPR_NUMBERS = Claim(
+    "The speedups by multi-plane reads that the table prints.",
+    "Section 4.3.2, Table 4",
+    "1.00 to 1.15, see data",
+    why=hu.WHY["mpr"],
+)
+_MPR_TWO_PAGES = Claim(
+    "The largest speedup is that of dynamic allocation under Web.", "Section 4.3.2, Table 4", "1.15", why=hu.WHY["mpr"]
+)
+_INSIGHT_7 = Claim(
+    "Insight 7: only workloads of many large reads gain (Web, Dev, MSN); under Fin2, Ex and Fin1 it is negligible.",
+    "Section 4.3.2, Table 4",
+    why=hu.WHY["mpr"],
+)
+
+
+@STUDY.exhibit("table-4", "Table 4: speedup by multi-plane reads")
+def table_4(setting: Setting) -> Exhibit:
+    """Response times with multi-plane reads, dynamic and static, on one channel."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    found = hu.multi_plane_read(setting, SIX)
+    rows: list[dict[str, Any]] = []
+    for name in SIX:
+        ours = [found.mean("all us", f"{how}, MPR", f"{how}, basic", [name]) for how in ("dynamic", "static")]
+        rows.append(
+            {
+                "workload": name,
+                "dynamic: paper": TABLE_4[name][0],
+                "dynamic: ours": ours[0],
+                "static: paper": TABLE_4[name][1],
+                "static: ours": ours[1],
+            }
+        )
+    off = {
+        (row["workload"], how): row[f"{how}: ours"] - row[f"{how}: paper"]
+        for row in rows
+        for how in ("dynamic", "static")
+    }
+    near = sum(abs(by) <= 0.05 for by in off.values())
+    worst = max(off, key=lambda at: abs(off[at]))
+    gains = {row["workload"]: max(row["dynamic: ours"], row["static: ours"]) for row in rows}
+    large, small = [gains[name] for name in ("Web", "Dev", "MSN")], [gains[name] for name in ("Fin2", "Ex", "Fin1")]
+    told = ", ".join(f"{name} {gain:.2f}" for name, gain in gains.items())
+    findings = [
+        holds(
+            _MPR_NUMBERS,
+            near == len(off),
+            f"{near} of {len(off)} within 0.05; farthest {worst[1]} under {worst[0]}, {off[worst]:+.2f}",
+            nearly=near >= len(off) / 2,
+        ),
+        number(_MPR_TWO_PAGES, rows[0]["dynamic: ours"], 1.15),
+        holds(
+            _INSIGHT_7,
+            min(large) > max(small) and max(small) < 1.03,
+            told,
+            nearly=statistics.mean(large) > statistics.mean(small),
+        ),
+    ]
+
+    def draw() -> Figure:
+        keys = ("dynamic: paper", "dynamic: ours", "static: paper", "static: ours")
+        series = {key.replace(":", ","): [row[key] for row in rows] for key in keys}
+        return drawing.bars(drawing.Bars("response time, basic / with MPR", SIX, series, reference=1.0))
+
+    caption = (
+        "Mean response time with basic commands over that with multi-plane reads. One channel, non-aged, order S3."
+    )
+    return Exhibit(pa.Table.from_pylist(rows), draw, findings, caption)
+
+
+_INTERLEAVE = Claim(
+    "Interleave makes response times shorter with dynamic allocation, under all workloads.",
+    "Section 4.3.3, Figure 17",
+    why=hu.WHY["late page"],
+)
+_INTERLEAVE_STATIC = Claim(
+    "With static allocation (S4) it does so, but for Fin1 and Fin2, whose requests are small.",
+    "Section 4.3.3, Figure 17",
+)
+_INSIGHT_8 = Claim(
+    "Insight 8: interleave does not cost endurance: erases stay the same (within 2 %).",
+    "Section 4.3.3, Figure 17",
+)
+
+
+@STUDY.exhibit("figure-17", "Figure 17: interleave")
+def figure_17(setting: Setting) -> Exhibit:
+    """Interleave, dynamic and static, on one channel of an aged SSD."""
+    moving = hu.interleave(setting, SIX, hu.dynamic("s4"))
+    fixed = hu.interleave(setting, SIX, hu.static("s4"))
+    cleaned = [name for name in SIX if moving.of("erases", "basic", name) >= 100]
+    large = ["Web", "Dev", "MSN", "Ex"]
+    findings = [
+        better(_INTERLEAVE, moving.pairs("all us", "interleave", "basic")),
+        better(_INTERLEAVE_STATIC, fixed.pairs("all us", "interleave", "basic", large)),
+        equal(
+            _INSIGHT_8,
+            {
+                f"{name}, {how}": grid.pairs("erases", "basic", "interleave", [name])[name]
+                for how, grid in (("dynamic", moving), ("static", fixed))
+                for name in cleaned
+            }
+            or {"none": (1.0, 1.0)},
+        ),
+    ]
+
+    def draw() -> Figure:
+        panels = [("response time", "all us"), ("erases", "erases")]
+        return drawing.bars(
+            *(
+                drawing.Bars(
+                    f"{label}, interleave / basic",
+                    SIX,
+                    {
+                        how: grid.normalised(metric, "basic")["interleave"]
+                        for how, grid in (("dynamic", moving), ("static S4", fixed))
+                    },
+                    reference=1.0,
+                )
+                for label, metric in panels
+            )
+        )
+
+    caption = "Mean response time and blocks erased with interleave, over those with basic commands. One channel, aged."
+    return Exhibit(both(moving, fixed, "all us", "erases"), draw, findings, caption)
+
+
+_APPROACH_2 = Claim(
+    "With multi-plane writes blindly and all else wisely, response times are the shortest.",
+    "Section 4.3.4, Figure 18",
+    why=hu.WHY["multi-plane"],
+)
+_APPROACH_2_ERASES = Claim("That costs erases.", "Section 4.3.4, Figure 18")
+_APPROACH_1 = Claim(
+    "With all used wisely, response times are shorter than with basic commands.",
+    "Section 4.3.4",
+    why=hu.WHY["late page"],
+)
+_APPROACH_1_ERASES = Claim("That costs no erases (within 2 %).", "Section 4.3.4, Figure 18")
+
+
+@STUDY.exhibit("figure-18", "Figure 18: all advanced commands, in two ways")
+def figure_18(setting: Setting) -> Exhibit:
+    """Use all commands in the two recommended ways, dynamic and static, on one channel of an aged SSD."""
+    moving = hu.combined(setting, CLEANED, hu.dynamic("s6"))
+    fixed = hu.combined(setting, CLEANED, hu.static("s6"))
+    return combined_exhibit(moving, fixed, (_APPROACH_2, _APPROACH_2_ERASES, _APPROACH_1, _APPROACH_1_ERASES))
+
+
+def combined_exhibit(moving: hu.Grid, fixed: hu.Grid | None, claims: tuple[Claim, Claim, Claim, Claim]) -> Exhibit:
+    """Make the exhibit of the combined commands, which both papers have, one of them without static allocation."""
+    grids = {"dynamic": moving} if fixed is None else {"dynamic": moving, "static S6": fixed}
+
+    def pairs(metric: str, small: str, large: str) -> dict[str, tuple[float, float]]:
+        return {
+            f"{name}, {how}" if len(grids) > 1 else name: pair
+            for how, grid in grids.items()
+            for name, pair in grid.pairs(metric, small, large).items()
+        }
+
+    findings = [
+        better(claims[0], pairs("all us", "MPW blind", "all wise")),
+        better(claims[1], pairs("erases", "basic", "MPW blind")),
+        better(claims[2], pairs("all us", "all wise", "basic")),
+        equal(claims[3], pairs("erases", "basic", "all wise")),
+    ]
+
+    def draw() -> Figure:
+        return drawing.bars(
+            *(
+                grid.bars(metric, "basic", f"{label} / basic", how, cases=("MPW blind", "all wise"))
+                for how, grid in grids.items()
+                for metric, label in (("all us", "response time"), ("erases", "erases"))
+            )
+        )
+
+    caption = (
+        "Mean response time and blocks erased with copy-back, multi-plane and interleave commands together, over those "
+        "with basic commands; multi-plane writes blindly, or all wisely. One channel, aged, order channel, die, plane, "
+        "chip."
+    )
+    data = moving.table("all us", "erases") if fixed is None else both(moving, fixed, "all us", "erases")
+    return Exhibit(data, draw, findings, caption)
+
+
+# Section 4.4: the order of the levels of parallelism.
+
+_CHANNEL_FIRST = Claim(
+    "Dynamic: channel first is faster than chip first, under all workloads (SSD2, SSD1).",
+    "Section 4.4.1, Figure 20 (a)",
+)
+_DIE_CHIP = Claim(
+    "Dynamic: die before chip is faster than chip before die (SSD4, SSD3).",
+    "Section 4.4.1, Figure 20 (b)",
+    why=hu.WHY["load"],
+)
+_DIE_PLANE = Claim(
+    "Dynamic: die before plane is faster than plane before die.", "Section 4.4.1, Figure 20 (b)", why=hu.WHY["load"]
+)
+_CHIP_LAST = Claim(
+    "Dynamic: chip last is faster than plane last (channel > die > plane > chip against SSD4).",
+    "Section 4.4.1, Figure 20 (b)",
+    why=hu.WHY["load"],
+)
+_SIXTY_EVEN = Claim(
+    "The same, where data that are read lie evenly over all chips.",
+    "hu2013, Section 4.2",
+    "1.6x",
+)
+_SIXTY = Claim("A wrong order costs up to 60 %.", "Section 1", "1.6x", why=hu.WHY["even"])
+
+
+@STUDY.exhibit("figure-20", "Figure 20: priority orders of dynamic allocation")
+def figure_20(setting: Setting) -> Exhibit:
+    """Compare dynamic orders on eight channels and on one."""
+    return dynamic_exhibit(setting, SIX, (_CHANNEL_FIRST, _DIE_CHIP, _DIE_PLANE, _CHIP_LAST, _SIXTY))
+
+
+def dynamic_exhibit(
+    setting: Setting, names: Sequence[str], claims: tuple[Claim, Claim, Claim, Claim, Claim]
+) -> Exhibit:
+    """Make the exhibit of dynamic orders, which both papers have."""
+    eight = hu.dynamic_orders(setting, names, hu.EIGHT_CHANNELS)
+    even = hu.dynamic_orders(setting, names, hu.EIGHT_CHANNELS, layout="even")
+    one = hu.dynamic_orders(setting, names, hu.ONE_CHANNEL)
+    chip, channel = hu.DYNAMIC_EIGHT
+    ssd3, ssd4, dies, planes = hu.DYNAMIC_ONE
+    worst = max(value or 0.0 for value in eight.normalised("all us", channel)[chip])
+    worst = max(worst, *(value or 0.0 for case in one.cases for value in one.normalised("all us", dies)[case]))
+    findings = [
+        better(claims[0], eight.pairs("all us", channel, chip)),
+        better(claims[1], one.pairs("all us", ssd4, ssd3)),
+        better(claims[2], one.pairs("all us", dies, planes)),
+        better(claims[3], one.pairs("all us", dies, ssd4)),
+        number(claims[4], worst, 1.6, unit="x"),
+        number(_SIXTY_EVEN, max(value or 0.0 for value in even.normalised("all us", channel)[chip]), 1.6, unit="x"),
+    ]
+
+    def draw() -> Figure:
+        return drawing.bars(
+            eight.bars(
+                "all us", channel, "response time /\nchannel first", "8 channels, data where the order puts them"
+            ),
+            even.bars("all us", channel, "response time /\nchannel first", "8 channels, data that are read evenly"),
+            one.bars("all us", dies, "response time /\nchannel > die > plane > chip", "1 channel"),
+        )
+
+    caption = (
+        "Mean response time by the priority order of dynamic allocation, over that of one of them. All advanced "
+        "commands, multi-plane writes blindly; aged. Orders are named by their levels: the two papers swap the labels "
+        "SSD5 and SSD6."
+    )
+    rows = [
+        {**row, "case": f"{channels}: {row['case']}"}
+        for channels, grid in (("8 channels", eight), ("8 channels, even", even), ("1 channel", one))
+        for row in grid.rows
+    ]
+    return Exhibit(hu.Grid(rows).table("all us", "erases"), draw, findings, caption)
+
+
+_S1_WORST = Claim(
+    "Static: S1, which has the chip first, is the slowest under all workloads.", "Section 4.4.2, Figure 21"
+)
+_REAL_EQUAL = Claim(
+    "Static: but for S1, all are almost equal under the real workloads (within 5 %).",
+    "Section 4.4.2, Figure 21",
+    why=hu.WHY["planes first"],
+)
+#: Why the order of Syn1 to Syn4 is as it is.
+WHY_S6 = (
+    "The table gives the intervals as '30us (75%)' and does not say what the share is of. Syn1 and Syn2 ask for 546 "
+    "MB/s of 8 channels that carry 320 MB/s, so every channel-first order keeps the buses full and response times "
+    "grow with the length of the run: they differ by what is merged last. Of Syn3 and Syn4, S6 needs one chip where "
+    "S2 needs two, which matters little at a load that leaves both idle for most of the time. "
+    "docs/model/parallelism.md has the other readings."
+)
+_S6_BEST = Claim(
+    "Static: under the synthetic workloads of Table 6, S6 is the fastest.",
+    "Section 4.4.2, Figure 21",
+    why=WHY_S6,
+)
+_INSIGHT_9 = Claim("Insight 9: the best order is channel, die, plane, chip.", "Section 4.4", why=hu.WHY["order"])
+
+
+@STUDY.exhibit("figure-21", "Figure 21: orders of static allocation")
+def figure_21(setting: Setting) -> Exhibit:
+    """Compare static orders on eight channels, with the synthetic workloads of Table 6."""
+    return static_exhibit(setting, SIX, (_S1_WORST, _REAL_EQUAL, _S6_BEST, _INSIGHT_9))
+
+
+def static_exhibit(setting: Setting, names: Sequence[str], claims: tuple[Claim, Claim, Claim, Claim]) -> Exhibit:
+    """Make the exhibit of static orders, which both papers have."""
+    found = hu.static_orders(setting, [*names, *SYNTHETIC])
+    first, *others = hu.STATIC_EIGHT
+    best = others[-1]
+    worst_pairs = {
+        name: (max(found.of("all us", case, name) for case in others), found.of("all us", first, name))
+        for name in found.workloads
+    }
+    spread = {
+        name: (
+            min(found.of("all us", case, name) for case in others),
+            max(found.of("all us", case, name) for case in others),
+        )
+        for name in names
+    }
+    synthetic = {
+        name: (found.of("all us", best, name), min(found.of("all us", case, name) for case in others[:-1]))
+        for name in SYNTHETIC
+    }
+    overall = {
+        case.split(":")[0]: statistics.geometric_mean([found.of("all us", case, name) for name in found.workloads])
+        for case in hu.STATIC_EIGHT
+    }
+    least = min(overall.values())
+    told = ", ".join(f"{case} {value / least:.3f}" for case, value in overall.items())
+    findings: list[Finding] = [
+        better(claims[0], worst_pairs),
+        equal(claims[1], spread, within=0.05),
+        better(claims[2], synthetic),
+        holds(
+            claims[3],
+            overall["S6"] == least,
+            f"mean over workloads, over the best: {told}",
+            nearly=overall["S6"] < least * (1 + EQUAL),
+        ),
+    ]
+
+    def draw() -> Figure:
+        return drawing.bars(
+            hu.Grid([row for row in found.rows if row["workload"] in names]).bars("all us", best, "response time / S6"),
+            hu.Grid([row for row in found.rows if row["workload"] in SYNTHETIC]).bars(
+                "all us", best, "response time / S6"
+            ),
+        )
+
+    caption = (
+        "Mean response time by the order of static allocation, over that of S6. 8 channels, non-aged, all advanced "
+        "commands, multi-plane writes blindly. Syn1 to Syn4 are the synthetic workloads of Table 6."
+    )
+    return Exhibit(found.table("read us", "write us", "all us"), draw, findings, caption)

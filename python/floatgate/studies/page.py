@@ -1,0 +1,229 @@
+"""Pages of studies: our figures, the papers' claims and numbers beside ours, and verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from floatgate._floatgate import __version__
+from floatgate.studies import drawing, workloads
+from floatgate.studies.study import RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+
+    from floatgate.studies.study import Entry, Exhibit, Finding, Setting, Study
+
+#: Verdicts, with a sign that can be told apart without colour.
+_SIGNS = {"agrees": "✓ agrees", "agrees in direction": "≈ in direction", "disagrees": "✗ disagrees"}
+
+_STYLE = """
+:root{color-scheme:light dark;--line:#8886}
+body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:0 auto;padding:1rem 1.5rem}
+h1{line-height:1.2}h2{margin-top:2.5rem;border-bottom:1px solid var(--line)}
+table{border-collapse:collapse;margin:.8rem 0;font-size:.92em}
+th,td{border-bottom:1px solid var(--line);padding:.3rem .6rem;text-align:left;vertical-align:top}
+td.n{text-align:right;font-variant-numeric:tabular-nums}
+figure{margin:1rem 0;overflow-x:auto}figure svg{background:#fff;max-width:100%;height:auto}
+figcaption{opacity:.8}.why td{border-bottom:1px solid var(--line);padding-top:0;font-style:italic}
+tr.with-why td{border-bottom:none}
+details{margin:.5rem 0}.data{overflow-x:auto}
+.v{white-space:nowrap}.disagrees{font-weight:700}
+@media print{details{display:none}}
+"""
+
+
+@dataclass
+class Part:
+    """An exhibit as it was run, and its findings at other footprints."""
+
+    entry: Entry
+    exhibit: Exhibit
+    repeats: dict[float, list[Finding]] = field(default_factory=dict)
+
+    @cached_property
+    def svg(self) -> str:
+        """Its figure, drawn once."""
+        return drawing.svg(self.exhibit.draw())
+
+
+@dataclass
+class Report:
+    """A study that was run."""
+
+    study: Study
+    setting: Setting
+    parts: list[Part]
+    command: str
+
+    def counts(self) -> dict[str, int]:
+        """Count the verdicts."""
+        findings = [finding for part in self.parts for finding in part.exhibit.findings]
+        return {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in _SIGNS}
+
+
+def html(report: Report) -> str:
+    """Write the page: one file that needs nothing else."""
+    figures = [f"<figure>{part.svg}" for part in report.parts]
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(report.study.name)}: {escape(report.study.title)}</title><style>{_STYLE}</style></head>\n"
+        f"<body>\n<h1>{escape(report.study.title)}</h1>\n{_body(report, figures)}</body></html>\n"
+    )
+
+
+def markdown(report: Report) -> tuple[str, dict[str, str]]:
+    """Write the page for the documentation: Markdown with tables of HTML, and the figures by their names."""
+    names = {part.entry.key: f"{report.study.name}-{part.entry.key}.svg" for part in report.parts}
+    figures = [
+        f'<figure><img src="{names[part.entry.key]}" alt="{escape(part.entry.title)}" style="background:#fff">'
+        for part in report.parts
+    ]
+    body = _body(report, figures)
+    # The page is wide, and has no headings that a table of contents would show.
+    note = "---\nhide:\n  - toc\n---\n\n<!-- Written by `make studies`: changes made here are lost. -->\n\n"
+    note += f"# {report.study.name}: "
+    files = {names[part.entry.key]: part.svg for part in report.parts}
+    return f"{note}{report.study.title}\n\n{body}", files
+
+
+def exhibit(shown: Exhibit) -> str:
+    """Write an exhibit alone, for notebooks."""
+    return (
+        f"<figure>{drawing.svg(shown.draw())}<figcaption>{escape(shown.caption)}</figcaption></figure>"
+        f"{_claims(shown.findings, {})}"
+    )
+
+
+def _body(report: Report, figures: Sequence[str]) -> str:
+    study = report.study
+    parts = [f"<p>{escape(study.citation)}.</p>\n"]
+    if report.setting.quick:
+        parts.append("<p><b>A quick run: too short for its verdicts to count.</b></p>\n")
+    parts += [f"<p>{escape(text)}</p>\n" for text in study.about]
+    if study.workloads:
+        parts.append(_workloads(report))
+    parts += ["\n<h2>Verdicts</h2>\n", f"<p>{_emphasised(RULES)}</p>\n", _summary(report)]
+    for part, figure in zip(report.parts, figures, strict=True):
+        parts.append(_section(part, figure))
+    parts.append(
+        f"\n<h2>How to reproduce</h2>\n<p>Floatgate {escape(__version__)}: <code>{escape(report.command)}</code></p>\n"
+    )
+    return "".join(parts)
+
+
+def _emphasised(text: str) -> str:
+    pieces = escape(text).split("*")
+    return "".join(f"<em>{piece}</em>" if index % 2 else piece for index, piece in enumerate(pieces))
+
+
+def _section(part: Part, figure: str) -> str:
+    shown = part.exhibit
+    return (
+        f'\n<h2 id="{part.entry.key}">{escape(part.entry.title)}</h2>\n{figure}'
+        f"<figcaption>{escape(shown.caption)}</figcaption></figure>\n{_claims(shown.findings, part.repeats)}"
+        f"<details><summary>Data</summary>\n{_data(shown.data)}</details>\n"
+    )
+
+
+def _summary(report: Report) -> str:
+    """List all claims with their verdicts."""
+    factors = sorted({factor for part in report.parts for factor in part.repeats})
+    head = ["Claim", "Ours", *(f"{_times(factor)} footprint" for factor in factors)]
+    rows = []
+    for part in report.parts:
+        for index, finding in enumerate(part.exhibit.findings):
+            link = f'<a href="#{part.entry.key}">{escape(part.entry.key)}</a>: {escape(finding.claim.text)}'
+            rows.append([link, _verdict(finding), *(_verdict(part.repeats[factor][index]) for factor in factors)])
+    counts = ", ".join(f"{number} {verdict}" for verdict, number in report.counts().items())
+    return f"<p>Of {len(rows)} claims: {counts}.</p>\n{_table(head, rows)}"
+
+
+def _times(factor: float) -> str:
+    return {0.5: "half the", 2.0: "twice the"}.get(factor, f"{factor:g} times the")
+
+
+def _verdict(finding: Finding) -> str:
+    return f'<span class="v {finding.verdict.split()[-1]}" style="white-space:nowrap">{_SIGNS[finding.verdict]}</span>'
+
+
+def _claims(findings: Sequence[Finding], repeats: dict[float, list[Finding]]) -> str:
+    """Put claims, what the paper prints, ours and the verdicts beside each other."""
+    if not findings:
+        return ""
+    factors = sorted(repeats)
+    rows: list[str] = []
+    told: set[str] = set()
+    for index, finding in enumerate(findings):
+        claim = finding.claim
+        others = [repeats[factor][index] for factor in factors]
+        cells = [
+            f"{escape(claim.text)} <small>({escape(claim.where)})</small>", escape(claim.published) or "-",
+            escape(finding.ours), _verdict(finding),
+            *(f"{_verdict(other)}<br><small>{escape(other.ours)}</small>" for other in others),
+        ]  # fmt: skip
+        explained = claim.why and any(each.verdict != "agrees" for each in [finding, *others])
+        row = "".join(f"<td>{cell}</td>" for cell in cells)
+        rows.append(f'<tr class="with-why">{row}</tr>' if explained else f"<tr>{row}</tr>")
+        if explained:
+            why = "as above." if claim.why in told else f"on the standard runs: {escape(claim.why)}"
+            told.add(claim.why)
+            rows.append(f'<tr class="why"><td colspan="{len(cells)}">Why, {why}</td></tr>')
+    head = ["The paper says", "It prints", "Ours", "Verdict", *(f"{_times(factor)} footprint" for factor in factors)]
+    names = "".join(f"<th>{name}</th>" for name in head)
+    return f'<div class="data"><table><thead><tr>{names}</tr></thead><tbody>\n' + "\n".join(rows) + \
+        "\n</tbody></table></div>\n"  # fmt: skip
+
+
+def _workloads(report: Report) -> str:
+    """Put the moments that were asked for beside those of what was made."""
+    import pyarrow as pa  # noqa: PLC0415 (half a second, and not always needed)
+
+    rows: list[dict[str, Any]] = []
+    for name in report.study.workloads:
+        moments = workloads.TABLE_1[name]
+        made = report.setting.workload(name)
+        row: dict[str, Any] = {"workload": f"{name} ({moments.title})", "what it is": made.origin}
+        got = None if made.real else workloads.generate(name, report.setting.requests).moments()
+        for key, label in _MOMENTS.items():
+            row[f"{label}: paper"] = getattr(moments, key)
+            row[f"{label}: ours"] = None if got is None else got[key]
+        rows.append(row)
+    text = (
+        f"Workloads: real traces where they were given, else generated with the moments of hu2011, Table 1, "
+        f"{report.setting.requests:,} requests each. Fixed for all figures, after one trial run in which footprint "
+        f"and SSD were such that cleaning met "
+        "nothing but stale blocks, and never changed after a verdict: footprint "
+        f"{workloads.FOOTPRINT >> 20} MiB; regions of {workloads.REGION >> 10} KiB, of which that of rank k gets a "
+        f"share ~ k^-{workloads.LOCALITY:g}; {workloads.SEQUENTIAL:.0%} of the requests go on where the last one "
+        f"ended; "
+        "exponential intervals; geometric sizes, of which the printed share is of whole 4 KiB at whole 4 KiB, and the "
+        "others are of sectors at any sector. The table prints all intervals in ms: those of the last four are us (a "
+        "cut of the Develop trace is 300 s long only if read so)."
+    )
+    return f"<p>{escape(text)}</p>\n{_data(pa.Table.from_pylist(rows))}"
+
+
+_MOMENTS = {"read_kib": "read KiB", "write_kib": "write KiB", "read_share": "reads", "interval_us": "interval us"}
+
+
+def _data(table: pa.Table) -> str:
+    rows = [[_cell(value) for value in row.values()] for row in table.to_pylist()]
+    return f'<div class="data">{_table([escape(name) for name in table.column_names], rows)}</div>\n'
+
+
+def _cell(value: Any) -> str:  # noqa: ANN401 (of any column)
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
+    return "-" if value is None else escape(str(value))
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    names = "".join(f"<th>{name}</th>" for name in head)
+    body = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{names}</tr></thead><tbody>\n{body}\n</tbody></table>\n"

@@ -1,0 +1,246 @@
+"""The studies of papers, and the tutorial."""
+
+import gc
+import math
+import re
+import statistics
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import floatgate as fg
+from floatgate import studies
+from floatgate.studies import commandline, page, study, workloads
+from test_package import blocks
+
+CLAIM = study.Claim("it is so", "Section 1")
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory):
+    """All studies, as small as they can be, by the command."""
+    place = tmp_path_factory.mktemp("studies")
+    setting = pytest.MonkeyPatch()
+    setting.setattr(workloads, "QUICK_REQUESTS", 60)
+    for name in commandline.STUDIES:
+        words = [name, "--quick", "--jobs", "1", "--out", str(place), "--markdown", str(place / "docs")]
+        assert studies.command(words) == 0
+    setting.undo()
+    return place
+
+
+@pytest.mark.parametrize("name", list(commandline.STUDIES))
+def test_a_page_has_every_figure_and_needs_nothing_else(name, written):
+    text = (written / f"{name}.html").read_text()
+    entries = commandline.STUDIES[name].entries
+    assert text.count("<svg") == len(entries)
+    for key, entry in entries.items():
+        assert f'id="{key}"' in text
+        assert entry.title.replace("'", "&#x27;") in text
+        assert pq.read_table(written / name / f"{key}.parquet").num_rows > 0
+    # Names of formats (XML namespaces) are no addresses to load from.
+    assert not re.findall(r'(?:src|href)="(?!#)[^"]*"', re.sub(r'xlink:href="#[^"]*"', "", text))
+    assert "A quick run" in text
+    assert f"floatgate study {name} --quick" in text
+
+
+@pytest.mark.parametrize("name", list(commandline.STUDIES))
+def test_a_page_of_the_documentation_has_its_figures_beside_it(name, written):
+    text = (written / "docs" / f"{name}.md").read_text()
+    images = re.findall(r'<img src="([^"]+)"', text)
+    assert len(images) == len(commandline.STUDIES[name].entries)
+    for image in images:
+        assert (written / "docs" / image).read_text().startswith("<svg")
+
+
+def test_pages_are_in_the_documentation(root):
+    for name, known in commandline.STUDIES.items():
+        text = (root / "docs" / "studies" / f"{name}.md").read_text()
+        for key in known.entries:
+            assert f'id="{key}"' in text, f"{name} {key}: run `make studies`"
+        assert "A quick run" not in text
+
+
+def test_list_has_all_figures(capsys):
+    assert studies.command(["LIST"]) == 0
+    printed = capsys.readouterr().out
+    for name, known in commandline.STUDIES.items():
+        assert f"{name}: " in printed
+        for key in known.entries:
+            assert f"  {key}: " in printed
+
+
+def test_what_is_not_there_is_told(tmp_path):
+    with pytest.raises(fg.OptionError, match=r"no study hu2012: there are hu2011, hu2013, park2015"):
+        studies.command(["hu2012"])
+    with pytest.raises(fg.OptionError, match=r"park2015 has no figure-4: it has figure-3, "):
+        studies.command(["park2015", "figure-3", "figure-4", "--quick"])
+    setting = studies.Setting(requests=10, traces=tmp_path / "nowhere", jobs=1, directory=tmp_path)
+    with pytest.raises(fg.TraceError, match=r"there is no directory .*nowhere"):
+        setting.workload("Fin1")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(fg.OutputError, match="cannot"):
+        studies.run("park2015", ["figure-3"], quick=True, jobs=1, out=tmp_path / "file")
+
+
+def test_a_run_that_fails_fails_the_figure(tmp_path):
+    setting = studies.Setting(requests=10, directory=tmp_path, jobs=1)
+    with pytest.raises(fg.SimulationError, match=r"a run of the study failed: .*iodepth"):
+        setting.rows([{"device": "tiny", "workload": "rw=read iodepth=none"}])
+
+
+def test_a_scratch_directory_goes_with_the_setting():
+    setting = studies.Setting(requests=10)
+    place = setting.with_footprint(2.0)._place
+    assert setting._place == place
+    setting.workload("MSN")
+    assert (place / "workloads").is_dir()
+    del setting
+    gc.collect()
+    assert not place.exists()
+
+
+def test_runs_are_kept(tmp_path):
+    setting = studies.Setting(requests=10, directory=tmp_path, jobs=1)
+    points = [{"device": "tiny", "workload": setting.workload("MSN").trace, "precondition": "none", "layout": layout,
+               "_name": layout} for layout in ("even", "allocation", "none")]  # fmt: skip
+    rows = setting.rows(points)
+    assert [row["_name"] for row in rows] == ["even", "allocation", "none"]
+    files = {file: file.stat().st_mtime_ns for file in (tmp_path / "runs").iterdir()}
+    assert len(files) == 3
+    assert setting.rows(points) == rows
+    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "runs").iterdir()} == files
+
+
+@pytest.mark.parametrize("name", list(workloads.TABLE_1))
+def test_workloads_have_the_moments_of_the_table(name):
+    wanted = workloads.TABLE_1[name]
+    made = workloads.generate(name, 40_000)
+    got = made.moments()
+    # Four standard errors of a mean of exponential intervals and geometric sizes, and of a share.
+    reads = 40_000 * wanted.read_share
+    assert got["interval_us"] == pytest.approx(wanted.interval_us, rel=4 / math.sqrt(40_000))
+    assert got["read_kib"] == pytest.approx(wanted.read_kib, rel=4 / math.sqrt(reads))
+    assert got["write_kib"] == pytest.approx(wanted.write_kib, rel=4 / math.sqrt(40_000 - reads))
+    share = wanted.read_share
+    assert got["read_share"] == pytest.approx(share, abs=4 * math.sqrt(share * (1 - share) / 40_000))
+    if wanted.multiples is not None:
+        whole = made.sectors[~made.read] % 8 == 0
+        assert whole.mean() == pytest.approx(wanted.multiples, abs=2 / math.sqrt(len(whole)))
+        assert (made.lba[made.sectors % 8 == 0] % 8 == 0).all()
+
+
+@pytest.mark.parametrize("name", [*workloads.TABLE_1, *workloads.TABLE_6])
+@pytest.mark.parametrize("footprint", [0.5, 2.0])
+def test_workloads_stay_in_their_footprint(name, footprint):
+    made = workloads.generate(name, 3_000, footprint)
+    end = workloads.FOOTPRINT * footprint / 512
+    assert made.lba.min() >= 0
+    assert (made.lba + made.sectors).max() <= end
+    # It is used: the upper half, too.
+    assert (made.lba > end / 2).mean() > 0.2
+    again = workloads.generate(name, 3_000, footprint)
+    assert np.array_equal(made.lba, again.lba)
+    assert np.array_equal(made.arrival, again.arrival)
+
+
+def test_intense_workloads_are_those_of_the_table():
+    made = workloads.generate("Syn4", 8_000)
+    assert set(made.sectors) == {40}
+    assert set(np.diff(made.arrival)) == {200_000}
+    assert made.read.mean() == pytest.approx(0.75, abs=0.02)
+
+
+def test_regions_are_used_as_zipf_has_it():
+    made = workloads.generate("Fin1", 60_000)
+    regions = made.lba // (workloads.REGION // 512)
+    counts = np.sort(np.bincount(regions, minlength=workloads.FOOTPRINT // workloads.REGION))[::-1]
+    # Of what does not go on where the last one ended, the most used region gets 1 / H(n).
+    harmonic = (1 / np.arange(1, len(counts) + 1)).sum()
+    assert counts[0] / counts.sum() == pytest.approx(1 / harmonic, rel=0.1)
+
+
+def test_real_traces_are_taken_where_they_are(tmp_path):
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    lines = [f"{1000 * i} 0 {8 * i} 8 {i % 2}" for i in range(50)]
+    (traces / "Financial1.ascii").write_text("\n".join(lines) + "\n")
+    setting = studies.Setting(requests=20, traces=traces, directory=tmp_path, jobs=1)
+    real, made = setting.workload("Fin1"), setting.workload("Fin2")
+    assert (real.real, made.real) == (True, False)
+    assert "Financial1.ascii" in real.origin
+    rows = setting.rows([{"device": "tiny", "workload": real.trace}])
+    assert rows[0]["requests.all.count"] == 20
+    report = page.Report(studies.hu2011.STUDY, setting, [], "")
+    assert "Financial1.ascii" in page.html(report)
+
+
+def test_better_follows_its_rule():
+    verdict = lambda **pairs: study.better(CLAIM, pairs).verdict  # noqa: E731
+    assert verdict(a=(1.0, 2.0), b=(1.0, 1.2)) == "agrees"
+    assert verdict(a=(1.0, 2.0), b=(1.0, 1.0)) == "agrees"
+    assert verdict(a=(1.0, 2.0), b=(1.0, 0.9)) == "agrees in direction"
+    assert verdict(a=(1.0, 1.005), b=(1.0, 1.005)) == "agrees in direction"
+    assert verdict(a=(1.0, 1.1), b=(1.0, 0.8)) == "disagrees"
+    assert verdict(a=(1.0, 1.0)) == "disagrees"
+    assert verdict(a=(0.0, 5.0)) == "agrees"
+    assert verdict(a=(0.0, 0.0)) == "disagrees"
+    assert study.better(CLAIM, {"a": (2.0, 3.0)}).ours == "ratio 1.5"
+
+
+def test_equal_follows_its_rule():
+    assert study.equal(CLAIM, {"a": (1.0, 1.01), "b": (1.0, 0.99)}).verdict == "agrees"
+    assert study.equal(CLAIM, {"a": (1.0, 1.1), "b": (1.0, 0.91)}).verdict == "agrees in direction"
+    assert study.equal(CLAIM, {"a": (1.0, 1.1)}).verdict == "disagrees"
+    assert study.equal(CLAIM, {"a": (1.0, 1.1)}, within=0.2).verdict == "agrees"
+
+
+def test_number_follows_its_rule():
+    assert study.number(CLAIM, 1.6, 1.5).verdict == "agrees"
+    assert study.number(CLAIM, 3.0, 1.5).verdict == "agrees in direction"
+    assert study.number(CLAIM, 0.9, 1.5).verdict == "disagrees"
+    assert study.number(CLAIM, 1.0, 1.5).verdict == "disagrees"
+    assert study.number(CLAIM, 5.0, 10.0, neutral=0.0).verdict == "agrees in direction"
+
+
+def test_verdicts_are_counted(written):
+    text = (written / "park2015.html").read_text()
+    found = re.search(r"Of (\d+) claims: (\d+) agrees, (\d+) agrees in direction, (\d+) disagrees", text)
+    total, *parts = map(int, found.groups())
+    assert total == sum(parts) == 9
+
+
+def test_static_allocation_waits_as_a_queue_for_each_die_does(tmp_path):
+    """Pattern D against M/D/1, which does not know of the simulator."""
+    setting = studies.Setting(directory=tmp_path, jobs=1)
+    rows = studies.park2015._times(setting, [{"words": studies.park2015._words("D", setting, load=0.5)}])
+    # A write takes 1 ms and 4 us on the bus; a queue of deterministic services at 0.5 waits half a service.
+    assert rows[0]["static write us"] == pytest.approx(1004 * 1.5, rel=0.03)
+    assert rows[0]["dynamic write us"] == pytest.approx(1004, rel=0.02)
+
+
+def test_a_figure_shows_itself_in_a_notebook(tmp_path):
+    shown = studies.park2015.figure_3(studies.Setting(quick=True, jobs=1, directory=tmp_path))
+    text = shown._repr_html_()
+    assert "<svg" in text
+    assert "agrees" in text
+    assert statistics.mean(shown.data["static read us"].to_pylist()) > 100
+
+
+def test_code_of_the_pages_runs(root, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(root / "examples")
+    for name in ("docs/studies/index.md", "docs/traces.md"):
+        names = {}
+        for block in blocks((root / name).read_text()):
+            exec(compile(block, name, "exec"), names)
+
+
+def test_tutorial_runs(root):
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook = nbformat.read(root / "docs" / "tutorial.ipynb", as_version=4)
+    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    assert all(cell.get("execution_count") for cell in notebook.cells if cell.cell_type == "code")

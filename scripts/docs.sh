@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Builds the site of the documentation, with mkdocs in an environment of its own: DIRECTORY/site/index.html.
+#
+#   docs.sh DIRECTORY
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mkdir -p "$1"
+directory=$(cd "$1" && pwd)
+environment=$directory/environment
+wanted=scripts/docs_requirements.txt
+present=$environment/requirements.txt
+
+[ -x "$environment/bin/python" ] || python3 -m venv "$environment"
+if ! cmp --silent "$wanted" "$present"; then
+    "$environment/bin/python" -m pip install --quiet --requirement "$wanted"
+    cp "$wanted" "$present"
+fi
+NO_MKDOCS_2_WARNING=1 "$environment/bin/python" -B -m mkdocs build --strict --site-dir "$directory/site"
+echo "$directory/site/index.html (the search works where it is served: python3 -m http.server -d $directory/site)"

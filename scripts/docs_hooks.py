@@ -1,0 +1,131 @@
+"""What the site of the documentation needs beyond mkdocs: hooks that `mkdocs.yml` names.
+
+Pages link to files of the repository that are no pages, such as devices: these are put into the site, so that it is
+whole without a network. The notebook of the tutorial becomes a page. A list that follows a line of text directly, as
+GitHub has it, gets the empty line that Python-Markdown wants.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from html import escape
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+#: Links of Markdown, without images.
+_LINKS = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
+_ROLES = re.compile(r":(?:class|meth|func|mod|data|attr|exc):<code>~?(?:floatgate\.)?")
+_FENCE = re.compile(r"^ *(```|~~~)")
+_ITEM = re.compile(r"^ *([-*]|\d+\.) ")
+
+
+def on_files(files, config):
+    """Add the tutorial's page, made of the notebook, and the files that pages link to."""
+    from mkdocs.structure.files import File
+
+    docs = Path(config["docs_dir"])
+    for notebook in sorted(docs.glob("*.ipynb")):
+        text = page_of(json.loads(notebook.read_text(encoding="utf-8")))
+        files.append(File.generated(config, notebook.with_suffix(".md").name, content=text))
+        for file in [file for file in files if file.src_uri == notebook.name]:
+            files.remove(file)
+    for page in files.documentation_pages():
+        text = page.content_string
+        for _, link in _LINKS.findall(text):
+            place = _outside(link, page.src_uri)
+            if place is None or not (ROOT / place).is_file():
+                continue
+            if files.get_file_from_path(_site_name(place)) is None:
+                files.append(File.generated(config, _site_name(place), content=(ROOT / place).read_bytes()))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Point links at what was put into the site, and part lists from the text before them."""
+
+    def changed(match):
+        if match[2].endswith(".ipynb"):
+            return f"[{match[1]}]({match[2].removesuffix('.ipynb')}.md)"
+        place = _outside(match[2], page.file.src_uri)
+        if place is None:
+            return match[0]
+        if not (ROOT / place).is_file():
+            return match[1]  # A directory, which the site does not have.
+        up = posixpath.relpath(_site_name(place), posixpath.dirname(page.file.src_uri) or ".")
+        return f"[{match[1]}]({up})"
+
+    return _parted(_LINKS.sub(changed, markdown))
+
+
+def on_page_content(html, page, config, files):
+    """Show names in docstrings as names: `:class:` and the like are for other tools."""
+    return _ROLES.sub("<code>", html)
+
+
+def _outside(link, page):
+    """Say which file or directory of the repository a link means that leaves the documentation, if it does."""
+    if "://" in link or link.startswith(("#", "/", "mailto:")):
+        return None
+    place = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), link.split("#")[0]))
+    if place == "docs" or place.startswith("docs/"):
+        return None
+    if (ROOT / place / "README.md").is_file():
+        place = f"{place}/README.md"
+    return place if not place.startswith("..") and (ROOT / place).exists() else None
+
+
+def _site_name(place):
+    """Name a file within the site; as text, so that browsers show it."""
+    return f"files/{place}.txt"
+
+
+def _parted(text):
+    lines, fenced, before = [], False, ""
+    for line in text.splitlines():
+        if _FENCE.match(line):
+            fenced = not fenced
+        if not fenced and _ITEM.match(line) and before.strip() and not before.startswith((" ", "|")):
+            if not _ITEM.match(before) and not _within(lines):
+                lines.append("")
+        lines.append(line)
+        before = line
+    return "\n".join(lines) + "\n"
+
+
+def _within(lines):
+    """Whether the last line belongs to an item of a list."""
+    for line in reversed(lines):
+        if not line.strip():
+            return False
+        if _ITEM.match(line):
+            return True
+        if not line.startswith(" "):
+            return False
+    return False
+
+
+def page_of(notebook):
+    """Write a notebook as Markdown, with its outputs."""
+    parts = []
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+        elif cell["cell_type"] == "code":
+            parts.append(f"```python\n{source}\n```")
+            parts += [_output(output) for output in cell["outputs"]]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _output(output):
+    data = output.get("data", {})
+    if "image/png" in data:
+        return f'<img alt="figure" src="data:image/png;base64,{"".join(data["image/png"]).replace(chr(10), "")}">'
+    if "text/html" in data:
+        # One line: an empty one would end the HTML for Markdown.
+        return "".join(data["text/html"]).replace("\n", " ")
+    text = "".join(data.get("text/plain", output.get("text", "")))
+    return f"<pre>{escape(text)}</pre>".replace("\n\n", "\n&#8203;\n") if text else ""

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Does the studies of the papers again, on the package as it is, in the release profile; and executes the tutorial.
+# Their pages in docs/ are written again: look at `git diff` afterwards. Runs are kept in RUNS, and made once.
+#
+#   studies.sh ENVIRONMENT RUNS
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mkdir -p "$1" "$2"
+environment=$(cd "$1" && pwd)
+runs=$(cd "$2" && pwd)
+export PATH=$environment/bin:$PATH
+python=$environment/bin/python
+
+[ -x "$python" ] || python3 -m venv "$environment"
+"$python" -m pip install --quiet --requirement python/tests/requirements.txt nbconvert 'numpy>=1.24' 'pyarrow>=14'
+"$python" -m pip install --quiet --no-deps --no-build-isolation --force-reinstall .
+for study in park2015 hu2011 hu2013; do
+    "$python" -m floatgate study "$study" --out "$runs" --markdown docs/studies
+done
+"$python" -m jupyter nbconvert --to notebook --execute --inplace docs/tutorial.ipynb

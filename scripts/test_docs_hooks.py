@@ -1,0 +1,55 @@
+"""The hooks of the documentation's site."""
+
+import unittest
+
+import docs_hooks
+
+
+class Links(unittest.TestCase):
+    def test_files_outside_are_found(self) -> None:
+        self.assertEqual(docs_hooks._outside("../../devices/tiny.toml", "reference/config.md"), "devices/tiny.toml")
+        self.assertEqual(docs_hooks._outside("../CONTRIBUTING.md#x", "index.md"), "CONTRIBUTING.md")
+
+    def test_a_directory_is_its_readme_or_itself(self) -> None:
+        self.assertEqual(docs_hooks._outside("../examples", "index.md"), "examples/README.md")
+        self.assertEqual(docs_hooks._outside("../validation", "index.md"), "validation")
+
+    def test_others_are_left_to_mkdocs(self) -> None:
+        for link in ("timing.md", "#anchor", "https://example.org/x", "../nowhere.md", "../../outside"):
+            self.assertIsNone(docs_hooks._outside(link, "model/README.md"), link)
+
+
+class Lists(unittest.TestCase):
+    def test_a_list_is_parted_from_the_text_before_it(self) -> None:
+        self.assertEqual(docs_hooks._parted("text:\n- one\n- two\n"), "text:\n\n- one\n- two\n")
+
+    def test_items_and_code_are_left(self) -> None:
+        for text in ("- one\n  more\n- two\n", "```\ntext\n- no list\n```\n", "1. one\n2. two\n"):
+            self.assertEqual(docs_hooks._parted(text), text)
+
+
+class Notebooks(unittest.TestCase):
+    def test_cells_and_outputs_become_a_page(self) -> None:
+        cells = [
+            {"cell_type": "markdown", "source": ["# Title\n", "text"]},
+            {
+                "cell_type": "code",
+                "source": ["1 < 2"],
+                "outputs": [
+                    {"data": {"text/plain": ["True & <b>"]}},
+                    {"data": {"image/png": "QUJD\n", "text/plain": "a figure"}},
+                    {"data": {"text/html": ["<b>\n", "x</b>"]}},
+                    {"text": ["printed\n"]},
+                ],
+            },
+        ]
+        page = docs_hooks.page_of({"cells": cells})
+        self.assertEqual(
+            page,
+            "# Title\ntext\n\n```python\n1 < 2\n```\n\n<pre>True &amp; &lt;b&gt;</pre>\n\n"
+            '<img alt="figure" src="data:image/png;base64,QUJD">\n\n<b> x</b>\n\n<pre>printed\n</pre>\n',
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()
