@@ -168,7 +168,7 @@ fn work(config: DeviceConfig) -> (Device, Result<String, RunError>) {
     let made = units(&device, Operation::Write, 0, 1);
     let load = Load::closed(8, 6_000, move || {
         let unit = rng.below(u64::from(logical));
-        let operation = if unit % 3 == 0 { Operation::Read } else { Operation::Write };
+        let operation = if unit.is_multiple_of(3) { Operation::Read } else { Operation::Write };
         floatgate_core::workload::request::Request { operation, lba: unit * u64::from(made.sectors), ..made }
     });
     let mut sources: Vec<Box<dyn Source>> = vec![Box::new(load)];
