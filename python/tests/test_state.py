@@ -61,7 +61,7 @@ def test_what_is_loaded_is_what_was_saved(tmp_path, aged):
 def test_a_run_begins_with_a_state(aged, command):
     made = fg.run("tiny", JOB, precondition="steady", seed=3)
     by_path = fg.run("tiny", JOB, precondition=aged, seed=3)
-    simulator = fg.Simulator.load(aged)
+    simulator = fg.Simulator.load(aged, "tiny")
     by_simulator = fg.run("tiny", JOB, precondition=simulator)
     on_simulator = fg.run(simulator, JOB)
     numbers = json.loads(made.summary.to_json())
@@ -71,6 +71,9 @@ def test_a_run_begins_with_a_state(aged, command):
         assert without_cost(other) == without_cost(numbers)
     printed = command("run", "tiny", JOB, "--load-state", aged, "--seed", 3, "--json")
     assert without_cost(json.loads(printed)) == without_cost(numbers)
+    # No command line names a device that came with its state.
+    alone = fg.run(fg.Simulator.load(aged), JOB).summary
+    assert (alone.arguments, alone.requests) == ([], made.summary.requests)
 
 
 def without_cost(summary):

@@ -70,9 +70,6 @@ impl DeviceConfig {
         if let Some(figures) = figures.as_object_mut() {
             figures.insert("capacity".to_owned(), json!({ "logical": self.logical_bytes() }));
         }
-        if let Some(geometry) = figures["geometry"].as_object_mut() {
-            geometry.remove("block_size");
-        }
         figures["gc"]["soft_threshold"] = self.gc.soft_threshold.of(self.geometry.blocks).into();
         figures["mapping"]["block_summary"] = (self.mapping.block_summary != BlockSummary::None).into();
         let mut shape = Shape { media: Value::Object(Map::new()), policy: Value::Object(Map::new()) };

@@ -54,8 +54,8 @@ impl Ftl {
         out.section("policy/victim", |out| self.blocks.save_victims(out))
     }
 
-    /// Reads what [`Ftl::save`] wrote, into a new one of a device of the same shape. A plane holds at most `spare` units
-    /// beyond its own.
+    /// Reads what [`Ftl::save`] wrote, into a new one of a device of the same shape. A plane holds at most `spare`
+    /// units beyond its own.
     pub fn load(&mut self, input: &mut Reader, spare: u64) -> Result<(), StateError> {
         input.section("media/blocks", |input| self.blocks.load(input))?;
         let mut written = self.blocks.written();

@@ -1,7 +1,8 @@
 //! Saved states: how a part of the simulator is written to a file, and read back without being trusted.
 //!
 //! A file is a head in plain bytes and a body of sections, compressed as one stream. What is read is bounded by what
-//! reads it: nothing is as long as the file says it is, but as long as the device asks for. See docs/reference/state.md.
+//! reads it: nothing is as long as the file says it is, but as long as the device asks for. See
+//! docs/reference/state.md.
 
 mod read;
 mod write;

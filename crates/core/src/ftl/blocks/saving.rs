@@ -99,8 +99,8 @@ impl Blocks {
         for _ in 0..free {
             let block = input.u32()?;
             let within = block.wrapping_sub(first) as usize;
-            if listed.get(within).is_none_or(|listed| *listed) || self.blocks[block as usize].state != BlockState::Free
-            {
+            let is_new = listed.get(within) == Some(&false);
+            if !is_new || self.blocks[block as usize].state != BlockState::Free {
                 return Err(input.damaged(format!("block {block} in the stock of plane {plane}")));
             }
             listed[within] = true;

@@ -4,7 +4,7 @@ use super::{Array, NOWHERE};
 use crate::state::{Reader, StateError, Writer};
 
 impl Array {
-    /// Writes the chip that each channel carried something for last, and the channel that the controller turned to last.
+    /// Writes the chip that each channel carried something for last, and the channel that was turned to last.
     pub fn save(&self, out: &mut Writer) -> Result<(), StateError> {
         self.channels.iter().try_for_each(|channel| out.u32(channel.last_chip))?;
         out.u32(self.last_channel)
