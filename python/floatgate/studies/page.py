@@ -196,9 +196,9 @@ def _workloads(report: Report) -> str:
         rows.append(row)
     text = (
         f"Workloads: real traces where they were given, else generated with the moments of hu2011, Table 1, "
-        f"{report.setting.requests:,} requests each. Fixed for all figures, after one trial run in which footprint "
-        f"and SSD were such that cleaning met "
-        "nothing but stale blocks, and never changed after a verdict: footprint "
+        f"{report.setting.requests:,} requests each. The same for all figures. Changed once, after trial runs "
+        "in which footprint and SSD were such that cleaning met nothing but stale blocks, and whose verdicts had been "
+        "seen: footprint "
         f"{workloads.FOOTPRINT >> 20} MiB; regions of {workloads.REGION >> 10} KiB, of which that of rank k gets a "
         f"share ~ k^-{workloads.LOCALITY:g}; {workloads.SEQUENTIAL:.0%} of the requests go on where the last one "
         f"ended; "

@@ -30,8 +30,8 @@ pub trait EvictionPolicy {
     /// forgets it. Adds none where there is none.
     fn take(&mut self, victims: &mut Vec<u32>);
 
-    /// What would be taken after so many others, if nothing happened before; or [`NONE`], where that is not at hand. No
-    /// choice hangs on it: it says what to fetch ahead of time.
+    /// What would be taken after so many others, if nothing happened before; or `u32::MAX`, where that is not at hand.
+    /// No choice hangs on it: it says what to fetch ahead of time.
     fn soon(&self, _after: u32) -> u32 {
         NONE
     }
