@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::workload::Source;
 use floatgate_core::workload::trace::{Devices, Trace, TraceOptions};
+use rustix::time::{ClockId, clock_gettime};
 
 const REQUESTS: u64 = 10_000_000;
 const RUNS: usize = 3;
@@ -47,8 +48,8 @@ fn generate(directory: &Path) -> PathBuf {
     path
 }
 
-/// Time this process has spent on a processor, in ns (Linux; first field of `schedstat`).
+/// Time this process has spent on a processor, in ns.
 fn processor_ns() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    text.split(' ').next().and_then(|field| field.parse().ok()).unwrap_or(0)
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -1,6 +1,7 @@
 //! The translation layer in a saved state.
 
 use super::Ftl;
+use super::blocks::RESERVE;
 use super::mapping::{Location, PADDING, TRANSLATION};
 use crate::metrics::counters::Counters;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
@@ -134,6 +135,10 @@ impl Ftl {
         })?;
         if taken.iter().filter(|taken| **taken).count() != self.blocks.logical_count() {
             return Err(input.damaged("a block that belongs to no logical block"));
+        }
+        let stuck = |&plane: &PlaneId| self.blocks.stock(plane) < RESERVE && map.pairs_of(plane) == 0;
+        if let Some(plane) = (0..self.shape.planes).map(PlaneId).find(stuck) {
+            return Err(input.damaged(format!("plane {} has no free block, and none to gain", plane.0)));
         }
         self.block_map = Some(map);
         Ok(())

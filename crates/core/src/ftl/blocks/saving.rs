@@ -88,7 +88,9 @@ impl Blocks {
         let (Some(map_stock), all) = (p.map_stock.checked_sub(for_map), p.stock + p.map_stock) else {
             return Err(input.damaged(format!("{for_map} blocks of plane {plane} hold translation pages")));
         };
-        let Some(stock) = free.checked_sub(map_stock).filter(|stock| *stock >= RESERVE) else {
+        // A logical block may have the last one, while it is one of those with two.
+        let least = if of_plane.iter().any(|block| block.state == BlockState::Logical) { 0 } else { RESERVE };
+        let Some(stock) = free.checked_sub(map_stock).filter(|stock| *stock >= least) else {
             return Err(input.damaged(format!("plane {plane} has {free} of {all} blocks free, too few to go on with")));
         };
         if p.map_stock > 0 && map_stock < RESERVE {
