@@ -157,12 +157,17 @@ fn a_timeline_is_one_json_document_whose_tracks_do_not_overlap() {
     let rows = read_series(&result.join("series.parquet")).unwrap();
     let end = rows.last().unwrap().end_ps;
     let mut tracks: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
+    let mut seen = tracks.clone();
     let mut of_phase: BTreeMap<String, u64> = BTreeMap::new();
     let mut requests = 0;
     for event in events.iter().filter(|event| event["ph"] == "X") {
         let (start, span) = (ps(&event["ts"]), ps(&event["dur"]));
         let track = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
+        assert!(track.1 > 0, "Perfetto takes thread 0 for the same one in all processes");
         tracks.entry(track).or_default().push((start, start + span));
+        // As Perfetto reads them, which drops what overlaps.
+        let whole_ns = |key: &str| (event[key].as_f64().unwrap() * 1000.0) as u64;
+        seen.entry(track).or_default().push((whole_ns("ts"), whole_ns("ts") + whole_ns("dur")));
         requests += u64::from(event["cat"] == "request");
         if let Some(phase) = event["args"]["phase"].as_str() {
             *of_phase.entry(phase.to_owned()).or_default() += (start + span).min(end).saturating_sub(start);
@@ -170,6 +175,7 @@ fn a_timeline_is_one_json_document_whose_tracks_do_not_overlap() {
     }
     assert_eq!(requests, summary["requests"]["all"]["count"].as_u64().unwrap());
     assert_apart(tracks);
+    assert_apart(seen);
     // All that the array booked up to the last answer is there.
     let total = |of: &dyn Fn(&Row) -> &Vec<f64>| -> f64 {
         rows.iter().map(|row| of(row).iter().sum::<f64>() * (row.end_ps - row.start_ps) as f64).sum()
@@ -220,7 +226,7 @@ fn the_controllers_cores_have_tracks() {
         .filter(|event| event["ph"] == "M" && event["pid"] == 3 && event["name"] != "thread_sort_index")
         .filter_map(|event| Some((event["tid"].as_u64()?, event["args"]["name"].as_str()?)))
         .collect();
-    assert_eq!(named, [(0, "controller"), (0, "core 0"), (1, "core 1")], "behind the host and two channels");
+    assert_eq!(named, [(1, "controller"), (1, "core 0"), (2, "core 1")], "behind the host and two channels");
     let mut tracks: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
     // By request and task: how many pieces; and for cleaning.
     let mut tasks: BTreeMap<(Option<u64>, &str), u64> = BTreeMap::new();
@@ -304,7 +310,7 @@ fn blocked(events: &[Value], wait: &Value, until: u64) -> (u64, u64) {
         *entry = (entry.0.min(start), entry.1.max(end));
     }
     let bus: Vec<(u64, u64)> =
-        others().filter(|event| event["pid"] == wait["pid"] && event["tid"] == 0).map(span).collect();
+        others().filter(|event| event["pid"] == wait["pid"] && event["tid"] == 1).map(span).collect();
     let mut instants: Vec<u64> = held.values().chain(&bus).flat_map(|span| [span.0, span.1]).collect();
     instants.extend([from, until]);
     instants.retain(|at| (from..=until).contains(at));

@@ -33,8 +33,16 @@ pub const FIRMWARE: &str = "firmware";
 /// of the controller's cores.
 const HOST: u64 = 0;
 
-/// The thread of a channel's bus; that of a plane is its number plus one.
-const BUS: u64 = 0;
+/// The first thread of a process. None is 0, which Perfetto takes for the same one in all processes.
+const FIRST: u64 = 1;
+
+/// The thread of a channel's bus; those of planes are behind it.
+pub const BUS: u64 = FIRST;
+
+/// The thread of a plane.
+pub const fn thread_of_plane(plane: u64) -> u64 {
+    BUS + 1 + plane
+}
 
 /// Operations that wait for the end of their request, at most. Those of requests that end before the measured part
 /// begins never hear of it.
@@ -275,12 +283,12 @@ impl<W: Write> TimelineWriter<W> {
     fn begin_cores(&mut self, config: &DeviceConfig) -> io::Result<()> {
         let Some(firmware) = &config.controller.firmware else { return Ok(()) };
         let process = self.controller;
-        self.name("process_name", process, 0, "controller")?;
+        self.name("process_name", process, FIRST, "controller")?;
         // Between the host and the channels, as requests pass it.
-        self.sort("process_sort_index", process, 0, HOST)?;
+        self.sort("process_sort_index", process, FIRST, HOST)?;
         for core in 0..u64::from(firmware.cores) {
-            self.name("thread_name", process, core, &format!("core {core}"))?;
-            self.sort("thread_sort_index", process, core, core)?;
+            self.name("thread_name", process, FIRST + core, &format!("core {core}"))?;
+            self.sort("thread_sort_index", process, FIRST + core, core)?;
         }
         Ok(())
     }
@@ -313,7 +321,9 @@ impl<W: Write> TimelineWriter<W> {
     fn track(&self, lane: Lane) -> (u64, u64) {
         match lane {
             Lane::Channel(channel) => (u64::from(channel) + 1, BUS),
-            Lane::Plane(plane) => (u64::from(plane / self.places.planes_per_channel) + 1, u64::from(plane) + 1),
+            Lane::Plane(plane) => {
+                (u64::from(plane / self.places.planes_per_channel) + 1, thread_of_plane(u64::from(plane)))
+            }
         }
     }
 
@@ -350,8 +360,8 @@ impl<W: Write> TimelineWriter<W> {
                 return Ok(());
             }
             let (name, cause) = task_name(work.task);
-            self.begin_line("X", self.controller, u64::from(work.core), work.start);
-            self.push(format_args!(r#","dur":{},"cat":"{FIRMWARE}","name":"{name}""#, Us(work.end - work.start)));
+            self.begin_line("X", self.controller, FIRST + u64::from(work.core), work.start);
+            self.push(format_args!(r#","dur":{},"cat":"{FIRMWARE}","name":"{name}""#, Stamp(work.end - work.start)));
             self.push(format_args!(r#","args":{{"cause":"{cause}","wait_us":{}"#, Us(work.waited)));
             if work.units > 0 {
                 self.push(format_args!(r#","units":{}"#, work.units));
@@ -423,7 +433,7 @@ impl<W: Write> TimelineWriter<W> {
         let first = !std::mem::replace(if in_cells { &mut operation.in_cells } else { &mut operation.on_bus }, true);
         self.begin_line("X", process, thread, slice.start);
         let (name, phase) = (cause(slice.kind, slice.class), phase_name(slice.phase));
-        self.push(format_args!(r#","dur":{},"cat":"{name}","#, Us(slice.end - slice.start)));
+        self.push(format_args!(r#","dur":{},"cat":"{name}","#, Stamp(slice.end - slice.start)));
         match slice.phase {
             Phase::Cell => self.push(format_args!(r#""name":"{name}","#)),
             _ => self.push(format_args!(r#""name":"{name}: {phase}","#)),
@@ -463,7 +473,7 @@ impl<W: Write> TimelineWriter<W> {
         }
         let thread = self.thread_of(request.arrival, *finish)?;
         self.begin_line("X", HOST, thread, request.arrival);
-        self.push(format_args!(r#","dur":{},"cat":"request","#, Us(finish.since(request.arrival))));
+        self.push(format_args!(r#","dur":{},"cat":"request","#, Stamp(finish.since(request.arrival))));
         self.push(format_args!(r#""name":"{}","args":{{"request":{}"#, request.operation.name(), request.tag));
         let stream = std::mem::take(&mut self.streams[usize::from(request.stream)]);
         self.push(format_args!(r#","stream":{stream},"lba":{},"sectors":{}"#, request.lba, request.sectors));
@@ -507,18 +517,19 @@ impl<W: Write> TimelineWriter<W> {
             None => {
                 let thread = self.threads.len();
                 self.threads.push(Time::ZERO);
-                self.name("thread_name", HOST, thread as u64, &format!("requests {thread}"))?;
-                self.sort("thread_sort_index", HOST, thread as u64, thread as u64)?;
+                let number = FIRST + thread as u64;
+                self.name("thread_name", HOST, number, &format!("requests {thread}"))?;
+                self.sort("thread_sort_index", HOST, number, number)?;
                 thread
             }
         };
         self.threads[thread] = finish;
-        Ok(thread as u64)
+        Ok(FIRST + thread as u64)
     }
 
     fn begin_line(&mut self, mark: &str, process: u64, thread: u64, at: Time) {
         self.line.clear();
-        self.push(format_args!(r#"{{"ph":"{mark}","pid":{process},"tid":{thread},"ts":{}"#, Us(at)));
+        self.push(format_args!(r#"{{"ph":"{mark}","pid":{process},"tid":{thread},"ts":{}"#, Stamp(at)));
     }
 
     fn push(&mut self, text: std::fmt::Arguments) {
@@ -565,6 +576,20 @@ impl std::fmt::Display for Us {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         let ps = self.0.ps();
         write!(f, "{}.{:06}", ps / 1_000_000, ps % 1_000_000)
+    }
+}
+
+/// When a slice begins, or how long it is, in microseconds and exact to the picosecond.
+///
+/// Perfetto reads a double and takes the whole nanoseconds of it. Where that would be one too few, a seventh digit, which
+/// is less than half a picosecond, keeps slices that follow each other apart: it would drop those that overlap.
+struct Stamp(Time);
+
+impl std::fmt::Display for Stamp {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let ps = self.0.ps();
+        let whole_ns = (ps as f64 / 1e6 * 1e3) as u64;
+        write!(f, "{}{}", Us(self.0), if whole_ns < ps / 1000 { "4" } else { "" })
     }
 }
 
@@ -645,6 +670,18 @@ fn read_line(input: &mut impl BufRead, line: &mut String) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_exact_for_us_and_for_viewers() {
+        let mut nudged = 0;
+        for ps in (0..200_000).map(|n: u64| n * 1_234_567).chain((0..200_000).map(|n| 8_299_000_000 + n * 1000)) {
+            let text = Stamp(Time(ps)).to_string();
+            let us: f64 = text.parse().unwrap();
+            assert_eq!(((us * 1e6).round() as u64, (us * 1000.0) as u64), (ps, ps / 1000), "{text}");
+            nudged += u64::from(text.len() > Us(Time(ps)).to_string().len());
+        }
+        assert!(nudged > 100, "{nudged}");
+    }
 
     #[test]
     fn names_of_operations_are_found_again() {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{MOST_PHASES, MOST_PLANES, MOST_REQUESTS, Sort};
 use crate::number::grouped;
-use crate::timeline::{FIRMWARE, operation_of, phase_of, ps, read_events};
+use crate::timeline::{FIRMWARE, operation_of, phase_of, ps, read_events, thread_of_plane};
 
 /// From when to when, in picoseconds.
 pub type Span = (u64, u64);
@@ -291,7 +291,7 @@ impl Gatherer {
 
     /// The plane that an event is about.
     fn track(&mut self, event: &Value) -> Result<&mut Track> {
-        let thread = number(&event["args"]["plane"])? + 1;
+        let thread = thread_of_plane(number(&event["args"]["plane"])?);
         self.tracks.get_mut(&thread).context("a plane without a name")
     }
 }

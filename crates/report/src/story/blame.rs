@@ -8,7 +8,7 @@ use floatgate_core::sim::time::Time;
 use serde_json::Value;
 
 use super::{Asked, Blocker, OperationStory, OrderStory, PhaseStory, TimelineStory, WaitStory, order};
-use crate::timeline::{Covered, ps, read_timeline};
+use crate::timeline::{BUS, Covered, ps, read_timeline};
 
 /// A span of time in picoseconds.
 type Span = (u64, u64);
@@ -130,7 +130,7 @@ fn own_operations(timeline: &Path, request: u64) -> Result<(BTreeMap<u64, Own>, 
                     entry.requests = requests_of(args);
                     entry.phases.push(Phase {
                         name: args["phase"].as_str().unwrap_or_default().to_owned(),
-                        on_bus: event["tid"] == 0,
+                        on_bus: event["tid"] == BUS,
                         span: (start, start + ps(&event["dur"])),
                     });
                 }
@@ -178,7 +178,7 @@ fn others_of(timeline: &Path, own: &BTreeMap<u64, Own>) -> Result<BTreeMap<u64, 
             on_bus: Vec::new(),
         });
         other.held = (other.held.0.min(span.0), other.held.1.max(span.1));
-        if event["tid"] == 0 && span.1 > from {
+        if event["tid"] == BUS && span.1 > from {
             other.on_bus.push(span);
         }
         Ok(())

@@ -52,14 +52,14 @@ fn timeline(planes: u64, programs: u64) -> Vec<u8> {
     let mut lines =
         vec![HEAD.to_owned(), r#"{"ph":"M","pid":0,"name":"process_name","args":{"name":"host"}}"#.to_owned()];
     for plane in 0..planes {
-        let thread = plane + 1;
+        let thread = plane + 2;
         lines.push(format!(
             r#",{{"ph":"M","pid":1,"tid":{thread},"name":"thread_name","args":{{"name":"chip 0 die 0 plane {plane}"}}}}"#
         ));
     }
     for program in 0..programs {
         for plane in 0..planes {
-            let (op, thread) = (program * planes + plane, plane + 1);
+            let (op, thread) = (program * planes + plane, plane + 2);
             lines.push(format!(
                 r#",{{"ph":"X","pid":1,"tid":{thread},"ts":{}.000000,"dur":50.000000,"cat":"host write","name":"host write","args":{{"op":{op},"phase":"cell","plane":{plane},"lun":0,"block":0,"page":{program}}}}}"#,
                 program * 100
