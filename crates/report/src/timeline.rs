@@ -581,8 +581,8 @@ impl std::fmt::Display for Us {
 
 /// When a slice begins, or how long it is, in microseconds and exact to the picosecond.
 ///
-/// Perfetto reads a double and takes the whole nanoseconds of it. Where that would be one too few, a seventh digit, which
-/// is less than half a picosecond, keeps slices that follow each other apart: it would drop those that overlap.
+/// Perfetto reads a double and takes the whole nanoseconds of it. Where that would be one too few, a seventh digit,
+/// which is less than half a picosecond, keeps slices that follow each other apart: it would drop those that overlap.
 struct Stamp(Time);
 
 impl std::fmt::Display for Stamp {
