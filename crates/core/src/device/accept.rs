@@ -319,7 +319,7 @@ impl Device {
         }
         let read = self.transactions.insert(read);
         if from == NONE {
-            self.trail_straight(read, id);
+            self.trail_read(read, id);
         } else {
             self.trail_begin(read, id, from);
         }
@@ -496,7 +496,7 @@ impl Device {
             Location::Slot(older) => write.older = older,
         }
         let id = self.transactions.insert(write);
-        self.trail_begin(id, write.owner, NONE);
+        self.trail_write(id);
         self.ftl.map.set_slot(lpn, id);
         self.fill_slot(id, before, entry);
         match before {

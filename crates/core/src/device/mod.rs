@@ -223,7 +223,7 @@ impl Device {
             dynamic,
             sectors: config.logical_sectors(),
             completions: Vec::new(),
-            trails: options.attribution.then(Box::default),
+            trails: options.attribution.then(|| Box::new(Trails::new(&config))),
             breakdowns: Vec::new(),
             contents: Contents::default(),
             ftl,

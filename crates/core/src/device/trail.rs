@@ -6,6 +6,8 @@
 
 use super::Device;
 use super::transaction::{Kind, Transaction, Transactions};
+use crate::config::DeviceConfig;
+use crate::ftl::mapping::MappingConfig;
 use crate::metrics::attribution::{Breakdown, Part};
 use crate::nand::ledger::{Ledger, Mark, MarkOfAll, Turn, Wait};
 use crate::scheduler::lines::NONE;
@@ -53,6 +55,17 @@ impl Trail {
         trail
     }
 
+    /// The wait in line and the operation of a straight transaction, which has ended now.
+    #[inline(always)]
+    fn go_straight(&mut self, wait: Wait, turn: &Turn, now: Time) {
+        self.parts[Part::Die as usize] = wait.die + turn.wait.die;
+        self.parts[Part::Channel as usize] = wait.channel + turn.wait.channel;
+        self.parts[Part::Cleaning as usize] = wait.cleaning + turn.wait.cleaning;
+        self.parts[Part::Bus as usize] = turn.bus;
+        self.parts[Part::Cell as usize] = turn.cell;
+        self.at = now;
+    }
+
     #[inline(always)]
     fn wait(&mut self, wait: Wait) {
         let Wait { die, channel, cleaning } = wait;
@@ -70,14 +83,16 @@ struct TransactionTrail {
     trail: Trail,
     line: Line,
     /// Its request, while nothing has happened to it but at most one wait in line for its LUN and the operation, and
-    /// nothing to the request since it began: then no part of the trail is kept but that wait and that operation. The
-    /// request has the others. [`NONE`] otherwise.
+    /// nothing to the request since it began: then no part of the trail is kept but that wait and that operation, and
+    /// those only when it has ended. The request has the others. [`NONE`] otherwise.
     straight: u32,
+    /// The operation has ended.
+    served: bool,
 }
 
 impl Default for TransactionTrail {
     fn default() -> Self {
-        TransactionTrail { trail: Trail::default(), line: Line::None, straight: NONE }
+        TransactionTrail { trail: Trail::default(), line: Line::None, straight: NONE, served: false }
     }
 }
 
@@ -119,7 +134,7 @@ impl TransactionTrail {
     }
 }
 
-/// What a read goes through that nothing else happens to: a wait in line, and its operation.
+/// What a transaction goes through that nothing else happens to: a wait in line, and its operation.
 const STRAIGHT: [Part; 5] = [Part::Die, Part::Channel, Part::Cleaning, Part::Bus, Part::Cell];
 
 /// Parts of a request's time that lie before its transactions: the first of [`Part::ALL`], up to the buffer.
@@ -164,6 +179,9 @@ impl RequestTrail {
 /// The trails of a device.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trails {
+    /// Reads from flash begin when they line up, and so are straight: neither firmware nor the buffer nor a look-up of
+    /// the map takes time.
+    reads_line_up_at_once: bool,
     requests: Vec<RequestTrail>,
     transactions: Vec<TransactionTrail>,
     /// By request: of those that are settled.
@@ -171,15 +189,25 @@ pub(super) struct Trails {
 }
 
 impl Trails {
+    /// Of an idle device.
+    pub(super) fn new(config: &DeviceConfig) -> Trails {
+        let is_full_map = matches!(config.mapping.scheme, MappingConfig::Page(_));
+        let is_plain = config.controller.firmware.is_none() && config.active_buffer().is_none();
+        Trails { reads_line_up_at_once: is_full_map && is_plain, ..Trails::default() }
+    }
+
     fn request(&mut self, id: u32) -> &mut RequestTrail {
         &mut self.requests[id as usize]
     }
 
-    /// A transaction to which more happens than a read straight from flash meets: its trail as a whole.
+    /// A transaction to which more happens than to a straight one: its trail as a whole.
     fn transaction(&mut self, id: u32) -> &mut TransactionTrail {
         let transaction = &mut self.transactions[id as usize];
         if transaction.straight != NONE {
-            transaction.trail = transaction.trail.on_top_of(&self.requests[transaction.straight as usize]);
+            let request = &self.requests[transaction.straight as usize];
+            let trail = transaction.trail;
+            transaction.trail =
+                if transaction.served { trail.on_top_of(request) } else { Trail { at: trail.at, ..request.trail() } };
             transaction.straight = NONE;
         }
         transaction
@@ -241,7 +269,9 @@ hooks! {
     /// [`NONE`].
     trail_begin => book_begin(id: u32, request: u32, from: u32);
     /// A read from flash begins, where the request has come to.
-    trail_straight => book_straight(id: u32, request: u32);
+    trail_read => book_read(id: u32, request: u32);
+    /// A write of a unit begins, where the request has come to.
+    trail_write => book_write(id: u32);
     /// Time of a transaction up to now went into `part`.
     trail_spend => book_spend(id: u32, part: Part);
     /// A transaction lines up for a LUN.
@@ -284,7 +314,7 @@ impl Device {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn book_straight(&mut self, id: u32, request: u32) {
         // Firmware and the buffer may take time of a request when some of its parts have begun.
         if self.cores.is_some() || self.buffer.is_some() {
@@ -292,10 +322,25 @@ impl Device {
         }
         let Some(trails) = &mut self.trails else { return };
         let begun = entry(&mut trails.transactions, id);
-        (begun.line, begun.straight) = (Line::None, request);
+        (begun.line, begun.straight, begun.served) = (Line::None, request, false);
         begun.trail.at = trails.requests[request as usize].at;
-        for part in STRAIGHT {
-            begun.trail.parts[part as usize] = Time::ZERO;
+    }
+
+    #[inline(never)]
+    fn book_read(&mut self, id: u32, request: u32) {
+        if self.trails.as_ref().is_some_and(|trails| !trails.reads_line_up_at_once) {
+            self.book_straight(id, request);
+        }
+    }
+
+    #[inline(never)]
+    fn book_write(&mut self, id: u32) {
+        let Transaction { owner, first, end, .. } = self.transactions[id];
+        // Of several units, the later ones may wait for slots when the first have begun.
+        if owner != NONE && self.requests[owner].request.sectors == u32::from(end - first) {
+            self.book_straight(id, owner);
+        } else {
+            self.book_begin(id, owner, NONE);
         }
     }
 
@@ -313,18 +358,29 @@ impl Device {
 
     #[inline(never)]
     fn book_spend(&mut self, id: u32, part: Part) {
-        if let Some(trails) = &mut self.trails {
+        if let Some(trails) = &mut self.trails
+            && trails.transactions[id as usize].trail.at != self.now
+        {
             trails.transaction(id).trail.spend(part, self.now);
         }
     }
 
     #[inline(always)]
     fn book_line_up(&mut self, id: u32, lun: LunId) {
-        if let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger())
-            && let Some(id) = bearer(&self.transactions, id)
-        {
-            trails.transactions[id as usize].line = Line::Lun(lun, ledger.mark(lun, self.now));
-        }
+        let Transaction { kind, owner, .. } = self.transactions[id];
+        let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) else { return };
+        let bearer = match kind {
+            Kind::HostRead if trails.reads_line_up_at_once => {
+                debug_assert_eq!(trails.requests[owner as usize].at, self.now, "it lines up when it begins");
+                let begun = entry(&mut trails.transactions, id);
+                (begun.trail.at, begun.straight, begun.served) = (self.now, owner, false);
+                id
+            }
+            Kind::HostRead | Kind::SlotRead | Kind::Write => id,
+            Kind::RmwRead => owner,
+            _ => return,
+        };
+        trails.transactions[bearer as usize].line = Line::Lun(lun, ledger.mark(lun, self.now));
     }
 
     #[inline(never)]
@@ -355,8 +411,44 @@ impl Device {
         }
     }
 
+    /// Most operations are of one transaction, or of cleaning, and nothing overlapped with them.
     #[inline(never)]
     fn book_finish(&mut self, unit: UnitId, lun: LunId, first: u32) {
+        let Transaction { kind, next, .. } = self.transactions[first];
+        match kind {
+            _ if next != NONE && !kind.is_read() => self.book_other_finish(unit, lun, first),
+            Kind::HostRead | Kind::SlotRead | Kind::Write => self.book_own_finish(unit, lun, first),
+            Kind::RmwRead => self.book_other_finish(unit, lun, first),
+            // On nobody's way.
+            _ => self.array.book_end(unit, lun, self.now),
+        }
+    }
+
+    /// Nothing is called where nothing overlapped, so that it costs little.
+    #[inline(never)]
+    fn book_own_finish(&mut self, unit: UnitId, lun: LunId, id: u32) {
+        let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) else { return };
+        let transaction = &mut trails.transactions[id as usize];
+        let (Line::Lun(_, mark), None) = (transaction.line, self.array.book_head(unit)) else {
+            return self.book_other_finish(unit, lun, id);
+        };
+        let turn = ledger.turn(unit, lun, self.array.cells_of(unit), self.now);
+        let wait = turn.mark.since(mark, turn.start - transaction.trail.at);
+        if transaction.straight == NONE {
+            transaction.served(wait, &turn, Part::Bus, Part::Cell, self.now);
+        } else {
+            transaction.trail.go_straight(wait, &turn, self.now);
+            (transaction.line, transaction.served) = (Line::None, true);
+        }
+        let owner = self.transactions[id].owner;
+        if owner != NONE {
+            trails.request(owner).use_channel(turn.channel);
+        }
+        self.array.book_end(unit, lun, self.now);
+    }
+
+    #[inline(never)]
+    fn book_other_finish(&mut self, unit: UnitId, lun: LunId, first: u32) {
         let Transaction { kind, next, .. } = self.transactions[first];
         self.book_turn(unit, lun, first);
         if next != NONE && !kind.is_read() {
@@ -380,32 +472,8 @@ impl Device {
         self.book_turn(unit, self.array.lun_of_unit(unit), id);
     }
 
-    /// The operation of a unit of `lun` has ended for one of its transactions. What most are: one that was in line for
-    /// its LUN, on its own way, and nothing overlapped with it.
-    #[inline(always)]
+    /// The operation of a unit of `lun` has ended for one of its transactions, whichever.
     fn book_turn(&mut self, unit: UnitId, lun: LunId, id: u32) {
-        let Transaction { kind, owner, .. } = self.transactions[id];
-        if let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger())
-            && matches!(kind, Kind::HostRead | Kind::Write | Kind::SlotRead)
-            && let transaction = &mut trails.transactions[id as usize]
-            && let Line::Lun(_, mark) = transaction.line
-            && self.array.book_head(unit).is_none()
-        {
-            let turn = ledger.turn(unit, lun, self.array.cells_of(unit), self.now);
-            let wait = turn.mark.since(mark, turn.start - transaction.trail.at);
-            transaction.served(wait, &turn, Part::Bus, Part::Cell, self.now);
-            if owner != NONE {
-                trails.request(owner).use_channel(turn.channel);
-            }
-        } else {
-            self.book_other_turn(unit, lun, id);
-        }
-    }
-
-    /// The same for all others: cleaning, writes that waited for whichever LUN, reads that complete a write, and
-    /// operations that overlap.
-    #[inline(never)]
-    fn book_other_turn(&mut self, unit: UnitId, lun: LunId, id: u32) {
         let (Some(trails), Some(bearer)) = (&mut self.trails, bearer(&self.transactions, id)) else { return };
         let Some(turn) = self.array.book_turn(unit, lun, self.now) else { return };
         let (bus, cell) = if bearer == id { (Part::Bus, Part::Cell) } else { (Part::Rmw, Part::Rmw) };
@@ -428,28 +496,29 @@ impl Device {
     #[inline(never)]
     fn book_complete(&mut self, id: u32, by: u32, finish: Time) {
         let Some(trails) = &mut self.trails else { return };
-        let channels = trails.requests[id as usize].channels;
-        if by == NONE {
-            let Trail { at, parts } = trails.of_request(id);
-            return self.push_breakdown(&parts, finish.since(at), channels);
+        // Where there is room nothing is called, so that it costs little.
+        if by == NONE || self.breakdowns.len() == self.breakdowns.capacity() {
+            return self.book_other_complete(id, by, finish);
         }
+        let request = &trails.requests[id as usize];
         let TransactionTrail { trail, straight, .. } = &trails.transactions[by as usize];
         debug_assert!(trail.at == self.now, "all time up to now is spent");
-        let back = finish - trail.at;
-        if *straight != NONE {
-            let parts = trail.on_top_of(&trails.requests[id as usize]).parts;
-            return self.push_breakdown(&parts, back, channels);
-        }
-        let parts = trail.parts;
-        self.push_breakdown(&parts, back, channels);
+        let mut parts = if *straight != NONE { trail.on_top_of(request).parts } else { trail.parts };
+        parts[Part::Link as usize] += finish - trail.at;
+        self.breakdowns.push(Breakdown { parts, channels: request.channels });
     }
 
-    /// What a request's time went into, which has only its way `back` before it.
-    #[inline(always)]
-    fn push_breakdown(&mut self, parts: &[Time; Part::COUNT], back: Time, channels: u32) {
-        let mut parts = *parts;
-        parts[Part::Link as usize] += back;
-        self.breakdowns.push(Breakdown { parts, channels });
+    #[inline(never)]
+    fn book_other_complete(&mut self, id: u32, by: u32, finish: Time) {
+        self.breakdowns.reserve(1);
+        if by != NONE {
+            return self.book_complete(id, by, finish);
+        }
+        let Some(trails) = &mut self.trails else { return };
+        let Trail { at, mut parts } = trails.of_request(id);
+        // Only its way back lies before it.
+        parts[Part::Link as usize] += finish.since(at);
+        self.breakdowns.push(Breakdown { parts, channels: trails.requests[id as usize].channels });
     }
 
     #[inline(never)]

@@ -102,15 +102,21 @@ impl Breakdown {
 /// Bands of latency to an octave.
 const BANDS: usize = 16;
 
-/// Requests of about the same latency.
+/// Requests of about the same latency: two cache lines, which each request finds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Band {
     requests: u64,
-    /// Sums of their latencies and parts, and what of the parts has been carried over from there. No part has a larger
-    /// sum than the latencies, so that one test tells whether there is room for another request.
+    /// Sums of their latencies and parts, since they were last carried over. No part has a larger sum than the
+    /// latencies, so that one test tells whether there is room for another request.
     latency: u64,
     parts: [u64; Part::COUNT],
-    carried: [u128; Part::COUNT],
+}
+
+/// Requests of about the same latency, and sums of any size.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    requests: u64,
+    parts: [u128; Part::COUNT],
 }
 
 /// The breakdowns of many requests, summed in narrow bands of latency: so one can tell what those at a percentile
@@ -120,6 +126,8 @@ struct Band {
 #[derive(Clone, Debug, Default)]
 pub struct Bands {
     bands: Vec<Band>,
+    /// By band, up to the last that has some: what was carried over, because 64 bits do not hold the sums.
+    carried: Vec<Sums>,
 }
 
 /// The mean of some requests' breakdowns.
@@ -147,7 +155,10 @@ impl Bands {
         if band >= self.bands.len() {
             self.grow(band + 1);
         }
-        self.bands[band].record(latency, breakdown);
+        if !self.bands[band].record(latency, breakdown) {
+            self.carry(band);
+            self.bands[band].record(latency, breakdown);
+        }
     }
 
     #[cold]
@@ -155,71 +166,87 @@ impl Bands {
         self.bands.resize(bands, Band::default());
     }
 
+    #[cold]
+    fn carry(&mut self, band: usize) {
+        let sums = std::mem::take(&mut self.bands[band]).sums();
+        self.carried_of(band).add(&sums);
+    }
+
+    fn carried_of(&mut self, band: usize) -> &mut Sums {
+        if self.carried.len() <= band {
+            self.carried.resize(band + 1, Sums::default());
+        }
+        &mut self.carried[band]
+    }
+
+    /// All sums, by band.
+    fn sums(&self) -> impl Iterator<Item = Sums> {
+        self.bands.iter().enumerate().map(|(band, recent)| {
+            let mut sums = recent.sums();
+            self.carried.get(band).inspect(|carried| sums.add(carried));
+            sums
+        })
+    }
+
     /// Adds all requests of another.
     pub fn add(&mut self, other: &Bands) {
         if self.bands.len() < other.bands.len() {
-            self.bands.resize(other.bands.len(), Band::default());
+            self.grow(other.bands.len());
         }
-        for (band, more) in self.bands.iter_mut().zip(&other.bands) {
-            band.add(more);
+        for (band, sums) in other.sums().enumerate().filter(|(_, sums)| sums.requests > 0) {
+            self.carried_of(band).add(&sums);
         }
     }
 
     /// The mean of all; `None` without requests.
     pub fn mean(&self) -> Option<MeanBreakdown> {
-        let mut all = Band::default();
-        self.bands.iter().for_each(|band| all.add(band));
+        let mut all = Sums::default();
+        self.sums().for_each(|band| all.add(&band));
         all.mean()
     }
 
     /// The mean of the band of the latency that a share of all (0 to 1) do not exceed; `None` without requests.
     pub fn at(&self, share: f64) -> Option<MeanBreakdown> {
-        let all: u64 = self.bands.iter().map(|band| band.requests).sum();
+        let all: u64 = self.sums().map(|band| band.requests).sum();
         // The rank as the percentiles of latencies have it.
         let rank = (libm::ceil(share * all as f64) as u64).clamp(1, all.max(1));
         let mut below = 0;
-        let band = self.bands.iter().find(|band| {
+        let band = self.sums().find(|band| {
             below += band.requests;
             below >= rank
         });
-        band.and_then(Band::mean)
+        band.and_then(|band| band.mean())
     }
 }
 
 impl Band {
+    /// Adds a request, unless its sums have no room for it.
     #[inline(always)]
-    fn record(&mut self, latency: Time, breakdown: &Breakdown) {
+    fn record(&mut self, latency: Time, breakdown: &Breakdown) -> bool {
+        let Some(sum) = self.latency.checked_add(latency.0) else { return false };
         self.requests += 1;
-        self.latency = match self.latency.checked_add(latency.0) {
-            Some(sum) => sum,
-            None => {
-                self.carry();
-                latency.0
-            }
-        };
+        self.latency = sum;
         for (sum, part) in self.parts.iter_mut().zip(breakdown.parts) {
             *sum += part.0;
         }
+        true
     }
 
-    #[cold]
-    fn carry(&mut self) {
-        (self.carried, self.latency, self.parts) = (self.sums(), 0, [0; Part::COUNT]);
+    fn sums(&self) -> Sums {
+        Sums { requests: self.requests, parts: self.parts.map(u128::from) }
     }
+}
 
-    fn sums(&self) -> [u128; Part::COUNT] {
-        std::array::from_fn(|part| self.carried[part] + u128::from(self.parts[part]))
-    }
-
-    fn add(&mut self, other: &Band) {
+impl Sums {
+    fn add(&mut self, other: &Sums) {
         self.requests += other.requests;
-        self.carried.iter_mut().zip(other.sums()).for_each(|(sum, part)| *sum += part);
+        self.parts.iter_mut().zip(other.parts).for_each(|(sum, part)| *sum += part);
     }
 
     fn mean(&self) -> Option<MeanBreakdown> {
         let requests = self.requests;
         let us = |sum: u128| sum as f64 / requests as f64 / 1e6;
-        (requests > 0).then(|| MeanBreakdown { requests, parts_us: self.sums().map(us) })
+        (requests > 0).then(|| MeanBreakdown { requests, parts_us: self.parts.map(us) })
     }
 }
 

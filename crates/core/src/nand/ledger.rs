@@ -32,7 +32,8 @@ impl Mark {
     /// nothing, its channel was.
     #[inline(always)]
     pub fn since(self, earlier: Mark, waited: Time) -> Wait {
-        let (die, cleaning) = (Time(self.host - earlier.host), Time(self.cleaning - earlier.cleaning));
+        let (die, cleaning) = (self.host.wrapping_sub(earlier.host), self.cleaning.wrapping_sub(earlier.cleaning));
+        let (die, cleaning) = (Time(die), Time(cleaning));
         Wait { die, cleaning, channel: waited - die - cleaning }
     }
 }
@@ -109,6 +110,9 @@ impl Turn {
 }
 
 /// The book of a LUN.
+///
+/// Each sum is of time that has ended, less the instant since which the LUN has been held like that: so a reading is
+/// one addition, whatever holds it. They wrap around.
 #[derive(Clone, Debug, Default)]
 struct LunBook {
     channel: usize,
@@ -116,13 +120,29 @@ struct LunBook {
     holder: Holder,
     /// When the command that holds it started.
     start: Time,
-    host: u64,
-    /// It was held by cleaning, or waited for a channel that cleaning held.
-    cleaning: u64,
+    /// By [`side`]: held by the host, and by cleaning or waiting for a channel that cleaning held.
+    sums: [u64; 2],
+    /// All ones for the side that holds it, else 0.
+    held: [u64; 2],
     /// Where it waits for its channel to start a command: the channel's sum when it got in line.
     seen: u64,
     /// Where the sums of all are kept: how they stood when the command started.
     all: MarkOfAll,
+}
+
+/// Which of a LUN's sums a holder's time is in.
+#[inline(always)]
+fn side(holder: Holder) -> usize {
+    usize::from(holder == Holder::Cleaning)
+}
+
+impl LunBook {
+    /// A reading of the sums at an instant, in a wait for the channel aside.
+    #[inline(always)]
+    fn mark(&self, now: Time) -> Mark {
+        let at = |side: usize| self.sums[side].wrapping_add(now.0 & self.held[side]);
+        Mark { host: at(0), cleaning: at(1) }
+    }
 }
 
 /// The book of a unit.
@@ -218,7 +238,9 @@ impl Ledger {
     pub fn start(&mut self, lun: LunId, holder: Holder, now: Time) {
         let book = &mut self.luns[lun.index()];
         debug_assert_eq!(book.holder, Holder::Nobody, "a LUN takes one command at a time");
+        let side = side(holder);
         (book.holder, book.start) = (holder, now);
+        (book.sums[side], book.held[side]) = (book.sums[side].wrapping_sub(now.0), u64::MAX);
         if !self.pools.is_empty() {
             self.start_of_all(lun, holder, now);
         }
@@ -234,10 +256,11 @@ impl Ledger {
     #[inline(always)]
     pub fn turn(&self, unit: UnitId, lun: LunId, cell: Time, now: Time) -> Turn {
         let UnitBook { channel, channel_wait, cleaning_wait, .. } = self.units[unit.index()];
-        let LunBook { start, host, cleaning, all, .. } = self.luns[lun.index()];
+        let book = &self.luns[lun.index()];
+        let (start, all) = (book.start, book.all);
         let wait = Wait { die: Time::ZERO, channel: channel_wait, cleaning: cleaning_wait };
         let bus = now - start - cell - channel_wait - cleaning_wait;
-        Turn { channel, start, mark: Mark { host, cleaning }, all, wait, bus, cell }
+        Turn { channel, start, mark: book.mark(start), all, wait, bus, cell }
     }
 
     /// The operation of a unit of `lun` has ended, and with the `last` one the command.
@@ -250,7 +273,8 @@ impl Ledger {
         }
         let book = &mut self.luns[lun.index()];
         let (holder, start) = (std::mem::take(&mut book.holder), book.start);
-        *(if holder == Holder::Cleaning { &mut book.cleaning } else { &mut book.host }) += (now - start).0;
+        let side = side(holder);
+        (book.sums[side], book.held[side]) = (book.sums[side].wrapping_add(now.0), 0);
         if !self.pools.is_empty() {
             self.count(lun, holder, move |sum| sum.leave(start, now));
         }
@@ -300,7 +324,7 @@ impl Ledger {
             return;
         }
         of_lun.holder = Holder::Nobody;
-        of_lun.cleaning += cleaning;
+        of_lun.sums[side(Holder::Cleaning)] += cleaning;
         if !self.pools.is_empty() {
             self.count(lun, Holder::Channel, move |sum| sum.leave(lined_up, now));
         }
@@ -320,14 +344,12 @@ impl Ledger {
     /// A reading for what gets in line for a LUN.
     #[inline]
     pub fn mark(&self, lun: LunId, now: Time) -> Mark {
-        let LunBook { channel, holder, start, mut host, mut cleaning, seen, .. } = self.luns[lun.index()];
-        match holder {
-            Holder::Nobody => {}
-            Holder::Host => host += (now - start).0,
-            Holder::Cleaning => cleaning += (now - start).0,
-            Holder::Channel => cleaning += self.channels[channel].cleaning_at(now) - seen,
+        let book = &self.luns[lun.index()];
+        let mut mark = book.mark(now);
+        if book.holder == Holder::Channel {
+            mark.cleaning += self.channels[book.channel].cleaning_at(now) - book.seen;
         }
-        Mark { host, cleaning }
+        mark
     }
 
     /// A reading for what waits for any LUN of the pool of `lun`, where there are pools.
