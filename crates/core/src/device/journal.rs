@@ -250,7 +250,7 @@ impl Device {
         let lpn = Lpn(journal.first + slot);
         let sequence = self.ftl.next_sequence();
         if let Some(durable) = &mut self.ftl.durable {
-            durable.coming = sequence;
+            durable.set_coming(sequence, true);
         }
         let before = self.ftl.map.get(lpn);
         let mut write = Transaction::new(Kind::Write, Class::HostProgram);
