@@ -1,9 +1,9 @@
 //! What a durable device remembers beside its map: the numbers of writes, and what it has told of flash.
 
+use super::Ftl;
 use super::flash::{FlashEvent, Keep, Outbox, Record, RecordKind, Source};
 use super::mapping::{PADDING, TRANSLATION};
 use super::memory::MemoryFlash;
-use super::Ftl;
 use crate::config::DeviceConfig;
 use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Lpn, Ppn};

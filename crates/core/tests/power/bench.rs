@@ -107,7 +107,25 @@ impl Bench {
             let flash = self.cut(hits);
             self.recover(flash, target, hits)?;
         }
-        Ok(())
+        self.rest()
+    }
+
+    /// The last device goes on, comes to rest, and its books add up.
+    fn rest(&mut self) -> Result<(), String> {
+        self.work("nothing")?;
+        let mut events = 0;
+        while let Some(at) = self.device().next_event_time() {
+            self.device().advance_to(at);
+            self.collect()?;
+            events += 1;
+            if events > 100_000 {
+                return Err("the device never comes to rest".to_owned());
+            }
+        }
+        if self.device().outstanding() > 0 {
+            return Err(self.device().explain_stall());
+        }
+        self.device().check_invariants()
     }
 
     /// Lets the host and the device work, until the device is in a state or has not come into it for long.

@@ -40,10 +40,10 @@ impl Case {
             [(4, 4, 1), (8, 4, 1), (16, 4, 1), (4, 4, 3), (4, 8, 1), (2, 2, 1)][rng.below(6) as usize];
         let journal = !one_in(rng, 8);
         let mut overrides = vec![
-            "geometry.blocks=14".to_owned(),
+            format!("geometry.channels={}", 1 + rng.below(2)),
+            format!("geometry.blocks={}", 7 + rng.below(8)),
             "geometry.pages=12".to_owned(),
             "gc.soft_threshold=2".to_owned(),
-            "capacity.spare=0.6".to_owned(),
             format!("geometry.page_size={page}KiB"),
             format!("geometry.mapping_unit={unit}KiB"),
             format!("geometry.pages_per_program={per_program}"),
@@ -52,7 +52,6 @@ impl Case {
             format!("durability.trim_journal={journal}"),
             format!("gc.victim={}", ["greedy", "fifo", "random", "cost-benefit"][rng.below(4) as usize]),
         ];
-        overrides.remove(3);
         if one_in(rng, 2) {
             overrides.push("mapping.block_summary={ last_page = \"512B\" }".to_owned());
         }
@@ -63,7 +62,7 @@ impl Case {
         Case::advanced(rng, &mut overrides);
         if one_in(rng, 3) {
             overrides.push("mapping.scheme={ dftl = { cache = \"64B\", entry = \"64B\" } }".to_owned());
-            overrides.push("geometry.blocks=24".to_owned());
+            overrides.push(format!("geometry.blocks={}", 14 + rng.below(10)));
         }
         if one_in(rng, 3) {
             overrides.push("allocation={ dynamic = {} }".to_owned());

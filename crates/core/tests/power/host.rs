@@ -81,7 +81,8 @@ impl Host {
     /// The version that a request makes of a unit.
     fn change(&mut self, number: usize, request: &Request) -> Option<(usize, usize)> {
         let start = number as u64 * self.sectors;
-        let (first, end) = (request.lba.max(start), (request.lba + u64::from(request.sectors)).min(start + self.sectors));
+        let (first, end) =
+            (request.lba.max(start), (request.lba + u64::from(request.sectors)).min(start + self.sectors));
         let unit = &mut self.units[number];
         let mut version = unit.versions.last()?.clone();
         let touched = &mut version[(first - start) as usize..(end - start) as usize];
@@ -117,7 +118,8 @@ impl Host {
             let unit = &mut self.units[number];
             unit.answered = unit.answered.max(version);
             let whole = unit.versions[version].iter().all(|&sector| sector == 0);
-            let written = request.operation == Operation::Write || (request.operation == Operation::WriteZeroes && !whole);
+            let written =
+                request.operation == Operation::Write || (request.operation == Operation::WriteZeroes && !whole);
             if self.protected || (written && (self.through || request.fua)) {
                 unit.promised = unit.promised.max(version);
             }
