@@ -18,8 +18,13 @@ impl Device {
     /// first: to `told` where the outbox would be too large. The device must be at rest.
     pub fn make_durable(&mut self, keep: Keep) -> Result<(), String> {
         self.begin_to_tell(keep)?;
-        self.ftl.tell_all();
+        (0..self.config.total_blocks()).for_each(|block| self.tell_block(BlockId(block)));
         Ok(())
+    }
+
+    fn tell_block(&mut self, block: BlockId) {
+        let journal = self.journal.as_deref();
+        self.ftl.tell_block(block, |lpn| journal.and_then(|journal| journal.page(lpn)));
     }
 
     fn begin_to_tell(&mut self, keep: Keep) -> Result<(), String> {
@@ -38,7 +43,7 @@ impl Device {
         self.begin_to_tell(Keep::Outbox)?;
         let mut outbox = Outbox::default();
         for block in 0..self.config.total_blocks() {
-            self.ftl.tell_block(BlockId(block));
+            self.tell_block(BlockId(block));
             self.take_flash(&mut outbox);
             outbox.events.iter().for_each(|event| told(event, &outbox.own));
             outbox.clear();
@@ -256,7 +261,7 @@ impl Device {
             id = self.transactions[id].next;
         }
         let trimmed = self.transactions[id].trimmed;
-        let own = self.journal_page(lpn);
+        let own = self.journal.as_ref().and_then(|journal| journal.page(lpn));
         let Some(durable) = &mut self.ftl.durable else { return (Record::default(), Source::Nothing) };
         let slot = *durable.slot(id);
         if trimmed && !slot.is_first {

@@ -165,15 +165,15 @@ impl Journal {
         Ok(sequence)
     }
 
-    /// The records that a page holds, as bytes.
-    fn bytes(&self, slot: u32) -> Vec<u8> {
-        let records = &self.slots[slot as usize];
+    /// The bytes of a unit of the journal; none where `lpn` is the host's.
+    pub(super) fn page(&self, lpn: u32) -> Option<Vec<u8>> {
+        let records = self.slots.get(lpn.checked_sub(self.first)? as usize)?;
         let mut bytes = (records.len() as u32).to_le_bytes().to_vec();
         for (lpn, sequence) in records {
             bytes.extend(lpn.to_le_bytes());
             bytes.extend(sequence.to_le_bytes());
         }
-        bytes
+        Some(bytes)
     }
 
     /// The records in the bytes of a unit of a journal.
@@ -218,12 +218,6 @@ impl Journal {
 }
 
 impl Device {
-    /// The bytes of a unit of the journal; none where `lpn` is the host's.
-    pub(super) fn journal_page(&self, lpn: u32) -> Option<Vec<u8>> {
-        let journal = self.journal.as_ref()?;
-        lpn.checked_sub(journal.first).map(|slot| journal.bytes(slot))
-    }
-
     /// A unit was deallocated that is mapped; `stale` is what it leaves in flash.
     pub(super) fn journal_trim(&mut self, lpn: Lpn, sequence: u64, stale: Option<Ppn>) {
         let (Some(journal), false) = (&mut self.journal, self.options.mutant == Mutant::ForgetTrims) else { return };

@@ -139,6 +139,8 @@ pub struct Device {
     map_traffic: MapTraffic,
     /// With block mapping.
     block_traffic: BlockTraffic,
+    /// It was made of the flash of another one, and has not been asked for anything.
+    is_recovered: bool,
     /// Where trims are journalled.
     journal: Option<Box<Journal>>,
     orders: u64,
@@ -226,6 +228,7 @@ impl Device {
             held: Vec::new(),
             jobs: vec![Job::new(choices_take_time); planes],
             block_traffic: BlockTraffic::new(&ftl),
+            is_recovered: false,
             journal: Journal::new(&config).map(Box::new),
             map_traffic: MapTraffic::new(&ftl),
             orders: 0,
@@ -316,6 +319,9 @@ impl Device {
     pub fn submit(&mut self, now: Time, request: Request) {
         debug_assert!(now >= self.now, "time runs forward");
         self.now = self.now.max(now);
+        if self.is_recovered {
+            self.clean_recovered();
+        }
         if self.has_room() {
             self.enter(now, request)
         } else {

@@ -66,8 +66,15 @@ impl Device {
         self.fill_contents(flash);
         self.restore_buffer(flash, writes, &mut report);
         report.map_pages_written = self.ftl.write_map_anew();
+        self.is_recovered = true;
         report.time_ps = self.time_of(&scan, report.map_pages_written).0;
         Ok(report)
+    }
+
+    /// The first request has come: planes in which few blocks are free are cleaned, as nobody has done since the cut.
+    pub(super) fn clean_recovered(&mut self) {
+        self.is_recovered = false;
+        (0..self.ftl.shape().planes).for_each(|plane| self.clean(PlaneId(plane)));
     }
 
     fn read_journal(

@@ -247,17 +247,13 @@ impl Ftl {
         bytes
     }
 
-    /// Tells what preconditioning has left in flash: valid units with new numbers, and nothing of what is stale.
-    pub fn tell_all(&mut self) {
-        (0..self.blocks.all().len() as u32).for_each(|block| self.tell_block(BlockId(block)));
-    }
-
-    /// The same of one block.
-    pub fn tell_block(&mut self, block: BlockId) {
+    /// Tells what preconditioning has left in a block: valid units with new numbers, and nothing of what is stale.
+    /// `own` are the bytes of the device's own units.
+    pub fn tell_block(&mut self, block: BlockId, own: impl Fn(u32) -> Option<Vec<u8>>) {
         let group = self.shape.units_per_program;
         let (first, written) = (self.blocks.first_unit(block).0, self.blocks.written_of(block));
         for place in (first..first + written).step_by(group as usize).map(Ppn) {
-            self.tell_left(place, group);
+            self.tell_left(place, group, &own);
         }
         if self.shape.summary && written == self.blocks.data_units() && written > 0 {
             self.told_summary(Ppn(first + written));
@@ -265,7 +261,7 @@ impl Ftl {
         }
     }
 
-    fn tell_left(&mut self, first: Ppn, group: u32) {
+    fn tell_left(&mut self, first: Ppn, group: u32, own: &impl Fn(u32) -> Option<Vec<u8>>) {
         if let Some(durable) = &mut self.durable {
             durable.begin(first, group, ProgramCause::Host);
         }
@@ -280,7 +276,9 @@ impl Ftl {
                 lpn => self.record_of(lpn, sequence),
             };
             if let Some(durable) = &mut self.durable {
-                durable.unit(place, record, Source::Nothing);
+                let bytes = if record.kind == RecordKind::Journal { own(record.lpn) } else { None };
+                let source = bytes.map_or(Source::Nothing, |bytes| durable.own(&bytes));
+                durable.unit(place, record, source);
             }
         }
         self.told_end(first, group);

@@ -394,6 +394,8 @@ impl Ftl {
             let block = self.blocks.block_of(place);
             if self.shape.summary {
                 self.note_summary();
+                self.told_summary(Ppn(place.0 + 1));
+                self.told_end(Ppn(place.0 + 1), self.shape.units_per_program);
             }
             self.blocks.close(block);
             if stream == Stream::Host {
