@@ -210,6 +210,7 @@ fn amplification(page: &mut Page, summary: &Summary) {
         ("wasted for alignment", causes.waste_alignment),
         ("map", causes.map),
         ("merges", causes.merge),
+        ("trim journal", causes.journal),
     ];
     page.line("pages written", by_cause(flash.pages.programmed, &programmed));
     let causes = &flash.reads_by_cause;

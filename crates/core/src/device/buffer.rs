@@ -227,9 +227,13 @@ impl Device {
         let pending = &mut self.requests[id];
         pending.remaining += 1;
         pending.start = pending.start.min(self.now);
+        self.note_buffered(request, part);
         let Some(buffer) = &mut self.buffer else { return };
         buffer.counts.writes_back += 1;
         let entry = buffer.write(part.lpn, part.first, part.end, version, true);
+        if let Some(durable) = &mut self.ftl.durable {
+            durable.note_in_buffer(entry);
+        }
         if !must_land {
             return self.access_memory(bytes, Then::Done(id));
         }
@@ -323,6 +327,7 @@ impl Device {
                     device.landed(pick);
                     if pick.owner != NONE {
                         device.trail_front(pick.owner, TimePart::Buffer);
+                        device.flush_journal(pick.owner);
                         device.part_done(pick.owner, device.now, NONE);
                     }
                 }
@@ -389,6 +394,8 @@ impl Device {
             let pending = &mut self.requests[id];
             pending.start = pending.start.min(self.now);
             self.trail_front(id, TimePart::Buffer);
+            // What was trimmed meanwhile is not in flash, and need not be once that is.
+            self.flush_journal(id);
             self.part_done(id, self.now, NONE);
         }
     }

@@ -368,6 +368,13 @@ pub struct ProgramCauses {
     pub map: u64,
     /// To keep the units of a logical block together (block mapping).
     pub merge: u64,
+    /// For records of trims (`durability.trim_journal`).
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub journal: u64,
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Pages read, each for one cause.
@@ -577,9 +584,9 @@ impl Summary {
         schema
     }
 
-    /// Write amplification as a sum, by what units were programmed for: the host, cleaning, summaries, and places that
-    /// were left unfilled; `None` without writes.
-    pub fn amplification_by_cause(&self) -> Option<[(&'static str, f64); 5]> {
+    /// Write amplification as a sum, by what units were programmed for: the host, cleaning, summaries, the map, the
+    /// journal of trims, and places that were left unfilled; `None` without writes.
+    pub fn amplification_by_cause(&self) -> Option<[(&'static str, f64); 6]> {
         let Summary { config, updates, .. } = self;
         let total = self.write_amplification?;
         let units = |pages: f64| pages * f64::from(config.units_per_page()) / f64::from(config.pages_per_unit());
@@ -590,22 +597,39 @@ impl Summary {
         let cleaning = units(self.cleaning.pages_moved) / written;
         let summaries = units(self.flash.programs_by_cause.summary as f64) / written;
         let map = units(self.flash.programs_by_cause.map as f64) / written;
-        let host_and_rest = (total - cleaning - summaries - map).max(0.0);
+        let journal = units(self.flash.programs_by_cause.journal as f64) / written;
+        let host_and_rest = (total - cleaning - summaries - map - journal).max(0.0);
         let host = host_and_rest.min(1.0);
         let unfilled = host_and_rest - host;
-        Some([("host", host), ("cleaning", cleaning), ("summaries", summaries), ("unfilled", unfilled), ("map", map)])
+        Some([
+            ("host", host),
+            ("cleaning", cleaning),
+            ("summaries", summaries),
+            ("unfilled", unfilled),
+            ("map", map),
+            ("journal", journal),
+        ])
     }
 
     /// The same behind a buffer, where fewer units may be written than the host wrote.
-    fn amplification_behind_buffer(&self, total: f64, units: impl Fn(f64) -> f64) -> [(&'static str, f64); 5] {
+    fn amplification_behind_buffer(&self, total: f64, units: impl Fn(f64) -> f64) -> [(&'static str, f64); 6] {
         let flash = &self.flash;
         let summaries = units(flash.programs_by_cause.summary as f64);
         let all = (flash.units.programmed + flash.units.unfilled) as f64 + summaries;
         let share = |part: f64| part / all * total;
         let (cleaning, unfilled) = (share(units(self.cleaning.pages_moved)), share(flash.units.unfilled as f64));
         let (summaries, map) = (share(summaries), share(units(flash.programs_by_cause.map as f64)));
-        let host = (total - cleaning - summaries - unfilled - map).max(0.0);
-        [("host", host), ("cleaning", cleaning), ("summaries", summaries), ("unfilled", unfilled), ("map", map)]
+        // A unit of the journal alone in its program; what is left of its page counts as unfilled.
+        let journal = share(units(flash.programs_by_cause.journal as f64) / f64::from(self.config.units_per_page()));
+        let host = (total - cleaning - summaries - unfilled - map - journal).max(0.0);
+        [
+            ("host", host),
+            ("cleaning", cleaning),
+            ("summaries", summaries),
+            ("unfilled", unfilled),
+            ("map", map),
+            ("journal", journal),
+        ]
     }
 
     /// Adds what the simulation took.
