@@ -6,6 +6,7 @@
 
 pub mod allocation;
 pub mod blocks;
+pub mod flash;
 pub mod gc;
 pub mod mapping;
 pub mod partial;
