@@ -92,6 +92,8 @@ pub struct Flash {
     failure: Option<io::Error>,
     /// Written since the file was last synchronised.
     dirty: bool,
+    /// Synchronising failed: what the kernel could not write it may not know any more.
+    unsure: bool,
     spare: (Vec<u8>, Vec<u8>),
 }
 
@@ -119,6 +121,7 @@ impl Flash {
             late: VecDeque::new(),
             failure: None,
             dirty: false,
+            unsure: false,
             spare: Default::default(),
         };
         if state.is_some() {
@@ -267,7 +270,9 @@ impl Flash {
                 }
             }
         }
-        self.failure = None;
+        if !self.unsure {
+            self.failure = None;
+        }
     }
 
     /// Has the kernel bring everything to the medium.
@@ -275,8 +280,7 @@ impl Flash {
         if self.dirty && self.failure.is_none() {
             match self.disk.sync() {
                 Ok(()) => self.dirty = false,
-                // What the kernel could not write it may not know any more: it is as if the disk had gone.
-                Err(error) => self.failure = Some(error),
+                Err(error) => (self.failure, self.unsure) = (Some(error), true),
             }
         }
     }

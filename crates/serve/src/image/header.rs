@@ -6,6 +6,7 @@ use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::ImageError;
+use super::layout::GRAIN;
 
 /// The first bytes of a file.
 pub const MAGIC: [u8; 8] = *b"FGIMAGE\n";
@@ -13,7 +14,7 @@ pub const MAGIC: [u8; 8] = *b"FGIMAGE\n";
 /// The form of the file, raised when older programs cannot read it any more.
 pub const VERSION: u32 = 1;
 
-/// Where the first block begins; the header fits before it.
+/// Where the table of erase counts begins. The header has the room before it but its last grain.
 pub const ROOM: u64 = 1 << 20;
 
 /// Bytes before the text of the header: magic, version, length.
@@ -53,7 +54,7 @@ impl Header {
         bytes.extend((text.len() as u32).to_le_bytes());
         bytes.extend(text.as_bytes());
         bytes.extend(xxh3_64(&bytes).to_le_bytes());
-        if bytes.len() as u64 > ROOM {
+        if bytes.len() as u64 > ROOM - GRAIN {
             return Err(ImageError::Damaged("the device file is too long for its header".to_owned()));
         }
         Ok(bytes)

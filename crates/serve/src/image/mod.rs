@@ -1,14 +1,25 @@
 //! The flash image: payload at the physical places that the FTL chose, in a file that outlives the program.
 //!
-//! [`disk`] is the file, [`header`] says whose it is, [`flash`] keeps units and their records by the rules of flash.
+//! [`disk`] is the file, [`header`] says whose it is, [`layout`] where everything is in it. [`flash`] keeps units and
+//! their records by the rules of flash, [`waiting`] what is in the controller's memory meanwhile and [`saved`] what of
+//! that outlives a power cut. [`store`] does to them what the device tells; [`recovery`] begins and begins again.
 //! `docs/reference/image.md` has the form of the file, `docs/decisions/0019-image.md` why it is like this.
 
 pub mod disk;
+pub mod flash;
 pub mod header;
+pub mod layout;
+pub mod recovery;
+pub mod saved;
+pub mod store;
+pub mod waiting;
 
 use std::io;
 
 use floatgate_core::state::Difference;
+
+pub use recovery::{ImageAt, Opened, Recovered};
+pub use store::Store;
 
 /// Why an image cannot be used.
 #[derive(Debug, thiserror::Error)]
