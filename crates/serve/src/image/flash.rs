@@ -44,7 +44,8 @@ pub enum ReadError {
 #[derive(Debug)]
 enum Change {
     Program { place: u32, slots: Vec<u8>, payload: Vec<u8> },
-    Erase { block: u32, erases: u32 },
+    Empty { block: u32, erases: u32 },
+    Erased { block: u32, erases: u32 },
     Save { number: u32, head: [u8; SAVED_HEAD], payload: Vec<u8> },
     Free { number: u32 },
 }
@@ -154,7 +155,8 @@ impl Flash {
             let (erases, erasing) = read_entry(block, bytes).ok_or_else(wrong)?;
             self.erases[block as usize] = erases;
             if erasing {
-                perform(&mut *self.disk, &self.layout, &Change::Erase { block, erases })?;
+                perform(&mut *self.disk, &self.layout, &Change::Empty { block, erases })?;
+                perform(&mut *self.disk, &self.layout, &Change::Erased { block, erases })?;
             }
         }
         Ok(())
@@ -214,14 +216,24 @@ impl Flash {
         Ok(slots.chunks_exact(SLOT).rposition(|slot| !is_erased(slot)).map_or(0, |last| last as u32 + 1))
     }
 
-    /// Erases a block, which has been erased so often then.
-    pub fn erase(&mut self, block: BlockId, erases: u32) -> Result<(), String> {
-        let Some(next) = self.next.get_mut(block.index()) else {
-            return Err(format!("block {} lies beyond the device", block.0));
-        };
-        *next = 0;
+    /// Begins to erase a block: what it held is gone, and it takes nothing until [`Flash::erased`].
+    pub fn erase(&mut self, block: BlockId) -> Result<(), String> {
+        self.set_next(block, self.layout.units)?;
+        self.change(Change::Empty { block: block.0, erases: self.erases[block.index()] });
+        Ok(())
+    }
+
+    /// A block is erased, and has been so often.
+    pub fn erased(&mut self, block: BlockId, erases: u32) -> Result<(), String> {
+        self.set_next(block, 0)?;
         self.erases[block.index()] = erases;
-        self.change(Change::Erase { block: block.0, erases });
+        self.change(Change::Erased { block: block.0, erases });
+        Ok(())
+    }
+
+    fn set_next(&mut self, block: BlockId, unit: u32) -> Result<(), String> {
+        let next = self.next.get_mut(block.index());
+        *next.ok_or_else(|| format!("block {} lies beyond the device", block.0))? = unit;
         Ok(())
     }
 
@@ -314,7 +326,7 @@ impl Flash {
                         return Ok(bytes);
                     }
                 }
-                Change::Erase { block, .. } if place / self.layout.units == *block => return Ok(bytes),
+                Change::Empty { block, .. } if place / self.layout.units == *block => return Ok(bytes),
                 _ => {}
             }
         }
@@ -411,12 +423,12 @@ fn perform(disk: &mut dyn Disk, layout: &Layout, change: &Change) -> io::Result<
             // The records make it count, so they come last.
             disk.write(layout.slot(*place), slots)
         }
-        Change::Erase { block, erases } => {
+        Change::Empty { block, erases } => {
             disk.write(layout.entry(*block), &entry(*block, *erases, true))?;
             let (start, bytes) = layout.block(*block);
-            disk.punch(start, bytes)?;
-            disk.write(layout.entry(*block), &entry(*block, *erases, false))
+            disk.punch(start, bytes)
         }
+        Change::Erased { block, erases } => disk.write(layout.entry(*block), &entry(*block, *erases, false)),
         Change::Save { number, head, payload } => {
             if !payload.is_empty() {
                 disk.write(layout.saved(*number) + SAVED_HEAD as u64, payload)?;

@@ -44,6 +44,9 @@ pub enum ImageError {
     /// It is that of another device.
     #[error("it is the image of another device: {}", listed(.0))]
     Differs(Vec<Difference>),
+    /// The device has no way to outlive a power cut.
+    #[error("{0}")]
+    Device(String),
     /// Another program has it.
     #[error("it is in use by another server: end that first")]
     InUse,

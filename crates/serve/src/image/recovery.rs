@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::flash::{FlashImage, Keep, Outbox, Saved, UnitState};
+use floatgate_core::ftl::flash::{FlashImage, Outbox, Saved, UnitState};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -76,7 +76,8 @@ impl Opened {
     /// Begins with a new device: what preconditioning has left in flash is written down.
     pub fn begin(self, device: &mut Device) -> Result<Store, ImageError> {
         let mut store = self.store;
-        device.make_durable_with(|event| store.event(event, &[], None));
+        let told = device.make_durable_with(|event, own| store.event(*event, own, None));
+        told.map_err(ImageError::Device)?;
         store.use_file(false)?;
         match (store.failure_text(), store.breach()) {
             (Some(failure), _) => Err(ImageError::Io(std::io::Error::other(failure))),
@@ -134,7 +135,7 @@ impl Store {
         let start = Wall::now();
         let saved = self.load_saved()?;
         let mut reading = Reading { store: self, saved, window: Window::default(), payload_checked };
-        let recovered = Device::recover(config, options, Keep::Outbox, &mut reading);
+        let recovered = Device::recover(config, options, &mut reading);
         let (mut device, recovery) = recovered.map_err(|error| ImageError::Damaged(error.to_string()))?;
         let mut outbox = Outbox::default();
         device.take_flash(&mut outbox);

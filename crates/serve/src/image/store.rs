@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::sync::Arc;
 
-use floatgate_core::ftl::flash::{Before, FlashEvent, Outbox, Place, Record, Source};
+use floatgate_core::ftl::flash::{Before, FlashEvent, Outbox, Place, Record, RecordKind, Source};
 use floatgate_core::sim::id::{Lpn, Ppn};
 use floatgate_core::workload::request::SECTOR;
 use xxhash_rust::xxh3::xxh3_64;
@@ -42,10 +42,9 @@ enum Incoming {
 /// A unit of a program that has begun.
 #[derive(Debug)]
 struct Captured {
+    place: Ppn,
     record: Record,
     payload: Kept,
-    /// The write that it is of.
-    write: Option<(Lpn, u64)>,
 }
 
 #[derive(Debug)]
@@ -124,12 +123,25 @@ impl Store {
         self.flash.layout().unit as usize
     }
 
-    /// Does what the device has told; `arriving` is the request that it was just given.
-    pub fn apply(&mut self, outbox: &Outbox, arriving: Option<&Arriving>) {
+    /// Does what the device has told; `arriving` is the request that it was just given. Returns how many sectors of that
+    /// it has accepted.
+    pub fn apply(&mut self, outbox: &Outbox, arriving: Option<&Arriving>) -> u32 {
+        let mut accepted = 0;
         for event in &outbox.events {
+            if let FlashEvent::Accepted { tag, first, end, .. } = event
+                && arriving.is_some_and(|request| request.tag == *tag)
+            {
+                accepted += end - first;
+            }
             self.event(*event, &outbox.own, arriving);
         }
         self.save_trims();
+        accepted
+    }
+
+    /// Units that were accepted and are not in flash.
+    pub fn units_waiting(&self) -> usize {
+        self.waiting.len()
     }
 
     /// Does one thing that the device has told, with the bytes of its own that go with it.
@@ -150,21 +162,23 @@ impl Store {
                 self.told = place.0;
                 self.begun.insert(place.0, Vec::with_capacity(units as usize));
             }
-            FlashEvent::Unit { record, source, .. } => {
+            FlashEvent::Unit { place, record, source } => {
                 let payload = self.capture(source, own);
-                let write = if let Source::Write { lpn, sequence } = source { Some((lpn, sequence)) } else { None };
                 if let Some(units) = self.begun.get_mut(&self.told) {
-                    units.push(Captured { record, payload, write });
+                    units.push(Captured { place, record, payload });
                 }
             }
             FlashEvent::ProgramEnded { place, .. } => self.program(place),
-            FlashEvent::EraseBegun { .. } => {}
-            FlashEvent::EraseEnded { block, erases } => {
+            FlashEvent::EraseBegun { block } => {
                 if self.syncs {
                     // What was moved out of the block has to be elsewhere before it goes.
                     self.flash.sync();
                 }
-                let erased = self.flash.erase(block, erases);
+                let begun = self.flash.erase(block);
+                self.hold(begun);
+            }
+            FlashEvent::EraseEnded { block, erases } => {
+                let erased = self.flash.erased(block, erases);
                 self.hold(erased);
             }
         }
@@ -205,16 +219,21 @@ impl Store {
 
     /// A program has ended: its units are in flash.
     fn program(&mut self, place: Ppn) {
-        let Some(units) = self.begun.remove(&place.0) else {
+        let Some(mut units) = self.begun.remove(&place.0) else {
             return self.hold(Err(format!("a program at unit {} ends that never began", place.0)));
         };
+        units.sort_by_key(|unit| unit.place);
+        if !units.iter().map(|unit| unit.place.0).eq((place.0..).take(units.len())) {
+            self.hold(Err(format!("the units of the program at unit {} are not together", place.0)));
+        }
         let contents: Vec<(Record, Content)> =
             units.iter().map(|unit| (unit.record, unit.payload.content())).collect();
         let programmed = self.flash.program(place, &contents);
         self.hold(programmed);
         let Store { waiting, flash, places, .. } = self;
-        for (lpn, sequence) in units.iter().filter_map(|unit| unit.write) {
-            waiting.forget(lpn.0, sequence, |number| {
+        let records = units.iter().map(|unit| unit.record);
+        for record in records.filter(|record| record.kind == RecordKind::Data) {
+            waiting.forget(record.lpn, record.sequence, |number| {
                 places.free(number);
                 flash.free(number);
             });
@@ -457,11 +476,15 @@ impl Store {
     pub(super) fn cut(&mut self, seed: u64) {
         let is_whole = self.flash.failure().is_none();
         self.flash.cut();
+        let mut hit = None;
         for (place, units) in std::mem::take(&mut self.begun) {
             let luck = xxh3_64(&[seed.to_le_bytes(), u64::from(place).to_le_bytes()].concat());
-            if is_whole && luck % 2 == 0 && !units.is_empty() {
+            // Of several programs of a block the cells have only begun with the first.
+            let block = Some(self.flash.layout().block_of(Ppn(place)));
+            if is_whole && hit != block && luck % 2 == 0 && !units.is_empty() {
                 self.flash.tear(Ppn(place), units.len() as u32);
             }
+            hit = block;
         }
         self.waiting.clear();
         self.incoming.clear();
