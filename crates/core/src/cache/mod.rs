@@ -207,6 +207,34 @@ impl Buffer {
         }
     }
 
+    /// Whether the buffer has something of a unit that flash does not, or may not.
+    pub fn is_pending(&self, lpn: Lpn) -> bool {
+        self.index.get(lpn.index()).and_then(|entry| entry.checked_sub(1)).is_some_and(|entry| {
+            let entry = &self.entries[entry as usize];
+            entry.dirty || entry.flights > 0
+        })
+    }
+
+    /// Whether an entry is dirty.
+    pub fn is_dirty(&self, entry: u32) -> bool {
+        self.entries[entry as usize].dirty
+    }
+
+    /// After a power cut that it survived: a unit that flash does not have, with its versions for verification. Returns
+    /// its entry; none where there is no room.
+    pub fn restore(&mut self, lpn: Lpn, sectors: u32, versions: Option<&[u32]>) -> Option<u32> {
+        if !self.has_room(lpn) {
+            return None;
+        }
+        let counts = self.counts;
+        let entry = self.write(lpn, 0, sectors, 0, true);
+        if let (Some(contents), Some(versions)) = (&mut self.contents, versions) {
+            contents[entry as usize].copy_from_slice(versions);
+        }
+        self.counts = counts;
+        Some(entry)
+    }
+
     /// Whether nothing is dirty or on its way.
     pub fn is_clean(&self) -> bool {
         self.dirty.is_empty() && self.out.is_empty() && self.volatile == 0 && self.coming == 0

@@ -121,6 +121,26 @@ impl DeviceConfig {
         bytes / self.unit_bytes()
     }
 
+    /// Records of trims that a mapping unit of the journal holds: of 12 bytes, behind their number.
+    pub fn journal_room(&self) -> u64 {
+        (self.unit_bytes() - 4) / 12
+    }
+
+    /// Mapping units of the journal of trims, beside those of the host: with room for two records for each of these.
+    pub fn journal_units(&self) -> u64 {
+        self.journal_units_for(self.logical_units())
+    }
+
+    /// The same of a device whose host sees so many units.
+    pub(super) fn journal_units_for(&self, units: u64) -> u64 {
+        if self.durability.trim_journal { (2 * units).div_ceil(self.journal_room()) } else { 0 }
+    }
+
+    /// Mapping units that the device maps: the host's and its own.
+    pub fn mapped_units(&self) -> u64 {
+        self.logical_units() + self.journal_units()
+    }
+
     /// Bytes that the host sees.
     pub fn logical_bytes(&self) -> u64 {
         self.logical_units() * self.unit_bytes()

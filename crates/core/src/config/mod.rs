@@ -85,6 +85,9 @@ pub struct DeviceConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "BufferConfig")]
     pub buffer: Option<BufferConfig>,
+    /// What is kept in flash for the time after a power cut, beside the data and `mapping.block_summary`.
+    #[serde(default, skip_serializing_if = "Durability::is_default")]
+    pub durability: Durability,
     /// The host's side.
     #[serde(default)]
     pub host: Host,
@@ -494,6 +497,22 @@ fn all() -> f64 {
 
 fn most() -> f64 {
     0.9
+}
+
+/// What is kept in flash for the time after a power cut.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Durability {
+    /// Trims are journalled in flash: at a flush, when half a mapping unit of records waits, and before a block is erased
+    /// that holds a trimmed unit. Without it a trimmed unit may be back after a power cut, even a flushed one.
+    pub trim_journal: bool,
+}
+
+impl Durability {
+    /// Whether nothing is kept.
+    pub fn is_default(&self) -> bool {
+        *self == Durability::default()
+    }
 }
 
 /// The host's side.

@@ -57,7 +57,7 @@ impl DeviceConfig {
     /// device or channels for a dynamic one. Inside those, a dynamic scheme can level to the unit.
     pub fn units_to_hold(&self) -> u64 {
         let (places, dealt) = self.dealt();
-        let units = self.logical_units().div_ceil(dealt).div_ceil(places) * dealt;
+        let units = self.mapped_units().div_ceil(dealt).div_ceil(places) * dealt;
         units.div_ceil(u64::from(self.total_planes()) / places)
     }
 
@@ -135,7 +135,7 @@ impl DeviceConfig {
         let (mut least, mut most) = (0, self.logical_units_beside(0));
         while least < most {
             let units = (least + most).div_ceil(2);
-            if units <= self.logical_units_beside(self.map_blocks_for(units)) {
+            if units + self.journal_units_for(units) <= self.logical_units_beside(self.map_blocks_for(units)) {
                 least = units;
             } else {
                 most = units - 1;

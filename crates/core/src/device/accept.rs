@@ -185,7 +185,11 @@ impl Device {
             Operation::Trim => self.work(Work::Trim(id)),
             Operation::Flush => {
                 self.stop_filling();
+                let journalling = self.flush_journal(id);
                 if !self.flush(id) {
+                    if journalling {
+                        return self.part_done(id, self.now, NONE);
+                    }
                     self.done_at_once(id);
                 }
             }
@@ -466,6 +470,7 @@ impl Device {
         write.version = if request.operation == Operation::WriteZeroes { BLANK } else { request.tag as u32 };
         write.complete = update != Update::Uncovered;
         self.write_through(part, write.version);
+        self.note_accepted(request, part, before);
         self.start_on_write(write, part.lpn, before, None);
     }
 
@@ -479,6 +484,7 @@ impl Device {
             self.ftl.note_update(update);
             write.complete = update != Update::Uncovered;
         }
+        self.note_written_out(Some(pick.entry).filter(|&entry| entry != Pick::PADDING), before);
         self.start_on_write(write, Lpn(pick.lpn), before, Some(pick.entry))
     }
 
@@ -498,6 +504,7 @@ impl Device {
         let id = self.transactions.insert(write);
         self.trail_begin(id, write.owner, NONE);
         self.ftl.map.set_slot(lpn, id);
+        self.note_slot(id);
         self.fill_slot(id, before, entry);
         match before {
             Location::Slot(older) => {
@@ -512,7 +519,7 @@ impl Device {
     }
 
     /// With verification: the slot's own sectors, over what it may already know of the others.
-    fn fill_slot(&mut self, write: u32, before: Location, entry: Option<u32>) {
+    pub(super) fn fill_slot(&mut self, write: u32, before: Location, entry: Option<u32>) {
         if !self.options.verify {
             return;
         }
@@ -599,6 +606,7 @@ impl Device {
     /// Deallocates a unit, with all writes of it that are on their way.
     fn deallocate(&mut self, lpn: Lpn) {
         self.forget_buffered(lpn);
+        let sequence = self.note_trimmed(lpn);
         let stale = match self.ftl.map.get(lpn) {
             Location::Unmapped => return,
             Location::Flash(ppn) => Some(ppn),
@@ -618,6 +626,9 @@ impl Device {
         self.ftl.map.unmap(lpn);
         self.entry_changed(lpn);
         self.ftl.partial.forget(lpn.0);
+        if self.journal.is_some() {
+            self.journal_trim(lpn, sequence, stale);
+        }
         if let Some(ppn) = stale {
             self.ftl.blocks.invalidate(ppn);
             self.ftl.counters.units_trimmed += 1;

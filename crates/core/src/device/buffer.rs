@@ -227,9 +227,13 @@ impl Device {
         let pending = &mut self.requests[id];
         pending.remaining += 1;
         pending.start = pending.start.min(self.now);
+        self.note_buffered(request, part);
         let Some(buffer) = &mut self.buffer else { return };
         buffer.counts.writes_back += 1;
         let entry = buffer.write(part.lpn, part.first, part.end, version, true);
+        if let Some(durable) = &mut self.ftl.durable {
+            durable.note_in_buffer(entry);
+        }
         if !must_land {
             return self.access_memory(bytes, Then::Done(id));
         }

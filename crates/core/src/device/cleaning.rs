@@ -44,6 +44,7 @@ impl Device {
     fn step(&mut self, plane: PlaneId) {
         let step = self.jobs[plane.index()].next_step(&mut self.ftl, plane);
         self.update_moved(plane);
+        self.journal_for_doomed();
         let mut transaction = match step {
             Step::Rest => return,
             Step::Choose => {
@@ -121,6 +122,9 @@ impl Device {
 
     /// A write finds no room in its plane: it waits for an erase.
     pub(super) fn stall(&mut self, id: u32, plane: PlaneId) {
+        if self.is_of_journal(self.transactions[id].lpn) {
+            return self.place_journal(id);
+        }
         if self.dynamic {
             self.put_back(id);
             return self.clean(plane);

@@ -169,6 +169,7 @@ impl Device {
         if self.ftl.block_map.is_some() {
             self.store_program(self.start_of_program(Ppn(place)), first);
         }
+        self.ftl.told_end(self.start_of_program(Ppn(place)), self.ftl.shape().units_per_program);
         let mut id = first;
         while id != NONE {
             let next = self.transactions[id].next;
@@ -196,6 +197,10 @@ impl Device {
             self.ftl.blocks.validate(place);
             if write.newer == NONE || self.options.mutant == Mutant::MapMovesBack {
                 self.ftl.map.set_flash(lpn, place);
+                if self.is_of_journal(lpn.0) {
+                    return self.finish_journal(id);
+                }
+                self.journal_written(lpn);
                 self.entry_changed(lpn);
             }
         }
@@ -250,6 +255,7 @@ impl Device {
 
     fn finish_summary(&mut self, id: u32) {
         let Transaction { place, dependency, .. } = self.transactions.remove(id);
+        self.ftl.told_end(Ppn(place), self.ftl.shape().units_per_program);
         if dependency != NONE {
             return self.release(dependency);
         }
@@ -270,6 +276,7 @@ impl Device {
         let Transaction { plane, place, .. } = self.transactions[id];
         let plane = PlaneId(plane);
         self.transactions.remove(id);
+        self.ftl.told_end(Ppn(place), self.ftl.shape().units_per_program);
         let count = std::mem::take(&mut self.jobs[plane.index()].writing);
         for index in 0..count {
             let copy = self.jobs[plane.index()].copies[index];
@@ -287,6 +294,7 @@ impl Device {
         let Transaction { plane, place, .. } = self.transactions[id];
         let plane = PlaneId(plane);
         self.transactions.remove(id);
+        self.ftl.told_end(Ppn(place), self.ftl.shape().units_per_page.divisor());
         for index in 0..self.jobs[plane.index()].back.len() {
             let copy = self.jobs[plane.index()].back[index];
             self.finish_copy(copy);
@@ -354,6 +362,7 @@ impl Device {
         self.jobs[plane.index()].doomed -= 1;
         self.ftl.refresh_ready(plane);
         self.unstall(plane);
+        self.unstall_journal();
         self.clean(plane);
     }
 }

@@ -416,7 +416,7 @@ impl Device {
     /// Cleaning has moved a unit out of the block of `from`: its entry changes, in the cache or in flash. The block is
     /// not erased before.
     pub(super) fn entry_moved(&mut self, lpn: Lpn, from: Ppn) {
-        let Some(state) = &mut self.ftl.map_state else { return };
+        let Some(state) = self.ftl.map_state.as_mut().filter(|_| lpn.0 < self.ftl.host_units) else { return };
         if state.lazy && state.cmt.change(lpn) {
             return;
         }

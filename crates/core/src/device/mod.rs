@@ -13,14 +13,17 @@ mod accept;
 mod block_traffic;
 mod buffer;
 mod cleaning;
+mod durable;
 mod fill;
 mod finish;
 mod firmware;
 mod foresee;
+mod journal;
 mod map_traffic;
 mod merge;
 mod overlap;
 mod pool;
+mod recover;
 mod saving;
 mod start;
 mod trail;
@@ -49,6 +52,7 @@ use crate::workload::request::{Completion, Request, Status};
 use block_traffic::BlockTraffic;
 use fill::Filling;
 use firmware::{Cores, Work};
+use journal::Journal;
 use map_traffic::MapTraffic;
 use merge::Merging;
 use overlap::Overlapping;
@@ -70,6 +74,8 @@ pub enum Mutant {
     RenumberCopies,
     /// The map moves to an older write of a unit that ends after a newer one.
     MapMovesBack,
+    /// Trims are not journalled.
+    ForgetTrims,
 }
 
 /// How to build a device.
@@ -133,6 +139,8 @@ pub struct Device {
     map_traffic: MapTraffic,
     /// With block mapping.
     block_traffic: BlockTraffic,
+    /// Where trims are journalled.
+    journal: Option<Box<Journal>>,
     orders: u64,
     dynamic: bool,
     /// Sectors that the host sees.
@@ -218,6 +226,7 @@ impl Device {
             held: Vec::new(),
             jobs: vec![Job::new(choices_take_time); planes],
             block_traffic: BlockTraffic::new(&ftl),
+            journal: Journal::new(&config).map(Box::new),
             map_traffic: MapTraffic::new(&ftl),
             orders: 0,
             dynamic,
@@ -469,7 +478,9 @@ impl Device {
             if erased > gone {
                 return Err(format!("{erased} units erased, only {gone} gone"));
             }
-            if self.ftl.blocks.all().iter().any(|b| b.dependants != 0) {
+            let held = |block| self.journal.as_ref().is_some_and(|journal| journal.holds(block));
+            let mut blocks = self.ftl.blocks.all().iter().zip(0..);
+            if blocks.any(|(b, number)| b.dependants != u16::from(held(number))) {
                 return Err("a block has dependants though nothing is in progress".to_owned());
             }
             if self.slots_free != self.config.controller.slots {

@@ -4,6 +4,7 @@ use super::transaction::{Kind, Transaction};
 use super::{Device, Mutant};
 use crate::config::advanced::Waste;
 use crate::ftl::blocks::Stream;
+use crate::ftl::flash::FlashEvent;
 use crate::ftl::mapping::PADDING;
 use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::nand::array::{self, LunState, Operation};
@@ -321,17 +322,18 @@ impl Device {
             return Some(self.start_write_in_block(id));
         }
         let plane = PlaneId(self.transactions[id].plane);
-        if !self.ftl.blocks.takes_host_write(plane) {
+        let lent = !self.ftl.blocks.takes_host_write(plane);
+        if lent && !(self.is_of_journal(self.transactions[id].lpn) && self.lends_to_journal(plane)) {
             self.stall(id, plane);
             return None;
         }
         let group = self.ftl.shape().units_per_program;
         let stock = self.ftl.blocks.stock(plane);
-        let first = self.ftl.blocks.advance(plane, Stream::Host, group);
+        let first = self.ftl.blocks.advance(plane, if lent { Stream::Gc } else { Stream::Host }, group);
         let mut count = 1;
         self.bind(id, first);
         let mut last = id;
-        while count < group {
+        while count < group && !lent {
             let more = self.pop_companion(rank, plane);
             if more == NONE {
                 break;
@@ -343,7 +345,10 @@ impl Device {
         }
         self.transactions[last].next = NONE;
         self.pad(first, count);
-        self.ftl.note_program(ProgramCause::Host, count);
+        let journal = count == 1 && self.is_of_journal(self.transactions[id].lpn);
+        let cause = if journal { ProgramCause::Journal } else { ProgramCause::Host };
+        self.ftl.note_program(cause, count);
+        self.note_program(first, group, cause, id, &[]);
         if self.ftl.blocks.stock(plane) != stock {
             self.block_taken(plane);
         } else if self.dynamic {
@@ -384,6 +389,7 @@ impl Device {
             self.ftl.counters.units_superseded += 1;
             let block = self.ftl.blocks.depend(old);
             self.transactions[id].dependency = block.0;
+            self.note_bound(id, old);
         }
     }
 
@@ -419,6 +425,7 @@ impl Device {
         self.pad(first, count as u32);
         self.ftl.note_program(ProgramCause::Gc, count as u32);
         self.transactions[id].place = first.0;
+        self.note_copies(plane, first, group, false);
         if self.ftl.blocks.stock(plane) != stock || self.ftl.shape().single_frontier {
             self.ftl.refresh_ready(plane);
         }
@@ -456,6 +463,7 @@ impl Device {
         }
         self.ftl.note_copy_back(job.back.len() as u32);
         self.transactions[id].place = to.0;
+        self.note_copies(plane, to, page_units, true);
         if self.ftl.blocks.stock(plane) != stock || shape.single_frontier {
             self.ftl.refresh_ready(plane);
         }
@@ -519,6 +527,9 @@ impl Device {
             self.options.mutant == Mutant::EraseEarly || self.ftl.blocks.can_erase(BlockId(erase.place)),
             "nothing that others depend on is erased"
         );
+        if let Some(durable) = &mut self.ftl.durable {
+            durable.tell(FlashEvent::EraseBegun { block: BlockId(erase.place) });
+        }
         let timing = self.array.timing();
         Operation {
             kind: array::Kind::Erase,
@@ -539,6 +550,7 @@ impl Device {
     fn start_summary(&mut self, id: u32) -> Operation {
         let summary = self.transactions[id];
         self.ftl.note_summary();
+        self.ftl.told_summary(Ppn(summary.place));
         let mut operation = self.program(Class::Summary, PlaneId(summary.plane), Ppn(summary.place), u64::MAX);
         operation.pages = 1;
         operation.data = self.array.timing().summary_in;

@@ -556,6 +556,41 @@ impl Blocks {
         Some((place, over))
     }
 
+    /// How many units of a block have been written; for devices at rest without logical blocks.
+    pub fn written_of(&self, id: BlockId) -> u32 {
+        match self.block(id).state {
+            BlockState::Closed => self.data_units,
+            BlockState::Open => {
+                let plane = &self.planes[self.plane_of(id).index()];
+                let of_block = |f: &&Frontier| f.left > 0 && self.block_of(Ppn(f.next)) == id;
+                plane.frontiers.iter().find(of_block).map_or(0, |f| self.offset_in_block(Ppn(f.next)))
+            }
+            _ => 0,
+        }
+    }
+
+    /// After a recovery: `closed` are the blocks with data, oldest first, and their valid units are marked; all others
+    /// are free.
+    pub fn restore(&mut self, closed: &[BlockId], erases: &[u32]) {
+        for (block, &erases) in self.blocks.iter_mut().zip(erases) {
+            block.erases = erases;
+        }
+        for &id in closed {
+            self.blocks[id.index()].state = BlockState::Open;
+        }
+        for plane in 0..self.planes.len() as u32 {
+            let per_plane = self.blocks_per_plane.divisor();
+            let is_free = |id: &u32| self.blocks[*id as usize].state == BlockState::Free;
+            let free: Vec<u32> = (plane * per_plane..(plane + 1) * per_plane).filter(is_free).collect();
+            free.windows(2).for_each(|pair| self.next_free[pair[0] as usize] = pair[1]);
+            let p = &mut self.planes[plane as usize];
+            p.stock = (free.len() as u32).saturating_sub(p.map_stock);
+            p.first_free = free.first().copied().unwrap_or_default();
+            p.last_free = free.last().copied().unwrap_or_default();
+        }
+        closed.iter().for_each(|&id| self.close(id));
+    }
+
     /// The arrays that superseding a unit will touch, asked for ahead of time.
     #[inline]
     pub fn prefetch(&self, ppn: Ppn) {

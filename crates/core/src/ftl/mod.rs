@@ -6,16 +6,24 @@
 
 pub mod allocation;
 pub mod blocks;
+pub mod durable;
 pub mod flash;
 pub mod gc;
 pub mod mapping;
+pub mod memory;
 pub mod partial;
+mod recovery;
 mod saving;
+
+pub(crate) use recovery::Scan;
+pub use recovery::{RecoverError, Recovery};
 
 use allocation::{Allocation, PlaneSet};
 use blocks::{Blocks, RESERVE, Stream};
+use flash::FlashEvent;
 use gc::trigger::Trigger;
 use mapping::{BlockMap, Location, MapState, PADDING, PageMap};
+use durable::Durable;
 use partial::{PartialUnits, Update};
 
 use crate::config::advanced::Waste;
@@ -47,6 +55,12 @@ pub struct Ftl {
     pub counters: Counters,
     /// Contents, when they are verified.
     pub media: Option<Media>,
+    /// What is told of flash, where it outlives power cuts.
+    pub durable: Option<Box<Durable>>,
+    /// Writes and trims that were numbered.
+    pub sequence: u64,
+    /// Logical units of the host; those behind them are the device's own.
+    pub host_units: u32,
     shape: Shape,
     /// Planes that take host writes, by position in the allocation's order; only for schemes without a home.
     ready: PlaneSet,
@@ -125,6 +139,9 @@ impl Ftl {
             trigger: device.gc.trigger.build(device, seed).map_err(|e| format!("gc.trigger: {e}"))?,
             counters: Counters::default(),
             media: verify.then(|| Media::new(device)),
+            durable: None,
+            sequence: 0,
+            host_units: device.logical_units() as u32,
             shape: Shape::new(device),
             ready,
             copies: Vec::with_capacity(device.units_per_block() as usize),
@@ -452,6 +469,9 @@ impl Ftl {
         }
         self.blocks.erased(block);
         self.counters.blocks_erased += 1;
+        if let Some(durable) = &mut self.durable {
+            durable.tell(FlashEvent::EraseEnded { block, erases: self.blocks.block(block).erases });
+        }
     }
 
     /// Deallocates a unit at once, functional mode.
@@ -509,7 +529,7 @@ impl Ftl {
     pub fn recount(&self) -> Result<(), String> {
         self.blocks.recount()?;
         let mut mapped = 0u64;
-        for lpn in 0..self.map.len() {
+        for lpn in 0..self.map.all() {
             if let Location::Flash(ppn) = self.map.get(Lpn(lpn)) {
                 mapped += 1;
                 if !self.blocks.is_valid(ppn) || self.map.owner(ppn) != lpn {

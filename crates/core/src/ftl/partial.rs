@@ -102,6 +102,18 @@ impl PartialUnits {
         }
     }
 
+    /// The mask of a unit that is not whole; 0 for others.
+    pub fn mask(&self, lpn: u32) -> u64 {
+        if self.has_mask(lpn) { self.masks.get(&lpn).copied().unwrap_or_default() } else { 0 }
+    }
+
+    /// A unit is mapped, with a mask that [`PartialUnits::mask`] gave.
+    pub fn restore(&mut self, lpn: u32, mask: u64) {
+        if mask != 0 && mask & !self.full == 0 && mask != self.full {
+            self.insert(lpn, mask);
+        }
+    }
+
     /// Writes the masks for a saved state.
     pub fn save(&self, out: &mut Writer) -> Result<(), StateError> {
         out.u32(self.masks.len() as u32)?;

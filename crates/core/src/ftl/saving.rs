@@ -22,7 +22,7 @@ impl Ftl {
         if begun > 0 {
             return Some(format!("programs of {begun} logical blocks have begun and are not full"));
         }
-        (0..self.map.len()).find_map(|lpn| match self.map.get(Lpn(lpn)) {
+        (0..self.map.all()).find_map(|lpn| match self.map.get(Lpn(lpn)) {
             Location::Slot(_) => Some(format!("the write of unit {lpn} has not ended")),
             _ => None,
         })
@@ -36,7 +36,7 @@ impl Ftl {
             self.block_map.as_ref().map_or(Ok(()), |map| map.save(out))
         })?;
         out.section("media/map", |out| {
-            (0..self.map.len()).try_for_each(|lpn| match self.map.get(Lpn(lpn)) {
+            (0..self.map.all()).try_for_each(|lpn| match self.map.get(Lpn(lpn)) {
                 Location::Flash(ppn) => out.u32(ppn.0 + 1),
                 Location::Unmapped | Location::Slot(_) => out.u32(0),
             })
@@ -146,7 +146,7 @@ impl Ftl {
 
     fn load_map(&mut self, input: &mut Reader, written: &[u16], spare: u64) -> Result<(), StateError> {
         let mut guests = vec![0u64; self.shape.planes as usize];
-        for lpn in 0..self.map.len() {
+        for lpn in 0..self.map.all() {
             let Some(place) = input.u32()?.checked_sub(1) else { continue };
             let place = Ppn(place);
             if !self.blocks.adopt(place, false, written) || !self.may_be_at(Lpn(lpn), place) {
@@ -184,7 +184,7 @@ impl Ftl {
     }
 
     fn load_stale(&mut self, input: &mut Reader, written: &[u16]) -> Result<(), StateError> {
-        let (units, pages) = (self.map.len(), self.map_state.as_ref().map_or(0, |state| state.pages()));
+        let (units, pages) = (self.map.all(), self.map_state.as_ref().map_or(0, |state| state.pages()));
         for (block, &written) in written.iter().enumerate() {
             let first = self.blocks.first_unit(BlockId(block as u32)).0;
             for ppn in (first..first + u32::from(written)).map(Ppn) {

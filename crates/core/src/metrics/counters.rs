@@ -24,11 +24,13 @@ pub enum ProgramCause {
     Map,
     /// It holds data copied to keep the units of a logical block together.
     Merge,
+    /// It holds records of trims (`durability.trim_journal`).
+    Journal,
 }
 
 impl ProgramCause {
     /// All causes, with the names that results have for them.
-    pub const ALL: [(ProgramCause, &str); 8] = [
+    pub const ALL: [(ProgramCause, &str); 9] = [
         (ProgramCause::Host, "host"),
         (ProgramCause::Gc, "gc"),
         (ProgramCause::Summary, "summary"),
@@ -37,6 +39,7 @@ impl ProgramCause {
         (ProgramCause::WasteAlignment, "waste_alignment"),
         (ProgramCause::Map, "map"),
         (ProgramCause::Merge, "merge"),
+        (ProgramCause::Journal, "journal"),
     ];
 }
 

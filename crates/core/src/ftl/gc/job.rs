@@ -83,6 +83,12 @@ impl Job {
             || self.copies.iter().chain(&self.back).any(|copy| ftl.blocks.block_of(copy.from) == block)
     }
 
+    /// Units that are still to be programmed for what has been chosen.
+    pub fn units_in_hand(&self, ftl: &Ftl) -> u32 {
+        let left = self.victim.map_or(0, |victim| u32::from(ftl.blocks.block(victim).valid));
+        left + (self.copies.len() + self.back.len()) as u32
+    }
+
     /// What to do next, given that nothing of the job is on its way.
     ///
     /// Program commands are filled with the units of the next victim where cleaning goes on, so that nothing is

@@ -11,7 +11,7 @@ impl Ftl {
     /// A functional write has changed the entry of `lpn`.
     #[inline]
     pub(in crate::ftl) fn note_changed(&mut self, lpn: Lpn) {
-        if let Some(state) = &mut self.map_state {
+        if let Some(state) = self.map_state.as_mut().filter(|_| lpn.0 < self.host_units) {
             state.note_changed(lpn);
         }
     }
@@ -35,6 +35,7 @@ impl Ftl {
             self.map.set_owner(Ppn(unit), TRANSLATION | page);
         }
         self.note_program(ProgramCause::Map, group);
+        self.told_map(page, place, group);
         self.counters.map.programs[cause as usize] += 1;
         place
     }
@@ -42,6 +43,7 @@ impl Ftl {
     /// A translation page has been programmed: what it was before is stale.
     pub fn map_programmed(&mut self, page: u32, place: Ppn) {
         let group = self.shape().units_per_program;
+        self.told_end(place, group);
         let old = self.map_state.as_mut().and_then(|state| state.set_place(page, place));
         if let Some(media) = &mut self.media {
             (place.0..place.0 + group).for_each(|unit| media.write(Ppn(unit), None, None));

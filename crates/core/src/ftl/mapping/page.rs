@@ -43,6 +43,7 @@ pub enum Location {
 pub struct PageMap {
     forward: Vec<u32>,
     owner: Vec<u32>,
+    host: u32,
 }
 
 const SLOT: u32 = 1 << 31;
@@ -57,19 +58,25 @@ impl PageMap {
     /// Nothing mapped.
     pub fn new(device: &DeviceConfig) -> PageMap {
         PageMap {
-            forward: zeroed(device.logical_units() as usize),
+            forward: zeroed(device.mapped_units() as usize),
+            host: device.logical_units() as u32,
             owner: zeroed(device.total_blocks() as usize * device.units_per_block() as usize),
         }
     }
 
-    /// Logical units.
+    /// Logical units of the host. Those of the device itself lie behind them.
     pub fn len(&self) -> u32 {
+        self.host
+    }
+
+    /// Logical units, the device's own included.
+    pub fn all(&self) -> u32 {
         self.forward.len() as u32
     }
 
     /// Whether the device has no logical unit.
     pub fn is_empty(&self) -> bool {
-        self.forward.is_empty()
+        self.host == 0
     }
 
     /// Where `lpn` is.

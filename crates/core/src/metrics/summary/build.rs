@@ -314,6 +314,7 @@ impl Flash {
                 waste_alignment: programs(ProgramCause::WasteAlignment),
                 map: programs(ProgramCause::Map),
                 merge: programs(ProgramCause::Merge),
+                journal: programs(ProgramCause::Journal),
             },
             reads_by_cause: ReadCauses {
                 host: reads(ReadCause::Host),

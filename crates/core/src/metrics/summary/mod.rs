@@ -368,6 +368,13 @@ pub struct ProgramCauses {
     pub map: u64,
     /// To keep the units of a logical block together (block mapping).
     pub merge: u64,
+    /// For records of trims (`durability.trim_journal`).
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub journal: u64,
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Pages read, each for one cause.

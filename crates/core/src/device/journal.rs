@@ -1,0 +1,365 @@
+//! The journal of trims: what the host has deallocated is written down in flash, so that it stays deallocated when the
+//! power goes.
+//!
+//! The journal is some mapping units of the device's own, behind those of the host. Each holds records of trims; a unit
+//! of it is written anew with those of its records that still matter and new ones, like any unit that the host
+//! overwrites, so that cleaning and recovery need not know of it. A record matters until a newer write of its unit is in
+//! flash. There is room for two records for each unit of the host, so that half of some unit is always free.
+//!
+//! Records are written at a flush, when half a unit of them waits, and before a block is erased that holds a trimmed
+//! unit: an older version of that may be elsewhere. Until then the block has one dependant more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::transaction::{Kind, Transaction};
+use super::{Device, Mutant};
+use crate::config::DeviceConfig;
+use crate::ftl::blocks::{BlockState, Stream};
+use crate::ftl::flash::FlashEvent;
+use crate::ftl::mapping::Location;
+use crate::metrics::attribution::Part as TimePart;
+use crate::scheduler::Class;
+use crate::scheduler::lines::NONE;
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+
+/// A record that is not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Waiting {
+    lpn: u32,
+    sequence: u64,
+    /// The block that holds what was trimmed, or [`NONE`].
+    block: u32,
+}
+
+/// A unit of the journal that is being programmed.
+#[derive(Clone, Debug, Default)]
+struct Writing {
+    records: Vec<Waiting>,
+    /// All trims up to this number are in flash when it has ended.
+    upto: u64,
+}
+
+/// The journal.
+#[derive(Clone, Debug)]
+pub(super) struct Journal {
+    /// The logical unit of its first unit.
+    first: u32,
+    /// Records that a unit of it holds.
+    room: usize,
+    /// By unit of it: its records.
+    slots: Vec<Vec<(u32, u64)>>,
+    /// How many of them matter, and which unit.
+    by_live: BTreeSet<(u32, u32)>,
+    live: Vec<u32>,
+    /// The last trim of each unit that is trimmed, and which unit of the journal has it, or [`NONE`].
+    trims: BTreeMap<u32, (u64, u32)>,
+    waiting: Vec<Waiting>,
+    /// Blocks that hold units of `waiting`, or of `writing`, and how many.
+    held: BTreeMap<u32, u32>,
+    writing: Option<Writing>,
+    /// The unit of it that is on its way, and its transaction.
+    slot: u32,
+    /// It found no room.
+    stalled: Option<u32>,
+    /// Flushes in progress, and up to which number they wait.
+    flushes: Vec<(u32, u64)>,
+}
+
+/// Bytes of a record: the unit and the number.
+const RECORD: usize = 12;
+
+impl Journal {
+    pub(super) fn new(config: &DeviceConfig) -> Option<Journal> {
+        let units = config.journal_units();
+        (units > 0).then(|| Journal {
+            first: config.logical_units() as u32,
+            room: config.journal_room() as usize,
+            slots: vec![Vec::new(); units as usize],
+            by_live: (0..units as u32).map(|slot| (0, slot)).collect(),
+            live: vec![0; units as usize],
+            trims: BTreeMap::new(),
+            waiting: Vec::new(),
+            held: BTreeMap::new(),
+            writing: None,
+            slot: NONE,
+            stalled: None,
+            flushes: Vec::new(),
+        })
+    }
+
+    /// Whether a block waits for records to be written.
+    pub(super) fn holds(&self, block: u32) -> bool {
+        self.held.contains_key(&block)
+    }
+
+    fn count(&mut self, slot: u32, change: i32) {
+        if slot != NONE {
+            let live = &mut self.live[slot as usize];
+            self.by_live.remove(&(*live, slot));
+            *live = live.wrapping_add_signed(change);
+            self.by_live.insert((*live, slot));
+        }
+    }
+
+    /// A newer write of a unit is in flash, or a newer trim came.
+    fn forget(&mut self, lpn: u32) {
+        if let Some((_, slot)) = self.trims.remove(&lpn) {
+            self.count(slot, -1);
+        }
+    }
+
+    /// What recovery has found in a unit of the journal; `live` are those of its records that matter.
+    pub(super) fn adopt(&mut self, slot: u32, records: Vec<(u32, u64)>, live: impl Fn(u32, u64) -> bool) {
+        for &(lpn, sequence) in records.iter().filter(|&&(lpn, sequence)| live(lpn, sequence)) {
+            if self.trims.get(&lpn).is_none_or(|known| known.0 < sequence) {
+                self.forget(lpn);
+                self.trims.insert(lpn, (sequence, slot));
+                self.count(slot, 1);
+            }
+        }
+        self.slots[slot as usize] = records;
+    }
+
+    /// What recovery has found of a trim that is not in the journal.
+    pub(super) fn adopt_waiting(&mut self, lpn: u32, sequence: u64) {
+        if self.trims.get(&lpn).is_none_or(|known| known.0 < sequence) {
+            self.forget(lpn);
+            self.trims.insert(lpn, (sequence, NONE));
+            self.waiting.push(Waiting { lpn, sequence, block: NONE });
+        }
+    }
+
+    /// The records that a page holds, as bytes.
+    fn bytes(&self, slot: u32) -> Vec<u8> {
+        let records = &self.slots[slot as usize];
+        let mut bytes = (records.len() as u32).to_le_bytes().to_vec();
+        for (lpn, sequence) in records {
+            bytes.extend(lpn.to_le_bytes());
+            bytes.extend(sequence.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// The records in the bytes of a unit of a journal.
+    pub(super) fn records(bytes: &[u8]) -> Option<Vec<(u32, u64)>> {
+        let count = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
+        let records = bytes.get(4..4 + count.checked_mul(RECORD)?)?.chunks_exact(RECORD);
+        let record = |bytes: &[u8]| {
+            let lpn = u32::from_le_bytes(bytes[..4].try_into().unwrap_or_default());
+            (lpn, u64::from_le_bytes(bytes[4..].try_into().unwrap_or_default()))
+        };
+        Some(records.map(record).collect())
+    }
+
+    /// Takes records for the next unit of it: those first whose blocks cannot be erased for them.
+    fn take(&mut self, now: u64, urgent: impl Fn(u32) -> bool) -> Option<u32> {
+        let trims = &self.trims;
+        self.waiting.retain(|waiting| trims.get(&waiting.lpn) == Some(&(waiting.sequence, NONE)) || waiting.block != NONE);
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let &(live, slot) = self.by_live.first()?;
+        let count = self.waiting.len().min(self.room - live as usize);
+        self.waiting.sort_by_key(|waiting| (waiting.block == NONE || !urgent(waiting.block), waiting.sequence));
+        let records: Vec<Waiting> = self.waiting.drain(..count).collect();
+        self.waiting.sort_by_key(|waiting| waiting.sequence);
+        let kept = self.slots[slot as usize].iter().filter(|(lpn, number)| self.trims.get(lpn) == Some(&(*number, slot)));
+        let mut page: Vec<(u32, u64)> = kept.copied().collect();
+        for &Waiting { lpn, sequence, .. } in &records {
+            if self.trims.get(&lpn) == Some(&(sequence, NONE)) {
+                self.trims.insert(lpn, (sequence, slot));
+                self.count(slot, 1);
+                page.push((lpn, sequence));
+            }
+        }
+        self.slots[slot as usize] = page;
+        let upto = self.waiting.first().map_or(now, |first| first.sequence - 1);
+        self.writing = Some(Writing { records, upto });
+        Some(slot)
+    }
+}
+
+impl Device {
+    /// The bytes of a unit of the journal; none where `lpn` is the host's.
+    pub(super) fn journal_page(&self, lpn: u32) -> Option<Vec<u8>> {
+        let journal = self.journal.as_ref()?;
+        lpn.checked_sub(journal.first).map(|slot| journal.bytes(slot))
+    }
+
+    /// A unit was deallocated that is mapped; `stale` is what it leaves in flash.
+    pub(super) fn journal_trim(&mut self, lpn: Lpn, sequence: u64, stale: Option<Ppn>) {
+        let (Some(journal), false) = (&mut self.journal, self.options.mutant == Mutant::ForgetTrims) else { return };
+        journal.forget(lpn.0);
+        journal.trims.insert(lpn.0, (sequence, NONE));
+        let block = stale.map_or(NONE, |place| self.ftl.blocks.block_of(place).0);
+        journal.waiting.push(Waiting { lpn: lpn.0, sequence, block });
+        if let Some(place) = stale {
+            let held = journal.held.entry(block).or_default();
+            *held += 1;
+            if *held == 1 {
+                self.ftl.blocks.depend(place);
+            }
+        }
+        if journal.waiting.len() >= journal.room / 2 {
+            self.write_journal();
+        }
+    }
+
+    /// A write of a unit of the host is in flash.
+    #[inline]
+    pub(super) fn journal_written(&mut self, lpn: Lpn) {
+        if let Some(journal) = &mut self.journal {
+            journal.forget(lpn.0);
+        }
+    }
+
+    /// A flush waits for the records of all trims before it; false where there is nothing to wait for.
+    pub(super) fn flush_journal(&mut self, id: u32) -> bool {
+        let protected = self.buffer().is_some_and(|buffer| buffer.is_protected());
+        let sequence = self.ftl.sequence;
+        let Some(journal) = self.journal.as_mut().filter(|_| !protected) else { return false };
+        if journal.waiting.is_empty() && journal.writing.is_none() {
+            return false;
+        }
+        journal.flushes.push((id, sequence));
+        self.requests[id].remaining += 1;
+        self.write_journal();
+        true
+    }
+
+    /// Blocks that cleaning wants to erase may wait for records.
+    #[inline]
+    pub(super) fn journal_for_doomed(&mut self) {
+        if self.journal.is_some() && self.is_doomed_held() {
+            self.write_journal();
+        }
+    }
+
+    fn is_doomed_held(&self) -> bool {
+        let doomed = |block: &u32| self.ftl.blocks.block(BlockId(*block)).state == BlockState::Doomed;
+        self.journal.as_ref().is_some_and(|journal| journal.held.keys().any(doomed))
+    }
+
+    /// Writes the next unit of the journal, unless one is on its way.
+    fn write_journal(&mut self) {
+        let (blocks, now) = (&self.ftl.blocks, self.ftl.sequence);
+        let Some(journal) = self.journal.as_mut().filter(|journal| journal.writing.is_none()) else { return };
+        let urgent = |block: u32| blocks.block(BlockId(block)).state == BlockState::Doomed;
+        let Some(slot) = journal.take(now, urgent) else { return self.end_journal_flushes(u64::MAX) };
+        journal.slot = slot;
+        let lpn = Lpn(journal.first + slot);
+        let sequence = self.ftl.next_sequence();
+        if let Some(durable) = &mut self.ftl.durable {
+            durable.coming = sequence;
+        }
+        let before = self.ftl.map.get(lpn);
+        let mut write = Transaction::new(Kind::Write, Class::HostProgram);
+        (write.lpn, write.complete) = (lpn.0, true);
+        if let Location::Flash(place) = before {
+            write.source = place.0 + 1;
+        }
+        let id = self.transactions.insert(write);
+        self.trail_begin(id, NONE, NONE);
+        self.ftl.map.set_slot(lpn, id);
+        self.fill_slot(id, before, None);
+        self.note_slot(id);
+        self.place_journal(id);
+    }
+
+    /// Whether a write is of the journal.
+    #[inline]
+    pub(super) fn is_of_journal(&self, lpn: u32) -> bool {
+        lpn >= self.ftl.host_units
+    }
+
+    /// A unit of the journal goes to a plane that takes it, or waits for one that does.
+    pub(super) fn place_journal(&mut self, id: u32) {
+        let lpn = Lpn(self.transactions[id].lpn);
+        let home = self.ftl.home(lpn);
+        let suits = |plane: &PlaneId| match home {
+            Some(home) => *plane == home,
+            None => self.ftl.allocation.pool_of(*plane) == self.ftl.pool(lpn),
+        };
+        let planes = || (0..self.ftl.shape().planes).map(PlaneId).filter(suits);
+        let most = planes().max_by_key(|&plane| (self.ftl.blocks.stock(plane), std::cmp::Reverse(plane)));
+        let ready = most.filter(|&plane| self.ftl.blocks.takes_host_write(plane));
+        let any = ready.or_else(|| planes().find(|&plane| self.ftl.blocks.takes_host_write(plane)));
+        match any.or_else(|| planes().find(|&plane| self.lends_to_journal(plane))) {
+            Some(plane) => {
+                self.transactions[id].plane = plane.0;
+                self.line_up(id);
+            }
+            None => {
+                if let Some(journal) = &mut self.journal {
+                    journal.stalled = Some(id);
+                }
+                planes().collect::<Vec<_>>().into_iter().for_each(|plane| self.clean(plane));
+            }
+        }
+    }
+
+    /// Whether a plane without room for the host has some for the journal, because a block of it is erased next and
+    /// what is being moved would still find room.
+    pub(super) fn lends_to_journal(&self, plane: PlaneId) -> bool {
+        let (blocks, group) = (&self.ftl.blocks, self.ftl.shape().units_per_program);
+        let job = &self.jobs[plane.index()];
+        let room = blocks.room(plane, Stream::Gc) + blocks.stock(plane) * blocks.data_units();
+        job.doomed > 0 && room >= job.units_in_hand(&self.ftl).next_multiple_of(group) + 2 * group
+    }
+
+    /// A plane may have room for a unit of the journal that found none.
+    #[inline]
+    pub(super) fn unstall_journal(&mut self) {
+        if let Some(id) = self.journal.as_mut().and_then(|journal| journal.stalled.take()) {
+            self.place_journal(id);
+        }
+    }
+
+    /// A unit of the journal is in flash.
+    pub(super) fn journal_ended(&mut self) {
+        let Some(journal) = &mut self.journal else { return };
+        let Some(Writing { records, upto }) = journal.writing.take() else { return };
+        if let Some(durable) = &mut self.ftl.durable {
+            durable.tell(FlashEvent::Journalled { sequence: upto });
+        }
+        let mut free = Vec::new();
+        for block in records.iter().map(|record| record.block).filter(|&block| block != NONE) {
+            let held = journal.held.entry(block).or_default();
+            *held = held.saturating_sub(1);
+            if *held == 0 {
+                journal.held.remove(&block);
+                free.push(block);
+            }
+        }
+        free.into_iter().for_each(|block| self.release(block));
+        self.end_journal_flushes(upto);
+        let Some(journal) = &self.journal else { return };
+        let goes_on = !journal.flushes.is_empty() || journal.waiting.len() >= journal.room / 2 || self.is_doomed_held();
+        if goes_on {
+            self.write_journal();
+        }
+    }
+
+    /// A write of a unit of the journal has ended: it has no request, and no slot of the controller.
+    pub(super) fn finish_journal(&mut self, id: u32) {
+        let write = self.transactions.remove(id);
+        if write.dependency != NONE {
+            self.release(write.dependency);
+            self.clean(self.ftl.blocks.plane_of(BlockId(write.dependency)));
+        }
+        self.journal_ended();
+    }
+
+    fn end_journal_flushes(&mut self, upto: u64) {
+        let Some(journal) = &mut self.journal else { return };
+        let (done, waits) = journal.flushes.iter().partition(|flush| flush.1 <= upto);
+        journal.flushes = waits;
+        let done: Vec<(u32, u64)> = done;
+        for (id, _) in done {
+            let pending = &mut self.requests[id];
+            pending.start = pending.start.min(self.now);
+            self.trail_front(id, TimePart::Buffer);
+            self.part_done(id, self.now, NONE);
+        }
+    }
+}

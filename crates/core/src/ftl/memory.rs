@@ -1,0 +1,233 @@
+//! Flash in memory: the contents of a durable device, under the rules of flash, with sector versions for payload.
+//!
+//! It is the model of what a store in a file has to do, and it is what power cuts are tried on.
+
+use std::collections::BTreeMap;
+
+use super::flash::{Before, FlashEvent, FlashImage, Record, RecordKind, Saved, Source, UnitState};
+use crate::config::DeviceConfig;
+use crate::metrics::counters::ProgramCause;
+use crate::nand::media::{BLANK, Media};
+use crate::sim::id::{BlockId, Lpn, Ppn};
+use crate::sim::rng::Rng;
+
+/// What a unit is programmed with.
+#[derive(Clone, Debug, Default)]
+struct Payload {
+    versions: Vec<u32>,
+    own: Vec<u8>,
+}
+
+/// A program that has begun and not ended.
+#[derive(Clone, Debug)]
+struct Program {
+    place: Ppn,
+    cause: ProgramCause,
+    units: Vec<(Ppn, Record, Payload)>,
+}
+
+/// What is going on in flash, or has just been answered: what a power cut hits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InFlight {
+    /// Programs that have begun, by [`ProgramCause`].
+    pub programs: [u32; ProgramCause::ALL.len()],
+    /// Blocks that are being erased.
+    pub erases: u32,
+    /// Accepted writes that are not programmed.
+    pub staged: u32,
+}
+
+/// The flash of one device.
+#[derive(Clone, Debug)]
+pub struct MemoryFlash {
+    contents: Media,
+    units: Vec<UnitState>,
+    own: BTreeMap<u32, Vec<u8>>,
+    erases: Vec<u32>,
+    /// Accepted writes that are not in flash: by unit and number, with all sectors.
+    staged: BTreeMap<(u32, u64), Vec<u32>>,
+    /// With power-loss protection: trims that may not be journalled.
+    trims: BTreeMap<u32, u64>,
+    programs: Vec<Program>,
+    erasing: Vec<BlockId>,
+    sectors: usize,
+    units_per_block: u32,
+    protected: bool,
+}
+
+impl MemoryFlash {
+    /// All erased.
+    pub fn new(device: &DeviceConfig) -> MemoryFlash {
+        let units = device.total_blocks() as usize * device.units_per_block() as usize;
+        MemoryFlash {
+            contents: Media::new(device),
+            units: vec![UnitState::Erased; units],
+            own: BTreeMap::new(),
+            erases: vec![0; device.total_blocks() as usize],
+            staged: BTreeMap::new(),
+            trims: BTreeMap::new(),
+            programs: Vec::new(),
+            erasing: Vec::new(),
+            sectors: device.sectors_per_unit() as usize,
+            units_per_block: device.units_per_block(),
+            protected: device.active_buffer().is_some_and(|buffer| buffer.power_loss_protection),
+        }
+    }
+
+    /// What a power cut would hit now.
+    pub fn in_flight(&self) -> InFlight {
+        let mut found = InFlight { erases: self.erasing.len() as u32, ..InFlight::default() };
+        self.programs.iter().for_each(|program| found.programs[program.cause as usize] += 1);
+        found.staged = self.staged.len() as u32;
+        found
+    }
+
+    /// Applies what a device has told; `own` are its own bytes.
+    pub fn apply(&mut self, event: &FlashEvent, own: &[u8]) {
+        match *event {
+            FlashEvent::Accepted { tag, lpn, first, end, zeroes, sequence, before, .. } => {
+                let mut versions = self.before(lpn, before);
+                let version = if zeroes { BLANK } else { tag as u32 };
+                versions[first as usize..end as usize].fill(version);
+                self.staged.insert((lpn.0, sequence), versions);
+            }
+            FlashEvent::Trimmed { lpn, sequence } => {
+                self.drop_staged(lpn.0, u64::MAX);
+                self.trims.insert(lpn.0, sequence);
+            }
+            FlashEvent::Journalled { sequence } => self.trims.retain(|_, trim| *trim > sequence),
+            FlashEvent::ProgramBegun { place, cause, .. } => {
+                self.programs.push(Program { place, cause, units: Vec::new() });
+            }
+            FlashEvent::Unit { place, record, source } => {
+                assert_eq!(self.units[place.index()], UnitState::Erased, "unit {} is programmed twice", place.0);
+                let payload = self.payload(source, own);
+                let program = self.programs.last_mut().expect("a unit is of a program");
+                program.units.push((place, record, payload));
+            }
+            FlashEvent::ProgramEnded { place, .. } => self.end_program(place),
+            FlashEvent::EraseBegun { block } => self.erasing.push(block),
+            FlashEvent::EraseEnded { block, erases } => {
+                self.erasing.retain(|erasing| *erasing != block);
+                self.erase(block);
+                self.erases[block.index()] = erases;
+            }
+        }
+    }
+
+    fn before(&mut self, lpn: Lpn, before: Before) -> Vec<u32> {
+        let staged = |sequence| (lpn.0, sequence);
+        match before {
+            Before::Nothing => vec![BLANK; self.sectors],
+            Before::Flash(place) => self.contents.read(place).to_vec(),
+            Before::Pending(sequence) => self.staged.get(&staged(sequence)).expect("it is staged").clone(),
+            Before::Merged(sequence) => self.staged.remove(&staged(sequence)).expect("it is staged"),
+        }
+    }
+
+    fn payload(&self, source: Source, own: &[u8]) -> Payload {
+        let blank = || vec![BLANK; self.sectors];
+        match source {
+            Source::Write { lpn, sequence } => {
+                let versions = self.staged.get(&(lpn.0, sequence)).expect("what is programmed is staged").clone();
+                Payload { versions, own: Vec::new() }
+            }
+            Source::Copy(place) => Payload {
+                versions: self.contents.read(place).to_vec(),
+                own: self.own.get(&place.0).cloned().unwrap_or_default(),
+            },
+            Source::Own { start, len } => Payload { versions: blank(), own: own[start..start + len].to_vec() },
+            Source::Nothing => Payload { versions: blank(), own: Vec::new() },
+        }
+    }
+
+    fn end_program(&mut self, place: Ppn) {
+        let index = self.programs.iter().position(|program| program.place == place);
+        let mut program = self.programs.remove(index.expect("a program that ends has begun"));
+        program.units.sort_by_key(|unit| unit.0);
+        for (place, record, payload) in program.units {
+            self.contents.program(place, &payload.versions);
+            if !payload.own.is_empty() {
+                self.own.insert(place.0, payload.own);
+            }
+            self.units[place.index()] = UnitState::Holds(record);
+            if record.kind == RecordKind::Data {
+                self.drop_staged(record.lpn, record.sequence);
+                self.trims.retain(|lpn, trim| *lpn != record.lpn || *trim > record.sequence);
+            }
+        }
+    }
+
+    fn drop_staged(&mut self, lpn: u32, upto: u64) {
+        while let Some((&key, _)) = self.staged.range((lpn, 0)..=(lpn, upto)).next() {
+            self.staged.remove(&key);
+        }
+    }
+
+    fn units_of(&self, block: BlockId) -> std::ops::Range<u32> {
+        block.0 * self.units_per_block..(block.0 + 1) * self.units_per_block
+    }
+
+    fn erase(&mut self, block: BlockId) {
+        self.contents.erase(block);
+        for place in self.units_of(block) {
+            self.units[place as usize] = UnitState::Erased;
+            self.own.remove(&place);
+        }
+    }
+
+    /// The power goes. What was being programmed is erased or torn, what was being erased is erased or unreadable; what
+    /// is not protected and not in flash is lost.
+    pub fn power_cut(&mut self, seed: u64) {
+        let rng = &mut Rng::new(seed, "power-cut");
+        for block in std::mem::take(&mut self.erasing) {
+            if rng.below(2) == 0 {
+                self.erase(block);
+            } else {
+                self.units_of(block).for_each(|place| self.units[place as usize] = UnitState::Torn);
+            }
+        }
+        // Of several programs of a block the later ones are in its register only.
+        let mut hit: Vec<u32> = Vec::new();
+        for program in std::mem::take(&mut self.programs) {
+            let block = program.place.0 / self.units_per_block;
+            if !hit.contains(&block) && rng.below(3) > 0 {
+                program.units.iter().for_each(|unit| self.units[unit.0.index()] = UnitState::Torn);
+            }
+            hit.push(block);
+        }
+        if !self.protected {
+            self.staged.clear();
+            self.trims.clear();
+        }
+    }
+}
+
+impl FlashImage for MemoryFlash {
+    fn erases(&mut self, block: BlockId) -> Result<u32, String> {
+        Ok(self.erases[block.index()])
+    }
+
+    fn unit(&mut self, place: Ppn) -> Result<UnitState, String> {
+        Ok(self.units[place.index()])
+    }
+
+    fn own(&mut self, place: Ppn, into: &mut Vec<u8>) -> Result<(), String> {
+        into.extend(self.own.get(&place.0).into_iter().flatten());
+        Ok(())
+    }
+
+    fn saved(&mut self) -> Result<Vec<Saved>, String> {
+        let writes = self.staged.keys().map(|&(lpn, sequence)| Saved::Write { lpn: Lpn(lpn), sequence });
+        let trims = self.trims.iter().map(|(&lpn, &sequence)| Saved::Trim { lpn: Lpn(lpn), sequence });
+        Ok(if self.protected { writes.chain(trims).collect() } else { Vec::new() })
+    }
+
+    fn versions(&mut self, place: Ppn) -> Option<Vec<u32>> {
+        Some(self.contents.read(place).to_vec())
+    }
+
+    fn saved_versions(&mut self, lpn: Lpn, sequence: u64) -> Option<Vec<u32>> {
+        self.staged.get(&(lpn.0, sequence)).cloned()
+    }
+}

@@ -1,0 +1,306 @@
+//! Building the map anew from what is in flash: see docs/model/durability.md.
+
+use std::collections::BTreeMap;
+
+use super::Ftl;
+use super::blocks::RESERVE;
+use super::durable::Durable;
+use super::flash::{FlashEvent, FlashImage, Record, RecordKind, UnitState};
+use super::mapping::{Location, PADDING};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+
+/// Why a device cannot be made of what is in flash.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecoverError {
+    /// The configuration makes no device, or none that can lose its power.
+    #[error("{0}")]
+    Device(String),
+    /// Whoever keeps the flash could not read it.
+    #[error("the flash could not be read: {0}")]
+    Flash(String),
+    /// What is there was not written by a device of this configuration.
+    #[error("the flash does not fit the device: {0}; use the device file that it was written with")]
+    Foreign(String),
+}
+
+/// What a recovery found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Recovery {
+    /// Flash pages read.
+    pub pages_read: u64,
+    /// Blocks whose summary stood for their pages.
+    pub summaries_used: u64,
+    /// Blocks that are empty.
+    pub blocks_empty: u64,
+    /// Blocks of which every page was read.
+    pub blocks_scanned: u64,
+    /// Units whose checksum does not hold.
+    pub torn_units: u64,
+    /// Programs that were torn.
+    pub torn_programs: u64,
+    /// Records of trims in the journal.
+    pub journal_records: u64,
+    /// Units that a trim unmapped.
+    pub units_trimmed: u64,
+    /// Units of the host that are mapped.
+    pub units_mapped: u64,
+    /// Copies of one version of a unit beyond the first.
+    pub duplicates: u64,
+    /// Units that memory with power-loss protection held.
+    pub units_saved: u64,
+    /// Blocks that were erased, because they hold nothing that matters.
+    pub blocks_erased: u64,
+    /// Translation pages that were written anew.
+    pub map_pages_written: u64,
+    /// How long it takes, in simulated ps.
+    pub time_ps: u64,
+}
+
+/// What has been found and is not settled.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Second copies of what is mapped, by unit.
+    others: BTreeMap<u32, Vec<Ppn>>,
+    /// Which sectors were ever written, by place, of units that are not whole.
+    sectors: BTreeMap<u32, u64>,
+    /// By block, how often it was erased.
+    erases: Vec<u32>,
+    /// By block, whether anything is in it.
+    used: Vec<bool>,
+    highest: u64,
+}
+
+impl Ftl {
+    /// Reads flash into a new translation layer that is durable: the newest version of each unit is mapped.
+    pub(crate) fn scan(&mut self, flash: &mut dyn FlashImage, report: &mut Recovery) -> Result<Scan, RecoverError> {
+        let blocks = self.blocks.all().len() as u32;
+        let mut found = Found { used: vec![false; blocks as usize], ..Found::default() };
+        let mut pages = vec![0u32; blocks as usize];
+        for block in (0..blocks).map(BlockId) {
+            found.erases.push(flash.erases(block).map_err(RecoverError::Flash)?);
+            pages[block.index()] = self.scan_block(flash, block, &mut found, report)?;
+            report.pages_read += u64::from(pages[block.index()]);
+        }
+        self.sequence = self.sequence.max(found.highest);
+        Ok(Scan { found, pages, erased: Vec::new() })
+    }
+
+    /// Reads a block: by its summary where there is one, else page by page. Returns how many pages were read.
+    fn scan_block(
+        &mut self,
+        flash: &mut dyn FlashImage,
+        block: BlockId,
+        found: &mut Found,
+        report: &mut Recovery,
+    ) -> Result<u32, RecoverError> {
+        let first = self.blocks.first_unit(block);
+        let unit = |flash: &mut dyn FlashImage, place| flash.unit(place).map_err(RecoverError::Flash);
+        // Programs go through a block in order, from its first place on.
+        if unit(flash, first)? == UnitState::Erased {
+            report.blocks_empty += 1;
+            return Ok(1);
+        }
+        found.used[block.index()] = true;
+        let (units, group) = (self.blocks.data_units(), self.shape.units_per_program);
+        if self.shape.summary {
+            let mut bytes = Vec::new();
+            let place = Ppn(first.0 + units);
+            if let UnitState::Holds(Record { kind: RecordKind::Summary, .. }) = unit(flash, place)? {
+                flash.own(place, &mut bytes).map_err(RecoverError::Flash)?;
+            }
+            if bytes.len() == units as usize * Record::BYTES {
+                report.summaries_used += 1;
+                for (offset, bytes) in (0..units).zip(bytes.chunks_exact(Record::BYTES)) {
+                    let record = Record::from_bytes(bytes);
+                    let record = record.ok_or_else(|| foreign("a summary holds no records"))?;
+                    self.found(Ppn(first.0 + offset), record, found)?;
+                }
+                return Ok(2);
+            }
+        }
+        report.blocks_scanned += 1;
+        for offset in 0..units {
+            let place = Ppn(first.0 + offset);
+            match unit(flash, place)? {
+                UnitState::Erased => self.map.set_owner(place, PADDING),
+                UnitState::Torn => {
+                    self.map.set_owner(place, PADDING);
+                    report.torn_units += 1;
+                    report.torn_programs += u64::from(offset.is_multiple_of(group));
+                }
+                UnitState::Holds(record) => self.found(place, record, found)?,
+            }
+        }
+        Ok(self.shape.units_per_page.divide(units) * self.shape.pages_per_unit)
+    }
+
+    /// A unit has been found.
+    fn found(&mut self, place: Ppn, record: Record, found: &mut Found) -> Result<(), RecoverError> {
+        let block = self.blocks.block_of(place);
+        self.map.set_owner(place, PADDING);
+        found.highest = found.highest.max(record.sequence);
+        let Some(durable) = &mut self.durable else { return Ok(()) };
+        durable.note_opened(block, record.opened);
+        durable.set_sequence(place, record.sequence);
+        let is_own = record.lpn >= self.host_units;
+        match record.kind {
+            RecordKind::Data if !is_own => {}
+            RecordKind::Journal | RecordKind::Checkpoint if is_own && record.lpn < self.map.all() => {}
+            RecordKind::Data => return Err(foreign("it holds units beyond the end of the device")),
+            // A journal that the device does not keep any more.
+            _ => return Ok(()),
+        }
+        self.map.set_owner(place, record.lpn);
+        if record.sectors != 0 {
+            found.sectors.insert(place.0, record.sectors);
+        }
+        let lpn = Lpn(record.lpn);
+        let Location::Flash(held) = self.map.get(lpn) else {
+            self.map.set_flash(lpn, place);
+            return Ok(());
+        };
+        match record.sequence.cmp(&durable.sequence(held)) {
+            std::cmp::Ordering::Less => {}
+            std::cmp::Ordering::Equal => found.others.entry(lpn.0).or_default().push(place),
+            std::cmp::Ordering::Greater => {
+                self.map.set_flash(lpn, place);
+                found.others.remove(&lpn.0);
+            }
+        }
+        Ok(())
+    }
+
+    /// A unit was trimmed with a number: it is unmapped unless it was written later.
+    pub(crate) fn recover_trim(&mut self, lpn: Lpn, sequence: u64, scan: &mut Scan) -> bool {
+        self.sequence = self.sequence.max(sequence);
+        let Location::Flash(place) = self.map.get(lpn) else { return false };
+        let older = self.durable.as_ref().is_some_and(|durable| durable.sequence(place) < sequence);
+        if older {
+            self.map.unmap(lpn);
+            scan.found.others.remove(&lpn.0);
+        }
+        older
+    }
+
+    /// Settles what was found: one place for each unit, blocks that hold nothing are erased, the others are closed.
+    pub(crate) fn settle(&mut self, scan: &mut Scan, report: &mut Recovery) -> Result<(), RecoverError> {
+        let found = &mut scan.found;
+        report.duplicates = found.others.values().map(|others| others.len() as u64).sum();
+        let mut used: Vec<BlockId> = (0..found.used.len()).filter(|&b| found.used[b]).map(|b| BlockId(b as u32)).collect();
+        let opened = |durable: &Option<Box<Durable>>, block: BlockId| {
+            durable.as_ref().map_or(0, |durable| durable.opened[block.index()])
+        };
+        used.sort_by_key(|&block| (opened(&self.durable, block), block));
+        // The youngest first: a half-filled block of copies goes rather than the block that they were read from.
+        let mut closed = Vec::with_capacity(used.len());
+        for &block in used.iter().rev() {
+            if self.move_to_others(block, found) {
+                scan.erased.push(block);
+            } else {
+                closed.push(block);
+            }
+        }
+        closed.reverse();
+        for lpn in 0..self.map.all() {
+            if let Location::Flash(place) = self.map.get(Lpn(lpn)) {
+                self.blocks.validate(place);
+                report.units_mapped += u64::from(lpn < self.host_units);
+                if let Some(&mask) = found.sectors.get(&place.0) {
+                    self.partial.restore(lpn, mask);
+                }
+            }
+        }
+        self.blocks.clock = self.sequence;
+        self.erase_found(scan, report);
+        self.blocks.restore(&closed, &scan.found.erases);
+        self.count_found(closed.len() as u64);
+        (0..self.shape.planes).for_each(|plane| self.refresh_ready(PlaneId(plane)));
+        let stuck = |&plane: &PlaneId| self.blocks.stock(plane) < RESERVE;
+        (0..self.shape.planes).map(PlaneId).find(stuck).map_or(Ok(()), |plane| {
+            Err(foreign(&format!("plane {} has no free block, and none to gain", plane.0)))
+        })
+    }
+
+    /// Maps all units of a block that are elsewhere too to there; whether it holds nothing then.
+    fn move_to_others(&mut self, block: BlockId, found: &mut Found) -> bool {
+        let first = self.blocks.first_unit(block).0;
+        let units = || (first..first + self.blocks.data_units()).map(Ppn);
+        let mapped = |map: &super::PageMap, place| {
+            let lpn = map.owner(place);
+            (lpn != PADDING && map.get(Lpn(lpn)) == Location::Flash(place)).then_some(lpn)
+        };
+        // A unit may be in a block twice.
+        let elsewhere = |lpn: u32| {
+            let others = found.others.get(&lpn).into_iter().flatten();
+            others.copied().find(|&other| self.blocks.block_of(other) != block)
+        };
+        let held: Vec<u32> = units().filter_map(|place| mapped(&self.map, place)).collect();
+        let all = held.iter().all(|&lpn| elsewhere(lpn).is_some());
+        let moves: Vec<(u32, Option<Ppn>)> = held.iter().map(|&lpn| (lpn, elsewhere(lpn))).collect();
+        if !all {
+            return false;
+        }
+        for (lpn, place) in moves {
+            if let Some(place) = place {
+                self.map.set_flash(Lpn(lpn), place);
+            }
+        }
+        let in_block = |place: &Ppn| self.blocks.block_of(*place) == block;
+        for place in (first..first + self.blocks.data_units()).map(Ppn) {
+            let lpn = self.map.owner(place);
+            if let Some(others) = found.others.get_mut(&lpn) {
+                others.retain(|other| !in_block(other));
+                if let Location::Flash(place) = self.map.get(Lpn(lpn)) {
+                    others.retain(|other| *other != place);
+                }
+            }
+        }
+        true
+    }
+
+    fn erase_found(&mut self, scan: &mut Scan, report: &mut Recovery) {
+        for &block in &scan.erased {
+            report.blocks_erased += 1;
+            let erases = &mut scan.found.erases[block.index()];
+            *erases = erases.saturating_add(1);
+            if let Some(durable) = &mut self.durable {
+                durable.tell(FlashEvent::EraseBegun { block });
+                durable.tell(FlashEvent::EraseEnded { block, erases: *erases });
+            }
+        }
+    }
+
+    /// The books begin with what is there: what is valid was programmed, and the rest of its blocks is padding.
+    fn count_found(&mut self, closed: u64) {
+        let valid = self.blocks.valid_data();
+        self.counters.units_programmed = valid;
+        self.counters.units_padded = closed * u64::from(self.blocks.data_units()) - valid;
+    }
+
+    /// Writes all translation pages that have entries: what was of them in flash has been erased.
+    pub(crate) fn write_map_anew(&mut self) -> u64 {
+        let Some(state) = &mut self.map_state else { return 0 };
+        let before = self.counters.map.programs;
+        for lpn in 0..self.host_units {
+            if self.map.get(Lpn(lpn)) != Location::Unmapped {
+                state.note_changed(Lpn(lpn));
+            }
+        }
+        self.write_changed_map();
+        self.counters.map.programs.iter().zip(before).map(|(now, before)| now - before).sum()
+    }
+}
+
+fn foreign(what: &str) -> RecoverError {
+    RecoverError::Foreign(what.to_owned())
+}
+
+/// What reading flash has brought.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    found: Found,
+    /// By block, pages read.
+    pub(crate) pages: Vec<u32>,
+    /// Blocks that are erased.
+    pub(crate) erased: Vec<BlockId>,
+}
