@@ -647,15 +647,8 @@ impl Engine {
         if matches!(self.kept, Kept::Apart(_)) || self.ports.is_empty() {
             return;
         }
-        let order = Order {
-            token: 0,
-            operation: Operation::Flush,
-            lba: 0,
-            sectors: 0,
-            fua: false,
-            data: None,
-            headroom: 0,
-        };
+        let order =
+            Order { token: 0, operation: Operation::Flush, lba: 0, sectors: 0, fua: false, data: None, headroom: 0 };
         // Where the image cannot be written, it is told when it is closed.
         if self.submit(Port(0), Wall::now(), &order).is_ok() {
             while !self.in_flight.is_empty() && self.device.next_event_time().is_some() {

@@ -75,7 +75,8 @@ fn failure(path: &Path, error: ImageError) -> Failure {
 pub fn told(recovered: &Recovered) -> String {
     let device = &recovered.device;
     let after = if recovered.after_shutdown { "a shutdown" } else { "a power cut" };
-    let checked = if recovered.payload_checked { ", and all payload checked since the machine was restarted" } else { "" };
+    let checked =
+        if recovered.payload_checked { ", and all payload checked since the machine was restarted" } else { "" };
     format!(
         "recovered after {after} in {:.1} ms of simulated time, {:.1} ms here: {} units mapped, {} torn{checked}",
         Time(device.time_ps).as_us() / 1e3,

@@ -194,7 +194,11 @@ mod tests {
     #[test]
     fn blocks_lie_one_behind_the_other() {
         // 128 blocks of 128 units of 4 KiB, by hand: 8 KiB of records and 512 KiB of payload.
-        let config = load("tiny", &["geometry={ channels=2, chips=1, dies=1, planes=1, blocks=64, pages=128, page_size=\"4KiB\" }".to_owned()]);
+        let config = load(
+            "tiny",
+            &["geometry={ channels=2, chips=1, dies=1, planes=1, blocks=64, pages=128, page_size=\"4KiB\" }"
+                .to_owned()],
+        );
         let layout = Layout::of(&config.unwrap());
         assert_eq!((layout.unit, layout.units, layout.blocks), (4096, 128, 128));
         let first = (1 << 20) + 4096;

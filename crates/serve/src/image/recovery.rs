@@ -36,7 +36,7 @@ pub struct Opened {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recovered {
     /// As the device has it.
-    pub device: floatgate_core::device::Recovery,
+    pub device: floatgate_core::ftl::Recovery,
     /// What it took here.
     pub wall: Wall,
     /// The device had been shut down: all that was accepted was in flash.

@@ -226,8 +226,7 @@ impl Store {
         if !units.iter().map(|unit| unit.place.0).eq((place.0..).take(units.len())) {
             self.hold(Err(format!("the units of the program at unit {} are not together", place.0)));
         }
-        let contents: Vec<(Record, Content)> =
-            units.iter().map(|unit| (unit.record, unit.payload.content())).collect();
+        let contents: Vec<(Record, Content)> = units.iter().map(|unit| (unit.record, unit.payload.content())).collect();
         let programmed = self.flash.program(place, &contents);
         self.hold(programmed);
         let Store { waiting, flash, places, .. } = self;
@@ -249,11 +248,7 @@ impl Store {
             (None, _) => None,
         };
         let data = data.filter(|_| !part.zeroes).map(|data| &data[part.offset..part.offset + part.range.len()]);
-        let merged = if let Before::Merged(older) = part.before {
-            self.waiting.take(part.lpn.0, older)
-        } else {
-            None
-        };
+        let merged = if let Before::Merged(older) = part.before { self.waiting.take(part.lpn.0, older) } else { None };
         let freed = merged.as_ref().and_then(|version| version.saved);
         let bytes = self.overlay(&part, merged, data);
         let saved = self.protects.then(|| {
@@ -400,12 +395,7 @@ impl Store {
     }
 
     /// Fetches what a read at `offset` returns; `place_of` says where the device has a unit.
-    pub fn read(
-        &mut self,
-        offset: u64,
-        into: &mut [u8],
-        place_of: impl Fn(Lpn) -> Place,
-    ) -> Result<(), PayloadError> {
+    pub fn read(&mut self, offset: u64, into: &mut [u8], place_of: impl Fn(Lpn) -> Place) -> Result<(), PayloadError> {
         let unit = self.unit();
         let mut at = 0;
         while at < into.len() {
@@ -447,7 +437,8 @@ impl Store {
         let units = self.flash.layout().units;
         let most = most.min((units - place.0 % units) as usize);
         let follows = |index: &u32| {
-            self.waiting.newest(lpn + index).is_none() && place_of(Lpn(lpn + index)) == Place::Flash(Ppn(place.0 + index))
+            self.waiting.newest(lpn + index).is_none()
+                && place_of(Lpn(lpn + index)) == Place::Flash(Ppn(place.0 + index))
         };
         1 + (1..most as u32).take_while(follows).count()
     }
@@ -462,9 +453,7 @@ impl Store {
     /// What payload is at the start of a range of bytes, and up to where within it.
     pub fn extent(&self, range: Range<u64>, place_of: impl Fn(Lpn) -> Place) -> (Extent, u64) {
         let unit = self.unit() as u64;
-        let held = |lpn: u64| {
-            self.waiting.newest(lpn as u32).is_some() || place_of(Lpn(lpn as u32)) != Place::Nothing
-        };
+        let held = |lpn: u64| self.waiting.newest(lpn as u32).is_some() || place_of(Lpn(lpn as u32)) != Place::Nothing;
         let first = range.start / unit;
         let what = held(first);
         let end = (first + 1..range.end.div_ceil(unit)).find(|lpn| held(*lpn) != what);

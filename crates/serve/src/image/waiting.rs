@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn the_newest_is_read_and_the_oldest_forgotten() {
         let mut waiting = Waiting::default();
-        [3, 9, 5].map(|sequence| waiting.add(7, version(sequence)));
+        [3, 9, 5].into_iter().for_each(|sequence| waiting.add(7, version(sequence)));
         waiting.add(8, version(4));
         assert_eq!(waiting.newest(7).map(|version| version.sequence), Some(9));
         assert!(waiting.newest(6).is_none() && waiting.get(7, 4).is_none() && waiting.get(8, 4).is_some());
