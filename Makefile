@@ -20,6 +20,7 @@ OPTIONS ?= --precondition steady
 # Random cases of each property, operations against the reference model, and seconds of fuzzing for each target, in
 # `make soak`.
 CASES ?= 5000
+CUTS ?= 1000000
 OPERATIONS ?= 100000000
 FUZZ_SECONDS ?= 60
 
@@ -70,9 +71,9 @@ bench: ## Measure the speed
 	$(CARGO) bench --package floatgate-core --bench speed --bench trace --locked
 
 .PHONY: soak
-soak: columns test-cluster ## Test for long: CASES random cases each, OPERATIONS against the reference model, fuzzing
+soak: columns test-cluster ## Test for long: CASES random cases and CUTS power cuts, OPERATIONS against the reference model, fuzzing
 	@scripts/prerequisites.sh build
-	PROPTEST_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CASES) $(CARGO) test --release --workspace --locked
+	PROPTEST_CASES=$(CASES) FLOATGATE_POWER_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CUTS) $(CARGO) test --release --workspace --locked
 	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --locked --package floatgate-core --test model -- --nocapture
 	FLOATGATE=$(FLOATGATE) FLOATGATE_FLEET_MB=800 \
 		scripts/test_python.sh $(PYTHON) python/tests/test_fleet.py

@@ -222,7 +222,7 @@ fn run(seed: u64) -> (usize, usize, BufferCounts) {
 
 #[test]
 fn flash_has_what_was_promised_whenever_the_power_goes() {
-    let cases = std::env::var("FLOATGATE_POWER_CUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(140);
+    let cases = std::env::var("FLOATGATE_POWER_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(140);
     let (mut deep, mut lost, mut waited, mut forced) = (0, 0, 0, 0);
     for seed in 0..cases {
         let (most, taken, counts) = run(seed);

@@ -45,6 +45,7 @@ const WIDE_READS: &str = "rw=randread norandommap=1 bs=32k iodepth=8 number_ios=
 const PAUSES: &str = "rw=randwrite norandommap=1 bs=4k iodepth=1 thinktime=5ms number_ios=200";
 const SYNC: &str = "rw=randwrite norandommap=1 bs=4k iodepth=4 sync=1 number_ios=500";
 const BOTH: &str = "rw=write bs=32k iodepth=4 number_ios=300; rw=randwrite norandommap=1 bs=4k number_ios=2000";
+const TRIMS: &str = "rw=randtrim norandommap=1 bs=4k iodepth=4 number_ios=2000";
 const STREAM: &str = "rw=write bs=32k iodepth=4 number_ios=200";
 
 /// An option, what is set so that it can matter, the workload, and values: all of them give different results. `-`
@@ -152,6 +153,7 @@ const CASES: &[Case] = &[
     ("buffer.latency", &["buffer.capacity=1MiB"], MIX, &["0ns", "500ns"]),
     ("buffer.bandwidth", &["buffer.capacity=1MiB"], MIX, &["1GB/s", "4GB/s"]),
     ("buffer.power_loss_protection", &["buffer.capacity=1MiB"], SYNC, &["false", "true"]),
+    ("durability.trim_journal", &[], TRIMS, &["true", "false"]),
     ("host.queue_depth", &[], READS, &["-", "4"]),
     ("host.link_bandwidth", &[], READS, &["-", "100MB/s"]),
     ("host.link_latency", &[], READS, &["-", "5us"]),

@@ -61,6 +61,7 @@ const DEVICES: &[&[&str]] = &[
         "host.link_latency=5us",
     ],
     &["geometry.planes=2", "nand.advanced.multi_plane_program=wise", "nand.advanced.strict=true"],
+    &["durability.trim_journal=true"],
     &["nand.concurrency=plane", "geometry.planes=2", "scheduler=read-first", "nand.advanced.cache_program=true"],
 ];
 
@@ -97,6 +98,10 @@ fn serve(device: &mut Device, seed: u64, requests: u64) -> Vec<(u64, u64, u64)> 
 /// At rest, with nothing in the buffer.
 fn rest(device: &mut Device) {
     device.write_out_buffer();
+    drain(device);
+    // Trims that are not journalled are.
+    let now = device.now();
+    device.submit(now, Request::new(now, Operation::Flush, 0, 0));
     drain(device);
     device.ftl_mut();
 }

@@ -327,6 +327,7 @@ impl Device {
                     device.landed(pick);
                     if pick.owner != NONE {
                         device.trail_front(pick.owner, TimePart::Buffer);
+                        device.flush_journal(pick.owner);
                         device.part_done(pick.owner, device.now, NONE);
                     }
                 }
@@ -393,6 +394,8 @@ impl Device {
             let pending = &mut self.requests[id];
             pending.start = pending.start.min(self.now);
             self.trail_front(id, TimePart::Buffer);
+            // What was trimmed meanwhile is not in flash, and need not be once that is.
+            self.flush_journal(id);
             self.part_done(id, self.now, NONE);
         }
     }

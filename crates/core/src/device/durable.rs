@@ -3,7 +3,7 @@
 
 use super::accept::Part;
 use super::{Device, Mutant};
-use crate::ftl::durable::{Buffered, Durable, Slot};
+use crate::ftl::durable::{Buffered, Durable};
 use crate::ftl::flash::{Before, FlashEvent, Keep, Outbox, Place, Record, Source};
 use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::{Location, PADDING};
@@ -98,7 +98,7 @@ impl Device {
             };
             let sequence = self.tell_accepted(request, part, before);
             if let Some(durable) = &mut self.ftl.durable {
-                durable.coming = sequence;
+                durable.set_coming(sequence, true);
             }
         }
     }
@@ -167,7 +167,7 @@ impl Device {
         };
         let sequence = self.tell_accepted(request, part, before);
         if let Some(durable) = &mut self.ftl.durable {
-            durable.coming = sequence;
+            durable.set_coming(sequence, true);
         }
     }
 
@@ -179,23 +179,23 @@ impl Device {
     #[inline]
     pub(super) fn note_written_out(&mut self, entry: Option<u32>, before: Location) {
         let Some(durable) = &mut self.ftl.durable else { return };
-        durable.coming = match (entry, before) {
+        match (entry, before) {
             (Some(entry), _) => {
                 let buffered = durable.buffered(entry);
-                buffered.taken = true;
-                buffered.sequence
+                let is_first = !std::mem::replace(&mut buffered.taken, true);
+                let sequence = buffered.sequence;
+                durable.set_coming(sequence, is_first);
             }
-            (None, Location::Flash(place)) => durable.sequence(place),
-            (None, _) => durable.coming,
-        };
+            (None, Location::Flash(place)) => durable.set_coming(durable.sequence(place), false),
+            (None, _) => {}
+        }
     }
 
     /// A write has taken a slot.
     #[inline]
     pub(super) fn note_slot(&mut self, id: u32) {
         if let Some(durable) = &mut self.ftl.durable {
-            let sequence = durable.coming;
-            *durable.slot(id) = Slot { sequence, replaces: None };
+            *durable.slot(id) = durable.coming;
         }
     }
 
@@ -259,6 +259,10 @@ impl Device {
         let own = self.journal_page(lpn);
         let Some(durable) = &mut self.ftl.durable else { return (Record::default(), Source::Nothing) };
         let slot = *durable.slot(id);
+        if trimmed && !slot.is_first {
+            // The same version is elsewhere, with its contents.
+            return (Record::default(), Source::Nothing);
+        }
         let source = match slot.replaces.filter(|&old| durable.sequence(old) == slot.sequence) {
             _ if trimmed => Source::Nothing,
             _ if own.is_some() => durable.own(&own.unwrap_or_default()),

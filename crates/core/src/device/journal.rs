@@ -16,11 +16,12 @@ use super::{Device, Mutant};
 use crate::config::DeviceConfig;
 use crate::ftl::blocks::{BlockState, Stream};
 use crate::ftl::flash::FlashEvent;
-use crate::ftl::mapping::Location;
+use crate::ftl::mapping::{Location, PageMap};
 use crate::metrics::attribution::Part as TimePart;
 use crate::scheduler::Class;
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use crate::state::{Reader, StateError, Writer};
 
 /// A record that is not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +130,41 @@ impl Journal {
         }
     }
 
+    /// Whether trims wait to be written.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.writing.is_some() || !self.waiting.is_empty()
+    }
+
+    /// Writes its contents for a saved state, and the number of the last write or trim.
+    pub(super) fn save(&self, sequence: u64, out: &mut Writer) -> Result<(), StateError> {
+        out.u64(sequence)?;
+        for records in &self.slots {
+            out.u32(records.len() as u32)?;
+            for &(lpn, number) in records {
+                out.u32(lpn)?;
+                out.u64(number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what [`Journal::save`] wrote; returns the number of the last write or trim.
+    pub(super) fn load(&mut self, map: &PageMap, input: &mut Reader) -> Result<u64, StateError> {
+        let sequence = input.count("writes numbered")?;
+        for slot in 0..self.slots.len() as u32 {
+            let mut records = Vec::new();
+            for _ in 0..input.below(self.room as u32 + 1, "records of trims")? {
+                let record = (input.below(map.len(), "logical unit")?, input.u64()?);
+                if record.1 > sequence || map.get(Lpn(self.first + slot)) == Location::Unmapped {
+                    return Err(input.damaged(format!("a record of the trim of unit {}", record.0)));
+                }
+                records.push(record);
+            }
+            self.adopt(slot, records, |lpn, _| map.get(Lpn(lpn)) == Location::Unmapped);
+        }
+        Ok(sequence)
+    }
+
     /// The records that a page holds, as bytes.
     fn bytes(&self, slot: u32) -> Vec<u8> {
         let records = &self.slots[slot as usize];
@@ -154,7 +190,8 @@ impl Journal {
     /// Takes records for the next unit of it: those first whose blocks cannot be erased for them.
     fn take(&mut self, now: u64, urgent: impl Fn(u32) -> bool) -> Option<u32> {
         let trims = &self.trims;
-        self.waiting.retain(|waiting| trims.get(&waiting.lpn) == Some(&(waiting.sequence, NONE)) || waiting.block != NONE);
+        self.waiting
+            .retain(|waiting| trims.get(&waiting.lpn) == Some(&(waiting.sequence, NONE)) || waiting.block != NONE);
         if self.waiting.is_empty() {
             return None;
         }
@@ -163,7 +200,8 @@ impl Journal {
         self.waiting.sort_by_key(|waiting| (waiting.block == NONE || !urgent(waiting.block), waiting.sequence));
         let records: Vec<Waiting> = self.waiting.drain(..count).collect();
         self.waiting.sort_by_key(|waiting| waiting.sequence);
-        let kept = self.slots[slot as usize].iter().filter(|(lpn, number)| self.trims.get(lpn) == Some(&(*number, slot)));
+        let kept =
+            self.slots[slot as usize].iter().filter(|(lpn, number)| self.trims.get(lpn) == Some(&(*number, slot)));
         let mut page: Vec<(u32, u64)> = kept.copied().collect();
         for &Waiting { lpn, sequence, .. } in &records {
             if self.trims.get(&lpn) == Some(&(sequence, NONE)) {
@@ -250,7 +288,7 @@ impl Device {
         let lpn = Lpn(journal.first + slot);
         let sequence = self.ftl.next_sequence();
         if let Some(durable) = &mut self.ftl.durable {
-            durable.coming = sequence;
+            durable.set_coming(sequence, true);
         }
         let before = self.ftl.map.get(lpn);
         let mut write = Transaction::new(Kind::Write, Class::HostProgram);

@@ -161,7 +161,7 @@ impl Device {
             let Some(entry) = buffer.restore(lpn, sectors, versions.as_deref()) else { continue };
             report.units_saved += 1;
             if let Some(durable) = &mut self.ftl.durable {
-                durable.coming = sequence;
+                durable.set_coming(sequence, true);
                 durable.note_in_buffer(entry);
             }
         }

@@ -75,6 +75,9 @@ impl Device {
         if let Some(plane) = self.jobs.iter().position(|job| !job.is_idle()) {
             return Some(format!("cleaning of plane {plane} has units in hand"));
         }
+        if self.journal.as_ref().is_some_and(|journal| journal.has_waiting()) {
+            return Some("trims are not journalled: send a flush, and advance until nothing is in progress".to_owned());
+        }
         self.ftl.in_progress()
     }
 
@@ -95,6 +98,7 @@ impl Device {
         let options = Options { verify: self.options.verify, ..options };
         let mut device = Device::new(config, options).map_err(StateError::Policy)?;
         device.ftl.copy_state(&self.ftl);
+        device.journal.clone_from(&self.journal);
         device.pool.used.clone_from(&self.pool.used);
         device.pool.uses = self.pool.uses;
         device.array.copy_state(&self.array);
@@ -124,6 +128,9 @@ impl Device {
         write_head(&mut out, &head)?;
         let mut writer = Writer::new(&mut out)?;
         self.ftl.save(&mut writer)?;
+        if let Some(journal) = &self.journal {
+            writer.section("media/journal", |out| journal.save(self.ftl.sequence, out))?;
+        }
         writer.section("policy/turns", |out| {
             out.u64(self.pool.uses)?;
             self.pool.used.iter().try_for_each(|&used| out.u64(used))?;
@@ -169,6 +176,10 @@ impl Device {
         let mut device = Device::new(config, options).map_err(StateError::Policy)?;
         let mut reader = Reader::new(input)?;
         device.ftl.load(&mut reader, spare)?;
+        if let Some(journal) = &mut device.journal {
+            let ftl = &mut device.ftl;
+            ftl.sequence = reader.section("media/journal", |input| journal.load(&ftl.map, input))?;
+        }
         reader.section("policy/turns", |input| {
             device.pool.uses = input.count("writes placed")?;
             for used in &mut device.pool.used {

@@ -1,9 +1,9 @@
 //! What a durable device remembers beside its map: the numbers of writes, and what it has told of flash.
 
+use super::Ftl;
 use super::flash::{FlashEvent, Keep, Outbox, Record, RecordKind, Source};
 use super::mapping::{PADDING, TRANSLATION};
 use super::memory::MemoryFlash;
-use super::Ftl;
 use crate::config::DeviceConfig;
 use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Lpn, Ppn};
@@ -14,6 +14,8 @@ use crate::sim::memory::zeroed_words;
 pub struct Slot {
     /// The number of the write.
     pub sequence: u64,
+    /// No other slot has the same write: what it programs is a version of its own.
+    pub is_first: bool,
     /// What it supersedes, once it is bound.
     pub replaces: Option<Ppn>,
 }
@@ -42,8 +44,8 @@ pub struct Durable {
     slots: Vec<Slot>,
     /// By entry of the buffer.
     buffered: Vec<Buffered>,
-    /// The number of the write that takes a slot next.
-    pub coming: u64,
+    /// The write that takes a slot next.
+    pub coming: Slot,
     units_per_block: u32,
 }
 
@@ -59,7 +61,7 @@ impl Durable {
             openings: 0,
             slots: Vec::new(),
             buffered: vec![Buffered::default(); device.buffer_units() as usize],
-            coming: 0,
+            coming: Slot::default(),
             units_per_block: device.units_per_block(),
         }
     }
@@ -109,6 +111,11 @@ impl Durable {
         self.sequences[place.index()] = sequence;
     }
 
+    /// A write takes a slot next, or an entry of the buffer.
+    pub fn set_coming(&mut self, sequence: u64, is_first: bool) {
+        self.coming = Slot { sequence, is_first, replaces: None };
+    }
+
     /// A block was found that was opened as the so-manieth.
     pub fn note_opened(&mut self, block: BlockId, opened: u64) {
         self.opened[block.index()] = opened;
@@ -131,7 +138,7 @@ impl Durable {
 
     /// An entry of the buffer has taken the write that was accepted last.
     pub fn note_in_buffer(&mut self, entry: u32) {
-        *self.buffered(entry) = Buffered { sequence: self.coming, taken: false };
+        *self.buffered(entry) = Buffered { sequence: self.coming.sequence, taken: false };
     }
 
     /// A program begins.

@@ -20,10 +20,10 @@ pub use recovery::{RecoverError, Recovery};
 
 use allocation::{Allocation, PlaneSet};
 use blocks::{Blocks, RESERVE, Stream};
+use durable::Durable;
 use flash::FlashEvent;
 use gc::trigger::Trigger;
 use mapping::{BlockMap, Location, MapState, PADDING, PageMap};
-use durable::Durable;
 use partial::{PartialUnits, Update};
 
 use crate::config::advanced::Waste;

@@ -186,7 +186,8 @@ impl Ftl {
     pub(crate) fn settle(&mut self, scan: &mut Scan, report: &mut Recovery) -> Result<(), RecoverError> {
         let found = &mut scan.found;
         report.duplicates = found.others.values().map(|others| others.len() as u64).sum();
-        let mut used: Vec<BlockId> = (0..found.used.len()).filter(|&b| found.used[b]).map(|b| BlockId(b as u32)).collect();
+        let mut used: Vec<BlockId> =
+            (0..found.used.len()).filter(|&b| found.used[b]).map(|b| BlockId(b as u32)).collect();
         let opened = |durable: &Option<Box<Durable>>, block: BlockId| {
             durable.as_ref().map_or(0, |durable| durable.opened[block.index()])
         };
@@ -216,9 +217,10 @@ impl Ftl {
         self.count_found(closed.len() as u64);
         (0..self.shape.planes).for_each(|plane| self.refresh_ready(PlaneId(plane)));
         let stuck = |&plane: &PlaneId| self.blocks.stock(plane) < RESERVE;
-        (0..self.shape.planes).map(PlaneId).find(stuck).map_or(Ok(()), |plane| {
-            Err(foreign(&format!("plane {} has no free block, and none to gain", plane.0)))
-        })
+        (0..self.shape.planes)
+            .map(PlaneId)
+            .find(stuck)
+            .map_or(Ok(()), |plane| Err(foreign(&format!("plane {} has no free block, and none to gain", plane.0))))
     }
 
     /// Maps all units of a block that are elsewhere too to there; whether it holds nothing then.

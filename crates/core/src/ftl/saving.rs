@@ -83,6 +83,8 @@ impl Ftl {
         let shape = self.shape;
         *self = other.clone();
         self.shape = shape;
+        // Another device keeps its flash.
+        self.durable = None;
     }
 
     /// By block, how many of its units have been written.

@@ -128,6 +128,7 @@ const CHANGES: &[&str] = &[
     "scheduler=read-first",
     "controller.slots=4097",
     "controller.fill_timeout=50us",
+    "durability.trim_journal=true",
     "host.queue_depth=32",
     "host.link_latency=1us",
 ];

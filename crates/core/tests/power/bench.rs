@@ -1,0 +1,261 @@
+//! A device whose power is cut again and again, and the host beside it.
+
+use std::collections::BTreeMap;
+
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::device::{Device, Mutant, Options};
+use floatgate_core::ftl::flash::Keep;
+use floatgate_core::ftl::memory::{InFlight, MemoryFlash};
+use floatgate_core::metrics::counters::ProgramCause;
+use floatgate_core::sim::id::{BlockId, Lpn};
+use floatgate_core::sim::rng::Rng;
+use floatgate_core::workload::request::{Completion, Operation, Request, Status};
+
+use crate::case::{Case, UNITS};
+use crate::common::build;
+use crate::host::Host;
+
+/// How many cuts hit which state.
+#[derive(Clone, Debug, Default)]
+pub struct Hits {
+    counts: BTreeMap<&'static str, u64>,
+    torn: u64,
+    summaries: u64,
+    trims: u64,
+    saved: u64,
+}
+
+/// The states that a cut is to hit.
+const STATES: [&str; 7] = ["program", "copy", "erase", "map write", "journal", "recovery", "acknowledged"];
+
+impl Hits {
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let states = STATES.map(|state| (state, self.counts.get(state).copied().unwrap_or(0)));
+        let found = [
+            ("torn programs found", self.torn),
+            ("summaries used", self.summaries),
+            ("trims replayed", self.trims),
+            ("units of protected memory", self.saved),
+        ];
+        states.into_iter().chain(found)
+    }
+
+    fn hit(&mut self, state: &'static str) {
+        *self.counts.entry(state).or_default() += 1;
+    }
+}
+
+pub struct Bench {
+    config: DeviceConfig,
+    options: Options,
+    device: Option<Device>,
+    host: Host,
+    rng: Rng,
+    tag: u64,
+    case: Case,
+    completions: Vec<Completion>,
+}
+
+fn is_in(state: &str, flash: &InFlight, writes_back: bool) -> bool {
+    let programs = |cause| flash.programs[cause as usize] > 0;
+    match state {
+        "program" => programs(ProgramCause::Host),
+        "copy" => programs(ProgramCause::Gc),
+        "erase" => flash.erases > 0,
+        "map write" => programs(ProgramCause::Map),
+        "journal" => programs(ProgramCause::Journal),
+        "acknowledged" => writes_back && flash.staged > 0,
+        _ => false,
+    }
+}
+
+impl Bench {
+    pub fn new(case: &Case, mutant: Mutant) -> Bench {
+        let config = case.config();
+        let options = Options { seed: case.seed, verify: true, mutant, ..Options::default() };
+        let mut device = build(config.clone(), options);
+        let mut rng = Rng::new(case.seed, "power/load");
+        let through = device.buffer().is_none_or(|buffer| !buffer.writes_back());
+        let protected = device.buffer().is_some_and(|buffer| buffer.is_protected() && buffer.writes_back());
+        let mut host = Host::new(UNITS, u64::from(config.sectors_per_unit()), through, protected);
+        let mut tag = 0;
+        if rng.below(2) == 0 {
+            // What preconditioning leaves reads as zeros: the host never wrote it.
+            let sectors = config.sectors_per_unit();
+            for unit in 0..UNITS {
+                let lba = unit * u64::from(sectors);
+                device.serve_now(&Request::new(device.now(), Operation::Write, lba, sectors));
+            }
+            device.ftl_mut().seal();
+            host.restart();
+        }
+        device.make_durable(Keep::Memory).expect("it is at rest");
+        tag += 1;
+        let completions = Vec::new();
+        Bench { config, options, device: Some(device), host, rng, tag, case: case.clone(), completions }
+    }
+
+    fn device(&mut self) -> &mut Device {
+        self.device.as_mut().expect("it is there between cuts")
+    }
+
+    /// Cuts the power so many times.
+    pub fn run(&mut self, cuts: u64, hits: &mut Hits) -> Result<(), String> {
+        for _ in 0..cuts {
+            let target = STATES[self.rng.below(STATES.len() as u64) as usize];
+            self.work(target)?;
+            let flash = self.cut(hits);
+            self.recover(flash, target, hits)?;
+        }
+        self.rest()
+    }
+
+    /// The last device goes on, comes to rest, and its books add up.
+    fn rest(&mut self) -> Result<(), String> {
+        self.work("nothing")?;
+        let mut events = 0;
+        while let Some(at) = self.device().next_event_time() {
+            self.device().advance_to(at);
+            self.collect()?;
+            events += 1;
+            if events > 100_000 {
+                return Err("the device never comes to rest".to_owned());
+            }
+        }
+        if self.device().outstanding() > 0 {
+            return Err(self.device().explain_stall());
+        }
+        self.device().check_invariants()
+    }
+
+    /// Lets the host and the device work, until the device is in a state or has not come into it for long.
+    fn work(&mut self, target: &str) -> Result<(), String> {
+        let least = self.rng.below(60);
+        let writes_back = self.device().buffer().is_some_and(|buffer| buffer.writes_back());
+        for step in 0..300 {
+            let flash = self.device().flash().expect("it keeps its flash").in_flight();
+            if step >= least && (target == "recovery" || is_in(target, &flash, writes_back)) {
+                return Ok(());
+            }
+            let (outstanding, event) = (self.device().outstanding(), self.device().next_event_time());
+            if outstanding < self.case.depth && (event.is_none() || self.rng.below(3) > 0) {
+                self.submit();
+            } else {
+                let at = event.ok_or_else(|| self.device().explain_stall())?;
+                self.device().advance_to(at);
+            }
+            self.collect()?;
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self) {
+        self.tag += 1;
+        let sectors = self.host_sectors();
+        let now = self.device().now();
+        let first = self.rng.below(self.case.hot * sectors);
+        let most = (UNITS * sectors - first).min(3 * sectors);
+        let operation = match (self.rng.below(self.case.flushes), self.rng.below(self.case.trims)) {
+            (0, _) => Operation::Flush,
+            (_, 0) if self.rng.below(3) == 0 => Operation::WriteZeroes,
+            (_, 0) => Operation::Trim,
+            (1, _) => Operation::Read,
+            _ => Operation::Write,
+        };
+        let mut request = Request::new(now, operation, first, 1 + self.rng.below(most) as u32);
+        if operation == Operation::Flush {
+            (request.lba, request.sectors) = (0, 0);
+        } else if operation == Operation::Trim || self.rng.below(2) == 0 {
+            request.lba = first / sectors * sectors;
+            request.sectors = ((1 + self.rng.below(3)).min(UNITS - first / sectors) * sectors) as u32;
+        }
+        request.fua = operation == Operation::Write && self.rng.below(12) == 0;
+        request.tag = self.tag;
+        // Trims overtake writes that wait; what a read returns is known where nothing else is in progress.
+        let alone = !matches!(operation, Operation::Flush | Operation::Write);
+        if operation != Operation::Flush && (alone || self.host.has_others(&request)) && !self.host.is_quiet(&request) {
+            return;
+        }
+        self.host.submit(&request);
+        self.device().submit(now, request);
+    }
+
+    fn host_sectors(&self) -> u64 {
+        u64::from(self.config.sectors_per_unit())
+    }
+
+    fn collect(&mut self) -> Result<(), String> {
+        let mut completions = std::mem::take(&mut self.completions);
+        self.device().take_completions(&mut completions);
+        let contents: BTreeMap<u64, Vec<u32>> = self.device().take_contents().into_iter().collect();
+        for Completion { request, status, .. } in completions.drain(..) {
+            if status != Status::Ok {
+                return Err(format!("{request:?} ended with {status:?}"));
+            }
+            if request.operation == Operation::Read {
+                let (read, expected) = (&contents[&request.tag], self.host.expected(&request));
+                if *read != expected {
+                    return Err(format!("{request:?} returned {read:?} instead of {expected:?}"));
+                }
+            }
+            self.host.complete(&request);
+        }
+        self.completions = completions;
+        Ok(())
+    }
+
+    fn cut(&mut self, hits: &mut Hits) -> MemoryFlash {
+        let device = self.device.take().expect("it is there");
+        let flash = device.flash().expect("it keeps its flash").in_flight();
+        let writes_back = device.buffer().is_some_and(|buffer| buffer.writes_back());
+        STATES.iter().filter(|state| is_in(state, &flash, writes_back)).for_each(|state| hits.hit(state));
+        device.power_cut(self.rng.next_u64()).expect("it keeps its flash")
+    }
+
+    fn recover(&mut self, flash: MemoryFlash, target: &str, hits: &mut Hits) -> Result<(), String> {
+        let (mut flash, mut left) = (flash, if target == "recovery" { 3 } else { 0 });
+        let erases: Vec<u32> = self.erases(&mut flash);
+        let (device, report) = loop {
+            let cut = (left > 0).then(|| (self.rng.below(12) as usize, self.rng.next_u64()));
+            left -= i32::from(left > 0);
+            let recovered = Device::recover_in_memory(self.config.clone(), self.options, flash, cut);
+            match recovered.map_err(|error| format!("after a power cut: {error}"))? {
+                Ok(recovered) => break recovered,
+                Err(left_over) => {
+                    hits.hit("recovery");
+                    flash = left_over;
+                }
+            }
+        };
+        hits.torn += report.torn_programs;
+        hits.summaries += report.summaries_used;
+        hits.trims += report.units_trimmed;
+        hits.saved += report.units_saved;
+        device.check_invariants()?;
+        for (block, before) in erases.iter().enumerate() {
+            let after = device.ftl().blocks.block(BlockId(block as u32)).erases;
+            if after < *before {
+                return Err(format!("block {block} was erased {before} times, and {after} times after a power cut"));
+            }
+        }
+        let sectors = self.config.sectors_per_unit();
+        for unit in 0..UNITS as usize {
+            let lpn = Lpn(unit as u32);
+            let buffered = device.buffer().and_then(|buffer| Some((buffer, buffer.entry_of(lpn)?)));
+            let held = match buffered {
+                Some((buffer, entry)) => buffer.versions(entry).to_vec(),
+                None => device.ftl().read_contents(lpn, 0, sectors),
+            };
+            self.host.recover(unit, &held)?;
+        }
+        self.host.restart();
+        self.device = Some(device);
+        Ok(())
+    }
+
+    fn erases(&self, flash: &mut MemoryFlash) -> Vec<u32> {
+        use floatgate_core::ftl::flash::FlashImage;
+        let blocks = self.config.total_blocks();
+        (0..blocks).map(|block| flash.erases(BlockId(block)).expect("it is in memory")).collect()
+    }
+}

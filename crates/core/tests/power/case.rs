@@ -1,0 +1,124 @@
+//! Random small devices.
+
+use floatgate_core::config::{DeviceConfig, from_toml};
+use floatgate_core::sim::rng::Rng;
+
+use crate::common::{BASE, device_config};
+
+/// Mapping units that the host sees.
+pub const UNITS: u64 = 96;
+
+/// A device and how it is used.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub seed: u64,
+    overrides: Vec<String>,
+    /// Requests in progress.
+    pub depth: usize,
+    /// One in so many requests is a flush.
+    pub flushes: u64,
+    /// One in so many is a trim.
+    pub trims: u64,
+    /// Units that are written.
+    pub hot: u64,
+}
+
+fn one_in(rng: &mut Rng, n: u64) -> bool {
+    rng.below(n) == 0
+}
+
+impl Case {
+    /// The first device of those drawn that is none of the refused ones.
+    pub fn new(seed: u64) -> Case {
+        let rng = &mut Rng::new(seed, "power");
+        let accepted = |case: &Case| from_toml(BASE, "test.toml", &case.overrides).is_ok();
+        (0..100).map(|_| Case::draw(seed, rng)).find(accepted).expect("most are accepted")
+    }
+
+    fn draw(seed: u64, rng: &mut Rng) -> Case {
+        let (page, unit, per_program) =
+            [(4, 4, 1), (8, 4, 1), (16, 4, 1), (4, 4, 3), (4, 8, 1), (2, 2, 1)][rng.below(6) as usize];
+        let journal = !one_in(rng, 8);
+        let mut overrides = vec![
+            format!("geometry.channels={}", 1 + rng.below(2)),
+            format!("geometry.blocks={}", 7 + rng.below(8)),
+            "geometry.pages=12".to_owned(),
+            "gc.soft_threshold=2".to_owned(),
+            format!("geometry.page_size={page}KiB"),
+            format!("geometry.mapping_unit={unit}KiB"),
+            format!("geometry.pages_per_program={per_program}"),
+            format!("capacity={{ logical = \"{}KiB\" }}", UNITS * unit),
+            format!("controller.slots={}", 6 + rng.below(20)),
+            format!("durability.trim_journal={journal}"),
+            format!("gc.victim={}", ["greedy", "fifo", "random", "cost-benefit"][rng.below(4) as usize]),
+        ];
+        if one_in(rng, 2) {
+            overrides.push("mapping.block_summary={ last_page = \"512B\" }".to_owned());
+        }
+        if one_in(rng, 4) {
+            overrides.push("gc.frontiers=single".to_owned());
+        }
+        Case::buffer(rng, &mut overrides);
+        Case::advanced(rng, &mut overrides);
+        if one_in(rng, 3) {
+            overrides.push("mapping.scheme={ dftl = { cache = \"64B\", entry = \"64B\" } }".to_owned());
+            overrides.push(format!("geometry.blocks={}", 14 + rng.below(10)));
+        }
+        if one_in(rng, 3) {
+            overrides.push("allocation={ dynamic = {} }".to_owned());
+        }
+        Case {
+            seed,
+            overrides,
+            depth: [1, 4, 8, 32][rng.below(4) as usize],
+            flushes: [3, 10, 40][rng.below(3) as usize],
+            // Without a journal nothing can be said of trims.
+            trims: if journal { [4, 12, 50][rng.below(3) as usize] } else { u64::MAX },
+            hot: 8 + rng.below(UNITS - 7),
+        }
+    }
+
+    fn buffer(rng: &mut Rng, overrides: &mut Vec<String>) {
+        let policies = ["lru", "fifo", "clock", "cflru", "bplru", "fab"];
+        if one_in(rng, 3) {
+            return;
+        }
+        overrides.push(format!("buffer.capacity={}KiB", 32 + rng.below(160)));
+        overrides.push(format!("buffer.eviction={}", policies[rng.below(6) as usize]));
+        overrides.push(format!("buffer.power_loss_protection={}", one_in(rng, 4)));
+        if one_in(rng, 6) {
+            overrides.extend(["buffer.write=write-through", "buffer.read=true"].map(str::to_owned));
+        } else {
+            overrides.push(format!("buffer.read={}", one_in(rng, 2)));
+        }
+        if one_in(rng, 3) {
+            overrides.push(format!("buffer.latency={}ns", rng.below(9000)));
+            overrides.push("controller.firmware.allocation=3000".to_owned());
+        }
+    }
+
+    fn advanced(rng: &mut Rng, overrides: &mut Vec<String>) {
+        match rng.below(6) {
+            0 => overrides.push("nand.advanced.copy_back=wise".to_owned()),
+            1 => overrides.extend(
+                [
+                    "geometry.planes=2",
+                    "nand.advanced.multi_plane_program=wise",
+                    "nand.advanced.multi_plane_erase=wise",
+                    "geometry.chips=1",
+                ]
+                .map(str::to_owned),
+            ),
+            2 => overrides.push("nand.advanced.cache_program=true".to_owned()),
+            3 => overrides.extend(
+                ["scheduler=read-first", "nand.advanced.suspend.program=true", "nand.advanced.suspend.erase=true"]
+                    .map(str::to_owned),
+            ),
+            _ => {}
+        }
+    }
+
+    pub fn config(&self) -> DeviceConfig {
+        device_config(&self.overrides)
+    }
+}

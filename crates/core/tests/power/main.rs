@@ -1,0 +1,76 @@
+//! Power cuts: flash alone makes the device again, at whatever instant the power goes. Each mapping unit, for itself,
+//! reads as its last flushed version or a later accepted one.
+//!
+//! `FLOATGATE_POWER_CUTS=n` cuts the power n times; `FLOATGATE_SEED=n` repeats case n alone.
+
+mod bench;
+mod case;
+#[path = "../common/mod.rs"]
+mod common;
+mod host;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use bench::{Bench, Hits};
+use case::Case;
+use floatgate_core::device::Mutant;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.replace('_', "").parse().ok())
+}
+
+/// Cuts of one device, one after the other.
+const CUTS_OF_A_CASE: u64 = 20;
+
+/// Cuts that are always tried.
+const CUTS: u64 = 10_000;
+
+#[test]
+fn what_was_flushed_outlives_every_power_cut() {
+    let seeds = match number("FLOATGATE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("FLOATGATE_POWER_CUTS").unwrap_or(CUTS).div_ceil(CUTS_OF_A_CASE),
+    };
+    let enough = seeds.end - seeds.start >= CUTS / CUTS_OF_A_CASE;
+    let mut hits = Hits::default();
+    for seed in seeds {
+        let case = Case::new(seed);
+        if let Err(what) = Bench::new(&case, Mutant::None).run(CUTS_OF_A_CASE, &mut hits) {
+            panic!("{what}\nFLOATGATE_SEED={seed} repeats it: {case:?}");
+        }
+    }
+    println!("{hits:?}");
+    for (state, count) in hits.all() {
+        assert!(!enough || count >= 100, "only {count} cuts hit the state {state}");
+    }
+}
+
+/// Runs cases with a deliberate bug until a unit reads as what it must not; asserts that this comes soon.
+fn assert_caught(mutant: Mutant, cuts: u64) {
+    let mut panics = 0;
+    for seed in 0..cuts / CUTS_OF_A_CASE {
+        let mut hits = Hits::default();
+        let run = || Bench::new(&Case::new(seed), mutant).run(CUTS_OF_A_CASE, &mut hits);
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Err(what)) if what.contains("after a power cut") => return,
+            Ok(Ok(())) => {}
+            _ => panics += 1,
+        }
+    }
+    panic!("{mutant:?} lost nothing in {cuts} power cuts; {panics} cases failed otherwise");
+}
+
+#[test]
+fn blocks_that_are_erased_too_early_are_caught() {
+    assert_caught(Mutant::EraseEarly, 2000);
+}
+
+#[test]
+fn copies_that_count_as_new_are_caught() {
+    assert_caught(Mutant::RenumberCopies, 2000);
+}
+
+#[test]
+fn trims_that_are_not_journalled_are_caught() {
+    assert_caught(Mutant::ForgetTrims, 2000);
+}
