@@ -209,7 +209,7 @@ const CUT: [&[&str]; 7] = [
     &[],
     &["buffer.capacity=128KiB"],
     &["buffer.capacity=128KiB", "buffer.power_loss_protection=true"],
-    &["geometry.page_size=16KiB", "geometry.blocks=8", "buffer.capacity=256KiB", "mapping.block_summary=last-page"],
+    &["geometry.page_size=16KiB", "geometry.blocks=8", "buffer.capacity=256KiB", "mapping.block_summary=last_page"],
     &["geometry.mapping_unit=8KiB"],
     &["nand.advanced.multi_plane_program=blind", "nand.advanced.copy_back=on"],
     &["mapping.scheme={ dftl = { cache = \"8KiB\" } }"],

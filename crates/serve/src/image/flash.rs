@@ -5,7 +5,7 @@
 //! wait in memory, where they are read from, until it can be done: what is in the file is always what flash held at
 //! some instant, whenever the program is killed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 
 use floatgate_core::config::DeviceConfig;
@@ -88,6 +88,8 @@ pub struct Flash {
     /// By block: the next unit to be programmed.
     next: Vec<u32>,
     erases: Vec<u32>,
+    /// Blocks that are being erased.
+    erasing: BTreeSet<u32>,
     /// What is not in the file yet, since the first of it fails.
     late: VecDeque<Change>,
     failure: Option<io::Error>,
@@ -117,6 +119,7 @@ impl Flash {
         let mut flash = Flash {
             next: vec![if state.is_none() { 0 } else { UNKNOWN }; layout.blocks as usize],
             erases: vec![0; layout.blocks as usize],
+            erasing: BTreeSet::new(),
             disk,
             layout,
             late: VecDeque::new(),
@@ -219,6 +222,7 @@ impl Flash {
     /// Begins to erase a block: what it held is gone, and it takes nothing until [`Flash::erased`].
     pub fn erase(&mut self, block: BlockId) -> Result<(), String> {
         self.set_next(block, self.layout.units)?;
+        self.erasing.insert(block.0);
         self.change(Change::Empty { block: block.0, erases: self.erases[block.index()] });
         Ok(())
     }
@@ -226,6 +230,7 @@ impl Flash {
     /// A block is erased, and has been so often.
     pub fn erased(&mut self, block: BlockId, erases: u32) -> Result<(), String> {
         self.set_next(block, 0)?;
+        self.erasing.remove(&block.0);
         self.erases[block.index()] = erases;
         self.change(Change::Erased { block: block.0, erases });
         Ok(())
@@ -302,6 +307,11 @@ impl Flash {
         self.late.clear();
         self.failure = None;
         self.next.fill(UNKNOWN);
+        for block in std::mem::take(&mut self.erasing) {
+            // It is empty, and will be programmed as it is.
+            let erases = self.erases[block as usize];
+            self.change(Change::Erased { block, erases });
+        }
     }
 
     /// What was being programmed is unreadable; so much of it as an unlucky instant leaves.

@@ -209,7 +209,11 @@ impl Front {
                 client.lose();
             }
         }
-        // Who has left makes room for who has come.
+        // Who has left makes room for who has come; who comes after a power cut is not taken for one before it.
+        if listeners.contains(&true) {
+            let (engine, _) = lock(&self.engine);
+            part_after_cut(&engine, &mut self.power_cuts, &mut self.pending, &mut self.clients);
+        }
         self.part(now);
         for index in (0..listeners.len()).filter(|index| listeners[*index]) {
             self.accept(index, now);
@@ -246,12 +250,7 @@ impl Front {
         self.slept = Wall(0);
         let Front { engine, port, clients, pending, answers, turn, linger, spin, ended, power_cuts, .. } = self;
         let (mut engine, locked) = lock(engine);
-        if engine.power_cuts() != *power_cuts {
-            // What was in progress will not be answered.
-            *power_cuts = engine.power_cuts();
-            *pending = Slab::default();
-            clients.iter_mut().flatten().for_each(|(_, client)| client.lose());
-        }
+        part_after_cut(&engine, power_cuts, pending, clients);
         engine.sent(answers, turn);
         engine.awake(*port);
         for (index, place) in clients.iter_mut().enumerate() {
@@ -303,6 +302,20 @@ impl Front {
                 *place = None;
             }
         }
+    }
+}
+
+/// Parts with all clients where the power was cut: what was in progress will not be answered.
+fn part_after_cut(
+    engine: &Engine,
+    known: &mut u64,
+    pending: &mut Slab<Pending>,
+    clients: &mut [Option<(u64, Connection)>],
+) {
+    if engine.power_cuts() != *known {
+        *known = engine.power_cuts();
+        *pending = Slab::default();
+        clients.iter_mut().flatten().for_each(|(_, client)| client.lose());
     }
 }
 
