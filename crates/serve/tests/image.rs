@@ -119,7 +119,7 @@ impl Disk for TestDisk {
 
 /// 2 x 2 chips of 2 planes of 8 blocks of 16 units: 4 MiB, of which the host sees 1.8.
 const SMALL: [&str; 4] =
-    ["geometry.blocks=8", "geometry.pages=16", "capacity={ spare = 0.55 }", "durability.trim_journal=true"];
+    ["geometry.blocks=8", "geometry.pages=16", "capacity.spare=0.55", "durability.trim_journal=true"];
 
 fn load(overrides: &[&str]) -> DeviceConfig {
     let all: Vec<String> = SMALL.iter().chain(overrides).map(|text| (*text).to_owned()).collect();
@@ -209,10 +209,15 @@ const CUT: [&[&str]; 7] = [
     &[],
     &["buffer.capacity=128KiB"],
     &["buffer.capacity=128KiB", "buffer.power_loss_protection=true"],
-    &["geometry.page_size=16KiB", "geometry.blocks=8", "buffer.capacity=256KiB", "mapping.block_summary=last_page"],
+    &[
+        "geometry.page_size=16KiB",
+        "buffer.capacity=256KiB",
+        "mapping.block_summary.last_page=512B",
+        "capacity.spare=0.6",
+    ],
     &["geometry.mapping_unit=8KiB"],
-    &["nand.advanced.multi_plane_program=blind", "nand.advanced.copy_back=on"],
-    &["mapping.scheme={ dftl = { cache = \"8KiB\" } }"],
+    &["nand.advanced.multi_plane_program=blind", "nand.advanced.copy_back=wise"],
+    &["mapping.scheme.dftl.cache=8KiB", "geometry.blocks=32", "capacity.spare=0.7"],
 ];
 
 #[test]
