@@ -1,6 +1,7 @@
 //! `floatgate serve`: the SSD as a real block device.
 
 pub mod clients;
+mod image;
 mod recording;
 
 use std::io::{IsTerminal, Write};
@@ -21,7 +22,7 @@ use crate::run::detail::Detail;
 use crate::run::interrupt::Interrupt;
 use crate::run::progress::Terminal;
 use crate::run::report;
-use crate::run::session::{Chosen, new_device, not_steady, prepare};
+use crate::run::session::{Chosen, not_steady};
 use crate::run::trace::whole;
 
 /// `floatgate serve`.
@@ -49,14 +50,23 @@ pub struct ServeArgs {
     no_spin: bool,
     /// State of the device at the start: none, fill, aged=V (this share of each block is superseded), stale=V (empty,
     /// with this share of its pages written and stale), steady (overwritten at random until write amplification stands
-    /// still), or a job or trace, which is served without time. Whatever it is, all reads as zeros
-    #[arg(long, value_name = "STATE", default_value = "fill")]
-    precondition: String,
+    /// still), or a job or trace, which is served without time. Whatever it is, all reads as zeros [default: fill; of a
+    /// new --image none, and an image that is there has its own]
+    #[arg(long, value_name = "STATE")]
+    precondition: Option<String>,
+    /// Keep the flash in FILE, which is made where it is not there: data outlive the program, however it ends. A kill is
+    /// a power cut to the device, after which it recovers as an SSD does. FILE is sparse and as large as what is
+    /// programmed; `memory` keeps it in memory, to cut the power without a file
+    #[arg(long, value_name = "FILE")]
+    image: Option<PathBuf>,
+    /// Let flushes and FUA writes wait for the machine's own disk, so that they outlive its crash, too: slow
+    #[arg(long, requires = "image")]
+    image_sync: bool,
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_hyphen_values = true)]
     seed: u64,
     /// Memory for what clients write; when it is full, writes fail with "no space" [default: half of the machine's]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", conflicts_with = "image")]
     memory: Option<Bytes>,
     /// Write each request to FILE, as a trace that `floatgate run` replays; packed if its name ends in .gz, .xz, .zst
     /// or .bz2
@@ -74,18 +84,21 @@ pub struct ServeArgs {
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let message = "\nending: what is in progress is answered; Ctrl-C again stops at once";
     let interrupt = Interrupt::with_message(message)?;
-    let chosen = Chosen::load(&args.device.device, &args.device.overrides).map_err(Failure::mistake)?;
+    let (args, chosen) = &args.load()?;
     let config = &chosen.config;
     let directory = args.out.as_deref().map(Directory::open).transpose().map_err(Failure::Fault)?;
-    let mut device = new_device(&chosen, args.seed, true)?;
-    let state = prepare(&args.precondition, args.seed, &mut device, &Terminal::new(interrupt.clone()))?;
+    let begun = image::begin(args, chosen, &Terminal::new(interrupt.clone()))?;
     let stopwatch = Stopwatch::start();
-    let server = Server::start(device, args.options(config)?).map_err(failure)?;
+    let server = Server::start(begun.device, args.options(config, begun.image)?).map_err(failure)?;
     let addresses = server.addresses().to_vec();
+    begun.recovered.iter().for_each(|recovered| say(&image::told(recovered)));
     say(&clients::welcome(config, &server, args.no_delay));
     let trouble = server.wait(|| interrupt.requested()).err();
     let finished = server.stop(trouble.is_none()).map_err(Failure::fault)?;
-    let mut summary = args.summary(&chosen, state, &finished, trouble.as_deref());
+    let mut summary = args.summary(chosen, begun.state, &finished, trouble.as_deref());
+    if let Some(live) = &mut summary.live {
+        live.image = image::section(&finished, begun.recovered.as_ref());
+    }
     let (wall_s, cpu_s) = stopwatch.read();
     summary.set_cost(wall_s, cpu_s, peak_rss_bytes());
     if let Some(directory) = &directory {
@@ -103,7 +116,19 @@ fn failure(error: ServeError) -> Failure {
 }
 
 impl ServeArgs {
-    fn options(&self, config: &DeviceConfig) -> Result<Options, Failure> {
+    /// The device, and the arguments as they stand once that is known.
+    fn load(&self) -> Result<(ServeArgs, Chosen), Failure> {
+        let load = |args: &ServeArgs| Chosen::load(&args.device.device, &args.device.overrides);
+        let mut args = self.clone();
+        let mut chosen = load(&args).map_err(Failure::mistake)?;
+        if args.image.is_some() && !chosen.config.sources.contains_key(image::TRIM_JOURNAL) {
+            args.device.overrides.push(format!("{}=true", image::TRIM_JOURNAL));
+            chosen = load(&args).map_err(Failure::mistake)?;
+        }
+        Ok((args, chosen))
+    }
+
+    fn options(&self, config: &DeviceConfig, image: Option<image::Kept>) -> Result<Options, Failure> {
         let mut nbd = self.nbd.clone();
         if nbd.is_empty() {
             nbd.push(format!("unix:{}.sock", config.name.replace(['/', ' '], "-")).parse().map_err(Failure::mistake)?);
@@ -117,6 +142,7 @@ impl ServeArgs {
             no_spin: self.no_spin,
             memory: self.memory.map_or_else(half_of_memory, |size| size.0),
             recorder,
+            image,
         })
     }
 
@@ -145,12 +171,18 @@ impl ServeArgs {
         summary
     }
 
+    /// The state of a new device.
+    fn precondition(&self) -> &str {
+        let usual = if self.image.is_some() { "none" } else { "fill" };
+        self.precondition.as_deref().unwrap_or(usual)
+    }
+
     /// What replays a recording, with the same latencies; nothing does without one.
     fn replay(&self) -> Vec<String> {
         let Some(path) = &self.record else { return Vec::new() };
         let mut arguments = vec!["run".to_owned(), self.device.device.clone(), path.display().to_string()];
         arguments.extend(self.device.overrides.iter().flat_map(|set| ["--set".to_owned(), set.clone()]));
-        arguments.extend(["--precondition".to_owned(), self.precondition.clone()]);
+        arguments.extend(["--precondition".to_owned(), self.precondition().to_owned()]);
         arguments.extend(["--seed".to_owned(), self.seed.to_string()]);
         arguments
     }
@@ -168,10 +200,13 @@ impl ServeArgs {
         if let (Some(path), Some(Ok(requests))) = (&self.record, &finished.recorded) {
             say(&format!("{requests} requests recorded in {}", path.display()));
         }
-        match (trouble, finished.recorded) {
-            (Some(trouble), _) => Err(Failure::fault(trouble)),
-            (None, Some(Err(error))) => Err(Failure::fault(format!("the recording is not whole: {error}"))),
-            (None, _) => Ok(()),
+        match (trouble, finished.recorded, finished.image) {
+            (Some(trouble), _, _) => Err(Failure::fault(trouble)),
+            (None, Some(Err(error)), _) => Err(Failure::fault(format!("the recording is not whole: {error}"))),
+            (None, _, Some(Err(error))) => {
+                Err(Failure::fault(format!("the image has not all that was written since its last flush: {error}")))
+            }
+            (None, _, _) => Ok(()),
         }
     }
 }

@@ -8,7 +8,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use floatgate_core::device::Device;
+use floatgate_core::device::{Device, Options as DeviceOptions};
+use floatgate_core::ftl::flash::Outbox;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::profile::Profile;
 use floatgate_core::metrics::results::Results;
@@ -20,6 +21,8 @@ use floatgate_core::workload::request::{Completion, Operation, Request, SECTOR, 
 use floatgate_core::workload::trace::RequestDigest;
 
 use crate::clock::{Clock, Wall};
+use crate::image::store::Arriving;
+use crate::image::{Recovered, Store};
 use crate::lateness::{Due, Lateness, Turn};
 use crate::payload::{Extent, Payload, PayloadError};
 use crate::record::Recorder;
@@ -148,6 +151,27 @@ struct Books {
     recorder: Option<Recorder>,
 }
 
+/// Where payload is.
+enum Kept {
+    /// Beside the device, which does not know of it.
+    Apart(Box<dyn Payload>),
+    /// Where the device puts it, and how to make the device again.
+    InFlash(Box<Store>, DeviceOptions),
+}
+
+/// What a power cut did.
+#[derive(Clone, Debug)]
+pub struct PowerCut {
+    /// When, in simulated time.
+    pub at: Time,
+    /// Requests that were in progress, and are not answered.
+    pub requests_lost: usize,
+    /// Units that were accepted and were not in flash.
+    pub units_lost: usize,
+    /// What recovery found.
+    pub recovered: Recovered,
+}
+
 /// What was served.
 pub struct Served {
     /// The device as it is now.
@@ -160,14 +184,23 @@ pub struct Served {
     pub recorded: Option<Result<u64, String>>,
     /// A digest of the requests: that of a recording of them.
     pub digest: u64,
-    /// Bytes of payload that were held at the end.
+    /// Bytes of payload that were held at the end; of an image what it takes on its disk.
     pub payload_bytes: u64,
+    /// Of an image: whether it has all that was accepted, or why not.
+    pub image: Option<Result<(), String>>,
+    /// Units of an image that could not be read.
+    pub unreadable: u64,
+    /// Power cuts.
+    pub power_cuts: u64,
+    /// The recovery after the last of them.
+    pub recovered: Option<Recovered>,
 }
 
 /// The device and all that is around it.
 pub struct Engine {
     device: Device,
-    payload: Box<dyn Payload>,
+    kept: Kept,
+    outbox: Outbox,
     pace: Pace,
     cost: Cost,
     ports: Vec<PortState>,
@@ -181,6 +214,8 @@ pub struct Engine {
     breakdowns: Vec<Breakdown>,
     spare: Vec<Vec<u8>>,
     trouble: Option<String>,
+    power_cuts: u64,
+    recovered: Option<Recovered>,
 }
 
 /// Buffers that are kept to be used again.
@@ -189,6 +224,21 @@ const SPARE: usize = 64;
 impl Engine {
     /// A device that begins to serve.
     pub fn new(device: Device, payload: Box<dyn Payload>, pace: Pace, recorder: Option<Recorder>) -> Engine {
+        Engine::over(device, Kept::Apart(payload), pace, recorder)
+    }
+
+    /// A device that begins to serve from its image; `options` are those it was made with.
+    pub fn on_image(
+        device: Device,
+        store: Store,
+        options: DeviceOptions,
+        pace: Pace,
+        recorder: Option<Recorder>,
+    ) -> Engine {
+        Engine::over(device, Kept::InFlash(Box::new(store), options), pace, recorder)
+    }
+
+    fn over(device: Device, kept: Kept, pace: Pace, recorder: Option<Recorder>) -> Engine {
         let books = Books {
             names: Vec::new(),
             results: Results::new(Vec::new()),
@@ -202,7 +252,8 @@ impl Engine {
             at_once: device.array().units() as usize,
             foreseen: Vec::new(),
             device,
-            payload,
+            kept,
+            outbox: Outbox::default(),
             pace,
             cost: Cost::default(),
             ports: Vec::new(),
@@ -213,6 +264,8 @@ impl Engine {
             breakdowns: Vec::new(),
             spare: Vec::new(),
             trouble: None,
+            power_cuts: 0,
+            recovered: None,
         }
     }
 
@@ -242,17 +295,24 @@ impl Engine {
     /// Why it cannot go on, if that is so.
     pub fn trouble(&self) -> Option<String> {
         let recording = || Some(format!("the recording failed: {}", self.books.recorder.as_ref()?.trouble()?));
-        self.trouble.clone().or_else(recording)
+        let breach = || match &self.kept {
+            Kept::InFlash(store, _) => store.breach().map(|what| format!("{what}, which is a defect of the simulator")),
+            Kept::Apart(_) => None,
+        };
+        self.trouble.clone().or_else(breach).or_else(recording)
     }
 
     /// What payload is at the start of a range of bytes, and up to where within it.
     pub fn extent(&self, range: std::ops::Range<u64>) -> (Extent, u64) {
-        self.payload.extent(range)
+        match &self.kept {
+            Kept::Apart(payload) => payload.extent(range),
+            Kept::InFlash(store, _) => store.extent(range, |lpn| self.device.place_of(lpn)),
+        }
     }
 
     /// A request that was read at `at`. It has not been submitted where its payload cannot be kept.
     pub fn submit(&mut self, port: Port, at: Wall, order: &Order) -> Result<(), PayloadError> {
-        self.keep(order)?;
+        self.keep(at, order)?;
         let now = match self.pace {
             Pace::Timed(clock) => clock.simulated(at).max(self.device.now()),
             Pace::AtOnce => self.device.now(),
@@ -277,19 +337,40 @@ impl Engine {
         self.books.digest.add(&request);
         self.ports[port.0].in_flight += 1;
         self.device.submit(now, request);
+        let arriving = Arriving { tag: request.tag, data: order.data, sectors: order.sectors };
+        let accepted = self.apply_flash(Some(&arriving));
+        if let Kept::InFlash(store, _) = &mut self.kept
+            && order.operation == Operation::Write
+        {
+            store.keep(&arriving, accepted);
+        }
         self.collect();
         Ok(())
     }
 
-    /// Puts the payload of a request where it is kept.
-    fn keep(&mut self, order: &Order) -> Result<(), PayloadError> {
+    /// Does to the image what the device has told. Returns how many sectors of the arriving request were accepted.
+    fn apply_flash(&mut self, arriving: Option<&Arriving>) -> u32 {
+        let Kept::InFlash(store, _) = &mut self.kept else { return 0 };
+        self.device.take_flash(&mut self.outbox);
+        let accepted = store.apply(&self.outbox, arriving);
+        self.outbox.clear();
+        accepted
+    }
+
+    /// Puts the payload of a request where it is kept, or sees that it can be kept in flash.
+    fn keep(&mut self, at: Wall, order: &Order) -> Result<(), PayloadError> {
+        let payload = match &mut self.kept {
+            Kept::Apart(payload) => payload,
+            Kept::InFlash(..) if order.operation == Operation::Read => return Ok(()),
+            Kept::InFlash(store, _) => return store.check(at),
+        };
         let offset = order.lba * SECTOR;
         let range = offset..offset + u64::from(order.sectors) * SECTOR;
         match (order.operation, order.data) {
-            (Operation::Write, Some(data)) => self.payload.write(offset, data),
-            (Operation::Write, None) => self.payload.zero(range),
+            (Operation::Write, Some(data)) => payload.write(offset, data),
+            (Operation::Write, None) => payload.zero(range),
             (Operation::Trim | Operation::WriteZeroes, _) => {
-                self.payload.discard(range);
+                payload.discard(range);
                 Ok(())
             }
             (Operation::Read | Operation::Flush, _) => Ok(()),
@@ -325,6 +406,7 @@ impl Engine {
             self.collect();
         }
         self.device.advance_to(until);
+        self.apply_flash(None);
     }
 
     /// Takes what the device has decided at its present instant.
@@ -332,6 +414,8 @@ impl Engine {
         if !self.device.has_completions() {
             return;
         }
+        // What the host will be told is in flash first.
+        self.apply_flash(None);
         let mut completions = std::mem::take(&mut self.completions);
         let mut breakdowns = std::mem::take(&mut self.breakdowns);
         self.device.take_completions(&mut completions);
@@ -353,7 +437,9 @@ impl Engine {
         self.device.foresee(|tag, finish| foreseen.push((tag, finish)));
         for (tag, finish) in foreseen.drain(..) {
             let in_flight = self.in_flight[tag as u32];
-            if in_flight.answered.is_none() {
+            // What is durable in a moment is not yet: a cut may come before.
+            let is_certain = in_flight.request.operation == Operation::Read || matches!(self.kept, Kept::Apart(_));
+            if in_flight.answered.is_none() && is_certain {
                 self.in_flight[tag as u32].answered = Some(finish);
                 let completion = Completion { request: in_flight.request, status: Status::Ok, start: finish, finish };
                 self.answer(&in_flight, &completion);
@@ -382,6 +468,9 @@ impl Engine {
             None => self.answer(&in_flight, completion),
             Some(foreseen) => debug_assert_eq!(foreseen, completion.finish, "what was certain has come"),
         }
+        if let Kept::InFlash(store, _) = &mut self.kept {
+            store.settle(completion.request.tag);
+        }
         self.in_flight.remove(completion.request.tag as u32);
         self.ports[in_flight.port.0].in_flight -= 1;
     }
@@ -405,14 +494,36 @@ impl Engine {
     fn fetch(&mut self, completion: &Completion, headroom: usize) -> (Status, Vec<u8>) {
         let request = &completion.request;
         if request.operation != Operation::Read || completion.status != Status::Ok {
-            return (completion.status, Vec::new());
+            return (self.status_of(completion), Vec::new());
         }
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.resize(headroom + request.bytes() as usize, 0);
-        match self.payload.read(request.lba * SECTOR, &mut bytes[headroom..]) {
+        let (offset, into) = (request.lba * SECTOR, &mut bytes[headroom..]);
+        let read = match &mut self.kept {
+            Kept::Apart(payload) => payload.read(offset, into),
+            Kept::InFlash(store, _) => store.read(offset, into, |lpn| self.device.place_of(lpn)),
+        };
+        match read {
             Ok(()) => (Status::Ok, bytes),
             Err(_) => (Status::Uncorrectable, Vec::new()),
         }
+    }
+
+    /// How a request ended that returns no payload.
+    fn status_of(&mut self, completion: &Completion) -> Status {
+        let request = &completion.request;
+        if let Kept::InFlash(store, _) = &mut self.kept
+            && request.operation != Operation::Read
+            && completion.status == Status::Ok
+        {
+            if request.operation == Operation::Flush || request.fua {
+                store.flushed();
+            }
+            if store.failure().is_some() {
+                return Status::Uncorrectable;
+            }
+        }
+        completion.status
     }
 
     /// When a completion is to be answered.
@@ -423,7 +534,10 @@ impl Engine {
         let request = &completion.request;
         let cost = self.cost.of(request.operation, request.bytes());
         let latency = clock.span(completion.finish.since(request.arrival));
-        let deducted = if self.is_saturated() { Wall(0) } else { cost };
+        // What has to be in the image before it is answered cannot be answered ahead of its time.
+        let is_held = matches!(self.kept, Kept::InFlash(..)) && request.operation != Operation::Read;
+        let is_held = is_held && completion.finish <= self.device.now();
+        let deducted = if self.is_saturated() || is_held { Wall(0) } else { cost };
         // An answer is not sent before its request has come.
         let target = clock.wall(completion.finish).earlier(deducted).max(clock.wall(request.arrival));
         Due { target, possible: clock.wall(self.device.now()), latency, too_short: latency < cost }
@@ -479,6 +593,72 @@ impl Engine {
         }
     }
 
+    /// Cuts the power of a device that is served from its image, and lets it come again. All that is in memory goes:
+    /// requests in progress, what was accepted and is not in flash, the map. The device is what recovery makes of the
+    /// image, ready as soon as the simulated time of that has passed. Front ends part with their clients: they see that
+    /// [`Engine::power_cuts`] has changed, and forget the orders that were in progress, which are not answered. What was
+    /// measured begins anew, but for lateness.
+    pub fn power_cut(&mut self, now: Wall) -> Result<PowerCut, String> {
+        if let Pace::Timed(clock) = self.pace {
+            self.catch_up(clock.simulated(now).max(self.device.now()));
+        }
+        let Kept::InFlash(store, options) = &mut self.kept else {
+            return Err("the device has no flash image: serve it with --image FILE or --image memory".to_owned());
+        };
+        self.power_cuts += 1;
+        let (at, requests_lost, units_lost) = (self.device.now(), self.in_flight.len(), store.units_waiting());
+        let config = self.device.config().clone();
+        let (mut device, recovered) = store.power_cycle(config, *options, self.power_cuts).map_err(|error| {
+            let what = format!("no device can be made of the image after a power cut: {error}");
+            self.trouble.get_or_insert(what).clone()
+        })?;
+        device.advance_to(at.later(Time(recovered.device.time_ps)));
+        self.device = device;
+        self.recovered = Some(recovered.clone());
+        self.begin_anew();
+        Ok(PowerCut { at, requests_lost, units_lost, recovered })
+    }
+
+    /// Forgets requests and what was measured.
+    fn begin_anew(&mut self) {
+        self.in_flight = Slab::default();
+        self.foreseen.clear();
+        self.outbox.clear();
+        if let Some(recorder) = &mut self.books.recorder {
+            recorder.cut();
+        }
+        self.books.results = Results::new(self.books.names.clone());
+        (self.books.profile, self.books.digest, self.books.first) = Default::default();
+        for port in &mut self.ports {
+            port.due.clear();
+            (port.in_flight, port.looks_at) = (0, Wall(0));
+            (port.waker)();
+        }
+    }
+
+    /// How often the power was cut.
+    pub fn power_cuts(&self) -> u64 {
+        self.power_cuts
+    }
+
+    /// Ends as a host does that shuts down: with a flush, the last request of the run. Only for an image, which has all
+    /// that was accepted then.
+    pub fn shut_down(&mut self) {
+        if matches!(self.kept, Kept::Apart(_)) || self.ports.is_empty() {
+            return;
+        }
+        let order =
+            Order { token: 0, operation: Operation::Flush, lba: 0, sectors: 0, fua: false, data: None, headroom: 0 };
+        // Where the image cannot be written, it is told when it is closed.
+        if self.submit(Port(0), Wall::now(), &order).is_ok() {
+            while !self.in_flight.is_empty() && self.device.next_event_time().is_some() {
+                self.device.advance_to_completion(Time::NEVER);
+                self.collect();
+            }
+        }
+        self.ports[0].due.clear();
+    }
+
     /// How late answers have been so far.
     pub fn lateness(&self) -> &Lateness {
         &self.books.lateness
@@ -500,9 +680,23 @@ impl Engine {
         let first = self.books.first.unwrap_or_else(|| last.clone());
         let profile = Some(self.books.profile);
         let outcome = Outcome::between(&first, last, self.books.results, profile, complete);
-        let payload_bytes = self.payload.bytes_held();
+        let (payload_bytes, unreadable, image) = match self.kept {
+            Kept::Apart(payload) => (payload.bytes_held(), 0, None),
+            Kept::InFlash(store, _) => (store.bytes_held(), store.unreadable(), Some(store.close())),
+        };
         let recorded = self.books.recorder.map(Recorder::finish);
-        let (lateness, digest) = (self.books.lateness, self.books.digest.value());
-        Served { device: self.device, outcome, lateness, recorded, digest, payload_bytes }
+        let (lateness, digest, power_cuts) = (self.books.lateness, self.books.digest.value(), self.power_cuts);
+        Served {
+            device: self.device,
+            outcome,
+            lateness,
+            recorded,
+            digest,
+            payload_bytes,
+            image,
+            unreadable,
+            power_cuts,
+            recovered: self.recovered,
+        }
     }
 }

@@ -14,6 +14,7 @@ mod calibrate;
 pub mod client;
 pub mod clock;
 pub mod engine;
+pub mod image;
 pub mod lateness;
 pub mod nbd;
 pub mod payload;

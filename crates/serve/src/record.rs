@@ -30,8 +30,9 @@ pub trait Sink: Write + Send {
 pub struct Recorder {
     /// By order of arrival: those that are not written yet.
     open: VecDeque<Option<Completion>>,
-    /// How many were taken from the front of `open`.
+    /// How many were taken from the front of `open`, and how many of these were never done.
     written: u64,
+    lost: u64,
     text: Vec<u8>,
     sender: Option<SyncSender<Vec<u8>>>,
     thread: Option<JoinHandle<()>>,
@@ -58,7 +59,7 @@ impl Recorder {
         head.iter().for_each(|line| text.extend_from_slice(format!("# {line}\n").as_bytes()));
         text.extend_from_slice(RecordedRequest::HEADER.as_bytes());
         let open = VecDeque::new();
-        Ok(Recorder { open, written: 0, text, sender: Some(sender), thread: Some(thread), failed, error })
+        Ok(Recorder { open, written: 0, lost: 0, text, sender: Some(sender), thread: Some(thread), failed, error })
     }
 
     /// A request has arrived; returns its number.
@@ -79,6 +80,17 @@ impl Recorder {
         }
         if self.text.len() >= BLOCK {
             self.hand_over();
+        }
+    }
+
+    /// The power was cut: what is in progress will never be done, and is left out.
+    pub fn cut(&mut self) {
+        for completion in self.open.drain(..) {
+            self.written += 1;
+            match completion {
+                Some(completion) => RecordedRequest::of(&completion).write(&mut self.text),
+                None => self.lost += 1,
+            }
         }
     }
 
@@ -109,7 +121,7 @@ impl Recorder {
         match (self.trouble(), joined) {
             (Some(trouble), _) => Err(trouble),
             (None, Err(_)) => Err("the thread that writes it failed".to_owned()),
-            (None, Ok(())) => Ok(self.written),
+            (None, Ok(())) => Ok(self.written - self.lost),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use floatgate_core::device::Device;
+use floatgate_core::device::{Device, Options as DeviceOptions};
 use floatgate_core::metrics::summary::Live;
 use floatgate_core::run::Outcome;
 use rustix::event::{EventfdFlags, eventfd};
@@ -15,7 +15,8 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::address::Address;
 use crate::calibrate::{Calibration, calibrate};
 use crate::clock::{Clock, Speed, Wall};
-use crate::engine::{Engine, Pace};
+use crate::engine::{Engine, Pace, PowerCut};
+use crate::image::{Recovered, Store};
 use crate::nbd::front::{Front, Parts};
 use crate::nbd::listen::Listener;
 use crate::nbd::session::Export;
@@ -38,6 +39,8 @@ pub struct Options {
     pub memory: u64,
     /// Where requests are recorded.
     pub recorder: Option<Recorder>,
+    /// The image that the device is in, and the options that it was made with.
+    pub image: Option<(Store, DeviceOptions)>,
 }
 
 /// Why a device cannot be served.
@@ -122,8 +125,16 @@ pub struct Finished {
     pub recorded: Option<Result<u64, String>>,
     /// A digest of the requests: that of a recording of them.
     pub digest: u64,
-    /// Bytes of payload that were held at the end.
+    /// Bytes of payload that were held at the end; of an image what it takes on its disk.
     pub payload_bytes: u64,
+    /// Of an image: whether it has all that was accepted, or why not.
+    pub image: Option<Result<(), String>>,
+    /// Units of an image that could not be read.
+    pub unreadable: u64,
+    /// Power cuts.
+    pub power_cuts: u64,
+    /// The recovery after the last of them.
+    pub recovered: Option<Recovered>,
     /// What was found out of the host at the start.
     pub calibration: Calibration,
 }
@@ -146,13 +157,18 @@ impl Server {
             false => calibrate(options.no_spin)?,
         };
         let export = export_of(&device);
-        let payload = Memory::new(export.bytes, export.unit, options.memory);
         let start = Wall::now();
         let clock = Clock::new(start, options.speed);
         // Where preconditioning took time, the clock goes on from there.
         let clock = Clock::new(start.earlier(clock.span(device.now())), options.speed);
         let pace = if options.no_delay { Pace::AtOnce } else { Pace::Timed(clock) };
-        let mut engine = Engine::new(device, Box::new(payload), pace, options.recorder);
+        let mut engine = match options.image {
+            Some((store, made_with)) => Engine::on_image(device, store, made_with, pace, options.recorder),
+            None => {
+                let payload = Memory::new(export.bytes, export.unit, options.memory);
+                Engine::new(device, Box::new(payload), pace, options.recorder)
+            }
+        };
         engine.set_cost(calibration.cost);
         let bell = Arc::new(Bell::new()?);
         let ring = Arc::clone(&bell);
@@ -182,6 +198,16 @@ impl Server {
         &self.calibration
     }
 
+    /// The device with all that is around it, for those who control it.
+    pub fn engine(&self) -> Arc<Mutex<Engine>> {
+        Arc::clone(&self.engine)
+    }
+
+    /// Cuts the power: see [`Engine::power_cut`].
+    pub fn power_cut(&self) -> Result<PowerCut, String> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner).power_cut(Wall::now())
+    }
+
     /// Waits until `ends`, or until the server cannot go on: the text says why.
     pub fn wait(&self, ends: impl Fn() -> bool) -> Result<(), String> {
         /// How soon a wish to end is heard.
@@ -208,7 +234,8 @@ impl Server {
         joined.map_err(|_| "the thread that serves failed, which is a defect: please report it".to_owned())?;
         let Server { engine, calibration, speed, .. } = self;
         let engine = Arc::try_unwrap(engine).map_err(|_| "the device is still in use".to_owned())?;
-        let engine = engine.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut engine = engine.into_inner().unwrap_or_else(PoisonError::into_inner);
+        engine.shut_down();
         let pace = if matches!(engine.pace(), Pace::AtOnce) { "at-once" } else { "timed" };
         let served = engine.finish(complete);
         let live = served.lateness.section(pace, speed.as_f64(), calibration.deducted_us());
@@ -219,6 +246,10 @@ impl Server {
             recorded: served.recorded,
             digest: served.digest,
             payload_bytes: served.payload_bytes,
+            image: served.image,
+            unreadable: served.unreadable,
+            power_cuts: served.power_cuts,
+            recovered: served.recovered,
             calibration,
         })
     }

@@ -39,6 +39,7 @@ fn options(folder: &TempDir) -> Options {
         no_spin: true,
         memory: u64::MAX,
         recorder: None,
+        image: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The result for people: what matters of it, on one screen.
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::metrics::summary::{MapPages, MergedCommands, Operations, Requests, Share, Summary};
+use floatgate_core::metrics::summary::{Live, MapPages, MergedCommands, Operations, Requests, Share, Summary};
 use floatgate_core::workload::readable;
 use floatgate_core::workload::synthetic::looks_like_job;
 use floatgate_report::number::grouped;
@@ -375,6 +375,7 @@ fn wear(page: &mut Page, summary: &Summary) {
 /// How well the host was shown the device's time.
 fn live(page: &mut Page, summary: &Summary) {
     let Some(live) = &summary.live else { return };
+    image(page, live);
     let (Some(p50), Some(p99), Some(max)) = (live.lateness_us.p50, live.lateness_us.p99, live.lateness_us.max) else {
         let what =
             if live.pace == "timed" { "no answer could be late" } else { "answered at once: nothing can be late" };
@@ -408,6 +409,25 @@ fn live(page: &mut Page, summary: &Summary) {
     }
     if live.speed != 1.0 {
         page.line("", format!("simulated time passed at {} of the clock's speed", live.speed));
+    }
+}
+
+/// What became of the flash image.
+fn image(page: &mut Page, live: &Live) {
+    let Some(image) = &live.image else { return };
+    let state = if image.complete { "has all that was accepted" } else { "LACKS WHAT WAS ACCEPTED LAST" };
+    page.line("image", format!("{} on its disk, {state}", readable(u128::from(image.bytes))));
+    if image.power_cuts > 0 {
+        let (count, cuts) = (grouped(image.power_cuts), plural(image.power_cuts, "power cut"));
+        page.line("", format!("{count} {cuts}; what was measured is since the last one"));
+    }
+    if let Some(recovery) = &image.recovery {
+        let (simulated, real) = (decimals(recovery.simulated_us / 1e3), decimals(recovery.real_us / 1e3));
+        let (mapped, torn) = (grouped(recovery.units_mapped), grouped(recovery.torn_units));
+        page.line("", format!("recovered in {simulated} ms ({real} ms here): {mapped} units mapped, {torn} torn"));
+    }
+    if image.unreadable > 0 {
+        page.line("", format!("{} {} could not be read", grouped(image.unreadable), plural(image.unreadable, "unit")));
     }
 }
 

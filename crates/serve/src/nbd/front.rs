@@ -69,6 +69,8 @@ pub struct Front {
     ended: (Wall, Wall),
     slept: Wall,
     accept_after: Wall,
+    /// Of the device, when last looked.
+    power_cuts: u64,
 }
 
 /// What a loop is made of.
@@ -111,6 +113,7 @@ impl Front {
             ended: (Wall::NEVER, Wall(0)),
             slept: Wall(0),
             accept_after: Wall(0),
+            power_cuts: 0,
         }
     }
 
@@ -206,7 +209,11 @@ impl Front {
                 client.lose();
             }
         }
-        // Who has left makes room for who has come.
+        // Who has left makes room for who has come; who comes after a power cut is not taken for one before it.
+        if listeners.contains(&true) {
+            let (engine, _) = lock(&self.engine);
+            part_after_cut(&engine, &mut self.power_cuts, &mut self.pending, &mut self.clients);
+        }
         self.part(now);
         for index in (0..listeners.len()).filter(|index| listeners[*index]) {
             self.accept(index, now);
@@ -241,8 +248,9 @@ impl Front {
         let cpu = thread_time();
         let taken_away = now.since(self.ended.0).since(cpu.since(self.ended.1)).since(self.slept);
         self.slept = Wall(0);
-        let Front { engine, port, clients, pending, answers, turn, linger, spin, ended, .. } = self;
+        let Front { engine, port, clients, pending, answers, turn, linger, spin, ended, power_cuts, .. } = self;
         let (mut engine, locked) = lock(engine);
+        part_after_cut(&engine, power_cuts, pending, clients);
         engine.sent(answers, turn);
         engine.awake(*port);
         for (index, place) in clients.iter_mut().enumerate() {
@@ -297,6 +305,20 @@ impl Front {
     }
 }
 
+/// Parts with all clients where the power was cut: what was in progress will not be answered.
+fn part_after_cut(
+    engine: &Engine,
+    known: &mut u64,
+    pending: &mut Slab<Pending>,
+    clients: &mut [Option<(u64, Connection)>],
+) {
+    if engine.power_cuts() != *known {
+        *known = engine.power_cuts();
+        *pending = Slab::default();
+        clients.iter_mut().flatten().for_each(|(_, client)| client.lose());
+    }
+}
+
 /// Locks the engine; tells how long that took where another had it.
 fn lock(engine: &Mutex<Engine>) -> (MutexGuard<'_, Engine>, Wall) {
     match engine.try_lock() {
@@ -312,7 +334,9 @@ fn lock(engine: &Mutex<Engine>) -> (MutexGuard<'_, Engine>, Wall) {
 
 impl Pending {
     fn of(session: &Session, command: &Command) -> Pending {
-        let payload = if command.kind == Kind::Read { command.length as usize } else { 0 };
+        // Payload takes memory on its way in, too.
+        let has_payload = matches!(command.kind, Kind::Read | Kind::Write(_));
+        let payload = if has_payload { command.length as usize } else { 0 };
         let promised = payload + headroom(session);
         Pending { client: 0, generation: 0, cookie: command.cookie, offset: command.offset, promised }
     }
@@ -359,9 +383,10 @@ fn begin(
     };
     match engine.submit(port, now, &order) {
         Ok(()) => Begun::InProgress(asked.promised),
-        Err(PayloadError::NoRoom) => {
+        Err(error) => {
             pending.remove(token);
-            wire::error_reply(out, session.is_structured(), Errno::NoSpace, command.cookie);
+            let error = if error == PayloadError::NoRoom { Errno::NoSpace } else { Errno::Io };
+            wire::error_reply(out, session.is_structured(), error, command.cookie);
             Begun::Answered
         }
     }

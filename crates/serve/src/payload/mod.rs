@@ -14,6 +14,9 @@ pub enum PayloadError {
     /// There is no room for more, though the device has some.
     #[error("no room is left for payload")]
     NoRoom,
+    /// What it is kept in cannot be read or written.
+    #[error("payload cannot be read or written")]
+    Failed,
 }
 
 /// What a store knows of a range.

@@ -37,6 +37,47 @@ pub struct Live {
     pub faithful: Option<bool>,
     /// What the late ones waited for longest.
     pub causes: LateCauses,
+    /// Of a device that is in a flash image: what became of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<LiveImage>,
+}
+
+/// A flash image that a device was served from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveImage {
+    /// Bytes that it takes on its disk.
+    pub bytes: u64,
+    /// All that was accepted is in flash: the device was shut down, and the file could be written.
+    pub complete: bool,
+    /// Power cuts during the run. What was measured is since the last one.
+    pub power_cuts: u64,
+    /// Units that could not be read from it.
+    pub unreadable: u64,
+    /// The last recovery, at the start or after a power cut; null where the image was a new one.
+    pub recovery: Option<LiveRecovery>,
+}
+
+/// How a device was made of its image.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveRecovery {
+    /// Whether the device had been shut down, rather than its power cut.
+    pub after_shutdown: bool,
+    /// Whether the payload of each unit was checked, because the machine itself may have stopped.
+    pub payload_checked: bool,
+    /// Simulated time that it took, in microseconds.
+    pub simulated_us: f64,
+    /// Real time that it took, in microseconds.
+    pub real_us: f64,
+    /// Flash pages that were read.
+    pub pages_read: u64,
+    /// Units whose records were found in them or in summaries.
+    pub units_mapped: u64,
+    /// Units that a power cut had left unreadable.
+    pub torn_units: u64,
+    /// Records of trims.
+    pub journal_records: u64,
+    /// Blocks that were erased because they held nothing that counts.
+    pub blocks_erased: u64,
 }
 
 /// Late answers, by what kept them longest.

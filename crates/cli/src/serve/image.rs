@@ -1,0 +1,110 @@
+//! The flash image that a device is served from.
+
+use std::path::Path;
+
+use floatgate_core::device::{Device, Options};
+use floatgate_core::metrics::summary::{LiveImage, LiveRecovery, Precondition, Reached};
+use floatgate_core::sim::time::Time;
+use floatgate_serve::Finished;
+use floatgate_serve::image::{ImageAt, ImageError, Opened, Recovered, Store};
+
+use super::ServeArgs;
+use crate::failure::Failure;
+use crate::run::progress::Terminal;
+use crate::run::session::{Chosen, device_options, new_device, prepare};
+
+/// The option that a device with an image has unless it says otherwise: a trim that was flushed stays one.
+pub const TRIM_JOURNAL: &str = "durability.trim_journal";
+
+/// An image, and the options that its device was made with.
+pub type Kept = (Store, Options);
+
+/// A device that is about to serve.
+pub struct Begun {
+    /// The device.
+    pub device: Device,
+    /// How it came into its state.
+    pub state: Precondition,
+    /// Its image, where it has one.
+    pub image: Option<Kept>,
+    /// What recovery found, where the image was there.
+    pub recovered: Option<Recovered>,
+}
+
+/// The device: a new one, or that of the image.
+pub fn begin(args: &ServeArgs, chosen: &Chosen, terminal: &Terminal) -> Result<Begun, Failure> {
+    let new = || -> Result<(Device, Precondition), Failure> {
+        let mut device = new_device(chosen, args.seed, true)?;
+        let state = prepare(args.precondition(), args.seed, &mut device, terminal)?;
+        Ok((device, state))
+    };
+    let Some(path) = &args.image else {
+        let (device, state) = new()?;
+        return Ok(Begun { device, state, image: None, recovered: None });
+    };
+    let options = device_options(args.seed, true);
+    let at = if path == Path::new("memory") { ImageAt::Memory } else { ImageAt::File(path.clone()) };
+    let failure = |error: ImageError| failure(path, error);
+    let opened = Opened::open(&at, &chosen.config, args.image_sync).map_err(failure)?;
+    if opened.is_new() {
+        let (mut device, state) = new()?;
+        let store = opened.begin(&mut device).map_err(failure)?;
+        return Ok(Begun { device, state, image: Some((store, options)), recovered: None });
+    }
+    if args.precondition.is_some() {
+        return Err(Failure::mistake(format!(
+            "--precondition is for a new device, and {} holds one already: leave it out, or name another file",
+            path.display()
+        )));
+    }
+    let (device, store, recovered) = opened.recover(chosen.config.clone(), options).map_err(failure)?;
+    let mapped = recovered.device.units_mapped as f64 / chosen.config.logical_units().max(1) as f64;
+    let state = Precondition { asked: "image".to_owned(), reached: Reached { mapped, ..Reached::default() } };
+    Ok(Begun { device, state, image: Some((store, options)), recovered: Some(recovered) })
+}
+
+fn failure(path: &Path, error: ImageError) -> Failure {
+    let text = format!("--image {}: {error}", path.display());
+    match error {
+        ImageError::Io(_) => Failure::fault(text),
+        _ => Failure::mistake(text),
+    }
+}
+
+/// What the user is told of a recovery.
+pub fn told(recovered: &Recovered) -> String {
+    let device = &recovered.device;
+    let after = if recovered.after_shutdown { "a shutdown" } else { "a power cut" };
+    let checked =
+        if recovered.payload_checked { ", and all payload checked since the machine was restarted" } else { "" };
+    format!(
+        "recovered after {after} in {:.1} ms of simulated time, {:.1} ms here: {} units mapped, {} torn{checked}",
+        Time(device.time_ps).as_us() / 1e3,
+        recovered.wall.as_us() / 1e3,
+        device.units_mapped,
+        device.torn_units
+    )
+}
+
+/// What the result says of the image.
+pub fn section(finished: &Finished, at_start: Option<&Recovered>) -> Option<LiveImage> {
+    let closed = finished.image.as_ref()?;
+    let recovery = finished.recovered.as_ref().or(at_start).map(|recovered| LiveRecovery {
+        after_shutdown: recovered.after_shutdown,
+        payload_checked: recovered.payload_checked,
+        simulated_us: Time(recovered.device.time_ps).as_us(),
+        real_us: recovered.wall.as_us(),
+        pages_read: recovered.device.pages_read,
+        units_mapped: recovered.device.units_mapped,
+        torn_units: recovered.device.torn_units,
+        journal_records: recovered.device.journal_records,
+        blocks_erased: recovered.device.blocks_erased,
+    });
+    Some(LiveImage {
+        bytes: finished.payload_bytes,
+        complete: closed.is_ok(),
+        power_cuts: finished.power_cuts,
+        unreadable: finished.unreadable,
+        recovery,
+    })
+}

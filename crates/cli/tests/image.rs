@@ -1,0 +1,181 @@
+//! `floatgate serve --image`, through the real program: kills, restarts, and what is said of files that are no images.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use floatgate_serve::Address;
+use floatgate_serve::client::Client;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+#[path = "../../serve/tests/common/truth.rs"]
+mod truth;
+
+use truth::Truth;
+
+/// 8 planes of 8 blocks of 16 units: 4 MiB, of which the host sees 1.8.
+const SMALL: [&str; 7] = [
+    "tiny",
+    "--set",
+    "geometry.blocks=8",
+    "--set",
+    "geometry.pages=16",
+    "--set",
+    "capacity={ spare = 0.55 }",
+];
+
+/// A running server.
+struct Live {
+    child: Option<Child>,
+    errors: BufReader<std::process::ChildStderr>,
+    /// What it said until it was ready, or until it ended.
+    said: String,
+}
+
+impl Live {
+    fn new(folder: &Path, arguments: &[&str]) -> Live {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+        command.current_dir(folder).arg("serve").args(SMALL).args(["--nbd", "unix:ssd.sock"]).args(arguments);
+        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("Ctrl-C ends") && errors.read_line(&mut said).unwrap() > 0 {}
+        Live { child: Some(child), errors, said }
+    }
+
+    /// Kills it in some milliseconds, whatever it does then.
+    fn kill_in(&self, ms: u64) -> Child {
+        let script = format!("sleep 0.{ms:03}; kill -9 {}", self.child.as_ref().unwrap().id());
+        Command::new("sh").args(["-c", &script]).spawn().unwrap()
+    }
+
+    fn end(&mut self, signal: Signal) -> Output {
+        let child = self.child.take().unwrap();
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        while self.errors.read_line(&mut self.said).unwrap() > 0 {}
+        output
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn client(folder: &TempDir) -> Client {
+    Client::connect(&Address::Unix(folder.path().join("ssd.sock"))).unwrap()
+}
+
+fn times(usual: u64) -> u64 {
+    std::env::var("FLOATGATE_CUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+/// Kills a server again and again while it is written to.
+fn kill_often(arguments: &[&str], protected: bool, kills: u64, seed: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [&["--image", "ssd.img", "--no-delay"], arguments].concat();
+    let mut truth = Truth::new(1_884_160, 4096, seed);
+    truth.protected = protected;
+    for round in 0..kills {
+        let mut live = Live::new(folder.path(), &arguments);
+        assert_eq!(live.said.contains("recovered after a power cut"), round > 0, "{}", live.said);
+        let mut client = client(&folder);
+        assert_eq!(client.bytes(), 1_884_160);
+        truth.check(&mut client);
+        let mut killer = live.kill_in(truth.luck.below(100));
+        while truth.step(&mut client).is_ok() {}
+        killer.wait().unwrap();
+        live.child.take().unwrap().wait().unwrap();
+    }
+    let mut live = Live::new(folder.path(), &arguments);
+    truth.check(&mut client(&folder));
+    let output = live.end(Signal::INT);
+    assert!(output.status.success(), "{}", live.said);
+    let live = Live::new(folder.path(), &arguments);
+    assert!(live.said.contains("recovered after a shutdown"), "{}", live.said);
+    truth.check_newest(&mut client(&folder));
+}
+
+#[test]
+fn a_kill_at_any_moment_is_a_power_cut() {
+    kill_often(&[], false, times(16), 1);
+    kill_often(&["--set", "buffer.capacity=128KiB"], false, times(8), 2);
+    let protected = ["--set", "buffer.capacity=128KiB", "--set", "buffer.power_loss_protection=true"];
+    kill_often(&protected, true, times(8), 3);
+}
+
+#[test]
+fn a_shutdown_keeps_all_and_the_result_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--image", "ssd.img", "--json", "--set", "buffer.capacity=128KiB", "--record", "live.csv"];
+    let mut live = Live::new(folder.path(), &arguments);
+    client(&folder).write(8192, &[7; 4096], false).unwrap();
+    let output = live.end(Signal::TERM);
+    assert!(output.status.success(), "{}", live.said);
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let image = &result["live"]["image"];
+    assert_eq!((&image["complete"], &image["recovery"]), (&true.into(), &Value::Null));
+    assert!(image["bytes"].as_u64().unwrap() >= 8192);
+    assert_eq!(result["requests"]["flush"]["count"], 1, "it is shut down as a host does it");
+
+    let mut live = Live::new(folder.path(), &arguments[..5]);
+    assert!(live.said.contains("recovered after a shutdown"), "{}", live.said);
+    let mut read = [0; 4096];
+    client(&folder).read(8192, &mut read).unwrap();
+    assert_eq!(read, [7; 4096]);
+    let second = Live::new(folder.path(), &["--image", "ssd.img", "--nbd", "unix:other.sock"]);
+    assert!(second.said.contains("it is in use by another server"), "{}", second.said);
+    let result: Value = serde_json::from_slice(&live.end(Signal::INT).stdout).unwrap();
+    let recovery = &result["live"]["image"]["recovery"];
+    assert_eq!((&recovery["after_shutdown"], &recovery["units_mapped"]), (&true.into(), &1.into()));
+    assert!(recovery["simulated_us"].as_f64().unwrap() > 0.0 && recovery["real_us"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn what_is_no_image_of_this_device_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("mine"), "mine").unwrap();
+    let refused = |arguments: &[&str]| {
+        let mut live = Live::new(folder.path(), arguments);
+        let status = live.child.take().unwrap().wait().unwrap();
+        assert_eq!(status.code(), Some(2), "{}", live.said);
+        live.said.clone()
+    };
+    assert!(refused(&["--image", "mine"]).contains("--image mine: it is no image"));
+    assert_eq!(fs::read(folder.path().join("mine")).unwrap(), b"mine");
+    Live::new(folder.path(), &["--image", "ssd.img"]).end(Signal::INT);
+    let other = refused(&["--image", "ssd.img", "--set", "geometry.channels=4"]);
+    assert!(other.contains("`geometry.channels` was 2 when it was made, and is 4 here"), "{other}");
+    let twice = refused(&["--image", "ssd.img", "--precondition", "fill"]);
+    assert!(twice.contains("--precondition is for a new device"), "{twice}");
+    let block = refused(&["--image", "block.img", "--set", "mapping.scheme=block"]);
+    assert!(block.contains("choose page or dftl"), "{block}");
+    assert!(refused(&["--image-sync"]).contains("--image"));
+    let file = fs::OpenOptions::new().write(true).open(folder.path().join("ssd.img")).unwrap();
+    file.set_len(2_000_000).unwrap();
+    assert!(refused(&["--image", "ssd.img"]).contains("it is cut short"));
+}
+
+/// fio's own patterns survive aging and cleaning.
+#[test]
+fn fio_finds_what_it_wrote_while_the_device_cleans() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut live = Live::new(folder.path(), &["--image", "ssd.img", "--no-delay", "--json"]);
+    let uri = format!("--uri=nbd+unix:///?socket={}", folder.path().join("ssd.sock").display());
+    let loops = format!("--loops={}", times(8));
+    let job = ["--name=verify", "--ioengine=nbd", &uri, "--thread", "--rw=randwrite", "--bsrange=512-32k"];
+    let rest = ["--iodepth=16", "--size=1840k", "--verify=crc32c", "--verify_fatal=1", &loops, "--minimal"];
+    let output = Command::new("fio").args(job).args(rest).output().expect("fio: see scripts/prerequisites.sh");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_slice(&live.end(Signal::INT).stdout).unwrap();
+    assert!(result["flash"]["blocks_erased"].as_u64().unwrap() > 10, "it cleaned");
+    assert_eq!(result["live"]["image"]["unreadable"], 0);
+}

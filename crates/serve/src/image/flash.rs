@@ -1,0 +1,466 @@
+//! Units and their records in the file, by the rules of flash: a unit is programmed once between erases, in the order
+//! of its block, and is erased with its block.
+//!
+//! Changes reach the file in the order in which they are told. Where one fails, as on a full disk, it and all behind it
+//! wait in memory, where they are read from, until it can be done: what is in the file is always what flash held at
+//! some instant, whenever the program is killed.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::ftl::flash::Record;
+use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::ImageError;
+use super::disk::Disk;
+use super::header::{self, Header};
+use super::layout::{GRAIN, Layout, SAVED_HEAD, SLOT, Slot, Stored, entry, is_erased, read_entry};
+
+/// What goes into a unit.
+#[derive(Clone, Copy, Debug)]
+pub enum Content<'a> {
+    /// Zeros, which take no room.
+    Zeros,
+    /// Bytes; behind them zeros.
+    Bytes(&'a [u8]),
+    /// What could not be read.
+    Lost,
+}
+
+/// Why a unit cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// By the system.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It holds something else than it should, or nothing.
+    #[error("unit {0} does not hold what it should")]
+    Unreadable(u32),
+}
+
+/// Something to be done to the file.
+#[derive(Debug)]
+enum Change {
+    Program { place: u32, slots: Vec<u8>, payload: Vec<u8> },
+    Empty { block: u32, erases: u32 },
+    Erased { block: u32, erases: u32 },
+    Save { number: u32, head: [u8; SAVED_HEAD], payload: Vec<u8> },
+    Free { number: u32 },
+}
+
+/// The next unit of a block of which that is not known yet.
+const UNKNOWN: u32 = u32::MAX;
+
+/// The machine's run in which the file was last in use, and whether that ended well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// Which run of the machine.
+    pub boot: u128,
+    /// All that was accepted is in flash.
+    pub clean: bool,
+}
+
+impl State {
+    const BYTES: usize = 32;
+
+    fn bytes(self) -> [u8; State::BYTES] {
+        let mut bytes = [0; State::BYTES];
+        bytes[..16].copy_from_slice(&self.boot.to_le_bytes());
+        bytes[16] = 1 + u8::from(self.clean);
+        let digest = xxh3_64(&bytes[..24]).to_le_bytes();
+        bytes[24..].copy_from_slice(&digest);
+        bytes
+    }
+
+    fn parse(bytes: &[u8; State::BYTES]) -> Option<State> {
+        let boot = u128::from_le_bytes(bytes[..16].try_into().ok()?);
+        let state = State { boot, clean: bytes[16] == 2 };
+        (state.bytes() == *bytes).then_some(state)
+    }
+}
+
+/// The flash of a device, in a file.
+pub struct Flash {
+    disk: Box<dyn Disk>,
+    layout: Layout,
+    /// By block: the next unit to be programmed.
+    next: Vec<u32>,
+    erases: Vec<u32>,
+    /// Blocks that are being erased.
+    erasing: BTreeSet<u32>,
+    /// What is not in the file yet, since the first of it fails.
+    late: VecDeque<Change>,
+    failure: Option<io::Error>,
+    /// Written since the file was last synchronised.
+    dirty: bool,
+    /// Synchronising failed: what the kernel could not write it may not know any more.
+    unsure: bool,
+    spare: (Vec<u8>, Vec<u8>),
+}
+
+impl Flash {
+    /// The flash in a file; with what the file says of its last use, or without where it is a new one.
+    pub fn open(mut disk: Box<dyn Disk>, config: &DeviceConfig) -> Result<(Flash, Option<State>), ImageError> {
+        let layout = Layout::of(config);
+        let state = match is_new(&*disk, &layout)? {
+            true => None,
+            false => check(&*disk, &layout, config)?,
+        };
+        if state.is_none() {
+            disk.resize(0)?;
+            disk.resize(layout.end())?;
+            let header = Header::of(config)?.bytes()?;
+            // What makes it an image comes last.
+            disk.write(header::MAGIC.len() as u64, &header[header::MAGIC.len()..])?;
+            disk.write(0, &header::MAGIC)?;
+        }
+        let mut flash = Flash {
+            next: vec![if state.is_none() { 0 } else { UNKNOWN }; layout.blocks as usize],
+            erases: vec![0; layout.blocks as usize],
+            erasing: BTreeSet::new(),
+            disk,
+            layout,
+            late: VecDeque::new(),
+            failure: None,
+            dirty: false,
+            unsure: false,
+            spare: Default::default(),
+        };
+        if state.is_some() {
+            flash.read_table()?;
+        }
+        Ok((flash, state))
+    }
+
+    /// Writes down in which run of the machine it is in use, and whether that has ended well.
+    pub fn note(&mut self, state: State) -> Result<(), ImageError> {
+        Ok(self.disk.write(self.layout.state(), &state.bytes())?)
+    }
+
+    /// Where everything is.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The file.
+    pub fn disk(&self) -> &dyn Disk {
+        &*self.disk
+    }
+
+    /// How often each block was erased. What was being erased when the program ended is erased now.
+    fn read_table(&mut self) -> Result<(), ImageError> {
+        let mut table = vec![0; self.layout.table()];
+        self.disk.read(self.layout.entry(0), &mut table)?;
+        for (block, bytes) in (0..).zip(table.chunks_exact(8)) {
+            let wrong = || ImageError::Damaged(format!("the erase count of block {block}"));
+            let (erases, erasing) = read_entry(block, bytes).ok_or_else(wrong)?;
+            self.erases[block as usize] = erases;
+            if erasing {
+                perform(&mut *self.disk, &self.layout, &Change::Empty { block, erases })?;
+                perform(&mut *self.disk, &self.layout, &Change::Erased { block, erases })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How often a block was erased.
+    pub fn erases(&self, block: BlockId) -> u32 {
+        self.erases[block.index()]
+    }
+
+    /// Programs units from `place` on, in one command. An error is a breach of the rules of flash.
+    pub fn program(&mut self, place: Ppn, units: &[(Record, Content)]) -> Result<(), String> {
+        self.check_order(place, units.len() as u32)?;
+        let (mut slots, mut payload) = std::mem::take(&mut self.spare);
+        let unit = self.layout.unit as usize;
+        for ((part, at), (record, content)) in (0..).zip(place.0..).zip(units) {
+            let before = payload.len();
+            if let Content::Bytes(bytes) = content {
+                payload.extend_from_slice(bytes);
+            }
+            payload.resize(before + unit, 0);
+            let stored = match content {
+                Content::Zeros => Stored::Zeros,
+                Content::Bytes(_) => Stored::Bytes(xxh3_64(&payload[before..])),
+                Content::Lost => Stored::Lost,
+            };
+            let slot = Slot { record: *record, payload: stored, part: (part, units.len() as u32) };
+            slots.extend_from_slice(&slot.bytes(at));
+        }
+        self.change(Change::Program { place: place.0, slots, payload });
+        Ok(())
+    }
+
+    fn check_order(&mut self, place: Ppn, units: u32) -> Result<(), String> {
+        let (block, first) = (self.layout.block_of(place).index(), place.0 % self.layout.units);
+        let breach = |what: &str| Err(format!("unit {} {what}: that breaks the rules of flash", place.0));
+        let known = self.next.get(block).copied();
+        let next = match known {
+            Some(UNKNOWN) => self.first_unwritten(block as u32).map_err(|error| error.to_string())?,
+            Some(next) => next,
+            None => return breach("lies beyond the device"),
+        };
+        if first < next {
+            return breach("is programmed twice between erases, or out of order");
+        }
+        if first + units > self.layout.units {
+            return breach("and those behind it go beyond their block");
+        }
+        self.next[block] = first + units;
+        Ok(())
+    }
+
+    /// The unit of a block behind the last that holds anything.
+    fn first_unwritten(&self, block: u32) -> io::Result<u32> {
+        let mut slots = vec![0; self.layout.units as usize * SLOT];
+        self.disk.read(self.layout.block(block).0, &mut slots)?;
+        Ok(slots.chunks_exact(SLOT).rposition(|slot| !is_erased(slot)).map_or(0, |last| last as u32 + 1))
+    }
+
+    /// Begins to erase a block: what it held is gone, and it takes nothing until [`Flash::erased`].
+    pub fn erase(&mut self, block: BlockId) -> Result<(), String> {
+        self.set_next(block, self.layout.units)?;
+        self.erasing.insert(block.0);
+        self.change(Change::Empty { block: block.0, erases: self.erases[block.index()] });
+        Ok(())
+    }
+
+    /// A block is erased, and has been so often.
+    pub fn erased(&mut self, block: BlockId, erases: u32) -> Result<(), String> {
+        self.set_next(block, 0)?;
+        self.erasing.remove(&block.0);
+        self.erases[block.index()] = erases;
+        self.change(Change::Erased { block: block.0, erases });
+        Ok(())
+    }
+
+    fn set_next(&mut self, block: BlockId, unit: u32) -> Result<(), String> {
+        let next = self.next.get_mut(block.index());
+        *next.ok_or_else(|| format!("block {} lies beyond the device", block.0))? = unit;
+        Ok(())
+    }
+
+    /// Keeps something that is not in flash: see [`super::saved`].
+    pub fn save(&mut self, number: u32, head: [u8; SAVED_HEAD], payload: Vec<u8>) {
+        self.change(Change::Save { number, head, payload });
+    }
+
+    /// Forgets it.
+    pub fn free(&mut self, number: u32) {
+        self.change(Change::Free { number });
+    }
+
+    fn change(&mut self, change: Change) {
+        if self.failure.is_none() {
+            match perform(&mut *self.disk, &self.layout, &change) {
+                Ok(()) => return self.performed(change),
+                Err(error) => self.failure = Some(error),
+            }
+        }
+        self.late.push_back(change);
+    }
+
+    fn performed(&mut self, change: Change) {
+        self.dirty = true;
+        if let Change::Program { mut slots, mut payload, .. } = change {
+            slots.clear();
+            payload.clear();
+            self.spare = (slots, payload);
+        }
+    }
+
+    /// Why the file does not have everything, where that is so.
+    pub fn failure(&self) -> Option<&io::Error> {
+        self.failure.as_ref()
+    }
+
+    /// Tries again what failed.
+    pub fn retry(&mut self) {
+        while let Some(change) = self.late.pop_front() {
+            match perform(&mut *self.disk, &self.layout, &change) {
+                Ok(()) => self.performed(change),
+                Err(error) => {
+                    self.failure = Some(error);
+                    return self.late.push_front(change);
+                }
+            }
+        }
+        if !self.unsure {
+            self.failure = None;
+        }
+    }
+
+    /// Has the kernel bring everything to the medium.
+    pub fn sync(&mut self) {
+        if self.dirty && self.failure.is_none() {
+            match self.disk.sync() {
+                Ok(()) => self.dirty = false,
+                Err(error) => (self.failure, self.unsure) = (Some(error), true),
+            }
+        }
+    }
+
+    /// The power is cut: what waits is lost.
+    pub fn cut(&mut self) {
+        self.late.clear();
+        self.failure = None;
+        self.next.fill(UNKNOWN);
+        for block in std::mem::take(&mut self.erasing) {
+            // It is empty, and will be programmed as it is.
+            let erases = self.erases[block as usize];
+            self.change(Change::Erased { block, erases });
+        }
+    }
+
+    /// What was being programmed is unreadable; so much of it as an unlucky instant leaves.
+    pub fn tear(&mut self, place: Ppn, units: u32) {
+        let unit = self.layout.unit as usize;
+        let torn = vec![0xa5; (unit * units as usize) / 2];
+        let slots = vec![0xff; SLOT * units as usize];
+        // Where that fails, the power was cut a moment earlier.
+        let _ = self.disk.write(self.layout.payload(place.0), &torn);
+        let _ = self.disk.write(self.layout.slot(place.0), &slots);
+    }
+
+    /// The slot of a unit as the file has it or will have it.
+    fn slot(&self, place: u32) -> io::Result<[u8; SLOT]> {
+        let mut bytes = [0; SLOT];
+        for change in self.late.iter().rev() {
+            match change {
+                Change::Program { place: first, slots, .. } => {
+                    let at = place.wrapping_sub(*first) as usize;
+                    if at < slots.len() / SLOT {
+                        bytes.copy_from_slice(&slots[at * SLOT..(at + 1) * SLOT]);
+                        return Ok(bytes);
+                    }
+                }
+                Change::Empty { block, .. } if place / self.layout.units == *block => return Ok(bytes),
+                _ => {}
+            }
+        }
+        self.disk.read(self.layout.slot(place), &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn payload(&self, place: u32, into: &mut [u8]) -> io::Result<()> {
+        let unit = self.layout.unit as usize;
+        for change in self.late.iter().rev() {
+            if let Change::Program { place: first, payload, .. } = change {
+                let at = place.wrapping_sub(*first) as usize;
+                if at < payload.len() / unit {
+                    into.copy_from_slice(&payload[at * unit..(at + 1) * unit]);
+                    return Ok(());
+                }
+            }
+        }
+        self.disk.read(self.layout.payload(place), into)
+    }
+
+    /// Reads units that lie one behind the other, and those of the address space from `lpn` on, where that is to be
+    /// checked. `into` has room for them. Whether there is anything but zeros.
+    pub fn read(&self, place: Ppn, lpn: Option<Lpn>, into: &mut [u8]) -> Result<bool, ReadError> {
+        let unit = self.layout.unit as usize;
+        let count = into.len() / unit;
+        let mut slots = vec![0; count * SLOT];
+        if self.late.is_empty() {
+            self.disk.read(self.layout.slot(place.0), &mut slots)?;
+            self.disk.read(self.layout.payload(place.0), into)?;
+        } else {
+            for (index, at) in (place.0..).take(count).enumerate() {
+                slots[index * SLOT..(index + 1) * SLOT].copy_from_slice(&self.slot(at)?);
+                self.payload(at, &mut into[index * unit..(index + 1) * unit])?;
+            }
+        }
+        let mut any = false;
+        for (index, at) in (place.0..).take(count).enumerate() {
+            let slot = Slot::parse(at, &slots[index * SLOT..(index + 1) * SLOT]);
+            let slot = slot.ok_or(ReadError::Unreadable(at))?;
+            let bytes = &mut into[index * unit..(index + 1) * unit];
+            any |= slot.payload != Stored::Zeros;
+            let is_right = match slot.payload {
+                Stored::Zeros => {
+                    bytes.fill(0);
+                    true
+                }
+                Stored::Bytes(digest) => digest == xxh3_64(bytes),
+                Stored::Lost => false,
+            };
+            if !is_right || lpn.is_some_and(|lpn| slot.record.lpn != lpn.0 + index as u32) {
+                return Err(ReadError::Unreadable(at));
+            }
+        }
+        Ok(any)
+    }
+}
+
+/// Whether a file is to be made an image: it is empty, or its making was interrupted before anything was in it.
+fn is_new(disk: &dyn Disk, layout: &Layout) -> Result<bool, ImageError> {
+    let size = disk.size()?;
+    if size == 0 {
+        return Ok(true);
+    }
+    let mut magic = [0; header::MAGIC.len()];
+    disk.read(0, &mut magic[..header::MAGIC.len().min(size as usize)])?;
+    Ok(is_erased(&magic) && size == layout.end() && disk.allocated()? < header::ROOM)
+}
+
+/// Checks that a file is the image of a device. Returns what it says of its last use, which it does not where its making
+/// was interrupted.
+fn check(disk: &dyn Disk, layout: &Layout, config: &DeviceConfig) -> Result<Option<State>, ImageError> {
+    let size = disk.size()?;
+    let mut bytes = vec![0; size.min(header::ROOM - GRAIN) as usize];
+    disk.read(0, &mut bytes)?;
+    Header::parse(&bytes)?.check(config)?;
+    if size < layout.end() {
+        return Err(ImageError::Damaged(format!("it is cut short: {size} of {} bytes are there", layout.end())));
+    }
+    let mut state = [0; State::BYTES];
+    disk.read(layout.state(), &mut state)?;
+    if is_erased(&state) {
+        return Ok(None);
+    }
+    let wrong = || ImageError::Damaged("what it says of its last use".to_owned());
+    State::parse(&state).ok_or_else(wrong).map(Some)
+}
+
+/// Does something to the file. Doing it again after it failed, or was interrupted, does the same.
+fn perform(disk: &mut dyn Disk, layout: &Layout, change: &Change) -> io::Result<()> {
+    match change {
+        Change::Program { place, slots, payload } => {
+            write_payload(disk, layout, *place, slots, payload)?;
+            // The records make it count, so they come last.
+            disk.write(layout.slot(*place), slots)
+        }
+        Change::Empty { block, erases } => {
+            disk.write(layout.entry(*block), &entry(*block, *erases, true))?;
+            let (start, bytes) = layout.block(*block);
+            disk.punch(start, bytes)
+        }
+        Change::Erased { block, erases } => disk.write(layout.entry(*block), &entry(*block, *erases, false)),
+        Change::Save { number, head, payload } => {
+            if !payload.is_empty() {
+                disk.write(layout.saved(*number) + SAVED_HEAD as u64, payload)?;
+            }
+            disk.write(layout.saved(*number), head)
+        }
+        Change::Free { number } => disk.write(layout.saved(*number), &[0; SLOT]),
+    }
+}
+
+/// Writes those units that have payload, those in a row at once.
+fn write_payload(disk: &mut dyn Disk, layout: &Layout, place: u32, slots: &[u8], payload: &[u8]) -> io::Result<()> {
+    let unit = layout.unit as usize;
+    let has_bytes = |index: usize| slots[index * SLOT + 32] == 1;
+    let units = slots.len() / SLOT;
+    let mut first = 0;
+    while first < units {
+        let end = (first..units).find(|index| has_bytes(*index) != has_bytes(first)).unwrap_or(units);
+        if has_bytes(first) {
+            disk.write(layout.payload(place + first as u32), &payload[first * unit..end * unit])?;
+        }
+        first = end;
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! The first bytes of an image: what it is, and of which device.
+
+use floatgate_core::config::{DeviceConfig, Shape, from_toml};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::ImageError;
+use super::layout::GRAIN;
+
+/// The first bytes of a file.
+pub const MAGIC: [u8; 8] = *b"FGIMAGE\n";
+
+/// The form of the file, raised when older programs cannot read it any more.
+pub const VERSION: u32 = 1;
+
+/// Where the table of erase counts begins. The header has the room before it but its last grain.
+pub const ROOM: u64 = 1 << 20;
+
+/// Bytes before the text of the header: magic, version, length.
+const FIXED: usize = 16;
+
+/// What a file says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// The version of Floatgate that made it.
+    pub floatgate: String,
+    /// The device's name.
+    pub device: String,
+    /// The digest of the options that shape what is in flash.
+    pub media_digest: String,
+    /// The device file, with defaults written down.
+    pub config: String,
+}
+
+impl Header {
+    /// Of a device's new image.
+    pub fn of(config: &DeviceConfig) -> Result<Header, ImageError> {
+        let text = toml::to_string(&config.resolved()).map_err(|error| ImageError::Damaged(error.to_string()))?;
+        Ok(Header {
+            floatgate: env!("CARGO_PKG_VERSION").to_owned(),
+            device: config.name.clone(),
+            media_digest: digest(config),
+            config: text,
+        })
+    }
+
+    /// The bytes of the file.
+    pub fn bytes(&self) -> Result<Vec<u8>, ImageError> {
+        let text = serde_json::to_string(self).map_err(|error| ImageError::Damaged(error.to_string()))?;
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend((text.len() as u32).to_le_bytes());
+        bytes.extend(text.as_bytes());
+        bytes.extend(xxh3_64(&bytes).to_le_bytes());
+        if bytes.len() as u64 > ROOM - GRAIN {
+            return Err(ImageError::Damaged("the device file is too long for its header".to_owned()));
+        }
+        Ok(bytes)
+    }
+
+    /// Reads the bytes of a file, of which there are up to [`ROOM`].
+    pub fn parse(bytes: &[u8]) -> Result<Header, ImageError> {
+        let ends = || ImageError::Damaged("it ends in its header".to_owned());
+        if !bytes.starts_with(&MAGIC) {
+            return Err(ImageError::NoImage);
+        }
+        let number = |at: usize| bytes.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
+        let version = number(8).ok_or_else(ends)?;
+        if version != VERSION {
+            return Err(ImageError::Version(version));
+        }
+        let end = FIXED.saturating_add(number(12).ok_or_else(ends)? as usize);
+        let told = bytes.get(end..end.saturating_add(8)).and_then(|told| told.try_into().ok()).ok_or_else(ends)?;
+        if u64::from_le_bytes(told) != xxh3_64(&bytes[..end]) {
+            return Err(ImageError::Damaged("the digest of its header is another one".to_owned()));
+        }
+        serde_json::from_slice(&bytes[FIXED..end])
+            .map_err(|error| ImageError::Damaged(format!("the JSON of its header: {error}")))
+    }
+
+    /// Whether a device may go on with it: what shapes flash is as it was.
+    pub fn check(&self, config: &DeviceConfig) -> Result<(), ImageError> {
+        if self.media_digest == digest(config) {
+            return Ok(());
+        }
+        let made = from_toml(&self.config, "the device in the image", &[])
+            .map_err(|error| ImageError::Damaged(format!("the device in its header: {error}")))?;
+        let differences = media(&made).differences(&media(config));
+        match differences.is_empty() {
+            false => Err(ImageError::Differs(differences)),
+            true => Err(ImageError::Damaged("the digest in its header is not that of its device".to_owned())),
+        }
+    }
+}
+
+/// The options that shape what is in flash. Other policies may go on with what those before them have left.
+fn media(config: &DeviceConfig) -> Shape {
+    Shape { policy: Value::Null, ..config.shape() }
+}
+
+fn digest(config: &DeviceConfig) -> String {
+    let [media, _] = config.shape().digests();
+    media
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floatgate_core::config::load;
+
+    fn tiny(overrides: &[&str]) -> DeviceConfig {
+        load("tiny", &overrides.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn a_header_is_read_as_it_was_written() {
+        let header = Header::of(&tiny(&[])).unwrap();
+        let mut bytes = header.bytes().unwrap();
+        assert_eq!(Header::parse(&bytes).unwrap(), header);
+        bytes.resize(bytes.len() + 1000, 0);
+        assert_eq!(Header::parse(&bytes).unwrap(), header);
+        header.check(&tiny(&["name=other", "nand.read=10us", "host.queue_depth=3", "gc.victim=fifo"])).unwrap();
+    }
+
+    #[test]
+    fn another_device_is_refused_by_what_differs() {
+        let header = Header::of(&tiny(&[])).unwrap();
+        for (option, path) in [
+            ("geometry.blocks=70", "geometry.blocks"),
+            ("geometry.channels=4", "geometry.channels"),
+            ("capacity={ spare = 0.3 }", "capacity.logical"),
+            ("geometry.mapping_unit=2KiB", "geometry.mapping_unit"),
+        ] {
+            let Err(ImageError::Differs(differences)) = header.check(&tiny(&[option])) else { panic!("{option}") };
+            assert!(differences.iter().any(|difference| difference.path == path), "{option}: {differences:?}");
+        }
+    }
+
+    #[test]
+    fn any_damage_is_found() {
+        let bytes = Header::of(&tiny(&[])).unwrap().bytes().unwrap();
+        for at in 0..bytes.len() {
+            let mut wrong = bytes.clone();
+            wrong[at] ^= 1 << (at % 8);
+            assert!(Header::parse(&wrong).is_err(), "byte {at}");
+            assert!(Header::parse(&bytes[..at]).is_err(), "{at} bytes");
+        }
+        assert!(matches!(Header::parse(b"FGSTATE\n0000"), Err(ImageError::NoImage)));
+        assert!(matches!(Header::parse(b"FGIMAGE\n\x02\0\0\0"), Err(ImageError::Version(2))));
+        let huge = [&MAGIC[..], &1u32.to_le_bytes(), &u32::MAX.to_le_bytes(), &[0; 100]].concat();
+        assert!(matches!(Header::parse(&huge), Err(ImageError::Damaged(_))));
+    }
+}

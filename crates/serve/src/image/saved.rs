@@ -1,0 +1,187 @@
+//! What a memory with power-loss protection holds: behind the flash in the file, written before the host has its answer.
+//!
+//! A capacitor would keep the memory alive until all is in flash; a program that is killed has no such time. Places are
+//! of one size, taken and freed one by one.
+
+use std::collections::BTreeSet;
+
+use floatgate_core::sim::id::Lpn;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use super::layout::SAVED_HEAD;
+
+/// Something that is saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A unit as of a write; the digest of its bytes, or none where they were lost.
+    Write {
+        /// The unit.
+        lpn: Lpn,
+        /// The number of the write.
+        sequence: u64,
+        /// The digest.
+        digest: Option<u64>,
+    },
+    /// Trims of units one behind the other, each with the next number.
+    Trims {
+        /// The first unit.
+        lpn: Lpn,
+        /// How many.
+        count: u32,
+        /// The number of the first.
+        sequence: u64,
+    },
+}
+
+impl Entry {
+    /// Of a write.
+    pub fn of_write(lpn: Lpn, sequence: u64, bytes: Option<&[u8]>) -> Entry {
+        Entry::Write { lpn, sequence, digest: bytes.map(xxh3_64) }
+    }
+
+    /// What is written at a place.
+    pub fn head(&self, number: u32) -> [u8; SAVED_HEAD] {
+        let (kind, lpn, count, sequence, digest) = match *self {
+            Entry::Write { lpn, sequence, digest: Some(digest) } => (1, lpn, 1, sequence, digest),
+            Entry::Write { lpn, sequence, digest: None } => (2, lpn, 1, sequence, 0),
+            Entry::Trims { lpn, count, sequence } => (3, lpn, count, sequence, 0),
+        };
+        let mut bytes = [0; SAVED_HEAD];
+        bytes[0] = kind;
+        bytes[4..8].copy_from_slice(&lpn.0.to_le_bytes());
+        bytes[8..12].copy_from_slice(&u32::to_le_bytes(count));
+        bytes[16..24].copy_from_slice(&sequence.to_le_bytes());
+        bytes[24..32].copy_from_slice(&u64::to_le_bytes(digest));
+        let check = xxh3_64_with_seed(&bytes[..32], u64::from(number)).to_le_bytes();
+        bytes[32..40].copy_from_slice(&check);
+        bytes
+    }
+
+    /// What [`Entry::head`] wrote at that place; none where it is free, or was being written when the program ended.
+    pub fn parse(number: u32, bytes: &[u8]) -> Option<Entry> {
+        let long = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+        let short = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        if long(32)? != xxh3_64_with_seed(bytes.get(..32)?, u64::from(number)) {
+            return None;
+        }
+        let (lpn, count, sequence) = (Lpn(short(4)?), short(8)?, long(16)?);
+        match bytes[0] {
+            1 => Some(Entry::Write { lpn, sequence, digest: long(24) }),
+            2 => Some(Entry::Write { lpn, sequence, digest: None }),
+            3 => Some(Entry::Trims { lpn, count, sequence }),
+            _ => None,
+        }
+    }
+}
+
+/// Which places are taken.
+#[derive(Debug, Default)]
+pub struct Places {
+    free: BTreeSet<u32>,
+    /// Places so far.
+    count: u32,
+    /// Those of trims: the last number in each.
+    trims: Vec<(u64, u32)>,
+    /// Trims that are one entry so far.
+    run: Option<(Lpn, u32, u64)>,
+}
+
+impl Places {
+    /// As found in a file of so many places, of which these are taken; and the trims in them, by the last number.
+    pub fn found(count: u32, taken: &[u32], trims: Vec<(u64, u32)>) -> Places {
+        let free = (0..count).filter(|number| taken.binary_search(number).is_err()).collect();
+        Places { free, count, trims, run: None }
+    }
+
+    /// A place.
+    pub fn take(&mut self) -> u32 {
+        self.free.pop_first().unwrap_or_else(|| {
+            self.count += 1;
+            self.count - 1
+        })
+    }
+
+    /// It is free again.
+    pub fn free(&mut self, number: u32) {
+        self.free.insert(number);
+    }
+
+    /// Adds a trim to those before it, where it is the next; returns what is complete by that.
+    pub fn trim(&mut self, lpn: Lpn, sequence: u64) -> Option<Entry> {
+        if let Some((first, count, number)) = &mut self.run
+            && (first.0 + *count, *number + u64::from(*count)) == (lpn.0, sequence)
+        {
+            *count += 1;
+            return None;
+        }
+        let complete = self.end_run();
+        self.run = Some((lpn, 1, sequence));
+        complete
+    }
+
+    /// The trims that were together so far.
+    pub fn end_run(&mut self) -> Option<Entry> {
+        self.run.take().map(|(lpn, count, sequence)| Entry::Trims { lpn, count, sequence })
+    }
+
+    /// A place for trims up to a number.
+    pub fn take_for_trims(&mut self, last: u64) -> u32 {
+        let number = self.take();
+        self.trims.push((last, number));
+        number
+    }
+
+    /// All trims up to a number are in flash: frees their places, and tells of each.
+    pub fn journalled(&mut self, up_to: u64, mut freed: impl FnMut(u32)) {
+        let Places { trims, free, .. } = self;
+        trims.retain(|(last, number)| {
+            let is_done = *last <= up_to;
+            if is_done {
+                free.insert(*number);
+                freed(*number);
+            }
+            !is_done
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_read_as_it_was_written_and_nowhere_else() {
+        for entry in [
+            Entry::of_write(Lpn(7), 1 << 40, Some(b"x")),
+            Entry::of_write(Lpn(7), 9, None),
+            Entry::Trims { lpn: Lpn(3), count: 100, sequence: 5 },
+        ] {
+            let bytes = entry.head(4);
+            assert_eq!(Entry::parse(4, &bytes), Some(entry));
+            assert_eq!(Entry::parse(5, &bytes), None);
+            for at in 0..40 {
+                let mut wrong = bytes;
+                wrong[at] ^= 1;
+                assert_eq!(Entry::parse(4, &wrong), None, "byte {at}");
+            }
+        }
+        assert_eq!(Entry::parse(0, &[0; SAVED_HEAD]), None);
+    }
+
+    #[test]
+    fn places_are_used_again_and_trims_put_together() {
+        let mut places = Places::found(3, &[1], Vec::new());
+        assert_eq!([places.take(), places.take(), places.take()], [0, 2, 3]);
+        places.free(1);
+        assert_eq!(places.trim(Lpn(5), 10), None);
+        assert_eq!(places.trim(Lpn(6), 11), None);
+        let entry = places.trim(Lpn(9), 12);
+        assert_eq!(entry, Some(Entry::Trims { lpn: Lpn(5), count: 2, sequence: 10 }));
+        assert_eq!(places.take_for_trims(11), 1);
+        assert_eq!(places.end_run(), Some(Entry::Trims { lpn: Lpn(9), count: 1, sequence: 12 }));
+        assert_eq!(places.take_for_trims(12), 4);
+        let mut freed = Vec::new();
+        places.journalled(11, |number| freed.push(number));
+        assert_eq!((freed, places.take()), (vec![1], 1));
+    }
+}

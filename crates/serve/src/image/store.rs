@@ -1,0 +1,483 @@
+//! Payload between the host and flash: what the device tells of its flash is done to the file, in order.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::sync::Arc;
+
+use floatgate_core::ftl::flash::{Before, FlashEvent, Outbox, Place, Record, RecordKind, Source};
+use floatgate_core::sim::id::{Lpn, Ppn};
+use floatgate_core::workload::request::SECTOR;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::flash::{Content, Flash};
+use super::saved::{Entry, Places};
+use super::waiting::{Version, Waiting};
+use crate::clock::Wall;
+use crate::payload::{Extent, PayloadError};
+
+/// How long a file that cannot be written is left alone before it is tried again.
+const PATIENCE: Wall = Wall(50_000_000);
+
+/// A write whose payload is at hand.
+#[derive(Debug)]
+pub struct Arriving<'a> {
+    /// The tag of its request.
+    pub tag: u64,
+    /// Its payload; without one it writes zeros.
+    pub data: Option<&'a [u8]>,
+    /// Its sectors.
+    pub sectors: u32,
+}
+
+/// The payload of a request that the device has not accepted all of.
+#[derive(Debug, Default)]
+enum Incoming {
+    #[default]
+    Nothing,
+    Zeros,
+    Bytes(Vec<u8>),
+}
+
+/// A unit of a program that has begun.
+#[derive(Debug)]
+struct Captured {
+    place: Ppn,
+    record: Record,
+    payload: Kept,
+}
+
+#[derive(Debug)]
+enum Kept {
+    Zeros,
+    Bytes(Vec<u8>),
+    Shared(Arc<[u8]>),
+    Lost,
+}
+
+impl Kept {
+    fn content(&self) -> Content<'_> {
+        match self {
+            Kept::Zeros => Content::Zeros,
+            Kept::Bytes(bytes) => Content::Bytes(bytes),
+            Kept::Shared(bytes) => Content::Bytes(bytes),
+            Kept::Lost => Content::Lost,
+        }
+    }
+}
+
+/// What an accepted event says.
+struct Part {
+    lpn: Lpn,
+    /// Bytes within the unit.
+    range: Range<usize>,
+    /// Bytes of the request before these.
+    offset: usize,
+    zeroes: bool,
+    sequence: u64,
+    before: Before,
+}
+
+/// The payload of a device in a flash image.
+pub struct Store {
+    pub(super) flash: Flash,
+    pub(super) waiting: Waiting,
+    pub(super) places: Places,
+    /// What is in memory outlives a power cut.
+    pub(super) protects: bool,
+    /// Flushes wait for the machine's own disk.
+    pub(super) syncs: bool,
+    /// By tag.
+    incoming: Vec<Incoming>,
+    /// Programs in progress, by their first unit.
+    begun: BTreeMap<u32, Vec<Captured>>,
+    /// That whose units are being told.
+    told: u32,
+    /// Places that are free as soon as the trims before that are saved.
+    freed: Vec<u32>,
+    breach: Option<String>,
+    tried: Wall,
+    unreadable: u64,
+}
+
+impl Store {
+    /// Over a flash.
+    pub(super) fn over(flash: Flash, protects: bool, syncs: bool) -> Store {
+        Store {
+            flash,
+            waiting: Waiting::default(),
+            places: Places::default(),
+            protects,
+            syncs,
+            incoming: Vec::new(),
+            begun: BTreeMap::new(),
+            told: 0,
+            freed: Vec::new(),
+            breach: None,
+            tried: Wall(0),
+            unreadable: 0,
+        }
+    }
+
+    fn unit(&self) -> usize {
+        self.flash.layout().unit as usize
+    }
+
+    /// Does what the device has told; `arriving` is the request that it was just given. Returns how many sectors of that
+    /// it has accepted.
+    pub fn apply(&mut self, outbox: &Outbox, arriving: Option<&Arriving>) -> u32 {
+        let mut accepted = 0;
+        for event in &outbox.events {
+            if let FlashEvent::Accepted { tag, first, end, .. } = event
+                && arriving.is_some_and(|request| request.tag == *tag)
+            {
+                accepted += end - first;
+            }
+            self.event(*event, &outbox.own, arriving);
+        }
+        self.save_trims();
+        accepted
+    }
+
+    /// Units that were accepted and are not in flash.
+    pub fn units_waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Does one thing that the device has told, with the bytes of its own that go with it.
+    pub fn event(&mut self, event: FlashEvent, own: &[u8], arriving: Option<&Arriving>) {
+        match event {
+            FlashEvent::Accepted { tag, lpn, first, end, offset, zeroes, sequence, before } => {
+                let bytes = |sectors: u32| sectors as usize * SECTOR as usize;
+                let (range, offset) = (bytes(first)..bytes(end), bytes(offset));
+                self.accept(tag, Part { lpn, range, offset, zeroes, sequence, before }, arriving);
+            }
+            FlashEvent::Trimmed { lpn, sequence } => self.trim(lpn, sequence),
+            FlashEvent::Journalled { sequence } => {
+                self.save_trims();
+                let Store { places, flash, .. } = self;
+                places.journalled(sequence, |number| flash.free(number));
+            }
+            FlashEvent::ProgramBegun { place, units, .. } => {
+                self.told = place.0;
+                self.begun.insert(place.0, Vec::with_capacity(units as usize));
+            }
+            FlashEvent::Unit { place, record, source } => {
+                let payload = self.capture(source, own);
+                if let Some(units) = self.begun.get_mut(&self.told) {
+                    units.push(Captured { place, record, payload });
+                }
+            }
+            FlashEvent::ProgramEnded { place, .. } => self.program(place),
+            FlashEvent::EraseBegun { block } => {
+                if self.syncs {
+                    // What was moved out of the block has to be elsewhere before it goes.
+                    self.flash.sync();
+                }
+                let begun = self.flash.erase(block);
+                self.hold(begun);
+            }
+            FlashEvent::EraseEnded { block, erases } => {
+                let erased = self.flash.erased(block, erases);
+                self.hold(erased);
+            }
+        }
+    }
+
+    /// Notes that the device broke a rule.
+    fn hold(&mut self, kept: Result<(), String>) {
+        if let Err(breach) = kept {
+            self.breach.get_or_insert(breach);
+        }
+    }
+
+    /// The payload of a unit that is about to be programmed.
+    fn capture(&mut self, source: Source, own: &[u8]) -> Kept {
+        match source {
+            Source::Write { lpn, sequence } => match self.waiting.get(lpn.0, sequence) {
+                Some(version) => version.bytes.clone().map_or(Kept::Lost, Kept::Shared),
+                None => {
+                    self.hold(Err(format!("unit {} is programmed as of write {sequence}, which is not there", lpn.0)));
+                    Kept::Lost
+                }
+            },
+            Source::Copy(from) => {
+                let mut bytes = vec![0; self.unit()];
+                match self.flash.read(from, None, &mut bytes) {
+                    Ok(true) => Kept::Bytes(bytes),
+                    Ok(false) => Kept::Zeros,
+                    Err(_) => {
+                        self.unreadable += 1;
+                        Kept::Lost
+                    }
+                }
+            }
+            Source::Own { start, len } => Kept::Bytes(own.get(start..start + len).unwrap_or_default().to_vec()),
+            Source::Nothing => Kept::Zeros,
+        }
+    }
+
+    /// A program has ended: its units are in flash.
+    fn program(&mut self, place: Ppn) {
+        let Some(mut units) = self.begun.remove(&place.0) else {
+            return self.hold(Err(format!("a program at unit {} ends that never began", place.0)));
+        };
+        units.sort_by_key(|unit| unit.place);
+        if !units.iter().map(|unit| unit.place.0).eq((place.0..).take(units.len())) {
+            self.hold(Err(format!("the units of the program at unit {} are not together", place.0)));
+        }
+        let contents: Vec<(Record, Content)> = units.iter().map(|unit| (unit.record, unit.payload.content())).collect();
+        let programmed = self.flash.program(place, &contents);
+        self.hold(programmed);
+        let Store { waiting, flash, places, .. } = self;
+        let records = units.iter().map(|unit| unit.record);
+        for record in records.filter(|record| record.kind == RecordKind::Data) {
+            waiting.forget(record.lpn, record.sequence, |number| {
+                places.free(number);
+                flash.free(number);
+            });
+        }
+    }
+
+    /// The device has accepted a part of a unit.
+    fn accept(&mut self, tag: u64, part: Part, arriving: Option<&Arriving>) {
+        let incoming = self.incoming.get_mut(tag as usize).map(std::mem::take).unwrap_or_default();
+        let data = match (arriving.filter(|request| request.tag == tag), &incoming) {
+            (Some(request), _) => request.data,
+            (None, Incoming::Bytes(bytes)) => Some(&bytes[..]),
+            (None, _) => None,
+        };
+        let data = data.filter(|_| !part.zeroes).map(|data| &data[part.offset..part.offset + part.range.len()]);
+        let merged = if let Before::Merged(older) = part.before { self.waiting.take(part.lpn.0, older) } else { None };
+        let freed = merged.as_ref().and_then(|version| version.saved);
+        let bytes = self.overlay(&part, merged, data);
+        let saved = self.protects.then(|| {
+            let number = self.places.take();
+            let entry = Entry::of_write(part.lpn, part.sequence, bytes.as_deref());
+            self.flash.save(number, entry.head(number), bytes.as_deref().map_or_else(Vec::new, <[u8]>::to_vec));
+            number
+        });
+        if let Some(number) = freed {
+            self.places.free(number);
+            self.flash.free(number);
+        }
+        self.waiting.add(part.lpn.0, Version { sequence: part.sequence, bytes, saved });
+        if let Some(place) = self.incoming.get_mut(tag as usize) {
+            *place = incoming;
+        }
+    }
+
+    /// A unit with a part of it written over what was there; none where that cannot be read.
+    fn overlay(&mut self, part: &Part, merged: Option<Version>, data: Option<&[u8]>) -> Option<Arc<[u8]>> {
+        let unit = self.unit();
+        if part.range == (0..unit) {
+            return Some(data.map_or_else(|| Arc::from(vec![0; unit]), Arc::from));
+        }
+        let mut bytes = match part.before {
+            Before::Nothing => Arc::from(vec![0; unit]),
+            Before::Flash(place) => {
+                let mut bytes = vec![0; unit];
+                match self.flash.read(place, Some(part.lpn), &mut bytes) {
+                    Ok(_) => Arc::from(bytes),
+                    Err(_) => {
+                        self.unreadable += 1;
+                        return None;
+                    }
+                }
+            }
+            Before::Pending(older) => self.expect(part.lpn, older, self.waiting.get(part.lpn.0, older).cloned())?,
+            Before::Merged(older) => self.expect(part.lpn, older, merged)?,
+        };
+        let place = &mut Arc::make_mut(&mut bytes)[part.range.clone()];
+        match data {
+            Some(data) => place.copy_from_slice(data),
+            None => place.fill(0),
+        }
+        Some(bytes)
+    }
+
+    fn expect(&mut self, lpn: Lpn, sequence: u64, version: Option<Version>) -> Option<Arc<[u8]>> {
+        if version.is_none() {
+            self.hold(Err(format!("write {sequence} of unit {} is not there to be written over", lpn.0)));
+        }
+        version?.bytes
+    }
+
+    /// A unit reads as zeros from now on.
+    fn trim(&mut self, lpn: Lpn, sequence: u64) {
+        if self.protects
+            && let Some(complete) = self.places.trim(lpn, sequence)
+        {
+            self.save(complete);
+        }
+        let Store { waiting, freed, .. } = self;
+        waiting.forget(lpn.0, sequence, |number| freed.push(number));
+    }
+
+    /// Saves the trims that are put together, and frees what they made superfluous.
+    fn save_trims(&mut self) {
+        if let Some(complete) = self.places.end_run() {
+            self.save(complete);
+        }
+        for number in std::mem::take(&mut self.freed) {
+            self.places.free(number);
+            self.flash.free(number);
+        }
+    }
+
+    fn save(&mut self, entry: Entry) {
+        let Entry::Trims { count, sequence, .. } = entry else { return };
+        let number = self.places.take_for_trims(sequence + u64::from(count) - 1);
+        self.flash.save(number, entry.head(number), Vec::new());
+    }
+
+    /// Keeps the payload of a request of which the device has not accepted all at once.
+    pub fn keep(&mut self, arriving: &Arriving, accepted: u32) {
+        if accepted >= arriving.sectors {
+            return;
+        }
+        let tag = arriving.tag as usize;
+        if self.incoming.len() <= tag {
+            self.incoming.resize_with(tag + 1, Incoming::default);
+        }
+        self.incoming[tag] = arriving.data.map_or(Incoming::Zeros, |data| Incoming::Bytes(data.to_vec()));
+    }
+
+    /// A request has completed.
+    pub fn settle(&mut self, tag: u64) {
+        if let Some(incoming) = self.incoming.get_mut(tag as usize) {
+            *incoming = Incoming::Nothing;
+        }
+    }
+
+    /// All that was acknowledged as durable is in flash; where that was asked for, on the machine's disk as well.
+    pub fn flushed(&mut self) {
+        if self.syncs {
+            self.flash.sync();
+        }
+    }
+
+    /// Whether the file has all that it should; where it has not, it is tried again once in a while.
+    pub fn check(&mut self, now: Wall) -> Result<(), PayloadError> {
+        if self.flash.failure().is_some() && now.since(self.tried) >= PATIENCE {
+            self.tried = now;
+            self.flash.retry();
+        }
+        self.failure().map_or(Ok(()), Err)
+    }
+
+    /// What to tell the host where the file has not all that it should.
+    pub fn failure(&self) -> Option<PayloadError> {
+        self.flash.failure().map(|error| match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => PayloadError::NoRoom,
+            _ => PayloadError::Failed,
+        })
+    }
+
+    /// Why the file has not all that it should, in words.
+    pub fn failure_text(&self) -> Option<String> {
+        self.flash.failure().map(ToString::to_string)
+    }
+
+    /// A rule of flash that the device broke.
+    pub fn breach(&self) -> Option<&str> {
+        self.breach.as_deref()
+    }
+
+    /// Units that could not be read.
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable
+    }
+
+    /// Bytes that the file takes on its disk.
+    pub fn bytes_held(&self) -> u64 {
+        self.flash.disk().allocated().unwrap_or_default()
+    }
+
+    /// Fetches what a read at `offset` returns; `place_of` says where the device has a unit.
+    pub fn read(&mut self, offset: u64, into: &mut [u8], place_of: impl Fn(Lpn) -> Place) -> Result<(), PayloadError> {
+        let unit = self.unit();
+        let mut at = 0;
+        while at < into.len() {
+            let position = offset + at as u64;
+            let (lpn, skipped) = ((position / unit as u64) as u32, (position % unit as u64) as usize);
+            let length = (unit - skipped).min(into.len() - at);
+            let piece = &mut into[at..at + length];
+            if let Some(version) = self.waiting.newest(lpn) {
+                let bytes = version.bytes.as_ref().ok_or(PayloadError::Failed)?;
+                piece.copy_from_slice(&bytes[skipped..skipped + length]);
+                at += length;
+                continue;
+            }
+            match place_of(Lpn(lpn)) {
+                Place::Nothing => piece.fill(0),
+                Place::Flash(place) if length == unit => {
+                    let most = (into.len() - at) / unit;
+                    let run = self.run(lpn, place, most, &place_of);
+                    self.fetch(place, lpn, &mut into[at..at + run * unit])?;
+                    at += (run - 1) * unit;
+                }
+                Place::Flash(place) => {
+                    let mut whole = vec![0; unit];
+                    self.fetch(place, lpn, &mut whole)?;
+                    into[at..at + length].copy_from_slice(&whole[skipped..skipped + length]);
+                }
+                Place::Pending => {
+                    self.hold(Err(format!("unit {lpn} was accepted and is nowhere")));
+                    return Err(PayloadError::Failed);
+                }
+            }
+            at += length;
+        }
+        Ok(())
+    }
+
+    /// How many units lie in flash as in the address space, one behind the other.
+    fn run(&self, lpn: u32, place: Ppn, most: usize, place_of: &impl Fn(Lpn) -> Place) -> usize {
+        let units = self.flash.layout().units;
+        let most = most.min((units - place.0 % units) as usize);
+        let follows = |index: &u32| {
+            self.waiting.newest(lpn + index).is_none()
+                && place_of(Lpn(lpn + index)) == Place::Flash(Ppn(place.0 + index))
+        };
+        1 + (1..most as u32).take_while(follows).count()
+    }
+
+    fn fetch(&mut self, place: Ppn, lpn: u32, into: &mut [u8]) -> Result<(), PayloadError> {
+        self.flash.read(place, Some(Lpn(lpn)), into).map(drop).map_err(|_| {
+            self.unreadable += 1;
+            PayloadError::Failed
+        })
+    }
+
+    /// What payload is at the start of a range of bytes, and up to where within it.
+    pub fn extent(&self, range: Range<u64>, place_of: impl Fn(Lpn) -> Place) -> (Extent, u64) {
+        let unit = self.unit() as u64;
+        let held = |lpn: u64| self.waiting.newest(lpn as u32).is_some() || place_of(Lpn(lpn as u32)) != Place::Nothing;
+        let first = range.start / unit;
+        let what = held(first);
+        let end = (first + 1..range.end.div_ceil(unit)).find(|lpn| held(*lpn) != what);
+        let end = end.map_or(range.end, |lpn| (lpn * unit).min(range.end));
+        (if what { Extent::Data } else { Extent::Hole }, end)
+    }
+
+    /// The power is cut: all that is in memory goes. Of the programs in progress some leave their units unreadable.
+    pub(super) fn cut(&mut self, seed: u64) {
+        let is_whole = self.flash.failure().is_none();
+        self.flash.cut();
+        let mut hit = None;
+        for (place, units) in std::mem::take(&mut self.begun) {
+            let luck = xxh3_64(&[seed.to_le_bytes(), u64::from(place).to_le_bytes()].concat());
+            // Of several programs of a block the cells have only begun with the first.
+            let block = Some(self.flash.layout().block_of(Ppn(place)));
+            if is_whole && hit != block && luck % 2 == 0 && !units.is_empty() {
+                self.flash.tear(Ppn(place), units.len() as u32);
+            }
+            hit = block;
+        }
+        self.waiting.clear();
+        self.incoming.clear();
+        self.freed.clear();
+        self.places = Places::default();
+    }
+}

@@ -1,0 +1,529 @@
+//! Flash images: what is in them after power cuts, shutdowns, and trouble with their files.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use floatgate_core::config::{self, DeviceConfig};
+use floatgate_core::device::{Device, Options as DeviceOptions};
+use floatgate_core::ftl::flash::{Record, RecordKind};
+use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
+use floatgate_serve::client::Client;
+use floatgate_serve::clock::Wall;
+use floatgate_serve::image::disk::Disk;
+use floatgate_serve::image::flash::{Content, Flash, State};
+use floatgate_serve::image::{ImageAt, ImageError, Opened, Recovered, Store};
+use floatgate_serve::{Address, Finished, Options, Server};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+#[path = "common/truth.rs"]
+mod truth;
+
+use truth::Truth;
+
+/// A disk in memory that outlives its users, and fails as it is told.
+#[derive(Clone, Default)]
+struct TestDisk(Arc<Mutex<Platter>>);
+
+#[derive(Default)]
+struct Platter {
+    size: u64,
+    grains: BTreeMap<u64, Vec<u8>>,
+    /// Grains that there is room for.
+    room: Option<usize>,
+    /// Why nothing can be written.
+    error: Option<io::ErrorKind>,
+    /// Writes until the program is killed, in the middle of the next.
+    life: Option<u64>,
+}
+
+const GRAIN: u64 = 4096;
+
+impl TestDisk {
+    fn set(&self, change: impl FnOnce(&mut Platter)) {
+        change(&mut self.0.lock().unwrap());
+    }
+}
+
+impl Disk for TestDisk {
+    fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let platter = self.0.lock().unwrap();
+        if offset + into.len() as u64 > platter.size {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        for (at, byte) in (offset..).zip(into) {
+            *byte = platter.grains.get(&(at / GRAIN)).map_or(0, |grain| grain[(at % GRAIN) as usize]);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut platter = self.0.lock().unwrap();
+        if let Some(error) = platter.error {
+            return Err(error.into());
+        }
+        let mut done = 0;
+        while done < bytes.len() {
+            if let Some(life) = &mut platter.life {
+                if *life == 0 {
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                }
+                *life -= 1;
+            }
+            let at = offset + done as u64;
+            let (grain, within) = (at / GRAIN, (at % GRAIN) as usize);
+            let full = platter.room.is_some_and(|room| platter.grains.len() >= room);
+            if full && !platter.grains.contains_key(&grain) {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            let length = (GRAIN as usize - within).min(bytes.len() - done);
+            let place = platter.grains.entry(grain).or_insert_with(|| vec![0; GRAIN as usize]);
+            place[within..within + length].copy_from_slice(&bytes[done..done + length]);
+            done += length;
+        }
+        platter.size = platter.size.max(offset + bytes.len() as u64);
+        Ok(())
+    }
+
+    fn punch(&mut self, offset: u64, length: u64) -> io::Result<()> {
+        assert!(offset % GRAIN == 0 && length % GRAIN == 0, "holes are of whole grains");
+        let mut platter = self.0.lock().unwrap();
+        if let Some(error) = platter.error {
+            return Err(error.into());
+        }
+        platter.grains.retain(|grain, _| !(offset..offset + length).contains(&(grain * GRAIN)));
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.lock().unwrap().error.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        Ok(self.0.lock().unwrap().grains.len() as u64 * GRAIN)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.lock().unwrap().size)
+    }
+
+    fn resize(&mut self, bytes: u64) -> io::Result<()> {
+        let mut platter = self.0.lock().unwrap();
+        platter.size = bytes;
+        platter.grains.retain(|grain, _| grain * GRAIN < bytes);
+        Ok(())
+    }
+}
+
+/// 2 x 2 chips of 2 planes of 8 blocks of 16 units: 4 MiB, of which the host sees 1.8.
+const SMALL: [&str; 4] =
+    ["geometry.blocks=8", "geometry.pages=16", "capacity.spare=0.55", "durability.trim_journal=true"];
+
+fn load(overrides: &[&str]) -> DeviceConfig {
+    let all: Vec<String> = SMALL.iter().chain(overrides).map(|text| (*text).to_owned()).collect();
+    config::load("tiny", &all).unwrap()
+}
+
+fn made_with() -> DeviceOptions {
+    DeviceOptions { seed: 3, attribution: true, ..DeviceOptions::default() }
+}
+
+/// A device and its image: a new one, or what is left of one.
+fn begin(disk: &TestDisk, config: &DeviceConfig) -> Result<(Device, Store, Option<Recovered>), ImageError> {
+    let opened = Opened::on(Box::new(disk.clone()), config, false)?;
+    if opened.is_new() {
+        let mut device = Device::new(config.clone(), made_with()).unwrap();
+        let store = opened.begin(&mut device)?;
+        return Ok((device, store, None));
+    }
+    let (device, store, recovered) = opened.recover(config.clone(), made_with())?;
+    Ok((device, store, Some(recovered)))
+}
+
+/// A device that is served from its image.
+struct Bench {
+    server: Server,
+    folder: TempDir,
+    recovered: Option<Recovered>,
+}
+
+impl Bench {
+    fn new(disk: &TestDisk, config: &DeviceConfig) -> Bench {
+        let (device, store, recovered) = begin(disk, config).unwrap();
+        Bench::over(device, store, recovered)
+    }
+
+    fn over(device: Device, store: Store, recovered: Option<Recovered>) -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            nbd: vec![Address::Unix(folder.path().join("ssd.sock"))],
+            allow_remote: None,
+            no_delay: true,
+            speed: Default::default(),
+            no_spin: true,
+            memory: 0,
+            recorder: None,
+            image: Some((store, made_with())),
+        };
+        Bench { server: Server::start(device, options).unwrap(), folder, recovered }
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(&self.server.addresses()[0]).unwrap()
+    }
+
+    fn end(self) -> Finished {
+        let finished = self.server.stop(true).unwrap();
+        drop(self.folder);
+        finished.device.check_invariants().unwrap();
+        finished
+    }
+}
+
+/// As often as `FLOATGATE_CUTS` says, which `make soak` sets, or so often.
+fn times(usual: u64) -> u64 {
+    std::env::var("FLOATGATE_CUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+#[test]
+fn what_was_written_is_there_after_a_restart() {
+    let (disk, config) = (TestDisk::default(), load(&[]));
+    let mut truth = Truth::new(config.logical_bytes(), 4096, 1);
+    for round in 0..4 {
+        let bench = Bench::new(&disk, &config);
+        assert_eq!(bench.recovered.as_ref().map(|found| found.after_shutdown), (round > 0).then_some(true));
+        let mut client = bench.client();
+        truth.check_newest(&mut client);
+        for _ in 0..60 {
+            truth.step(&mut client).unwrap();
+        }
+        truth.check_newest(&mut client);
+        assert_eq!(bench.end().image, Some(Ok(())));
+    }
+}
+
+/// The devices whose power is cut.
+const CUT: [&[&str]; 7] = [
+    &[],
+    &["buffer.capacity=128KiB"],
+    &["buffer.capacity=128KiB", "buffer.power_loss_protection=true"],
+    &[
+        "geometry.page_size=16KiB",
+        "buffer.capacity=256KiB",
+        "mapping.block_summary.last_page=512B",
+        "capacity.spare=0.6",
+    ],
+    &["geometry.mapping_unit=8KiB"],
+    &["nand.advanced.multi_plane_program=blind", "nand.advanced.copy_back=wise"],
+    &["mapping.scheme.dftl.cache=8KiB", "geometry.blocks=32", "capacity.spare=0.7"],
+];
+
+#[test]
+fn after_a_power_cut_each_unit_is_as_flushed_or_newer() {
+    for (index, overrides) in CUT.into_iter().enumerate() {
+        println!("{overrides:?}");
+        let (disk, config) = (TestDisk::default(), load(overrides));
+        let mut truth = Truth::new(config.logical_bytes(), config.unit_bytes() as usize, index as u64);
+        truth.protected = overrides.iter().any(|option| option.contains("power_loss_protection"));
+        let bench = Bench::new(&disk, &config);
+        let mut client = bench.client();
+        for round in 0..times(12) {
+            for _ in 0..truth.luck.below(40) {
+                truth
+                    .step(&mut client)
+                    .unwrap_or_else(|error| panic!("{overrides:?}: {error} {:?}", bench.server.wait(|| true)));
+            }
+            let cut = bench.server.power_cut().unwrap();
+            assert!(!cut.recovered.after_shutdown, "round {round}");
+            assert!(client.flush().is_err(), "connections are closed by a power cut");
+            client = bench.client();
+            truth.check(&mut client);
+        }
+        truth.check_newest(&mut client);
+        let finished = bench.end();
+        assert_eq!((finished.image, finished.power_cuts, finished.unreadable), (Some(Ok(())), times(12), 0));
+        let bench = Bench::new(&disk, &config);
+        truth.check_newest(&mut bench.client());
+    }
+}
+
+#[test]
+fn a_full_disk_gives_errors_and_loses_nothing() {
+    let (disk, config) = (TestDisk::default(), load(&["buffer.capacity=64KiB"]));
+    let bench = Bench::new(&disk, &config);
+    let mut client = bench.client();
+    client.write(0, &[1; 65536], true).unwrap();
+    client.flush().unwrap();
+    disk.set(|platter| platter.room = Some(platter.grains.len() + 3));
+    let mut errors = Vec::new();
+    for at in 1..64u64 {
+        let written = client.write(at * 65536 % (1 << 21), &[2; 65536], false).and_then(|()| client.flush());
+        errors.extend(written.err().and_then(|error| error.raw_os_error()));
+    }
+    assert!(errors.iter().filter(|error| **error == 28).count() > 50, "{errors:?}");
+    let mut read = vec![0; 65536];
+    client.read(0, &mut read).unwrap();
+    assert!(read.iter().all(|byte| *byte == 1));
+    // What is killed now has what was flushed.
+    let killed = Bench::new(&copy_of(&disk), &config);
+    killed.client().read(0, &mut read).unwrap();
+    assert!(read.iter().all(|byte| *byte == 1));
+    // As soon as there is room it goes on.
+    disk.set(|platter| platter.room = None);
+    pause();
+    client.write(0, &[3; 65536], true).unwrap();
+    client.flush().unwrap();
+    let finished = bench.end();
+    assert_eq!((finished.image, finished.unreadable), (Some(Ok(())), 0));
+    Bench::new(&disk, &config).client().read(0, &mut read).unwrap();
+    assert!(read.iter().all(|byte| *byte == 3));
+}
+
+#[test]
+fn a_broken_disk_gives_errors_and_is_told_of() {
+    let (disk, config) = (TestDisk::default(), load(&[]));
+    let bench = Bench::new(&disk, &config);
+    let mut client = bench.client();
+    client.write(0, &[1; 8192], true).unwrap();
+    disk.set(|platter| platter.error = Some(io::ErrorKind::Other));
+    assert_eq!(client.write(4096, &[2; 4096], true).unwrap_err().raw_os_error(), Some(5));
+    assert_eq!(client.flush().unwrap_err().raw_os_error(), Some(5));
+    let mut read = [0; 4096];
+    client.read(4096, &mut read).unwrap();
+    assert_eq!(read, [2; 4096], "it is read from memory");
+    assert!(matches!(bench.end().image, Some(Err(_))));
+    disk.set(|platter| platter.error = None);
+    let bench = Bench::new(&disk, &config);
+    bench.client().read(4096, &mut read).unwrap();
+    assert_eq!(read, [1; 4096], "the file is as it was when its disk broke");
+}
+
+/// Payload that rots in the file is found by its digest, and is not passed on as good.
+#[test]
+fn rotten_payload_is_an_error() {
+    let (disk, config) = (TestDisk::default(), load(&[]));
+    let bench = Bench::new(&disk, &config);
+    let mut client = bench.client();
+    client.write(0, &[0x77; 4096], true).unwrap();
+    disk.set(|platter| {
+        let grain = platter.grains.values_mut().find(|grain| grain.iter().all(|byte| *byte == 0x77)).unwrap();
+        grain[100] = 0x76;
+    });
+    let mut read = [0; 4096];
+    assert_eq!(client.read(0, &mut read).unwrap_err().raw_os_error(), Some(5));
+    client.write(512, &[1; 512], true).unwrap();
+    assert_eq!(client.read(0, &mut read).unwrap_err().raw_os_error(), Some(5), "a part does not make it good");
+    client.write(0, &[2; 4096], true).unwrap();
+    client.read(0, &mut read).unwrap();
+    assert_eq!(read, [2; 4096]);
+    assert!(bench.end().unreadable >= 2);
+}
+
+#[test]
+fn images_of_others_and_damaged_ones_are_refused() {
+    let (disk, config) = (TestDisk::default(), load(&[]));
+    Bench::new(&disk, &config).end();
+    let refused = |disk: &TestDisk, config: &DeviceConfig| begin(disk, config).err().unwrap().to_string();
+    assert!(
+        refused(&disk, &load(&["geometry.blocks=9"])).contains("`geometry.blocks` was 8 when it was made, and is 9")
+    );
+    let cut = copy_of(&disk);
+    cut.set(|platter| platter.size /= 2);
+    assert!(refused(&cut, &config).contains("it is cut short"));
+    let other = TestDisk::default();
+    other.set(|platter| {
+        platter.size = 10_000;
+        platter.grains.insert(0, vec![b'x'; GRAIN as usize]);
+    });
+    assert!(refused(&other, &config).contains("it is no image"));
+    assert!(copy_of(&other).0.lock().unwrap().grains[&0][0] == b'x', "and it is left as it was");
+    let table = copy_of(&disk);
+    table.set(|platter| {
+        platter.grains.insert(256, vec![9; GRAIN as usize]);
+    });
+    assert!(refused(&table, &config).contains("the erase count of block 0"));
+    // The device that goes on may differ in what does not shape flash.
+    begin(&disk, &load(&["nand.read=1us", "host.queue_depth=7", "gc.victim=fifo"])).unwrap();
+}
+
+fn copy_of(disk: &TestDisk) -> TestDisk {
+    let platter = disk.0.lock().unwrap();
+    TestDisk(Arc::new(Mutex::new(Platter { size: platter.size, grains: platter.grains.clone(), ..Platter::default() })))
+}
+
+/// Longer than a failed disk is left alone.
+fn pause() {
+    let timeout = rustix::event::Timespec { tv_sec: 0, tv_nsec: 60_000_000 };
+    rustix::event::poll(&mut [], Some(&timeout)).unwrap();
+}
+
+#[test]
+fn garbage_in_an_image_is_never_a_panic() {
+    let (disk, config) = (TestDisk::default(), load(&[]));
+    let bench = Bench::new(&disk, &config);
+    let mut truth = Truth::new(config.logical_bytes(), 4096, 9);
+    for _ in 0..50 {
+        truth.step(&mut bench.client()).unwrap();
+    }
+    bench.end();
+    let mut luck = truth::Luck(4);
+    for _ in 0..times(40) {
+        let damaged = copy_of(&disk);
+        damaged.set(|platter| {
+            let places: Vec<u64> = platter.grains.keys().copied().filter(|grain| *grain > 1).collect();
+            for _ in 0..1 + luck.below(4) {
+                let grain = places[luck.below(places.len() as u64) as usize];
+                let bytes = platter.grains.get_mut(&grain).unwrap();
+                for _ in 0..1 + luck.below(300) {
+                    bytes[luck.below(GRAIN) as usize] = luck.below(256) as u8;
+                }
+            }
+        });
+        // It is refused, or a device that serves, be it with errors.
+        if let Ok((device, store, recovered)) = begin(&damaged, &config) {
+            let bench = Bench::over(device, store, recovered);
+            let mut client = bench.client();
+            let mut bytes = [0; 4096];
+            for unit in 0..config.logical_units() {
+                let _ = client.read(unit * 4096, &mut bytes);
+            }
+            client.write(0, &bytes, true).unwrap();
+            client.read(0, &mut bytes).unwrap();
+            bench.end();
+        }
+    }
+}
+
+#[test]
+fn a_preconditioned_device_reads_as_zeros() {
+    let (disk, config) = (TestDisk::default(), load(&[]));
+    let opened = Opened::on(Box::new(disk.clone()), &config, false).unwrap();
+    let mut device = Device::new(config.clone(), made_with()).unwrap();
+    precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
+    let store = opened.begin(&mut device).unwrap();
+    let bench = Bench::over(device, store, None);
+    let mut truth = Truth::new(config.logical_bytes(), 4096, 5);
+    truth.check_newest(&mut bench.client());
+    for _ in 0..30 {
+        truth.step(&mut bench.client()).unwrap();
+    }
+    bench.server.power_cut().unwrap();
+    truth.check(&mut bench.client());
+    let finished = bench.end();
+    assert_eq!(finished.unreadable, 0);
+    let bench = Bench::new(&disk, &config);
+    truth.check_newest(&mut bench.client());
+    assert!(bench.recovered.as_ref().unwrap().device.units_mapped > 300);
+}
+
+/// A terabyte begins at once, and takes the room of what is written.
+#[test]
+fn a_large_image_is_sparse() {
+    let folder = tempfile::tempdir().unwrap();
+    let size = ["geometry.blocks=4096", "geometry.pages=1024", "geometry.page_size=16KiB", "geometry.channels=4"];
+    let config = load(&size);
+    assert!(config.physical_bytes() >= 1 << 40);
+    let at = ImageAt::File(folder.path().join("large.img"));
+    let start = Wall::now();
+    let opened = Opened::open(&at, &config, false).unwrap();
+    assert!(matches!(Opened::open(&at, &config, false), Err(ImageError::InUse)));
+    drop(opened);
+    let ImageAt::File(path) = &at else { unreachable!() };
+    let taken = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(path).unwrap()) * 512;
+    assert!(taken <= 128 << 10, "{taken}");
+    assert!(Wall::now().since(start) < Wall(2_000_000_000));
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Program { block: u32, units: Vec<Option<u8>> },
+    Erase { block: u32 },
+}
+
+const BLOCKS: u32 = 4;
+
+fn change() -> impl Strategy<Value = Change> {
+    let units = prop::collection::vec(prop::option::weighted(0.8, any::<u8>()), 1..5);
+    prop_oneof![
+        4 => (0..BLOCKS, units).prop_map(|(block, units)| Change::Program { block, units }),
+        1 => (0..BLOCKS).prop_map(|block| Change::Erase { block }),
+    ]
+}
+
+fn record(lpn: u32) -> Record {
+    Record { kind: RecordKind::Data, lpn, sequence: u64::from(lpn), sectors: 0, opened: 1 }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// What is in the file is what a simple model has, up to the instant at which its disk failed or it was killed.
+    #[test]
+    fn a_file_of_flash_is_flash(changes in prop::collection::vec(change(), 1..60), life in prop::option::of(0..300u64)) {
+        let (disk, config) = (TestDisk::default(), load(&[]));
+        let (mut flash, state) = Flash::open(Box::new(disk.clone()), &config).unwrap();
+        prop_assert_eq!(state, None);
+        flash.note(State { boot: 1, clean: false }).unwrap();
+        disk.set(|platter| platter.life = life);
+        let units = config.units_per_block();
+        // By block what was programmed, and the erases; all instants, of which the file may be at any.
+        let mut model = vec![(Vec::<Option<u8>>::new(), 0); BLOCKS as usize];
+        let mut instants = vec![model.clone()];
+        for change in changes {
+            match change {
+                Change::Program { block, units: contents } => {
+                    let (held, _) = &mut model[block as usize];
+                    if held.len() + contents.len() > units as usize { continue }
+                    let place = Ppn(block * units + held.len() as u32);
+                    let bytes: Vec<Vec<u8>> = contents.iter().map(|byte| vec![byte.unwrap_or(0); 4096]).collect();
+                    let list: Vec<(Record, Content)> = (place.0..).zip(contents.iter().zip(&bytes)).map(|(at, (byte, bytes))| {
+                        (record(at), if byte.is_some() { Content::Bytes(bytes) } else { Content::Zeros })
+                    }).collect();
+                    flash.program(place, &list).unwrap();
+                    prop_assert!(flash.program(place, &list).is_err(), "programmed twice");
+                    held.extend(contents);
+                }
+                Change::Erase { block } => {
+                    model[block as usize].0.clear();
+                    flash.erase(BlockId(block)).unwrap();
+                    prop_assert!(flash.program(Ppn(block * units), &[(record(0), Content::Zeros)]).is_err());
+                    model[block as usize].1 += 1;
+                    flash.erased(BlockId(block), model[block as usize].1).unwrap();
+                }
+            }
+            instants.push(model.clone());
+            prop_assert_eq!(&contents(&flash, &config), &model, "what has failed is read from memory");
+        }
+        drop(flash);
+        disk.set(|platter| platter.life = None);
+        let (flash, state) = Flash::open(Box::new(disk.clone()), &config).unwrap();
+        prop_assert_eq!(state, Some(State { boot: 1, clean: false }));
+        let found = contents(&flash, &config);
+        let is = |instant: &Vec<(Vec<Option<u8>>, u32)>| {
+            // Erases that were cut need not count.
+            instant.iter().zip(&found).all(|(a, b)| a.0 == b.0 && a.1.abs_diff(b.1) <= 1)
+        };
+        prop_assert!(instants.iter().any(is), "{found:?}");
+        if life.is_none() { prop_assert_eq!(&found, &model); }
+    }
+}
+
+/// What is in each block, up to the first unit that holds nothing good.
+fn contents(flash: &Flash, config: &DeviceConfig) -> Vec<(Vec<Option<u8>>, u32)> {
+    let units = config.units_per_block();
+    let mut bytes = vec![0; 4096];
+    (0..BLOCKS)
+        .map(|block| {
+            let mut held = Vec::new();
+            for place in block * units..(block + 1) * units {
+                match flash.read(Ppn(place), Some(Lpn(place)), &mut bytes) {
+                    Ok(any) => held.push(any.then_some(bytes[0])),
+                    Err(_) => break,
+                }
+            }
+            (held, flash.erases(BlockId(block)))
+        })
+        .collect()
+}
