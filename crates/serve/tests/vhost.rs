@@ -1,14 +1,18 @@
 //! A server and its vhost-user clients, over real sockets and shared memory.
 
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use floatgate_core::config;
 use floatgate_core::device::{Device, Options as DeviceOptions};
+use floatgate_core::metrics::results::StreamResults;
 use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_serve::client::Client as NbdClient;
 use floatgate_serve::clock::Wall;
 use floatgate_serve::vhost::client::{Client, Shape};
-use floatgate_serve::{Options, Server};
+use floatgate_serve::{Address, Options, Server};
 use proptest::test_runner::{Config, TestRunner};
 use tempfile::TempDir;
 
@@ -146,4 +150,242 @@ fn answers_take_the_device_its_time() {
     assert!(least >= 100.0 * model - deducted[0] - 1.0, "{least} us for 100 times {model} us");
     let front = &finished.live.fronts[0];
     assert_eq!((front.name.as_str(), front.answers, finished.live.answers), ("vhost-user", 20, 20));
+}
+
+/// Waits for so long.
+fn pause(span: Wall) {
+    let timeout = rustix::event::Timespec { tv_sec: 0, tv_nsec: span.0 as i64 };
+    rustix::event::poll(&mut [], Some(&timeout)).unwrap();
+}
+
+#[test]
+fn several_queues_are_served_at_once() {
+    let mut bench = Bench::new(|_| {});
+    let shape = Shape { queues: 4, size: 64, bytes: 16384 };
+    let mut client = Client::connect(&bench.path, shape).unwrap();
+    assert!(Client::connect(&bench.path, Shape { queues: 5, ..shape }).is_err(), "there are four");
+    for queue in 0..4 {
+        for index in 0..21 {
+            let data = [queue as u8 * 32 + index as u8; 512];
+            client.ask(queue, 1, queue as u64 * 100 + index, 0, &data).unwrap().unwrap();
+        }
+        assert_eq!(client.ask(queue, 1, 0, 0, &[0; 512]).unwrap(), None, "64 descriptors are 21 requests");
+    }
+    // All are told of before any is looked for.
+    (0..4).for_each(|queue| client.send(queue).unwrap());
+    for queue in 0..4 {
+        for _ in 0..21 {
+            client.wait(queue).unwrap();
+            assert_eq!(client.reply(queue).unwrap().unwrap().status, 0);
+        }
+    }
+    let mut read = [0; 512];
+    client.read((3 * 100 + 20) * 512, &mut read).unwrap();
+    assert_eq!(read, [3 * 32 + 20; 512]);
+    assert_eq!(bench.stop().outcome.results.all().count(), 85);
+}
+
+#[test]
+fn both_ways_in_see_the_same_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = Address::Unix(folder.path().join("nbd.sock"));
+    let nbd = vec![address.clone()];
+    let mut bench = Bench::new(|options| options.nbd = nbd);
+    let (mut one, mut other) = (NbdClient::connect(&address).unwrap(), bench.client());
+    one.write(8192, &[5; 4096], false).unwrap();
+    let mut read = [0; 4096];
+    other.read(8192, &mut read).unwrap();
+    assert_eq!(read, [5; 4096]);
+    other.write(8192, &[6; 4096]).unwrap();
+    one.read(8192, &mut read).unwrap();
+    assert_eq!(read, [6; 4096]);
+    let count = |stream: &StreamResults| stream.operations.iter().flatten().map(|all| all.count()).sum();
+    let finished = bench.stop();
+    let streams: Vec<(&str, u64)> =
+        finished.outcome.results.streams.iter().map(|stream| (stream.name.as_str(), count(stream))).collect();
+    assert_eq!(streams, [("nbd", 2), ("vhost-user", 2)]);
+}
+
+#[test]
+fn a_client_goes_on_with_the_next_server() {
+    let mut bench = Bench::new(|_| {});
+    let mut client = bench.client();
+    client.write(0, &[1; 4096]).unwrap();
+    bench.stop();
+    assert!(client.write(0, &[2; 4096]).is_err(), "nobody answers");
+    bench.start(|_| {});
+    client.reconnect(&bench.path).unwrap();
+    // The request that nobody had taken is done now, and its answer comes first.
+    client.write(4096, &[3; 4096]).unwrap();
+    let mut read = [0; 8192];
+    client.read(0, &mut read).unwrap();
+    assert!(read[..4096].iter().all(|byte| *byte == 2) && read[4096..].iter().all(|byte| *byte == 3));
+    assert_eq!(client.stop(0).unwrap(), 4, "all that was offered since was taken, by one server or the other");
+}
+
+/// What a server had taken and not answered when it was lost is done by the next, each once.
+#[test]
+fn what_a_lost_server_had_taken_is_done_again() {
+    let mut bench = Bench::new(|options| {
+        options.no_delay = false;
+        options.speed = "0.0001".parse().unwrap();
+    });
+    let mut client = bench.client();
+    for index in 0..8 {
+        client.ask(0, 0, index * 8, 4096, &[]).unwrap().unwrap();
+    }
+    client.send(0).unwrap();
+    // A read takes 450 ms; all of them are with the server long before that, and none is answered.
+    pause(Wall::from_us(100_000));
+    assert_eq!(client.reply(0).unwrap(), None);
+    // The server knows this client no more, as if it had been killed; the other one is new.
+    let mut other = Bench::new(|_| {});
+    client.reconnect(&other.path).unwrap();
+    let mut slots = Vec::new();
+    while slots.len() < 8 {
+        client.wait(0).unwrap();
+        while let Some(reply) = client.reply(0).unwrap() {
+            assert_eq!(reply.status, 0);
+            slots.push(reply.slot);
+        }
+    }
+    slots.sort_unstable();
+    assert_eq!(slots, (34..42).collect::<Vec<u16>>(), "each of the first eight places, once");
+    client.read(0, &mut [0; 4096]).unwrap();
+    drop(client);
+    assert_eq!(other.stop().outcome.results.all().count(), 9);
+    bench.stop();
+}
+
+/// What is in progress is answered before a queue stops, and before the server ends.
+#[test]
+fn a_queue_that_stops_has_answered() {
+    let mut bench = Bench::new(|options| {
+        options.no_delay = false;
+        options.speed = "0.001".parse().unwrap();
+    });
+    let mut client = bench.client();
+    for index in 0..4 {
+        client.ask(0, 0, index * 8, 4096, &[]).unwrap().unwrap();
+    }
+    client.send(0).unwrap();
+    pause(Wall::from_us(20_000));
+    assert_eq!(client.stop(0).unwrap(), 4);
+    for _ in 0..4 {
+        assert_eq!(client.reply(0).unwrap().unwrap().status, 0);
+    }
+    let mut last = bench.client();
+    last.ask(0, 0, 0, 4096, &[]).unwrap().unwrap();
+    last.send(0).unwrap();
+    pause(Wall::from_us(20_000));
+    assert_eq!(bench.stop().outcome.results.all().count(), 5);
+    assert_eq!(last.reply(0).unwrap().unwrap().status, 0);
+}
+
+#[test]
+fn hostile_descriptors_harm_nobody_else() {
+    const NEXT: u16 = 1;
+    const WRITE: u16 = 2;
+    const INDIRECT: u16 = 4;
+    let mut bench = Bench::new(|options| options.memory = 64 << 10);
+    let mut good = bench.client();
+    good.write(0, &[7; 4096]).unwrap();
+    type Chain<'a> = &'a [(u64, u32, u16, u16)];
+    // What no status can be told of ends the connection.
+    let broken: [Chain; 5] = [
+        &[(0, 16, NEXT, 1), (0, 512, NEXT | WRITE, 0)],
+        &[(0, 16, 0, 0)],
+        &[(0, 16, NEXT, 500)],
+        &[(1 << 60, 16, INDIRECT, 0)],
+        &[(0, 16, NEXT, 1), (u64::MAX - 2, 100, WRITE, 0)],
+    ];
+    for chain in broken {
+        let mut hostile = bench.client();
+        for (index, (at, bytes, flags, next)) in chain.iter().enumerate() {
+            let at = if *at == 0 { hostile.slot(0, 0) } else { *at };
+            hostile.describe(0, index as u16, at, *bytes, *flags, *next).unwrap();
+        }
+        hostile.offer(0, 0).unwrap();
+        hostile.send(0).unwrap();
+        let error = hostile.wait(0).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe, "{chain:?}");
+    }
+    // Heads that are not in the table, and an index that is far ahead of what the ring can hold.
+    let mut hostile = bench.client();
+    hostile.offer(0, 40_000).unwrap();
+    hostile.send(0).unwrap();
+    assert!(hostile.wait(0).is_err());
+    let mut hostile = bench.client();
+    (0..200).for_each(|_| hostile.offer(0, 0).unwrap());
+    hostile.send(0).unwrap();
+    assert!(hostile.wait(0).is_err());
+    // What can be told of is: payload outside of the memory, no room for a payload, an unknown kind.
+    let mut odd = bench.client();
+    let at = odd.slot(0, 0);
+    odd.describe(0, 0, at, 16, NEXT, 1).unwrap();
+    odd.describe(0, 1, 1 << 60, 512, NEXT | WRITE, 2).unwrap();
+    odd.describe(0, 2, at + 16, 1, WRITE, 0).unwrap();
+    odd.offer(0, 0).unwrap();
+    odd.send(0).unwrap();
+    odd.wait(0).unwrap();
+    assert_eq!(odd.used(0).unwrap(), Some((0, 1)));
+    assert_eq!(vm_memory::Bytes::read_obj::<u8>(odd.memory(), vm_memory::GuestAddress(at + 16)).unwrap(), 1);
+    assert_eq!(odd.call(77, 0, &mut [], &[]).unwrap(), 2);
+    assert_eq!(odd.call(1, 128, &mut [], &vec![1; 64 << 10]).unwrap(), 1, "no memory is left for it");
+    let mut read = [0; 4096];
+    good.read(0, &mut read).unwrap();
+    assert_eq!(read, [7; 4096]);
+    bench.stop();
+}
+
+#[test]
+fn hostile_messages_end_their_connection_only() {
+    let mut bench = Bench::new(|_| {});
+    let mut good = bench.client();
+    good.write(0, &[7; 4096]).unwrap();
+    let message = |code: u32, flags: u32, size: u32, body: &[u8]| {
+        [&code.to_ne_bytes()[..], &flags.to_ne_bytes(), &size.to_ne_bytes(), body].concat()
+    };
+    for bytes in [
+        vec![0xff; 64],
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        message(9999, 1, 0, &[]),
+        // Longer than any message, of a wrong length, rings that are not there, memory without a descriptor.
+        message(1, 1, u32::MAX, &[]),
+        message(8, 1, 3, &[1, 2, 3]),
+        message(8, 1, 8, &[200, 0, 0, 0, 8, 0, 0, 0]),
+        message(9, 1, 40, &[0; 40]),
+        message(5, 1, 40, &[1; 40]),
+        message(12, 1, 8, &[0; 8]),
+        message(31, 1, 24, &[1; 24]),
+        // Features that were not offered.
+        message(2, 1, 8, &[0xff; 8]),
+        // Half of a message, which nobody waits for.
+        message(8, 1, 8, &[1, 2, 3]),
+        message(8, 1, 8, &[])[..7].to_vec(),
+    ] {
+        let mut socket = UnixStream::connect(&bench.path).unwrap();
+        socket.write_all(&bytes).unwrap();
+        let mut heard = Vec::new();
+        // The other end is closed, in whatever way.
+        let _ = socket.read_to_end(&mut heard);
+        assert!(heard.is_empty(), "{bytes:?}");
+        good.read(0, &mut [0; 512]).unwrap();
+    }
+    // Who does not read what it has asked for keeps nobody waiting.
+    let mut deaf = UnixStream::connect(&bench.path).unwrap();
+    deaf.set_nonblocking(true).unwrap();
+    while deaf.write(&message(1, 1, 0, &[])).is_ok_and(|count| count == 12) {}
+    let many: Vec<UnixStream> = (0..20).map(|_| UnixStream::connect(&bench.path).unwrap()).collect();
+    let mut read = [0; 4096];
+    good.read(0, &mut read).unwrap();
+    assert_eq!(read, [7; 4096]);
+    drop((many, deaf));
+    // There is room again, once the server has heard of it.
+    let again = (0..100).find_map(|_| {
+        pause(Wall::from_us(10_000));
+        Client::connect(&bench.path, Shape::default()).ok()
+    });
+    again.unwrap().read(0, &mut read).unwrap();
+    bench.stop();
 }

@@ -38,6 +38,9 @@ const PAUSE: Wall = Wall(100_000_000);
 /// How often sockets are looked at while the rings leave no time to wait.
 const SOCKETS: Wall = Wall::from_us(50);
 
+/// How often they are looked at while the clock and the rings are.
+const GLANCE: Wall = Wall::from_us(5);
+
 /// Room for payload that is kept from turn to turn.
 const PAYLOAD: usize = 1 << 20;
 
@@ -221,9 +224,14 @@ impl Front {
         let limit = self.clients.iter().flatten().map(|(_, client)| client.looks_at(now)).min().unwrap_or(Wall::NEVER);
         let sleep = self.rhythm.sleep(now, until, limit);
         let has_requests = self.has_requests();
-        if has_requests && now.since(self.asked) < SOCKETS {
-            self.rhythm.turn.waited = false;
-            return true;
+        let patience = match (has_requests, sleep) {
+            (true, _) => SOCKETS,
+            (false, Some(Wall(0))) => GLANCE,
+            (false, _) => Wall(0),
+        };
+        self.rhythm.turn.waited &= !has_requests;
+        if now.since(self.asked) < patience {
+            return has_requests;
         }
         self.asked = now;
         let sleeps = !has_requests && sleep != Some(Wall(0));
