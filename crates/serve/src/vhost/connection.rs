@@ -118,6 +118,7 @@ impl Connection {
     pub fn looks_at(&self, now: Wall) -> Wall {
         match self.held {
             Held::Partial(_) => now.later(Wall::from_us(1000)),
+            Held::Busy if self.in_flight == 0 => now,
             _ if !self.has_spoken => now.later(Wall(1_000_000_000)),
             _ => Wall::NEVER,
         }
