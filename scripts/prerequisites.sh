@@ -109,11 +109,13 @@ check_clients() {
     [ -n "$absent" ] || return 0
     if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
         echo "installing libnbd-bin, qemu-utils, qemu-system-x86 and fio, for$absent"
-        { apt-get update -qq && apt-get install -y -qq libnbd-bin qemu-utils qemu-system-x86 fio; } >"$scratch/log" 2>&1 && return 0
+        { apt-get update -qq && apt-get install -y -qq libnbd-bin qemu-utils qemu-system-x86 fio; } \
+            >"$scratch/log" 2>&1 && return 0
         tail -n 3 "$scratch/log" >&2
     fi
     missing "The clients that \`floatgate serve\` is tested with are not installed:$absent." \
-        "$(packages 'libnbd-bin qemu-utils qemu-system-x86 fio' 'libnbd qemu-img qemu-system-x86 fio' 'libnbd qemu-img qemu-system-x86 fio')"
+        "$(packages 'libnbd-bin qemu-utils qemu-system-x86 fio' 'libnbd qemu-img qemu-system-x86 fio' \
+            'libnbd qemu-img qemu-system-x86_64 fio')"
 }
 
 check_rust

@@ -1,7 +1,7 @@
 //! Any bytes as the memory of a vhost-user client, with a table of descriptors at its start.
 //!
-//! The first two bytes say where the chain begins and how large the table is. Whatever lies there, a chain is followed to
-//! an end, and what is taken of it lies on the disk and is no longer than it may be.
+//! The first two bytes say where the chain begins and how large the table is. Whatever lies there, a chain is followed
+//! to an end, and what is taken of it lies on the disk and is no longer than it may be.
 #![no_main]
 
 use floatgate_serve::vhost::Memory;

@@ -1,6 +1,7 @@
 //! `floatgate serve`, through the real program, with the clients that people have.
 //!
-//! nbdinfo, nbdcopy, qemu-io, qemu-img, qemu-system-x86_64 and fio have to be installed; `scripts/prerequisites.sh test` sees to that.
+//! nbdinfo, nbdcopy, qemu-io, qemu-img, qemu-system-x86_64 and fio have to be installed; `scripts/prerequisites.sh test`
+//! sees to that.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -185,8 +186,8 @@ const BOOT: [u8; 54] = [
     0xba, 0xf4, 0x00, 0xb0, 0x10, 0xee, 0xf4, 0x00, 0x00, // end
 ];
 
-/// Stock QEMU, with the arguments that are printed, boots from the disk and writes to it over vhost-user; another client
-/// sees that over NBD.
+/// Stock QEMU, with the arguments that are printed, boots from the disk and writes to it over vhost-user; another
+/// client sees that over NBD.
 #[test]
 fn qemu_boots_from_it() {
     let live = Live::new(&["tiny", "--precondition", "none", "--no-delay", "--vhost-user", "vhost.sock"]);

@@ -1,4 +1,5 @@
-//! The loop that serves all vhost-user clients: one thread, which looks at their rings, moves the device on, and answers.
+//! The loop that serves all vhost-user clients: one thread, which looks at their rings, moves the device on, and
+//! answers.
 //!
 //! It is the loop of NBD ([`crate::nbd::front`]) with rings in place of sockets: those cost no call of the system to
 //! look at. Clients wake it by an event only when it sleeps.

@@ -109,7 +109,7 @@ impl Ring {
         self.enabled && self.queue.ready()
     }
 
-    /// Whether one more may be taken. A client cannot have more in progress than its ring has room for, if it is honest.
+    /// Whether one more may be taken. An honest client has no more in progress than its ring has room for.
     pub fn has_room(&self) -> bool {
         self.in_flight < self.queue.size()
     }
