@@ -1,7 +1,7 @@
 //! `floatgate serve`, through the real program, with the clients that people have.
 //!
-//! nbdinfo, nbdcopy, qemu-io, qemu-img, qemu-system-x86_64 and fio have to be installed; `scripts/prerequisites.sh test`
-//! sees to that.
+//! nbdinfo, nbdcopy, qemu-io, qemu-img, qemu-system-x86_64 and fio have to be installed; `scripts/prerequisites.sh
+//! test` sees to that.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
