@@ -70,6 +70,13 @@ bench: ## Measure the speed
 	@scripts/prerequisites.sh build
 	$(CARGO) bench --package floatgate-core --bench speed --bench trace --locked
 
+.PHONY: bench-live
+bench-live: ## Measure the live device over NBD and vhost-user, on two idle processors
+	@scripts/prerequisites.sh build
+	$(CARGO) build --release --locked --package floatgate
+	$(CARGO) build --release --locked --package floatgate-serve --examples
+	scripts/bench_live.sh $(FLOATGATE) $(dir $(FLOATGATE))examples
+
 .PHONY: soak
 soak: columns test-cluster ## Test for long: CASES cases, CUTS power cuts, OPERATIONS against the reference model, fuzzing
 	@scripts/prerequisites.sh build

@@ -103,17 +103,19 @@ check_python() {
 # The clients that a live device is tested with. Without them the tests fail, for nothing would have been checked.
 check_clients() {
     local client absent=
-    for client in nbdinfo nbdcopy qemu-io qemu-img fio; do
+    for client in nbdinfo nbdcopy qemu-io qemu-img qemu-system-x86_64 fio; do
         command -v "$client" >/dev/null || absent="$absent $client"
     done
     [ -n "$absent" ] || return 0
     if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-        echo "installing libnbd-bin, qemu-utils and fio, for$absent"
-        { apt-get update -qq && apt-get install -y -qq libnbd-bin qemu-utils fio; } >"$scratch/log" 2>&1 && return 0
+        echo "installing libnbd-bin, qemu-utils, qemu-system-x86 and fio, for$absent"
+        { apt-get update -qq && apt-get install -y -qq libnbd-bin qemu-utils qemu-system-x86 fio; } \
+            >"$scratch/log" 2>&1 && return 0
         tail -n 3 "$scratch/log" >&2
     fi
-    missing "The NBD clients that \`floatgate serve\` is tested with are not installed:$absent." \
-        "$(packages 'libnbd-bin qemu-utils fio' 'libnbd qemu-img fio' 'libnbd qemu-img fio')"
+    missing "The clients that \`floatgate serve\` is tested with are not installed:$absent." \
+        "$(packages 'libnbd-bin qemu-utils qemu-system-x86 fio' 'libnbd qemu-img qemu-system-x86 fio' \
+            'libnbd qemu-img qemu-system-x86_64 fio')"
 }
 
 check_rust

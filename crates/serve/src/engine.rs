@@ -46,6 +46,11 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// Of a read and of a write of 4 KiB, in microseconds.
+    pub fn us(&self) -> [f64; 2] {
+        [self.read, self.write].map(|(fixed, each)| (fixed + each * 4096.0) / 1e3)
+    }
+
     /// Of a request.
     pub fn of(&self, operation: Operation, bytes: u64) -> Wall {
         let (fixed, each) = if operation == Operation::Read { self.read } else { self.write };
@@ -135,6 +140,9 @@ impl Ord for Waiting {
 struct PortState {
     due: BinaryHeap<Waiting>,
     in_flight: u32,
+    /// What receiving and sending take it.
+    cost: Cost,
+    lateness: Lateness,
     /// When it will look again by itself.
     looks_at: Wall,
     waker: Waker,
@@ -180,6 +188,8 @@ pub struct Served {
     pub outcome: Outcome,
     /// How late answers were.
     pub lateness: Lateness,
+    /// The same of each front end, with its name.
+    pub fronts: Vec<(String, Lateness)>,
     /// Requests in the recording, or why it is not whole; `None` without one.
     pub recorded: Option<Result<u64, String>>,
     /// A digest of the requests: that of a recording of them.
@@ -202,7 +212,6 @@ pub struct Engine {
     kept: Kept,
     outbox: Outbox,
     pace: Pace,
-    cost: Cost,
     ports: Vec<PortState>,
     in_flight: Slab<InFlight>,
     published: u64,
@@ -255,7 +264,6 @@ impl Engine {
             kept,
             outbox: Outbox::default(),
             pace,
-            cost: Cost::default(),
             ports: Vec::new(),
             in_flight: Slab::default(),
             published: 0,
@@ -273,13 +281,14 @@ impl Engine {
     pub fn add_port(&mut self, name: &str, waker: Waker) -> Port {
         self.books.names.push(name.to_owned());
         self.books.results = Results::new(self.books.names.clone());
-        self.ports.push(PortState { due: BinaryHeap::new(), in_flight: 0, looks_at: Wall::NEVER, waker });
+        let (due, cost, lateness) = (BinaryHeap::new(), Cost::default(), Lateness::default());
+        self.ports.push(PortState { due, in_flight: 0, cost, lateness, looks_at: Wall::NEVER, waker });
         Port(self.ports.len() - 1)
     }
 
-    /// What receiving and sending take; nothing where that was not measured.
-    pub fn set_cost(&mut self, cost: Cost) {
-        self.cost = cost;
+    /// What receiving and sending take a front end; nothing where that was not measured.
+    pub fn set_cost(&mut self, port: Port, cost: Cost) {
+        self.ports[port.0].cost = cost;
     }
 
     /// The device, to look at.
@@ -430,7 +439,8 @@ impl Engine {
 
     /// Puts answers on their way whose completion lies ahead and is certain.
     fn foresee(&mut self) {
-        if self.is_saturated() || self.in_flight.is_empty() || self.cost == Cost::default() {
+        let costs_nothing = |port: &PortState| port.cost == Cost::default();
+        if self.is_saturated() || self.in_flight.is_empty() || self.ports.iter().all(costs_nothing) {
             return;
         }
         let mut foreseen = std::mem::take(&mut self.foreseen);
@@ -479,7 +489,7 @@ impl Engine {
     fn answer(&mut self, in_flight: &InFlight, completion: &Completion) {
         let InFlight { port, token, headroom, .. } = *in_flight;
         let (status, bytes) = self.fetch(completion, headroom);
-        let due = self.due(completion);
+        let due = self.due(port, completion);
         let answer = Answer { token, status, bytes, due };
         let state = &mut self.ports[port.0];
         state.due.push(Waiting { at: Reverse((due.target, self.published)), answer });
@@ -527,12 +537,12 @@ impl Engine {
     }
 
     /// When a completion is to be answered.
-    fn due(&self, completion: &Completion) -> Due {
+    fn due(&self, port: Port, completion: &Completion) -> Due {
         let Pace::Timed(clock) = self.pace else {
             return Due::default();
         };
         let request = &completion.request;
-        let cost = self.cost.of(request.operation, request.bytes());
+        let cost = self.ports[port.0].cost.of(request.operation, request.bytes());
         let latency = clock.span(completion.finish.since(request.arrival));
         // What has to be in the image before it is answered cannot be answered ahead of its time.
         let is_held = matches!(self.kept, Kept::InFlash(..)) && request.operation != Operation::Read;
@@ -582,10 +592,11 @@ impl Engine {
     }
 
     /// A front end has sent answers.
-    pub fn sent(&mut self, answers: &mut Vec<Answer>, turn: &Turn) {
+    pub fn sent(&mut self, port: Port, answers: &mut Vec<Answer>, turn: &Turn) {
         for answer in answers.drain(..) {
             if let Pace::Timed(_) = self.pace {
                 self.books.lateness.record(&answer.due, turn);
+                self.ports[port.0].lateness.record(&answer.due, turn);
             }
             if answer.bytes.capacity() > 0 && self.spare.len() < SPARE {
                 self.spare.push(answer.bytes);
@@ -685,17 +696,19 @@ impl Engine {
             Kept::InFlash(store, _) => (store.bytes_held(), store.unreadable(), Some(store.close())),
         };
         let recorded = self.books.recorder.map(Recorder::finish);
-        let (lateness, digest, power_cuts) = (self.books.lateness, self.books.digest.value(), self.power_cuts);
+        let (names, lateness, digest) = (self.books.names, self.books.lateness, self.books.digest.value());
+        let fronts = self.ports.into_iter().map(|port| port.lateness);
         Served {
             device: self.device,
             outcome,
             lateness,
+            fronts: names.into_iter().zip(fronts).collect(),
             recorded,
             digest,
             payload_bytes,
             image,
             unreadable,
-            power_cuts,
+            power_cuts: self.power_cuts,
             recovered: self.recovered,
         }
     }

@@ -407,6 +407,11 @@ fn live(page: &mut Page, summary: &Summary) {
         let (count, answers) = (grouped(live.too_short), plural(live.too_short, "answer"));
         page.line("", format!("{count} {answers} not judged, which the device gives faster than the host can"));
     }
+    for front in live.fronts.iter().filter(|_| live.fronts.len() > 1) {
+        let (Some(share), Some(p50)) = (front.late_share, front.lateness_us.p50) else { continue };
+        let (name, late, p50) = (&front.name, percent(share), decimals(p50));
+        page.line("", format!("by {name}: {late} % of {} answers late, p50 {p50} us", grouped(front.answers)));
+    }
     if live.speed != 1.0 {
         page.line("", format!("simulated time passed at {} of the clock's speed", live.speed));
     }
