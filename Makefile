@@ -92,6 +92,12 @@ studies: ## Do the studies of the papers and the tutorial again, and write their
 	@scripts/prerequisites.sh build
 	scripts/studies.sh $(PYTHON)-release $(or $(CARGO_TARGET_DIR),target)/studies
 
+.PHONY: study-vssim
+study-vssim: ## Measure the SSDs of VSSIM's paper live, by fio, and offline, and write docs/studies/vssim.md
+	@scripts/prerequisites.sh build
+	$(CARGO) build --release --locked --package floatgate
+	python3 scripts/study_vssim.py --floatgate $(FLOATGATE)
+
 .PHONY: docs
 docs: ## Build the site of the documentation below the build directory; broken links are errors
 	scripts/docs.sh $(or $(CARGO_TARGET_DIR),target)/docs
