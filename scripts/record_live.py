@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Record the block trace examples/sqlite-ext4.csv.xz: SQLite on ext4 on a live device, below a real kernel.
 
-    python3 scripts/record_live.py --floatgate target/release/floatgate        # in about two minutes
+    python3 scripts/record_live.py --floatgate target/release/floatgate        # in three minutes
 
 `floatgate vm` boots a guest with the simulated SSD as its disk and SQLite in it. A file system is made, a shop's
 database is filled, the page cache is dropped, and orders, payments and look-ups run against it; `--record` has written
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,8 +22,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
-CUSTOMERS = 20_000
-ITEMS = 10_000
+CUSTOMERS = 15_000
+ITEMS = 8_000
 
 #: What the guest does: $SSD is the disk. The file system is small, so that the trace fits small devices.
 JOB = """set -e
@@ -102,22 +103,26 @@ def record(options: argparse.Namespace, directory: Path) -> None:
     fill, work = directory / "fill.sql", directory / "work.sql"
     fill.write_text("".join(filling(options.seed)))
     work.write_text("".join(working(options.seed, options.transactions)))
-    command = [options.floatgate, "vm", options.device, "--precondition", "none", "--with", "sqlite3"]
+    floatgate = shutil.which(options.floatgate)
+    if not floatgate:
+        sys.exit(f"error: there is no program {options.floatgate}; build it, and name it with --floatgate")
+    command = [str(Path(floatgate).resolve()), "vm", options.device, "--precondition", "none", "--with", "sqlite3"]
     command += ["--accel", "tcg", "--speed", options.speed, "--guest-memory", "256MiB"]
     command += ["--copy", str(fill), "--copy", str(work), "--record", str(options.output), "--run", JOB]
     print(" ".join(command[:-2]), flush=True)
-    subprocess.run(command, check=True)
+    # Where the trace is said to be, in its first lines, is where it is in the repository.
+    subprocess.run(command, check=True, cwd=REPOSITORY)
 
 
 def parse_options() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="Record SQLite on ext4 on a live device as a block trace.")
-    default = REPOSITORY / "examples" / "sqlite-ext4.csv.xz"
-    parser.add_argument("--output", type=Path, default=default, help="the trace (default: %(default)s)")
+    default = Path("examples/sqlite-ext4.csv.xz")
+    parser.add_argument("--output", type=Path, default=default, help="the trace, from the root of the repository (default: %(default)s)")
     parser.add_argument("--floatgate", default="floatgate", help="the program (default: %(default)s)")
     parser.add_argument("--device", default="tlc-nvme", help="the SSD (default: %(default)s)")
-    parser.add_argument("--speed", default="0.05", help="simulated time in the clock's (default: %(default)s)")
-    parser.add_argument("--transactions", type=int, default=3000, help="default: %(default)s")
+    parser.add_argument("--speed", default="0.1", help="simulated time in the clock's (default: %(default)s)")
+    parser.add_argument("--transactions", type=int, default=1500, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="of the statements (default: %(default)s)")
     return parser.parse_args()
 

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ class Case:
     #: What stands in the paper; `None` where it prints no number.
     paper: float | None = None
     #: Seconds of fio, and requests of the simulator.
-    seconds: int = 5
+    seconds: int = 4
     requests: int = 4000
 
     @property
@@ -73,20 +73,52 @@ LARGE_PAGES = ("geometry.page_size=8KiB", "geometry.mapping_unit=8KiB", "geometr
 SWITCHES = ("bus.channel_switch=30us", "bus.channel_switch_scope=controller")
 
 
+#: Pages whose place follows from their number, so that writes meet by chance.
+STATIC = ('allocation={ static = { order = "s2" } }',)
+
+#: What Figure 9 may have been measured with: how deep, and on what.
+READINGS = [
+    ("depth 1", 1, ()),
+    ("depth 32", 32, ()),
+    ("depth 32, switches", 32, SWITCHES),
+    ("depth 8, static", 8, STATIC),
+    ("depth 1, 8 KiB pages", 1, LARGE_PAGES),
+]
+
+
 def figure_9() -> list[Case]:
     """Random writes of 4 KiB on SSD-A to E, one at a time and many, with other readings of the text beside them."""
     cases = []
     for letter in "abcde":
-        for depth in (1, 32):
-            words = f"rw=randwrite bs=4k size=512m iodepth={depth}"
-            more = {"seconds": 4, "requests": 8000}
-            cases.append(Case(f"{letter.upper()}, depth {depth}", f"vssim-{letter}", words, "requests/s", **more))
-            name = f"{letter.upper()}, depth {depth}, switches"
-            cases.append(Case(name, f"vssim-{letter}", words, "requests/s", SWITCHES, **more))
-            if letter in "de":
-                name = f"{letter.upper()}, depth {depth}, 8 KiB pages"
-                cases.append(Case(name, f"vssim-{letter}", words, "requests/s", LARGE_PAGES, **more))
+        for reading, depth, changes in READINGS:
+            if changes != LARGE_PAGES or letter in "de":
+                words = f"rw=randwrite bs=4k size=512m iodepth={depth} norandommap=1"
+                name = f"{letter.upper()}, {reading}"
+                cases.append(Case(name, f"vssim-{letter}", words, "requests/s", changes, requests=8000))
     return cases
+
+
+@dataclass(frozen=True)
+class Host:
+    """How the live half is run."""
+
+    floatgate: str
+    #: Simulated time in the clock's.
+    speed: float
+    realtime: bool
+
+    @property
+    def before(self) -> list[str]:
+        """What server and client are started by."""
+        return ["chrt", "-f", "5"] if self.realtime else []
+
+    @property
+    def words(self) -> str:
+        """For the page."""
+        said = [] if self.speed == 1 else [f"simulated time passed at {self.speed:g} of the clock's speed (`--speed`)"]
+        if self.realtime:
+            said.append("server and client were scheduled before other programs (`chrt -f 5`), and slept (`--no-spin`)")
+        return "; " + "; ".join(said) if said else ""
 
 
 @dataclass
@@ -97,7 +129,6 @@ class Measured:
     offline: float
     live: float
     late: float
-    median: tuple[float, float] = field(default=(0.0, 0.0))
 
 
 def options(case: Case) -> list[str]:
@@ -119,11 +150,11 @@ def offline(floatgate: str, case: Case) -> dict[str, Any]:
     return json.loads(done.stdout)["requests"][case.kind]
 
 
-def live(floatgate: str, case: Case, directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def live(host: Host, case: Case, directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """What fio measures, and the section `live` of the server's result."""
     socket = directory / "ssd.sock"
-    command = [floatgate, "serve", *options(case), "--nbd", f"unix:{socket}", "--json"]
-    # With a processor for each, and the clients before other work where the system allows it.
+    command = [*host.before, host.floatgate, "serve", *options(case), "--nbd", f"unix:{socket}", "--json"]
+    command += ["--speed", f"{host.speed:g}"] + (["--no-spin"] if host.realtime else [])
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert server.stderr and server.stdout
     for line in server.stderr:
@@ -132,7 +163,7 @@ def live(floatgate: str, case: Case, directory: Path) -> tuple[dict[str, Any], d
     else:
         sys.exit(f"error: {' '.join(command)} did not start")
     job = [f"--{word}" for word in case.words.split()]
-    fio = ["fio", "--name=a", "--ioengine=nbd", f"--uri=nbd+unix:///?socket={socket}", *job, "--norandommap"]
+    fio = [*host.before, "fio", "--name=a", "--ioengine=nbd", f"--uri=nbd+unix:///?socket={socket}", *job]
     fio += ["--time_based", f"--runtime={case.seconds}", "--ramp_time=1", "--output-format=json"]
     told = subprocess.run(fio, check=True, capture_output=True, text=True, cwd=directory).stdout
     server.terminate()
@@ -140,14 +171,13 @@ def live(floatgate: str, case: Case, directory: Path) -> tuple[dict[str, Any], d
     return json.loads(told[told.index("{") :])["jobs"][0][case.kind], result["live"]
 
 
-def measure(floatgate: str, case: Case, directory: Path) -> Measured:
+def measure(host: Host, case: Case, directory: Path) -> Measured:
     """Both figures of a case."""
-    simulated = offline(floatgate, case)
-    seen, section = live(floatgate, case, directory)
+    simulated = offline(host.floatgate, case)
+    seen, section = live(host, case, directory)
     ours = figure(case, simulated["mib_per_s"] * 1024, simulated["iops"])
-    theirs = figure(case, seen["bw_bytes"] / 1024, seen["iops"])
-    medians = (simulated["latency_us"]["p50"], seen["clat_ns"]["percentile"]["50.000000"] / 1000)
-    measured = Measured(case, ours, theirs, section["late_share"], medians)
+    theirs = figure(case, seen["bw_bytes"] / 1024, seen["iops"]) / host.speed
+    measured = Measured(case, ours, theirs, section["late_share"])
     print(f"{case.name:32} {ours:10.1f} simulated {theirs:10.1f} live, {measured.late:.1%} late", flush=True)
     return measured
 
@@ -186,15 +216,17 @@ def gains(rows: list[Measured]) -> str:
     by_name = {row.case.name: row for row in rows}
     lines = ["| reading | A over B | B over C | D over E |", "|---|--:|--:|--:|"]
     lines.append("| the paper, in words | about +10 % | about +10 % | less than 3 % |")
-    for reading in ("depth 1", "depth 32", "depth 1, switches", "depth 32, switches"):
+    for reading, _, changes in READINGS:
         for what in ("offline", "live"):
-            pairs = [("A", "B"), ("B", "C"), ("D", "E")]
-            cells = [
-                getattr(by_name[f"{a}, {reading}"], what) / getattr(by_name[f"{b}, {reading}"], what) - 1
-                for a, b in pairs
-            ]
+            cells = []
+            for first, second in [("A", "B"), ("B", "C"), ("D", "E")]:
+                if changes == LARGE_PAGES and first != "D":
+                    cells.append("")
+                    continue
+                pair = [getattr(by_name[f"{letter}, {reading}"], what) for letter in (first, second)]
+                cells.append(f"{pair[0] / pair[1] - 1:+.1%}")
             name = "simulated" if what == "offline" else "live"
-            lines.append(f"| {reading}, {name} | " + " | ".join(f"{cell:+.1%}" for cell in cells) + " |")
+            lines.append(f"| {reading}, {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -218,15 +250,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Write docs/studies/vssim.md.")
     parser.add_argument("--floatgate", default="floatgate", help="the program (default: %(default)s)")
     parser.add_argument("--output", type=Path, default=PAGE, help="the page (default: %(default)s)")
+    parser.add_argument("--speed", type=float, default=1.0, help="simulated time in the clock's, for busy hosts")
+    parser.add_argument("--realtime", action="store_true", help="go before other programs, by chrt; needs root")
     chosen = parser.parse_args()
+    host = Host(str(Path(chosen.floatgate).resolve()), chosen.speed, chosen.realtime)
     template = (Path(__file__).parent / "study_vssim.md").read_text()
     before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="floatgate-") as directory:
-        x25m_rows = [measure(chosen.floatgate, case, Path(directory)) for case in X25M]
-        others = [measure(chosen.floatgate, case, Path(directory)) for case in figure_9()]
+        x25m_rows = [measure(host, case, Path(directory)) for case in X25M]
+        others = [measure(host, case, Path(directory)) for case in figure_9()]
     load = (
         f"{os.cpu_count()} processors; the load of the machine was {before:.1f} before and {os.getloadavg()[0]:.1f} after "
-        f"the measurements ({time.strftime('%d %B %Y', time.gmtime())}), of which server and fio are at most 2."
+        f"the measurements ({time.strftime('%d %B %Y', time.gmtime())}), of which server and fio are at most 2"
+        f"{host.words}."
     )
     chosen.output.write_text(page(x25m_rows, others, load, template))
 
