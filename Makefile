@@ -14,7 +14,7 @@ COLUMNS = $(or $(CARGO_TARGET_DIR),target)/columns
 
 # What the demo runs: make demo DEVICE=... TRACE=... OPTIONS=...
 DEVICE ?= hu2011
-TRACE ?= examples/sqlite-oltp.csv.xz
+TRACE ?= examples/sqlite-ext4.csv.xz
 OPTIONS ?= --precondition steady
 
 # Random cases of each property, operations against the reference model, and seconds of fuzzing for each target, in
@@ -29,7 +29,7 @@ help: ## This list
 		while IFS=$$'\t' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 .PHONY: demo
-demo: ## Build it, and run SQLite's recorded requests on an aged SSD
+demo: ## Build it, and run the requests of SQLite on ext4 on an aged SSD
 	@scripts/prerequisites.sh build
 	$(CARGO) build --release --locked --package floatgate
 	$(FLOATGATE) run $(DEVICE) $(TRACE) $(OPTIONS)

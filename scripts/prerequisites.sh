@@ -108,7 +108,7 @@ check_clients() {
     done
     [ -n "$absent" ] || return 0
     if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-        echo "installing libnbd-bin, qemu-utils and fio, for$absent"
+        echo "installing libnbd-bin, qemu-utils, fio and qemu-system-x86, for$absent"
         { apt-get update -qq && apt-get install -y -qq --no-install-recommends libnbd-bin \
             qemu-utils fio qemu-system-x86; } >"$scratch/log" 2>&1 && return 0
         tail -n 3 "$scratch/log" >&2

@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -236,7 +237,7 @@ def page(x25m_rows: list[Measured], others: list[Measured], load: str, template:
         "{x25m}": x25m_table(x25m_rows),
         "{figure 9}": figure_9_table(others),
         "{gains}": gains(others),
-        "{load}": load,
+        "Measured on {load}": textwrap.fill(f"Measured on {load}", 118),
     }
     for mark, text in parts.items():
         if mark not in template:

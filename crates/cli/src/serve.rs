@@ -5,7 +5,7 @@ mod recording;
 
 use std::io::{IsTerminal, Write};
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Bytes;
@@ -30,9 +30,15 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub device: Selection,
     /// Where NBD clients connect, may be given several times: unix:PATH, a socket that only you can use, or HOST:PORT
-    /// [default: unix:NAME.sock, NAME being the device's]
+    /// [default: unix:NAME.sock, NAME being the device's, unless --vhost-user is given]
     #[arg(long, value_name = "ADDRESS")]
     pub nbd: Vec<Address>,
+    /// Where vhost-user-blk clients connect, as QEMU's vhost-user-blk-pci: a socket that only you can use
+    #[arg(long, value_name = "PATH", value_parser = vhost_path)]
+    pub vhost_user: Option<PathBuf>,
+    /// Queues that each vhost-user client may use; QEMU wants one for each processor of its guest
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=128))]
+    vhost_queues: u16,
     /// Let a HOST of --nbd be this address, though other machines can reach it: they are not asked who they are
     #[arg(long, value_name = "IP")]
     allow_remote: Option<IpAddr>,
@@ -118,12 +124,14 @@ fn failure(error: ServeError) -> Failure {
 impl ServeArgs {
     fn options(&self, config: &DeviceConfig) -> Result<Options, Failure> {
         let mut nbd = self.nbd.clone();
-        if nbd.is_empty() {
+        if nbd.is_empty() && self.vhost_user.is_none() {
             nbd.push(format!("unix:{}.sock", config.name.replace(['/', ' '], "-")).parse().map_err(Failure::mistake)?);
         }
         let recorder = self.record.as_deref().map(|path| recording::begin(path, self, config)).transpose()?;
         Ok(Options {
             nbd,
+            vhost_user: self.vhost_user.clone(),
+            vhost_queues: self.vhost_queues,
             allow_remote: self.allow_remote,
             no_delay: self.no_delay,
             speed: self.speed.unwrap_or_default(),
@@ -170,7 +178,9 @@ impl ServeArgs {
 
     fn print(&self, summary: &Summary, addresses: &[Address], out: &mut impl Write) -> Result<(), Failure> {
         let with_warnings = !(std::io::stdout().is_terminal() && std::io::stderr().is_terminal());
-        let served: Vec<String> = addresses.iter().map(|address| format!("NBD clients at {address}")).collect();
+        let nbd = addresses.iter().map(|address| format!("NBD clients at {address}"));
+        let vhost_user = self.vhost_user.iter().map(|path| format!("vhost-user clients at {}", path.display()));
+        let served: Vec<String> = nbd.chain(vhost_user).collect();
         let text = if self.json { summary.to_json() } else { report::text(summary, &served, with_warnings) };
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
     }
@@ -185,6 +195,15 @@ impl ServeArgs {
             (None, Some(Err(error))) => Err(Failure::fault(format!("the recording is not whole: {error}"))),
             (None, _) => Ok(()),
         }
+    }
+}
+
+/// The path of a socket, also as other options have it, `unix:PATH`.
+fn vhost_path(text: &str) -> Result<PathBuf, String> {
+    let address = if text.starts_with("unix:") { text.to_owned() } else { format!("unix:{text}") };
+    match address.parse()? {
+        Address::Unix(path) => Ok(path),
+        Address::Tcp(_) => Err("memory is shared with clients on this machine only: the path of a socket".to_owned()),
     }
 }
 

@@ -33,6 +33,8 @@ enum Front {
     Virtio,
     /// /dev/nvme0n1: QEMU's model of an NVMe controller, as a client of the live device
     Nvme,
+    /// /dev/vda: virtio-blk, which the live device serves itself, from rings in the guest's memory
+    VhostUser,
     /// /dev/nbd0: the kernel's own NBD client, over TCP through QEMU's network
     Nbd,
 }
@@ -74,7 +76,8 @@ pub struct VmArgs {
     #[arg(long, value_name = "SIZE", default_value = "1GiB", help_heading = "Guest")]
     guest_memory: Bytes,
     /// Processors of the guest
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Guest")]
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Guest")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
     cpus: u32,
     /// Boot this kernel; with --initrd, no packages are fetched
     #[arg(long, value_name = "FILE", requires = "initrd", help_heading = "Guest")]
@@ -119,7 +122,7 @@ pub fn run(args: &VmArgs) -> Result<(), Failure> {
     let serve = args.served(&directory, accelerator)?;
     let ended = RefCell::new(None);
     session(&serve, &mut std::io::stderr(), |server, config, interrupt| {
-        let disk = args.disk(&directory, server)?;
+        let disk = args.disk(&directory, server, &serve);
         say(&welcome(config, &disk, accelerator, &serve));
         let (command, files) = (args.run.as_deref(), &args.copy[..]);
         let processors = args.cpus;
@@ -136,11 +139,7 @@ pub fn run(args: &VmArgs) -> Result<(), Failure> {
 }
 
 /// Waits for the end of the machine; says what went wrong with the server, and how the machine ended, if it did.
-fn hold(
-    server: &Server,
-    running: Running,
-    interrupt: &Interrupt,
-) -> Result<(Option<String>, Option<Ended>), Failure> {
+fn hold(server: &Server, running: Running, interrupt: &Interrupt) -> Result<(Option<String>, Option<Ended>), Failure> {
     let looks = RefCell::new((running, 0));
     let is_lost = || {
         let (running, looks) = &mut *looks.borrow_mut();
@@ -188,23 +187,27 @@ impl VmArgs {
     /// How the device is served: as asked for, and for the guest.
     fn served(&self, directory: &TempDir, accelerator: Accelerator) -> Result<ServeArgs, Failure> {
         let mut serve = self.serve.clone();
-        serve.nbd.insert(0, match self.front {
-            Front::Nbd => "127.0.0.1:0".parse().map_err(Failure::mistake)?,
-            Front::Virtio | Front::Nvme => Address::Unix(directory.path().join("ssd.sock")),
-        });
+        let socket = directory.path().join("ssd.sock");
+        match self.front {
+            Front::Nbd => serve.nbd.insert(0, "127.0.0.1:0".parse().map_err(Failure::mistake)?),
+            Front::Virtio | Front::Nvme => serve.nbd.insert(0, Address::Unix(socket)),
+            Front::VhostUser if serve.vhost_user.is_some() => {}
+            Front::VhostUser => serve.vhost_user = Some(socket),
+        }
         if accelerator == Accelerator::Tcg && serve.speed.is_none() && !serve.no_delay {
             serve.speed = Some("0.1".parse().map_err(Failure::mistake)?);
         }
         Ok(serve)
     }
 
-    fn disk(&self, directory: &TempDir, server: &Server) -> Result<Disk, Failure> {
+    fn disk(&self, directory: &TempDir, server: &Server, serve: &ServeArgs) -> Disk {
         let socket = directory.path().join("ssd.sock");
-        Ok(match (self.front, server.addresses().first()) {
+        match (self.front, server.addresses().first()) {
+            (Front::VhostUser, _) => Disk::VhostUser(serve.vhost_user.clone().unwrap_or(socket)),
             (Front::Nvme, _) => Disk::Nvme(socket),
             (Front::Nbd, Some(Address::Tcp(address))) => Disk::Nbd(address.port()),
             _ => Disk::Virtio(socket),
-        })
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `floatgate serve`, through the real program, with the clients that people have.
 //!
-//! nbdinfo, nbdcopy, qemu-io, qemu-img and fio have to be installed; `scripts/prerequisites.sh test` sees to that.
+//! nbdinfo, nbdcopy, qemu-io, qemu-img, qemu-system-x86_64 and fio have to be installed; `scripts/prerequisites.sh test` sees to that.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -167,8 +167,49 @@ fn what_cannot_be_is_said() {
     assert!(error(&["tiny", "--nbd", "unix:file"]).contains("it is no socket"));
     assert!(error(&["tiny", "--nbd", "unix:no/such/directory"]).contains("cannot listen at unix:no/such/directory"));
     assert!(error(&["tiny", "--nbd", "file"]).contains("as unix:file"));
+    assert!(error(&["tiny", "--vhost-user", "file"]).contains("it is no socket"));
+    assert!(error(&["tiny", "--vhost-user", "a", "--vhost-queues", "0"]).contains("1..=128"));
     assert!(error(&["tiny", "--speed", "0"]).contains("from 0.0001 to 100"));
     assert!(error(&["tiny", "--no-delay", "--speed", "2"]).contains("cannot be used with"));
     assert!(error(&["tinny"]).contains("tiny"));
     assert_eq!(fs::read_to_string(directory.path().join("file")).unwrap(), "mine");
+}
+
+/// What QEMU's firmware boots: it reads the next sector, writes that to the one after, says what it has read at port
+/// 0xe9, and ends QEMU with status 33 by port 0xf4.
+const BOOT: [u8; 54] = [
+    0x31, 0xc0, 0x8e, 0xd8, 0x8e, 0xc0, 0xbc, 0x00, 0x7c, // ax = ds = es = 0, sp = 0x7c00
+    0xbb, 0x00, 0x7e, 0xb8, 0x01, 0x02, 0xb9, 0x02, 0x00, 0xb6, 0x00, 0xcd, 0x13, // read sector 2 (1) to 0x7e00
+    0xb8, 0x01, 0x03, 0xb9, 0x03, 0x00, 0xb6, 0x00, 0xcd, 0x13, // write it to sector 3 (2)
+    0xbe, 0x00, 0x7e, 0xba, 0xe9, 0x00, 0xac, 0x84, 0xc0, 0x74, 0x03, 0xee, 0xeb, 0xf8, // say it up to a zero
+    0xba, 0xf4, 0x00, 0xb0, 0x10, 0xee, 0xf4, 0x00, 0x00, // end
+];
+
+/// Stock QEMU, with the arguments that are printed, boots from the disk and writes to it over vhost-user; another client
+/// sees that over NBD.
+#[test]
+fn qemu_boots_from_it() {
+    let live = Live::new(&["tiny", "--precondition", "none", "--no-delay", "--vhost-user", "vhost.sock"]);
+    let mut image = BOOT.to_vec();
+    image.resize(510, 0);
+    image.extend([0x55, 0xaa]);
+    image.extend(b"booted from flash");
+    image.resize(1024, 0);
+    fs::write(live.path("boot"), &image).unwrap();
+    live.client("qemu-io", &["-f", "raw", "-c", "write -s boot 0 1024", &live.uri()]);
+    let line = live.welcome.lines().find(|line| line.contains("vhost-user-blk-pci")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().skip_while(|word| *word != "-object").collect();
+    let arguments = words.iter().map(|word| word.replace("size=1G", "size=64M"));
+    let output = Command::new("qemu-system-x86_64")
+        .args("-accel tcg -m 64M -nodefaults -display none -no-reboot -debugcon stdio".split(' '))
+        .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("booted from flash"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(33));
+    live.client("nbdcopy", &[&live.uri(), "copy"]);
+    let copy = fs::read(live.path("copy")).unwrap();
+    assert_eq!(copy[1024..1024 + 17], *b"booted from flash");
 }

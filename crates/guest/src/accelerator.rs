@@ -58,7 +58,8 @@ impl Accelerator {
         if result == BOOTS {
             return Ok((Accelerator::Kvm, String::new()));
         }
-        let reason = format!("the KVM of this machine does not boot it ({}; remembered in {})", result.trim(), memory.display());
+        let reason =
+            format!("the KVM of this machine does not boot it ({}; remembered in {})", result.trim(), memory.display());
         Ok((Accelerator::Tcg, reason))
     }
 }
@@ -75,10 +76,9 @@ fn probe(guest: &Guest) -> Result<String, GuestError> {
     let mut command = bound_to_us();
     command.args(boot(guest, &initrd, Accelerator::Kvm)).args(["-m", "256M", "-serial"]);
     command.arg(format!("file:{}", console.display())).stdin(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().map_err(|error| GuestError::Failed {
-        program: crate::machine::QEMU.to_owned(),
-        said: error.to_string(),
-    })?;
+    let mut child = command
+        .spawn()
+        .map_err(|error| GuestError::Failed { program: crate::machine::QEMU.to_owned(), said: error.to_string() })?;
     for _ in 0..PROBE.as_millis() / 50 {
         if let Ok(Some(ended)) = child.try_wait() {
             let booted = fs::read_to_string(&console).unwrap_or_default().contains(PANIC);

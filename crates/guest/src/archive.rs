@@ -62,8 +62,8 @@ impl Archive {
     }
 }
 
-/// One entry: 6 bytes that say what it is, 13 numbers of 8 hexadecimal digits, name, content; the latter two to multiples
-/// of four bytes.
+/// One entry: 6 bytes that say what it is, 13 numbers of 8 hexadecimal digits, name, content; the latter two to
+/// multiples of four bytes.
 fn write_entry(out: &mut impl Write, number: u32, mode: u32, path: &str, bytes: &[u8]) -> io::Result<()> {
     let size = u32::try_from(bytes.len()).map_err(|_| io::Error::other(format!("{path}: beyond 4 GiB")))?;
     let links = 1;

@@ -8,11 +8,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::GuestError;
 use crate::accelerator::Accelerator;
 use crate::archive::{Archive, Entry};
 use crate::system::Guest;
 use crate::tool::tail;
-use crate::GuestError;
 
 /// The program.
 pub const QEMU: &str = "qemu-system-x86_64";
@@ -55,7 +55,8 @@ impl Disk {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         match self {
             Disk::Virtio(socket) => {
-                [words(&["-blockdev"]), vec![over_nbd(socket)], words(&["-device", "virtio-blk-pci,drive=ssd"])].concat()
+                [words(&["-blockdev"]), vec![over_nbd(socket)], words(&["-device", "virtio-blk-pci,drive=ssd"])]
+                    .concat()
             }
             Disk::Nvme(socket) => {
                 let device = words(&["-device", "nvme,drive=ssd,serial=floatgate"]);
@@ -171,7 +172,9 @@ impl Machine<'_> {
         if self.command.is_some() {
             let console = format!("file:{}", escaped("console"));
             all.extend(["-serial", &console, "-monitor", "none"].map(str::to_owned));
-            all.extend(["-chardev", "stdio,id=out", "-device", "virtserialport,chardev=out,name=out"].map(str::to_owned));
+            all.extend(
+                ["-chardev", "stdio,id=out", "-device", "virtserialport,chardev=out,name=out"].map(str::to_owned),
+            );
         } else {
             all.extend(["-chardev", "stdio,id=user,mux=on,signal=off"].map(str::to_owned));
             all.extend(["-serial", "chardev:user", "-mon", "chardev=user"].map(str::to_owned));
@@ -195,7 +198,8 @@ pub(crate) fn boot(guest: &Guest, initrd: &Path, accelerator: Accelerator) -> Ve
 
 /// QEMU, which the kernel ends when this program is killed, where util-linux is there to arrange it.
 pub(crate) fn bound_to_us() -> Command {
-    let dies_with_us = Command::new("setpriv").args(["--pdeathsig", "KILL", "--", "true"]).stderr(Stdio::null()).status();
+    let dies_with_us =
+        Command::new("setpriv").args(["--pdeathsig", "KILL", "--", "true"]).stderr(Stdio::null()).status();
     if dies_with_us.is_ok_and(|status| status.success()) {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--", QEMU]);

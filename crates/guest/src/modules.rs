@@ -38,7 +38,7 @@ impl Modules {
         Ok(Modules(found))
     }
 
-    /// These modules and what they need, in an order in which they can be loaded. Those that are not there are built in.
+    /// These modules and what they need, in an order in which they can be loaded. What is not there is built in.
     pub fn in_order(&self, names: &[&str]) -> Result<Vec<Module>, GuestError> {
         let mut loaded = Vec::new();
         for name in names {

@@ -39,11 +39,7 @@ impl Cache {
     }
 
     /// A directory in the cache that `make` fills the first time. Where two are at it, the first one's is kept.
-    pub fn once(
-        &self,
-        name: &str,
-        make: impl FnOnce(&Path) -> Result<(), GuestError>,
-    ) -> Result<PathBuf, GuestError> {
+    pub fn once(&self, name: &str, make: impl FnOnce(&Path) -> Result<(), GuestError>) -> Result<PathBuf, GuestError> {
         let place = self.0.join(name);
         if !place.exists() {
             let draft = tempfile::tempdir_in(&self.0).map_err(GuestError::at(&self.0))?;

@@ -11,7 +11,8 @@ use crate::archive::{Archive, Entry};
 use crate::tool::output;
 
 /// Parts of packages that nobody reads in a guest.
-const LEFT_OUT: &[&str] = &["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "boot", "lib/modules"];
+const LEFT_OUT: &[&str] =
+    &["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "boot", "lib/modules"];
 
 /// Adds all of `programs`, unpacked packages, with what they need of `libraries`.
 pub fn add(archive: &mut Archive, programs: &Path, libraries: &Path) -> Result<(), GuestError> {

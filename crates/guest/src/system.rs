@@ -44,7 +44,11 @@ impl Guest {
         wanted.sort();
         wanted.dedup();
         let kernel = packages::kernel()?;
-        say(&format!("guest: {kernel} with {}, by apt; what is fetched stays in {}", wanted.join(", "), cache.path().display()));
+        say(&format!(
+            "guest: {kernel} with {}, by apt; what is fetched stays in {}",
+            wanted.join(", "),
+            cache.path().display()
+        ));
         let libraries = packages::libraries(&wanted)?;
         let program_archives = cache.fetch(&wanted)?;
         let library_archives = cache.fetch(&libraries)?;
@@ -120,7 +124,10 @@ fn contents(programs: &Path, libraries: &Path, kernel: &Path) -> Result<Archive,
         let list: Vec<&str> = loaded.iter().map(|module| &module.name[..]).collect();
         archive.text(&format!("floatgate/modules/{front}"), &(list.join("\n") + "\n"));
         for module in loaded {
-            archive.add(&format!("floatgate/modules/{}.ko", module.name), Entry::File { bytes: module.bytes, runs: false });
+            archive.add(
+                &format!("floatgate/modules/{}.ko", module.name),
+                Entry::File { bytes: module.bytes, runs: false },
+            );
         }
     }
     // What devtmpfs has later; the kernel opens it before the first program runs.

@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 use crate::GuestError;
 
 /// What helps where a program of Debian's is missing.
-pub const NO_APT: &str = "a guest is put together of Debian's packages: on other systems give one by --kernel and --initrd";
+pub const NO_APT: &str =
+    "a guest is put together of Debian's packages: on other systems give one by --kernel and --initrd";
 
 /// What `command` prints.
 pub fn output(mut command: Command, purpose: &'static str) -> Result<String, GuestError> {

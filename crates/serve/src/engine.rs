@@ -43,6 +43,11 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// Of a read and of a write of 4 KiB, in microseconds.
+    pub fn us(&self) -> [f64; 2] {
+        [self.read, self.write].map(|(fixed, each)| (fixed + each * 4096.0) / 1e3)
+    }
+
     /// Of a request.
     pub fn of(&self, operation: Operation, bytes: u64) -> Wall {
         let (fixed, each) = if operation == Operation::Read { self.read } else { self.write };
@@ -132,6 +137,9 @@ impl Ord for Waiting {
 struct PortState {
     due: BinaryHeap<Waiting>,
     in_flight: u32,
+    /// What receiving and sending take it.
+    cost: Cost,
+    lateness: Lateness,
     /// When it will look again by itself.
     looks_at: Wall,
     waker: Waker,
@@ -156,6 +164,8 @@ pub struct Served {
     pub outcome: Outcome,
     /// How late answers were.
     pub lateness: Lateness,
+    /// The same of each front end, with its name.
+    pub fronts: Vec<(String, Lateness)>,
     /// Requests in the recording, or why it is not whole; `None` without one.
     pub recorded: Option<Result<u64, String>>,
     /// A digest of the requests: that of a recording of them.
@@ -169,7 +179,6 @@ pub struct Engine {
     device: Device,
     payload: Box<dyn Payload>,
     pace: Pace,
-    cost: Cost,
     ports: Vec<PortState>,
     in_flight: Slab<InFlight>,
     published: u64,
@@ -204,7 +213,6 @@ impl Engine {
             device,
             payload,
             pace,
-            cost: Cost::default(),
             ports: Vec::new(),
             in_flight: Slab::default(),
             published: 0,
@@ -220,13 +228,14 @@ impl Engine {
     pub fn add_port(&mut self, name: &str, waker: Waker) -> Port {
         self.books.names.push(name.to_owned());
         self.books.results = Results::new(self.books.names.clone());
-        self.ports.push(PortState { due: BinaryHeap::new(), in_flight: 0, looks_at: Wall::NEVER, waker });
+        let (due, cost, lateness) = (BinaryHeap::new(), Cost::default(), Lateness::default());
+        self.ports.push(PortState { due, in_flight: 0, cost, lateness, looks_at: Wall::NEVER, waker });
         Port(self.ports.len() - 1)
     }
 
-    /// What receiving and sending take; nothing where that was not measured.
-    pub fn set_cost(&mut self, cost: Cost) {
-        self.cost = cost;
+    /// What receiving and sending take a front end; nothing where that was not measured.
+    pub fn set_cost(&mut self, port: Port, cost: Cost) {
+        self.ports[port.0].cost = cost;
     }
 
     /// The device, to look at.
@@ -346,7 +355,8 @@ impl Engine {
 
     /// Puts answers on their way whose completion lies ahead and is certain.
     fn foresee(&mut self) {
-        if self.is_saturated() || self.in_flight.is_empty() || self.cost == Cost::default() {
+        let costs_nothing = |port: &PortState| port.cost == Cost::default();
+        if self.is_saturated() || self.in_flight.is_empty() || self.ports.iter().all(costs_nothing) {
             return;
         }
         let mut foreseen = std::mem::take(&mut self.foreseen);
@@ -390,7 +400,7 @@ impl Engine {
     fn answer(&mut self, in_flight: &InFlight, completion: &Completion) {
         let InFlight { port, token, headroom, .. } = *in_flight;
         let (status, bytes) = self.fetch(completion, headroom);
-        let due = self.due(completion);
+        let due = self.due(port, completion);
         let answer = Answer { token, status, bytes, due };
         let state = &mut self.ports[port.0];
         state.due.push(Waiting { at: Reverse((due.target, self.published)), answer });
@@ -416,12 +426,12 @@ impl Engine {
     }
 
     /// When a completion is to be answered.
-    fn due(&self, completion: &Completion) -> Due {
+    fn due(&self, port: Port, completion: &Completion) -> Due {
         let Pace::Timed(clock) = self.pace else {
             return Due::default();
         };
         let request = &completion.request;
-        let cost = self.cost.of(request.operation, request.bytes());
+        let cost = self.ports[port.0].cost.of(request.operation, request.bytes());
         let latency = clock.span(completion.finish.since(request.arrival));
         let deducted = if self.is_saturated() { Wall(0) } else { cost };
         // An answer is not sent before its request has come.
@@ -468,10 +478,11 @@ impl Engine {
     }
 
     /// A front end has sent answers.
-    pub fn sent(&mut self, answers: &mut Vec<Answer>, turn: &Turn) {
+    pub fn sent(&mut self, port: Port, answers: &mut Vec<Answer>, turn: &Turn) {
         for answer in answers.drain(..) {
             if let Pace::Timed(_) = self.pace {
                 self.books.lateness.record(&answer.due, turn);
+                self.ports[port.0].lateness.record(&answer.due, turn);
             }
             if answer.bytes.capacity() > 0 && self.spare.len() < SPARE {
                 self.spare.push(answer.bytes);
@@ -502,7 +513,9 @@ impl Engine {
         let outcome = Outcome::between(&first, last, self.books.results, profile, complete);
         let payload_bytes = self.payload.bytes_held();
         let recorded = self.books.recorder.map(Recorder::finish);
-        let (lateness, digest) = (self.books.lateness, self.books.digest.value());
-        Served { device: self.device, outcome, lateness, recorded, digest, payload_bytes }
+        let (names, lateness, digest) = (self.books.names, self.books.lateness, self.books.digest.value());
+        let fronts = self.ports.into_iter().map(|port| port.lateness);
+        let fronts = names.into_iter().zip(fronts).collect();
+        Served { device: self.device, outcome, lateness, fronts, recorded, digest, payload_bytes }
     }
 }

@@ -1,7 +1,7 @@
 //! How late answers were, and why.
 
 use floatgate_core::metrics::latency::Latency;
-use floatgate_core::metrics::summary::{LateCauses, Live};
+use floatgate_core::metrics::summary::{LateCauses, Live, LiveFront};
 
 use crate::clock::Wall;
 
@@ -122,22 +122,32 @@ impl Lateness {
         self.share().map(|share| share <= LIMIT)
     }
 
-    /// As a section of a result.
-    pub fn section(&self, pace: &str, speed: f64, cost: [f64; 2]) -> Live {
+    fn causes(&self) -> LateCauses {
         let [phase, host, lock, work] = self.causes;
+        LateCauses { phase, host, lock, work }
+    }
+
+    /// That of a front end, from whose answers so much was deducted.
+    pub fn front(&self, name: &str, [deducted_read_us, deducted_write_us]: [f64; 2]) -> LiveFront {
+        let (name, too_short, late, late_share) = (name.to_owned(), self.too_short, self.late, self.share());
+        let about = LiveFront { name, deducted_read_us, deducted_write_us, too_short, late, ..LiveFront::default() };
+        LiveFront::new(&self.all, LiveFront { late_share, causes: self.causes(), ..about })
+    }
+
+    /// As a section of a result.
+    pub fn section(&self, pace: &str, speed: f64, fronts: Vec<LiveFront>) -> Live {
         Live::new(
             &self.all,
             Live {
                 pace: pace.to_owned(),
                 speed,
-                deducted_read_us: cost[0],
-                deducted_write_us: cost[1],
                 too_short: self.too_short,
                 late: self.late,
                 late_share: self.share(),
                 late_limit: LIMIT,
                 faithful: self.is_faithful(),
-                causes: LateCauses { phase, host, lock, work },
+                causes: self.causes(),
+                fronts,
                 ..Live::default()
             },
         )
@@ -197,7 +207,9 @@ mod tests {
         lateness.record(&due(1000, 900), &turn(1500));
         assert_eq!(lateness.is_faithful(), Some(false));
         lateness.record(&Due { too_short: true, ..due(1000, 900) }, &turn(1500));
-        let section = lateness.section("timed", 1.0, [5.0, 6.0]);
+        let front = lateness.front("nbd", [5.0, 6.0]);
+        assert_eq!((front.deducted_write_us, front.late_share), (6.0, lateness.share()));
+        let section = lateness.section("timed", 1.0, vec![front]);
         assert_eq!((section.answers, section.too_short, section.late, section.causes.work), (101, 1, 2, 2));
         assert_eq!(section.lateness_us.max, Some(500.0));
     }

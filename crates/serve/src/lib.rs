@@ -2,7 +2,7 @@
 //!
 //! The only crate with sockets, threads and clocks. A request's way through it:
 //!
-//! 1. a front end ([`nbd`]) reads it from its socket, and stamps it with the clock on the wall;
+//! 1. a front end ([`nbd`], [`vhost`]) reads it from its socket or ring, and stamps it with the clock on the wall;
 //! 2. the [`engine`] puts its data where they are kept ([`payload`]), and submits it to the device at the stamp;
 //! 3. the engine lets the device catch up with the clock, and learns when the request is done;
 //! 4. the front end answers it then, no earlier, and notes how much later ([`lateness`]).
@@ -18,7 +18,9 @@ pub mod lateness;
 pub mod nbd;
 pub mod payload;
 pub mod record;
+mod rhythm;
 pub mod server;
+pub mod vhost;
 
 pub use address::Address;
 pub use server::{Finished, Options, ServeError, Server};

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -13,19 +14,24 @@ use floatgate_core::run::Outcome;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::address::Address;
-use crate::calibrate::{Calibration, calibrate};
+use crate::calibrate::{Calibration, calibrate, nbd_cost, vhost_cost};
 use crate::clock::{Clock, Speed, Wall};
-use crate::engine::{Engine, Pace};
-use crate::nbd::front::{Front, Parts};
+use crate::engine::{Cost, Engine, Pace, Waker};
 use crate::nbd::listen::Listener;
 use crate::nbd::session::Export;
 use crate::payload::memory::Memory;
 use crate::record::Recorder;
+use crate::vhost::blk::Disk;
+use crate::{nbd, vhost};
 
 /// How a device is served.
 pub struct Options {
-    /// Where NBD clients connect, at least one.
+    /// Where NBD clients connect.
     pub nbd: Vec<Address>,
+    /// Where vhost-user clients connect.
+    pub vhost_user: Option<PathBuf>,
+    /// Queues that each of them may use.
+    pub vhost_queues: u16,
     /// An address beyond this machine's own at which to listen, where that is wanted.
     pub allow_remote: Option<IpAddr>,
     /// Answer as soon as possible.
@@ -102,11 +108,13 @@ impl AsFd for Bell {
 /// A device that is being served.
 pub struct Server {
     engine: Arc<Mutex<Engine>>,
-    thread: Option<JoinHandle<()>>,
-    bell: Arc<Bell>,
+    /// Of each front end, its thread and what wakes it.
+    fronts: Vec<(JoinHandle<()>, Arc<Bell>)>,
     stop: Arc<AtomicBool>,
     addresses: Vec<Address>,
+    vhost_user: Option<PathBuf>,
     calibration: Calibration,
+    costs: Costs,
     speed: Speed,
 }
 
@@ -128,6 +136,19 @@ pub struct Finished {
     pub calibration: Calibration,
 }
 
+/// What sending and receiving take each front end; nothing where nothing is deducted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Costs {
+    /// Of NBD.
+    pub nbd: Cost,
+    /// Of vhost-user.
+    pub vhost_user: Cost,
+}
+
+/// The names of front ends, as streams of requests and in results.
+const NBD: &str = "nbd";
+const VHOST_USER: &str = "vhost-user";
+
 impl Server {
     /// Begins to serve a device.
     pub fn start(device: Device, options: Options) -> Result<Server, ServeError> {
@@ -140,10 +161,19 @@ impl Server {
         let open =
             |address: &Address| Listener::open(address).map_err(|error| ServeError::Listen(address.clone(), error));
         let listeners = options.nbd.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        let addresses = listeners.iter().map(|listener| listener.address().clone()).collect();
+        let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address().clone()).collect();
+        let vhost_listener = options.vhost_user.clone().map(|path| open(&Address::Unix(path))).transpose()?;
         let calibration = match options.no_delay {
             true => Calibration::default(),
             false => calibrate(options.no_spin)?,
+        };
+        let measured = |is_used: bool, cost: fn(Wall) -> io::Result<Cost>| match is_used && !options.no_delay {
+            true => cost(calibration.spin),
+            false => Ok(Cost::default()),
+        };
+        let costs = Costs {
+            nbd: measured(!listeners.is_empty(), nbd_cost)?,
+            vhost_user: measured(vhost_listener.is_some(), vhost_cost)?,
         };
         let export = export_of(&device);
         let payload = Memory::new(export.bytes, export.unit, options.memory);
@@ -152,29 +182,74 @@ impl Server {
         // Where preconditioning took time, the clock goes on from there.
         let clock = Clock::new(start.earlier(clock.span(device.now())), options.speed);
         let pace = if options.no_delay { Pace::AtOnce } else { Pace::Timed(clock) };
-        let mut engine = Engine::new(device, Box::new(payload), pace, options.recorder);
-        engine.set_cost(calibration.cost);
-        let bell = Arc::new(Bell::new()?);
-        let ring = Arc::clone(&bell);
-        let port = engine.add_port("nbd", Arc::new(move || ring.ring()));
-        let engine = Arc::new(Mutex::new(engine));
-        let stop = Arc::new(AtomicBool::new(false));
-        let front = Front::new(Parts {
-            engine: Arc::clone(&engine),
-            port,
-            export,
-            listeners,
-            bell: Arc::clone(&bell),
-            stop: Arc::clone(&stop),
-            spin: calibration.spin,
-        });
-        let thread = Some(spawn("nbd", move || front.run())?);
-        Ok(Server { engine, thread, bell, stop, addresses, calibration, speed: options.speed })
+        let engine = Engine::new(device, Box::new(payload), pace, options.recorder);
+        let mut server = Server {
+            engine: Arc::new(Mutex::new(engine)),
+            fronts: Vec::new(),
+            stop: Arc::new(AtomicBool::new(false)),
+            addresses,
+            vhost_user: options.vhost_user,
+            calibration,
+            costs,
+            speed: options.speed,
+        };
+        server.start_fronts(export, listeners, vhost_listener, options.vhost_queues)?;
+        Ok(server)
     }
 
-    /// Where clients connect, with the ports that the system has chosen.
+    /// Starts the threads of the front ends that have somewhere to listen. All have their ports before any request.
+    fn start_fronts(
+        &mut self,
+        export: Export,
+        nbd: Vec<Listener>,
+        vhost_user: Option<Listener>,
+        queues: u16,
+    ) -> io::Result<()> {
+        let ports = {
+            let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut add = |name: &str, cost: Cost| -> io::Result<_> {
+                let bell = Arc::new(Bell::new()?);
+                let ring = Arc::clone(&bell);
+                let waker: Waker = Arc::new(move || ring.ring());
+                let port = engine.add_port(name, waker);
+                engine.set_cost(port, cost);
+                Ok((port, bell))
+            };
+            let nbd_port = if nbd.is_empty() { None } else { Some(add(NBD, self.costs.nbd)?) };
+            let vhost_port = vhost_user.is_some().then(|| add(VHOST_USER, self.costs.vhost_user)).transpose()?;
+            (nbd_port, vhost_port)
+        };
+        let (spin, disk) = (self.calibration.spin, disk_of(&export, queues));
+        if let (Some((port, bell)), _) = &ports {
+            let (engine, bell, stop) = (Arc::clone(&self.engine), Arc::clone(bell), Arc::clone(&self.stop));
+            let (listeners, port, ringer) = (nbd, *port, Arc::clone(&bell));
+            let parts = nbd::front::Parts { engine, port, export, listeners, bell, stop, spin };
+            let front = nbd::front::Front::new(parts);
+            self.fronts.push((spawn(NBD, move || front.run())?, ringer));
+        }
+        if let (_, Some((port, bell))) = &ports {
+            let (engine, bell, stop) = (Arc::clone(&self.engine), Arc::clone(bell), Arc::clone(&self.stop));
+            let (listener, port, ringer) = (vhost_user, *port, Arc::clone(&bell));
+            let parts = vhost::front::Parts { engine, port, disk, listener, bell, stop, spin };
+            let front = vhost::front::Front::new(parts);
+            self.fronts.push((spawn(VHOST_USER, move || front.run())?, ringer));
+        }
+        Ok(())
+    }
+
+    /// Where NBD clients connect, with the ports that the system has chosen.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
+    }
+
+    /// Where vhost-user clients connect.
+    pub fn vhost_user(&self) -> Option<&Path> {
+        self.vhost_user.as_deref()
+    }
+
+    /// What is deducted from the time of answers.
+    pub fn costs(&self) -> &Costs {
+        &self.costs
     }
 
     /// What was found out of the host at the start.
@@ -190,7 +265,7 @@ impl Server {
             if let Some(trouble) = self.engine.lock().unwrap_or_else(PoisonError::into_inner).trouble() {
                 return Err(trouble);
             }
-            if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+            if self.fronts.iter().any(|(thread, _)| thread.is_finished()) {
                 return Err("the thread that serves failed, which is a defect: please report it".to_owned());
             }
             if ends() {
@@ -201,17 +276,21 @@ impl Server {
     }
 
     /// Ends: no more is read, what is in progress is answered, and the sockets are removed.
-    pub fn stop(mut self, complete: bool) -> Result<Finished, String> {
-        self.stop.store(true, Ordering::Release);
-        self.bell.ring();
-        let joined = self.thread.take().map_or(Ok(()), JoinHandle::join);
-        joined.map_err(|_| "the thread that serves failed, which is a defect: please report it".to_owned())?;
-        let Server { engine, calibration, speed, .. } = self;
+    pub fn stop(self, complete: bool) -> Result<Finished, String> {
+        let Server { engine, calibration, speed, costs, fronts, stop, .. } = self;
+        stop.store(true, Ordering::Release);
+        fronts.iter().for_each(|(_, bell)| bell.ring());
+        let joined: Vec<_> = fronts.into_iter().map(|(thread, _)| thread.join()).collect();
+        if joined.iter().any(Result::is_err) {
+            return Err("the thread that serves failed, which is a defect: please report it".to_owned());
+        }
         let engine = Arc::try_unwrap(engine).map_err(|_| "the device is still in use".to_owned())?;
         let engine = engine.into_inner().unwrap_or_else(PoisonError::into_inner);
         let pace = if matches!(engine.pace(), Pace::AtOnce) { "at-once" } else { "timed" };
         let served = engine.finish(complete);
-        let live = served.lateness.section(pace, speed.as_f64(), calibration.deducted_us());
+        let deducted = |name: &str| if name == NBD { costs.nbd.us() } else { costs.vhost_user.us() };
+        let fronts = served.fronts.iter().map(|(name, lateness)| lateness.front(name, deducted(name))).collect();
+        let live = served.lateness.section(pace, speed.as_f64(), fronts);
         Ok(Finished {
             device: served.device,
             outcome: served.outcome,
@@ -233,6 +312,11 @@ fn export_of(device: &Device) -> Export {
         bytes: config.logical_bytes(),
         unit: u32::try_from(config.unit_bytes()).unwrap_or(u32::MAX),
     }
+}
+
+/// The same as a virtio block device.
+fn disk_of(export: &Export, queues: u16) -> Disk {
+    Disk { name: export.name.clone(), bytes: export.bytes, unit: export.unit, queues: queues.max(1) }
 }
 
 /// Starts a thread.

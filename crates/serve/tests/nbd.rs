@@ -33,6 +33,8 @@ fn device(overrides: &[&str]) -> Device {
 fn options(folder: &TempDir) -> Options {
     Options {
         nbd: vec![Address::Unix(folder.path().join("ssd.sock"))],
+        vhost_user: None,
+        vhost_queues: 1,
         allow_remote: None,
         no_delay: true,
         speed: Default::default(),
@@ -246,7 +248,7 @@ fn answers_take_the_device_its_time() {
         options.no_delay = false;
         options.speed = "0.01".parse().unwrap();
     });
-    let deducted = bench.server.calibration().deducted_us();
+    let deducted = bench.server.costs().nbd.us();
     assert!(deducted.iter().all(|us| (0.5..5000.0).contains(us)), "{deducted:?}");
     let mut client = bench.client();
     let mut read = [0; 4096];

@@ -1,34 +1,56 @@
 //! What to call clients with.
 
+use std::path::Path;
+
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::workload::readable;
+use floatgate_serve::engine::Cost;
 use floatgate_serve::{Address, Server};
 
 /// What `--help` says of clients; the very commands are said when the device is there.
 pub const HELP: &str = "\
-Clients of a device at unix:/tmp/ssd.sock; those of yours are printed when it is there:
+Clients of a device at --nbd unix:/tmp/ssd.sock; those of yours are printed when it is there:
   nbdinfo 'nbd+unix:///?socket=/tmp/ssd.sock'
   fio --name=live --ioengine=nbd --uri='nbd+unix:///?socket=/tmp/ssd.sock' --rw=randread --bs=4k
   qemu-system-x86_64 -drive 'file=nbd+unix:///?socket=/tmp/ssd.sock,format=raw,if=virtio,cache=none'
-  nbd-client -unix /tmp/ssd.sock /dev/nbd0";
+  nbd-client -unix /tmp/ssd.sock /dev/nbd0
+at --vhost-user /tmp/vhost.sock:
+  qemu-system-x86_64 -enable-kvm -m 1G -object memory-backend-memfd,id=m,size=1G,share=on -machine memory-backend=m \
+    -chardev socket,id=c,path=/tmp/vhost.sock,reconnect=1 -device vhost-user-blk-pci,chardev=c";
 
 /// What is said when the device is there.
 pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool) -> String {
-    let calibration = server.calibration();
-    let [read, write] = calibration.deducted_us();
     let time = match no_delay {
         true => "answers as fast as it can, not in time with the clock".to_owned(),
-        false => format!(
-            "in time with the clock; the host itself takes {read:.1} us for a read and {write:.1} us for a write of \
-             4 KiB, which are deducted"
-        ),
+        false => format!("in time with the clock{}", deducted(server)),
     };
     let size = readable(u128::from(config.logical_bytes()));
     let mut text = format!("{}: {size}, {time}\n", config.name);
     for address in server.addresses() {
         text += &of_address(&absolute(address));
     }
+    if let Some(path) = server.vhost_user() {
+        text += &of_vhost_user(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+    }
     text + "\nCtrl-C ends, and prints the result."
+}
+
+/// What is deducted, for each way in.
+fn deducted(server: &Server) -> String {
+    let of = |what: &str, cost: &Cost| {
+        let [read, write] = cost.us();
+        format!(
+            "; the host itself takes {read:.1} us for a read and {write:.1} us for a write of 4 KiB{what}, which are \
+             deducted"
+        )
+    };
+    let (nbd, vhost_user) = (!server.addresses().is_empty(), server.vhost_user().is_some());
+    let costs = server.costs();
+    match (nbd, vhost_user) {
+        (true, true) => of(" over NBD", &costs.nbd) + &of(" over vhost-user", &costs.vhost_user),
+        (true, false) => of("", &costs.nbd),
+        (false, _) => of("", &costs.vhost_user),
+    }
 }
 
 /// The address wherever its client is started.
@@ -77,6 +99,32 @@ fn of_address(address: &Address) -> String {
     text
 }
 
+/// The commands for a vhost-user socket.
+fn of_vhost_user(path: &Path) -> String {
+    let path = path.display();
+    let commands = [
+        (
+            "QEMU",
+            format!(
+                "qemu-system-x86_64 -enable-kvm -m 1G -object memory-backend-memfd,id=m,size=1G,share=on -machine \
+                 memory-backend=m -chardev socket,id=c,path={path},reconnect=1 -device vhost-user-blk-pci,chardev=c"
+            ),
+        ),
+        (
+            "libblkio",
+            format!(
+                "fio --name=live --ioengine=libblkio --libblkio_driver=virtio-blk-vhost-user --libblkio_path={path} \
+                 --libblkio_wait_mode=block --thread --rw=randread --bs=4k --iodepth=1 --time_based --runtime=10"
+            ),
+        ),
+    ];
+    let mut text = format!("\nvhost-user-blk at {path}\n");
+    for (name, command) in commands {
+        text += &format!("  {name:<8} {command}\n");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,5 +137,8 @@ mod tests {
         let tcp = of_address(&"127.0.0.1:10809".parse().unwrap());
         assert!(tcp.contains("nbdinfo 'nbd://127.0.0.1:10809'"), "{tcp}");
         assert!(tcp.contains("nbd-client 127.0.0.1 10809 /dev/nbd0"), "{tcp}");
+        let vhost_user = of_vhost_user("/tmp/vhost.sock".as_ref());
+        assert!(vhost_user.contains("-chardev socket,id=c,path=/tmp/vhost.sock,reconnect=1"), "{vhost_user}");
+        assert!(vhost_user.contains("-device vhost-user-blk-pci,chardev=c"), "{vhost_user}");
     }
 }

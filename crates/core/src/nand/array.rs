@@ -623,11 +623,8 @@ impl Array {
             (operation.command, operation.cell)
         };
         let data_in = if kind == Kind::Program { data } else { Time::ZERO };
-        let begin = if command + data_in == Time::ZERO {
-            from
-        } else {
-            self.seize(unit, from, members, command, data_in)
-        };
+        let begin =
+            if command + data_in == Time::ZERO { from } else { self.seize(unit, from, members, command, data_in) };
         let end = begin + cell;
         let state = &mut self.units[unit.index()];
         state.phase = Phase::Cell;

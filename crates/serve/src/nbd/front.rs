@@ -5,20 +5,20 @@
 //! the last stretch of a wait it spends looking, since sleeping ends too late.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use floatgate_core::sim::slab::Slab;
 use floatgate_core::workload::request::{Operation, SECTOR, Status};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 
 use super::connection::{Begun, Connection};
 use super::listen::Listener;
 use super::session::{Command, Export, Kind, Session};
 use super::wire::{self, Errno};
-use crate::clock::{Wall, set_timer_slack, thread_time};
+use crate::clock::{Wall, set_timer_slack};
 use crate::engine::{Answer, Engine, Order, Port};
-use crate::lateness::Turn;
 use crate::payload::PayloadError;
+use crate::rhythm::{Rhythm, lock, timeout};
 use crate::server::Bell;
 
 /// Clients at a time; another one is turned away.
@@ -29,10 +29,6 @@ const HANDSHAKE: Wall = Wall(30_000_000_000);
 
 /// How long clients have to take their last answers when the server ends.
 const FAREWELL: Wall = Wall(5_000_000_000);
-
-/// How long the next request is looked for after an answer, where a processor is to be spared: a client needs as long
-/// to wake, on another processor of a virtual machine, and to ask.
-const LINGER: Wall = Wall::from_us(100);
 
 /// How long no client is accepted where the system has no room for one.
 const PAUSE: Wall = Wall(100_000_000);
@@ -55,19 +51,12 @@ pub struct Front {
     listeners: Vec<Listener>,
     bell: Arc<Bell>,
     stop: Arc<AtomicBool>,
-    /// How long before its time a wait ends and looking begins; none where no processor is to be spared for that.
-    spin: Wall,
-    /// Until when to look for the next request, which often comes as soon as an answer has gone.
-    linger: Wall,
+    rhythm: Rhythm,
     clients: Vec<Option<(u64, Connection)>>,
     generations: u64,
     pending: Slab<Pending>,
     ready: Vec<(bool, bool)>,
     answers: Vec<Answer>,
-    turn: Turn,
-    /// When the last turn ended: by the clock, and in the thread's processor time; and what was slept since.
-    ended: (Wall, Wall),
-    slept: Wall,
     accept_after: Wall,
 }
 
@@ -100,16 +89,12 @@ impl Front {
             listeners,
             bell,
             stop,
-            spin,
-            linger: Wall(0),
+            rhythm: Rhythm::new(spin),
             clients: Vec::new(),
             generations: 0,
             pending: Slab::default(),
             ready: Vec::new(),
             answers: Vec::new(),
-            turn: Turn::default(),
-            ended: (Wall::NEVER, Wall(0)),
-            slept: Wall(0),
             accept_after: Wall(0),
         }
     }
@@ -147,8 +132,8 @@ impl Front {
                 break;
             }
         }
-        let Front { engine, mut answers, turn, .. } = self;
-        engine.lock().unwrap_or_else(PoisonError::into_inner).sent(&mut answers, &turn);
+        let Front { engine, port, mut answers, rhythm, .. } = self;
+        engine.lock().unwrap_or_else(PoisonError::into_inner).sent(port, &mut answers, &rhythm.turn);
     }
 
     fn is_done(&self) -> bool {
@@ -158,10 +143,9 @@ impl Front {
     /// Waits until a socket calls, or until `until`; whether one called.
     fn wait(&mut self, until: Wall) -> bool {
         let now = Wall::now();
-        self.turn.waited = until > now;
         let shakes = self.clients.iter().flatten().any(|(_, client)| !client.session.is_serving());
         let limit = if shakes { now.later(Wall(1_000_000_000)) } else { Wall::NEVER };
-        let sleep = until.min(limit).since(now).since(self.spin);
+        let sleep = self.rhythm.sleep(now, until, limit);
         let accepts = now >= self.accept_after;
         let mut fds = Vec::with_capacity(self.clients.len() + self.listeners.len() + 1);
         fds.push(PollFd::new(&*self.bell, PollFlags::IN));
@@ -174,14 +158,10 @@ impl Front {
             flags.set(PollFlags::OUT, client.wants_output());
             fds.push(PollFd::new(client, flags));
         }
-        let lingers = now < self.linger;
-        let sleep = if lingers { Wall(0) } else { sleep };
-        let endless = until.min(limit) == Wall::NEVER && accepts && !lingers;
-        let sleep = if accepts { sleep } else { sleep.min(PAUSE) };
-        let timeout = Timespec { tv_sec: (sleep.0 / 1_000_000_000) as i64, tv_nsec: (sleep.0 % 1_000_000_000) as i64 };
-        let called = poll(&mut fds, if endless { None } else { Some(&timeout) }).unwrap_or(0);
-        if endless || sleep > Wall(0) {
-            self.slept = self.slept.later(Wall::now().since(now));
+        let sleep = if accepts { sleep } else { Some(sleep.map_or(PAUSE, |sleep| sleep.min(PAUSE))) };
+        let called = poll(&mut fds, sleep.map(timeout).as_ref()).unwrap_or(0);
+        if sleep != Some(Wall(0)) {
+            self.rhythm.slept_since(now);
         }
         self.ready.clear();
         if called > 0 {
@@ -238,12 +218,10 @@ impl Front {
 
     /// Submits what was read, moves the device on and takes what is due. Returns when to look again.
     fn serve(&mut self, now: Wall) -> Wall {
-        let cpu = thread_time();
-        let taken_away = now.since(self.ended.0).since(cpu.since(self.ended.1)).since(self.slept);
-        self.slept = Wall(0);
-        let Front { engine, port, clients, pending, answers, turn, linger, spin, ended, .. } = self;
+        let begun = self.rhythm.begin(now);
+        let Front { engine, port, clients, pending, answers, rhythm, .. } = self;
         let (mut engine, locked) = lock(engine);
-        engine.sent(answers, turn);
+        engine.sent(*port, answers, &rhythm.turn);
         engine.awake(*port);
         for (index, place) in clients.iter_mut().enumerate() {
             let Some((generation, client)) = place else { continue };
@@ -267,14 +245,7 @@ impl Front {
                 reply(client, &asked, answer);
             }
         }
-        let sent = Wall::now();
-        if !answers.is_empty() && *spin > Wall(0) {
-            *linger = sent.later(LINGER);
-        }
-        *ended = (sent, thread_time());
-        // Looking at the clocks takes a moment, too.
-        let in_turn = sent.since(now).since(ended.1.since(cpu)).since(locked).since(Wall(1000));
-        *turn = Turn { awake: now, waited: turn.waited, locked, sent, preempted: taken_away.later(in_turn) };
+        rhythm.end(begun, !answers.is_empty(), locked);
         next
     }
 
@@ -293,19 +264,6 @@ impl Front {
             if place.as_ref().is_some_and(over) {
                 *place = None;
             }
-        }
-    }
-}
-
-/// Locks the engine; tells how long that took where another had it.
-fn lock(engine: &Mutex<Engine>) -> (MutexGuard<'_, Engine>, Wall) {
-    match engine.try_lock() {
-        Ok(engine) => (engine, Wall(0)),
-        Err(TryLockError::Poisoned(poisoned)) => (poisoned.into_inner(), Wall(0)),
-        Err(TryLockError::WouldBlock) => {
-            let before = Wall::now();
-            let engine = engine.lock().unwrap_or_else(PoisonError::into_inner);
-            (engine, Wall::now().since(before))
         }
     }
 }

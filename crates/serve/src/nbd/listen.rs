@@ -54,7 +54,7 @@ impl Listener {
     }
 
     /// The next client that has connected, if there is one.
-    pub(super) fn accept(&self) -> io::Result<Option<Stream>> {
+    pub(crate) fn accept(&self) -> io::Result<Option<Stream>> {
         let accepted = match &self.socket {
             Socket::Unix(listener, _) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
             Socket::Tcp(listener) => listener.accept().map(|(stream, _)| Stream::Tcp(stream)),

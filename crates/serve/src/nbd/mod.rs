@@ -4,7 +4,7 @@
 //! [`front`] the loop that serves all clients. Encryption is left out: a Unix socket needs none, and TCP is meant for
 //! this machine.
 
-mod connection;
+pub(crate) mod connection;
 pub mod front;
 pub mod listen;
 pub mod session;

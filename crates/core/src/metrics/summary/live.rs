@@ -15,11 +15,6 @@ pub struct Live {
     pub pace: String,
     /// Simulated time that passed in a unit of real time.
     pub speed: f64,
-    /// What sending and receiving take by themselves, found by a test at the start and deducted from the time of an
-    /// answer, in microseconds of real time: of a read of 4 KiB.
-    pub deducted_read_us: f64,
-    /// Of a write of 4 KiB.
-    pub deducted_write_us: f64,
     /// Answers that could be late.
     pub answers: u64,
     /// Further ones, which the device gives faster than they can be sent at all, such as to a TRIM that takes no time:
@@ -37,6 +32,39 @@ pub struct Live {
     pub faithful: Option<bool>,
     /// What the late ones waited for longest.
     pub causes: LateCauses,
+    /// The same of each way in.
+    pub fronts: Vec<LiveFront>,
+}
+
+/// How one way in was served in real time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveFront {
+    /// `nbd` or `vhost-user`.
+    pub name: String,
+    /// What sending and receiving take by themselves, found by a test at the start and deducted from the time of an
+    /// answer, in microseconds of real time: of a read of 4 KiB.
+    pub deducted_read_us: f64,
+    /// Of a write of 4 KiB.
+    pub deducted_write_us: f64,
+    /// Answers that could be late.
+    pub answers: u64,
+    /// Further ones, which could not be in time.
+    pub too_short: u64,
+    /// How much later than its time an answer was sent, in microseconds of real time.
+    pub lateness_us: Distribution,
+    /// Late answers.
+    pub late: u64,
+    /// Their share; null without answers.
+    pub late_share: Option<f64>,
+    /// What the late ones waited for longest.
+    pub causes: LateCauses,
+}
+
+impl LiveFront {
+    /// `about` with the distribution of `lateness`.
+    pub fn new(lateness: &Latency, about: LiveFront) -> LiveFront {
+        LiveFront { answers: lateness.count(), lateness_us: Distribution::new(lateness), ..about }
+    }
 }
 
 /// Late answers, by what kept them longest.

@@ -14,7 +14,7 @@ pub use changes::{Change, Changes};
 pub use controller::{BufferEvictions, BufferReads, BufferUse, BufferWrites, ControllerWork, FirmwareUse};
 pub use distributions::{ChannelCounts, Distributions, Each, IntervalCounts, LatencyCurve, SizeCounts, WearHistogram};
 pub use json::ReadError;
-pub use live::{LateCauses, Live};
+pub use live::{LateCauses, Live, LiveFront};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,0 +1,96 @@
+//! How a front end's loop spends its time: waits that end in looking, and what kept an answer.
+
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use rustix::event::Timespec;
+
+use crate::clock::{Wall, thread_time};
+use crate::engine::Engine;
+use crate::lateness::Turn;
+
+/// How long the next request is looked for after an answer, where a processor is to be spared: a client needs as long
+/// to wake, on another processor of a virtual machine, and to ask.
+const LINGER: Wall = Wall::from_us(100);
+
+/// The times of a loop.
+#[derive(Debug)]
+pub struct Rhythm {
+    /// How long before its time a wait ends and looking begins; none where no processor is to be spared for that.
+    spin: Wall,
+    /// Until when to look for the next request, which often comes as soon as an answer has gone.
+    linger: Wall,
+    /// What is known of the present turn, or of the last one.
+    pub turn: Turn,
+    /// When the last turn ended: by the clock, and in the thread's processor time; and what was slept since.
+    ended: (Wall, Wall),
+    slept: Wall,
+}
+
+/// A turn that has begun.
+#[derive(Clone, Copy, Debug)]
+pub struct Begun {
+    now: Wall,
+    cpu: Wall,
+    taken_away: Wall,
+}
+
+impl Rhythm {
+    /// Of a loop that has not begun.
+    pub fn new(spin: Wall) -> Rhythm {
+        Rhythm { spin, linger: Wall(0), turn: Turn::default(), ended: (Wall::NEVER, Wall(0)), slept: Wall(0) }
+    }
+
+    /// How long to sleep of a wait until something is due, or until a limit; `None` for as long as nobody calls.
+    pub fn sleep(&mut self, now: Wall, due: Wall, limit: Wall) -> Option<Wall> {
+        self.turn.waited = due > now;
+        if now < self.linger {
+            return Some(Wall(0));
+        }
+        let until = due.min(limit);
+        (until < Wall::NEVER).then(|| until.since(now).since(self.spin))
+    }
+
+    /// It has slept since then.
+    pub fn slept_since(&mut self, then: Wall) {
+        self.slept = self.slept.later(Wall::now().since(then));
+    }
+
+    /// A turn begins.
+    pub fn begin(&mut self, now: Wall) -> Begun {
+        let cpu = thread_time();
+        let taken_away = now.since(self.ended.0).since(cpu.since(self.ended.1)).since(self.slept);
+        self.slept = Wall(0);
+        Begun { now, cpu, taken_away }
+    }
+
+    /// A turn ends, in which answers were sent or not, and which has waited so long for the device.
+    pub fn end(&mut self, begun: Begun, answered: bool, locked: Wall) {
+        let sent = Wall::now();
+        if answered && self.spin > Wall(0) {
+            self.linger = sent.later(LINGER);
+        }
+        self.ended = (sent, thread_time());
+        // Looking at the clocks takes a moment, too.
+        let in_turn = sent.since(begun.now).since(self.ended.1.since(begun.cpu)).since(locked).since(Wall(1000));
+        let preempted = begun.taken_away.later(in_turn);
+        self.turn = Turn { awake: begun.now, waited: self.turn.waited, locked, sent, preempted };
+    }
+}
+
+/// A span as the system takes it.
+pub fn timeout(span: Wall) -> Timespec {
+    Timespec { tv_sec: (span.0 / 1_000_000_000) as i64, tv_nsec: (span.0 % 1_000_000_000) as i64 }
+}
+
+/// Locks the engine; tells how long that took where another had it.
+pub fn lock(engine: &Mutex<Engine>) -> (MutexGuard<'_, Engine>, Wall) {
+    match engine.try_lock() {
+        Ok(engine) => (engine, Wall(0)),
+        Err(TryLockError::Poisoned(poisoned)) => (poisoned.into_inner(), Wall(0)),
+        Err(TryLockError::WouldBlock) => {
+            let before = Wall::now();
+            let engine = engine.lock().unwrap_or_else(PoisonError::into_inner);
+            (engine, Wall::now().since(before))
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Requests of a virtio block device, and what the device says of itself.
+//!
+//! After "Virtual I/O Device (VIRTIO) Version 1.2", section 5.2. All numbers are little-endian.
+
+use floatgate_core::workload::request::SECTOR;
+use virtio_bindings::virtio_blk::{
+    VIRTIO_BLK_F_BLK_SIZE, VIRTIO_BLK_F_DISCARD, VIRTIO_BLK_F_FLUSH, VIRTIO_BLK_F_MQ, VIRTIO_BLK_F_SEG_MAX,
+    VIRTIO_BLK_F_SIZE_MAX, VIRTIO_BLK_F_TOPOLOGY, VIRTIO_BLK_F_WRITE_ZEROES, VIRTIO_BLK_ID_BYTES, VIRTIO_BLK_S_IOERR,
+    VIRTIO_BLK_S_UNSUPP, VIRTIO_BLK_T_DISCARD, VIRTIO_BLK_T_FLUSH, VIRTIO_BLK_T_GET_ID, VIRTIO_BLK_T_IN,
+    VIRTIO_BLK_T_OUT, VIRTIO_BLK_T_WRITE_ZEROES, VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP,
+};
+use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
+use virtio_bindings::virtio_ring::{VIRTIO_RING_F_EVENT_IDX, VIRTIO_RING_F_INDIRECT_DESC};
+use vm_memory::{Address, GuestAddress, GuestMemory, Permissions};
+
+use super::Memory;
+use super::chain::{Broken, Chain, Piece, gather, part};
+
+/// The disk that clients see.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    /// What it is called, of which a client sees 20 bytes.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Bytes of a mapping unit.
+    pub unit: u32,
+    /// Queues that a client may use.
+    pub queues: u16,
+}
+
+/// Pieces of payload that a request may have.
+const PIECES: u32 = 126;
+
+/// Bytes that a client should put into a piece at most.
+const PIECE_BYTES: u32 = 256 << 10;
+
+/// Bytes of payload of a request, at most: somewhat more than clients who keep to the two above send.
+pub const LONGEST_PAYLOAD: u64 = 32 << 20;
+
+/// Sectors that a request may write zeroes to and keep allocated. They are programmed as data are.
+const MOST_ZEROES: u32 = (LONGEST_PAYLOAD / SECTOR) as u32;
+
+/// Bytes of the head of a request: kind, reserved, sector.
+pub const HEAD: u64 = 16;
+
+/// Bytes that name a range to discard: sector, length, flags.
+pub const RANGE: u64 = 16;
+
+/// Bytes of the configuration space, up to the fields of discarding and writing zeroes.
+pub const CONFIG: usize = 60;
+
+/// What the device can.
+pub const FEATURES: u64 = 1 << VIRTIO_F_VERSION_1
+    | 1 << VIRTIO_RING_F_INDIRECT_DESC
+    | 1 << VIRTIO_RING_F_EVENT_IDX
+    | 1 << VIRTIO_BLK_F_SIZE_MAX
+    | 1 << VIRTIO_BLK_F_SEG_MAX
+    | 1 << VIRTIO_BLK_F_BLK_SIZE
+    | 1 << VIRTIO_BLK_F_FLUSH
+    | 1 << VIRTIO_BLK_F_TOPOLOGY
+    | 1 << VIRTIO_BLK_F_MQ
+    | 1 << VIRTIO_BLK_F_DISCARD
+    | 1 << VIRTIO_BLK_F_WRITE_ZEROES;
+
+impl Disk {
+    fn sectors(&self) -> u64 {
+        self.bytes / SECTOR
+    }
+
+    /// Sectors that a request may discard, in whole units.
+    fn most_discarded(&self) -> u32 {
+        let unit = (u64::from(self.unit) / SECTOR).max(1);
+        let most = self.sectors().min(u64::from(u32::MAX) / SECTOR);
+        // A device smaller than a unit is none; this keeps the limit from being zero all the same.
+        (most - most % unit).max(1) as u32
+    }
+
+    /// The configuration space, `struct virtio_blk_config`.
+    pub fn config(&self) -> [u8; CONFIG] {
+        let unit = (u64::from(self.unit) / SECTOR).max(1);
+        let exponent = if unit.is_power_of_two() { unit.trailing_zeros() as u8 } else { 0 };
+        let mut space = [0; CONFIG];
+        let mut put = |at: usize, bytes: &[u8]| space[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &self.sectors().to_le_bytes());
+        put(8, &PIECE_BYTES.to_le_bytes());
+        put(12, &PIECES.to_le_bytes());
+        put(20, &(SECTOR as u32).to_le_bytes());
+        put(24, &[exponent, 0]);
+        put(26, &u16::try_from(unit).unwrap_or(1).to_le_bytes());
+        put(28, &(unit as u32).to_le_bytes());
+        // A cache of the host is not told apart from the device's own buffer: a flush is needed (32: write back).
+        put(32, &[1]);
+        put(34, &self.queues.to_le_bytes());
+        let discard = [self.most_discarded(), 1, unit as u32];
+        let zeroes = [self.most_discarded().min(MOST_ZEROES), 1];
+        for (index, value) in discard.into_iter().chain(zeroes).enumerate() {
+            put(36 + 4 * index, &value.to_le_bytes());
+        }
+        // Zeroes may be written by forgetting.
+        put(56, &[1]);
+        space
+    }
+
+    /// What it is called, in the form that clients are told.
+    fn id(&self) -> [u8; VIRTIO_BLK_ID_BYTES as usize] {
+        let mut id = [0; VIRTIO_BLK_ID_BYTES as usize];
+        for (place, byte) in id.iter_mut().zip(self.name.bytes()) {
+            *place = byte;
+        }
+        id
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Read into the pieces.
+    Read,
+    /// Write what was gathered.
+    Write,
+    /// Make all that was acknowledged durable.
+    Flush,
+    /// The range is not needed any more.
+    Discard,
+    /// The range reads as zeros, and need not stay allocated.
+    Zero,
+    /// The range reads as zeros, and stays allocated.
+    ZeroAllocated,
+    /// What the disk is called; the answer is known.
+    Id([u8; VIRTIO_BLK_ID_BYTES as usize]),
+}
+
+/// A request that can be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What.
+    pub kind: Kind,
+    /// The first sector.
+    pub sector: u64,
+    /// Sectors; none of a flush.
+    pub sectors: u32,
+}
+
+/// How requests fail that cannot be done; as statuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Refused {
+    /// It is malformed, out of range, too long, or lies outside of the memory.
+    Error = VIRTIO_BLK_S_IOERR as u8,
+    /// It is unknown.
+    Unsupported = VIRTIO_BLK_S_UNSUPP as u8,
+}
+
+/// A chain as a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Where its status belongs.
+    pub status: GuestAddress,
+    /// What it is.
+    pub what: Result<Request, Refused>,
+}
+
+/// Makes a request of a chain. The payload of a write is put behind what is in `payload`, and the pieces that a read
+/// goes into are left in `chain.writable`.
+pub fn request(memory: &Memory, disk: &Disk, chain: &mut Chain, payload: &mut Vec<u8>) -> Result<Asked, Broken> {
+    let status = take_status(memory, &mut chain.writable)?;
+    let before = payload.len();
+    let what = parse(memory, disk, chain, payload);
+    if what.is_err() {
+        payload.truncate(before);
+    }
+    Ok(Asked { status, what })
+}
+
+/// The last byte that the device may write, which does not belong to the payload.
+fn take_status(memory: &Memory, writable: &mut Vec<Piece>) -> Result<GuestAddress, Broken> {
+    let last = writable.last_mut().ok_or(Broken::NoStatus)?;
+    last.bytes -= 1;
+    let status = last.at.checked_add(u64::from(last.bytes)).ok_or(Broken::NoStatus)?;
+    if last.bytes == 0 {
+        writable.pop();
+    }
+    if memory.check_range(status, 1, Permissions::Write) { Ok(status) } else { Err(Broken::NoStatus) }
+}
+
+fn parse(memory: &Memory, disk: &Disk, chain: &Chain, payload: &mut Vec<u8>) -> Result<Request, Refused> {
+    let (readable, writable) = chain.bytes();
+    let mut head = [0; HEAD as usize];
+    if !chain.is_ordered || !gather(memory, part(&chain.readable, 0, HEAD), &mut head) {
+        return Err(Refused::Error);
+    }
+    let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let sector = u64::from(number(8)) | u64::from(number(12)) << 32;
+    let out = readable - HEAD;
+    match number(0) {
+        VIRTIO_BLK_T_IN => {
+            let is_there = |piece: &Piece| memory.check_range(piece.at, piece.bytes as usize, Permissions::Write);
+            let sectors = payload_sectors(disk, sector, writable, &chain.writable)?;
+            if !chain.writable.iter().all(is_there) {
+                return Err(Refused::Error);
+            }
+            Ok(Request { kind: Kind::Read, sector, sectors })
+        }
+        VIRTIO_BLK_T_OUT => {
+            let sectors = payload_sectors(disk, sector, out, &chain.readable)?;
+            let before = payload.len();
+            payload.resize(before + out as usize, 0);
+            if !gather(memory, part(&chain.readable, HEAD, out), &mut payload[before..]) {
+                return Err(Refused::Error);
+            }
+            Ok(Request { kind: Kind::Write, sector, sectors })
+        }
+        VIRTIO_BLK_T_FLUSH => Ok(Request { kind: Kind::Flush, sector: 0, sectors: 0 }),
+        kind @ (VIRTIO_BLK_T_DISCARD | VIRTIO_BLK_T_WRITE_ZEROES) => {
+            let mut range = [0; RANGE as usize];
+            // One range in a request, as the configuration space says.
+            if out != RANGE || !gather(memory, part(&chain.readable, HEAD, RANGE), &mut range) {
+                return Err(Refused::Error);
+            }
+            forgotten(disk, kind == VIRTIO_BLK_T_DISCARD, &range)
+        }
+        VIRTIO_BLK_T_GET_ID if writable >= u64::from(VIRTIO_BLK_ID_BYTES) => {
+            Ok(Request { kind: Kind::Id(disk.id()), sector: 0, sectors: 0 })
+        }
+        VIRTIO_BLK_T_GET_ID => Err(Refused::Error),
+        _ => Err(Refused::Unsupported),
+    }
+}
+
+/// The sectors of a payload, if it is whole ones and they lie on the disk.
+fn payload_sectors(disk: &Disk, sector: u64, bytes: u64, pieces: &[Piece]) -> Result<u32, Refused> {
+    // The head of a write may be a piece of its own.
+    let is_fit = bytes > 0 && bytes.is_multiple_of(SECTOR) && bytes <= LONGEST_PAYLOAD;
+    if !is_fit || pieces.len() > PIECES as usize + 1 {
+        return Err(Refused::Error);
+    }
+    on_disk(disk, sector, (bytes / SECTOR) as u32)
+}
+
+fn on_disk(disk: &Disk, sector: u64, sectors: u32) -> Result<u32, Refused> {
+    let end = sector.checked_add(u64::from(sectors)).filter(|end| *end <= disk.sectors());
+    end.map(|_| sectors).ok_or(Refused::Error)
+}
+
+/// A range that is discarded or zeroed.
+fn forgotten(disk: &Disk, discard: bool, range: &[u8; RANGE as usize]) -> Result<Request, Refused> {
+    let number = |at: usize| u32::from_le_bytes([range[at], range[at + 1], range[at + 2], range[at + 3]]);
+    let (sector, sectors, flags) = (u64::from(number(0)) | u64::from(number(4)) << 32, number(8), number(12));
+    let unmap = flags & VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP != 0;
+    if flags & !VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP != 0 || (discard && unmap) {
+        return Err(Refused::Unsupported);
+    }
+    let (kind, most) = match (discard, unmap) {
+        (true, _) => (Kind::Discard, disk.most_discarded()),
+        (false, true) => (Kind::Zero, MOST_ZEROES),
+        (false, false) => (Kind::ZeroAllocated, MOST_ZEROES),
+    };
+    if sectors == 0 || sectors > most {
+        return Err(Refused::Error);
+    }
+    Ok(Request { kind, sector, sectors: on_disk(disk, sector, sectors)? })
+}

@@ -1,0 +1,418 @@
+//! A small vhost-user-blk client: for the self-test at the start, for the tests, and to load a server
+//! (`examples/vhost_load.rs`).
+//!
+//! What QEMU and its guest do together, in a few lines: memory that both sides map, rings in it, and a driver's side
+//! of them. Every request has a place of its own in that memory and three descriptors: head, payload, status.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{Ordering, fence};
+
+use floatgate_core::workload::request::SECTOR;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use vhost::vhost_user::message::{
+    VhostUserConfigFlags, VhostUserHeaderFlag, VhostUserInflight, VhostUserProtocolFeatures, VhostUserVirtioFeatures,
+};
+use vhost::vhost_user::{Frontend, VhostUserFrontend};
+use vhost::{VhostBackend, VhostUserMemoryRegionInfo, VringConfigData};
+use virtio_bindings::virtio_blk::{
+    VIRTIO_BLK_ID_BYTES, VIRTIO_BLK_S_OK, VIRTIO_BLK_T_DISCARD, VIRTIO_BLK_T_FLUSH, VIRTIO_BLK_T_GET_ID,
+    VIRTIO_BLK_T_IN, VIRTIO_BLK_T_OUT, VIRTIO_BLK_T_WRITE_ZEROES,
+};
+use virtio_bindings::virtio_ring::{VRING_DESC_F_NEXT, VRING_DESC_F_WRITE};
+use virtio_queue::desc::split::Descriptor;
+use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryBackend, GuestRegionMmap};
+use vmm_sys_util::epoll::{ControlOperation, Epoll, EpollEvent, EventSet};
+use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
+
+use super::Memory;
+use super::blk::{CONFIG, FEATURES, HEAD};
+
+/// Where the memory begins, for the device.
+const BASE: u64 = 1 << 32;
+
+/// Bytes of the rings of a queue: enough for 1024 descriptors.
+const RINGS: u64 = 64 << 10;
+
+/// Bytes before the payload of a request: its head and its status.
+const FRONT: u64 = 64;
+
+/// The mark of the end of a connection.
+const SOCKET: u64 = 1;
+
+/// What a client is to have.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Queues.
+    pub queues: u16,
+    /// Descriptors of each, a power of two up to 1024.
+    pub size: u16,
+    /// Bytes of payload that a request may have.
+    pub bytes: u32,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Shape { queues: 1, size: 128, bytes: 256 << 10 }
+    }
+}
+
+impl Shape {
+    fn slots(&self) -> u16 {
+        self.size / 3
+    }
+
+    fn slot_bytes(&self) -> u64 {
+        FRONT + u64::from(self.bytes).next_multiple_of(4096)
+    }
+
+    fn queue_bytes(&self) -> u64 {
+        RINGS + u64::from(self.slots()) * self.slot_bytes()
+    }
+}
+
+/// The driver's side of a ring.
+#[derive(Debug)]
+struct Queue {
+    table: u64,
+    available: u64,
+    used: u64,
+    kick: EventFd,
+    call: EventFd,
+    /// Requests put into the ring, and of them those that the device was told of.
+    offered: u16,
+    told: u16,
+    /// Answers taken.
+    seen: u16,
+    free: Vec<u16>,
+}
+
+/// An answer that has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The place of its request.
+    pub slot: u16,
+    /// How it ended: 0 is well.
+    pub status: u8,
+    /// Bytes that the device says it wrote.
+    pub bytes: u32,
+}
+
+/// A connected client.
+pub struct Client {
+    frontend: Frontend,
+    shape: Shape,
+    memory: Memory,
+    region: VhostUserMemoryRegionInfo,
+    _file: File,
+    queues: Vec<Queue>,
+    /// For each queue what it waits for: answers, or the end of the connection.
+    epolls: Vec<Epoll>,
+    config: Vec<u8>,
+    inflight: Option<(VhostUserInflight, File)>,
+}
+
+fn told(error: impl std::fmt::Debug) -> io::Error {
+    io::Error::other(format!("{error:?}"))
+}
+
+impl Client {
+    /// Connects, shares memory and starts its queues.
+    pub fn connect(path: &Path, shape: Shape) -> io::Result<Client> {
+        Client::over(UnixStream::connect(path)?, shape)
+    }
+
+    /// Over a socket that is connected.
+    pub fn over(socket: UnixStream, shape: Shape) -> io::Result<Client> {
+        let bytes = u64::from(shape.queues) * shape.queue_bytes();
+        let file = File::from(memfd_create("floatgate-client", MemfdFlags::CLOEXEC)?);
+        ftruncate(&file, bytes)?;
+        let offset = FileOffset::new(file.try_clone()?, 0);
+        let region = GuestRegionMmap::from_range(GuestAddress(BASE), bytes as usize, Some(offset)).map_err(told)?;
+        let memory = Memory::from_regions(vec![region]).map_err(told)?;
+        let first = memory.iter().next().ok_or_else(|| told("no memory"))?;
+        let mut region = VhostUserMemoryRegionInfo::from_guest_region(first).map_err(told)?;
+        region.mmap_handle = file.as_raw_fd();
+        let queues = (0..shape.queues).map(|index| Queue::new(index, &shape)).collect::<io::Result<Vec<_>>>()?;
+        let frontend = Frontend::from_stream(socket.try_clone()?, u64::from(shape.queues));
+        let (epolls, config) = (Vec::new(), Vec::new());
+        let mut client =
+            Client { frontend, shape, memory, region, _file: file, queues, epolls, config, inflight: None };
+        client.attach(&socket)?;
+        Ok(client)
+    }
+
+    /// Goes on with another server, as QEMU does when its server was started again: what is in the rings stays there.
+    pub fn reconnect(&mut self, path: &Path) -> io::Result<()> {
+        let socket = UnixStream::connect(path)?;
+        self.frontend = Frontend::from_stream(socket.try_clone()?, u64::from(self.shape.queues));
+        self.attach(&socket)
+    }
+
+    /// Says what there is to say.
+    fn attach(&mut self, socket: &UnixStream) -> io::Result<()> {
+        self.epolls.clear();
+        for queue in &self.queues {
+            let epoll = Epoll::new()?;
+            epoll.ctl(ControlOperation::Add, queue.call.as_raw_fd(), EpollEvent::new(EventSet::IN, 0))?;
+            let hung_up = EpollEvent::new(EventSet::READ_HANG_UP, SOCKET);
+            epoll.ctl(ControlOperation::Add, socket.as_raw_fd(), hung_up)?;
+            self.epolls.push(epoll);
+        }
+        let protocol = VhostUserVirtioFeatures::PROTOCOL_FEATURES.bits();
+        let features = self.frontend.get_features().map_err(told)?;
+        self.frontend.set_owner().map_err(told)?;
+        // The library speaks of the protocol's features once it has heard that there are some.
+        self.frontend.set_features(features & (FEATURES | protocol)).map_err(told)?;
+        let can = self.frontend.get_protocol_features().map_err(told)?;
+        let wanted = VhostUserProtocolFeatures::MQ
+            | VhostUserProtocolFeatures::CONFIG
+            | VhostUserProtocolFeatures::REPLY_ACK
+            | VhostUserProtocolFeatures::INFLIGHT_SHMFD;
+        self.frontend.set_protocol_features(can & wanted).map_err(told)?;
+        self.frontend.set_hdr_flags(VhostUserHeaderFlag::NEED_REPLY);
+        let most = self.frontend.get_queue_num().map_err(told)?;
+        if most < u64::from(self.shape.queues) {
+            return Err(told(format!("the server has {most} queues, see its --vhost-queues")));
+        }
+        let flags = VhostUserConfigFlags::empty();
+        self.config = self.frontend.get_config(0, CONFIG as u32, flags, &[0; CONFIG]).map_err(told)?.1;
+        self.frontend.set_mem_table(std::slice::from_ref(&self.region)).map_err(told)?;
+        if self.inflight.is_none() {
+            let asked = VhostUserInflight::new(0, 0, self.shape.queues, self.shape.size);
+            self.inflight = Some(self.frontend.get_inflight_fd(&asked).map_err(told)?);
+        }
+        if let Some((inflight, file)) = &self.inflight {
+            self.frontend.set_inflight_fd(inflight, file.as_raw_fd()).map_err(told)?;
+        }
+        for index in 0..self.queues.len() {
+            self.start(index)?;
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, index: usize) -> io::Result<()> {
+        let queue = &self.queues[index];
+        let base: u16 = self.memory.load(GuestAddress(queue.used + 2), Ordering::Acquire).map_err(told)?;
+        // The library wants addresses of this process.
+        let here = |at: u64| at - BASE + self.region.userspace_addr;
+        let rings = VringConfigData {
+            queue_max_size: self.shape.size,
+            queue_size: self.shape.size,
+            flags: 0,
+            desc_table_addr: here(queue.table),
+            used_ring_addr: here(queue.used),
+            avail_ring_addr: here(queue.available),
+            log_addr: None,
+        };
+        self.frontend.set_vring_num(index, self.shape.size).map_err(told)?;
+        self.frontend.set_vring_base(index, base).map_err(told)?;
+        self.frontend.set_vring_addr(index, &rings).map_err(told)?;
+        self.frontend.set_vring_call(index, &queue.call).map_err(told)?;
+        self.frontend.set_vring_kick(index, &queue.kick).map_err(told)?;
+        self.frontend.set_vring_enable(index, true).map_err(told)
+    }
+
+    /// Stops a queue; returns how many requests the device has taken from it, modulo 65536.
+    pub fn stop(&mut self, queue: usize) -> io::Result<u32> {
+        self.frontend.get_vring_base(queue).map_err(told)
+    }
+
+    /// The configuration space.
+    pub fn config(&self) -> &[u8] {
+        &self.config
+    }
+
+    /// How many queues it has.
+    pub fn queues(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Bytes of the disk.
+    pub fn bytes(&self) -> u64 {
+        self.config.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)) * SECTOR
+    }
+
+    /// The memory that is shared.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Where the head of a request is in it; its status follows 16 bytes on, and its payload 64.
+    pub fn slot(&self, queue: usize, slot: u16) -> u64 {
+        self.queues[queue].table + RINGS + u64::from(slot) * self.shape.slot_bytes()
+    }
+
+    /// Puts a request into the ring, to be sent by [`Client::send`]; `None` where there is no place left. A read is of
+    /// `length` bytes, all else has `data`.
+    pub fn ask(&mut self, queue: usize, kind: u32, sector: u64, length: u32, data: &[u8]) -> io::Result<Option<u16>> {
+        let Some(slot) = self.queues[queue].free.pop() else { return Ok(None) };
+        let at = self.slot(queue, slot);
+        let mut head = [0; HEAD as usize];
+        head[..4].copy_from_slice(&kind.to_le_bytes());
+        head[8..].copy_from_slice(&sector.to_le_bytes());
+        self.memory.write_slice(&head, GuestAddress(at)).map_err(told)?;
+        self.memory.write_obj(0xff_u8, GuestAddress(at + HEAD)).map_err(told)?;
+        self.memory.write_slice(data, GuestAddress(at + FRONT)).map_err(told)?;
+        let (next, write) = (VRING_DESC_F_NEXT as u16, VRING_DESC_F_WRITE as u16);
+        let first = slot * 3;
+        let (bytes, flags) = if length > 0 { (length, next | write) } else { (data.len() as u32, next) };
+        let after_head = if bytes > 0 { first + 1 } else { first + 2 };
+        self.describe(queue, first, at, HEAD as u32, next, after_head)?;
+        self.describe(queue, first + 1, at + FRONT, bytes, flags, first + 2)?;
+        self.describe(queue, first + 2, at + HEAD, 1, write, 0)?;
+        self.offer(queue, first)?;
+        Ok(Some(slot))
+    }
+
+    /// Writes a descriptor.
+    pub fn describe(&self, queue: usize, index: u16, at: u64, bytes: u32, flags: u16, next: u16) -> io::Result<()> {
+        let place = GuestAddress(self.queues[queue].table + 16 * u64::from(index));
+        self.memory.write_obj(Descriptor::new(at, bytes, flags, next), place).map_err(told)
+    }
+
+    /// Puts the head of a chain into the ring.
+    pub fn offer(&mut self, queue: usize, head: u16) -> io::Result<()> {
+        let queue = &mut self.queues[queue];
+        let place = queue.available + 4 + 2 * u64::from(queue.offered % self.shape.size);
+        self.memory.store(head, GuestAddress(place), Ordering::Relaxed).map_err(told)?;
+        queue.offered = queue.offered.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Tells the device of what was asked, and wakes it if it wants to be.
+    pub fn send(&mut self, queue: usize) -> io::Result<()> {
+        let size = u64::from(self.shape.size);
+        let queue = &mut self.queues[queue];
+        let (old, new) = (std::mem::replace(&mut queue.told, queue.offered), queue.offered);
+        self.memory.store(new, GuestAddress(queue.available + 2), Ordering::Release).map_err(told)?;
+        fence(Ordering::SeqCst);
+        let event: u16 = self.memory.load(GuestAddress(queue.used + 4 + 8 * size), Ordering::Relaxed).map_err(told)?;
+        if new.wrapping_sub(event).wrapping_sub(1) < new.wrapping_sub(old) {
+            queue.kick.write(1)?;
+        }
+        Ok(())
+    }
+
+    /// The next answer as the ring has it, if one has come: the head of its chain, and bytes written.
+    pub fn used(&mut self, queue: usize) -> io::Result<Option<(u32, u32)>> {
+        let queue = &mut self.queues[queue];
+        let index: u16 = self.memory.load(GuestAddress(queue.used + 2), Ordering::Acquire).map_err(told)?;
+        if index == queue.seen {
+            return Ok(None);
+        }
+        let place = queue.used + 4 + 8 * u64::from(queue.seen % self.shape.size);
+        let head: u32 = self.memory.read_obj(GuestAddress(place)).map_err(told)?;
+        let bytes: u32 = self.memory.read_obj(GuestAddress(place + 4)).map_err(told)?;
+        queue.seen = queue.seen.wrapping_add(1);
+        Ok(Some((head, bytes)))
+    }
+
+    /// The next answer, if one has come. Its place may be taken by the next request.
+    pub fn reply(&mut self, queue: usize) -> io::Result<Option<Reply>> {
+        let Some((head, bytes)) = self.used(queue)? else { return Ok(None) };
+        let slot = (head / 3) as u16;
+        let status = self.memory.read_obj(GuestAddress(self.slot(queue, slot) + HEAD)).map_err(told)?;
+        self.queues[queue].free.push(slot);
+        Ok(Some(Reply { slot, status, bytes }))
+    }
+
+    /// What a read has brought.
+    pub fn payload(&self, queue: usize, slot: u16, into: &mut [u8]) -> io::Result<()> {
+        self.memory.read_slice(into, GuestAddress(self.slot(queue, slot) + FRONT)).map_err(told)
+    }
+
+    /// Sleeps until there is an answer, or until the server has hung up.
+    pub fn wait(&mut self, index: usize) -> io::Result<()> {
+        let queue = &self.queues[index];
+        loop {
+            let event = queue.available + 4 + 2 * u64::from(self.shape.size);
+            self.memory.store(queue.seen, GuestAddress(event), Ordering::Relaxed).map_err(told)?;
+            fence(Ordering::SeqCst);
+            let used: u16 = self.memory.load(GuestAddress(queue.used + 2), Ordering::Acquire).map_err(told)?;
+            if used != queue.seen {
+                return Ok(());
+            }
+            let mut called = [EpollEvent::default(); 2];
+            let count = self.epolls[index].wait(-1, &mut called)?;
+            if called[..count].iter().any(|event| event.data() == SOCKET) {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            // Somebody else may have been faster, which does no harm.
+            let _ = queue.call.read();
+        }
+    }
+
+    /// Asks, waits for the answer, and reads into `into` what it brought; returns the status.
+    pub fn call(&mut self, kind: u32, sector: u64, into: &mut [u8], data: &[u8]) -> io::Result<u8> {
+        let slot = self.ask(0, kind, sector, into.len() as u32, data)?.ok_or_else(|| told("no place is left"))?;
+        self.send(0)?;
+        loop {
+            self.wait(0)?;
+            if let Some(reply) = self.reply(0)?.filter(|reply| reply.slot == slot) {
+                self.payload(0, slot, into)?;
+                return Ok(reply.status);
+            }
+        }
+    }
+
+    fn done(status: u8) -> io::Result<()> {
+        if u32::from(status) == VIRTIO_BLK_S_OK { Ok(()) } else { Err(told(format!("status {status}"))) }
+    }
+
+    /// Reads.
+    pub fn read(&mut self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        Client::done(self.call(VIRTIO_BLK_T_IN, offset / SECTOR, into, &[])?)
+    }
+
+    /// Writes.
+    pub fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
+        Client::done(self.call(VIRTIO_BLK_T_OUT, offset / SECTOR, &mut [], data)?)
+    }
+
+    /// Flushes.
+    pub fn flush(&mut self) -> io::Result<()> {
+        Client::done(self.call(VIRTIO_BLK_T_FLUSH, 0, &mut [], &[])?)
+    }
+
+    /// Discards.
+    pub fn discard(&mut self, offset: u64, length: u64) -> io::Result<()> {
+        Client::done(self.call(VIRTIO_BLK_T_DISCARD, 0, &mut [], &range(offset, length, 0))?)
+    }
+
+    /// Writes zeroes, which may be forgotten units (`unmap`).
+    pub fn write_zeroes(&mut self, offset: u64, length: u64, unmap: bool) -> io::Result<()> {
+        Client::done(self.call(VIRTIO_BLK_T_WRITE_ZEROES, 0, &mut [], &range(offset, length, u32::from(unmap)))?)
+    }
+
+    /// What the disk is called.
+    pub fn id(&mut self) -> io::Result<String> {
+        let mut id = [0; VIRTIO_BLK_ID_BYTES as usize];
+        Client::done(self.call(VIRTIO_BLK_T_GET_ID, 0, &mut id, &[])?)?;
+        Ok(String::from_utf8_lossy(&id).trim_end_matches('\0').to_owned())
+    }
+}
+
+impl Queue {
+    fn new(index: u16, shape: &Shape) -> io::Result<Queue> {
+        let table = BASE + u64::from(index) * shape.queue_bytes();
+        let available = table + 16 * u64::from(shape.size);
+        let used = (available + 6 + 2 * u64::from(shape.size)).next_multiple_of(4);
+        let event = || EventFd::new(EFD_NONBLOCK);
+        let (kick, call) = (event()?, event()?);
+        let free = (0..shape.slots()).rev().collect();
+        Ok(Queue { table, available, used, kick, call, offered: 0, told: 0, seen: 0, free })
+    }
+}
+
+/// A range to discard or to zero, as it lies in memory.
+pub fn range(offset: u64, length: u64, flags: u32) -> [u8; 16] {
+    let mut range = [0; 16];
+    range[..8].copy_from_slice(&(offset / SECTOR).to_le_bytes());
+    range[8..12].copy_from_slice(&((length / SECTOR) as u32).to_le_bytes());
+    range[12..].copy_from_slice(&flags.to_le_bytes());
+    range
+}

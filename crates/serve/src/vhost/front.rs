@@ -1,0 +1,517 @@
+//! The loop that serves all vhost-user clients: one thread, which looks at their rings, moves the device on, and answers.
+//!
+//! It is the loop of NBD ([`crate::nbd::front`]) with rings in place of sockets: those cost no call of the system to
+//! look at. Clients wake it by an event only when it sleeps.
+
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use floatgate_core::sim::slab::Slab;
+use floatgate_core::workload::request::{Operation, Status};
+use rustix::event::{PollFd, PollFlags, poll};
+use virtio_bindings::virtio_blk::{VIRTIO_BLK_S_IOERR, VIRTIO_BLK_S_OK};
+use vm_memory::{Bytes, GuestAddress};
+
+use super::blk::{self, Asked, Disk, Kind, Request};
+use super::chain::{Chain, Piece, part, scatter};
+use super::connection::Connection;
+use super::session::Session;
+use crate::clock::{Wall, set_timer_slack};
+use crate::engine::{Answer, Engine, Order, Port};
+use crate::nbd::connection::Stream;
+use crate::nbd::listen::Listener;
+use crate::rhythm::{Rhythm, lock, timeout};
+use crate::server::Bell;
+
+/// Clients at a time; another one is turned away.
+const MOST_CLIENTS: usize = 8;
+
+/// How long what is in progress may take when the server ends.
+const FAREWELL: Wall = Wall(5_000_000_000);
+
+/// How long no client is accepted where the system has no room for one.
+const PAUSE: Wall = Wall(100_000_000);
+
+/// How often sockets are looked at while the rings leave no time to wait.
+const SOCKETS: Wall = Wall::from_us(50);
+
+/// How often they are looked at while the clock and the rings are.
+const GLANCE: Wall = Wall::from_us(5);
+
+/// Room for payload that is kept from turn to turn.
+const PAYLOAD: usize = 1 << 20;
+
+/// A request in progress.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    client: usize,
+    generation: u64,
+    ring: u16,
+    head: u16,
+    status: GuestAddress,
+    promised: usize,
+}
+
+/// A request that was taken from its ring, and is to be submitted.
+#[derive(Debug)]
+struct Taken {
+    token: u32,
+    request: Request,
+    /// Of a write, its payload.
+    payload: Range<usize>,
+}
+
+/// What a descriptor belongs to that the system is asked about.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Bell,
+    Listener,
+    /// Of a client; it has hung up.
+    Socket(usize, bool),
+    Kick(usize, usize),
+}
+
+/// What a loop is made of.
+pub struct Parts {
+    /// The device, with others' front ends.
+    pub engine: Arc<Mutex<Engine>>,
+    /// This one's place at it.
+    pub port: Port,
+    /// What clients see.
+    pub disk: Disk,
+    /// Where clients connect.
+    pub listener: Option<Listener>,
+    /// Wakes the loop.
+    pub bell: Arc<Bell>,
+    /// Set when the server ends.
+    pub stop: Arc<AtomicBool>,
+    /// The last stretch of a wait.
+    pub spin: Wall,
+}
+
+/// The loop and what it holds.
+pub struct Front {
+    engine: Arc<Mutex<Engine>>,
+    port: Port,
+    disk: Disk,
+    listener: Option<Listener>,
+    bell: Arc<Bell>,
+    stop: Arc<AtomicBool>,
+    rhythm: Rhythm,
+    clients: Vec<Option<(u64, Connection)>>,
+    generations: u64,
+    pending: Slab<Pending>,
+    /// By their numbers, where the payloads of reads go.
+    pieces: Vec<Vec<Piece>>,
+    taken: Vec<Taken>,
+    payload: Vec<u8>,
+    chain: Chain,
+    ready: Vec<Place>,
+    answers: Vec<Answer>,
+    accept_after: Wall,
+    /// When the sockets were looked at.
+    asked: Wall,
+}
+
+impl Front {
+    /// A loop, to be run by a thread of its own.
+    pub fn new(parts: Parts) -> Front {
+        let Parts { engine, port, disk, listener, bell, stop, spin } = parts;
+        Front {
+            engine,
+            port,
+            disk,
+            listener,
+            bell,
+            stop,
+            rhythm: Rhythm::new(spin),
+            clients: Vec::new(),
+            generations: 0,
+            pending: Slab::default(),
+            pieces: Vec::new(),
+            taken: Vec::new(),
+            payload: Vec::new(),
+            chain: Chain::default(),
+            ready: Vec::new(),
+            answers: Vec::new(),
+            accept_after: Wall(0),
+            asked: Wall(0),
+        }
+    }
+
+    /// Adds a client that is connected already, as by a pair of sockets.
+    pub fn add(&mut self, socket: UnixStream) -> std::io::Result<()> {
+        let client = Some((self.generations, Connection::new(socket, self.disk.clone(), Wall::now())?));
+        self.generations += 1;
+        match self.clients.iter_mut().find(|place| place.is_none()) {
+            Some(place) => *place = client,
+            None => self.clients.push(client),
+        }
+        Ok(())
+    }
+
+    /// Serves until the server is to end, and what is in progress then is answered.
+    pub fn run(mut self) {
+        set_timer_slack();
+        let mut next = Wall::NEVER;
+        let mut leave_at = Wall::NEVER;
+        loop {
+            let called = self.wait(next.min(leave_at));
+            let now = Wall::now();
+            self.receive(now);
+            if leave_at == Wall::NEVER && self.stop.load(Ordering::Acquire) {
+                leave_at = now.later(FAREWELL);
+                self.listener = None;
+            } else if !called && now < next && leave_at == Wall::NEVER {
+                continue;
+            }
+            if leave_at == Wall::NEVER {
+                self.take();
+            }
+            next = self.serve(now);
+            self.notify();
+            self.part(now);
+            if leave_at < Wall::NEVER && (now > leave_at || self.pending.is_empty()) {
+                break;
+            }
+        }
+        let Front { engine, port, mut answers, rhythm, .. } = self;
+        engine.lock().unwrap_or_else(PoisonError::into_inner).sent(port, &mut answers, &rhythm.turn);
+    }
+
+    /// Whether a ring has a request to take.
+    fn has_requests(&self) -> bool {
+        self.clients.iter().flatten().any(|(_, client)| {
+            let ready =
+                |session: MutexGuard<Session>| session.rings.iter().any(|ring| ring.has_requests(&session.memory));
+            client.takes_requests() && ready(client.session())
+        })
+    }
+
+    /// Has clients wake us for what they add from now on, or not; whether there is something already.
+    fn arm(&mut self, on: bool) -> bool {
+        let mut found = false;
+        for (_, client) in self.clients.iter_mut().flatten() {
+            let takes = client.takes_requests();
+            let mut session = client.session();
+            let Session { rings, memory, .. } = &mut *session;
+            let mut is_lost = false;
+            for ring in rings {
+                let there = match (on, takes) {
+                    (true, true) => ring.arm(memory),
+                    (true, false) => Ok(false),
+                    (false, _) => ring.disarm(memory).map(|()| false),
+                };
+                found |= there.as_ref().is_ok_and(|there| *there);
+                is_lost |= there.is_err();
+            }
+            drop(session);
+            if is_lost {
+                client.lose();
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// Waits until somebody calls, or until `until`; whether somebody called.
+    fn wait(&mut self, until: Wall) -> bool {
+        let now = Wall::now();
+        self.ready.clear();
+        let limit = self.clients.iter().flatten().map(|(_, client)| client.looks_at(now)).min().unwrap_or(Wall::NEVER);
+        let sleep = self.rhythm.sleep(now, until, limit);
+        let has_requests = self.has_requests();
+        let patience = match (has_requests, sleep) {
+            (true, _) => SOCKETS,
+            (false, Some(Wall(0))) => GLANCE,
+            (false, _) => Wall(0),
+        };
+        self.rhythm.turn.waited &= !has_requests;
+        if now.since(self.asked) < patience {
+            return has_requests;
+        }
+        self.asked = now;
+        let sleeps = !has_requests && sleep != Some(Wall(0));
+        let is_armed = sleeps && !self.arm(true);
+        let sleep = if is_armed { sleep } else { Some(Wall(0)) };
+        let accepts = now >= self.accept_after;
+        let sleep = if accepts { sleep } else { Some(sleep.map_or(PAUSE, |sleep| sleep.min(PAUSE))) };
+        let called = self.poll(accepts, sleep);
+        if is_armed {
+            self.rhythm.slept_since(now);
+        }
+        if sleeps {
+            self.arm(false);
+        }
+        called || has_requests || (sleeps && !is_armed)
+    }
+
+    /// Asks the system who has called, which is left in `ready`.
+    fn poll(&mut self, accepts: bool, sleep: Option<Wall>) -> bool {
+        let sessions: Vec<MutexGuard<Session>> =
+            self.clients.iter().flatten().map(|(_, client)| client.session()).collect();
+        let mut places = Vec::with_capacity(2 + 3 * sessions.len());
+        let mut fds = Vec::with_capacity(places.capacity());
+        places.push(Place::Bell);
+        fds.push(PollFd::new(&*self.bell, PollFlags::IN));
+        if let Some(listener) = &self.listener {
+            places.push(Place::Listener);
+            fds.push(PollFd::new(listener, if accepts { PollFlags::IN } else { PollFlags::empty() }));
+        }
+        let mut held = sessions.iter();
+        for (index, place) in self.clients.iter().enumerate() {
+            let Some((_, client)) = place else { continue };
+            places.push(Place::Socket(index, false));
+            fds.push(PollFd::new(client, client.wants()));
+            let Some(session) = held.next().filter(|_| client.takes_requests()) else { continue };
+            for (number, ring) in session.rings.iter().enumerate() {
+                if let Some(kick) = ring.kick().filter(|_| ring.has_room()) {
+                    places.push(Place::Kick(index, number));
+                    fds.push(PollFd::from_borrowed_fd(kick.as_fd(), PollFlags::IN));
+                }
+            }
+        }
+        let called = poll(&mut fds, sleep.map(timeout).as_ref()).unwrap_or(0);
+        if called > 0 {
+            let called = fds.iter().zip(&places).filter(|(fd, _)| !fd.revents().is_empty());
+            self.ready.extend(called.map(|(fd, place)| match place {
+                Place::Socket(client, _) => {
+                    Place::Socket(*client, fd.revents().intersects(PollFlags::HUP | PollFlags::ERR))
+                }
+                other => *other,
+            }));
+        }
+        called > 0
+    }
+
+    /// Hears who has called: events, messages, new clients.
+    fn receive(&mut self, now: Wall) {
+        let mut accepts = false;
+        for place in std::mem::take(&mut self.ready) {
+            match place {
+                Place::Bell => self.bell.silence(),
+                Place::Listener => accepts = true,
+                Place::Socket(client, is_gone) => match &mut self.clients[client] {
+                    Some((_, client)) if is_gone => client.lose(),
+                    Some((_, client)) => client.receive(now),
+                    None => {}
+                },
+                Place::Kick(client, ring) => {
+                    let Some((_, client)) = &mut self.clients[client] else { continue };
+                    let heard = client.session().rings.get_mut(ring).map_or(Ok(()), |ring| ring.silence());
+                    if heard.is_err() {
+                        client.lose();
+                    }
+                }
+            }
+        }
+        for (_, client) in self.clients.iter_mut().flatten().filter(|(_, client)| client.is_held()) {
+            client.receive(now);
+        }
+        // Who has left makes room for who has come.
+        self.part(now);
+        if accepts {
+            self.accept(now);
+        }
+    }
+
+    fn accept(&mut self, now: Wall) {
+        while let Some(listener) = &self.listener {
+            let accepted = match listener.accept() {
+                Ok(Some(Stream::Unix(socket))) if self.clients.iter().flatten().count() < MOST_CLIENTS => {
+                    self.add(socket)
+                }
+                Ok(Some(_)) => Ok(()), // Closed at once.
+                Ok(None) => return,
+                Err(error) => Err(error),
+            };
+            if accepted.is_err() {
+                self.accept_after = now.later(PAUSE);
+                return;
+            }
+        }
+    }
+
+    /// Takes what is in the rings. The device is not needed for that, and not locked.
+    fn take(&mut self) {
+        if self.payload.capacity() > PAYLOAD {
+            self.payload = Vec::new();
+        }
+        self.payload.clear();
+        for index in 0..self.clients.len() {
+            let Some((generation, mut client)) = self.clients[index].take() else { continue };
+            if self.take_of(index, generation, &mut client).is_err() {
+                client.lose();
+            }
+            self.clients[index] = Some((generation, client));
+        }
+    }
+
+    /// Takes what is in the rings of a client; an error where it cannot be understood.
+    fn take_of(&mut self, client: usize, generation: u64, connection: &mut Connection) -> Result<(), ()> {
+        let rings = connection.session().rings.len();
+        for ring in 0..rings {
+            while connection.takes_requests() {
+                let mut session = connection.session();
+                let Some(head) = session.take(ring as u16).map_err(drop)? else { break };
+                let (memory, table) = (&session.memory, session.rings[ring].table());
+                self.chain.read(memory, table, head).map_err(drop)?;
+                let asked = blk::request(memory, &self.disk, &mut self.chain, &mut self.payload).map_err(drop)?;
+                drop(session);
+                self.begin(client, generation, connection, (ring as u16, head), asked)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes a request that is to be submitted, or answers it where the device has no part in it.
+    fn begin(
+        &mut self,
+        client: usize,
+        generation: u64,
+        connection: &mut Connection,
+        (ring, head): (u16, u16),
+        asked: Asked,
+    ) -> Result<(), ()> {
+        let mut session = connection.session();
+        let (status, bytes) = match asked.what {
+            Err(refused) => (refused as u32, 0),
+            Ok(Request { kind: Kind::Id(id), .. }) => {
+                let pieces: Vec<Piece> = part(&self.chain.writable, 0, id.len() as u64).collect();
+                let written = scatter(&session.memory, &pieces, &id);
+                if written { (VIRTIO_BLK_S_OK, id.len() as u32) } else { (VIRTIO_BLK_S_IOERR, 0) }
+            }
+            Ok(request) => {
+                drop(session);
+                self.submit_later(client, generation, connection, (ring, head), request, asked.status);
+                return Ok(());
+            }
+        };
+        end(&mut session, (ring, head), asked.status, status, bytes)
+    }
+
+    fn submit_later(
+        &mut self,
+        client: usize,
+        generation: u64,
+        connection: &mut Connection,
+        (ring, head): (u16, u16),
+        request: Request,
+        status: GuestAddress,
+    ) {
+        let bytes = match request.kind {
+            Kind::Read | Kind::Write => request.sectors as usize * 512,
+            _ => 0,
+        };
+        let end = self.payload.len();
+        let payload = if request.kind == Kind::Write { end - bytes..end } else { 0..0 };
+        connection.begin(bytes);
+        let token = self.pending.insert(Pending { client, generation, ring, head, status, promised: bytes });
+        self.pieces.resize_with(self.pieces.len().max(token as usize + 1), Vec::new);
+        let pieces = &mut self.pieces[token as usize];
+        pieces.clear();
+        if request.kind == Kind::Read {
+            pieces.extend_from_slice(&self.chain.writable);
+        }
+        self.taken.push(Taken { token, request, payload });
+    }
+
+    /// Submits what was taken, moves the device on and answers what is due. Returns when to look again.
+    fn serve(&mut self, now: Wall) -> Wall {
+        let begun = self.rhythm.begin(now);
+        let Front { engine, port, taken, payload, answers, rhythm, .. } = self;
+        let (mut engine, locked) = lock(engine);
+        engine.sent(*port, answers, &rhythm.turn);
+        engine.awake(*port);
+        // What cannot be kept stays behind.
+        taken.retain(|taken| {
+            let order = order(taken, payload);
+            engine.submit(*port, now, &order).is_err()
+        });
+        engine.advance(now);
+        engine.take_due(*port, now, answers);
+        let next = engine.next_look(*port);
+        drop(engine);
+        while let Some(taken) = self.taken.pop() {
+            self.answer(taken.token, Status::Uncorrectable, &[]);
+        }
+        let answers = std::mem::take(&mut self.answers);
+        for answer in &answers {
+            self.answer(answer.token as u32, answer.status, &answer.bytes);
+        }
+        self.rhythm.end(begun, !answers.is_empty(), locked);
+        self.answers = answers;
+        next
+    }
+
+    /// Answers a request, if its client is still there.
+    fn answer(&mut self, token: u32, status: Status, bytes: &[u8]) {
+        let asked = self.pending.remove(token);
+        let pieces = &self.pieces[token as usize];
+        let client = self.clients.get_mut(asked.client).and_then(Option::as_mut);
+        if let Some((_, client)) = client.filter(|(generation, _)| *generation == asked.generation) {
+            client.end(asked.promised);
+            let mut session = client.session();
+            let is_well = status == Status::Ok && (bytes.is_empty() || scatter(&session.memory, pieces, bytes));
+            let (status, bytes) = if is_well { (VIRTIO_BLK_S_OK, bytes.len()) } else { (VIRTIO_BLK_S_IOERR, 0) };
+            let ended = end(&mut session, (asked.ring, asked.head), asked.status, status, bytes as u32);
+            drop(session);
+            if ended.is_err() {
+                client.lose();
+            }
+        }
+    }
+
+    /// Wakes clients for their answers.
+    fn notify(&mut self) {
+        for (_, client) in self.clients.iter_mut().flatten() {
+            let mut session = client.session();
+            let Session { rings, memory, .. } = &mut *session;
+            let notified = rings.iter_mut().try_for_each(|ring| ring.notify(memory));
+            drop(session);
+            if notified.is_err() {
+                client.lose();
+            }
+        }
+    }
+
+    /// Parts with clients that are gone, or have to go.
+    fn part(&mut self, now: Wall) {
+        for place in &mut self.clients {
+            if place.as_ref().is_some_and(|(_, client)| client.is_over(now)) {
+                *place = None;
+            }
+        }
+    }
+}
+
+/// Writes the status of a request and puts it into the ring of answers.
+fn end(session: &mut Session, (ring, head): (u16, u16), at: GuestAddress, status: u32, payload: u32) -> Result<(), ()> {
+    session.memory.write_obj(status as u8, at).map_err(drop)?;
+    session.answer(ring, head, payload + 1).map_err(drop)
+}
+
+/// The request as the engine takes it.
+fn order<'a>(taken: &Taken, payload: &'a [u8]) -> Order<'a> {
+    let (operation, data) = match taken.request.kind {
+        Kind::Read | Kind::Id(_) => (Operation::Read, None),
+        Kind::Write => (Operation::Write, Some(&payload[taken.payload.clone()])),
+        Kind::Flush => (Operation::Flush, None),
+        Kind::Discard => (Operation::Trim, None),
+        Kind::Zero => (Operation::WriteZeroes, None),
+        Kind::ZeroAllocated => (Operation::Write, None),
+    };
+    Order {
+        token: u64::from(taken.token),
+        operation,
+        lba: taken.request.sector,
+        sectors: taken.request.sectors,
+        // A virtio block device has no such thing: clients send a flush.
+        fua: false,
+        data,
+        headroom: 0,
+    }
+}

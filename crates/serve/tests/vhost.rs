@@ -1,0 +1,391 @@
+//! A server and its vhost-user clients, over real sockets and shared memory.
+
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use floatgate_core::config;
+use floatgate_core::device::{Device, Options as DeviceOptions};
+use floatgate_core::metrics::results::StreamResults;
+use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_serve::client::Client as NbdClient;
+use floatgate_serve::clock::Wall;
+use floatgate_serve::vhost::client::{Client, Shape};
+use floatgate_serve::{Address, Options, Server};
+use proptest::test_runner::{Config, TestRunner};
+use tempfile::TempDir;
+
+fn device() -> Device {
+    let config = config::load("tiny", &[]).unwrap();
+    let mut device = Device::new(config, DeviceOptions { attribution: true, ..DeviceOptions::default() }).unwrap();
+    precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
+    device
+}
+
+/// A server, and the folder of its socket.
+struct Bench {
+    server: Option<Server>,
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+impl Bench {
+    fn new(change: impl FnOnce(&mut Options)) -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vhost.sock");
+        let mut bench = Bench { server: None, path, _folder: folder };
+        bench.start(change);
+        bench
+    }
+
+    fn start(&mut self, change: impl FnOnce(&mut Options)) {
+        let mut options = Options {
+            nbd: Vec::new(),
+            vhost_user: Some(self.path.clone()),
+            vhost_queues: 4,
+            allow_remote: None,
+            no_delay: true,
+            speed: Default::default(),
+            no_spin: true,
+            memory: u64::MAX,
+            recorder: None,
+        };
+        change(&mut options);
+        self.server = Some(Server::start(device(), options).unwrap());
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(&self.path, Shape::default()).unwrap()
+    }
+
+    fn stop(&mut self) -> floatgate_serve::Finished {
+        self.server.take().unwrap().stop(true).unwrap()
+    }
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let mut bench = Bench::new(|_| {});
+    assert_eq!(std::fs::metadata(&bench.path).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut clients = [bench.client(), bench.client()];
+    let size = 1 << 20;
+    let mut model = vec![0u8; size];
+    let step = (0..2usize, 0..6, 0..(size as u64 / 512), 1..200u64, proptest::num::u8::ANY);
+    let mut runner = TestRunner::new(Config { cases: 1, ..Config::default() });
+    let held = std::sync::Mutex::new((&mut clients, &mut model));
+    let run = |steps: Vec<(usize, i32, u64, u64, u8)>| {
+        let mut held = held.lock().unwrap();
+        let (clients, model) = &mut *held;
+        for (client, operation, sector, sectors, byte) in steps {
+            let client = &mut clients[client];
+            let start = (sector * 512) as usize;
+            let end = (start + sectors as usize * 512).min(size);
+            let (offset, length) = (start as u64, (end - start) as u64);
+            match operation {
+                0 | 1 => client.write(offset, &vec![byte; end - start]).unwrap(),
+                2 => client.discard(offset, length).unwrap(),
+                3 => client.write_zeroes(offset, length, byte % 2 == 0).unwrap(),
+                4 => client.flush().unwrap(),
+                _ => {
+                    let mut read = vec![0xee; end - start];
+                    client.read(offset, &mut read).unwrap();
+                    assert!(read == model[start..end], "{start}..{end}");
+                }
+            }
+            match operation {
+                0 | 1 => model[start..end].fill(byte),
+                2 | 3 => model[start..end].fill(0),
+                _ => {}
+            }
+        }
+        Ok(())
+    };
+    runner.run(&proptest::collection::vec(step, 600), run).unwrap();
+    drop(clients);
+    let finished = bench.stop();
+    assert!(finished.outcome.results.all().count() >= 500);
+    finished.device.check_invariants().unwrap();
+    assert!(!bench.path.exists(), "the socket goes with its server");
+}
+
+#[test]
+fn the_disk_says_what_it_is() {
+    let bench = Bench::new(|_| {});
+    let mut client = bench.client();
+    let config = client.config().to_vec();
+    let number = |at: usize| u32::from_le_bytes(config[at..at + 4].try_into().unwrap());
+    let bytes = bench.server.as_ref().unwrap().vhost_user().map(|_| client.bytes()).unwrap();
+    assert_eq!(bytes, device().config().logical_bytes());
+    // Sectors of 512 B in units of 4 KiB: 2^3 of them.
+    assert_eq!((number(20), config[24], number(28)), (512, 3, 8));
+    assert_eq!(u16::from_le_bytes([config[34], config[35]]), 4, "queues");
+    assert_eq!([36, 40, 44].map(number), [(bytes / 512) as u32, 1, 8], "discard: longest, ranges, alignment");
+    assert_eq!((number(48), number(52), config[56]), (65536, 1, 1), "zeroes: longest, ranges, by unmapping");
+    assert_eq!(client.id().unwrap(), "tiny");
+    assert!(client.write(bytes, &[1; 512]).is_err() && client.discard(bytes - 512, 1024).is_err());
+    client.write(bytes - 512, &[1; 512]).unwrap();
+}
+
+#[test]
+fn answers_take_the_device_its_time() {
+    // A hundredth of the clock's speed: a read of 45.48 us takes 4.548 ms, whatever the host is busy with.
+    let mut bench = Bench::new(|options| {
+        options.no_delay = false;
+        options.speed = "0.01".parse().unwrap();
+    });
+    let deducted = bench.server.as_ref().unwrap().costs().vhost_user.us();
+    assert!(deducted.iter().all(|us| (0.1..5000.0).contains(us)), "{deducted:?}");
+    let mut client = bench.client();
+    let mut read = [0; 4096];
+    let mut least = f64::MAX;
+    for index in 0..20 {
+        let start = Wall::now();
+        client.read(index * 4096, &mut read).unwrap();
+        least = least.min(Wall::now().since(start).as_us());
+    }
+    let finished = bench.stop();
+    let model = finished.outcome.results.all().latency.quantile_us(0.5);
+    assert!((45.0..46.0).contains(&model), "{model}");
+    assert!(least >= 100.0 * model - deducted[0] - 1.0, "{least} us for 100 times {model} us");
+    let front = &finished.live.fronts[0];
+    assert_eq!((front.name.as_str(), front.answers, finished.live.answers), ("vhost-user", 20, 20));
+}
+
+/// Waits for so long.
+fn pause(span: Wall) {
+    let timeout = rustix::event::Timespec { tv_sec: 0, tv_nsec: span.0 as i64 };
+    rustix::event::poll(&mut [], Some(&timeout)).unwrap();
+}
+
+#[test]
+fn several_queues_are_served_at_once() {
+    let mut bench = Bench::new(|_| {});
+    let shape = Shape { queues: 4, size: 64, bytes: 16384 };
+    let mut client = Client::connect(&bench.path, shape).unwrap();
+    assert!(Client::connect(&bench.path, Shape { queues: 5, ..shape }).is_err(), "there are four");
+    for queue in 0..4 {
+        for index in 0..21 {
+            let data = [queue as u8 * 32 + index as u8; 512];
+            client.ask(queue, 1, queue as u64 * 100 + index, 0, &data).unwrap().unwrap();
+        }
+        assert_eq!(client.ask(queue, 1, 0, 0, &[0; 512]).unwrap(), None, "64 descriptors are 21 requests");
+    }
+    // All are told of before any is looked for.
+    (0..4).for_each(|queue| client.send(queue).unwrap());
+    for queue in 0..4 {
+        for _ in 0..21 {
+            client.wait(queue).unwrap();
+            assert_eq!(client.reply(queue).unwrap().unwrap().status, 0);
+        }
+    }
+    let mut read = [0; 512];
+    client.read((3 * 100 + 20) * 512, &mut read).unwrap();
+    assert_eq!(read, [3 * 32 + 20; 512]);
+    assert_eq!(bench.stop().outcome.results.all().count(), 85);
+}
+
+#[test]
+fn both_ways_in_see_the_same_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = Address::Unix(folder.path().join("nbd.sock"));
+    let nbd = vec![address.clone()];
+    let mut bench = Bench::new(|options| options.nbd = nbd);
+    let (mut one, mut other) = (NbdClient::connect(&address).unwrap(), bench.client());
+    one.write(8192, &[5; 4096], false).unwrap();
+    let mut read = [0; 4096];
+    other.read(8192, &mut read).unwrap();
+    assert_eq!(read, [5; 4096]);
+    other.write(8192, &[6; 4096]).unwrap();
+    one.read(8192, &mut read).unwrap();
+    assert_eq!(read, [6; 4096]);
+    let count = |stream: &StreamResults| stream.operations.iter().flatten().map(|all| all.count()).sum();
+    let finished = bench.stop();
+    let streams: Vec<(&str, u64)> =
+        finished.outcome.results.streams.iter().map(|stream| (stream.name.as_str(), count(stream))).collect();
+    assert_eq!(streams, [("nbd", 2), ("vhost-user", 2)]);
+}
+
+#[test]
+fn a_client_goes_on_with_the_next_server() {
+    let mut bench = Bench::new(|_| {});
+    let mut client = bench.client();
+    client.write(0, &[1; 4096]).unwrap();
+    bench.stop();
+    assert!(client.write(0, &[2; 4096]).is_err(), "nobody answers");
+    bench.start(|_| {});
+    client.reconnect(&bench.path).unwrap();
+    // The request that nobody had taken is done now, and its answer comes first.
+    client.write(4096, &[3; 4096]).unwrap();
+    let mut read = [0; 8192];
+    client.read(0, &mut read).unwrap();
+    assert!(read[..4096].iter().all(|byte| *byte == 2) && read[4096..].iter().all(|byte| *byte == 3));
+    assert_eq!(client.stop(0).unwrap(), 4, "all that was offered since was taken, by one server or the other");
+}
+
+/// What a server had taken and not answered when it was lost is done by the next, each once.
+#[test]
+fn what_a_lost_server_had_taken_is_done_again() {
+    let mut bench = Bench::new(|options| {
+        options.no_delay = false;
+        options.speed = "0.0001".parse().unwrap();
+    });
+    let mut client = bench.client();
+    for index in 0..8 {
+        client.ask(0, 0, index * 8, 4096, &[]).unwrap().unwrap();
+    }
+    client.send(0).unwrap();
+    // A read takes 450 ms; all of them are with the server long before that, and none is answered.
+    pause(Wall::from_us(100_000));
+    assert_eq!(client.reply(0).unwrap(), None);
+    // The server knows this client no more, as if it had been killed; the other one is new.
+    let mut other = Bench::new(|_| {});
+    client.reconnect(&other.path).unwrap();
+    let mut slots = Vec::new();
+    while slots.len() < 8 {
+        client.wait(0).unwrap();
+        while let Some(reply) = client.reply(0).unwrap() {
+            assert_eq!(reply.status, 0);
+            slots.push(reply.slot);
+        }
+    }
+    slots.sort_unstable();
+    assert_eq!(slots, (0..8).collect::<Vec<u16>>(), "each of the first eight places, once");
+    client.read(0, &mut [0; 4096]).unwrap();
+    drop(client);
+    assert_eq!(other.stop().outcome.results.all().count(), 9);
+    bench.stop();
+}
+
+/// What is in progress is answered before a queue stops, and before the server ends.
+#[test]
+fn a_queue_that_stops_has_answered() {
+    let mut bench = Bench::new(|options| {
+        options.no_delay = false;
+        options.speed = "0.001".parse().unwrap();
+    });
+    let mut client = bench.client();
+    for index in 0..4 {
+        client.ask(0, 0, index * 8, 4096, &[]).unwrap().unwrap();
+    }
+    client.send(0).unwrap();
+    pause(Wall::from_us(20_000));
+    assert_eq!(client.stop(0).unwrap(), 4);
+    for _ in 0..4 {
+        assert_eq!(client.reply(0).unwrap().unwrap().status, 0);
+    }
+    let mut last = bench.client();
+    last.ask(0, 0, 0, 4096, &[]).unwrap().unwrap();
+    last.send(0).unwrap();
+    pause(Wall::from_us(20_000));
+    assert_eq!(bench.stop().outcome.results.all().count(), 5);
+    assert_eq!(last.reply(0).unwrap().unwrap().status, 0);
+}
+
+#[test]
+fn hostile_descriptors_harm_nobody_else() {
+    const NEXT: u16 = 1;
+    const WRITE: u16 = 2;
+    const INDIRECT: u16 = 4;
+    let mut bench = Bench::new(|options| options.memory = 64 << 10);
+    let mut good = bench.client();
+    good.write(0, &[7; 4096]).unwrap();
+    type Chain<'a> = &'a [(u64, u32, u16, u16)];
+    // What no status can be told of ends the connection.
+    let broken: [Chain; 5] = [
+        &[(0, 16, NEXT, 1), (0, 512, NEXT | WRITE, 0)],
+        &[(0, 16, 0, 0)],
+        &[(0, 16, NEXT, 500)],
+        &[(1 << 60, 16, INDIRECT, 0)],
+        &[(0, 16, NEXT, 1), (u64::MAX - 2, 100, WRITE, 0)],
+    ];
+    for chain in broken {
+        let mut hostile = bench.client();
+        for (index, (at, bytes, flags, next)) in chain.iter().enumerate() {
+            let at = if *at == 0 { hostile.slot(0, 0) } else { *at };
+            hostile.describe(0, index as u16, at, *bytes, *flags, *next).unwrap();
+        }
+        hostile.offer(0, 0).unwrap();
+        hostile.send(0).unwrap();
+        let error = hostile.wait(0).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe, "{chain:?}");
+    }
+    // Heads that are not in the table, and an index that is far ahead of what the ring can hold.
+    let mut hostile = bench.client();
+    hostile.offer(0, 40_000).unwrap();
+    hostile.send(0).unwrap();
+    assert!(hostile.wait(0).is_err());
+    let mut hostile = bench.client();
+    (0..200).for_each(|_| hostile.offer(0, 0).unwrap());
+    hostile.send(0).unwrap();
+    assert!(hostile.wait(0).is_err());
+    // What can be told of is: payload outside of the memory, no room for a payload, an unknown kind.
+    let mut odd = bench.client();
+    let at = odd.slot(0, 0);
+    odd.describe(0, 0, at, 16, NEXT, 1).unwrap();
+    odd.describe(0, 1, 1 << 60, 512, NEXT | WRITE, 2).unwrap();
+    odd.describe(0, 2, at + 16, 1, WRITE, 0).unwrap();
+    odd.offer(0, 0).unwrap();
+    odd.send(0).unwrap();
+    odd.wait(0).unwrap();
+    assert_eq!(odd.used(0).unwrap(), Some((0, 1)));
+    assert_eq!(vm_memory::Bytes::read_obj::<u8>(odd.memory(), vm_memory::GuestAddress(at + 16)).unwrap(), 1);
+    assert_eq!(odd.call(77, 0, &mut [], &[]).unwrap(), 2);
+    assert_eq!(odd.call(1, 128, &mut [], &vec![1; 64 << 10]).unwrap(), 1, "no memory is left for it");
+    let mut read = [0; 4096];
+    good.read(0, &mut read).unwrap();
+    assert_eq!(read, [7; 4096]);
+    bench.stop();
+}
+
+#[test]
+fn hostile_messages_end_their_connection_only() {
+    let mut bench = Bench::new(|_| {});
+    let mut good = bench.client();
+    good.write(0, &[7; 4096]).unwrap();
+    let message = |code: u32, flags: u32, size: u32, body: &[u8]| {
+        [&code.to_ne_bytes()[..], &flags.to_ne_bytes(), &size.to_ne_bytes(), body].concat()
+    };
+    for bytes in [
+        vec![0xff; 64],
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        message(9999, 1, 0, &[]),
+        // Longer than any message, of a wrong length, rings that are not there, memory without a descriptor.
+        message(1, 1, u32::MAX, &[]),
+        message(8, 1, 3, &[1, 2, 3]),
+        message(8, 1, 8, &[200, 0, 0, 0, 8, 0, 0, 0]),
+        message(9, 1, 40, &[0; 40]),
+        message(5, 1, 40, &[1; 40]),
+        message(12, 1, 8, &[0; 8]),
+        message(31, 1, 24, &[1; 24]),
+        // Features that were not offered.
+        message(2, 1, 8, &[0xff; 8]),
+        // Half of a message, which nobody waits for.
+        message(8, 1, 8, &[1, 2, 3]),
+        message(8, 1, 8, &[])[..7].to_vec(),
+    ] {
+        let mut socket = UnixStream::connect(&bench.path).unwrap();
+        socket.write_all(&bytes).unwrap();
+        let mut heard = Vec::new();
+        // The other end is closed, in whatever way.
+        let _ = socket.read_to_end(&mut heard);
+        assert!(heard.is_empty(), "{bytes:?}");
+        good.read(0, &mut [0; 512]).unwrap();
+    }
+    // Who does not read what it has asked for keeps nobody waiting.
+    let mut deaf = UnixStream::connect(&bench.path).unwrap();
+    deaf.set_nonblocking(true).unwrap();
+    while deaf.write(&message(1, 1, 0, &[])).is_ok_and(|count| count == 12) {}
+    let many: Vec<UnixStream> = (0..20).map(|_| UnixStream::connect(&bench.path).unwrap()).collect();
+    let mut read = [0; 4096];
+    good.read(0, &mut read).unwrap();
+    assert_eq!(read, [7; 4096]);
+    drop((many, deaf));
+    // There is room again, once the server has heard of it.
+    let again = (0..100).find_map(|_| {
+        pause(Wall::from_us(10_000));
+        Client::connect(&bench.path, Shape::default()).ok()
+    });
+    again.unwrap().read(0, &mut read).unwrap();
+    bench.stop();
+}

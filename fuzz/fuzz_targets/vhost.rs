@@ -1,0 +1,33 @@
+//! Any bytes as the memory of a vhost-user client, with a table of descriptors at its start.
+//!
+//! The first two bytes say where the chain begins and how large the table is. Whatever lies there, a chain is followed to
+//! an end, and what is taken of it lies on the disk and is no longer than it may be.
+#![no_main]
+
+use floatgate_serve::vhost::Memory;
+use floatgate_serve::vhost::blk::{Disk, Kind, LONGEST_PAYLOAD, request};
+use floatgate_serve::vhost::chain::{Chain, Table};
+use libfuzzer_sys::fuzz_target;
+use vm_memory::{Bytes, GuestAddress};
+
+const SIZE: usize = 64 << 10;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some(([head, size], rest)) = bytes.split_first_chunk() else { return };
+    let Ok(memory) = Memory::from_ranges(&[(GuestAddress(0), SIZE)]) else { return };
+    let there = rest.len().min(SIZE);
+    memory.write_slice(&rest[..there], GuestAddress(0)).expect("it fits");
+    let disk = Disk { name: "ssd".to_owned(), bytes: 1 << 20, unit: 4096, queues: 1 };
+    let table = Table { at: GuestAddress(0), size: 1 << (size % 8) };
+    let (mut chain, mut payload) = (Chain::default(), Vec::new());
+    if chain.read(&memory, table, u16::from(*head)).is_err() {
+        return;
+    }
+    let Ok(asked) = request(&memory, &disk, &mut chain, &mut payload) else { return };
+    assert!(asked.status.0 < SIZE as u64);
+    let Ok(found) = asked.what else { return };
+    let bytes = u64::from(found.sectors) * 512;
+    assert!(found.sector * 512 + bytes <= disk.bytes);
+    assert!(found.kind != Kind::Write || (payload.len() as u64 == bytes && bytes <= LONGEST_PAYLOAD));
+    assert!(found.kind != Kind::Read || chain.bytes().1 == bytes);
+});
