@@ -89,10 +89,12 @@ def working(seed: int, transactions: int) -> Iterator[str]:
                 item, quantity = skewed(rng, ITEMS), rng.randint(1, 9)
                 yield f"UPDATE item SET stock = stock - {quantity} WHERE id = {item};\n"
                 note = text(rng, 20, 80)
-                yield f"INSERT INTO orders(customer, item, quantity, note) VALUES({customer}, {item}, {quantity}, '{note}');\n"
+                columns = "orders(customer, item, quantity, note)"
+                yield f"INSERT INTO {columns} VALUES({customer}, {item}, {quantity}, '{note}');\n"
             yield "COMMIT;\n"
         elif kind < 0.75:
-            yield f"UPDATE customer SET balance = balance + {rng.randint(1, 1000)} WHERE id = {rng.randint(1, CUSTOMERS)};\n"
+            paid, payer = rng.randint(1, 1000), rng.randint(1, CUSTOMERS)
+            yield f"UPDATE customer SET balance = balance + {paid} WHERE id = {payer};\n"
         else:
             yield f"SELECT count(*), sum(quantity) FROM orders WHERE customer = {customer};\n"
             yield f"SELECT name, price FROM item WHERE id = {rng.randint(1, ITEMS)};\n"
@@ -118,7 +120,8 @@ def parse_options() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="Record SQLite on ext4 on a live device as a block trace.")
     default = Path("examples/sqlite-ext4.csv.xz")
-    parser.add_argument("--output", type=Path, default=default, help="the trace, from the root of the repository (default: %(default)s)")
+    told = "the trace, from the repository (default: %(default)s)"
+    parser.add_argument("--output", type=Path, default=default, help=told)
     parser.add_argument("--floatgate", default="floatgate", help="the program (default: %(default)s)")
     parser.add_argument("--device", default="tlc-nvme", help="the SSD (default: %(default)s)")
     parser.add_argument("--speed", default="0.1", help="simulated time in the clock's (default: %(default)s)")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Write docs/studies/vssim.md: VSSIM's measurements of its X25-M and of SSD-A to E, live by fio and offline.
 
-    python3 scripts/study_vssim.py --floatgate target/release/floatgate        # in about three minutes: make study-vssim
+    python3 scripts/study_vssim.py --floatgate target/release/floatgate      # in three minutes: make study-vssim
 
-Each case is measured twice: `floatgate run` simulates it, and fio's nbd engine measures it on `floatgate serve`, in real
-time. The simulated figures are the same each time; the live ones are those of the machine, whose load stands on the
+Each case is measured twice: `floatgate run` simulates it, and fio's nbd engine measures it on `floatgate serve`, in
+real time. The simulated figures are the same each time; the live ones are those of the machine, whose load stands on the
 page. Needs fio.
 """
 
@@ -196,7 +196,8 @@ def x25m_table(rows: list[Measured]) -> str:
         paper = row.case.paper or 0.0
         lines.append(
             f"| {row.case.name} | {row.case.unit} | {number(paper)} | {number(row.offline)} | "
-            f"{row.offline / paper - 1:+.1%} | {number(row.live)} | {row.live / row.offline - 1:+.1%} | {row.late:.1%} |"
+            f"{row.offline / paper - 1:+.1%} | {number(row.live)} | {row.live / row.offline - 1:+.1%} | "
+            f"{row.late:.1%} |"
         )
     return "\n".join(lines)
 
@@ -261,8 +262,8 @@ def main() -> None:
         x25m_rows = [measure(host, case, Path(directory)) for case in X25M]
         others = [measure(host, case, Path(directory)) for case in figure_9()]
     load = (
-        f"{os.cpu_count()} processors; the load of the machine was {before:.1f} before and {os.getloadavg()[0]:.1f} after "
-        f"the measurements ({time.strftime('%d %B %Y', time.gmtime())}), of which server and fio are at most 2"
+        f"{os.cpu_count()} processors; the load of the machine was {before:.1f} before and {os.getloadavg()[0]:.1f} "
+        f"after the measurements ({time.strftime('%d %B %Y', time.gmtime())}), of which server and fio are at most 2"
         f"{host.words}."
     )
     chosen.output.write_text(page(x25m_rows, others, load, template))

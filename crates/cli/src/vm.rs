@@ -120,42 +120,46 @@ pub fn run(args: &VmArgs) -> Result<(), Failure> {
     let directory = tempfile::Builder::new().prefix("floatgate-").tempdir();
     let directory = directory.map_err(|error| Failure::fault(format!("no temporary directory: {error}")))?;
     let serve = args.served(&directory, accelerator)?;
-    let ended = RefCell::new(None);
+    let mut ended = Ok(None);
     session(&serve, &mut std::io::stderr(), |server, config, interrupt| {
         let disk = args.disk(&directory, server, &serve);
         say(&welcome(config, &disk, accelerator, &serve));
         let (command, files) = (args.run.as_deref(), &args.copy[..]);
         let processors = args.cpus;
         let running = Machine { guest: &guest, accelerator, disk, memory_mib, processors, command, files }.start()?;
-        let (trouble, end) = hold(server, running, interrupt)?;
-        *ended.borrow_mut() = end;
+        let (trouble, end) = hold(server, running, interrupt);
+        ended = end;
         Ok(trouble)
     })?;
-    match ended.into_inner() {
+    match ended? {
         Some(Ended::Status(0) | Ended::Unplugged) => Ok(()),
         Some(Ended::Status(status)) => Err(Failure::Status(status)),
         None => Err(Failure::Ended),
     }
 }
 
-/// Waits for the end of the machine; says what went wrong with the server, and how the machine ended, if it did.
-fn hold(server: &Server, running: Running, interrupt: &Interrupt) -> Result<(Option<String>, Option<Ended>), Failure> {
-    let looks = RefCell::new((running, 0));
-    let is_lost = || {
-        let (running, looks) = &mut *looks.borrow_mut();
+/// Waits for the end of the machine; says what went wrong with the server, and how the machine ended if it was not
+/// ended from here.
+fn hold(
+    server: &Server,
+    running: Running,
+    interrupt: &Interrupt,
+) -> (Option<String>, Result<Option<Ended>, GuestError>) {
+    let state = RefCell::new((running, 0));
+    let is_over = || {
+        let (running, looks) = &mut *state.borrow_mut();
         *looks += 1;
-        *looks > LOOKS && !running.is_up()
+        running.has_ended() || (*looks > LOOKS && !running.is_up())
     };
-    let trouble = server.wait(|| interrupt.requested() || looks.borrow_mut().0.has_ended() || is_lost()).err();
-    let (mut running, _) = looks.into_inner();
-    if trouble.is_some() || (interrupt.requested() && !running.has_ended()) {
-        running.pull_plug();
-        return Ok((trouble, None));
-    }
+    let trouble = server.wait(|| interrupt.requested() || is_over()).err();
+    let (mut running, _) = state.into_inner();
     if !running.has_ended() {
         running.pull_plug();
     }
-    Ok((None, Some(running.finish()?)))
+    if trouble.is_some() || interrupt.requested() {
+        return (trouble, Ok(None));
+    }
+    (None, running.finish().map(Some))
 }
 
 impl VmArgs {

@@ -267,7 +267,8 @@ impl Running {
         if !status.is_empty() {
             return GuestError::Ended(self.console());
         }
-        if ended.success() { GuestError::NeverUp(self.console()) } else { failed(ended) }
+        // QEMU's own mistakes have a status; a kernel that panics ends it well, and one that hangs is killed.
+        if ended.code().is_none_or(|code| code == 0) { GuestError::NeverUp(self.console()) } else { failed(ended) }
     }
 }
 
