@@ -14,7 +14,7 @@ COLUMNS = $(or $(CARGO_TARGET_DIR),target)/columns
 
 # What the demo runs: make demo DEVICE=... TRACE=... OPTIONS=...
 DEVICE ?= hu2011
-TRACE ?= examples/sqlite-oltp.csv.xz
+TRACE ?= examples/sqlite-ext4.csv.xz
 OPTIONS ?= --precondition steady
 
 # Random cases of each property, operations against the reference model, and seconds of fuzzing for each target, in
@@ -30,7 +30,7 @@ help: ## This list
 		while IFS=$$'\t' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 .PHONY: demo
-demo: ## Build it, and run SQLite's recorded requests on an aged SSD
+demo: ## Build it, and run the requests of SQLite on ext4 on an aged SSD
 	@scripts/prerequisites.sh build
 	$(CARGO) build --release --locked --package floatgate
 	$(FLOATGATE) run $(DEVICE) $(TRACE) $(OPTIONS)
@@ -100,6 +100,12 @@ validate: ## Compare with papers, closed forms and other simulators, and write d
 studies: ## Do the studies of the papers and the tutorial again, and write their pages into docs/
 	@scripts/prerequisites.sh build
 	scripts/studies.sh $(PYTHON)-release $(or $(CARGO_TARGET_DIR),target)/studies
+
+.PHONY: study-vssim
+study-vssim: ## Measure the SSDs of VSSIM's paper live, by fio, and offline, and write docs/studies/vssim.md
+	@scripts/prerequisites.sh build
+	$(CARGO) build --release --locked --package floatgate
+	python3 scripts/study_vssim.py --floatgate $(FLOATGATE)
 
 .PHONY: docs
 docs: ## Build the site of the documentation below the build directory; broken links are errors

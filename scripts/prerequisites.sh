@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Says what is missing to build (`prerequisites.sh build`) or to test (`prerequisites.sh test`) Floatgate, and the
 # command that installs it. Two things are installed for `test`: the rustfmt and clippy components, where rustup can,
-# and the NBD clients that `floatgate serve` is tested with, where apt-get can.
+# and the NBD clients and the emulator that a live device is tested with, where apt-get can.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -103,19 +103,19 @@ check_python() {
 # The clients that a live device is tested with. Without them the tests fail, for nothing would have been checked.
 check_clients() {
     local client absent=
-    for client in nbdinfo nbdcopy qemu-io qemu-img qemu-system-x86_64 fio; do
+    for client in nbdinfo nbdcopy qemu-io qemu-img fio qemu-system-x86_64; do
         command -v "$client" >/dev/null || absent="$absent $client"
     done
     [ -n "$absent" ] || return 0
     if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-        echo "installing libnbd-bin, qemu-utils, qemu-system-x86 and fio, for$absent"
-        { apt-get update -qq && apt-get install -y -qq libnbd-bin qemu-utils qemu-system-x86 fio; } \
-            >"$scratch/log" 2>&1 && return 0
+        echo "installing libnbd-bin, qemu-utils, fio and qemu-system-x86, for$absent"
+        { apt-get update -qq && apt-get install -y -qq --no-install-recommends libnbd-bin \
+            qemu-utils fio qemu-system-x86; } >"$scratch/log" 2>&1 && return 0
         tail -n 3 "$scratch/log" >&2
     fi
-    missing "The clients that \`floatgate serve\` is tested with are not installed:$absent." \
-        "$(packages 'libnbd-bin qemu-utils qemu-system-x86 fio' 'libnbd qemu-img qemu-system-x86 fio' \
-            'libnbd qemu-img qemu-system-x86_64 fio')"
+    missing "The clients and the emulator that a live device is tested with are not installed:$absent." \
+        "$(packages 'libnbd-bin qemu-utils fio qemu-system-x86' 'libnbd qemu-img fio qemu-system-x86' \
+            'libnbd qemu-img fio qemu-system-x86_64')"
 }
 
 check_rust

@@ -16,6 +16,8 @@ pub enum Failure {
     Interrupted(&'static str),
     /// The same, where the result says so.
     Ended,
+    /// A command that was run has this exit status, and has said itself what was the matter.
+    Status(u8),
     /// Nobody reads what is printed any more, as behind `| head`: exit status 0, for that is no failure.
     NobodyListens,
 }
@@ -64,6 +66,7 @@ pub fn exit_status(done: Result<(), Failure>) -> u8 {
         Err(Failure::Mistake(error)) => (2, format!("error: {error:#}")),
         Err(Failure::Fault(error)) => (1, format!("error: {error:#}")),
         Err(Failure::Ended) => return INTERRUPTED,
+        Err(Failure::Status(status)) => return status,
         Err(Failure::Interrupted(what)) => (INTERRUPTED, format!("interrupted: {what}")),
     };
     say(&text);

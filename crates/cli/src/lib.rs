@@ -14,6 +14,7 @@ mod span;
 pub mod state;
 mod text;
 mod trace;
+mod vm;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -44,6 +45,13 @@ enum Command {
     /// printed. A second Ctrl-C stops at once. Data live in memory and go with the program.
     #[command(after_long_help = serve::clients::HELP)]
     Serve(Box<serve::ServeArgs>),
+    /// Boot a small Linux machine with the SSD as its disk, run a command in it, and hand its exit status back
+    ///
+    /// The machine is put together of Debian's packages, which apt brings into a cache of yours: no root, nothing is
+    /// installed. What the command prints goes to standard output, the result of the SSD to standard error. See
+    /// docs/live.md.
+    #[command(after_long_help = vm::HELP)]
+    Vm(Box<vm::VmArgs>),
     /// Write the report of a result again: DIR/report.html, from DIR/summary.json
     Report(report::ReportArgs),
     /// Compare results: a table, and a page with their distributions over each other
@@ -95,6 +103,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let done = match command {
         Command::Run(args) => run::run(&args.given(given(&arguments))),
         Command::Serve(args) => serve::run(&args),
+        Command::Vm(args) => vm::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Explain(args) => explain::run(&args),

@@ -29,14 +29,14 @@ use crate::run::trace::whole;
 #[derive(Clone, clap::Args)]
 pub struct ServeArgs {
     #[command(flatten)]
-    device: Selection,
+    pub device: Selection,
     /// Where NBD clients connect, may be given several times: unix:PATH, a socket that only you can use, or HOST:PORT
     /// [default: unix:NAME.sock, NAME being the device's, unless --vhost-user is given]
     #[arg(long, value_name = "ADDRESS")]
-    nbd: Vec<Address>,
+    pub nbd: Vec<Address>,
     /// Where vhost-user-blk clients connect, as QEMU's vhost-user-blk-pci: a socket that only you can use
     #[arg(long, value_name = "PATH", value_parser = vhost_path)]
-    vhost_user: Option<PathBuf>,
+    pub vhost_user: Option<PathBuf>,
     /// Queues that each vhost-user client may use; QEMU wants one for each processor of its guest
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=128))]
     vhost_queues: u16,
@@ -47,10 +47,11 @@ pub struct ServeArgs {
     ///
     /// Simulated time then passes only while requests are in progress.
     #[arg(long, conflicts_with = "speed")]
-    no_delay: bool,
+    pub no_delay: bool,
     /// Let simulated time pass at X times the clock's speed: 0.1 for a host that cannot keep up with the device
-    #[arg(long, value_name = "X", default_value = "1", allow_hyphen_values = true)]
-    speed: Speed,
+    /// [default: 1; 0.1 for a guest that is emulated]
+    #[arg(long, value_name = "X", allow_hyphen_values = true)]
+    pub speed: Option<Speed>,
     /// Sleep until an answer is due, rather than look at the clock for the last stretch: less exact, less work
     #[arg(long)]
     no_spin: bool,
@@ -88,6 +89,19 @@ pub struct ServeArgs {
 
 /// Runs the command.
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
+    session(args, &mut std::io::stdout().lock(), |server, config, interrupt| {
+        say(&clients::welcome(config, server, args.no_delay));
+        Ok(server.wait(|| interrupt.requested()).err())
+    })
+}
+
+/// Serves a device while `hold` lasts, which says what went wrong with the server if something did; what comes of it
+/// goes to `out`.
+pub fn session(
+    args: &ServeArgs,
+    out: &mut impl Write,
+    hold: impl FnOnce(&Server, &DeviceConfig, &Interrupt) -> Result<Option<String>, Failure>,
+) -> Result<(), Failure> {
     let message = "\nending: what is in progress is answered; Ctrl-C again stops at once";
     let interrupt = Interrupt::with_message(message)?;
     let (args, chosen) = &args.load()?;
@@ -98,8 +112,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let server = Server::start(begun.device, args.options(config, begun.image)?).map_err(failure)?;
     let addresses = server.addresses().to_vec();
     begun.recovered.iter().for_each(|recovered| say(&image::told(recovered)));
-    say(&clients::welcome(config, &server, args.no_delay));
-    let trouble = server.wait(|| interrupt.requested()).err();
+    let trouble = hold(&server, config, &interrupt)?;
     let finished = server.stop(trouble.is_none()).map_err(Failure::fault)?;
     let mut summary = args.summary(chosen, begun.state, &finished, trouble.as_deref());
     if let Some(live) = &mut summary.live {
@@ -110,7 +123,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     if let Some(directory) = &directory {
         directory.write(&summary, Detail::default()).map_err(Failure::Fault)?;
     }
-    args.print(&summary, &addresses, args.vhost_user.as_deref())?;
+    args.print(&summary, &addresses, out)?;
     args.end(trouble, finished)
 }
 
@@ -146,7 +159,7 @@ impl ServeArgs {
             vhost_queues: self.vhost_queues,
             allow_remote: self.allow_remote,
             no_delay: self.no_delay,
-            speed: self.speed,
+            speed: self.speed.unwrap_or_default(),
             no_spin: self.no_spin,
             memory: self.memory.map_or_else(half_of_memory, |size| size.0),
             recorder,
@@ -195,14 +208,13 @@ impl ServeArgs {
         arguments
     }
 
-    fn print(&self, summary: &Summary, addresses: &[Address], vhost_user: Option<&Path>) -> Result<(), Failure> {
-        let mut stdout = std::io::stdout().lock();
-        let with_warnings = !(stdout.is_terminal() && std::io::stderr().is_terminal());
+    fn print(&self, summary: &Summary, addresses: &[Address], out: &mut impl Write) -> Result<(), Failure> {
+        let with_warnings = !(std::io::stdout().is_terminal() && std::io::stderr().is_terminal());
         let nbd = addresses.iter().map(|address| format!("NBD clients at {address}"));
-        let vhost_user = vhost_user.iter().map(|path| format!("vhost-user clients at {}", path.display()));
+        let vhost_user = self.vhost_user.iter().map(|path| format!("vhost-user clients at {}", path.display()));
         let served: Vec<String> = nbd.chain(vhost_user).collect();
         let text = if self.json { summary.to_json() } else { report::text(summary, &served, with_warnings) };
-        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
     }
 
     /// What went wrong although there is a result.

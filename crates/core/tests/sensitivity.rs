@@ -109,6 +109,7 @@ const CASES: &[Case] = &[
     ("bus.transfer_spare", &["geometry.spare_size=128B"], READS, &["-", "true"]),
     ("bus.way_switch", &[], READS, &["-", "1us"]),
     ("bus.channel_switch", &[], READS, &["-", "1us"]),
+    ("bus.channel_switch_read", &["bus.channel_switch=2us"], READS, &["-", "1us"]),
     ("bus.channel_switch_scope", &["bus.channel_switch=30us"], READS, ALL),
     ("allocation", &[], MIX, ALL),
     ("allocation.static.order", &[], STREAM, &["-", "s1", "s3"]),

@@ -230,6 +230,7 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("bus.transfer_spare", &[], "true"),
     ("bus.way_switch", &[], "1us"),
     ("bus.channel_switch", &[], "1us"),
+    ("bus.channel_switch_read", &[], "1us"),
     ("bus.channel_switch_scope", &[], "controller"),
     ("scheduler", &[], "read-first"),
     ("controller.slots", &[], "99"),

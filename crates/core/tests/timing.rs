@@ -315,6 +315,24 @@ fn turning_to_another_channel_takes_the_channel_switch() {
     }
 }
 
+#[test]
+fn turning_to_another_channel_for_a_read_can_take_a_time_of_its_own() {
+    for (overrides, write_waits, read_waits) in [
+        (&["bus.channel_switch=2us"][..], 2 * US, 2 * US),
+        (&["bus.channel_switch=2us", "bus.channel_switch_read=1us"], 2 * US, US),
+        (&["bus.channel_switch=2us", "bus.channel_switch_read=0ps"], 2 * US, 0),
+        (&["bus.channel_switch_read=1us"], 0, US),
+    ] {
+        let d = machine(overrides);
+        // The read's data would come out after the first write's have gone in, with the controller at channel 0.
+        let (first, other) = (write(&d, HERE, 0), write(&d, OTHER_CHANNEL, 0));
+        let out = read(&d, OTHER_CHANNEL, 0);
+        assert_eq!(phase_of(&play(&d, &[(0, first), (US, other)]), &other, Phase::Data).0, US + write_waits);
+        let slices = play(&d, &[(0, first), (US, out)]);
+        assert_eq!(phase_of(&slices, &out, Phase::Data).0, US + READ + read_waits, "{overrides:?}");
+    }
+}
+
 /// Brings a device to the start of an erase of a block without valid units; returns that.
 fn at_an_erase() -> (Device, Slice) {
     let mut device = machine(&["geometry.blocks=8", "geometry.pages=8", "gc.soft_threshold=2", "capacity.spare=0.8"]);

@@ -197,7 +197,9 @@ impl Check<'_> {
             let path = format!("bus.command_cycles.{name}");
             self.in_range(&path, cycles, 0..=1000, "commands and addresses are a handful of cycles");
         }
-        for (path, time) in [("bus.way_switch", bus.way_switch), ("bus.channel_switch", bus.channel_switch)] {
+        let for_reads = bus.channel_switch_read.map(|time| ("bus.channel_switch_read", time));
+        let switches = [("bus.way_switch", bus.way_switch), ("bus.channel_switch", bus.channel_switch)];
+        for (path, time) in switches.into_iter().chain(for_reads) {
             self.in_range(path, time, Duration(0)..=MAX_TIME, "no switch takes longer");
         }
     }

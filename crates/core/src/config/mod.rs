@@ -268,6 +268,9 @@ pub struct Bus {
     /// Lost when the controller turns from one channel to another.
     #[serde(default)]
     pub channel_switch: Duration,
+    /// The same where it turns for a read; the default is `channel_switch`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel_switch_read: Option<Duration>,
     /// What a channel switch holds up.
     #[serde(default)]
     pub channel_switch_scope: SwitchScope,

@@ -516,7 +516,8 @@ impl Array {
     /// Takes the channel of `unit` from `from` on, for so many turns of command cycles and data, after what turning to
     /// its chip costs; returns when that has ended.
     #[inline]
-    fn seize(&mut self, unit: UnitId, plane: PlaneId, from: Time, turns: u32, command: Time, data: Time) -> Time {
+    fn seize(&mut self, unit: UnitId, from: Time, turns: u32, command: Time, data: Time) -> Time {
+        let Operation { kind, plane, .. } = self.units[unit.index()].operation;
         let channel_id = self.channel_of_unit(unit);
         let chip = self.chip_of(plane);
         let channel = &mut self.channels[channel_id.index()];
@@ -528,13 +529,14 @@ impl Array {
             }
             channel.last_chip = chip;
         }
-        if self.timing.channel_switch.0 > 0 && self.last_channel != channel_id.0 {
-            if self.last_channel != NOWHERE {
+        let switch = self.timing.channel_switch(kind);
+        if self.timing.switches_channels() && self.last_channel != channel_id.0 {
+            if self.last_channel != NOWHERE && switch > Time::ZERO {
                 if self.timing.switch_is_shared {
                     lead += self.switch_free.since(from);
-                    self.switch_free = from + lead + self.timing.channel_switch;
+                    self.switch_free = from + lead + switch;
                 }
-                lead += self.timing.channel_switch;
+                lead += switch;
             }
             self.last_channel = channel_id.0;
         }
@@ -621,11 +623,8 @@ impl Array {
             (operation.command, operation.cell)
         };
         let data_in = if kind == Kind::Program { data } else { Time::ZERO };
-        let begin = if command + data_in == Time::ZERO {
-            from
-        } else {
-            self.seize(unit, plane, from, members, command, data_in)
-        };
+        let begin =
+            if command + data_in == Time::ZERO { from } else { self.seize(unit, from, members, command, data_in) };
         let end = begin + cell;
         let state = &mut self.units[unit.index()];
         state.phase = Phase::Cell;
@@ -647,14 +646,14 @@ impl Array {
         }
         debug_assert_eq!(state.phase, Phase::Holding);
         state.phase = Phase::Out;
-        let (plane, data) = (state.operation.plane, state.operation.data);
+        let data = state.operation.data;
         // The command of a read that starts behind this one goes first (ONFI: 31h before the data).
         let from = if self.overlaps.is_empty() {
             now
         } else {
             now.max(self.channels[self.channel_of_unit(unit).index()].busy_until)
         };
-        let end = self.seize(unit, plane, from, 1, Time::ZERO, data);
+        let end = self.seize(unit, from, 1, Time::ZERO, data);
         self.events.set(unit.0, end);
         self.stamp_release(unit);
     }

@@ -1,6 +1,7 @@
 //! How long everything takes, computed once from the device file.
 
 use crate::config::{BlockSummary, DeviceConfig, SwitchScope};
+use crate::nand::array::Kind;
 use crate::sim::time::Time;
 
 /// The durations of the array's phases.
@@ -26,8 +27,10 @@ pub struct Timing {
     pub summary_in: Time,
     /// Lost when a channel turns to another chip.
     pub way_switch: Time,
-    /// Lost when the controller turns to another channel.
-    pub channel_switch: Time,
+    /// Lost when the controller turns to another channel for a read.
+    channel_switch_read: Time,
+    /// The same for anything else.
+    channel_switch: Time,
     /// Whether a channel switch holds up the whole controller.
     pub switch_is_shared: bool,
 }
@@ -59,9 +62,22 @@ impl Timing {
                 BlockSummary::LastPage(bytes) => device.raw_data_time(bytes.0),
             },
             way_switch: device.bus.way_switch.time(),
+            channel_switch_read: device.bus.channel_switch_read.unwrap_or(device.bus.channel_switch).time(),
             channel_switch: device.bus.channel_switch.time(),
             switch_is_shared: device.bus.channel_switch_scope == SwitchScope::Controller,
         }
+    }
+
+    /// Lost when the controller turns to another channel for an operation.
+    #[inline]
+    pub fn channel_switch(&self, kind: Kind) -> Time {
+        if kind == Kind::Read { self.channel_switch_read } else { self.channel_switch }
+    }
+
+    /// Whether turning to another channel takes time at all.
+    #[inline]
+    pub fn switches_channels(&self) -> bool {
+        self.channel_switch.0 | self.channel_switch_read.0 > 0
     }
 
     /// Cell to register, of page number `page` of a block: the types of the pages of a wordline alternate.

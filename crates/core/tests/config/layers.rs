@@ -117,6 +117,7 @@ const CHANGES: &[&str] = &[
     "bus.transfer_spare=true",
     "bus.way_switch=1us",
     "bus.channel_switch=1us",
+    "bus.channel_switch_read=2us",
     "bus.channel_switch_scope=controller",
     "allocation=dynamic",
     "mapping.scheme=dftl",

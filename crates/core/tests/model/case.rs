@@ -298,6 +298,7 @@ fn times(rng: &mut Rng) -> Vec<String> {
     if one_in(rng, 4) {
         overrides.push("bus.way_switch=300ns".to_owned());
         overrides.push("bus.channel_switch=700ns".to_owned());
+        overrides.push("bus.channel_switch_read=300ns".to_owned());
         overrides.push(format!("bus.channel_switch_scope={}", pick(rng, &["channel", "controller"])));
     }
     if one_in(rng, 3) {

@@ -138,7 +138,7 @@ impl Array {
         let other = std::mem::replace(&mut self.units[unit.index()].operation, operation);
         let data = if operation.kind == Kind::Program { operation.data } else { Time::ZERO };
         let moved = if operation.command + data > Time::ZERO {
-            self.seize(unit, operation.plane, now, operation.members, operation.command, data)
+            self.seize(unit, now, operation.members, operation.command, data)
         } else {
             now
         };

@@ -1,0 +1,234 @@
+//! `floatgate vm`: a small Linux machine with the SSD as its disk.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::config::units::Bytes;
+use floatgate_guest::machine::check_qemu;
+use floatgate_guest::{Accelerator, Cache, Disk, Ended, Guest, GuestError, Machine, Running};
+use floatgate_serve::{Address, Server};
+use tempfile::TempDir;
+
+use crate::failure::{Failure, say};
+use crate::run::interrupt::Interrupt;
+use crate::serve::{ServeArgs, session};
+
+/// What `--help` says at the end.
+pub const HELP: &str = "\
+Examples:
+  floatgate vm tlc-nvme                                                     a shell; leave by exit
+  floatgate vm tlc-nvme --run 'mkfs.ext4 -q $SSD && mount $SSD /mnt && df -h /mnt'
+  floatgate vm tlc-nvme --front nvme --run 'fio --name=a --filename=$SSD --rw=randread --bs=4k --direct=1 --size=8m'
+  floatgate vm tlc-nvme --with sqlite3 --copy shop.sql --record shop.csv.xz \\
+      --run 'mkfs.ext4 -q $SSD && mount $SSD /mnt && sqlite3 /mnt/shop.db <shop.sql'";
+
+/// How long an emulated guest may take to its first program, in looks of 50 ms; one on a processor takes 2 s.
+const LOOKS: u32 = 180 * 20;
+
+/// How the disk comes to the guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Front {
+    /// /dev/vda: virtio-blk, which QEMU serves as a client of the live device
+    Virtio,
+    /// /dev/nvme0n1: QEMU's model of an NVMe controller, as a client of the live device
+    Nvme,
+    /// /dev/vda: virtio-blk, which the live device serves itself, from rings in the guest's memory
+    VhostUser,
+    /// /dev/nbd0: the kernel's own NBD client, over TCP through QEMU's network
+    Nbd,
+}
+
+/// What runs the guest's instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Accel {
+    /// KVM where it boots the kernel, which is tried once; else emulation
+    Auto,
+    /// The processor itself
+    Kvm,
+    /// QEMU emulates a processor: for what works, not for how fast
+    Tcg,
+}
+
+/// `floatgate vm`.
+#[derive(Clone, clap::Args)]
+pub struct VmArgs {
+    #[command(flatten)]
+    serve: ServeArgs,
+    /// Run COMMAND in the guest's shell, which finds the disk's name in $SSD, and exit with its status; without it, the
+    /// shell is yours
+    #[arg(long, value_name = "COMMAND", help_heading = "Guest")]
+    run: Option<String>,
+    /// How the disk comes to the guest
+    #[arg(long, value_enum, default_value = "virtio", help_heading = "Guest")]
+    front: Front,
+    /// Put the programs of this Debian package into the guest, may be given several times; busybox, e2fsprogs and
+    /// nbd-client are always there
+    #[arg(long, value_name = "PACKAGE", default_value = "fio", help_heading = "Guest", value_parser = package)]
+    with: Vec<String>,
+    /// Put a file into the guest's /root, where the command starts; may be given several times
+    #[arg(long, value_name = "FILE", help_heading = "Guest")]
+    copy: Vec<PathBuf>,
+    /// What runs the guest's instructions
+    #[arg(long, value_enum, default_value = "auto", help_heading = "Guest")]
+    accel: Accel,
+    /// Memory of the guest
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", help_heading = "Guest")]
+    guest_memory: Bytes,
+    /// Processors of the guest
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Guest")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
+    cpus: u32,
+    /// Boot this kernel; with --initrd, no packages are fetched
+    #[arg(long, value_name = "FILE", requires = "initrd", help_heading = "Guest")]
+    kernel: Option<PathBuf>,
+    /// Boot with this initial file system: one from the cache of another machine, or one of your own, which finds the
+    /// command in /floatgate/command
+    #[arg(long, value_name = "FILE", requires = "kernel", help_heading = "Guest")]
+    initrd: Option<PathBuf>,
+}
+
+/// A name that a package of Debian can have, so that none is taken for an option or a file.
+fn package(text: &str) -> Result<String, String> {
+    let begins = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit();
+    let goes_on = |character: char| begins(character) || "+-.".contains(character);
+    match text.starts_with(begins) && text.chars().all(goes_on) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("`{text}` is no name of a package: small letters, digits, `+`, `-` and `.`")),
+    }
+}
+
+impl From<GuestError> for Failure {
+    fn from(error: GuestError) -> Failure {
+        match error {
+            GuestError::UnknownPackage(_) => Failure::mistake(error),
+            _ => Failure::fault(error),
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &VmArgs) -> Result<(), Failure> {
+    check_qemu()?;
+    let size = args.guest_memory.0 >> 20;
+    let memory_mib = u32::try_from(size).ok().filter(|size| (64..=1 << 20).contains(size));
+    let memory_mib = memory_mib
+        .ok_or_else(|| Failure::mistake(format!("--guest-memory {}: from 64 MiB to 1 TiB", args.guest_memory)))?;
+    let cache = Cache::of_user()?;
+    let guest = args.guest(&cache)?;
+    let accelerator = args.accelerator(&cache, &guest)?;
+    let directory = tempfile::Builder::new().prefix("floatgate-").tempdir();
+    let directory = directory.map_err(|error| Failure::fault(format!("no temporary directory: {error}")))?;
+    let serve = args.served(&directory, accelerator)?;
+    let mut ended = Ok(None);
+    session(&serve, &mut std::io::stderr(), |server, config, interrupt| {
+        let disk = args.disk(&directory, server, &serve);
+        say(&welcome(config, &disk, accelerator, &serve));
+        let (command, files) = (args.run.as_deref(), &args.copy[..]);
+        let processors = args.cpus;
+        let running = Machine { guest: &guest, accelerator, disk, memory_mib, processors, command, files }.start()?;
+        let (trouble, end) = hold(server, running, interrupt);
+        ended = end;
+        Ok(trouble)
+    })?;
+    match ended? {
+        Some(Ended::Status(0) | Ended::Unplugged) => Ok(()),
+        Some(Ended::Status(status)) => Err(Failure::Status(status)),
+        None => Err(Failure::Ended),
+    }
+}
+
+/// Waits for the end of the machine; says what went wrong with the server, and how the machine ended if it was not
+/// ended from here.
+fn hold(
+    server: &Server,
+    running: Running,
+    interrupt: &Interrupt,
+) -> (Option<String>, Result<Option<Ended>, GuestError>) {
+    let state = RefCell::new((running, 0));
+    let is_over = || {
+        let (running, looks) = &mut *state.borrow_mut();
+        *looks += 1;
+        running.has_ended() || (*looks > LOOKS && !running.is_up())
+    };
+    let trouble = server.wait(|| interrupt.requested() || is_over()).err();
+    let (mut running, _) = state.into_inner();
+    if !running.has_ended() {
+        running.pull_plug();
+    }
+    if trouble.is_some() || interrupt.requested() {
+        return (trouble, Ok(None));
+    }
+    (None, running.finish().map(Some))
+}
+
+impl VmArgs {
+    fn guest(&self, cache: &Cache) -> Result<Guest, Failure> {
+        match (&self.kernel, &self.initrd) {
+            (Some(kernel), Some(initrd)) => Ok(Guest { kernel: kernel.clone(), initrd: initrd.clone() }),
+            _ if cfg!(not(target_arch = "x86_64")) => {
+                let only = "Debian's packages are put together for x86-64 only";
+                Err(Failure::mistake(format!("{only}: give a guest by --kernel and --initrd")))
+            }
+            _ => Ok(Guest::of_debian(cache, &self.with, say)?),
+        }
+    }
+
+    fn accelerator(&self, cache: &Cache, guest: &Guest) -> Result<Accelerator, Failure> {
+        Ok(match self.accel {
+            Accel::Kvm => Accelerator::Kvm,
+            Accel::Tcg => Accelerator::Tcg,
+            Accel::Auto => {
+                let (accelerator, reason) = Accelerator::best(cache, guest, say)?;
+                if accelerator == Accelerator::Tcg {
+                    say(&format!("guest: no KVM: {reason}"));
+                }
+                accelerator
+            }
+        })
+    }
+
+    /// How the device is served: as asked for, and for the guest.
+    fn served(&self, directory: &TempDir, accelerator: Accelerator) -> Result<ServeArgs, Failure> {
+        let mut serve = self.serve.clone();
+        let socket = directory.path().join("ssd.sock");
+        match self.front {
+            Front::Nbd => serve.nbd.insert(0, "127.0.0.1:0".parse().map_err(Failure::mistake)?),
+            Front::Virtio | Front::Nvme => serve.nbd.insert(0, Address::Unix(socket)),
+            Front::VhostUser if serve.vhost_user.is_some() => {}
+            Front::VhostUser => serve.vhost_user = Some(socket),
+        }
+        if accelerator == Accelerator::Tcg && serve.speed.is_none() && !serve.no_delay {
+            serve.speed = Some("0.1".parse().map_err(Failure::mistake)?);
+        }
+        Ok(serve)
+    }
+
+    fn disk(&self, directory: &TempDir, server: &Server, serve: &ServeArgs) -> Disk {
+        let socket = directory.path().join("ssd.sock");
+        match (self.front, server.addresses().first()) {
+            (Front::VhostUser, _) => Disk::VhostUser(serve.vhost_user.clone().unwrap_or(socket)),
+            (Front::Nvme, _) => Disk::Nvme(socket),
+            (Front::Nbd, Some(Address::Tcp(address))) => Disk::Nbd(address.port()),
+            _ => Disk::Virtio(socket),
+        }
+    }
+}
+
+fn welcome(config: &DeviceConfig, disk: &Disk, accelerator: Accelerator, serve: &ServeArgs) -> String {
+    let name = &config.name;
+    let device = disk.device();
+    match accelerator {
+        Accelerator::Kvm => format!("guest: booting by KVM, {name} is {device}"),
+        Accelerator::Tcg => {
+            let time = match (serve.no_delay, serve.speed) {
+                (true, _) | (_, None) => String::new(),
+                (false, Some(speed)) => format!("; simulated time passes at {speed} of the clock's speed (--speed)"),
+            };
+            format!(
+                "guest: booting an emulated machine, {name} is {device}. It shows what works, not how fast: its own \
+                 processor is far slower than the SSD{time}"
+            )
+        }
+    }
+}

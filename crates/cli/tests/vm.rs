@@ -1,0 +1,99 @@
+//! `floatgate vm`: a Linux guest with the live SSD as its disk, emulated, so that it runs on any machine.
+//!
+//! qemu-system-x86_64 has to be installed, and apt has to reach its packages; `scripts/prerequisites.sh test` sees to
+//! that. What is fetched is kept below the build directory.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A place that outlives the test, so that packages are fetched once.
+fn cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("guest")
+}
+
+fn vm(arguments: &[&str]) -> Output {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    command.args(["vm", "tiny"]).args(arguments).current_dir(directory.path()).env("XDG_CACHE_HOME", cache());
+    command.output().unwrap()
+}
+
+#[test]
+fn a_file_system_on_the_ssd_is_made_written_trimmed_and_checked() {
+    let results = tempfile::tempdir().unwrap();
+    let out = results.path().join("out");
+    let job = "set -e
+        mkfs.ext4 -q -E nodiscard $SSD
+        mount $SSD /mnt
+        dd if=/dev/urandom of=/mnt/kept bs=64k count=16 2>/dev/null
+        dd if=/dev/urandom of=/mnt/gone bs=64k count=64 2>/dev/null
+        sync
+        md5sum </mnt/kept >/tmp/before
+        rm /mnt/gone
+        sync
+        fstrim /mnt
+        umount /mnt
+        echo 3 >/proc/sys/vm/drop_caches
+        mount $SSD /mnt
+        md5sum </mnt/kept >/tmp/after
+        cmp /tmp/before /tmp/after
+        umount /mnt
+        fsck.ext4 -f -n $SSD 2>&1
+        echo whole on $SSD
+        exit 7";
+    let arguments = ["--accel", "tcg", "--with", "e2fsprogs", "--speed", "10", "--precondition", "none"];
+    let told = vm(&[&arguments[..], &["--out", out.to_str().unwrap(), "--run", job]].concat());
+    let (said, errors) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
+    assert_eq!(told.status.code(), Some(7), "{said}{errors}");
+    assert!(said.ends_with("whole on /dev/vda\n") && said.contains("Pass 5"), "{said}{errors}");
+    assert!(errors.contains("It shows what works, not how fast"), "{errors}");
+
+    let summary: Value = serde_json::from_slice(&std::fs::read(out.join("summary.json")).unwrap()).unwrap();
+    let count = |kind: &str| summary["requests"][kind]["count"].as_u64().unwrap();
+    let bytes = |kind: &str| summary["requests"][kind]["bytes"].as_u64().unwrap();
+    // 4 MiB were deleted, and the rest of the disk was never written: fstrim gives all of it back.
+    assert!(count("trim") >= 1 && bytes("trim") >= 40 << 20, "{}", summary["requests"]["trim"]);
+    assert!(bytes("write") >= 5 << 20 && count("flush") >= 2, "{}", summary["requests"]);
+}
+
+#[test]
+fn what_cannot_be_is_said_before_anything_is_fetched() {
+    for (arguments, expected) in [
+        (&["--with", "--option"][..], "a value is required"),
+        (&["--with", "Not_A_Package"], "is no name of a package"),
+        (&["--kernel", "vmlinuz"], "--initrd"),
+        (&["--guest-memory", "1MiB"], "from 64 MiB to 1 TiB"),
+        (&["--cpus", "0"], "0 is not in 1..=64"),
+    ] {
+        let told = vm(arguments);
+        let errors = String::from_utf8_lossy(&told.stderr);
+        assert!(told.status.code() == Some(2) && errors.contains(expected), "{arguments:?}: {errors}");
+    }
+}
+
+#[test]
+fn a_kernel_that_does_not_boot_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let (kernel, initrd) = (directory.path().join("vmlinuz"), directory.path().join("initrd"));
+    std::fs::write(&kernel, "no kernel").unwrap();
+    std::fs::write(&initrd, "").unwrap();
+    let (kernel, initrd) = (kernel.to_str().unwrap(), initrd.to_str().unwrap());
+    let told = vm(&["--accel", "tcg", "--no-delay", "--kernel", kernel, "--initrd", initrd, "--run", "true"]);
+    let errors = String::from_utf8_lossy(&told.stderr);
+    assert_eq!(told.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("error: qemu-system-x86_64 failed"), "{errors}");
+}
+
+#[test]
+fn the_example_that_was_recorded_in_a_guest_replays() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sqlite-ext4.csv.xz");
+    let arguments = ["run", "tlc-nvme", example, "--precondition", "none", "--seed", "1", "--json"];
+    let told = Command::new(env!("CARGO_BIN_EXE_floatgate")).args(arguments).output().unwrap();
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    let summary: Value = serde_json::from_slice(&told.stdout).unwrap();
+    let count = |kind: &str| summary["requests"][kind]["count"].as_u64().unwrap();
+    // As examples/README.md has it.
+    assert_eq!(["all", "read", "write", "flush", "trim"].map(count), [5162, 1040, 2649, 1461, 12]);
+}

@@ -1,0 +1,167 @@
+//! Debian's packages, brought by `apt-get` and unpacked in a cache of the user's, without root.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::GuestError;
+use crate::tool::output;
+
+/// The package whose only dependency is the newest kernel for virtual machines.
+const KERNEL: &str = "linux-image-cloud-amd64";
+
+/// What `apt-get` is for, where it is missing.
+const FETCHES: &str = "fetches a kernel and programs for the guest";
+
+/// Where packages and what is made of them are kept.
+#[derive(Clone, Debug)]
+pub struct Cache(PathBuf);
+
+impl Cache {
+    /// `floatgate/vm` in `$XDG_CACHE_HOME`, or in `~/.cache`.
+    pub fn of_user() -> Result<Cache, GuestError> {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let caches = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+        let none = || GuestError::Unusable("there is no place for a cache: set XDG_CACHE_HOME".to_owned());
+        Cache::at(&caches.ok_or_else(none)?.join("floatgate/vm"))
+    }
+
+    /// In that directory, which is made.
+    pub fn at(path: &Path) -> Result<Cache, GuestError> {
+        fs::create_dir_all(path).map_err(GuestError::at(path))?;
+        Ok(Cache(std::path::absolute(path).map_err(GuestError::at(path))?))
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A directory in the cache that `make` fills the first time. Where two are at it, the first one's is kept.
+    pub fn once(&self, name: &str, make: impl FnOnce(&Path) -> Result<(), GuestError>) -> Result<PathBuf, GuestError> {
+        let place = self.0.join(name);
+        if !place.exists() {
+            let draft = tempfile::tempdir_in(&self.0).map_err(GuestError::at(&self.0))?;
+            let made = draft.path().join("made");
+            fs::create_dir(&made).map_err(GuestError::at(&made))?;
+            make(&made)?;
+            if let Err(error) = fs::rename(&made, &place)
+                && !place.exists()
+            {
+                return Err(GuestError::at(&place)(error));
+            }
+        }
+        Ok(place)
+    }
+
+    /// The archives of packages, fetched where they are not there yet.
+    pub fn fetch(&self, packages: &[String]) -> Result<Vec<PathBuf>, GuestError> {
+        let names = archives(packages)?;
+        let store = self.0.join("packages");
+        fs::create_dir_all(&store).map_err(GuestError::at(&store))?;
+        let absent = |(_, archive): &(&String, &String)| !store.join(archive).exists();
+        let wanted: Vec<&String> = packages.iter().zip(&names).filter(absent).map(|(package, _)| package).collect();
+        if !wanted.is_empty() {
+            // A fetch that is cut short leaves nothing where the next one looks.
+            let draft = tempfile::tempdir_in(&self.0).map_err(GuestError::at(&self.0))?;
+            let mut command = Command::new("apt-get");
+            command.arg("download").args(&wanted).current_dir(draft.path());
+            output(command, FETCHES)?;
+            for archive in &names {
+                let from = draft.path().join(archive);
+                if from.exists() {
+                    fs::rename(&from, store.join(archive)).map_err(GuestError::at(&from))?;
+                }
+            }
+        }
+        Ok(names.iter().map(|name| store.join(name)).collect())
+    }
+}
+
+/// The file name of each package's newest archive, in the order of `packages`.
+fn archives(packages: &[String]) -> Result<Vec<String>, GuestError> {
+    let mut command = Command::new("apt-get");
+    command.args(["download", "--print-uris"]).args(packages);
+    let told = output(command, FETCHES).map_err(|error| match error {
+        GuestError::Failed { said, .. } if said.contains("Unable to locate package") => {
+            let name = said.rsplit("Unable to locate package").next().unwrap_or_default();
+            GuestError::UnknownPackage(name.trim().to_owned())
+        }
+        GuestError::Failed { said, .. } if said.contains("find a source to download") => {
+            GuestError::UnknownPackage(packages.join("`, `"))
+        }
+        other => other,
+    })?;
+    let mut named: Vec<&str> = told.lines().filter_map(archive_of).collect();
+    let find = |package: &String| {
+        let begins = format!("{package}_");
+        let at = named.iter().position(|name| name.starts_with(&begins))?;
+        Some(named.swap_remove(at).to_owned())
+    };
+    let found: Option<Vec<String>> = packages.iter().map(find).collect();
+    found.ok_or_else(|| GuestError::Unusable(format!("apt-get does not say where packages are: {told}")))
+}
+
+/// The name in a line of `--print-uris`: 'URI' NAME SIZE HASH.
+fn archive_of(line: &str) -> Option<&str> {
+    line.strip_prefix('\'')?.split_once("' ")?.1.split_whitespace().next()
+}
+
+/// The newest kernel.
+pub fn kernel() -> Result<String, GuestError> {
+    let mut command = Command::new("apt-cache");
+    command.args(["depends", "--important", KERNEL]);
+    let told = output(command, FETCHES).map_err(|error| match error {
+        GuestError::Failed { .. } => GuestError::UnknownPackage(KERNEL.to_owned()),
+        other => other,
+    })?;
+    let depends = told.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    let mut kernels = depends.filter(|name| name.starts_with("linux-image-"));
+    kernels.next().map(str::to_owned).ok_or_else(|| GuestError::UnknownPackage(KERNEL.to_owned()))
+}
+
+/// The packages with libraries that programs of `packages` may need, in order of name.
+pub fn libraries(packages: &[String]) -> Result<Vec<String>, GuestError> {
+    let mut command = Command::new("apt-cache");
+    command.args(["depends", "--recurse", "--important", "--no-conflicts", "--no-breaks", "--no-replaces"]);
+    command.args(packages);
+    let told = output(command, FETCHES)?;
+    let is_name = |line: &&str| !line.starts_with([' ', '<']) && !line.contains(':');
+    let is_library = |name: &&str| (name.starts_with("lib") || name.starts_with("zlib")) && !name.ends_with("-perl");
+    let found: BTreeSet<&str> = told.lines().filter(is_name).filter(is_library).collect();
+    Ok(found.into_iter().map(str::to_owned).collect())
+}
+
+/// Unpacks an archive below a directory.
+pub fn unpack(archive: &Path, directory: &Path) -> Result<(), GuestError> {
+    let mut command = Command::new("dpkg-deb");
+    command.arg("--extract").arg(archive).arg(directory);
+    output(command, "unpacks packages for the guest").map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_uris_name_archives() {
+        let line = "'http://mirror/debian/pool/f/fio/fio_3.33-3_amd64.deb' fio_3.33-3_amd64.deb 537684 SHA256:ab";
+        assert_eq!(archive_of(line), Some("fio_3.33-3_amd64.deb"));
+        assert_eq!(archive_of("W: something else"), None);
+    }
+
+    #[test]
+    fn what_is_made_once_is_whole_or_not_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::at(directory.path()).unwrap();
+        let fails = cache.once("a", |at| {
+            fs::write(at.join("half"), "x").unwrap();
+            Err(GuestError::Unusable("no".to_owned()))
+        });
+        assert!(fails.is_err() && fs::read_dir(directory.path()).unwrap().next().is_none());
+        let made = cache.once("a", |at| fs::write(at.join("file"), "x").map_err(GuestError::at(at))).unwrap();
+        assert_eq!(fs::read_to_string(made.join("file")).unwrap(), "x");
+        cache.once("a", |_| panic!("it is there")).unwrap();
+    }
+}

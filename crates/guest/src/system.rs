@@ -1,0 +1,137 @@
+//! What a guest boots: a kernel, and an archive with all that the machine has.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::GuestError;
+use crate::archive::{Archive, Entry};
+use crate::modules::Modules;
+use crate::packages::{self, Cache};
+use crate::programs;
+
+/// The first program, which runs the command.
+const INIT: &str = include_str!("../assets/init.sh");
+
+/// Packages that every guest has.
+const ALWAYS: &[&str] = &["busybox-static", "e2fsprogs", "nbd-client"];
+
+/// The modules that ways in need, and what every guest needs. What a kernel has built in is left out.
+const MODULES: &[(&str, &[&str])] = &[
+    ("common", &["virtio_pci", "virtio_console", "crc32c_intel", "crc32c_generic", "ext4"]),
+    ("virtio", &["virtio_blk"]),
+    ("vhost-user", &["virtio_blk"]),
+    ("nvme", &["nvme"]),
+    ("nbd", &["virtio_net", "nbd"]),
+];
+
+/// A kernel and its first file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guest {
+    /// The kernel.
+    pub kernel: PathBuf,
+    /// The archive that it unpacks.
+    pub initrd: PathBuf,
+}
+
+impl Guest {
+    /// Debian's newest kernel with the programs of `packages`, from the cache or into it; `say` hears what takes time.
+    ///
+    /// The kernel is at `KERNEL/vmlinuz` in the cache, the archive at `KERNEL/guest-DIGEST/initrd`.
+    pub fn of_debian(cache: &Cache, packages: &[String], say: impl Fn(&str)) -> Result<Guest, GuestError> {
+        let always = ALWAYS.iter().map(|name| (*name).to_owned());
+        let mut wanted: Vec<String> = always.chain(packages.iter().cloned()).collect();
+        wanted.sort();
+        wanted.dedup();
+        let kernel = packages::kernel()?;
+        say(&format!(
+            "guest: {kernel} with {}, by apt; what is fetched stays in {}",
+            wanted.join(", "),
+            cache.path().display()
+        ));
+        let libraries = packages::libraries(&wanted)?;
+        let program_archives = cache.fetch(&wanted)?;
+        let library_archives = cache.fetch(&libraries)?;
+        let kernel_archive = cache.fetch(std::slice::from_ref(&kernel))?;
+        let place = cache.once(&kernel_name(&kernel_archive), |at| unpack_kernel(&kernel_archive, at))?;
+        let all = [&kernel_archive[..], &program_archives, &library_archives].concat();
+        let made = cache.once(&format!("guest-{:016x}", digest(&all)), |at| {
+            say("guest: putting it together, which is done once");
+            let (programs, shelf) = (unpacked(&program_archives, at)?, unpacked(&library_archives, at)?);
+            let archive = contents(programs.path(), shelf.path(), &place)?;
+            let initrd = at.join("initrd");
+            let file = fs::File::create(&initrd).map_err(GuestError::at(&initrd))?;
+            let mut out = io::BufWriter::new(file);
+            archive.write(&mut out).and_then(|()| out.flush()).map_err(GuestError::at(&initrd))
+        })?;
+        Ok(Guest { kernel: place.join("vmlinuz"), initrd: made.join("initrd") })
+    }
+
+    /// Which kernel and archive these are, by their names, sizes and times.
+    pub fn digest(&self) -> u64 {
+        digest(&[self.kernel.clone()])
+    }
+}
+
+/// A number for files: their paths and sizes.
+fn digest(files: &[PathBuf]) -> u64 {
+    let about = |path: &PathBuf| {
+        let size = fs::metadata(path).map_or(0, |about| about.len());
+        format!("{} {size}\n", path.display())
+    };
+    let described: String = files.iter().map(about).collect();
+    xxhash_rust::xxh3::xxh3_64((described + INIT + &format!("{MODULES:?}")).as_bytes())
+}
+
+fn kernel_name(archives: &[PathBuf]) -> String {
+    let name = archives.first().and_then(|archive| archive.file_stem()).unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+fn unpacked(archives: &[PathBuf], below: &Path) -> Result<tempfile::TempDir, GuestError> {
+    let directory = tempfile::tempdir_in(below).map_err(GuestError::at(below))?;
+    archives.iter().try_for_each(|archive| packages::unpack(archive, directory.path()))?;
+    Ok(directory)
+}
+
+/// Leaves `vmlinuz` and `modules` of a kernel's package.
+fn unpack_kernel(archives: &[PathBuf], at: &Path) -> Result<(), GuestError> {
+    let whole = unpacked(archives, at)?;
+    let keep = |from: PathBuf, to: &str| fs::rename(&from, at.join(to)).map_err(GuestError::at(&from));
+    let only = |directory: PathBuf, begin: &str| {
+        let mut inside = fs::read_dir(&directory).map_err(GuestError::at(&directory))?.flatten();
+        let found = inside.find(|entry| entry.file_name().to_string_lossy().starts_with(begin));
+        found.map(|entry| entry.path()).ok_or_else(|| {
+            GuestError::Unusable(format!("the package of the kernel has no {}/{begin}*", directory.display()))
+        })
+    };
+    let modules = [whole.path().join("lib/modules"), whole.path().join("usr/lib/modules")];
+    let modules = modules.into_iter().find(|path| path.exists()).unwrap_or_else(|| whole.path().join("lib/modules"));
+    keep(only(whole.path().join("boot"), "vmlinuz")?, "vmlinuz")?;
+    keep(only(modules, "")?, "modules")
+}
+
+/// All that is in the guest.
+fn contents(programs: &Path, libraries: &Path, kernel: &Path) -> Result<Archive, GuestError> {
+    let mut archive = Archive::default();
+    for name in ["bin", "sbin", "lib", "lib64"] {
+        archive.add(name, Entry::Link(format!("usr/{name}")));
+    }
+    programs::add(&mut archive, programs, libraries)?;
+    let modules = Modules::find(&kernel.join("modules"))?;
+    for (front, names) in MODULES {
+        let loaded = modules.in_order(names)?;
+        let list: Vec<&str> = loaded.iter().map(|module| &module.name[..]).collect();
+        archive.text(&format!("floatgate/modules/{front}"), &(list.join("\n") + "\n"));
+        for module in loaded {
+            archive.add(
+                &format!("floatgate/modules/{}.ko", module.name),
+                Entry::File { bytes: module.bytes, runs: false },
+            );
+        }
+    }
+    // What devtmpfs has later; the kernel opens it before the first program runs.
+    archive.add("init", Entry::File { bytes: INIT.as_bytes().to_vec(), runs: true });
+    archive.add("dev", Entry::Directory);
+    Ok(archive)
+}

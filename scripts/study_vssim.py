@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""Write docs/studies/vssim.md: VSSIM's measurements of its X25-M and of SSD-A to E, live by fio and offline.
+
+    python3 scripts/study_vssim.py --floatgate target/release/floatgate      # in three minutes: make study-vssim
+
+Each case is measured twice: `floatgate run` simulates it, and fio's nbd engine measures it on `floatgate serve`, in
+real time. The simulated figures are the same each time; the live ones are those of the machine, whose load stands on the
+page. Needs fio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PAGE = REPOSITORY / "docs" / "studies" / "vssim.md"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A measurement: fio's words, on a device in a state."""
+
+    name: str
+    device: str
+    #: fio's, and those of `floatgate run`.
+    words: str
+    #: "MB/s" of 10^6 bytes, or "requests/s".
+    unit: str
+    changes: tuple[str, ...] = ()
+    #: What stands in the paper; `None` where it prints no number.
+    paper: float | None = None
+    #: Seconds of fio, and requests of the simulator.
+    seconds: int = 4
+    requests: int = 4000
+
+    @property
+    def kind(self) -> str:
+        """Whether it reads or writes."""
+        return "read" if "read" in self.words else "write"
+
+    @property
+    def state(self) -> str:
+        """What was written before."""
+        return "rw=write bs=128k size=512m" if self.kind == "read" or "rand" in self.words else "none"
+
+
+def x25m(name: str, words: str, unit: str, paper: float, program: str = "1100us") -> Case:
+    """A case of Section IV-B."""
+    return Case(name, "x25m", words, unit, (f"nand.program={program}",), paper)
+
+
+X25M = [
+    x25m("sequential write, 900 us", "rw=write bs=128k size=512m iodepth=1", "MB/s", 68.9, "900us"),
+    x25m("sequential write, 1100 us", "rw=write bs=128k size=512m iodepth=1", "MB/s", 63),
+    x25m("sequential read", "rw=read bs=128k size=512m iodepth=1", "MB/s", 220),
+    x25m("random read, 4 KiB", "rw=randread bs=4k size=512m iodepth=1", "requests/s", 4400),
+    x25m("random write, 4 KiB", "rw=randwrite bs=4k size=512m iodepth=1", "requests/s", 700),
+]
+
+#: The text's 8 KByte pages, with the table's blocks of 1 MByte.
+LARGE_PAGES = ("geometry.page_size=8KiB", "geometry.mapping_unit=8KiB", "geometry.pages=128")
+
+#: The switch of the X25-M, which Section IV-B gives for no other device.
+SWITCHES = ("bus.channel_switch=30us", "bus.channel_switch_scope=controller")
+
+
+#: Pages whose place follows from their number, so that writes meet by chance.
+STATIC = ('allocation={ static = { order = "s2" } }',)
+
+#: What Figure 9 may have been measured with: how deep, and on what.
+READINGS = [
+    ("depth 1", 1, ()),
+    ("depth 32", 32, ()),
+    ("depth 32, switches", 32, SWITCHES),
+    ("depth 8, static", 8, STATIC),
+    ("depth 1, 8 KiB pages", 1, LARGE_PAGES),
+]
+
+
+def figure_9() -> list[Case]:
+    """Random writes of 4 KiB on SSD-A to E, one at a time and many, with other readings of the text beside them."""
+    cases = []
+    for letter in "abcde":
+        for reading, depth, changes in READINGS:
+            if changes != LARGE_PAGES or letter in "de":
+                words = f"rw=randwrite bs=4k size=512m iodepth={depth} norandommap=1"
+                name = f"{letter.upper()}, {reading}"
+                cases.append(Case(name, f"vssim-{letter}", words, "requests/s", changes, requests=8000))
+    return cases
+
+
+@dataclass(frozen=True)
+class Host:
+    """How the live half is run."""
+
+    floatgate: str
+    #: Simulated time in the clock's.
+    speed: float
+    realtime: bool
+
+    @property
+    def before(self) -> list[str]:
+        """What server and client are started by."""
+        return ["chrt", "-f", "5"] if self.realtime else []
+
+    @property
+    def words(self) -> str:
+        """For the page."""
+        said = [] if self.speed == 1 else [f"simulated time passed at {self.speed:g} of the clock's speed (`--speed`)"]
+        if self.realtime:
+            said.append("server and client were scheduled before other programs (`chrt -f 5`), and slept (`--no-spin`)")
+        return "; " + "; ".join(said) if said else ""
+
+
+@dataclass
+class Measured:
+    """The figures of a case."""
+
+    case: Case
+    offline: float
+    live: float
+    late: float
+
+
+def options(case: Case) -> list[str]:
+    """Device, changes and state, for `run` and `serve`."""
+    sets = [word for change in case.changes for word in ("--set", change)]
+    return [case.device, *sets, "--precondition", case.state]
+
+
+def figure(case: Case, kib_per_s: float, iops: float) -> float:
+    """The figure that the case is about."""
+    return kib_per_s * 1024 / 1e6 if case.unit == "MB/s" else iops
+
+
+def offline(floatgate: str, case: Case) -> dict[str, Any]:
+    """What the simulator says."""
+    words = f"{case.words} number_ios={case.requests}"
+    command = [floatgate, "run", *options(case), words, "--json"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)["requests"][case.kind]
+
+
+def live(host: Host, case: Case, directory: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What fio measures, and the section `live` of the server's result."""
+    socket = directory / "ssd.sock"
+    command = [*host.before, host.floatgate, "serve", *options(case), "--nbd", f"unix:{socket}", "--json"]
+    command += ["--speed", f"{host.speed:g}"] + (["--no-spin"] if host.realtime else [])
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert server.stderr and server.stdout
+    for line in server.stderr:
+        if "Ctrl-C ends" in line:
+            break
+    else:
+        sys.exit(f"error: {' '.join(command)} did not start")
+    job = [f"--{word}" for word in case.words.split()]
+    fio = [*host.before, "fio", "--name=a", "--ioengine=nbd", f"--uri=nbd+unix:///?socket={socket}", *job]
+    fio += ["--time_based", f"--runtime={case.seconds}", "--ramp_time=1", "--output-format=json"]
+    told = subprocess.run(fio, check=True, capture_output=True, text=True, cwd=directory).stdout
+    server.terminate()
+    result = json.loads(server.communicate()[0])
+    return json.loads(told[told.index("{") :])["jobs"][0][case.kind], result["live"]
+
+
+def measure(host: Host, case: Case, directory: Path) -> Measured:
+    """Both figures of a case."""
+    simulated = offline(host.floatgate, case)
+    seen, section = live(host, case, directory)
+    ours = figure(case, simulated["mib_per_s"] * 1024, simulated["iops"])
+    theirs = figure(case, seen["bw_bytes"] / 1024, seen["iops"]) / host.speed
+    measured = Measured(case, ours, theirs, section["late_share"])
+    print(f"{case.name:32} {ours:10.1f} simulated {theirs:10.1f} live, {measured.late:.1%} late", flush=True)
+    return measured
+
+
+def number(value: float) -> str:
+    """Four digits at most."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"
+
+
+def x25m_table(rows: list[Measured]) -> str:
+    """The table of Section IV-B."""
+    lines = ["| case | figure | paper | simulated | off | live, by fio | off the simulated | late |"]
+    lines.append("|---|---|--:|--:|--:|--:|--:|--:|")
+    for row in rows:
+        paper = row.case.paper or 0.0
+        lines.append(
+            f"| {row.case.name} | {row.case.unit} | {number(paper)} | {number(row.offline)} | "
+            f"{row.offline / paper - 1:+.1%} | {number(row.live)} | {row.live / row.offline - 1:+.1%} | "
+            f"{row.late:.1%} |"
+        )
+    return "\n".join(lines)
+
+
+def figure_9_table(rows: list[Measured]) -> str:
+    """The table of Figure 9."""
+    lines = ["| SSD | simulated | live, by fio | off the simulated | late |", "|---|--:|--:|--:|--:|"]
+    for row in rows:
+        lines.append(
+            f"| {row.case.name} | {number(row.offline)} | {number(row.live)} | {row.live / row.offline - 1:+.1%} | "
+            f"{row.late:.1%} |"
+        )
+    return "\n".join(lines)
+
+
+def gains(rows: list[Measured]) -> str:
+    """What Figure 9 is about: more channels instead of ways."""
+    by_name = {row.case.name: row for row in rows}
+    lines = ["| reading | A over B | B over C | D over E |", "|---|--:|--:|--:|"]
+    lines.append("| the paper, in words | about +10 % | about +10 % | less than 3 % |")
+    for reading, _, changes in READINGS:
+        for what in ("offline", "live"):
+            cells = []
+            for first, second in [("A", "B"), ("B", "C"), ("D", "E")]:
+                if changes == LARGE_PAGES and first != "D":
+                    cells.append("")
+                    continue
+                pair = [getattr(by_name[f"{letter}, {reading}"], what) for letter in (first, second)]
+                cells.append(f"{pair[0] / pair[1] - 1:+.1%}")
+            name = "simulated" if what == "offline" else "live"
+            lines.append(f"| {reading}, {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def page(x25m_rows: list[Measured], others: list[Measured], load: str, template: str) -> str:
+    """The page: the template's words with the tables in them."""
+    parts = {
+        "{x25m}": x25m_table(x25m_rows),
+        "{figure 9}": figure_9_table(others),
+        "{gains}": gains(others),
+        "Measured on {load}": textwrap.fill(f"Measured on {load}", 118),
+    }
+    for mark, text in parts.items():
+        if mark not in template:
+            sys.exit(f"error: the template has no {mark}")
+        template = template.replace(mark, text)
+    return template
+
+
+def main() -> None:
+    """Measures all, and writes the page."""
+    parser = argparse.ArgumentParser(description="Write docs/studies/vssim.md.")
+    parser.add_argument("--floatgate", default="floatgate", help="the program (default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=PAGE, help="the page (default: %(default)s)")
+    parser.add_argument("--speed", type=float, default=1.0, help="simulated time in the clock's, for busy hosts")
+    parser.add_argument("--realtime", action="store_true", help="go before other programs, by chrt; needs root")
+    chosen = parser.parse_args()
+    host = Host(str(Path(chosen.floatgate).resolve()), chosen.speed, chosen.realtime)
+    template = (Path(__file__).parent / "study_vssim.md").read_text()
+    before = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory(prefix="floatgate-") as directory:
+        x25m_rows = [measure(host, case, Path(directory)) for case in X25M]
+        others = [measure(host, case, Path(directory)) for case in figure_9()]
+    load = (
+        f"{os.cpu_count()} processors; the load of the machine was {before:.1f} before and {os.getloadavg()[0]:.1f} "
+        f"after the measurements ({time.strftime('%d %B %Y', time.gmtime())}), of which server and fio are at most 2"
+        f"{host.words}."
+    )
+    chosen.output.write_text(page(x25m_rows, others, load, template))
+
+
+if __name__ == "__main__":
+    main()

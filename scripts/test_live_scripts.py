@@ -1,0 +1,63 @@
+"""Tests of record_live.py and study_vssim.py: what they ask for, and the page that is made of figures."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import unittest
+from pathlib import Path
+
+import record_live
+import study_vssim
+
+
+class RecordTest(unittest.TestCase):
+    """The statements of the recorded work."""
+
+    def test_statements_follow_from_the_seed(self) -> None:
+        """The same seed, the same statements; another one, others; each transaction is closed."""
+        work = list(record_live.working(1, 200))
+        self.assertEqual(work, list(record_live.working(1, 200)))
+        self.assertNotEqual(work, list(record_live.working(2, 200)))
+        self.assertEqual(work.count("BEGIN;\n"), work.count("COMMIT;\n"))
+        first = list(itertools.islice(record_live.filling(1), 5))
+        self.assertTrue(first[0].startswith("PRAGMA journal_mode=WAL;"), first[0])
+        self.assertTrue(all(line.endswith(";\n") for line in work + first))
+
+    def test_small_numbers_are_drawn_more_often(self) -> None:
+        """All numbers are in range, and half of them in the first eighth."""
+        rng = random.Random(1)
+        drawn = [record_live.skewed(rng, 1000) for _ in range(4000)]
+        self.assertTrue(1 <= min(drawn) and max(drawn) <= 1000)
+        self.assertAlmostEqual(sum(number <= 125 for number in drawn) / len(drawn), 0.5, delta=0.03)
+
+
+class StudyTest(unittest.TestCase):
+    """The page of the study."""
+
+    def test_cases_are_named_once_and_have_their_state(self) -> None:
+        """Reads and random writes begin with data, sequential writes on an empty device."""
+        cases = study_vssim.X25M + study_vssim.figure_9()
+        self.assertEqual(len({case.name for case in cases}), len(cases))
+        self.assertEqual([case.state for case in study_vssim.X25M[:2]], ["none", "none"])
+        self.assertTrue(all("size=512m" in case.state for case in cases[2:]))
+
+    def test_the_page_has_every_figure(self) -> None:
+        """Off by so much, in MB/s of 10^6 bytes, and channels against ways."""
+        self.assertEqual(study_vssim.figure(study_vssim.X25M[0], 1000.0, 7.0), 1.024)
+        self.assertEqual(study_vssim.figure(study_vssim.X25M[3], 1000.0, 7.0), 7.0)
+        ours = {"A": 110.0}
+        rows = [
+            study_vssim.Measured(case, ours.get(case.name[0], 100.0), 99.0, 0.005) for case in study_vssim.figure_9()
+        ]
+        x25m = [study_vssim.Measured(study_vssim.X25M[0], 67.5, 64.9, 0.008)]
+        template = (Path(__file__).parent / "study_vssim.md").read_text()
+        page = study_vssim.page(x25m, rows, "a machine", template)
+        self.assertIn("| sequential write, 900 us | MB/s | 68.9 | 67.5 | -2.0% | 64.9 | -3.9% | 0.8% |", page)
+        self.assertIn("| depth 32, simulated | +10.0% | +0.0% | +0.0% |", page)
+        self.assertIn("| depth 1, 8 KiB pages, live |  |  | +0.0% |", page)
+        self.assertIn("Measured on a machine", page)
+
+
+if __name__ == "__main__":
+    unittest.main()
