@@ -1,6 +1,7 @@
 //! The `floatgate` command as a library: for its program, and for the Python package, which runs the very same code.
 
 mod compare;
+mod ctl;
 mod device;
 mod draw;
 mod explain;
@@ -13,6 +14,7 @@ mod serve;
 mod span;
 pub mod state;
 mod text;
+mod top;
 mod trace;
 
 use std::ffi::OsString;
@@ -44,6 +46,12 @@ enum Command {
     /// printed. A second Ctrl-C stops at once. Data live in memory and go with the program.
     #[command(after_long_help = serve::clients::HELP)]
     Serve(Box<serve::ServeArgs>),
+    /// Ask a running server, or change it: status, speed, trim-all, power-cut
+    #[command(after_long_help = ctl::HELP)]
+    Ctl(ctl::CtlArgs),
+    /// Watch a running server in a terminal
+    #[command(after_long_help = top::HELP)]
+    Top(top::TopArgs),
     /// Write the report of a result again: DIR/report.html, from DIR/summary.json
     Report(report::ReportArgs),
     /// Compare results: a table, and a page with their distributions over each other
@@ -95,6 +103,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let done = match command {
         Command::Run(args) => run::run(&args.given(given(&arguments))),
         Command::Serve(args) => serve::run(&args),
+        Command::Ctl(args) => ctl::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Explain(args) => explain::run(&args),

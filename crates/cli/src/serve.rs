@@ -1,6 +1,7 @@
 //! `floatgate serve`: the SSD as a real block device.
 
 pub mod clients;
+mod monitor;
 mod recording;
 
 use std::io::{IsTerminal, Write};
@@ -33,7 +34,7 @@ pub struct ServeArgs {
     /// [default: unix:NAME.sock, NAME being the device's]
     #[arg(long, value_name = "ADDRESS")]
     nbd: Vec<Address>,
-    /// Let a HOST of --nbd be this address, though other machines can reach it: they are not asked who they are
+    /// Let a HOST of --nbd or --dashboard be this address, though other machines can reach it: they are not asked who they are
     #[arg(long, value_name = "IP")]
     allow_remote: Option<IpAddr>,
     /// Answer as soon as the model allows, not in time with the clock: for copying data in, and for tests of clients
@@ -58,6 +59,8 @@ pub struct ServeArgs {
     /// Memory for what clients write; when it is full, writes fail with "no space" [default: half of the machine's]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Bytes>,
+    #[command(flatten)]
+    monitor: monitor::MonitorArgs,
     /// Write each request to FILE, as a trace that `floatgate run` replays; packed if its name ends in .gz, .xz, .zst
     /// or .bz2
     #[arg(long, value_name = "FILE")]
@@ -82,8 +85,16 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let stopwatch = Stopwatch::start();
     let server = Server::start(device, args.options(config)?).map_err(failure)?;
     let addresses = server.addresses().to_vec();
-    say(&clients::welcome(config, &server, args.no_delay));
+    let monitor = match args.monitor.start(&server, args.allow_remote) {
+        Ok(monitor) => monitor,
+        Err(failure) => {
+            server.stop(false).map_err(Failure::fault)?;
+            return Err(failure);
+        }
+    };
+    say(&clients::welcome(config, &server, args.no_delay, &monitor::welcome(&monitor)));
     let trouble = server.wait(|| interrupt.requested()).err();
+    drop(monitor);
     let finished = server.stop(trouble.is_none()).map_err(Failure::fault)?;
     let mut summary = args.summary(&chosen, state, &finished, trouble.as_deref());
     let (wall_s, cpu_s) = stopwatch.read();
@@ -129,6 +140,10 @@ impl ServeArgs {
                  docs/live.md for what helps",
                 done.live.late_share.unwrap_or_default() * 100.0
             ));
+        }
+        if done.speed_changes > 0 {
+            let (changes, speed) = (done.speed_changes, done.live.speed);
+            warnings.push(format!("the speed was changed {changes} times while the device was served, last to {speed}"));
         }
         warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
         let about = About {

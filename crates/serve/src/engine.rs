@@ -4,6 +4,8 @@
 //! engine for that, and for nothing else: sockets are read and written without the lock. Several front ends have a
 //! port each; whichever of them is awake moves the device on for all.
 
+mod watch;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -23,6 +25,9 @@ use crate::clock::{Clock, Wall};
 use crate::lateness::{Due, Lateness, Turn};
 use crate::payload::{Extent, Payload, PayloadError};
 use crate::record::Recorder;
+
+pub use watch::{Look, NotTimed, Totals};
+use watch::Watch;
 
 /// How simulated time passes.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +110,7 @@ struct InFlight {
 #[derive(Debug)]
 struct Waiting {
     at: Reverse<(Wall, u64)>,
+    finish: Time,
     answer: Answer,
 }
 
@@ -139,13 +145,13 @@ struct PortState {
 
 /// What is kept of a run for its result.
 struct Books {
-    names: Vec<String>,
     results: Results,
     profile: Profile,
     digest: RequestDigest,
     first: Option<Sample>,
     lateness: Lateness,
     recorder: Option<Recorder>,
+    speed_changes: u64,
 }
 
 /// What was served.
@@ -156,6 +162,8 @@ pub struct Served {
     pub outcome: Outcome,
     /// How late answers were.
     pub lateness: Lateness,
+    /// How often the speed was changed.
+    pub speed_changes: u64,
     /// Requests in the recording, or why it is not whole; `None` without one.
     pub recorded: Option<Result<u64, String>>,
     /// A digest of the requests: that of a recording of them.
@@ -181,6 +189,8 @@ pub struct Engine {
     breakdowns: Vec<Breakdown>,
     spare: Vec<Vec<u8>>,
     trouble: Option<String>,
+    /// What a monitor wants to know.
+    watch: Option<Box<Watch>>,
 }
 
 /// Buffers that are kept to be used again.
@@ -190,13 +200,13 @@ impl Engine {
     /// A device that begins to serve.
     pub fn new(device: Device, payload: Box<dyn Payload>, pace: Pace, recorder: Option<Recorder>) -> Engine {
         let books = Books {
-            names: Vec::new(),
             results: Results::new(Vec::new()),
             profile: Profile::default(),
             digest: RequestDigest::default(),
             first: None,
             lateness: Lateness::default(),
             recorder,
+            speed_changes: 0,
         };
         Engine {
             at_once: device.array().units() as usize,
@@ -213,13 +223,13 @@ impl Engine {
             breakdowns: Vec::new(),
             spare: Vec::new(),
             trouble: None,
+            watch: None,
         }
     }
 
-    /// Adds a front end, whose requests are a stream of that name. Before any request.
+    /// Adds a front end, whose requests are a stream of that name.
     pub fn add_port(&mut self, name: &str, waker: Waker) -> Port {
-        self.books.names.push(name.to_owned());
-        self.books.results = Results::new(self.books.names.clone());
+        self.books.results.streams.append(&mut Results::new(vec![name.to_owned()]).streams);
         self.ports.push(PortState { due: BinaryHeap::new(), in_flight: 0, looks_at: Wall::NEVER, waker });
         Port(self.ports.len() - 1)
     }
@@ -262,12 +272,16 @@ impl Engine {
             self.device.array_mut().reset_times();
             let mut first = Sample::default();
             self.device.sample(now, &mut first);
+            if let Some(watch) = &mut self.watch {
+                watch.begin(&first);
+            }
             self.books.first = Some(first);
         }
         let mut request = Request::new(now, order.operation, order.lba, order.sectors);
         (request.fua, request.stream) = (order.fua, port.0 as u16);
         let (token, headroom) = (order.token, order.headroom);
         let in_flight = InFlight { port, token, headroom, request, number: 0, answered: None };
+        self.count_outstanding(now);
         let id = self.in_flight.insert(in_flight);
         request.tag = u64::from(id);
         if let Some(recorder) = &mut self.books.recorder {
@@ -372,6 +386,9 @@ impl Engine {
     fn publish(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
         let in_flight = self.in_flight[completion.request.tag as u32];
         self.books.results.record(completion, breakdown);
+        if let Some(watch) = &mut self.watch {
+            watch.completed(completion, breakdown);
+        }
         if let Some(breakdown) = breakdown {
             self.books.profile.completed(completion.request.operation, breakdown);
         }
@@ -382,6 +399,7 @@ impl Engine {
             None => self.answer(&in_flight, completion),
             Some(foreseen) => debug_assert_eq!(foreseen, completion.finish, "what was certain has come"),
         }
+        self.count_outstanding(self.device.now());
         self.in_flight.remove(completion.request.tag as u32);
         self.ports[in_flight.port.0].in_flight -= 1;
     }
@@ -393,7 +411,7 @@ impl Engine {
         let due = self.due(completion);
         let answer = Answer { token, status, bytes, due };
         let state = &mut self.ports[port.0];
-        state.due.push(Waiting { at: Reverse((due.target, self.published)), answer });
+        state.due.push(Waiting { at: Reverse((due.target, self.published)), finish: completion.finish, answer });
         self.published += 1;
         if due.target < state.looks_at {
             state.looks_at = due.target;
@@ -422,7 +440,7 @@ impl Engine {
         };
         let request = &completion.request;
         let cost = self.cost.of(request.operation, request.bytes());
-        let latency = clock.span(completion.finish.since(request.arrival));
+        let latency = clock.between(request.arrival, completion.finish);
         let deducted = if self.is_saturated() { Wall(0) } else { cost };
         // An answer is not sent before its request has come.
         let target = clock.wall(completion.finish).earlier(deducted).max(clock.wall(request.arrival));
@@ -472,6 +490,9 @@ impl Engine {
         for answer in answers.drain(..) {
             if let Pace::Timed(_) = self.pace {
                 self.books.lateness.record(&answer.due, turn);
+                if let Some(watch) = self.watch.as_mut().filter(|_| !answer.due.too_short) {
+                    watch.late_by(answer.due.late_by(turn.sent));
+                }
             }
             if answer.bytes.capacity() > 0 && self.spare.len() < SPARE {
                 self.spare.push(answer.bytes);
@@ -503,6 +524,7 @@ impl Engine {
         let payload_bytes = self.payload.bytes_held();
         let recorded = self.books.recorder.map(Recorder::finish);
         let (lateness, digest) = (self.books.lateness, self.books.digest.value());
-        Served { device: self.device, outcome, lateness, recorded, digest, payload_bytes }
+        let speed_changes = self.books.speed_changes;
+        Served { device: self.device, outcome, lateness, speed_changes, recorded, digest, payload_bytes }
     }
 }

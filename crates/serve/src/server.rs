@@ -118,6 +118,8 @@ pub struct Finished {
     pub outcome: Outcome,
     /// How well the host was shown them.
     pub live: Live,
+    /// How often the speed was changed meanwhile.
+    pub speed_changes: u64,
     /// Requests in the recording, or why it is not whole; `None` without one.
     pub recorded: Option<Result<u64, String>>,
     /// A digest of the requests: that of a recording of them.
@@ -182,6 +184,11 @@ impl Server {
         &self.calibration
     }
 
+    /// The device and all that is around it, for a monitor; it has to let go of it before the server ends.
+    pub fn engine(&self) -> Arc<Mutex<Engine>> {
+        Arc::clone(&self.engine)
+    }
+
     /// Waits until `ends`, or until the server cannot go on: the text says why.
     pub fn wait(&self, ends: impl Fn() -> bool) -> Result<(), String> {
         /// How soon a wish to end is heard.
@@ -209,13 +216,17 @@ impl Server {
         let Server { engine, calibration, speed, .. } = self;
         let engine = Arc::try_unwrap(engine).map_err(|_| "the device is still in use".to_owned())?;
         let engine = engine.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let pace = if matches!(engine.pace(), Pace::AtOnce) { "at-once" } else { "timed" };
+        let (pace, speed) = match engine.pace() {
+            Pace::AtOnce => ("at-once", speed),
+            Pace::Timed(clock) => ("timed", clock.speed()),
+        };
         let served = engine.finish(complete);
         let live = served.lateness.section(pace, speed.as_f64(), calibration.deducted_us());
         Ok(Finished {
             device: served.device,
             outcome: served.outcome,
             live,
+            speed_changes: served.speed_changes,
             recorded: served.recorded,
             digest: served.digest,
             payload_bytes: served.payload_bytes,

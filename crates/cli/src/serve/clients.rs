@@ -10,10 +10,15 @@ Clients of a device at unix:/tmp/ssd.sock; those of yours are printed when it is
   nbdinfo 'nbd+unix:///?socket=/tmp/ssd.sock'
   fio --name=live --ioengine=nbd --uri='nbd+unix:///?socket=/tmp/ssd.sock' --rw=randread --bs=4k
   qemu-system-x86_64 -drive 'file=nbd+unix:///?socket=/tmp/ssd.sock,format=raw,if=virtio,cache=none'
-  nbd-client -unix /tmp/ssd.sock /dev/nbd0";
+  nbd-client -unix /tmp/ssd.sock /dev/nbd0
 
-/// What is said when the device is there.
-pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool) -> String {
+To see it at work, and to change its speed while it is:
+  floatgate serve tlc-nvme --nbd unix:/tmp/ssd.sock --dashboard      prints the address of a web page
+  floatgate top /tmp/ssd.ctl                                         the same in a terminal
+  floatgate ctl --socket /tmp/ssd.ctl speed 0.1";
+
+/// What is said when the device is there; `monitor` is what there is to say of that.
+pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool, monitor: &str) -> String {
     let calibration = server.calibration();
     let [read, write] = calibration.deducted_us();
     let time = match no_delay {
@@ -28,7 +33,7 @@ pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool) -> String
     for address in server.addresses() {
         text += &of_address(&absolute(address));
     }
-    text + "\nCtrl-C ends, and prints the result."
+    text + monitor + "\nCtrl-C ends, and prints the result."
 }
 
 /// The address wherever its client is started.

@@ -1,0 +1,210 @@
+//! What a monitor sees of the engine, and how it changes the speed.
+//!
+//! A monitor locks the engine as front ends do. What it takes then is copied, not worked out: figures are made of it
+//! without the lock, so that no answer waits for a picture.
+
+use std::collections::BinaryHeap;
+
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::ftl::blocks::Block;
+use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::metrics::counters::Counters;
+use floatgate_core::metrics::series::{Answered, Sample, Series, Width, Window};
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Completion, Operation};
+
+use super::{Engine, Pace, Waiting};
+use crate::clock::{Speed, Wall};
+use crate::lateness::Counts;
+
+/// A window ends when it is looked at, not by itself.
+const ENDLESS: Time = Time(1 << 62);
+
+/// What is noted between two looks.
+pub(super) struct Watch {
+    series: Series,
+    sample: Sample,
+    /// Request times picoseconds, and up to when they were counted.
+    outstanding: u128,
+    counted_until: Time,
+    late: Answered,
+}
+
+/// What a monitor sees at an instant.
+#[derive(Default)]
+pub struct Look {
+    /// By the clock.
+    pub now: Wall,
+    /// The device.
+    pub sample: Sample,
+    /// What it had counted at the first request.
+    pub first: Counters,
+    /// What has happened since the last look; `None` where no simulated time passed.
+    pub window: Option<Window>,
+    /// All requests, by [`Operation::index`].
+    pub totals: [Totals; 5],
+    /// Requests in progress.
+    pub outstanding: u64,
+    /// All answers, by how late they were.
+    pub lateness: Counts,
+    /// How late those were that have been sent since the last look, and are judged.
+    pub late: Answered,
+    /// How fast simulated time passes; `None` where it does as fast as it can.
+    pub speed: Option<Speed>,
+    /// Bytes of payload that are held.
+    pub payload_bytes: u64,
+    /// Why it cannot go on, if that is so.
+    pub trouble: Option<String>,
+}
+
+/// All requests of an operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// How many.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Those that did not end well.
+    pub errors: u64,
+}
+
+/// There is no clock whose speed could be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this server answers as fast as it can and has no clock; start it without --no-delay")]
+pub struct NotTimed;
+
+impl Watch {
+    fn new() -> Watch {
+        Watch {
+            series: Series::new(Width::Fixed(ENDLESS)),
+            sample: Sample::default(),
+            outstanding: 0,
+            counted_until: Time::ZERO,
+            late: Answered::default(),
+        }
+    }
+
+    /// Begins anew, with the device of now.
+    pub(super) fn begin(&mut self, sample: &Sample) {
+        self.series = Series::new(Width::Fixed(ENDLESS));
+        self.series.look(sample);
+        self.counted_until = sample.at;
+        self.outstanding = sample.outstanding;
+    }
+
+    pub(super) fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
+        self.series.completed(completion, breakdown);
+    }
+
+    pub(super) fn late_by(&mut self, span: Wall) {
+        self.late.note(span.as_time());
+    }
+}
+
+impl Engine {
+    /// Begins to note what a monitor wants to know.
+    pub fn watch(&mut self) {
+        let mut watch = Box::new(Watch::new());
+        self.device.sample(self.device.now(), &mut watch.sample);
+        let sample = std::mem::take(&mut watch.sample);
+        watch.begin(&sample);
+        self.watch = Some(watch);
+    }
+
+    /// Adds up how long requests have been in progress, before their number changes.
+    #[inline]
+    pub(super) fn count_outstanding(&mut self, now: Time) {
+        if let Some(watch) = &mut self.watch {
+            let span = now.since(watch.counted_until);
+            watch.outstanding += u128::from(span.ps()) * self.in_flight.len() as u128;
+            watch.counted_until = watch.counted_until.max(now);
+        }
+    }
+
+    /// Takes what there is to see now, and what has happened since the last look. Watching must have begun.
+    pub fn look(&mut self, now: Wall, into: &mut Look) {
+        let at = match self.pace {
+            Pace::Timed(clock) => clock.simulated(now).max(self.device.now()),
+            Pace::AtOnce => self.device.now(),
+        };
+        // The clock of an idle device stays where it is: the result of a run is the same whether somebody looks.
+        while matches!(self.pace, Pace::Timed(_)) && self.device.next_event_time().is_some_and(|event| event <= at) {
+            let until = self.device.run_to_completion(at);
+            self.collect();
+            debug_assert!(until <= at);
+        }
+        self.count_outstanding(at);
+        let Some(watch) = &mut self.watch else { return };
+        self.device.sample(at, &mut watch.sample);
+        watch.sample.outstanding = watch.outstanding;
+        watch.series.last_look(&watch.sample);
+        into.window = watch.series.take_closed().pop();
+        watch.series = Series::new(Width::Fixed(ENDLESS));
+        watch.series.look(&watch.sample);
+        into.late = std::mem::take(&mut watch.late);
+        into.sample.clone_from(&watch.sample);
+        into.now = now;
+        into.first = self.books.first.as_ref().map_or(into.sample.counters, |first| first.counters);
+        into.totals = self.totals();
+        into.outstanding = self.in_flight.len() as u64;
+        into.lateness = self.books.lateness.counts();
+        into.speed = match self.pace {
+            Pace::Timed(clock) => Some(clock.speed()),
+            Pace::AtOnce => None,
+        };
+        into.payload_bytes = self.payload.bytes_held();
+        into.trouble = self.trouble();
+    }
+
+    fn totals(&self) -> [Totals; 5] {
+        let mut totals = [Totals::default(); 5];
+        for operations in self.books.results.streams.iter().map(|stream| &stream.operations) {
+            for (operation, total) in Operation::ALL.iter().zip(&mut totals) {
+                if let Some(results) = operations[operation.index()].as_deref() {
+                    total.count += results.count();
+                    total.bytes += results.bytes;
+                    total.errors += results.errors;
+                }
+            }
+        }
+        totals
+    }
+
+    /// Copies what is known of the blocks from `first` on, at most `count`.
+    pub fn copy_blocks(&self, first: usize, count: usize, into: &mut Vec<Block>) {
+        let blocks = self.device.ftl().blocks.all();
+        let end = first.saturating_add(count).min(blocks.len());
+        into.clear();
+        into.extend_from_slice(&blocks[first.min(end)..end]);
+    }
+
+    /// What the device is made of.
+    pub fn config(&self) -> &DeviceConfig {
+        self.device.config()
+    }
+
+    /// Lets simulated time go on at another speed from now on. What is in progress goes on where it is; its answers
+    /// come when the new speed makes it.
+    pub fn set_speed(&mut self, now: Wall, speed: Speed) -> Result<(), NotTimed> {
+        let Pace::Timed(old) = self.pace else { return Err(NotTimed) };
+        self.catch_up(old.simulated(now).max(self.device.now()));
+        let new = old.at_speed(now, speed);
+        self.pace = Pace::Timed(new);
+        self.books.speed_changes += 1;
+        for port in &mut self.ports {
+            let moved = port.due.drain().map(|waiting| {
+                let Waiting { at, finish, mut answer } = waiting;
+                let due = &mut answer.due;
+                let (before, after) = (old.wall(finish), new.wall(finish));
+                // What was deducted, or less where the request had not come by then.
+                due.target = after.earlier(before.since(due.target));
+                due.latency = Wall((due.latency.0 + after.0).saturating_sub(before.0));
+                Waiting { at: std::cmp::Reverse((due.target, at.0.1)), finish, answer }
+            });
+            port.due = moved.collect::<BinaryHeap<_>>();
+            port.looks_at = Wall(0);
+            (port.waker)();
+        }
+        Ok(())
+    }
+}
