@@ -142,8 +142,8 @@ impl ServeArgs {
             ));
         }
         if done.speed_changes > 0 {
-            let (changes, speed) = (done.speed_changes, done.live.speed);
-            warnings.push(format!("the speed was changed {changes} times while the device was served, last to {speed}"));
+            let times = if done.speed_changes == 1 { "once".to_owned() } else { format!("{} times", done.speed_changes) };
+            warnings.push(format!("the speed was changed {times} while this was served, last to {}", done.live.speed));
         }
         warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
         let about = About {

@@ -72,9 +72,9 @@
       ["sectors written", short(write.sectors)],
       ["TRIM requests", short(trim.count)],
       ["cleanings", short(flash.cleanings)],
-      ["write amplification", short(flash.write_amplification)],
+      ["amplification", short(flash.write_amplification)],
       ["pages merged", short(flash.programs.merge)],
-      ["free blocks (least)", short(flash.free_blocks_min)],
+      ["least free blocks", short(flash.free_blocks_min)],
       ["late answers", percent(lateness.share), lateness.faithful === false],
     ];
     const list = at("tiles");

@@ -137,15 +137,20 @@ impl View {
         if cells == 0 || width == 0 || height == 0 {
             return vec![Line::from(" waiting for a picture of the blocks ...")];
         }
-        let each = cells.div_ceil(width * height);
+        let (rows, columns) = (self.blocks.rows as usize, self.blocks.columns as usize);
+        // Rows of many planes share a line; those of few get several.
+        let rows_per_line = rows.div_ceil(height).max(1);
+        let lines_per_row = if rows_per_line > 1 { 1 } else { (height / rows.max(1)).max(1) };
+        let each = columns.div_ceil(width * lines_per_row).max(1);
         let values = self.values();
         let known = || values.iter().flatten().copied();
         let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
         let (low, high) = if self.mode == 0 { (0.0, 100.0) } else { (low.min(high), high) };
-        let symbol = |first: usize| {
-            let range = first..(first + each).min(cells);
-            let marks = self.blocks.marks[range.clone()].iter().fold(0, |all, mark| all | mark);
-            let there: Vec<f64> = values[range].iter().flatten().copied().collect();
+        let symbol = |row: usize, column: usize| {
+            let last = (row + rows_per_line).min(rows);
+            let cells = || (row..last).flat_map(|row| (column..(column + each).min(columns)).map(move |c| row * columns + c));
+            let marks = cells().filter_map(|cell| self.blocks.marks.get(cell)).fold(0, |all, mark| all | mark);
+            let there: Vec<f64> = cells().filter_map(|cell| *values.get(cell)?).collect();
             let mean = there.iter().sum::<f64>() / there.len().max(1) as f64;
             let shade = if high > low { (mean - low) / (high - low) } else { 0.5 };
             match (marks & 2 != 0, marks & 4 != 0, there.is_empty()) {
@@ -155,8 +160,9 @@ impl View {
                 _ => Span::raw(["░", "▒", "▓", "█"][((shade * 4.0) as usize).min(3)]),
             }
         };
-        let starts: Vec<usize> = (0..cells).step_by(each).collect();
-        starts.chunks(width).map(|line| Line::from_iter(line.iter().map(|first| symbol(*first)))).collect()
+        let starts: Vec<usize> = (0..columns).step_by(each).collect();
+        let lines = (0..rows).step_by(rows_per_line).flat_map(|row| starts.chunks(width).map(move |line| (row, line)));
+        lines.map(|(row, line)| Line::from_iter(line.iter().map(|column| symbol(row, *column)))).collect()
     }
 
     /// What the cells are told apart by; none of those that have no such thing.
@@ -178,10 +184,10 @@ fn requests(frame: &Frame) -> Table<'static> {
     let us = |value: Option<f64>| value.map_or("-".to_owned(), time);
     let row = |name: &&str| {
         let r = frame.requests.get(*name).cloned().unwrap_or_default();
-        let numbers = [grouped(r.count), short(r.iops), short(r.mib_per_s), us(r.p50_us), us(r.p99_us), us(r.max_us)];
+        let numbers = [short(r.count as f64), short(r.iops), short(r.mib_per_s), us(r.p50_us), us(r.p99_us), us(r.max_us)];
         Row::new([name.replace('_', " ")].into_iter().chain(numbers))
     };
-    let widths = [12, 13, 8, 8, 8, 8, 8].map(Constraint::Max);
+    let widths = [12, 9, 8, 8, 9, 9, 9].map(Constraint::Max);
     let head = Row::new(["", "requests", "IOPS", "MiB/s", "p50", "p99", "max"]);
     Table::new(OPERATIONS.iter().map(row), widths)
         .header(head.style(Style::new().add_modifier(Modifier::BOLD)))
@@ -259,7 +265,7 @@ mod tests {
     fn figures_and_keys_are_shown() {
         let mut view = view();
         let shown = drawn(&view, 120, 40);
-        for text in ["tiny", "1 MiB", "1,234", "cleanings 42", "in progress 7", "q quit", "Blocks by valid", "█░.C"] {
+        for text in ["tiny", "1 MiB", "1,234 ", "cleanings 42", "in progress 7", "q quit", "Blocks by valid", "█░.C"] {
             assert!(shown.contains(text), "{text}:\n{shown}");
         }
         assert!(view.key(KeyCode::Char('b')) && view.key(KeyCode::Char('o')) && !view.key(KeyCode::Char('x')));

@@ -208,3 +208,131 @@ impl Engine {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    use floatgate_core::config;
+    use floatgate_core::device::{Device, Options};
+    use floatgate_core::precondition::{Precondition, precondition};
+
+    use crate::clock::Clock;
+    use crate::engine::{Answer, Cost, Order, Port};
+    use crate::payload::memory::Memory;
+
+    /// When the request arrives.
+    const START: Wall = Wall(1_000_000);
+
+    /// An engine with a read of 4 KiB in progress.
+    fn reading(speed: &str, deducted: f64) -> (Engine, Port) {
+        let options = Options { attribution: true, ..Options::default() };
+        let mut device = Device::new(config::load("tiny", &[]).unwrap(), options).unwrap();
+        precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
+        let payload = Box::new(Memory::new(device.config().logical_bytes(), 4096, u64::MAX));
+        let clock = Clock::new(Wall(0), speed.parse().unwrap());
+        let mut engine = Engine::new(device, payload, Pace::Timed(clock), None);
+        engine.set_cost(Cost { read: (deducted, 0.0), write: (0.0, 0.0) });
+        engine.watch();
+        let port = engine.add_port("test", Arc::new(|| ()));
+        let order = Order {
+            token: 1,
+            operation: Operation::Read,
+            lba: 0,
+            sectors: 8,
+            fua: false,
+            data: None,
+            headroom: 0,
+        };
+        engine.submit(port, START, &order).unwrap();
+        (engine, port)
+    }
+
+    /// Goes on until there is an answer, whether or not its time has come; returns when that was known.
+    fn until_decided(engine: &mut Engine, port: Port) -> Wall {
+        let mut now = START;
+        while engine.ports[port.0].due.is_empty() {
+            now = engine.next_look(port);
+            engine.advance(now);
+        }
+        now
+    }
+
+    fn target(engine: &Engine, port: Port) -> Wall {
+        engine.ports[port.0].due.peek().unwrap().at.0.0
+    }
+
+    fn taken(engine: &mut Engine, port: Port) -> Answer {
+        let (now, mut answers) = (target(engine, port), Vec::new());
+        engine.take_due(port, Wall(now.0 - 1), &mut answers);
+        assert!(answers.is_empty(), "it is not sent before its time");
+        engine.advance(now);
+        engine.take_due(port, now, &mut answers);
+        answers.pop().unwrap()
+    }
+
+    #[test]
+    fn what_is_in_progress_ends_at_the_new_speed() {
+        let (mut engine, port) = reading("1", 0.0);
+        until_decided(&mut engine, port);
+        let latency = taken(&mut engine, port).due.latency;
+        assert!(latency > Wall::from_us(20), "{latency:?}");
+
+        // 10 us at full speed, and the rest at a tenth.
+        let (mut engine, port) = reading("1", 0.0);
+        engine.set_speed(START.later(Wall::from_us(10)), "0.1".parse().unwrap()).unwrap();
+        until_decided(&mut engine, port);
+        let due = taken(&mut engine, port).due;
+        let wanted = 10_000 + (latency.0 - 10_000) * 10;
+        assert!(due.target.since(START).0.abs_diff(wanted) <= 10, "{due:?} for {wanted}");
+        assert!(due.latency.0.abs_diff(wanted) <= 10, "{due:?} for {wanted}");
+
+        // 100 us at a tenth, and the rest ten times as fast.
+        let (mut engine, port) = reading("0.1", 0.0);
+        engine.set_speed(START.later(Wall::from_us(100)), "1".parse().unwrap()).unwrap();
+        until_decided(&mut engine, port);
+        let wanted = 100_000 + latency.0 - 10_000;
+        assert!(taken(&mut engine, port).due.target.since(START).0.abs_diff(wanted) <= 10);
+    }
+
+    #[test]
+    fn an_answer_that_is_certain_moves_with_the_speed() {
+        let (mut engine, port) = reading("1", 0.0);
+        until_decided(&mut engine, port);
+        let finish = target(&engine, port);
+        // It is known as soon as the last data leave, and waits for its time, 1 us before it is finished.
+        let (mut engine, port) = reading("1", 1000.0);
+        let now = until_decided(&mut engine, port);
+        assert_eq!(target(&engine, port), finish.earlier(Wall(1000)));
+        assert!(now < finish.earlier(Wall(2000)), "there is time left to change it");
+        engine.set_speed(now, "0.1".parse().unwrap()).unwrap();
+        let wanted = now.0 + (finish.0 - now.0) * 10 - 1000;
+        assert!(target(&engine, port).0.abs_diff(wanted) <= 10, "{:?} for {wanted}", target(&engine, port));
+        engine.set_speed(now, "1".parse().unwrap()).unwrap();
+        assert!(target(&engine, port).0.abs_diff(finish.0 - 1000) <= 1);
+    }
+
+    #[test]
+    fn a_look_takes_what_has_happened_since_the_last() {
+        let (mut engine, port) = reading("1", 0.0);
+        let mut look = Look::default();
+        engine.look(START.later(Wall::from_us(1)), &mut look);
+        assert_eq!((look.outstanding, look.totals[0]), (1, Totals::default()));
+        // The measured part began with the request.
+        assert_eq!(look.window.as_ref().unwrap().width(), Time::from_us(1));
+        assert_eq!(look.window.as_ref().unwrap().outstanding, u128::from(Time::from_us(1).ps()));
+        until_decided(&mut engine, port);
+        let end = target(&engine, port);
+        engine.look(end.later(Wall::from_us(5)), &mut look);
+        let window = look.window.as_ref().unwrap();
+        assert_eq!((look.outstanding, look.totals[0].count, window.of(Operation::Read).unwrap().count), (0, 1, 1));
+        assert_eq!(window.end, Time(end.later(Wall::from_us(5)).0 * 1000));
+        let in_progress = end.since(START).0 - 1000;
+        assert!((window.outstanding as f64 / 1e3 - in_progress as f64).abs() < 2.0, "{window:?}");
+        // The clock of the device stays where it was: looking changes no result.
+        assert!(engine.device.now() <= Time(end.0 * 1000));
+        engine.look(end.later(Wall::from_us(6)), &mut look);
+        assert_eq!(look.window.as_ref().unwrap().of(Operation::Read), None);
+    }
+}
