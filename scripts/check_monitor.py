@@ -3,11 +3,11 @@
 
     python3 scripts/check_monitor.py PROGRAM [--screenshots DIRECTORY] [--seconds N]
 
-Serves a small device with the program that is given, lets a client write to it, and opens the page as people do: light,
-dark, and after the server has gone. Figures must move, all charts and the block map must be drawn, keys and buttons must
-work, nothing may be wider than the screen of a laptop, and the browser's console must stay empty. It must be done within
-the seconds that are given (60). The browser is Chromium, or that in $BROWSER; without one, the exit status is 3, and
-nothing was checked.
+Serves a small device with the program that is given, lets a client write to it, and opens the page as people do:
+light, dark, and after the server has gone. Figures must move, all charts and the block map must be drawn, keys and
+buttons must work, nothing may be wider than the screen of a laptop, and the browser's console must stay empty. It must
+be done within the seconds that are given (60). The browser is Chromium, or that in $BROWSER; without one, the exit
+status is 3, and nothing was checked.
 """
 
 from __future__ import annotations
@@ -204,13 +204,15 @@ def check_page(page: Browser, url: str, shots: Path | None) -> None:
         faults.append("the page is wider than the screen")
     bottom = page.value("document.querySelector('main').getBoundingClientRect().bottom")
     if bottom > SCREEN[1]:
-        faults.append(f"charts and blocks end at {bottom} of {SCREEN[1]} pixels: the screen of a laptop does not show them")
-    unnamed = page.value("""[...document.querySelectorAll('[role=img], [role=application], input, select, button')].filter(
+        faults.append(f"charts and blocks end at {bottom} of {SCREEN[1]} pixels: a laptop does not show them")
+    unnamed = page.value("""
+        [...document.querySelectorAll('[role=img], [role=application], input, select, button')].filter(
         e => !e.getAttribute('aria-label') && !e.labels?.length && !e.textContent.trim()).map(e => e.id).join()""")
     if unnamed:
         faults.append(f"these have no name for who does not see them: {unnamed}")
-    colours = page.value("""(() => { const c = document.getElementById('map'); const d = c.getContext('2d').getImageData(
-        0, 0, c.width, c.height).data; const s = new Set(); for (let i = 0; i < d.length; i += 4)
+    colours = page.value("""(() => { const c = document.getElementById('map');
+        const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+        const s = new Set(); for (let i = 0; i < d.length; i += 4)
         s.add(d[i] << 16 | d[i+1] << 8 | d[i+2]); return s.size; })()""")
     if colours < 3:
         faults.append(f"the block map has {colours} colours")

@@ -183,7 +183,8 @@ fn status(answer: &Value) -> Result<String, Failure> {
     let late = &frame.lateness;
     if let Some(share) = late.share {
         let verdict = if late.faithful == Some(true) { "faithful" } else { "not faithful" };
-        text += &format!("  lateness       {verdict}: {:.1} % of {} answers late\n", share * 100.0, grouped(late.answers));
+        text +=
+            &format!("  lateness       {verdict}: {:.1} % of {} answers late\n", share * 100.0, grouped(late.answers));
     }
     if let Some(trouble) = &frame.trouble {
         text += &format!("  trouble        {trouble}\n");

@@ -34,7 +34,8 @@ pub struct ServeArgs {
     /// [default: unix:NAME.sock, NAME being the device's]
     #[arg(long, value_name = "ADDRESS")]
     nbd: Vec<Address>,
-    /// Let a HOST of --nbd or --dashboard be this address, though other machines can reach it: they are not asked who they are
+    /// Let a HOST of --nbd or --dashboard be this address, though other machines can reach it: they are not asked who
+    /// they are
     #[arg(long, value_name = "IP")]
     allow_remote: Option<IpAddr>,
     /// Answer as soon as the model allows, not in time with the clock: for copying data in, and for tests of clients
@@ -142,7 +143,8 @@ impl ServeArgs {
             ));
         }
         if done.speed_changes > 0 {
-            let times = if done.speed_changes == 1 { "once".to_owned() } else { format!("{} times", done.speed_changes) };
+            let times =
+                if done.speed_changes == 1 { "once".to_owned() } else { format!("{} times", done.speed_changes) };
             warnings.push(format!("the speed was changed {times} while this was served, last to {}", done.live.speed));
         }
         warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));

@@ -26,8 +26,8 @@ use crate::lateness::{Due, Lateness, Turn};
 use crate::payload::{Extent, Payload, PayloadError};
 use crate::record::Recorder;
 
-pub use watch::{Look, NotTimed, Totals};
 use watch::Watch;
+pub use watch::{Look, NotTimed, Totals};
 
 /// How simulated time passes.
 #[derive(Clone, Copy, Debug)]

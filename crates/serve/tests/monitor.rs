@@ -283,9 +283,7 @@ fn only_who_has_the_token_changes_anything() {
 fn other_names_of_this_machine_are_not_answered() {
     let bench = Bench::new(true, |_| {});
     let port = bench.dashboard().port();
-    let host = |host: &str, path: &str| {
-        bench.http(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).0
-    };
+    let host = |host: &str, path: &str| bench.http(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).0;
     for path in ["/", "/metrics", "/api/status", "/api/history", "/monitor.js"] {
         assert_eq!(host(&format!("localhost:{port}"), path), 200, "{path}");
         assert_eq!(host(&format!("evil.example:{port}"), path), 403, "{path}");
@@ -360,7 +358,10 @@ fn sockets_are_private_and_go_with_the_server() {
     assert_eq!(running(&places), [path.clone()], "found once");
     let second = Doors::open(monitor_options(&bench.folder)).err().expect("one listens there already");
     assert!(second.to_string().contains("another server listens there"), "{second}");
-    let remote = MonitorOptions { dashboard: Some("0.0.0.0:0".parse().unwrap()), ..monitor_options(&tempfile::tempdir().unwrap()) };
+    let remote = MonitorOptions {
+        dashboard: Some("0.0.0.0:0".parse().unwrap()),
+        ..monitor_options(&tempfile::tempdir().unwrap())
+    };
     let refused = Doors::open(remote).err().expect("others could connect");
     assert!(matches!(refused, ServeError::Remote { .. }) && refused.to_string().contains("--allow-remote 0.0.0.0"));
     let folder = bench.folder.path().to_owned();

@@ -64,7 +64,8 @@ impl MonitorArgs {
     }
 
     fn token(&self) -> Result<Option<String>, Failure> {
-        let told = |path: &PathBuf, error| Failure::mistake(format!("--dashboard-token-file {}: {error}", path.display()));
+        let told =
+            |path: &PathBuf, error| Failure::mistake(format!("--dashboard-token-file {}: {error}", path.display()));
         let from_file = |path: &PathBuf| std::fs::read_to_string(path).map_err(|error| told(path, error));
         let of_variable = || std::env::var(VARIABLE).ok().filter(|token| self.dashboard.is_some() && !token.is_empty());
         let token = match (&self.dashboard_token, &self.dashboard_token_file) {
@@ -72,7 +73,8 @@ impl MonitorArgs {
             (None, Some(path)) => Some(from_file(path)?.lines().next().unwrap_or_default().trim().to_owned()),
             (None, None) => of_variable(),
         };
-        let is_fit = |token: &String| (8..=256).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_fit =
+            |token: &String| (8..=256).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic());
         match token {
             Some(token) if !is_fit(&token) => {
                 Err(Failure::mistake("the token of a dashboard has 8 to 256 letters, digits or signs, and no space"))

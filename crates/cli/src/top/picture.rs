@@ -148,7 +148,8 @@ impl View {
         let (low, high) = if self.mode == 0 { (0.0, 100.0) } else { (low.min(high), high) };
         let symbol = |row: usize, column: usize| {
             let last = (row + rows_per_line).min(rows);
-            let cells = || (row..last).flat_map(|row| (column..(column + each).min(columns)).map(move |c| row * columns + c));
+            let cells =
+                || (row..last).flat_map(|row| (column..(column + each).min(columns)).map(move |c| row * columns + c));
             let marks = cells().filter_map(|cell| self.blocks.marks.get(cell)).fold(0, |all, mark| all | mark);
             let there: Vec<f64> = cells().filter_map(|cell| *values.get(cell)?).collect();
             let mean = there.iter().sum::<f64>() / there.len().max(1) as f64;
@@ -184,7 +185,8 @@ fn requests(frame: &Frame) -> Table<'static> {
     let us = |value: Option<f64>| value.map_or("-".to_owned(), time);
     let row = |name: &&str| {
         let r = frame.requests.get(*name).cloned().unwrap_or_default();
-        let numbers = [short(r.count as f64), short(r.iops), short(r.mib_per_s), us(r.p50_us), us(r.p99_us), us(r.max_us)];
+        let numbers =
+            [short(r.count as f64), short(r.iops), short(r.mib_per_s), us(r.p50_us), us(r.p99_us), us(r.max_us)];
         Row::new([name.replace('_', " ")].into_iter().chain(numbers))
     };
     let widths = [12, 9, 8, 8, 9, 9, 9].map(Constraint::Max);
@@ -207,7 +209,11 @@ fn counts(frame: &Frame) -> Vec<Line<'static>> {
     let sectors = |name: &str| frame.requests.get(name).map_or(0, |requests| requests.sectors);
     [
         format!("in progress {}, mean {}", frame.outstanding, short(frame.queue_mean)),
-        format!("write amplification {}, now {}", number(flash.write_amplification), number(flash.write_amplification_now)),
+        format!(
+            "write amplification {}, now {}",
+            number(flash.write_amplification),
+            number(flash.write_amplification_now)
+        ),
         format!("cleanings {}, erases {}", grouped(flash.cleanings), grouped(flash.blocks_erased)),
         format!("units moved {}, trimmed {}", grouped(flash.units_moved), grouped(flash.units_trimmed)),
         format!("sectors read {}, written {}", grouped(sectors("read")), grouped(sectors("write"))),
@@ -265,7 +271,8 @@ mod tests {
     fn figures_and_keys_are_shown() {
         let mut view = view();
         let shown = drawn(&view, 120, 40);
-        for text in ["tiny", "1 MiB", "1,234 ", "cleanings 42", "in progress 7", "q quit", "Blocks by valid", "█░.C"] {
+        for text in ["tiny", "1 MiB", "1,234 ", "cleanings 42", "in progress 7", "q quit", "Blocks by valid", "█░.C"]
+        {
             assert!(shown.contains(text), "{text}:\n{shown}");
         }
         assert!(view.key(KeyCode::Char('b')) && view.key(KeyCode::Char('o')) && !view.key(KeyCode::Char('x')));

@@ -63,7 +63,10 @@ fn is_address(text: &str) -> bool {
 }
 
 /// Reads in a thread, until nobody takes what comes.
-fn read(sender: SyncSender<News>, mut next: impl FnMut() -> Result<News, Failure> + Send + 'static) -> Result<(), Failure> {
+fn read(
+    sender: SyncSender<News>,
+    mut next: impl FnMut() -> Result<News, Failure> + Send + 'static,
+) -> Result<(), Failure> {
     let run = move || {
         loop {
             let news = next().unwrap_or_else(News::Ended);
@@ -119,7 +122,8 @@ fn follow_page(address: &str, sender: SyncSender<News>) -> Result<(), Failure> {
         agent.get(format!("http://{address}{path}")).call().map_err(told)
     };
     let told = |error| Failure::fault(format!("{address} is no dashboard of Floatgate: {error}"));
-    let status = get("/api/status")?.into_body().into_with_config().limit(LONGEST_LINE).read_to_string().map_err(told)?;
+    let status =
+        get("/api/status")?.into_body().into_with_config().limit(LONGEST_LINE).read_to_string().map_err(told)?;
     let status: Value = serde_json::from_str(&status)
         .map_err(|error| Failure::fault(format!("{address} is no dashboard of Floatgate: {error}")))?;
     let mut info = Some(news("info", &status["info"])?);

@@ -58,7 +58,11 @@ fn causes(live: &Live) -> Markup {
     let rows = [
         ("host", causes.host, "The server woke too late, or another program had its processor: give it an idle core."),
         ("work", causes.work, "The server was busy with other requests: serve at a lower speed."),
-        ("phase", causes.phase, "The device decided the answer later than it would have to be sent: serve at a lower speed."),
+        (
+            "phase",
+            causes.phase,
+            "The device decided the answer later than it would have to be sent: serve at a lower speed.",
+        ),
         ("lock", causes.lock, "Another thread was at the device."),
     ];
     html! {
@@ -105,7 +109,9 @@ mod tests {
     #[test]
     fn lateness_and_its_causes_are_told() {
         let text = explanation(&live("timed")).into_string() + &causes(&live("timed")).into_string();
-        for part in ["its 100 answers", "at most 1 % are", "3 more", "<td>6</td><td>75 %</td>", "<td>2</td><td>25 %</td>"] {
+        for part in
+            ["its 100 answers", "at most 1 % are", "3 more", "<td>6</td><td>75 %</td>", "<td>2</td><td>25 %</td>"]
+        {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert_eq!(speed(&live("timed")), "0.1");

@@ -236,15 +236,8 @@ mod tests {
         engine.set_cost(Cost { read: (deducted, 0.0), write: (0.0, 0.0) });
         engine.watch();
         let port = engine.add_port("test", Arc::new(|| ()));
-        let order = Order {
-            token: 1,
-            operation: Operation::Read,
-            lba: 0,
-            sectors: 8,
-            fua: false,
-            data: None,
-            headroom: 0,
-        };
+        let order =
+            Order { token: 1, operation: Operation::Read, lba: 0, sectors: 8, fua: false, data: None, headroom: 0 };
         engine.submit(port, START, &order).unwrap();
         (engine, port)
     }

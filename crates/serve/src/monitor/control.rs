@@ -82,9 +82,11 @@ impl Control {
             Command::TrimAll => self.trim_all().await,
             Command::PowerCut => match &self.power_cut {
                 Some(cut) => cut(&mut lock(&self.engine)),
-                None => Err("this device keeps its data in memory alone, and has no flash to come back from; start the \
+                None => {
+                    Err("this device keeps its data in memory alone, and has no flash to come back from; start the \
                              server with --image FILE, or --image memory, to cut its power"
-                    .to_owned()),
+                        .to_owned())
+                }
             },
             Command::Status | Command::Watch { .. } => Err("that changes nothing: ask for it by itself".to_owned()),
         }
@@ -177,7 +179,9 @@ async fn converse(shared: &Arc<Shared>, stream: UnixStream) -> std::io::Result<(
     loop {
         let mut line = Vec::new();
         let mut limited = (&mut input).take(LONGEST_LINE);
-        let Ok(read) = tokio::time::timeout(PATIENCE, limited.read_until(b'\n', &mut line)).await else { return Ok(()) };
+        let Ok(read) = tokio::time::timeout(PATIENCE, limited.read_until(b'\n', &mut line)).await else {
+            return Ok(());
+        };
         if read? == 0 {
             return Ok(());
         }

@@ -40,7 +40,8 @@ impl Hosts {
     pub fn allow(&self, headers: &HeaderMap) -> bool {
         let mut hosts = headers.get_all(HOST).iter();
         let host = hosts.next().and_then(|host| host.to_str().ok());
-        let origin = headers.get(ORIGIN).map(|origin| origin.to_str().ok().and_then(|text| text.strip_prefix("http://")));
+        let origin =
+            headers.get(ORIGIN).map(|origin| origin.to_str().ok().and_then(|text| text.strip_prefix("http://")));
         host.is_some_and(|host| self.has(host)) && hosts.next().is_none() && origin.is_none_or(|origin| origin == host)
     }
 }

@@ -79,12 +79,8 @@ fn requests(metrics: &mut Metrics, frame: &Frame) {
     let name = "window_latency_seconds";
     metrics.begin(name, "gauge", "Latency of the requests of the last half second, in simulated time.");
     for (operation, requests) in &frame.requests {
-        let quantiles = [
-            ("0.5", requests.p50_us),
-            ("0.99", requests.p99_us),
-            ("0.999", requests.p99_9_us),
-            ("1", requests.max_us),
-        ];
+        let quantiles =
+            [("0.5", requests.p50_us), ("0.99", requests.p99_us), ("0.999", requests.p99_9_us), ("1", requests.max_us)];
         for (quantile, us) in quantiles {
             metrics.sample(name, &[("operation", operation), ("quantile", quantile)], us.map(|us| us / 1e6));
         }
