@@ -162,6 +162,34 @@ fn bench_channels() -> usize {
 }
 
 #[test]
+fn every_field_is_documented() {
+    let text = include_str!("../../../docs/reference/control.md");
+    let frame = serde_json::to_value(Frame {
+        requests: [("read".to_owned(), Default::default())].into(),
+        flash: floatgate_serve::monitor::frame::Flash { merged: vec![Default::default()], ..Default::default() },
+        ..Frame::default()
+    });
+    let all = [frame, serde_json::to_value(Info::default()), serde_json::to_value(BlockMap::default())];
+    let mut names = Vec::new();
+    all.into_iter().for_each(|value| keys(&value.unwrap(), &mut names));
+    assert!(names.len() > 70, "{}", names.len());
+    for name in names {
+        assert!(text.contains(&format!("`{name}`")), "docs/reference/control.md does not have `{name}`");
+    }
+}
+
+fn keys(value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+            into.push(name.clone());
+            keys(value, into);
+        }),
+        Value::Array(items) => items.iter().for_each(|item| keys(item, into)),
+        _ => {}
+    }
+}
+
+#[test]
 fn metrics_are_those_of_the_frame() {
     let bench = Bench::new(true, |_| {});
     let mut client = bench.client();
@@ -199,6 +227,11 @@ fn metrics_are_those_of_the_frame() {
         }
     }
     assert_eq!(body.matches("# HELP ").count(), seen.len());
+    let text = include_str!("../../../docs/reference/control.md");
+    for name in &seen {
+        let short = name.strip_prefix("floatgate_").unwrap();
+        assert!(text.contains(&format!("`{short}`")), "docs/reference/control.md does not have `{short}`");
+    }
 }
 
 #[test]
@@ -359,8 +392,9 @@ fn sockets_are_private_and_go_with_the_server() {
     let second = Doors::open(monitor_options(&bench.folder)).err().expect("one listens there already");
     assert!(second.to_string().contains("another server listens there"), "{second}");
     let remote = MonitorOptions {
+        control: None,
         dashboard: Some("0.0.0.0:0".parse().unwrap()),
-        ..monitor_options(&tempfile::tempdir().unwrap())
+        ..monitor_options(&bench.folder)
     };
     let refused = Doors::open(remote).err().expect("others could connect");
     assert!(matches!(refused, ServeError::Remote { .. }) && refused.to_string().contains("--allow-remote 0.0.0.0"));

@@ -248,8 +248,9 @@ impl Frame {
                 read_hits: look.sample.buffer.reads_hit,
                 write_hits: look.sample.buffer.writes_hit,
             },
-            channels: shares(window.map_or(&[], |window| &window.channels), span_s),
-            dies: shares(window.map_or(&[], |window| &window.dies), span_s),
+            // Without a window nothing worked: shares of no time are 0.
+            channels: shares(window.map_or(&look.sample.channels, |window| &window.channels), span_s),
+            dies: shares(window.map_or(&look.sample.dies, |window| &window.dies), span_s),
             lateness: Late::new(look),
             payload_bytes: look.payload_bytes,
             trouble: look.trouble.clone(),
