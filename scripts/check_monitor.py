@@ -112,8 +112,8 @@ class Browser:
         return result["result"].get("value")
 
     def wait(self, expression: str) -> None:
-        """Until an expression is true."""
-        while not self.value(expression):
+        """Until an expression is true. A page that is only just coming has not what it asks for."""
+        while not self.value(f"(() => {{ try {{ return Boolean({expression}); }} catch {{ return false; }} }})()"):
             if time.monotonic() > self.deadline:
                 state = self.value("JSON.stringify(document.documentElement.dataset)")
                 raise TimeoutError(f"it did not come true: {expression}; the page's state is {state}")

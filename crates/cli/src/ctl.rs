@@ -89,7 +89,7 @@ pub fn run(args: &CtlArgs) -> Result<(), Failure> {
         Command::Watch { .. } => {
             print(&format!("{answer}\n"))?;
             loop {
-                print(&format!("{}\n", asker.next().map_err(lost)?))?;
+                print(&format!("{}\n", asker.hear().map_err(lost)?))?;
             }
         }
         Command::Status if !args.json => print(&status(&answer)?)?,

@@ -18,6 +18,7 @@
   let blocks = null;
   let info = {};
   let cursor = 0;
+  let connected = false;
 
   function failed(what) {
     root.dataset.state = "failed";
@@ -349,21 +350,42 @@
   }
 
   function showFrame(frame) {
+    connected = true;
     latest = frame;
     const last = frames[frames.length - 1];
     // A server that was started again counts from the beginning.
     if (last && frame.number <= last.number) frames = [];
     frames.push(frame);
     frames = frames.slice(-most);
-    root.dataset.frames = frames.length;
+    drawSoon();
+  }
+
+  // What comes while the page is busy is drawn together, and half of the time is left for the user: frames that a slow
+  // machine cannot draw must not keep a button waiting.
+  let waits = false;
+  let spent = 0;
+  function drawSoon() {
+    if (waits) return;
+    waits = true;
+    setTimeout(() => requestAnimationFrame(() => {
+      const began = performance.now();
+      waits = false;
+      if (latest) draw(latest);
+      spent = performance.now() - began;
+    }), spent);
+  }
+
+  function draw(frame) {
     trouble(frame.trouble);
     const pace = known(frame.speed) ? `speed ${frame.speed}` : "as fast as it can";
-    setText(at("state"), `live: ${short(frame.wall_s)} s, simulated ${Number(frame.simulated_s.toFixed(2))} s (${pace})`);
+    if (connected) setText(at("state"), `live: ${short(frame.wall_s)} s, simulated ${Number(frame.simulated_s.toFixed(2))} s (${pace})`);
     tiles(frame);
-    if (document.hidden) return;
     tables(frame);
     charts();
-    root.dataset.state = "live";
+    drawMap();
+    root.dataset.frames = frames.length;
+    root.dataset.blocks = blocks ? blocks.valid.length : 0;
+    root.dataset.state = connected ? "live" : "lost";
   }
 
   function listen() {
@@ -371,12 +393,11 @@
     source.addEventListener("frame", (event) => showFrame(JSON.parse(event.data)));
     source.addEventListener("blocks", (event) => {
       blocks = JSON.parse(event.data);
-      if (document.hidden) return;
-      drawMap();
-      root.dataset.blocks = blocks.valid.length;
+      drawSoon();
     });
     source.addEventListener("open", () => fetch("api/status").then((answer) => answer.json()).then(showInfo).catch(() => {}));
     source.addEventListener("error", () => {
+      connected = false;
       root.dataset.state = "lost";
       setText(at("state"), "the server does not answer; trying again");
       // A browser gives up after some answers; this page does not.
@@ -421,13 +442,13 @@
   async function start() {
     drawScale();
     at("colour").addEventListener("change", drawMap);
-    at("operation").addEventListener("change", charts);
+    at("operation").addEventListener("change", drawSoon);
     at("map").addEventListener("keydown", move);
     at("map").addEventListener("mousemove", point);
     for (const event of ["focus", "blur"]) at("map").addEventListener(event, () => { tellCell(); drawMap(); });
     at("control").addEventListener("submit", control);
-    window.addEventListener("resize", drawMap);
-    darkness.addEventListener("change", () => { charts(); drawMap(); });
+    window.addEventListener("resize", drawSoon);
+    darkness.addEventListener("change", drawSoon);
     frames = await (await fetch("api/history")).json();
     listen();
   }

@@ -82,7 +82,7 @@ impl Bench {
         let mut asker = self.asker();
         asker.ask(&Command::Watch { blocks: false }).unwrap();
         for _ in 0..20 {
-            let frame = Frame::deserialize(&asker.next().unwrap()["frame"]).unwrap();
+            let frame = Frame::deserialize(&asker.hear().unwrap()["frame"]).unwrap();
             if holds(&frame) {
                 return frame;
             }
@@ -148,7 +148,7 @@ fn what_clients_do_is_seen() {
 
     let mut asker = bench.asker();
     asker.ask(&Command::Watch { blocks: true }).unwrap();
-    let picture = (0..10).map(|_| asker.next().unwrap()).find(|line| line.get("blocks").is_some()).unwrap();
+    let picture = (0..10).map(|_| asker.hear().unwrap()).find(|line| line.get("blocks").is_some()).unwrap();
     let map = BlockMap::deserialize(&picture["blocks"]).unwrap();
     assert_eq!(map.rows * map.columns, info.planes * info.blocks_per_plane, "a cell for each block");
 

@@ -102,7 +102,7 @@ fn follow_socket(path: Option<&Path>, sender: SyncSender<News>) -> Result<(), Fa
     read(sender, move || {
         let line = match answer.take() {
             Some(answer) => answer,
-            None => asker.next().map_err(ctl::lost)?,
+            None => asker.hear().map_err(ctl::lost)?,
         };
         let name = ["blocks", "frame"].into_iter().find(|name| line.get(name).is_some()).unwrap_or("info");
         news(name, &line[name])

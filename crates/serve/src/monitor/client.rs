@@ -37,11 +37,11 @@ impl Asker {
     pub fn ask(&mut self, command: &Command) -> io::Result<Value> {
         let text = serde_json::to_string(command)? + "\n";
         self.stream.get_mut().write_all(text.as_bytes())?;
-        self.next()
+        self.hear()
     }
 
     /// The next line that the server says.
-    pub fn next(&mut self) -> io::Result<Value> {
+    pub fn hear(&mut self) -> io::Result<Value> {
         let mut line = String::new();
         (&mut self.stream).take(LONGEST_ANSWER).read_line(&mut line)?;
         match line.ends_with('\n') {

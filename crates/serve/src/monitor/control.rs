@@ -191,6 +191,8 @@ async fn converse(shared: &Arc<Shared>, stream: UnixStream) -> std::io::Result<(
         match serde_json::from_slice::<Command>(&line) {
             Ok(Command::Watch { blocks }) => return follow(shared, &mut output, blocks).await,
             Ok(Command::Status) => {
+                // What was done before the question is in the answer: it is of the next look.
+                let _ = tokio::time::timeout(PATIENCE, shared.frames.subscribe().changed()).await;
                 let status = json!({ "ok": true, "info": &shared.info, "frame": &*shared.frame() });
                 say(&mut output, &status).await?;
             }
