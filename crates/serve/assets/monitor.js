@@ -378,14 +378,15 @@
   function draw(frame) {
     trouble(frame.trouble);
     const pace = known(frame.speed) ? `speed ${frame.speed}` : "as fast as it can";
-    if (connected) setText(at("state"), `live: ${short(frame.wall_s)} s, simulated ${Number(frame.simulated_s.toFixed(2))} s (${pace})`);
+    const times = `${short(frame.wall_s)} s, simulated ${Number(frame.simulated_s.toFixed(2))} s`;
+    if (connected) setText(at("state"), `live: ${times} (${pace})`);
     tiles(frame);
     tables(frame);
     charts();
     drawMap();
     root.dataset.frames = frames.length;
     root.dataset.blocks = blocks ? blocks.valid.length : 0;
-    root.dataset.state = connected ? "live" : "lost";
+    if (root.dataset.state !== "failed") root.dataset.state = connected ? "live" : "lost";
   }
 
   function listen() {

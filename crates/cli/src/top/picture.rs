@@ -106,15 +106,16 @@ impl View {
     }
 
     fn curves(&self, screen: &mut Screen, area: Rect) {
+        type Of<'a> = &'a dyn Fn(&Frame) -> Option<f64>;
         let operation = OPERATIONS[self.operation];
         let latency = move |frame: &Frame| frame.requests.get(operation).and_then(|requests| requests.p99_us);
-        let last = |of: &dyn Fn(&Frame) -> Option<f64>| self.frames.back().and_then(of);
+        let last = |of: Of| self.frames.back().and_then(of);
         let (iops, mib) = (|frame: &Frame| Some(frame.all().1), |frame: &Frame| Some(frame.all().2));
         let late = |frame: &Frame| frame.lateness.p99_us;
         let us = |value: Option<f64>| value.map_or("-".to_owned(), time);
         let number = |value: Option<f64>| value.map_or("-".to_owned(), short);
         let name = operation.replace('_', " ");
-        let all: [(String, &dyn Fn(&Frame) -> Option<f64>); 4] = [
+        let all: [(String, Of); 4] = [
             (format!("IOPS {}", number(last(&iops))), &iops),
             (format!("MiB/s {}", number(last(&mib))), &mib),
             (format!("p99 of {name} {}", us(last(&latency))), &latency),
