@@ -65,6 +65,12 @@ check-report: ## Open reports and a comparison in Chromium: no error, all figure
 	$(CARGO) build --release --locked --package floatgate
 	scripts/check_report.sh $(FLOATGATE)
 
+.PHONY: check-monitor
+check-monitor: ## Open the dashboard of a live device in Chromium: it moves, keys and buttons work, no error
+	@scripts/prerequisites.sh build
+	$(CARGO) build --release --locked --package floatgate
+	scripts/check_monitor.sh $(FLOATGATE)
+
 .PHONY: bench
 bench: ## Measure the speed
 	@scripts/prerequisites.sh build

@@ -1,6 +1,7 @@
 //! The `floatgate` command as a library: for its program, and for the Python package, which runs the very same code.
 
 mod compare;
+mod ctl;
 mod device;
 mod draw;
 mod explain;
@@ -13,6 +14,7 @@ mod serve;
 mod span;
 pub mod state;
 mod text;
+mod top;
 mod trace;
 mod vm;
 
@@ -45,6 +47,12 @@ enum Command {
     /// printed. A second Ctrl-C stops at once. Data live in memory and go with the program.
     #[command(after_long_help = serve::clients::HELP)]
     Serve(Box<serve::ServeArgs>),
+    /// Ask a running server, or change it: status, speed, trim-all, power-cut
+    #[command(after_long_help = ctl::HELP)]
+    Ctl(ctl::CtlArgs),
+    /// Watch a running server in a terminal
+    #[command(after_long_help = top::HELP)]
+    Top(top::TopArgs),
     /// Boot a small Linux machine with the SSD as its disk, run a command in it, and hand its exit status back
     ///
     /// The machine is put together of Debian's packages, which apt brings into a cache of yours: no root, nothing is
@@ -103,6 +111,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let done = match command {
         Command::Run(args) => run::run(&args.given(given(&arguments))),
         Command::Serve(args) => serve::run(&args),
+        Command::Ctl(args) => ctl::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Vm(args) => vm::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),

@@ -2,16 +2,18 @@
 
 pub mod clients;
 mod image;
+mod monitor;
 mod recording;
 
 use std::io::{IsTerminal, Write};
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Bytes;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_serve::clock::Speed;
+use floatgate_serve::monitor::Monitor;
 use floatgate_serve::{Address, Finished, Options, ServeError, Server};
 
 use crate::device::Selection;
@@ -40,7 +42,8 @@ pub struct ServeArgs {
     /// Queues that each vhost-user client may use; QEMU wants one for each processor of its guest
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=128))]
     vhost_queues: u16,
-    /// Let a HOST of --nbd be this address, though other machines can reach it: they are not asked who they are
+    /// Let a HOST of --nbd or --dashboard be this address, though other machines can reach it: they are not asked who
+    /// they are
     #[arg(long, value_name = "IP")]
     allow_remote: Option<IpAddr>,
     /// Answer as soon as the model allows, not in time with the clock: for copying data in, and for tests of clients
@@ -75,6 +78,8 @@ pub struct ServeArgs {
     /// Memory for what clients write; when it is full, writes fail with "no space" [default: half of the machine's]
     #[arg(long, value_name = "SIZE", conflicts_with = "image")]
     memory: Option<Bytes>,
+    #[command(flatten)]
+    monitor: monitor::MonitorArgs,
     /// Write each request to FILE, as a trace that `floatgate run` replays; packed if its name ends in .gz, .xz, .zst
     /// or .bz2
     #[arg(long, value_name = "FILE")]
@@ -89,8 +94,8 @@ pub struct ServeArgs {
 
 /// Runs the command.
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
-    session(args, &mut std::io::stdout().lock(), |server, config, interrupt| {
-        say(&clients::welcome(config, server, args.no_delay));
+    session(args, &mut std::io::stdout().lock(), |server, config, monitor, interrupt| {
+        say(&clients::welcome(config, server, args.no_delay, &monitor::welcome(monitor)));
         Ok(server.wait(|| interrupt.requested()).err())
     })
 }
@@ -100,7 +105,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 pub fn session(
     args: &ServeArgs,
     out: &mut impl Write,
-    hold: impl FnOnce(&Server, &DeviceConfig, &Interrupt) -> Result<Option<String>, Failure>,
+    hold: impl FnOnce(&Server, &DeviceConfig, &Monitor, &Interrupt) -> Result<Option<String>, Failure>,
 ) -> Result<(), Failure> {
     let message = "\nending: what is in progress is answered; Ctrl-C again stops at once";
     let interrupt = Interrupt::with_message(message)?;
@@ -112,7 +117,15 @@ pub fn session(
     let server = Server::start(begun.device, args.options(config, begun.image)?).map_err(failure)?;
     let addresses = server.addresses().to_vec();
     begun.recovered.iter().for_each(|recovered| say(&image::told(recovered)));
-    let trouble = hold(&server, config, &interrupt)?;
+    let monitor = match args.monitor.start(&server, args.allow_remote) {
+        Ok(monitor) => monitor,
+        Err(failure) => {
+            server.stop(false).map_err(Failure::fault)?;
+            return Err(failure);
+        }
+    };
+    let trouble = hold(&server, config, &monitor, &interrupt)?;
+    drop(monitor);
     let finished = server.stop(trouble.is_none()).map_err(Failure::fault)?;
     let mut summary = args.summary(chosen, begun.state, &finished, trouble.as_deref());
     if let Some(live) = &mut summary.live {
@@ -176,6 +189,11 @@ impl ServeArgs {
                  docs/live.md for what helps",
                 done.live.late_share.unwrap_or_default() * 100.0
             ));
+        }
+        if done.speed_changes > 0 {
+            let times =
+                if done.speed_changes == 1 { "once".to_owned() } else { format!("{} times", done.speed_changes) };
+            warnings.push(format!("the speed was changed {times} while this was served, last to {}", done.live.speed));
         }
         warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
         let about = About {

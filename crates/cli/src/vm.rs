@@ -121,7 +121,7 @@ pub fn run(args: &VmArgs) -> Result<(), Failure> {
     let directory = directory.map_err(|error| Failure::fault(format!("no temporary directory: {error}")))?;
     let serve = args.served(&directory, accelerator)?;
     let mut ended = Ok(None);
-    session(&serve, &mut std::io::stderr(), |server, config, interrupt| {
+    session(&serve, &mut std::io::stderr(), |server, config, _, interrupt| {
         let disk = args.disk(&directory, server, &serve);
         say(&welcome(config, &disk, accelerator, &serve));
         let (command, files) = (args.run.as_deref(), &args.copy[..]);

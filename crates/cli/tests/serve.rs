@@ -155,6 +155,43 @@ fn a_signal_ends_it_and_the_result_is_there() {
 }
 
 #[test]
+fn a_running_server_is_asked_and_changed() {
+    let mut live = Live::new(&["tiny", "--precondition", "none", "--dashboard", "--dashboard-token", "long-enough"]);
+    assert!(live.welcome.contains("Dashboard at http://127.0.0.1:"), "{}", live.welcome);
+    assert!(live.welcome.contains(&format!("floatgate top {}", live.path("ssd.ctl").display())), "{}", live.welcome);
+    let ask = |live: &Live, arguments: &[&str]| {
+        let mut command = floatgate(&live.directory);
+        // No other server is to be found.
+        command.env("TMPDIR", live.directory.path()).env_remove("XDG_RUNTIME_DIR");
+        let output = command.args(arguments).stdin(Stdio::null()).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code().unwrap(), String::from_utf8(text).unwrap())
+    };
+    live.client("qemu-io", &["-f", "raw", "-c", "write 0 1M", &live.uri()]);
+    let (status, text) = ask(&live, &["ctl", "speed", "0.5"]);
+    assert_eq!((status, text.as_str()), (0, "simulated time goes on at a speed of 0.5\n"));
+    let (status, text) = ask(&live, &["ctl", "--socket", "ssd.sock", "trim-all"]);
+    assert_eq!((status, text.as_str()), (0, "trimmed all 53686272 bytes\n"));
+    let (status, text) = ask(&live, &["ctl", "power-cut"]);
+    assert!(status == 1 && text.contains("--image FILE, or --image memory"), "{text}");
+    let (status, text) = ask(&live, &["ctl", "status"]);
+    assert!(status == 0 && text.starts_with("tiny: 51.20 MiB at unix:ssd.sock\n"), "{text}");
+    let (status, text) = ask(&live, &["ctl", "--json", "status"]);
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((status, &answer["frame"]["requests"]["write"]["bytes"]), (0, &(1 << 20).into()));
+    let (status, text) = ask(&live, &["top"]);
+    assert!(status == 2 && text.contains("needs a terminal"), "{text}");
+    let output = live.end(Signal::TERM);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.contains("the speed was changed once"), "{printed}");
+    assert!(!live.path("ssd.ctl").exists());
+    let (status, text) = ask(&live, &["ctl", "status"]);
+    assert!(status == 1 && text.contains("no server of yours is found"), "{text}");
+    let (status, text) = ask(&live, &["ctl", "--socket", "ssd.ctl", "status"]);
+    assert!(status == 1 && text.contains("no server answers at ssd.ctl: there is no such socket"), "{text}");
+}
+
+#[test]
 fn what_cannot_be_is_said() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("file"), "mine").unwrap();
@@ -173,6 +210,11 @@ fn what_cannot_be_is_said() {
     assert!(error(&["tiny", "--speed", "0"]).contains("from 0.0001 to 100"));
     assert!(error(&["tiny", "--no-delay", "--speed", "2"]).contains("cannot be used with"));
     assert!(error(&["tinny"]).contains("tiny"));
+    assert!(error(&["tiny", "--dashboard", "0.0.0.0:0"]).contains("--allow-remote 0.0.0.0"));
+    assert!(error(&["tiny", "--dashboard", "--dashboard-token", "short"]).contains("8 to 256"));
+    assert!(error(&["tiny", "--dashboard", "--dashboard-token-file", "absent"]).contains("absent"));
+    assert!(error(&["tiny", "--dashboard-token", "long-enough"]).contains("--dashboard"));
+    assert!(error(&["--dashboard", "tiny"]).contains("no address of a dashboard"));
     assert_eq!(fs::read_to_string(directory.path().join("file")).unwrap(), "mine");
 }
 

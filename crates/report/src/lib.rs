@@ -13,3 +13,5 @@ pub mod statistics;
 pub mod story;
 pub mod timeline;
 pub mod words;
+
+pub use page::PLOTLY;

@@ -13,7 +13,8 @@ use crate::figure::Figure;
 
 const STYLE: &str = include_str!("../assets/report.css");
 const SCRIPT: &str = include_str!("../assets/report.js");
-const PLOTLY: &[u8] = include_bytes!("../assets/plotly-cartesian.min.js.gz");
+/// The plotting library, packed by gzip, for pages that are not a file.
+pub const PLOTLY: &[u8] = include_bytes!("../assets/plotly-cartesian.min.js.gz");
 
 /// A page in the making.
 #[derive(Debug, Default)]

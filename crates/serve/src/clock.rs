@@ -108,44 +108,88 @@ impl fmt::Display for Speed {
     }
 }
 
-/// Which simulated time it is.
+/// A line from real to simulated time.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
-    start: Wall,
+struct Line {
+    wall: Wall,
+    time: Time,
     speed: Speed,
 }
 
-impl Clock {
-    /// Simulated time 0 is at `start`.
-    pub fn new(start: Wall, speed: Speed) -> Clock {
-        Clock { start, speed }
-    }
-
-    /// The simulated time at a real one, rounded down: the simulation never runs ahead.
+impl Line {
     #[inline]
-    pub fn simulated(&self, wall: Wall) -> Time {
-        let ps = wall.since(self.start).0.saturating_mul(1000);
+    fn simulated(&self, wall: Wall) -> Time {
+        let ps = wall.since(self.wall).0.saturating_mul(1000);
         if self.speed.numerator == self.speed.denominator {
-            return Time(ps);
+            return self.time.later(Time(ps));
         }
         let scaled = u128::from(ps) * u128::from(self.speed.numerator) / u128::from(self.speed.denominator);
-        Time(u64::try_from(scaled).unwrap_or(u64::MAX))
+        self.time.later(Time(u64::try_from(scaled).unwrap_or(u64::MAX)))
     }
 
-    /// The first real time at which a simulated one has come.
     #[inline]
-    pub fn wall(&self, time: Time) -> Wall {
-        self.start.later(self.span(time))
+    fn wall(&self, time: Time) -> Wall {
+        self.wall.later(self.span(time.since(self.time)))
     }
 
-    /// The real span in which a simulated one passes, rounded up.
     #[inline]
-    pub fn span(&self, span: Time) -> Wall {
+    fn span(&self, span: Time) -> Wall {
         if self.speed.numerator == self.speed.denominator {
             return Wall(span.0.div_ceil(1000));
         }
         let ps = u128::from(span.0) * u128::from(self.speed.denominator);
         Wall(u64::try_from(ps.div_ceil(u128::from(self.speed.numerator) * 1000)).unwrap_or(u64::MAX))
+    }
+}
+
+/// Which simulated time it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    line: Line,
+    /// How it was before its speed was changed last: for what began before that.
+    before: Line,
+}
+
+impl Clock {
+    /// Simulated time 0 is at `start`.
+    pub fn new(start: Wall, speed: Speed) -> Clock {
+        let line = Line { wall: start, time: Time::ZERO, speed };
+        Clock { line, before: line }
+    }
+
+    /// The same up to `now`, where it goes on at another speed: simulated time does not jump.
+    pub fn at_speed(&self, now: Wall, speed: Speed) -> Clock {
+        let now = now.max(self.line.wall);
+        Clock { line: Line { wall: now, time: self.simulated(now), speed }, before: self.line }
+    }
+
+    /// How fast it goes.
+    pub fn speed(&self) -> Speed {
+        self.line.speed
+    }
+
+    /// The simulated time at a real one, rounded down: the simulation never runs ahead.
+    #[inline]
+    pub fn simulated(&self, wall: Wall) -> Time {
+        if wall < self.line.wall { self.before.simulated(wall) } else { self.line.simulated(wall) }
+    }
+
+    /// The first real time at which a simulated one has come.
+    #[inline]
+    pub fn wall(&self, time: Time) -> Wall {
+        if time < self.line.time { self.before.wall(time) } else { self.line.wall(time) }
+    }
+
+    /// The real span in which a simulated one passes at the present speed, rounded up.
+    #[inline]
+    pub fn span(&self, span: Time) -> Wall {
+        self.line.span(span)
+    }
+
+    /// The real span between two simulated times, whatever the speed was, rounded up.
+    #[inline]
+    pub fn between(&self, from: Time, to: Time) -> Wall {
+        if from >= self.line.time { self.line.span(to.since(from)) } else { self.wall(to).since(self.wall(from)) }
     }
 }
 
@@ -179,5 +223,51 @@ mod tests {
         assert_eq!(clock.simulated(Wall(0)), Time::ZERO);
         let slow = Clock::new(Wall(0), "0.1".parse().unwrap());
         assert_eq!(slow.wall(Time::from_us(60)), Wall::from_us(600));
+    }
+
+    #[test]
+    fn a_change_of_speed_makes_no_jump() {
+        let speed = |text: &str| text.parse::<Speed>().unwrap();
+        let clock = Clock::new(Wall(1000), speed("1"));
+        // 60 us at full speed, then a tenth: the next 60 us of simulated time take 600 us.
+        let slow = clock.at_speed(Wall(61_000), speed("0.1"));
+        assert_eq!(slow.simulated(Wall(61_000)), Time::from_us(60));
+        assert_eq!(slow.wall(Time::from_us(120)), Wall(661_000));
+        assert_eq!(slow.between(Time::from_us(30), Time::from_us(120)), Wall(630_000));
+        // What lies before the change stays where it was.
+        assert_eq!((slow.simulated(Wall(31_000)), slow.wall(Time::from_us(30))), (Time::from_us(30), Wall(31_000)));
+        assert_eq!(slow.between(Time::from_us(10), Time::from_us(30)), Wall(20_000));
+        let fast = slow.at_speed(Wall(661_000), speed("10"));
+        assert_eq!(fast.wall(Time::from_us(1120)), Wall(761_000));
+        assert_eq!(fast.simulated(Wall(361_000)), Time::from_us(90));
+        assert_eq!(fast.speed(), speed("10"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn however_often_it_is_changed_time_runs_forward_and_never_ahead(
+            changes in proptest::collection::vec((0..5_000_000_u64, 1..1_000_000_u64), 1..12)
+        ) {
+            let mut clock = Clock::new(Wall(77), Speed::default());
+            let (mut now, mut time) = (Wall(77), Time::ZERO);
+            // Simulated time at most, without any rounding: in units of a millionth of a picosecond.
+            let mut most = 0u128;
+            let mut speed = 10_000u64;
+            for (span, next) in changes {
+                now = now.later(Wall(span));
+                most += u128::from(span) * 1000 * u128::from(speed) * 100;
+                let next = next.clamp(1, 1_000_000);
+                let found = clock.simulated(now);
+                proptest::prop_assert!(found >= time, "{found:?} after {time:?}");
+                proptest::prop_assert!(u128::from(found.ps()) * 1_000_000 <= most);
+                clock = clock.at_speed(now, format!("{}.{:04}", next / 10_000, next % 10_000).parse().unwrap());
+                proptest::prop_assert_eq!(clock.simulated(now), found);
+                // What comes next is awaited no earlier than it comes.
+                let later = found + Time(123_457);
+                proptest::prop_assert!(clock.simulated(clock.wall(later)) >= later);
+                proptest::prop_assert!(clock.simulated(Wall(clock.wall(later).0 - 1)) < later);
+                (time, speed) = (found, next);
+            }
+        }
     }
 }

@@ -4,6 +4,8 @@
 //! engine for that, and for nothing else: sockets are read and written without the lock. Several front ends have a
 //! port each; whichever of them is awake moves the device on for all.
 
+mod watch;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -26,6 +28,9 @@ use crate::image::{Recovered, Store};
 use crate::lateness::{Due, Lateness, Turn};
 use crate::payload::{Extent, Payload, PayloadError};
 use crate::record::Recorder;
+
+use watch::Watch;
+pub use watch::{Look, NotTimed, Totals};
 
 /// How simulated time passes.
 #[derive(Clone, Copy, Debug)]
@@ -113,6 +118,7 @@ struct InFlight {
 #[derive(Debug)]
 struct Waiting {
     at: Reverse<(Wall, u64)>,
+    finish: Time,
     answer: Answer,
 }
 
@@ -150,6 +156,7 @@ struct PortState {
 
 /// What is kept of a run for its result.
 struct Books {
+    /// Of the streams.
     names: Vec<String>,
     results: Results,
     profile: Profile,
@@ -157,6 +164,7 @@ struct Books {
     first: Option<Sample>,
     lateness: Lateness,
     recorder: Option<Recorder>,
+    speed_changes: u64,
 }
 
 /// Where payload is.
@@ -190,6 +198,8 @@ pub struct Served {
     pub lateness: Lateness,
     /// The same of each front end, with its name.
     pub fronts: Vec<(String, Lateness)>,
+    /// How often the speed was changed.
+    pub speed_changes: u64,
     /// Requests in the recording, or why it is not whole; `None` without one.
     pub recorded: Option<Result<u64, String>>,
     /// A digest of the requests: that of a recording of them.
@@ -225,6 +235,8 @@ pub struct Engine {
     trouble: Option<String>,
     power_cuts: u64,
     recovered: Option<Recovered>,
+    /// What a monitor wants to know.
+    watch: Option<Box<Watch>>,
 }
 
 /// Buffers that are kept to be used again.
@@ -256,6 +268,7 @@ impl Engine {
             first: None,
             lateness: Lateness::default(),
             recorder,
+            speed_changes: 0,
         };
         Engine {
             at_once: device.array().units() as usize,
@@ -274,13 +287,14 @@ impl Engine {
             trouble: None,
             power_cuts: 0,
             recovered: None,
+            watch: None,
         }
     }
 
-    /// Adds a front end, whose requests are a stream of that name. Before any request.
+    /// Adds a front end, whose requests are a stream of that name.
     pub fn add_port(&mut self, name: &str, waker: Waker) -> Port {
         self.books.names.push(name.to_owned());
-        self.books.results = Results::new(self.books.names.clone());
+        self.books.results.streams.append(&mut Results::new(vec![name.to_owned()]).streams);
         let (due, cost, lateness) = (BinaryHeap::new(), Cost::default(), Lateness::default());
         self.ports.push(PortState { due, in_flight: 0, cost, lateness, looks_at: Wall::NEVER, waker });
         Port(self.ports.len() - 1)
@@ -331,12 +345,16 @@ impl Engine {
             self.device.array_mut().reset_times();
             let mut first = Sample::default();
             self.device.sample(now, &mut first);
+            if let Some(watch) = &mut self.watch {
+                watch.begin(&first);
+            }
             self.books.first = Some(first);
         }
         let mut request = Request::new(now, order.operation, order.lba, order.sectors);
         (request.fua, request.stream) = (order.fua, port.0 as u16);
         let (token, headroom) = (order.token, order.headroom);
         let in_flight = InFlight { port, token, headroom, request, number: 0, answered: None };
+        self.count_outstanding(now);
         let id = self.in_flight.insert(in_flight);
         request.tag = u64::from(id);
         if let Some(recorder) = &mut self.books.recorder {
@@ -468,6 +486,9 @@ impl Engine {
     fn publish(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
         let in_flight = self.in_flight[completion.request.tag as u32];
         self.books.results.record(completion, breakdown);
+        if let Some(watch) = &mut self.watch {
+            watch.completed(completion, breakdown);
+        }
         if let Some(breakdown) = breakdown {
             self.books.profile.completed(completion.request.operation, breakdown);
         }
@@ -478,6 +499,7 @@ impl Engine {
             None => self.answer(&in_flight, completion),
             Some(foreseen) => debug_assert_eq!(foreseen, completion.finish, "what was certain has come"),
         }
+        self.count_outstanding(self.device.now());
         if let Kept::InFlash(store, _) = &mut self.kept {
             store.settle(completion.request.tag);
         }
@@ -492,7 +514,7 @@ impl Engine {
         let due = self.due(port, completion);
         let answer = Answer { token, status, bytes, due };
         let state = &mut self.ports[port.0];
-        state.due.push(Waiting { at: Reverse((due.target, self.published)), answer });
+        state.due.push(Waiting { at: Reverse((due.target, self.published)), finish: completion.finish, answer });
         self.published += 1;
         if due.target < state.looks_at {
             state.looks_at = due.target;
@@ -543,7 +565,7 @@ impl Engine {
         };
         let request = &completion.request;
         let cost = self.ports[port.0].cost.of(request.operation, request.bytes());
-        let latency = clock.span(completion.finish.since(request.arrival));
+        let latency = clock.between(request.arrival, completion.finish);
         // What has to be in the image before it is answered cannot be answered ahead of its time.
         let is_held = matches!(self.kept, Kept::InFlash(..)) && request.operation != Operation::Read;
         let is_held = is_held && completion.finish <= self.device.now();
@@ -597,6 +619,9 @@ impl Engine {
             if let Pace::Timed(_) = self.pace {
                 self.books.lateness.record(&answer.due, turn);
                 self.ports[port.0].lateness.record(&answer.due, turn);
+                if let Some(watch) = self.watch.as_mut().filter(|_| !answer.due.too_short) {
+                    watch.late_by(answer.due.late_by(turn.sent));
+                }
             }
             if answer.bytes.capacity() > 0 && self.spare.len() < SPARE {
                 self.spare.push(answer.bytes);
@@ -640,10 +665,19 @@ impl Engine {
         }
         self.books.results = Results::new(self.books.names.clone());
         (self.books.profile, self.books.digest, self.books.first) = Default::default();
+        self.watch_anew();
         for port in &mut self.ports {
             port.due.clear();
             (port.in_flight, port.looks_at) = (0, Wall(0));
             (port.waker)();
+        }
+    }
+
+    /// Bytes of payload that are held; of an image what it takes on its disk.
+    pub fn payload_bytes(&self) -> u64 {
+        match &self.kept {
+            Kept::Apart(payload) => payload.bytes_held(),
+            Kept::InFlash(store, _) => store.bytes_held(),
         }
     }
 
@@ -702,6 +736,7 @@ impl Engine {
             device: self.device,
             outcome,
             lateness,
+            speed_changes: self.books.speed_changes,
             fronts: names.into_iter().zip(fronts).collect(),
             recorded,
             digest,

@@ -84,6 +84,19 @@ impl Due {
     }
 }
 
+/// How many answers were late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Answers that are judged.
+    pub answers: u64,
+    /// Others, faster than any can be sent.
+    pub too_short: u64,
+    /// Answers that were late.
+    pub late: u64,
+    /// Those, by [`Cause`].
+    pub causes: [u64; 4],
+}
+
 /// Counts of answers.
 #[derive(Clone, Debug, Default)]
 pub struct Lateness {
@@ -105,6 +118,11 @@ impl Lateness {
             self.late += 1;
             self.causes[due.cause(turn) as usize] += 1;
         }
+    }
+
+    /// How many there are of each sort.
+    pub fn counts(&self) -> Counts {
+        Counts { answers: self.answers(), too_short: self.too_short, late: self.late, causes: self.causes }
     }
 
     /// Answers counted.

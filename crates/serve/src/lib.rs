@@ -7,6 +7,8 @@
 //! 3. the engine lets the device catch up with the clock, and learns when the request is done;
 //! 4. the front end answers it then, no earlier, and notes how much later ([`lateness`]).
 //!
+//! A [`monitor`] beside it shows what goes on, and changes what can be changed.
+//!
 //! `docs/live.md` says how time works, `docs/decisions/0015-live.md` why it is like this.
 
 pub mod address;
@@ -16,6 +18,7 @@ pub mod clock;
 pub mod engine;
 pub mod image;
 pub mod lateness;
+pub mod monitor;
 pub mod nbd;
 pub mod payload;
 pub mod record;

@@ -129,6 +129,8 @@ pub struct Finished {
     pub outcome: Outcome,
     /// How well the host was shown them.
     pub live: Live,
+    /// How often the speed was changed meanwhile.
+    pub speed_changes: u64,
     /// Requests in the recording, or why it is not whole; `None` without one.
     pub recorded: Option<Result<u64, String>>,
     /// A digest of the requests: that of a recording of them.
@@ -273,7 +275,7 @@ impl Server {
         &self.calibration
     }
 
-    /// The device with all that is around it, for those who control it.
+    /// The device and all that is around it, for a monitor; it has to let go of it before the server ends.
     pub fn engine(&self) -> Arc<Mutex<Engine>> {
         Arc::clone(&self.engine)
     }
@@ -313,7 +315,10 @@ impl Server {
         let engine = Arc::try_unwrap(engine).map_err(|_| "the device is still in use".to_owned())?;
         let mut engine = engine.into_inner().unwrap_or_else(PoisonError::into_inner);
         engine.shut_down();
-        let pace = if matches!(engine.pace(), Pace::AtOnce) { "at-once" } else { "timed" };
+        let (pace, speed) = match engine.pace() {
+            Pace::AtOnce => ("at-once", speed),
+            Pace::Timed(clock) => ("timed", clock.speed()),
+        };
         let served = engine.finish(complete);
         let deducted = |name: &str| if name == NBD { costs.nbd.us() } else { costs.vhost_user.us() };
         let fronts = served.fronts.iter().map(|(name, lateness)| lateness.front(name, deducted(name))).collect();
@@ -322,6 +327,7 @@ impl Server {
             device: served.device,
             outcome: served.outcome,
             live,
+            speed_changes: served.speed_changes,
             recorded: served.recorded,
             digest: served.digest,
             payload_bytes: served.payload_bytes,

@@ -159,7 +159,9 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let options = Options {
             nbd: vec![Address::Unix(folder.path().join("ssd.sock"))],
-            allow_remote: None,
+            vhost_user: None,
+        vhost_queues: 1,
+        allow_remote: None,
             no_delay: true,
             speed: Default::default(),
             no_spin: true,

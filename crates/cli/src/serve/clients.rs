@@ -16,10 +16,15 @@ Clients of a device at --nbd unix:/tmp/ssd.sock; those of yours are printed when
   nbd-client -unix /tmp/ssd.sock /dev/nbd0
 at --vhost-user /tmp/vhost.sock:
   qemu-system-x86_64 -enable-kvm -m 1G -object memory-backend-memfd,id=m,size=1G,share=on -machine memory-backend=m \
-    -chardev socket,id=c,path=/tmp/vhost.sock,reconnect=1 -device vhost-user-blk-pci,chardev=c";
+    -chardev socket,id=c,path=/tmp/vhost.sock,reconnect=1 -device vhost-user-blk-pci,chardev=c
 
-/// What is said when the device is there.
-pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool) -> String {
+To see it at work, and to change its speed while it is:
+  floatgate serve tlc-nvme --nbd unix:/tmp/ssd.sock --dashboard      prints the address of a web page
+  floatgate top /tmp/ssd.ctl                                         the same in a terminal
+  floatgate ctl --socket /tmp/ssd.ctl speed 0.1";
+
+/// What is said when the device is there; `monitor` is what there is to say of that.
+pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool, monitor: &str) -> String {
     let time = match no_delay {
         true => "answers as fast as it can, not in time with the clock".to_owned(),
         false => format!("in time with the clock{}", deducted(server)),
@@ -32,7 +37,7 @@ pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool) -> String
     if let Some(path) = server.vhost_user() {
         text += &of_vhost_user(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
     }
-    text + "\nCtrl-C ends, and prints the result."
+    text + monitor + "\nCtrl-C ends, and prints the result."
 }
 
 /// What is deducted, for each way in.

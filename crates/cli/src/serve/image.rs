@@ -6,6 +6,7 @@ use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::summary::{LiveImage, LiveRecovery, Precondition, Reached};
 use floatgate_core::sim::time::Time;
 use floatgate_serve::Finished;
+use floatgate_serve::engine::PowerCut;
 use floatgate_serve::image::{ImageAt, ImageError, Opened, Recovered, Store};
 
 use super::ServeArgs;
@@ -83,6 +84,16 @@ pub fn told(recovered: &Recovered) -> String {
         recovered.wall.as_us() / 1e3,
         device.units_mapped,
         device.torn_units
+    )
+}
+
+/// What is said of a power cut that somebody asked for.
+pub fn told_of_cut(cut: &PowerCut) -> String {
+    format!(
+        "the power was cut: {} requests and {} units were in the device's memory; {}",
+        cut.requests_lost,
+        cut.units_lost,
+        told(&cut.recovered)
     )
 }
 

@@ -100,12 +100,17 @@ fn middle_of(step: u16) -> u64 {
 
 impl Answered {
     fn record(&mut self, answer: &Answer) {
-        self.count += 1;
         self.bytes += answer.bytes;
         self.errors += u64::from(answer.failed);
-        self.latency_sum += u128::from(answer.latency.ps());
-        self.latency_max = self.latency_max.max(answer.latency);
-        let step = step_of(answer.latency);
+        self.note(answer.latency);
+    }
+
+    /// Adds one of which nothing but a time is known.
+    pub fn note(&mut self, latency: Time) {
+        self.count += 1;
+        self.latency_sum += u128::from(latency.ps());
+        self.latency_max = self.latency_max.max(latency);
+        let step = step_of(latency);
         match self.steps.binary_search_by_key(&step, |(step, _)| *step) {
             Ok(index) => self.steps[index].1 = self.steps[index].1.saturating_add(1),
             Err(index) => self.steps.insert(index, (step, 1)),

@@ -6,6 +6,7 @@ mod bottleneck;
 mod configuration;
 mod head;
 mod latency;
+mod live;
 mod over_time;
 mod requests;
 mod utilization;
@@ -24,6 +25,7 @@ use crate::page::Page;
 pub fn report(summary: &Summary, series: &[SeriesPoint]) -> String {
     let mut page = Page::default();
     head::key_figures(&mut page, summary);
+    live::section(&mut page, summary);
     latency::section(&mut page, summary);
     attribution::section(&mut page, summary);
     over_time::section(&mut page, series);
@@ -41,7 +43,7 @@ pub fn report(summary: &Summary, series: &[SeriesPoint]) -> String {
 mod tests {
     use floatgate_core::config;
     use floatgate_core::device::{Device, Options};
-    use floatgate_core::metrics::summary::{About, Named, Precondition};
+    use floatgate_core::metrics::summary::{About, Live, Named, Precondition};
     use floatgate_core::run::{NoWatcher, RunOptions, run_with};
     use floatgate_core::workload::{Source, synthetic};
 
@@ -135,10 +137,19 @@ mod tests {
     #[test]
     fn what_is_not_known_has_no_section() {
         let page = report(&summary("x", false), &[]);
-        for id in ["attribution", "over-time"] {
+        for id in ["attribution", "over-time", "live"] {
             assert!(!page.contains(&format!("<h2 id=\"{id}\">")), "{id}");
         }
         assert!(!page.contains("data-figure=\"channels-used\""), "nothing was attributed");
+    }
+
+    #[test]
+    fn a_served_run_says_whether_its_host_saw_its_time() {
+        let mut served = summary("x", true);
+        served.live = Some(Live { pace: "timed".to_owned(), speed: 1.0, faithful: Some(true), ..Live::default() });
+        let page = report(&served, &[]);
+        assert!(page.contains("<h2 id=\"live\">") && page.contains("<b>yes</b>"), "the section is there");
+        assert!(!page.contains("Late answers, by"), "none was late");
     }
 
     #[test]

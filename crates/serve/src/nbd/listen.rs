@@ -86,7 +86,7 @@ impl Drop for Listener {
 }
 
 /// A Unix socket that only this user can connect to, from the moment on at which it is there.
-fn private_socket(path: &Path) -> io::Result<UnixListener> {
+pub(crate) fn private_socket(path: &Path) -> io::Result<UnixListener> {
     make_room(path)?;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     // On Linux the socket's file takes its mode from the socket.

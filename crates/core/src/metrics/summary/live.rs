@@ -68,6 +68,7 @@ impl LiveFront {
     pub fn new(lateness: &Latency, about: LiveFront) -> LiveFront {
         LiveFront { answers: lateness.count(), lateness_us: Distribution::new(lateness), ..about }
     }
+}
 
 /// A flash image that a device was served from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,0 +1,193 @@
+//! `floatgate ctl`: asks a running server, or changes it.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use floatgate_report::number::{bytes, grouped, short, time};
+use floatgate_serve::clock::Speed;
+use floatgate_serve::monitor::client::{Asker, running, usual_places};
+use floatgate_serve::monitor::control::Command as Asked;
+use floatgate_serve::monitor::frame::{Frame, Info};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// What `--help` adds.
+pub const HELP: &str = "\
+Examples:
+  floatgate ctl status                                     of the one server that runs here
+  floatgate ctl --socket /tmp/ssd.ctl status --json
+  floatgate ctl speed 0.1                                  a tenth of the clock's
+  floatgate ctl trim-all                                   as blkdiscard does
+  floatgate ctl watch | jq .frame.requests.read.iops
+
+A server listens at a socket beside its NBD socket, /tmp/ssd.ctl beside /tmp/ssd.sock; either will do for --socket.
+docs/reference/control.md has what is said there, for programs.";
+
+/// `floatgate ctl`.
+#[derive(clap::Args)]
+pub struct CtlArgs {
+    /// The server's control socket, or its NBD socket [default: the one *.ctl of yours in this directory,
+    /// XDG_RUNTIME_DIR or the directory for temporary files at which a server listens]
+    #[arg(long, value_name = "PATH", global = true)]
+    socket: Option<PathBuf>,
+    /// Print the answer as JSON
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// What is served, and how it is now
+    Status,
+    /// Let simulated time go on at X times the clock's speed
+    Speed {
+        /// From 0.0001 to 100
+        #[arg(value_name = "X", allow_hyphen_values = true)]
+        speed: Speed,
+    },
+    /// Trim the whole device: all data are gone
+    TrimAll,
+    /// Cut the power of the device, and bring it back: what was not in flash is gone
+    PowerCut,
+    /// Print a line of JSON twice a second, until Ctrl-C
+    Watch {
+        /// And pictures of the blocks
+        #[arg(long)]
+        blocks: bool,
+    },
+}
+
+#[derive(Deserialize)]
+struct Status {
+    info: Info,
+    frame: Frame,
+}
+
+/// Runs the command.
+pub fn run(args: &CtlArgs) -> Result<(), Failure> {
+    let mut asker = connect(args.socket.as_deref())?;
+    let asked = match &args.command {
+        Command::Status => Asked::Status,
+        Command::Speed { speed } => Asked::Speed { value: speed.to_string() },
+        Command::TrimAll => Asked::TrimAll,
+        Command::PowerCut => Asked::PowerCut,
+        Command::Watch { blocks } => Asked::Watch { blocks: *blocks },
+    };
+    // To trim a large device takes its time; all else is answered at once.
+    let patience = (!matches!(asked, Asked::TrimAll)).then_some(Duration::from_secs(30));
+    asker.set_patience(patience).map_err(lost)?;
+    let answer = asker.ask(&asked).map_err(lost)?;
+    if let (Some(error), false) = (answer["error"].as_str(), args.json) {
+        return Err(Failure::fault(error));
+    }
+    match &args.command {
+        Command::Watch { .. } => {
+            print(&format!("{answer}\n"))?;
+            loop {
+                print(&format!("{}\n", asker.hear().map_err(lost)?))?;
+            }
+        }
+        Command::Status if !args.json => print(&status(&answer)?)?,
+        _ if args.json => print(&format!("{answer}\n"))?,
+        _ => print(&format!("{}\n", answer["message"].as_str().unwrap_or_default()))?,
+    }
+    match answer["ok"].as_bool() {
+        Some(true) => Ok(()),
+        _ => Err(Failure::fault(answer["error"].as_str().unwrap_or("the server said no, and not why"))),
+    }
+}
+
+/// Connects to the server there, or to the one that is found.
+pub fn connect(socket: Option<&Path>) -> Result<Asker, Failure> {
+    let path = match socket {
+        Some(path) => path.to_owned(),
+        None => find()?,
+    };
+    Asker::connect(&path).map_err(|error| {
+        let why = match error.kind() {
+            io::ErrorKind::NotFound => "there is no such socket".to_owned(),
+            io::ErrorKind::ConnectionRefused => "its server has ended".to_owned(),
+            _ => error.to_string(),
+        };
+        Failure::fault(format!(
+            "no server answers at {}: {why}. `floatgate serve` says where its control socket is when it starts",
+            path.display()
+        ))
+    })
+}
+
+/// The control socket of the one server that runs.
+fn find() -> Result<PathBuf, Failure> {
+    let places = usual_places();
+    let mut found = running(&places);
+    let list = |paths: &[PathBuf], join: &str| {
+        paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(join)
+    };
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(Failure::fault(format!(
+            "no server of yours is found: no *.ctl socket in {} answers. Start one with `floatgate serve DEVICE`, or \
+             say where its socket is: --socket PATH for ctl, PATH for top",
+            list(&places, ", ")
+        ))),
+        _ => Err(Failure::mistake(format!("several servers run; say which one is meant: {}", list(&found, ", ")))),
+    }
+}
+
+/// What a broken conversation means.
+pub fn lost(error: io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+            Failure::fault("the server has ended")
+        }
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Failure::fault("the server does not answer"),
+        _ => Failure::fault(format!("the server cannot be asked: {error}")),
+    }
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
+}
+
+/// The status for people.
+fn status(answer: &Value) -> Result<String, Failure> {
+    let Status { info, frame } = Status::deserialize(answer)
+        .map_err(|error| Failure::fault(format!("the server is of another version of Floatgate: {error}")))?;
+    let pace = frame.speed.map_or("as fast as it can".to_owned(), |speed| format!("at a speed of {speed}"));
+    let mut text = format!("{}: {} at {}\n", info.device, bytes(info.logical_bytes), info.addresses.join(", "));
+    text += &format!("  up             {:.0} s, simulated {:.3} s, {pace}\n", frame.wall_s, frame.simulated_s);
+    for (operation, requests) in frame.requests.iter().filter(|(_, requests)| requests.count > 0) {
+        let name = operation.replace('_', " ");
+        let mut line = format!("{} ({} sectors)", grouped(requests.count), grouped(requests.sectors));
+        line += &format!(", now {} IOPS, {} MiB/s", short(requests.iops), short(requests.mib_per_s));
+        if let (Some(p50), Some(p99)) = (requests.p50_us, requests.p99_us) {
+            line += &format!(", p50 {}, p99 {}", time(p50), time(p99));
+        }
+        text += &format!("  {name:<14} {line}\n");
+    }
+    let flash = &frame.flash;
+    let amplification = flash.write_amplification.map_or("-".to_owned(), short);
+    text += &format!("  in progress    {}\n", frame.outstanding);
+    text += &format!(
+        "  flash          write amplification {amplification}, {} cleanings, {} blocks erased, {} free\n",
+        grouped(flash.cleanings),
+        grouped(flash.blocks_erased),
+        grouped(flash.free_blocks)
+    );
+    let late = &frame.lateness;
+    if let Some(share) = late.share {
+        let verdict = if late.faithful == Some(true) { "faithful" } else { "not faithful" };
+        text +=
+            &format!("  lateness       {verdict}: {:.1} % of {} answers late\n", share * 100.0, grouped(late.answers));
+    }
+    if let Some(trouble) = &frame.trouble {
+        text += &format!("  trouble        {trouble}\n");
+    }
+    Ok(text)
+}

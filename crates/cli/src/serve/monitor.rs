@@ -1,0 +1,128 @@
+//! The monitor of a served device: what is asked for, and what is said of it.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use floatgate_serve::clock::Wall;
+use floatgate_serve::monitor::client::SUFFIX;
+use floatgate_serve::monitor::{Doors, Monitor, Options};
+use floatgate_serve::{Address, Server};
+
+use super::image;
+use crate::failure::Failure;
+
+/// Where the token may stand, so that `ps` does not show it.
+const VARIABLE: &str = "FLOATGATE_DASHBOARD_TOKEN";
+
+/// How a device is seen and controlled while it is served.
+#[derive(Clone, clap::Args)]
+pub struct MonitorArgs {
+    /// Show the device at work on a web page, and as metrics for Prometheus, at http://ADDR: HOST:PORT, or a port of
+    /// this machine; without ADDR, at a free port of this machine
+    ///
+    /// The page is read-only unless there is a token. --allow-remote lets HOST be an address that other machines reach.
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:0", value_parser = dashboard)]
+    dashboard: Option<SocketAddr>,
+    /// Let whoever gives TOKEN on the page change the speed, trim the device and cut its power: 8 characters or more
+    ///
+    /// `ps` shows it to everybody on this machine: better set the variable FLOATGATE_DASHBOARD_TOKEN, or use
+    /// --dashboard-token-file.
+    #[arg(long, value_name = "TOKEN", requires = "dashboard", conflicts_with = "dashboard_token_file")]
+    dashboard_token: Option<String>,
+    /// The same, the token being the first line of FILE
+    #[arg(long, value_name = "FILE", requires = "dashboard")]
+    dashboard_token_file: Option<PathBuf>,
+    /// The socket at which `floatgate ctl` and `floatgate top` find this server [default: beside the NBD socket, or in
+    /// XDG_RUNTIME_DIR, with a name that ends in .ctl]
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+}
+
+/// An address of the dashboard.
+fn dashboard(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    }
+    match text.parse::<Address>() {
+        Ok(Address::Tcp(address)) => Ok(address),
+        _ => Err(format!("`{text}` is no address of a dashboard: HOST:PORT, or a port, like 127.0.0.1:8080 or 8080")),
+    }
+}
+
+impl MonitorArgs {
+    /// Begins to watch a server.
+    pub fn start(&self, server: &Server, allow_remote: Option<IpAddr>) -> Result<Monitor, Failure> {
+        let control = self.control.clone().or_else(|| default_control(server));
+        let options = Options {
+            control,
+            dashboard: self.dashboard,
+            allow_remote,
+            token: self.token()?,
+            plotting_library: floatgate_report::PLOTLY,
+            power_cut: Some(Arc::new(|engine| engine.power_cut(Wall::now()).map(|cut| image::told_of_cut(&cut)))),
+        };
+        let doors = Doors::open(options).map_err(super::failure)?;
+        doors.start(server.engine(), server.addresses()).map_err(Failure::fault)
+    }
+
+    fn token(&self) -> Result<Option<String>, Failure> {
+        let told =
+            |path: &PathBuf, error| Failure::mistake(format!("--dashboard-token-file {}: {error}", path.display()));
+        let from_file = |path: &PathBuf| std::fs::read_to_string(path).map_err(|error| told(path, error));
+        let of_variable = || std::env::var(VARIABLE).ok().filter(|token| self.dashboard.is_some() && !token.is_empty());
+        let token = match (&self.dashboard_token, &self.dashboard_token_file) {
+            (Some(token), _) => Some(token.clone()),
+            (None, Some(path)) => Some(from_file(path)?.lines().next().unwrap_or_default().trim().to_owned()),
+            (None, None) => of_variable(),
+        };
+        let is_fit =
+            |token: &String| (8..=256).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic());
+        match token {
+            Some(token) if !is_fit(&token) => {
+                Err(Failure::mistake("the token of a dashboard has 8 to 256 letters, digits or signs, and no space"))
+            }
+            token => Ok(token),
+        }
+    }
+}
+
+/// Beside the first Unix socket; where there is none, in the user's directory for such.
+fn default_control(server: &Server) -> Option<PathBuf> {
+    let unix = server.addresses().iter().find_map(|address| match address {
+        Address::Unix(path) => Some(path.with_extension(SUFFIX)),
+        Address::Tcp(_) => None,
+    });
+    let name = format!("floatgate-{}.{SUFFIX}", std::process::id());
+    let runtime = || std::env::var_os("XDG_RUNTIME_DIR").filter(|place| !place.is_empty()).map(PathBuf::from);
+    unix.or_else(|| Some(runtime()?.join(name)))
+}
+
+/// What is said of it when the device is there.
+pub fn welcome(monitor: &Monitor) -> String {
+    let mut text = String::new();
+    if let Some(address) = monitor.dashboard() {
+        text += &format!("\nDashboard at http://{address}/, metrics at http://{address}/metrics\n");
+    }
+    if let Some(path) = monitor.control() {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        text += &format!("\nControl at {}\n", path.display());
+        text += &format!("  watch    floatgate top {}\n", path.display());
+        text += &format!("  ask      floatgate ctl --socket {} status\n", path.display());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_of_this_machine() {
+        assert_eq!(dashboard("8080"), Ok("127.0.0.1:8080".parse().unwrap()));
+        assert_eq!(dashboard("[::1]:1"), Ok("[::1]:1".parse().unwrap()));
+        for wrong in ["tlc-nvme", "unix:/tmp/x", "70000", ""] {
+            assert!(dashboard(wrong).is_err_and(|text| text.contains("HOST:PORT")), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! `floatgate top`: a running server in a terminal.
+
+mod picture;
+mod source;
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+
+use crate::failure::Failure;
+use picture::View;
+use source::{News, Source};
+
+/// What `--help` adds.
+pub const HELP: &str = "\
+Examples:
+  floatgate top                       the one server of yours that runs here
+  floatgate top /tmp/ssd.ctl          or its NBD socket, /tmp/ssd.sock
+  floatgate top 127.0.0.1:8080        a server's dashboard
+
+Keys: q or Esc quits, o shows the latency of the next operation, b what the blocks are told apart by, p pauses.";
+
+/// How often keys are looked for.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// `floatgate top`.
+#[derive(clap::Args)]
+pub struct TopArgs {
+    /// The server: its control socket, its NBD socket, or HOST:PORT of its dashboard [default: the one that is found]
+    #[arg(value_name = "ADDR|SOCKET")]
+    server: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(args: &TopArgs) -> Result<(), Failure> {
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        return Err(Failure::mistake("`floatgate top` needs a terminal; `floatgate ctl watch` does not"));
+    }
+    let source = Source::open(args.server.as_deref())?;
+    let mut terminal = ratatui::try_init().map_err(|error| Failure::fault(format!("the terminal: {error}")))?;
+    let done = watch(&mut terminal, &source);
+    ratatui::restore();
+    done
+}
+
+/// Shows what comes until the user has seen enough, or nothing comes any more.
+fn watch(terminal: &mut ratatui::DefaultTerminal, source: &Source) -> Result<(), Failure> {
+    let told = |error: std::io::Error| Failure::fault(format!("the terminal: {error}"));
+    let mut view = View::default();
+    loop {
+        let mut changed = false;
+        while let Some(news) = source.next() {
+            match news {
+                News::Ended(failure) => return Err(failure),
+                news => changed |= view.take(news),
+            }
+        }
+        if event::poll(BREATH).map_err(told)? {
+            match event::read().map_err(told)? {
+                Event::Key(key) if key.kind == KeyEventKind::Press => {
+                    let interrupts = key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c');
+                    if interrupts || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
+                        return Ok(());
+                    }
+                    changed |= view.key(key.code);
+                }
+                Event::Resize(..) => changed = true,
+                _ => {}
+            }
+        }
+        if changed {
+            terminal.draw(|frame| view.draw(frame)).map_err(told)?;
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Of a device that was served in real time: whether its host saw its time.
+
+use floatgate_core::metrics::summary::{Live, Summary};
+use maud::{Markup, html};
+
+use crate::number::{grouped, or_dash, percent, time};
+use crate::page::Page;
+
+/// The section on lateness, where a device was served.
+pub fn section(page: &mut Page, summary: &Summary) {
+    let Some(live) = &summary.live else { return };
+    page.section("live", "In real time");
+    let us = |us: Option<f64>| us.map_or_else(|| "-".to_owned(), time);
+    let faithful = match live.faithful {
+        None => "-",
+        Some(true) => "yes",
+        Some(false) => "no",
+    };
+    let lateness = &live.lateness_us;
+    let tiles = [
+        ("the host saw the device's time", faithful.to_owned()),
+        ("answers late", percent(live.late_share)),
+        ("median lateness", us(lateness.p50)),
+        ("p99 lateness", us(lateness.p99)),
+        ("longest lateness", us(lateness.max)),
+        ("simulated time in a unit of real time", speed(live)),
+    ];
+    page.add(&html! {
+        div.tiles { @for (name, value) in &tiles { div.tile { b { (value) } span { (name) } } } }
+        p { (explanation(live)) }
+        @if live.late > 0 { div.scroll { (causes(live)) } }
+    });
+}
+
+fn speed(live: &Live) -> String {
+    if live.pace == "at-once" { "at once".to_owned() } else { or_dash(Some(live.speed)) }
+}
+
+fn explanation(live: &Live) -> Markup {
+    html! {
+        @if live.pace == "at-once" {
+            "Requests were answered as soon as the device had an answer: nothing can be late, and idle time is left out."
+        } @else {
+            "Latencies elsewhere on this page are the device's own, in simulated time. Here is how much later than that its "
+            (grouped(live.answers)) " answers were sent, in real time. One is late beyond 5 % of its own latency and 2 us; "
+            "the host saw the device's time where at most " (percent(Some(live.late_limit))) " are. Deducted for sending and "
+            "receiving "
+            @for (index, front) in live.fronts.iter().enumerate() {
+                @if index > 0 { ", " }
+                "over " (front.name) " " (time(front.deducted_read_us)) " of a read and "
+                (time(front.deducted_write_us)) " of a write of 4 KiB"
+            }
+            "."
+            @if live.too_short > 0 {
+                " " (grouped(live.too_short)) " more were given faster than any answer can be sent, and are not judged."
+            }
+        }
+    }
+}
+
+fn causes(live: &Live) -> Markup {
+    let causes = &live.causes;
+    let rows = [
+        ("host", causes.host, "The server woke too late, or another program had its processor: give it an idle core."),
+        ("work", causes.work, "The server was busy with other requests: serve at a lower speed."),
+        (
+            "phase",
+            causes.phase,
+            "The device decided the answer later than it would have to be sent: serve at a lower speed.",
+        ),
+        ("lock", causes.lock, "Another thread was at the device."),
+    ];
+    html! {
+        table {
+            caption { "Late answers, by what they waited for longest" }
+            tr { th.text { "cause" } th { "answers" } th { "of the late ones" } th.text { "what happened" } }
+            @for (name, count, text) in rows {
+                tr {
+                    td.text { (name) }
+                    td { (grouped(count)) }
+                    td { (percent(Some(count as f64 / live.late as f64))) }
+                    td.text { (text) }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use floatgate_core::metrics::latency::Latency;
+    use floatgate_core::metrics::summary::{LateCauses, LiveFront};
+    use floatgate_core::sim::time::Time;
+
+    use super::*;
+
+    fn live(pace: &str) -> Live {
+        let mut lateness = Latency::default();
+        (1..=100).for_each(|us| lateness.record(Time::from_us(us)));
+        let about = Live {
+            pace: pace.to_owned(),
+            speed: 0.1,
+            late: 8,
+            late_share: Some(0.08),
+            late_limit: 0.01,
+            faithful: Some(false),
+            too_short: 3,
+            causes: LateCauses { host: 6, work: 2, ..LateCauses::default() },
+            fronts: vec![LiveFront { name: "nbd".to_owned(), deducted_read_us: 12.5, ..LiveFront::default() }],
+            ..Live::default()
+        };
+        Live::new(&lateness, about)
+    }
+
+    #[test]
+    fn lateness_and_its_causes_are_told() {
+        let text = explanation(&live("timed")).into_string() + &causes(&live("timed")).into_string();
+        for part in
+            ["its 100 answers", "over nbd 12.5", "at most 1 % are", "3 more", "<td>6</td><td>75 %</td>", "<td>2</td><td>25 %</td>"]
+        {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert_eq!(speed(&live("timed")), "0.1");
+        assert_eq!(speed(&live("at-once")), "at once");
+        assert!(explanation(&live("at-once")).into_string().contains("nothing can be late"));
+    }
+}

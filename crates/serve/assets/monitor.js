@@ -1,0 +1,457 @@
+// Shows what the server tells: docs/reference/control.md has every field. `data-state` of the root element is `live`
+// while frames come, `lost` when they do not, and `failed`, with `data-failure`, after an error: the check looks at it.
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  const at = (id) => document.getElementById(id);
+  // Frames that are drawn: five minutes.
+  const most = 600;
+  const operations = [["read", "reads"], ["write", "writes"], ["trim", "TRIMs"], ["write_zeroes", "write zeroes"],
+    ["flush", "flushes"]];
+  const darkness = window.matchMedia("(prefers-color-scheme: dark)");
+  // Dark enough, light enough, and told apart by dashes as well.
+  const colours = () => (darkness.matches ? ["#7cb7ff", "#f0a35a", "#8bd08b", "#e08be0"] :
+    ["#0b57a4", "#b35900", "#1a6b2a", "#8a2a8a"]);
+  const dashes = ["solid", "dash", "dot", "dashdot"];
+  let frames = [];
+  let latest = null;
+  let blocks = null;
+  let info = {};
+  let cursor = 0;
+  let connected = false;
+
+  function failed(what) {
+    root.dataset.state = "failed";
+    root.dataset.failure = String(what);
+    trouble(`The page failed: ${what}`);
+  }
+  window.addEventListener("error", (event) => failed(event.message));
+  window.addEventListener("unhandledrejection", (event) => failed(event.reason));
+
+  function trouble(text) {
+    at("trouble").textContent = text || "";
+    at("trouble").hidden = !text;
+  }
+
+  // --- numbers -----------------------------------------------------------------------------------------------------
+  const known = (value) => value !== null && value !== undefined && Number.isFinite(value);
+  const whole = (value) => Math.round(value).toLocaleString("en-US");
+  function short(value) {
+    if (!known(value)) return "–";
+    const steps = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e4, "k", 1e3]];
+    for (const [from, letter, by] of steps) {
+      if (Math.abs(value) >= from) return `${Number((value / (by || from)).toPrecision(3))} ${letter}`;
+    }
+    return Math.abs(value) >= 100 || Number.isInteger(value) ? whole(value) : String(Number(value.toPrecision(3)));
+  }
+  const percent = (share) => (known(share) ? `${Number((share * 100).toPrecision(2))} %` : "–");
+  function time(us) {
+    if (!known(us)) return "–";
+    if (us >= 1e6) return `${Number((us / 1e6).toPrecision(3))} s`;
+    return us >= 1e3 ? `${Number((us / 1e3).toPrecision(3))} ms` : `${Number(us.toPrecision(3))} µs`;
+  }
+  function bytes(count) {
+    const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let unit = 0;
+    for (; count >= 1024 && unit < units.length - 1; unit += 1) count /= 1024;
+    return `${Number(count.toPrecision(3))} ${units[unit]}`;
+  }
+  const sum = (frame, what) => operations.reduce((all, [name]) => all + frame.requests[name][what], 0);
+
+  // --- tiles and tables --------------------------------------------------------------------------------------------
+  function setText(element, text) {
+    if (element.textContent !== text) element.textContent = text;
+  }
+  function tiles(frame) {
+    const { requests: { read, write, trim }, flash, lateness } = frame;
+    const all = [
+      ["IOPS", short(sum(frame, "iops"))],
+      ["MiB/s", short(sum(frame, "mib_per_s"))],
+      ["read requests", short(read.count)],
+      ["write requests", short(write.count)],
+      ["sectors read", short(read.sectors)],
+      ["sectors written", short(write.sectors)],
+      ["TRIM requests", short(trim.count)],
+      ["cleanings", short(flash.cleanings)],
+      ["amplification", short(flash.write_amplification)],
+      ["pages merged", short(flash.programs.merge)],
+      ["least free blocks", short(flash.free_blocks_min)],
+      ["late answers", percent(lateness.share), lateness.faithful === false],
+    ];
+    const list = at("tiles");
+    all.forEach(([name, value, late], index) => {
+      if (!list.children[index]) {
+        list.append(document.createElement("div"));
+        list.children[index].append(document.createElement("dt"), document.createElement("dd"));
+      }
+      const tile = list.children[index];
+      tile.title = name;
+      tile.classList.toggle("late", Boolean(late));
+      setText(tile.children[0], name);
+      setText(tile.children[1], value);
+    });
+  }
+
+  // Fills a table without making again what stays.
+  function table(id, head, rows) {
+    const place = at(id);
+    if (!place.tHead) {
+      const row = place.createTHead().insertRow();
+      head.forEach((name) => {
+        const cell = document.createElement("th");
+        cell.scope = "col";
+        cell.textContent = name;
+        row.append(cell);
+      });
+      place.createTBody();
+    }
+    const body = place.tBodies[0];
+    while (body.rows.length > rows.length) body.deleteRow(-1);
+    rows.forEach((cells, index) => {
+      const row = body.rows[index] || body.insertRow();
+      while (row.cells.length < cells.length) {
+        const cell = document.createElement(row.cells.length ? "td" : "th");
+        if (!row.cells.length) cell.scope = "row";
+        row.append(cell);
+      }
+      cells.forEach((text, column) => setText(row.cells[column], text));
+    });
+  }
+
+  function tables(frame) {
+    table("requests", ["", "requests", "bytes", "sectors", "errors", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9", "max"],
+      operations.map(([name, shown]) => {
+        const r = frame.requests[name];
+        return [shown, whole(r.count), bytes(r.bytes), whole(r.sectors), whole(r.errors), short(r.iops), short(r.mib_per_s),
+          time(r.mean_us), time(r.p50_us), time(r.p99_us), time(r.p99_9_us), time(r.max_us)];
+      }));
+    const programs = Object.entries(frame.flash.programs).filter(([, pages]) => pages > 0);
+    table("programs", ["cause", "pages"], programs.map(([cause, pages]) => [cause.replace("_", " "), whole(pages)]));
+    table("merged", ["command", "dies", "planes", "commands"], frame.flash.merged.map((merged) =>
+      [merged.kind.replace("_", " "), String(merged.dies), String(merged.planes), whole(merged.commands)]));
+    const late = frame.lateness;
+    table("late", ["cause", "answers"], [...Object.entries(late.causes).map(([cause, count]) => [cause, whole(count)]),
+      ["late", whole(late.late)], ["all", whole(late.answers)]]);
+    const { flash, buffer } = frame;
+    table("flash", ["", ""], [["pages read", whole(flash.pages_read)], ["pages programmed", whole(flash.pages_programmed)],
+      ["blocks erased", whole(flash.blocks_erased)], ["units moved by cleaning", whole(flash.units_moved)],
+      ["units trimmed", whole(flash.units_trimmed)], ["copy-backs", whole(flash.copy_backs)],
+      ["map: hits, misses", `${whole(flash.map_hits)}, ${whole(flash.map_misses)}`],
+      ["free blocks", whole(flash.free_blocks)], ["buffer: units, dirty", `${whole(buffer.units)}, ${whole(buffer.dirty)}`],
+      ["payload held", bytes(frame.payload_bytes)]]);
+  }
+
+  // --- charts ------------------------------------------------------------------------------------------------------
+  function layout(extra) {
+    const [text, line] = darkness.matches ? ["#e6e8eb", "#3a414b"] : ["#1b1f24", "#d0d7de"];
+    const axis = { gridcolor: line, linecolor: text, zerolinecolor: line, tickcolor: text, automargin: true };
+    return { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", margin: { l: 44, r: 8, t: 4, b: 24 },
+      font: { color: text, size: 11, family: 'system-ui, "DejaVu Sans", sans-serif' }, hovermode: "x",
+      showlegend: true, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size: 11 } },
+      xaxis: { ...axis, ticksuffix: " s", nticks: 6 }, yaxis: { ...axis, rangemode: "tozero", nticks: 5 }, ...extra };
+  }
+  const options = { displayModeBar: false, responsive: true };
+
+  // Lines over the seconds before now. `lines` are pairs of a name and a function of a frame.
+  function chart(id, lines, extra) {
+    const now = frames.length ? frames[frames.length - 1].wall_s : 0;
+    const x = frames.map((frame) => frame.wall_s - now);
+    const data = lines.map(([name, of, more], index) => ({ x, y: frames.map((frame, number) => of(frame, number) ?? null),
+      name, mode: "lines", line: { color: colours()[index], dash: dashes[index], width: 1.6 }, ...more }));
+    const look = layout(extra);
+    Plotly.react(at(`plot-${id}`), data, look, options);
+    const last = frames[frames.length - 1];
+    const values = lines.map(([name, of]) => `${name} ${short(last ? of(last, frames.length - 1) : null)}`);
+    at(`plot-${id}`).setAttribute("aria-label", `${at(`plot-${id}`).parentElement.querySelector("figcaption").firstChild
+      .textContent.trim()}: now ${values.join(", ")}; the table below has all figures`);
+  }
+
+  function bars(id, names, shares) {
+    const x = shares.map((_, index) => index);
+    const patterns = ["", "/"];
+    const data = names.map((name, which) => ({ type: "bar", name, x, y: shares.map((share) => share[which] * 100),
+      marker: { color: colours()[which], pattern: { shape: patterns[which] } } }));
+    const look = layout({ barmode: "stack", bargap: shares.length > 40 ? 0 : 0.15, showlegend: false });
+    look.xaxis = { ...look.xaxis, ticksuffix: "", nticks: 8, rangemode: "normal" };
+    look.yaxis.range = [0, 100];
+    look.yaxis.nticks = 3;
+    Plotly.react(at(`plot-${id}`), data, look, options);
+    const mean = (which) => (shares.length ? shares.reduce((all, share) => all + share[which], 0) / shares.length : 0);
+    at(`plot-${id}`).setAttribute("aria-label", `${shares.length} ${id}, mean: ${names.map((name, which) =>
+      `${name} ${percent(mean(which))}`).join(", ")}`);
+  }
+
+  function charts() {
+    const of = (operation, what) => (frame) => frame.requests[operation][what];
+    chart("iops", [["reads", of("read", "iops")], ["writes", of("write", "iops")], ["TRIMs", of("trim", "iops")]]);
+    chart("bandwidth", [["read", of("read", "mib_per_s")], ["written", of("write", "mib_per_s")]]);
+    const operation = at("operation").value;
+    chart("latency", [["p50", of(operation, "p50_us")], ["p99", of(operation, "p99_us")],
+      ["p99.9", of(operation, "p99_9_us")], ["max", of(operation, "max_us")]], {});
+    chart("lateness", [["p50", (frame) => frame.lateness.p50_us], ["p99", (frame) => frame.lateness.p99_us],
+      ["max", (frame) => frame.lateness.max_us]]);
+    chart("queue", [["mean", (frame) => frame.queue_mean], ["at the end", (frame) => frame.outstanding]]);
+    const rate = (what) => (frame, number) => {
+      const before = frames[number - 1];
+      return before ? Math.max(0, (frame.flash[what] - before.flash[what]) / frame.wall_span_s) : null;
+    };
+    chart("cleaning", [["write amplification", (frame) => frame.flash.write_amplification_now],
+      ["erases a second (right)", rate("blocks_erased"), { yaxis: "y2" }]],
+    { yaxis2: { overlaying: "y", side: "right", rangemode: "tozero", nticks: 5, showgrid: false, automargin: true } });
+    if (latest) {
+      bars("channels", ["data", "commands"], latest.channels);
+      bars("dies", ["cells work", "held otherwise"], latest.dies);
+    }
+  }
+
+  // --- block map ---------------------------------------------------------------------------------------------------
+  // From dark to light in even steps, so that it reads without colour (after cividis).
+  const stops = [[0, 32, 77], [62, 75, 107], [124, 123, 120], [187, 175, 113], [255, 234, 70]];
+  function colour(share) {
+    const place = Math.min(1, Math.max(0, share)) * (stops.length - 1);
+    const first = Math.min(stops.length - 2, Math.floor(place));
+    const mix = stops[first].map((value, index) => Math.round(value + (stops[first + 1][index] - value) * (place - first)));
+    return `rgb(${mix.join(",")})`;
+  }
+
+  // What the cells are coloured by: a value for each, and the ends of the scale.
+  function shades() {
+    const mode = at("colour").value;
+    if (mode === "valid") return { values: blocks.valid.map((v) => (v === 255 ? null : v)), low: 0, high: 100, unit: " %" };
+    const list = mode === "erases" ? blocks.erases : blocks.age_s.map((age) => (age < 0 ? null : age));
+    const there = list.filter(known);
+    const low = there.length ? Math.min(...there) : 0;
+    const high = there.length ? Math.max(...there) : 0;
+    return { values: list, low: mode === "age" ? 0 : low, high, unit: mode === "age" ? " s" : "" };
+  }
+
+  // Rows that are long and few are broken, so that cells are not lines.
+  function grid(canvas) {
+    const { width, height } = canvas;
+    let lines = 1;
+    const squareness = (n) => Math.abs(Math.log((width / Math.ceil(blocks.columns / n)) / (height / (blocks.rows * n))));
+    while (lines < blocks.columns && squareness(lines + 1) < squareness(lines)) lines += 1;
+    const columns = Math.ceil(blocks.columns / lines);
+    return { lines, columns, w: width / columns, h: height / (blocks.rows * lines) };
+  }
+
+  function place(index, { lines, columns, w, h }) {
+    const [row, column] = [Math.floor(index / blocks.columns), index % blocks.columns];
+    return [(column % columns) * w, (row * lines + Math.floor(column / columns)) * h];
+  }
+
+  function drawMap() {
+    const canvas = at("map");
+    const scale = window.devicePixelRatio || 1;
+    canvas.width = Math.round(canvas.clientWidth * scale);
+    canvas.height = Math.round(canvas.clientHeight * scale);
+    if (!blocks || !canvas.width) return;
+    const pen = canvas.getContext("2d");
+    const cells = grid(canvas);
+    const { values, low, high, unit } = shades();
+    const style = getComputedStyle(root);
+    const [ground, text] = [style.getPropertyValue("--ground"), style.getPropertyValue("--text")];
+    const gap = cells.w > 4 && cells.h > 4 ? 1 : 0;
+    pen.fillStyle = ground;
+    pen.fillRect(0, 0, canvas.width, canvas.height);
+    const mark = darkness.matches ? "#ff8a70" : "#d1242f";
+    values.forEach((value, index) => {
+      const [x, y] = place(index, cells);
+      const box = [x, y, Math.max(1, cells.w - gap), Math.max(1, cells.h - gap)];
+      if (known(value)) {
+        pen.fillStyle = colour(high > low ? (value - low) / (high - low) : 0.5);
+        pen.fillRect(...box);
+      }
+      if (blocks.marks[index] & 4) {
+        pen.fillStyle = known(value) && (value - low) / (high - low || 1) < 0.5 ? "#ffffff" : text;
+        if (known(value) && (value - low) / (high - low || 1) >= 0.5) pen.fillStyle = "#000000";
+        pen.beginPath();
+        pen.arc(x + cells.w / 2, y + cells.h / 2, Math.max(1, Math.min(cells.w, cells.h) / 4), 0, 7);
+        pen.fill();
+      }
+      if (blocks.marks[index] & 2) {
+        pen.strokeStyle = mark;
+        pen.lineWidth = Math.max(1, Math.min(3, cells.w / 4));
+        pen.strokeRect(x + 1, y + 1, Math.max(1, cells.w - 2 - gap), Math.max(1, cells.h - 2 - gap));
+      }
+    });
+    if (document.activeElement === canvas) {
+      const [x, y] = place(cursor, cells);
+      pen.strokeStyle = text;
+      pen.lineWidth = 2;
+      pen.strokeRect(x, y, Math.max(3, cells.w), Math.max(3, cells.h));
+    }
+    setText(at("low"), `${short(low)}${unit}`);
+    setText(at("high"), `${short(high)}${unit}`);
+  }
+
+  function drawScale() {
+    const pen = at("scale").getContext("2d");
+    for (let x = 0; x < 80; x += 1) {
+      pen.fillStyle = colour(x / 79);
+      pen.fillRect(x, 0, 1, 10);
+    }
+  }
+
+  function tellCell() {
+    if (!blocks) return;
+    cursor = Math.min(cursor, blocks.valid.length - 1);
+    const [row, column] = [Math.floor(cursor / blocks.columns), cursor % blocks.columns];
+    const range = (first, count, all) => {
+      const last = Math.min(first + count, all) - 1;
+      return last > first ? `s ${first}–${last}` : ` ${first}`;
+    };
+    const planes = range(row * blocks.planes_per_row, blocks.planes_per_row, info.planes);
+    const numbers = range(column * blocks.blocks_per_cell, blocks.blocks_per_cell, info.blocks_per_plane);
+    const valid = blocks.valid[cursor] === 255 ? "free" : `${blocks.valid[cursor]} % valid`;
+    const age = blocks.age_s[cursor] < 0 ? "" : `, erased ${short(blocks.age_s[cursor])} s ago`;
+    const marks = [[1, "being written"], [2, "being cleaned"], [8, "holds the map"]]
+      .filter(([bit]) => blocks.marks[cursor] & bit).map(([, name]) => `, ${name}`).join("");
+    setText(at("cell"), `plane${planes}, block${numbers}: ${valid}, ${whole(blocks.erases[cursor])} erases${age}${marks}`);
+  }
+
+  function move(event) {
+    const canvas = at("map");
+    if (!blocks) return;
+    const cells = grid(canvas);
+    const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -cells.columns, ArrowDown: cells.columns,
+      Home: -blocks.valid.length, End: blocks.valid.length };
+    if (!(event.key in steps)) return;
+    event.preventDefault();
+    cursor = Math.min(blocks.valid.length - 1, Math.max(0, cursor + steps[event.key]));
+    tellCell();
+    drawMap();
+  }
+
+  function point(event) {
+    const canvas = at("map");
+    if (!blocks) return;
+    const cells = grid(canvas);
+    const scale = canvas.width / canvas.clientWidth;
+    const line = Math.floor((event.offsetY * scale) / cells.h);
+    const column = Math.floor((event.offsetX * scale) / cells.w);
+    const inRow = (line % cells.lines) * cells.columns + column;
+    const index = Math.floor(line / cells.lines) * blocks.columns + inRow;
+    if (inRow < blocks.columns && index >= 0 && index < blocks.valid.length) {
+      cursor = index;
+      tellCell();
+    }
+  }
+
+  // --- news --------------------------------------------------------------------------------------------------------
+  function showInfo(status) {
+    info = status.info;
+    setText(at("device"), info.device);
+    document.title = `${info.device} – Floatgate monitor`;
+    setText(at("about"), `${bytes(info.logical_bytes)} visible of ${bytes(info.physical_bytes)}; ${info.channels} channels, ` +
+      `${info.dies} dies, ${info.planes} planes of ${info.blocks_per_plane} blocks; at ${info.addresses.join(", ")}`);
+    at("control").hidden = !status.controls;
+    at("read-only").hidden = status.controls;
+  }
+
+  function showFrame(frame) {
+    connected = true;
+    latest = frame;
+    const last = frames[frames.length - 1];
+    // A server that was started again counts from the beginning.
+    if (last && frame.number <= last.number) frames = [];
+    frames.push(frame);
+    frames = frames.slice(-most);
+    drawSoon();
+  }
+
+  // What comes while the page is busy is drawn together, and half of the time is left for the user: frames that a slow
+  // machine cannot draw must not keep a button waiting.
+  let waits = false;
+  let spent = 0;
+  function drawSoon() {
+    if (waits) return;
+    waits = true;
+    setTimeout(() => requestAnimationFrame(() => {
+      const began = performance.now();
+      waits = false;
+      if (latest) draw(latest);
+      spent = performance.now() - began;
+    }), spent);
+  }
+
+  function draw(frame) {
+    trouble(frame.trouble);
+    const pace = known(frame.speed) ? `speed ${frame.speed}` : "as fast as it can";
+    const times = `${short(frame.wall_s)} s, simulated ${Number(frame.simulated_s.toFixed(2))} s`;
+    if (connected) setText(at("state"), `live: ${times} (${pace})`);
+    tiles(frame);
+    tables(frame);
+    charts();
+    drawMap();
+    root.dataset.frames = frames.length;
+    root.dataset.blocks = blocks ? blocks.valid.length : 0;
+    if (root.dataset.state !== "failed") root.dataset.state = connected ? "live" : "lost";
+  }
+
+  function listen() {
+    const source = new EventSource("api/events");
+    source.addEventListener("frame", (event) => showFrame(JSON.parse(event.data)));
+    source.addEventListener("blocks", (event) => {
+      blocks = JSON.parse(event.data);
+      drawSoon();
+    });
+    source.addEventListener("open", () => fetch("api/status").then((answer) => answer.json()).then(showInfo).catch(() => {}));
+    source.addEventListener("error", () => {
+      connected = false;
+      root.dataset.state = "lost";
+      setText(at("state"), "the server does not answer; trying again");
+      // A browser gives up after some answers; this page does not.
+      if (source.readyState === EventSource.CLOSED) setTimeout(listen, 2000);
+    });
+  }
+
+  // --- control -----------------------------------------------------------------------------------------------------
+  const questions = {
+    "trim-all": ["Trim the whole device? All data on it are gone afterwards.", "Trim all"],
+    "power-cut": ["Cut the power? What is not in flash is lost, as on a real drive.", "Cut the power"],
+  };
+
+  async function sure(command) {
+    const question = questions[command];
+    if (!question) return true;
+    const dialog = at("sure");
+    [at("sure-text").textContent, at("sure-yes").textContent] = question;
+    dialog.returnValue = "no";
+    dialog.showModal();
+    await new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
+    return dialog.returnValue === "yes";
+  }
+
+  async function control(event) {
+    event.preventDefault();
+    // Return in a field sets the speed.
+    const command = event.submitter ? event.submitter.value : "speed";
+    if (!(await sure(command))) return;
+    const asked = command === "speed" ? { command, value: at("speed").value.trim() } : { command };
+    at("done").value = "…";
+    try {
+      const answer = await fetch("api/control", { method: "POST", body: JSON.stringify(asked),
+        headers: { Authorization: `Bearer ${at("token").value}`, "Content-Type": "application/json" } });
+      const told = await answer.json();
+      at("done").value = told.ok ? told.message : `not done: ${told.error}`;
+    } catch (error) {
+      at("done").value = `not done: ${error.message}`;
+    }
+  }
+
+  async function start() {
+    drawScale();
+    at("colour").addEventListener("change", drawMap);
+    at("operation").addEventListener("change", drawSoon);
+    at("map").addEventListener("keydown", move);
+    at("map").addEventListener("mousemove", point);
+    for (const event of ["focus", "blur"]) at("map").addEventListener(event, () => { tellCell(); drawMap(); });
+    at("control").addEventListener("submit", control);
+    window.addEventListener("resize", drawSoon);
+    darkness.addEventListener("change", drawSoon);
+    frames = await (await fetch("api/history")).json();
+    listen();
+  }
+  start();
+})();

@@ -1,0 +1,337 @@
+//! What a monitor sees of the engine, and how it changes the speed.
+//!
+//! A monitor locks the engine as front ends do. What it takes then is copied, not worked out: figures are made of it
+//! without the lock, so that no answer waits for a picture.
+
+use std::collections::BinaryHeap;
+
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::ftl::blocks::Block;
+use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::metrics::counters::Counters;
+use floatgate_core::metrics::series::{Answered, Sample, Series, Width, Window};
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Completion, Operation};
+
+use super::{Engine, Pace, Waiting};
+use crate::clock::{Speed, Wall};
+use crate::lateness::Counts;
+
+/// A window ends when it is looked at, not by itself.
+const ENDLESS: Time = Time(1 << 62);
+
+/// What is noted between two looks.
+pub(super) struct Watch {
+    series: Series,
+    sample: Sample,
+    /// Request times picoseconds, and up to when they were counted.
+    outstanding: u128,
+    counted_until: Time,
+    late: Answered,
+}
+
+/// What a monitor sees at an instant.
+#[derive(Default)]
+pub struct Look {
+    /// By the clock.
+    pub now: Wall,
+    /// The device.
+    pub sample: Sample,
+    /// What it had counted at the first request.
+    pub first: Counters,
+    /// What has happened since the last look; `None` where no simulated time passed.
+    pub window: Option<Window>,
+    /// All requests, by [`Operation::index`].
+    pub totals: [Totals; 5],
+    /// Requests in progress.
+    pub outstanding: u64,
+    /// All answers, by how late they were.
+    pub lateness: Counts,
+    /// How late those were that have been sent since the last look, and are judged.
+    pub late: Answered,
+    /// How fast simulated time passes; `None` where it does as fast as it can.
+    pub speed: Option<Speed>,
+    /// Bytes of payload that are held.
+    pub payload_bytes: u64,
+    /// Why it cannot go on, if that is so.
+    pub trouble: Option<String>,
+}
+
+/// All requests of an operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// How many.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Those that did not end well.
+    pub errors: u64,
+}
+
+/// There is no clock whose speed could be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this server answers as fast as it can and has no clock; start it without --no-delay")]
+pub struct NotTimed;
+
+impl Watch {
+    fn new() -> Watch {
+        Watch {
+            series: Series::new(Width::Fixed(ENDLESS)),
+            sample: Sample::default(),
+            outstanding: 0,
+            counted_until: Time::ZERO,
+            late: Answered::default(),
+        }
+    }
+
+    /// Begins anew, with the device of now.
+    pub(super) fn begin(&mut self, sample: &Sample) {
+        self.series = Series::new(Width::Fixed(ENDLESS));
+        self.series.look(sample);
+        self.counted_until = sample.at;
+        self.outstanding = sample.outstanding;
+    }
+
+    pub(super) fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
+        self.series.completed(completion, breakdown);
+    }
+
+    pub(super) fn late_by(&mut self, span: Wall) {
+        self.late.note(span.as_time());
+    }
+}
+
+impl Engine {
+    /// Begins to note what a monitor wants to know.
+    pub fn watch(&mut self) {
+        self.watch = Some(Box::new(Watch::new()));
+        self.watch_anew();
+    }
+
+    /// Begins anew with a device that has taken the place of the one before, if somebody watches.
+    pub(super) fn watch_anew(&mut self) {
+        let Some(mut watch) = self.watch.take() else { return };
+        self.device.sample(self.device.now(), &mut watch.sample);
+        let sample = std::mem::take(&mut watch.sample);
+        watch.begin(&sample);
+        self.watch = Some(watch);
+    }
+
+    /// Adds up how long requests have been in progress, before their number changes.
+    #[inline]
+    pub(super) fn count_outstanding(&mut self, now: Time) {
+        if let Some(watch) = &mut self.watch {
+            let span = now.since(watch.counted_until);
+            watch.outstanding += u128::from(span.ps()) * self.in_flight.len() as u128;
+            watch.counted_until = watch.counted_until.max(now);
+        }
+    }
+
+    /// Takes what there is to see now, and what has happened since the last look. Watching must have begun.
+    pub fn look(&mut self, now: Wall, into: &mut Look) {
+        let at = match self.pace {
+            Pace::Timed(clock) => clock.simulated(now).max(self.device.now()),
+            Pace::AtOnce => self.device.now(),
+        };
+        // The clock of an idle device stays where it is: the result of a run is the same whether somebody looks.
+        while matches!(self.pace, Pace::Timed(_)) && self.device.next_event_time().is_some_and(|event| event <= at) {
+            let until = self.device.run_to_completion(at);
+            self.collect();
+            debug_assert!(until <= at);
+        }
+        self.count_outstanding(at);
+        let Some(watch) = &mut self.watch else { return };
+        self.device.sample(at, &mut watch.sample);
+        watch.sample.outstanding = watch.outstanding;
+        watch.series.last_look(&watch.sample);
+        into.window = watch.series.take_closed().pop();
+        watch.series = Series::new(Width::Fixed(ENDLESS));
+        watch.series.look(&watch.sample);
+        into.late = std::mem::take(&mut watch.late);
+        into.sample.clone_from(&watch.sample);
+        into.now = now;
+        into.first = self.books.first.as_ref().map_or(into.sample.counters, |first| first.counters);
+        into.totals = self.totals();
+        into.outstanding = self.in_flight.len() as u64;
+        into.lateness = self.books.lateness.counts();
+        into.speed = match self.pace {
+            Pace::Timed(clock) => Some(clock.speed()),
+            Pace::AtOnce => None,
+        };
+        into.payload_bytes = self.payload_bytes();
+        into.trouble = self.trouble();
+    }
+
+    fn totals(&self) -> [Totals; 5] {
+        let mut totals = [Totals::default(); 5];
+        for operations in self.books.results.streams.iter().map(|stream| &stream.operations) {
+            for (operation, total) in Operation::ALL.iter().zip(&mut totals) {
+                if let Some(results) = operations[operation.index()].as_deref() {
+                    total.count += results.count();
+                    total.bytes += results.bytes;
+                    total.errors += results.errors;
+                }
+            }
+        }
+        totals
+    }
+
+    /// Copies what is known of the blocks from `first` on, at most `count`.
+    pub fn copy_blocks(&self, first: usize, count: usize, into: &mut Vec<Block>) {
+        let blocks = self.device.ftl().blocks.all();
+        let end = first.saturating_add(count).min(blocks.len());
+        into.clear();
+        into.extend_from_slice(&blocks[first.min(end)..end]);
+    }
+
+    /// What the device is made of.
+    pub fn config(&self) -> &DeviceConfig {
+        self.device.config()
+    }
+
+    /// Lets simulated time go on at another speed from now on. What is in progress goes on where it is; its answers
+    /// come when the new speed makes it.
+    pub fn set_speed(&mut self, now: Wall, speed: Speed) -> Result<(), NotTimed> {
+        let Pace::Timed(old) = self.pace else { return Err(NotTimed) };
+        self.catch_up(old.simulated(now).max(self.device.now()));
+        let new = old.at_speed(now, speed);
+        self.pace = Pace::Timed(new);
+        self.books.speed_changes += 1;
+        for port in &mut self.ports {
+            let moved = port.due.drain().map(|waiting| {
+                let Waiting { at, finish, mut answer } = waiting;
+                let due = &mut answer.due;
+                let (before, after) = (old.wall(finish), new.wall(finish));
+                // What was deducted, or less where the request had not come by then.
+                due.target = after.earlier(before.since(due.target));
+                due.latency = Wall((due.latency.0 + after.0).saturating_sub(before.0));
+                Waiting { at: std::cmp::Reverse((due.target, at.0.1)), finish, answer }
+            });
+            port.due = moved.collect::<BinaryHeap<_>>();
+            port.looks_at = Wall(0);
+            (port.waker)();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    use floatgate_core::config;
+    use floatgate_core::device::{Device, Options};
+    use floatgate_core::precondition::{Precondition, precondition};
+
+    use crate::clock::Clock;
+    use crate::engine::{Answer, Cost, Order, Port};
+    use crate::payload::memory::Memory;
+
+    /// When the request arrives.
+    const START: Wall = Wall(1_000_000);
+
+    /// An engine with a read of 4 KiB in progress.
+    fn reading(speed: &str, deducted: f64) -> (Engine, Port) {
+        let options = Options { attribution: true, ..Options::default() };
+        let mut device = Device::new(config::load("tiny", &[]).unwrap(), options).unwrap();
+        precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
+        let payload = Box::new(Memory::new(device.config().logical_bytes(), 4096, u64::MAX));
+        let clock = Clock::new(Wall(0), speed.parse().unwrap());
+        let mut engine = Engine::new(device, payload, Pace::Timed(clock), None);
+        engine.watch();
+        let port = engine.add_port("test", Arc::new(|| ()));
+        engine.set_cost(port, Cost { read: (deducted, 0.0), write: (0.0, 0.0) });
+        let order =
+            Order { token: 1, operation: Operation::Read, lba: 0, sectors: 8, fua: false, data: None, headroom: 0 };
+        engine.submit(port, START, &order).unwrap();
+        (engine, port)
+    }
+
+    /// Goes on until there is an answer, whether or not its time has come; returns when that was known.
+    fn until_decided(engine: &mut Engine, port: Port) -> Wall {
+        let mut now = START;
+        while engine.ports[port.0].due.is_empty() {
+            now = engine.next_look(port);
+            engine.advance(now);
+        }
+        now
+    }
+
+    fn target(engine: &Engine, port: Port) -> Wall {
+        engine.ports[port.0].due.peek().unwrap().at.0.0
+    }
+
+    fn taken(engine: &mut Engine, port: Port) -> Answer {
+        let (now, mut answers) = (target(engine, port), Vec::new());
+        engine.take_due(port, Wall(now.0 - 1), &mut answers);
+        assert!(answers.is_empty(), "it is not sent before its time");
+        engine.advance(now);
+        engine.take_due(port, now, &mut answers);
+        answers.pop().unwrap()
+    }
+
+    #[test]
+    fn what_is_in_progress_ends_at_the_new_speed() {
+        let (mut engine, port) = reading("1", 0.0);
+        until_decided(&mut engine, port);
+        let latency = taken(&mut engine, port).due.latency;
+        assert!(latency > Wall::from_us(20), "{latency:?}");
+
+        // 10 us at full speed, and the rest at a tenth.
+        let (mut engine, port) = reading("1", 0.0);
+        engine.set_speed(START.later(Wall::from_us(10)), "0.1".parse().unwrap()).unwrap();
+        until_decided(&mut engine, port);
+        let due = taken(&mut engine, port).due;
+        let wanted = 10_000 + (latency.0 - 10_000) * 10;
+        assert!(due.target.since(START).0.abs_diff(wanted) <= 10, "{due:?} for {wanted}");
+        assert!(due.latency.0.abs_diff(wanted) <= 10, "{due:?} for {wanted}");
+
+        // 100 us at a tenth, and the rest ten times as fast.
+        let (mut engine, port) = reading("0.1", 0.0);
+        engine.set_speed(START.later(Wall::from_us(100)), "1".parse().unwrap()).unwrap();
+        until_decided(&mut engine, port);
+        let wanted = 100_000 + latency.0 - 10_000;
+        assert!(taken(&mut engine, port).due.target.since(START).0.abs_diff(wanted) <= 10);
+    }
+
+    #[test]
+    fn an_answer_that_is_certain_moves_with_the_speed() {
+        let (mut engine, port) = reading("1", 0.0);
+        until_decided(&mut engine, port);
+        let finish = target(&engine, port);
+        // It is known as soon as the last data leave, and waits for its time, 1 us before it is finished.
+        let (mut engine, port) = reading("1", 1000.0);
+        let now = until_decided(&mut engine, port);
+        assert_eq!(target(&engine, port), finish.earlier(Wall(1000)));
+        assert!(now < finish.earlier(Wall(2000)), "there is time left to change it");
+        engine.set_speed(now, "0.1".parse().unwrap()).unwrap();
+        let wanted = now.0 + (finish.0 - now.0) * 10 - 1000;
+        assert!(target(&engine, port).0.abs_diff(wanted) <= 10, "{:?} for {wanted}", target(&engine, port));
+        engine.set_speed(now, "1".parse().unwrap()).unwrap();
+        assert!(target(&engine, port).0.abs_diff(finish.0 - 1000) <= 1);
+    }
+
+    #[test]
+    fn a_look_takes_what_has_happened_since_the_last() {
+        let (mut engine, port) = reading("1", 0.0);
+        let mut look = Look::default();
+        engine.look(START.later(Wall::from_us(1)), &mut look);
+        assert_eq!((look.outstanding, look.totals[0]), (1, Totals::default()));
+        // The measured part began with the request.
+        assert_eq!(look.window.as_ref().unwrap().width(), Time::from_us(1));
+        assert_eq!(look.window.as_ref().unwrap().outstanding, u128::from(Time::from_us(1).ps()));
+        until_decided(&mut engine, port);
+        let end = target(&engine, port);
+        engine.look(end.later(Wall::from_us(5)), &mut look);
+        let window = look.window.as_ref().unwrap();
+        assert_eq!((look.outstanding, look.totals[0].count, window.of(Operation::Read).unwrap().count), (0, 1, 1));
+        assert_eq!(window.end, Time(end.later(Wall::from_us(5)).0 * 1000));
+        let in_progress = end.since(START).0 - 1000;
+        assert!((window.outstanding as f64 / 1e3 - in_progress as f64).abs() < 2.0, "{window:?}");
+        // The clock of the device stays where it was: looking changes no result.
+        assert!(engine.device.now() <= Time(end.0 * 1000));
+        engine.look(end.later(Wall::from_us(6)), &mut look);
+        assert_eq!(look.window.as_ref().unwrap().of(Operation::Read), None);
+    }
+}

@@ -1,0 +1,195 @@
+//! The block map: what each block is like, in a picture of bounded size.
+//!
+//! A device of a terabyte has millions of blocks. They are copied slice by slice, each under the lock for some
+//! microseconds, and taken together in cells: a row is a plane or several, a cell some neighbouring blocks of it.
+
+use floatgate_core::ftl::blocks::{Block, BlockState};
+use serde::{Deserialize, Serialize};
+
+/// Cells of a picture at most.
+const MOST_CELLS: usize = 4096;
+
+/// Rows at most.
+const MOST_ROWS: usize = 64;
+
+/// Blocks that are copied at a time.
+pub const SLICE: usize = 4096;
+
+/// What is in the place of a share where there is none: no block of the cell holds anything.
+pub const FREE: u8 = 255;
+
+/// A picture of all blocks. Each list has a number for each cell, row by row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BlockMap {
+    /// Rows of cells.
+    pub rows: u32,
+    /// Cells of a row.
+    pub columns: u32,
+    /// Planes that a row stands for.
+    pub planes_per_row: u32,
+    /// Blocks that a cell stands for, of each plane.
+    pub blocks_per_cell: u32,
+    /// Valid units of the blocks in use, in percent of what they hold; 255 where none is in use.
+    pub valid: Vec<u8>,
+    /// Erases of a block so far, the mean.
+    pub erases: Vec<u32>,
+    /// Simulated seconds since a block of the cell was erased; -1 where none was since the monitor began.
+    pub age_s: Vec<f32>,
+    /// How many blocks are free, in percent.
+    pub free: Vec<u8>,
+    /// 1 where a block is being written, 2 where cleaning is at work on one, 4 where one was erased since the picture
+    /// before, 8 where one holds a part of the map; added up.
+    pub marks: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cell {
+    blocks: u32,
+    free: u32,
+    valid: u64,
+    erases: u64,
+    marks: u8,
+}
+
+/// Makes pictures, one after the other.
+pub struct Painter {
+    planes: usize,
+    blocks_per_plane: usize,
+    units_per_block: u64,
+    planes_per_row: usize,
+    blocks_per_cell: usize,
+    rows: usize,
+    columns: usize,
+    cells: Vec<Cell>,
+    /// Of each cell in the picture before: erases, and when they last grew.
+    erased: Vec<(u64, f64)>,
+    next: usize,
+    pictures: u64,
+}
+
+impl Painter {
+    /// Of a device of so many planes and blocks.
+    pub fn new(planes: u32, blocks_per_plane: u32, units_per_block: u32) -> Painter {
+        let (planes, blocks_per_plane) = (planes.max(1) as usize, blocks_per_plane.max(1) as usize);
+        let planes_per_row = planes.div_ceil(MOST_ROWS);
+        let rows = planes.div_ceil(planes_per_row);
+        let blocks_per_cell = blocks_per_plane.div_ceil(MOST_CELLS / rows);
+        let columns = blocks_per_plane.div_ceil(blocks_per_cell);
+        let cells = vec![Cell::default(); rows * columns];
+        let erased = vec![(0, -1.0); cells.len()];
+        let units_per_block = u64::from(units_per_block.max(1));
+        Painter {
+            planes,
+            blocks_per_plane,
+            units_per_block,
+            planes_per_row,
+            blocks_per_cell,
+            rows,
+            columns,
+            cells,
+            erased,
+            next: 0,
+            pictures: 0,
+        }
+    }
+
+    /// The first block that the picture in the making needs next.
+    pub fn next(&self) -> usize {
+        self.next
+    }
+
+    /// Adds the blocks from [`Painter::next`] on; returns the picture where they were the last.
+    pub fn add(&mut self, blocks: &[Block], now_s: f64) -> Option<BlockMap> {
+        for block in blocks {
+            let (plane, index) = (self.next / self.blocks_per_plane, self.next % self.blocks_per_plane);
+            let cell = &mut self.cells[plane / self.planes_per_row * self.columns + index / self.blocks_per_cell];
+            cell.blocks += 1;
+            cell.free += u32::from(block.state == BlockState::Free);
+            cell.valid += u64::from(block.valid);
+            cell.erases += u64::from(block.erases);
+            cell.marks |= match block.state {
+                BlockState::Open | BlockState::Logical => 1,
+                BlockState::Victim | BlockState::Doomed => 2,
+                BlockState::Free | BlockState::Closed => 0,
+            };
+            cell.marks |= if block.map { 8 } else { 0 };
+            self.next += 1;
+        }
+        (self.next >= self.planes * self.blocks_per_plane).then(|| self.picture(now_s))
+    }
+
+    fn picture(&mut self, now_s: f64) -> BlockMap {
+        let first = self.pictures == 0;
+        let mut map = BlockMap {
+            rows: self.rows as u32,
+            columns: self.columns as u32,
+            planes_per_row: self.planes_per_row as u32,
+            blocks_per_cell: self.blocks_per_cell as u32,
+            ..BlockMap::default()
+        };
+        for (cell, erased) in self.cells.iter_mut().zip(&mut self.erased) {
+            let cell = std::mem::take(cell);
+            let used = u64::from(cell.blocks - cell.free) * self.units_per_block;
+            let percent = |part: u64, of: u64| ((part * 100 + of / 2) / of).min(100) as u8;
+            map.valid.push(if used > 0 { percent(cell.valid, used) } else { FREE });
+            map.free.push(percent(u64::from(cell.free), u64::from(cell.blocks.max(1))));
+            map.erases.push((cell.erases / u64::from(cell.blocks.max(1))) as u32);
+            let grown = cell.erases > erased.0 && !first;
+            *erased = (cell.erases, if grown { now_s } else { erased.1 });
+            map.age_s.push(if erased.1 < 0.0 { -1.0 } else { (now_s - erased.1) as f32 });
+            map.marks.push(cell.marks | if grown { 4 } else { 0 });
+        }
+        (self.next, self.pictures) = (0, self.pictures + 1);
+        map
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(valid: u16, erases: u32, state: BlockState) -> Block {
+        Block { valid, erases, state, ..Block::default() }
+    }
+
+    #[test]
+    fn a_small_device_has_a_cell_for_each_block() {
+        let mut painter = Painter::new(2, 2, 10);
+        let mut blocks = vec![
+            block(0, 3, BlockState::Free),
+            block(5, 1, BlockState::Closed),
+            block(10, 2, BlockState::Open),
+            block(1, 7, BlockState::Victim),
+        ];
+        assert_eq!(painter.add(&blocks[..3], 1.0), None);
+        let map = painter.add(&blocks[3..], 1.0).unwrap();
+        assert_eq!((map.rows, map.columns, map.blocks_per_cell), (2, 2, 1));
+        assert_eq!((map.valid, map.erases), (vec![FREE, 50, 100, 10], vec![3, 1, 2, 7]));
+        assert_eq!((map.free, map.marks), (vec![100, 0, 0, 0], vec![0, 0, 1, 2]));
+        assert_eq!(map.age_s, [-1.0; 4]);
+        blocks[3] = block(0, 8, BlockState::Free);
+        let map = painter.add(&blocks, 2.0).unwrap();
+        assert_eq!((map.marks[3], map.age_s[3], map.valid[3]), (4, 0.0, FREE));
+        let map = painter.add(&blocks, 3.5).unwrap();
+        assert_eq!((map.marks[3], map.age_s[3]), (0, 1.5));
+    }
+
+    #[test]
+    fn pictures_are_bounded_and_no_block_is_left_out() {
+        for (planes, blocks) in [(1, 1), (1, 1_000_003), (3, 4097), (64, 64), (65, 7), (4096, 2), (1000, 999)] {
+            let mut painter = Painter::new(planes, blocks, 4);
+            let all = (planes * blocks) as usize;
+            let mut picture = None;
+            while picture.is_none() {
+                let count = SLICE.min(all - painter.next());
+                picture = painter.add(&vec![block(4, 1, BlockState::Closed); count], 0.0);
+            }
+            let map = picture.unwrap();
+            let cells = (map.rows * map.columns) as usize;
+            assert!(cells <= MOST_CELLS && map.rows as usize <= MOST_ROWS, "{planes} {blocks}: {cells} cells");
+            assert_eq!([map.valid.len(), map.erases.len(), map.age_s.len(), map.marks.len()], [cells; 4]);
+            assert!(map.valid.iter().all(|share| *share == 100), "{planes} {blocks}");
+            assert!(map.erases.iter().all(|mean| *mean == 1));
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What can be asked of a server, and the private socket at which programs of the same user ask.
+//!
+//! A line of JSON is a command, a line of JSON the answer: `docs/reference/control.md`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use floatgate_core::workload::request::{Operation, SECTOR};
+use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+
+use super::{Shared, lock};
+use crate::clock::{Speed, Wall};
+use crate::engine::{Engine, Order, Port};
+
+/// Programs that may be connected at a time; another one is turned away.
+const MOST_CLIENTS: usize = 16;
+
+/// Bytes of a command.
+const LONGEST_LINE: u64 = 4096;
+
+/// How long a client may be silent.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Cuts the power of the device, brings it back, and says what became of it.
+pub type PowerCut = Arc<dyn Fn(&mut Engine) -> Result<String, String> + Send + Sync>;
+
+/// What can be asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Command {
+    /// What is served, and how it is now.
+    Status,
+    /// Frames as they come, and pictures of the blocks where they are wanted.
+    Watch {
+        /// Whether pictures are.
+        #[serde(default)]
+        blocks: bool,
+    },
+    /// Another speed of simulated time.
+    Speed {
+        /// As `--speed` has it.
+        value: String,
+    },
+    /// Trims the whole device.
+    TrimAll,
+    /// Cuts its power.
+    PowerCut,
+}
+
+/// Carries out what changes something.
+pub struct Control {
+    engine: Arc<Mutex<Engine>>,
+    power_cut: Option<PowerCut>,
+    /// Where its own requests go; it comes into being with the first of them.
+    port: OnceLock<Port>,
+    /// Held by the one trim-all at a time.
+    trims: AsyncMutex<()>,
+    ends: AtomicBool,
+}
+
+impl Control {
+    pub(super) fn new(engine: Arc<Mutex<Engine>>, power_cut: Option<PowerCut>) -> Control {
+        let (port, trims, ends) = Default::default();
+        Control { engine, power_cut, port, trims, ends }
+    }
+
+    /// Does what is asked; the answer is for people.
+    pub(super) async fn carry_out(&self, command: &Command) -> Result<String, String> {
+        match command {
+            Command::Speed { value } => {
+                let speed: Speed = value.parse()?;
+                let mut engine = lock(&self.engine);
+                engine.set_speed(Wall::now(), speed).map_err(|error| error.to_string())?;
+                Ok(format!("simulated time goes on at a speed of {speed}"))
+            }
+            Command::TrimAll => self.trim_all().await,
+            Command::PowerCut => match &self.power_cut {
+                Some(cut) => cut(&mut lock(&self.engine)),
+                None => {
+                    Err("this device keeps its data in memory alone, and has no flash to come back from; start the \
+                             server with --image FILE, or --image memory, to cut its power"
+                        .to_owned())
+                }
+            },
+            Command::Status | Command::Watch { .. } => Err("that changes nothing: ask for it by itself".to_owned()),
+        }
+    }
+
+    /// Trims all of the device, as a host would: piece by piece, so that others' requests come in between.
+    async fn trim_all(&self) -> Result<String, String> {
+        /// Of a piece, rounded up to whole units: what the FTL does in well under a millisecond.
+        const PIECE: u64 = 16 << 20;
+        let Ok(_one) = self.trims.try_lock() else { return Err("a trim-all is at work already".to_owned()) };
+        let (bytes, unit) = {
+            let engine = lock(&self.engine);
+            (engine.config().logical_bytes(), engine.config().unit_bytes())
+        };
+        let piece = PIECE.next_multiple_of(unit.max(SECTOR));
+        let port = *self.port.get_or_init(|| lock(&self.engine).add_port("control", Arc::new(|| ())));
+        for offset in (0..bytes).step_by(piece as usize) {
+            let sectors = piece.min(bytes - offset) / SECTOR;
+            let order = Order {
+                token: offset,
+                operation: Operation::Trim,
+                lba: offset / SECTOR,
+                sectors: sectors as u32,
+                fua: false,
+                data: None,
+                headroom: 0,
+            };
+            let cuts = {
+                let mut engine = lock(&self.engine);
+                let submitted = engine.submit(port, Wall::now(), &order);
+                submitted.map_err(|error| format!("not all is trimmed: {error}"))?;
+                engine.power_cuts()
+            };
+            if !self.answered(port, cuts).await {
+                return Err("not all is trimmed: the power was cut".to_owned());
+            }
+            if self.ends.load(Ordering::Acquire) {
+                return Err("not all is trimmed: the server ends".to_owned());
+            }
+        }
+        Ok(format!("trimmed all {bytes} bytes"))
+    }
+
+    /// Waits until a request of `port` is answered; whether it was, rather than lost in a power cut beyond those of its
+    /// arrival.
+    async fn answered(&self, port: Port, cuts: u64) -> bool {
+        let mut answers = Vec::new();
+        loop {
+            let now = Wall::now();
+            let next = {
+                let mut engine = lock(&self.engine);
+                engine.advance(now);
+                engine.take_due(port, now, &mut answers);
+                if !answers.is_empty() || engine.trouble().is_some() {
+                    return true;
+                }
+                if engine.power_cuts() != cuts {
+                    return false;
+                }
+                engine.next_look(port)
+            };
+            let span = next.since(Wall::now()).min(Wall(50_000_000));
+            match span {
+                Wall(0) => tokio::task::yield_now().await,
+                span => tokio::time::sleep(Duration::from_nanos(span.0)).await,
+            }
+        }
+    }
+
+    /// Ends what it does; its last request has been answered afterwards.
+    pub(super) async fn end(&self) {
+        self.ends.store(true, Ordering::Release);
+        // Where a request hangs, the server says so itself.
+        let _ = tokio::time::timeout(Duration::from_secs(5), self.trims.lock()).await;
+    }
+}
+
+/// Serves programs at the control socket.
+pub(super) async fn listen(shared: Arc<Shared>, listener: UnixListener) {
+    let places = Arc::new(Semaphore::new(MOST_CLIENTS));
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // No descriptor is left: later there may be.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let shared = Arc::clone(&shared);
+        tokio::spawn(async move {
+            // Who has gone needs no answer.
+            let _ = converse(&shared, stream).await;
+            drop(place);
+        });
+    }
+}
+
+async fn converse(shared: &Arc<Shared>, stream: UnixStream) -> std::io::Result<()> {
+    let (input, mut output) = stream.into_split();
+    let mut input = BufReader::new(input);
+    loop {
+        let mut line = Vec::new();
+        let mut limited = (&mut input).take(LONGEST_LINE);
+        let Ok(read) = tokio::time::timeout(PATIENCE, limited.read_until(b'\n', &mut line)).await else {
+            return Ok(());
+        };
+        if read? == 0 {
+            return Ok(());
+        }
+        if line.last() != Some(&b'\n') && line.len() as u64 == LONGEST_LINE {
+            return say(&mut output, &failed(&format!("a command has at most {LONGEST_LINE} bytes"))).await;
+        }
+        match serde_json::from_slice::<Command>(&line) {
+            Ok(Command::Watch { blocks }) => return follow(shared, &mut output, blocks).await,
+            Ok(Command::Status) => {
+                // What was done before the question is in the answer: it is of the next look.
+                let _ = tokio::time::timeout(PATIENCE, shared.frames.subscribe().changed()).await;
+                let status = json!({ "ok": true, "info": &shared.info, "frame": &*shared.frame() });
+                say(&mut output, &status).await?;
+            }
+            Ok(command) => {
+                let done = carry_out(shared, command).await;
+                say(&mut output, &done).await?;
+            }
+            Err(error) => say(&mut output, &failed(&format!("that is no command: {error}"))).await?,
+        }
+    }
+}
+
+/// Does what is asked, even where the one who asks does not wait for it; the answer as JSON.
+pub(super) async fn carry_out(shared: &Arc<Shared>, command: Command) -> Value {
+    let worker = Arc::clone(shared);
+    let done = tokio::spawn(async move { worker.control.carry_out(&command).await }).await;
+    match done {
+        Ok(Ok(text)) => json!({ "ok": true, "message": text }),
+        Ok(Err(error)) => failed(&error),
+        Err(_) => failed("that failed, which is a defect: please report it"),
+    }
+}
+
+/// An answer that is an error.
+pub(super) fn failed(error: &str) -> Value {
+    json!({ "ok": false, "error": error })
+}
+
+async fn say(output: &mut (impl AsyncWriteExt + Unpin), value: &Value) -> std::io::Result<()> {
+    write(output, &format!("{value}\n")).await
+}
+
+/// Writes to one who reads; gives up on one who does not.
+async fn write(output: &mut (impl AsyncWriteExt + Unpin), text: &str) -> std::io::Result<()> {
+    tokio::time::timeout(PATIENCE, output.write_all(text.as_bytes())).await?
+}
+
+/// Sends what is new until the client leaves. One that reads slowly misses some.
+async fn follow(shared: &Shared, output: &mut (impl AsyncWriteExt + Unpin), blocks: bool) -> std::io::Result<()> {
+    say(output, &json!({ "ok": true, "info": &shared.info })).await?;
+    let mut news = std::pin::pin!(shared.news(blocks));
+    while let Some((name, text)) = news.next().await {
+        write(output, &format!("{{\"{name}\":{text}}}\n")).await?;
+    }
+    Ok(())
+}

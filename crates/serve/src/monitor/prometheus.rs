@@ -1,0 +1,150 @@
+//! A frame as metrics, in the text format of Prometheus.
+//!
+//! Source: Prometheus documentation, "Exposition formats", text format 0.0.4: a line of help and one of the type, then
+//! the samples of that name together; in values of labels, backslash, quote and line feed are escaped.
+
+use std::fmt::Write;
+
+use super::frame::{Frame, Info};
+
+/// Metrics in the making.
+struct Metrics {
+    text: String,
+}
+
+impl Metrics {
+    /// Begins the samples of a name.
+    fn begin(&mut self, name: &str, kind: &str, help: &str) {
+        debug_assert!(!help.contains(['\\', '\n']), "help is one plain line");
+        let _ = write!(self.text, "# HELP floatgate_{name} {help}\n# TYPE floatgate_{name} {kind}\n");
+    }
+
+    /// Adds a sample. What is not known has none.
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: Option<f64>) {
+        let Some(value) = value else { return };
+        let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}=\"{}\"", escaped(value))).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let _ = writeln!(self.text, "floatgate_{name}{labels} {value}");
+    }
+
+    fn one(&mut self, name: &str, kind: &str, help: &str, value: Option<f64>) {
+        self.begin(name, kind, help);
+        self.sample(name, &[], value);
+    }
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// All metrics.
+pub fn text(info: &Info, frame: &Frame) -> String {
+    let mut metrics = Metrics { text: String::new() };
+    device(&mut metrics, info, frame);
+    requests(&mut metrics, frame);
+    flash(&mut metrics, frame);
+    busy(&mut metrics, frame);
+    lateness(&mut metrics, frame);
+    metrics.text
+}
+
+fn device(metrics: &mut Metrics, info: &Info, frame: &Frame) {
+    metrics.begin("info", "gauge", "What is served; always 1.");
+    let labels = [("device", info.device.as_str()), ("version", &info.version), ("config", &info.config_digest)];
+    metrics.sample("info", &labels, Some(1.0));
+    metrics.one("uptime_seconds", "gauge", "Real time since the monitor began.", Some(frame.wall_s));
+    metrics.one("simulated_seconds_total", "counter", "Simulated time.", Some(frame.simulated_s));
+    let help = "Simulated time that passes in a unit of real time; absent where it is as fast as can be.";
+    metrics.one("speed", "gauge", help, frame.speed);
+    metrics.one("outstanding_requests", "gauge", "Requests in progress.", Some(frame.outstanding as f64));
+    metrics.one("payload_bytes", "gauge", "Bytes of payload that are held.", Some(frame.payload_bytes as f64));
+    metrics.one("buffer_units", "gauge", "Mapping units in the write buffer.", Some(frame.buffer.units as f64));
+    let help = "Mapping units in the write buffer that flash does not have in full.";
+    metrics.one("buffer_dirty_units", "gauge", help, Some(frame.buffer.dirty as f64));
+}
+
+fn requests(metrics: &mut Metrics, frame: &Frame) {
+    type Of = fn(&super::frame::Requests) -> f64;
+    let counters: [(&str, &str, Of); 3] = [
+        ("requests_total", "Requests that were answered.", |requests| requests.count as f64),
+        ("request_bytes_total", "Bytes of the requests that were answered.", |requests| requests.bytes as f64),
+        ("request_errors_total", "Requests that did not end well.", |requests| requests.errors as f64),
+    ];
+    for (name, help, of) in counters {
+        metrics.begin(name, "counter", help);
+        for (operation, requests) in &frame.requests {
+            metrics.sample(name, &[("operation", operation)], Some(of(requests)));
+        }
+    }
+    let name = "window_latency_seconds";
+    metrics.begin(name, "gauge", "Latency of the requests of the last half second, in simulated time.");
+    for (operation, requests) in &frame.requests {
+        let quantiles =
+            [("0.5", requests.p50_us), ("0.99", requests.p99_us), ("0.999", requests.p99_9_us), ("1", requests.max_us)];
+        for (quantile, us) in quantiles {
+            metrics.sample(name, &[("operation", operation), ("quantile", quantile)], us.map(|us| us / 1e6));
+        }
+    }
+}
+
+fn flash(metrics: &mut Metrics, frame: &Frame) {
+    let flash = &frame.flash;
+    let help = "Mapping units programmed for each that the host wrote.";
+    metrics.one("write_amplification", "gauge", help, flash.write_amplification);
+    let counters = [
+        ("cleanings_total", "Victims that cleaning has chosen.", flash.cleanings),
+        ("blocks_erased_total", "Blocks erased.", flash.blocks_erased),
+        ("units_moved_total", "Valid mapping units moved by cleaning.", flash.units_moved),
+        ("units_trimmed_total", "Mapping units that the host trimmed.", flash.units_trimmed),
+        ("pages_read_total", "Flash pages read.", flash.pages_read),
+        ("copy_backs_total", "Pages moved within their plane.", flash.copy_backs),
+        ("map_hits_total", "Entries of the map found in its cache.", flash.map_hits),
+        ("map_misses_total", "Entries of the map that were fetched from flash.", flash.map_misses),
+    ];
+    for (name, help, value) in counters {
+        metrics.one(name, "counter", help, Some(value as f64));
+    }
+    metrics.begin("pages_programmed_total", "counter", "Flash pages programmed, by cause.");
+    for (cause, pages) in &flash.programs {
+        metrics.sample("pages_programmed_total", &[("cause", cause)], Some(*pages as f64));
+    }
+    metrics.begin("merged_commands_total", "counter", "Commands of several planes or dies.");
+    for merged in &flash.merged {
+        let (dies, planes) = (merged.dies.to_string(), merged.planes.to_string());
+        let labels = [("kind", merged.kind.as_str()), ("dies", &dies), ("planes", &planes)];
+        metrics.sample("merged_commands_total", &labels, Some(merged.commands as f64));
+    }
+    metrics.one("free_blocks", "gauge", "Free blocks of all planes.", Some(flash.free_blocks as f64));
+    let help = "The least number of free blocks of a plane.";
+    metrics.one("free_blocks_min", "gauge", help, Some(f64::from(flash.free_blocks_min)));
+}
+
+fn busy(metrics: &mut Metrics, frame: &Frame) {
+    let groups = [
+        ("channel_busy", "channel", "By channel, share of the last half second.", ["data", "command"], &frame.channels),
+        ("die_busy", "die", "By die, share of the last half second.", ["cell", "held"], &frame.dies),
+    ];
+    for (name, label, help, states, bars) in groups {
+        metrics.begin(name, "gauge", help);
+        for (index, shares) in bars.iter().enumerate() {
+            for (state, share) in states.iter().zip(shares) {
+                metrics.sample(name, &[(label, &index.to_string()), ("state", state)], Some(f64::from(*share)));
+            }
+        }
+    }
+}
+
+fn lateness(metrics: &mut Metrics, frame: &Frame) {
+    let late = &frame.lateness;
+    metrics.one("answers_total", "counter", "Answers whose lateness is judged.", Some(late.answers as f64));
+    metrics.begin("late_answers_total", "counter", "Answers that were late, by what they waited for longest.");
+    for (cause, count) in &late.causes {
+        metrics.sample("late_answers_total", &[("cause", cause)], Some(*count as f64));
+    }
+    metrics.begin("window_lateness_seconds", "gauge", "How late the answers of the last half second were.");
+    for (quantile, us) in [("0.5", late.p50_us), ("0.99", late.p99_us), ("1", late.max_us)] {
+        metrics.sample("window_lateness_seconds", &[("quantile", quantile)], us.map(|us| us / 1e6));
+    }
+    let help = "1 where so few answers were late that the host saw the time of the device.";
+    metrics.one("faithful", "gauge", help, late.faithful.map(|faithful| f64::from(u8::from(faithful))));
+}

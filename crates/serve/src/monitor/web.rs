@@ -1,0 +1,168 @@
+//! The page and what it is made of, over HTTP.
+//!
+//! Whatever a client sends is bounded: connections, headers, bodies, and how long it may take over them.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use futures_util::{Stream, StreamExt};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use super::control::{Command, carry_out, failed};
+use super::{Shared, guard, prometheus};
+
+const PAGE: &str = include_str!("../../assets/monitor.html");
+const STYLE: &str = include_str!("../../assets/monitor.css");
+const SCRIPT: &str = include_str!("../../assets/monitor.js");
+
+/// Connections at a time; another one is turned away.
+const MOST_CLIENTS: usize = 64;
+
+/// Bytes of a request's head.
+const LONGEST_HEAD: usize = 16 << 10;
+
+/// Bytes of a command.
+const LONGEST_BODY: usize = 4096;
+
+/// How long a client may take over its head, and over its body.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the page may do: run its own script, and ask this server. The plotting library sets styles of its own.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+                      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Serves browsers.
+pub(super) async fn listen(shared: Arc<Shared>, listener: TcpListener) {
+    let service = TowerToHyperService::new(router(shared));
+    let places = Arc::new(Semaphore::new(MOST_CLIENTS));
+    let mut http = http1::Builder::new();
+    // A connection serves one request: one that is idle would hold its place.
+    http.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(LONGEST_HEAD).keep_alive(false);
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // No descriptor is left: later there may be.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let connection = http.serve_connection(TokioIo::new(stream), service.clone());
+        tokio::spawn(async move {
+            // What makes no sense is answered by the library, or not at all.
+            let _ = connection.await;
+            drop(place);
+        });
+    }
+}
+
+fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/", get(async || ([(CONTENT_TYPE, "text/html; charset=utf-8")], PAGE)))
+        .route("/monitor.css", get(async || ([(CONTENT_TYPE, "text/css; charset=utf-8")], STYLE)))
+        .route("/monitor.js", get(async || ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], SCRIPT)))
+        .route("/plotly.js", get(plotting_library))
+        .route("/metrics", get(metrics))
+        .route("/api/status", get(status))
+        .route("/api/history", get(history))
+        .route("/api/events", get(events))
+        .route("/api/control", post(control))
+        .fallback(async || (StatusCode::NOT_FOUND, "there is nothing of that name\n"))
+        .layer(from_fn_with_state(Arc::clone(&shared), guarded))
+        .with_state(shared)
+}
+
+/// Lets pass what is meant for this server, and says what browsers may make of the answer.
+async fn guarded(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let mut response = match shared.hosts.allow(request.headers()) {
+        true => next.run(request).await,
+        false => {
+            let told = "this server answers requests that name its own address, and come from its own page\n";
+            (StatusCode::FORBIDDEN, told).into_response()
+        }
+    };
+    let headers = response.headers_mut();
+    let mut set = |name: HeaderName, value| headers.insert(name, HeaderValue::from_static(value));
+    set(CONTENT_SECURITY_POLICY, POLICY);
+    set(X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(X_FRAME_OPTIONS, "DENY");
+    set(REFERRER_POLICY, "no-referrer");
+    set(CACHE_CONTROL, "no-store");
+    set(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+    response
+}
+
+async fn plotting_library(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
+    ([(CONTENT_TYPE, "text/javascript; charset=utf-8"), (CONTENT_ENCODING, "gzip")], shared.plotting_library)
+}
+
+async fn metrics(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], prometheus::text(&shared.info, &shared.frame()))
+}
+
+fn as_json(text: String) -> Response {
+    ([(CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+async fn status(State(shared): State<Arc<Shared>>) -> Response {
+    let controls = shared.token.is_some();
+    as_json(json!({ "info": &shared.info, "frame": &*shared.frame(), "controls": controls }).to_string())
+}
+
+async fn history(State(shared): State<Arc<Shared>>) -> Response {
+    as_json(shared.history())
+}
+
+async fn events(State(shared): State<Arc<Shared>>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    Sse::new(shared.news(true).map(|(name, text)| Ok(Event::default().event(name).data(&*text))))
+}
+
+/// A command, from who has the token.
+async fn control(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Body) -> Response {
+    let refuse = |status: StatusCode, error: &str| {
+        let mut response = as_json(failed(error).to_string());
+        *response.status_mut() = status;
+        response
+    };
+    let Some(token) = &shared.token else {
+        return refuse(StatusCode::FORBIDDEN, "the dashboard is read-only; start the server with --dashboard-token");
+    };
+    if !guard::has_token(&headers, token) {
+        // Who guesses has to wait.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let mut response = refuse(StatusCode::UNAUTHORIZED, "that is not the token of this server");
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        return response;
+    }
+    let body = match tokio::time::timeout(PATIENCE, to_bytes(body, LONGEST_BODY)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => return refuse(StatusCode::PAYLOAD_TOO_LARGE, "a command has at most 4096 bytes"),
+        Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "the command took too long to come"),
+    };
+    match serde_json::from_slice::<Command>(&body) {
+        Ok(command) => {
+            let done = carry_out(&shared, command).await;
+            let status = if done["ok"] == true { StatusCode::OK } else { StatusCode::CONFLICT };
+            let mut response = as_json(done.to_string());
+            *response.status_mut() = status;
+            response
+        }
+        Err(error) => refuse(StatusCode::BAD_REQUEST, &format!("that is no command: {error}")),
+    }
+}

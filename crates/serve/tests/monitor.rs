@@ -1,0 +1,406 @@
+//! The monitor of a server: what it shows, what it changes, and what it makes of those who mean no good.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use floatgate_core::config;
+use floatgate_core::device::{Device, Options as DeviceOptions};
+use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_serve::client::Client;
+use floatgate_serve::monitor::blocks::BlockMap;
+use floatgate_serve::monitor::client::{Asker, running};
+use floatgate_serve::monitor::control::Command;
+use floatgate_serve::monitor::frame::{Frame, Info};
+use floatgate_serve::monitor::{Doors, Monitor, Options as MonitorOptions};
+use floatgate_serve::{Address, Options, ServeError, Server};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const TOKEN: &str = "long-enough";
+
+/// A server that is watched.
+struct Bench {
+    monitor: Option<Monitor>,
+    server: Option<Server>,
+    folder: TempDir,
+}
+
+fn monitor_options(folder: &TempDir) -> MonitorOptions {
+    MonitorOptions {
+        control: Some(folder.path().join("ssd.ctl")),
+        dashboard: Some("127.0.0.1:0".parse().unwrap()),
+        allow_remote: None,
+        token: Some(TOKEN.to_owned()),
+        plotting_library: b"packed",
+        power_cut: None,
+    }
+}
+
+impl Bench {
+    fn new(no_delay: bool, change: impl FnOnce(&mut MonitorOptions)) -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config::load("tiny", &[]).unwrap();
+        let mut device = Device::new(config, DeviceOptions { attribution: true, ..DeviceOptions::default() }).unwrap();
+        precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
+        let options = Options {
+            nbd: vec![Address::Unix(folder.path().join("ssd.sock"))],
+            allow_remote: None,
+            no_delay,
+            speed: Default::default(),
+            no_spin: true,
+            memory: u64::MAX,
+            recorder: None,
+        };
+        let server = Server::start(device, options).unwrap();
+        let mut options = monitor_options(&folder);
+        change(&mut options);
+        let monitor = Doors::open(options).unwrap().start(server.engine(), server.addresses()).unwrap();
+        Bench { monitor: Some(monitor), server: Some(server), folder }
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(&self.server.as_ref().unwrap().addresses()[0]).unwrap()
+    }
+
+    fn asker(&self) -> Asker {
+        let asker = Asker::connect(&self.folder.path().join("ssd.sock")).unwrap();
+        asker.set_patience(Some(Duration::from_secs(20))).unwrap();
+        asker
+    }
+
+    fn ask(&self, command: &Command) -> Value {
+        self.asker().ask(command).unwrap()
+    }
+
+    /// The first frame for which something holds.
+    fn frame(&self, holds: impl Fn(&Frame) -> bool) -> Frame {
+        let mut asker = self.asker();
+        asker.ask(&Command::Watch { blocks: false }).unwrap();
+        for _ in 0..20 {
+            let frame = Frame::deserialize(&asker.hear().unwrap()["frame"]).unwrap();
+            if holds(&frame) {
+                return frame;
+            }
+        }
+        panic!("no such frame comes");
+    }
+
+    fn dashboard(&self) -> SocketAddr {
+        self.monitor.as_ref().unwrap().dashboard().unwrap()
+    }
+
+    /// What the dashboard answers to these very bytes: status, head and body.
+    fn http(&self, bytes: &[u8]) -> (u16, String, String) {
+        let mut stream = TcpStream::connect(self.dashboard()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        // It may answer, and close, before it has read all.
+        let _ = stream.write_all(bytes);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        let text = String::from_utf8_lossy(&answer).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        (status, head.to_owned(), body.to_owned())
+    }
+
+    fn get(&self, path: &str) -> (u16, String, String) {
+        self.http(format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.dashboard()).as_bytes())
+    }
+
+    fn post(&self, headers: &str, body: &str) -> (u16, Value) {
+        let head = format!("POST /api/control HTTP/1.1\r\nHost: {}\r\n{headers}", self.dashboard());
+        let text = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        let (status, _, answer) = self.http(text.as_bytes());
+        (status, serde_json::from_str(&answer).unwrap_or_default())
+    }
+
+    fn end(mut self) -> floatgate_serve::Finished {
+        drop(self.monitor.take());
+        self.server.take().unwrap().stop(true).unwrap()
+    }
+}
+
+#[test]
+fn what_clients_do_is_seen() {
+    let bench = Bench::new(true, |_| {});
+    let mut client = bench.client();
+    for block in 0..8 {
+        client.write(block * 16384, &[7; 16384], false).unwrap();
+    }
+    client.read(0, &mut [0; 4096]).unwrap();
+    client.trim(0, 65536).unwrap();
+    let frame = bench.frame(|frame| frame.requests["trim"].count == 1);
+    let of = |name: &str| (frame.requests[name].count, frame.requests[name].bytes, frame.requests[name].sectors);
+    assert_eq!((of("write"), of("read")), ((8, 131_072, 256), (1, 4096, 8)));
+    assert_eq!((of("trim"), frame.requests["flush"].count), ((1, 65536, 128), 0));
+    assert_eq!((frame.outstanding, frame.speed), (0, None));
+    assert_eq!((frame.channels.len(), frame.flash.units_trimmed), (bench_channels(), 16));
+
+    let answer = bench.ask(&Command::Status);
+    let info = Info::deserialize(&answer["info"]).unwrap();
+    assert_eq!((info.device.as_str(), info.logical_bytes), ("tiny", 53_686_272));
+    assert_eq!(info.addresses, [format!("unix:{}", bench.folder.path().join("ssd.sock").display())]);
+
+    let mut asker = bench.asker();
+    asker.ask(&Command::Watch { blocks: true }).unwrap();
+    let picture = (0..10).map(|_| asker.hear().unwrap()).find(|line| line.get("blocks").is_some()).unwrap();
+    let map = BlockMap::deserialize(&picture["blocks"]).unwrap();
+    assert_eq!(map.rows * map.columns, info.planes * info.blocks_per_plane, "a cell for each block");
+
+    // What the monitor saw is what the result says.
+    let finished = bench.end();
+    assert_eq!(finished.outcome.measurement(&finished.device).results.all().count(), 10);
+}
+
+fn bench_channels() -> usize {
+    config::load("tiny", &[]).unwrap().geometry.channels as usize
+}
+
+#[test]
+fn every_field_is_documented() {
+    let text = include_str!("../../../docs/reference/control.md");
+    let frame = serde_json::to_value(Frame {
+        requests: [("read".to_owned(), Default::default())].into(),
+        flash: floatgate_serve::monitor::frame::Flash { merged: vec![Default::default()], ..Default::default() },
+        ..Frame::default()
+    });
+    let all = [frame, serde_json::to_value(Info::default()), serde_json::to_value(BlockMap::default())];
+    let mut names = Vec::new();
+    all.into_iter().for_each(|value| keys(&value.unwrap(), &mut names));
+    assert!(names.len() > 70, "{}", names.len());
+    for name in names {
+        assert!(text.contains(&format!("`{name}`")), "docs/reference/control.md does not have `{name}`");
+    }
+}
+
+fn keys(value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+            into.push(name.clone());
+            keys(value, into);
+        }),
+        Value::Array(items) => items.iter().for_each(|item| keys(item, into)),
+        _ => {}
+    }
+}
+
+#[test]
+fn metrics_are_those_of_the_frame() {
+    let bench = Bench::new(true, |_| {});
+    let mut client = bench.client();
+    for block in 0..5 {
+        client.write(block * 4096, &[1; 4096], false).unwrap();
+    }
+    bench.frame(|frame| frame.requests["write"].count == 5);
+    let (status, head, body) = bench.get("/metrics");
+    assert!(status == 200 && head.to_lowercase().contains("content-type: text/plain; version=0.0.4"), "{head}");
+    let lines = body.lines().map(|line| Ok(line.to_owned()));
+    let parsed = prometheus_parse::Scrape::parse(lines).unwrap();
+    let value = |name: &str, label: Option<(&str, &str)>| {
+        let fits = |sample: &&prometheus_parse::Sample| {
+            sample.metric == name && label.is_none_or(|(key, value)| sample.labels.get(key) == Some(value))
+        };
+        match parsed.samples.iter().find(fits).map(|sample| &sample.value) {
+            Some(prometheus_parse::Value::Counter(value) | prometheus_parse::Value::Gauge(value)) => *value,
+            other => panic!("{name}: {other:?}"),
+        }
+    };
+    assert_eq!(value("floatgate_requests_total", Some(("operation", "write"))), 5.0);
+    assert_eq!(value("floatgate_request_bytes_total", Some(("operation", "write"))), 20480.0);
+    assert_eq!(value("floatgate_info", Some(("device", "tiny"))), 1.0);
+    assert!(value("floatgate_write_amplification", None) >= 1.0);
+    // Each name has its help and type once, before its samples, and is used by no other.
+    let mut seen = Vec::new();
+    for line in body.lines() {
+        if let Some(name) = line.strip_prefix("# TYPE ") {
+            let name = name.split(' ').next().unwrap().to_owned();
+            assert!(!seen.contains(&name), "{name} twice");
+            seen.push(name);
+        } else if !line.starts_with('#') {
+            let name = line.split(['{', ' ']).next().unwrap();
+            assert_eq!(Some(name), seen.last().map(String::as_str), "{line}");
+        }
+    }
+    assert_eq!(body.matches("# HELP ").count(), seen.len());
+    let text = include_str!("../../../docs/reference/control.md");
+    for name in &seen {
+        let short = name.strip_prefix("floatgate_").unwrap();
+        assert!(text.contains(&format!("`{short}`")), "docs/reference/control.md does not have `{short}`");
+    }
+}
+
+#[test]
+fn the_speed_is_changed_while_requests_are_served() {
+    let bench = Bench::new(false, |_| {});
+    let mut client = bench.client();
+    client.read(0, &mut [0; 4096]).unwrap();
+    let done = bench.ask(&Command::Speed { value: "0.25".to_owned() });
+    assert_eq!((&done["ok"], &done["message"]), (&json!(true), &json!("simulated time goes on at a speed of 0.25")));
+    let before = bench.frame(|frame| frame.speed == Some(0.25));
+    let after = bench.frame(|frame| frame.number > before.number);
+    // Simulated time passes at a quarter; frames of two followers are some looks apart.
+    let share = (after.simulated_s - before.simulated_s) / (after.wall_s - before.wall_s);
+    assert!((share - 0.25).abs() < 0.002, "{share}");
+    client.read(4096, &mut [0; 4096]).unwrap();
+    for wrong in ["0", "1e9", "-1", "x"] {
+        let refused = bench.ask(&Command::Speed { value: wrong.to_owned() });
+        assert!(refused["error"].as_str().unwrap().contains("from 0.0001 to 100"), "{refused}");
+    }
+    let finished = bench.end();
+    assert_eq!((finished.speed_changes, finished.live.speed), (1, 0.25));
+
+    let bench = Bench::new(true, |_| {});
+    let refused = bench.ask(&Command::Speed { value: "2".to_owned() });
+    assert!(refused["error"].as_str().unwrap().contains("--no-delay"), "{refused}");
+}
+
+#[test]
+fn all_is_trimmed_and_the_host_sees_it() {
+    for no_delay in [true, false] {
+        let bench = Bench::new(no_delay, |_| {});
+        let mut client = bench.client();
+        client.write(1 << 20, &[9; 65536], false).unwrap();
+        let done = bench.ask(&Command::TrimAll);
+        assert_eq!(done["message"], "trimmed all 53686272 bytes", "{done}");
+        let mut read = [1; 65536];
+        client.read(1 << 20, &mut read).unwrap();
+        assert!(read.iter().all(|byte| *byte == 0));
+        let finished = bench.end();
+        assert_eq!(finished.device.ftl().counters.units_trimmed, 53_686_272 / 4096);
+        assert_eq!(finished.payload_bytes, 0);
+    }
+}
+
+#[test]
+fn a_power_cut_needs_flash_to_come_back_from() {
+    let bench = Bench::new(true, |_| {});
+    let refused = bench.ask(&Command::PowerCut);
+    assert!(refused["error"].as_str().unwrap().contains("--image FILE, or --image memory"), "{refused}");
+    let cut = |options: &mut MonitorOptions| {
+        options.power_cut = Some(std::sync::Arc::new(|engine| Ok(format!("{} lost", engine.outstanding()))));
+    };
+    let bench = Bench::new(true, cut);
+    assert_eq!(bench.ask(&Command::PowerCut)["message"], "0 lost");
+}
+
+#[test]
+fn only_who_has_the_token_changes_anything() {
+    let bench = Bench::new(false, |_| {});
+    let speed = r#"{"command":"speed","value":"0.5"}"#;
+    let (status, answer) = bench.post("", speed);
+    assert!(status == 401 && answer["error"].as_str().unwrap().contains("token"), "{status} {answer}");
+    assert_eq!(bench.post("Authorization: Bearer long-enougH\r\n", speed).0, 401);
+    assert_eq!(bench.post(&format!("Cookie: token={TOKEN}\r\n"), speed).0, 401);
+    let token = format!("Authorization: Bearer {TOKEN}\r\n");
+    assert_eq!(bench.post(&format!("{token}Origin: http://evil.example\r\n"), speed).0, 403);
+    assert_eq!(bench.post(&token, "{").0, 400);
+    assert_eq!(bench.post(&token, r#"{"command":"status"}"#).0, 409);
+    assert_eq!(bench.post(&token, &"x".repeat(100_000)).0, 413);
+    assert_eq!(bench.frame(|_| true).speed, Some(1.0), "nothing has changed");
+    let (status, answer) = bench.post(&token, speed);
+    assert_eq!((status, &answer["ok"]), (200, &json!(true)));
+    assert_eq!(bench.frame(|frame| frame.speed != Some(1.0)).speed, Some(0.5));
+
+    let bench = Bench::new(false, |options| options.token = None);
+    let (status, answer) = bench.post(&token, speed);
+    assert!(status == 403 && answer["error"].as_str().unwrap().contains("--dashboard-token"), "{answer}");
+    assert!(bench.get("/api/status").2.contains("\"controls\":false"));
+}
+
+#[test]
+fn other_names_of_this_machine_are_not_answered() {
+    let bench = Bench::new(true, |_| {});
+    let port = bench.dashboard().port();
+    let host = |host: &str, path: &str| bench.http(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).0;
+    for path in ["/", "/metrics", "/api/status", "/api/history", "/monitor.js"] {
+        assert_eq!(host(&format!("localhost:{port}"), path), 200, "{path}");
+        assert_eq!(host(&format!("evil.example:{port}"), path), 403, "{path}");
+    }
+    assert_eq!(host(&format!("localhost:{port}"), "/../../etc/passwd"), 404);
+    let (_, head, body) = bench.get("/");
+    assert!(head.contains("frame-ancestors 'none'") && head.contains("default-src 'none'"), "{head}");
+    for way in ["http://", "https://", "<script>", "@import", "onclick"] {
+        assert!(!body.contains(way), "{way}");
+    }
+}
+
+#[test]
+fn hostile_clients_disturb_nobody() {
+    let bench = Bench::new(true, |_| {});
+    let mut client = bench.client();
+    // At the dashboard: what is no request, a head without end, and connections that say nothing.
+    assert!(bench.http(&[0xff; 4096]).0 == 400 && bench.http(b"GET / HTTP/9.9\r\n\r\n").0 >= 400);
+    let long = format!("GET / HTTP/1.1\r\nHost: {}\r\nX: {}\r\n\r\n", bench.dashboard(), "x".repeat(1 << 20));
+    assert!([0, 400, 431].contains(&bench.http(long.as_bytes()).0));
+    let silent: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(bench.dashboard()).unwrap()).collect();
+    // At the control socket: garbage, a line without end, and connections that say nothing.
+    let path = bench.folder.path().join("ssd.ctl");
+    let said = |bytes: &[u8]| {
+        let mut stream = UnixStream::connect(&path).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let _ = stream.write_all(bytes);
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut text = String::new();
+        let _ = stream.read_to_string(&mut text);
+        text
+    };
+    assert!(said(b"\xff\xfe\n").contains("that is no command"));
+    assert!(said(b"{\"command\":\"format-disk\"}\n").contains("that is no command"));
+    assert!(said(b"{\"command\":\"status\",\"more\":1}\n{\"command\":\"status\"}\n").contains("\"ok\":true"));
+    assert!(said(&vec![b'x'; 1 << 20]).contains("at most 4096 bytes"));
+    assert!(said(&b"[".repeat(4000)).contains("that is no command"));
+    let quiet: Vec<UnixStream> = (0..40).map(|_| UnixStream::connect(&path).unwrap()).collect();
+    // Followers that read nothing.
+    for _ in 0..200 {
+        client.write(0, &[3; 4096], false).unwrap();
+    }
+    let mut read = [0; 4096];
+    client.read(0, &mut read).unwrap();
+    assert_eq!(read, [3; 4096]);
+    drop((silent, quiet));
+    let again = || (bench.get("/api/status").0 == 200).then_some(());
+    let patience = || std::os::unix::net::UnixStream::pair().unwrap().0;
+    for _ in 0..100 {
+        if again().is_some() {
+            break;
+        }
+        let waiting = patience();
+        waiting.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let _ = (&waiting).read(&mut [0]);
+    }
+    assert!(again().is_some(), "places become free");
+    assert_eq!(bench.ask(&Command::Status)["ok"], json!(true));
+    assert_eq!(bench.end().outcome.measurement(&device()).results.all().count(), 201);
+}
+
+fn device() -> Device {
+    Device::new(config::load("tiny", &[]).unwrap(), DeviceOptions::default()).unwrap()
+}
+
+#[test]
+fn sockets_are_private_and_go_with_the_server() {
+    let bench = Bench::new(true, |_| {});
+    let path = bench.folder.path().join("ssd.ctl");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let places = [bench.folder.path().to_owned(), PathBuf::from("/no/such/place"), bench.folder.path().join(".")];
+    assert_eq!(running(&places), std::slice::from_ref(&path), "found once");
+    let second = Doors::open(monitor_options(&bench.folder)).err().expect("one listens there already");
+    assert!(second.to_string().contains("another server listens there"), "{second}");
+    let remote = MonitorOptions {
+        control: None,
+        dashboard: Some("0.0.0.0:0".parse().unwrap()),
+        ..monitor_options(&bench.folder)
+    };
+    let refused = Doors::open(remote).err().expect("others could connect");
+    assert!(matches!(refused, ServeError::Remote { .. }) && refused.to_string().contains("--allow-remote 0.0.0.0"));
+    let folder = bench.folder.path().to_owned();
+    let Bench { monitor, server, folder: _kept } = bench;
+    drop(monitor);
+    assert!(!path.exists() && running(&[folder]).is_empty());
+    server.unwrap().stop(true).unwrap();
+}

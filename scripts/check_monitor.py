@@ -1,0 +1,319 @@
+#!/usr/bin/env python3
+"""Open the dashboard of a live device in a browser without a screen, and fail where it is not as it should be.
+
+    python3 scripts/check_monitor.py PROGRAM [--screenshots DIRECTORY] [--seconds N]
+
+Serves a small device with the program that is given, lets a client write to it, and opens the page as people do:
+light, dark, and after the server has gone. Figures must move, all charts and the block map must be drawn, keys and
+buttons must work, nothing may be wider than the screen of a laptop, and the browser's console must stay empty. It must
+be done within the seconds that are given (60). The browser is Chromium, or that in $BROWSER; without one, the exit
+status is 3, and nothing was checked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import os
+import re
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from check_report import browser
+
+TOKEN = "a-token-of-the-check"
+
+# The screen of a small laptop.
+SCREEN = (1366, 768)
+
+
+class Browser:
+    """Chromium, told what to do over a pair of pipes (its DevTools protocol)."""
+
+    def __init__(self, path: str, profile: str, deadline: float) -> None:
+        self.deadline = deadline
+        commands, self.output = os.pipe()
+        self.input, answers = os.pipe()
+        options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run",
+                   f"--user-data-dir={profile}", f"--window-size={SCREEN[0]},{SCREEN[1]}", "about:blank"]
+
+        def place() -> None:
+            # The browser reads commands from 3 and answers to 4.
+            low, high = os.dup(commands), os.dup(answers)
+            os.dup2(low, 3)
+            os.dup2(high, 4)
+
+        self.child = subprocess.Popen([path, *options], preexec_fn=place, close_fds=False,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(commands)
+        os.close(answers)
+        self.rest = b""
+        self.number = 0
+        self.faults: list[str] = []
+        targets = self.ask("Target.getTargets")["targetInfos"]
+        page = next(target for target in targets if target["type"] == "page")
+        attached = self.ask("Target.attachToTarget", targetId=page["targetId"], flatten=True)
+        self.session: str | None = attached["sessionId"]
+        for domain in ["Page", "Runtime", "Log"]:
+            self.ask(f"{domain}.enable")
+
+    session: str | None = None
+
+    def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """What the browser answers to a command."""
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.output, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self.next()
+            if answer.get("id") == self.number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']}")
+                return answer["result"]
+
+    def next(self) -> dict[str, Any]:
+        """The next message; what the page complains of is kept."""
+        while b"\0" not in self.rest:
+            left = self.deadline - time.monotonic()
+            if left <= 0 or not select.select([self.input], [], [], left)[0]:
+                raise TimeoutError("the browser took too long")
+            piece = os.read(self.input, 1 << 20)
+            if not piece:
+                raise RuntimeError("the browser has ended")
+            self.rest += piece
+        text, self.rest = self.rest.split(b"\0", 1)
+        message = json.loads(text)
+        parameters = message.get("params", {})
+        if message.get("method") == "Runtime.exceptionThrown":
+            self.faults.append(f"exception: {parameters['exceptionDetails'].get('text')}")
+        elif message.get("method") == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning"):
+            self.faults.append(f"console: {[value.get('value') for value in parameters['args']]}")
+        elif message.get("method") == "Log.entryAdded" and parameters["entry"]["level"] in ("error", "warning"):
+            self.faults.append(f"log: {parameters['entry']['text']} {parameters['entry'].get('url', '')}")
+        return message
+
+    def value(self, expression: str) -> Any:
+        """What an expression is in the page."""
+        result = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in result:
+            raise RuntimeError(f"{expression}: {result['exceptionDetails']}")
+        return result["result"].get("value")
+
+    def wait(self, expression: str) -> None:
+        """Until an expression is true. A page that is only just coming has not what it asks for."""
+        while not self.value(f"(() => {{ try {{ return Boolean({expression}); }} catch {{ return false; }} }})()"):
+            if time.monotonic() > self.deadline:
+                state = self.value("JSON.stringify(document.documentElement.dataset)")
+                raise TimeoutError(f"it did not come true: {expression}; the page's state is {state}")
+            time.sleep(0.1)
+
+    def key(self, name: str, code: int) -> None:
+        """Presses a key."""
+        for kind in ["keyDown", "keyUp"]:
+            text = {"text": "\r"} if name == "Enter" and kind == "keyDown" else {}
+            self.ask("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code, **text)
+
+    def screenshot(self, directory: Path | None, name: str) -> None:
+        """Keeps what is seen."""
+        if directory:
+            shot = self.ask("Page.captureScreenshot", format="png")["data"]
+            (directory / f"{name}.png").write_bytes(base64.b64decode(shot))
+
+    def end(self) -> None:
+        """Ends it."""
+        self.child.kill()
+        self.child.wait()
+
+
+class Writer(threading.Thread):
+    """A client that writes and reads over NBD, one request after the other, until it is stopped."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(daemon=True)
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(str(path))
+        self.stopped = False
+
+    def take(self, count: int) -> bytes:
+        """So many bytes."""
+        data = b""
+        while len(data) < count:
+            piece = self.socket.recv(count - len(data))
+            if not piece:
+                raise EOFError
+            data += piece
+        return data
+
+    def run(self) -> None:
+        """Speaks the protocol as simply as it goes (NBD_OPT_EXPORT_NAME, simple replies)."""
+        try:
+            self.take(18)
+            self.socket.sendall(struct.pack(">I", 3) + b"IHAVEOPT" + struct.pack(">II", 1, 0))
+            size = struct.unpack(">QH", self.take(10))[0]
+            for number in range(1 << 40):
+                if self.stopped:
+                    return
+                offset = number * 2654435761 % (size // 16384 - 1) * 16384
+                kind = 0 if number % 4 == 3 else 1
+                length = 4096 if kind == 0 else 16384
+                head = struct.pack(">IHHQQI", 0x25609513, 0, kind, number, offset, length)
+                self.socket.sendall(head + (b"" if kind == 0 else bytes(length)))
+                self.take(16 + (length if kind == 0 else 0))
+        except (OSError, EOFError):
+            return
+
+
+def serve(program: str, place: Path) -> tuple[subprocess.Popen[str], str]:
+    """A device that is served, and where its page is."""
+    command = [program, "serve", "tiny", "--nbd", "unix:ssd.sock", "--dashboard", "--speed", "2"]
+    server = subprocess.Popen(command, cwd=place, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+                              env={**os.environ, "FLOATGATE_DASHBOARD_TOKEN": TOKEN})
+    said = ""
+    assert server.stderr
+    for line in server.stderr:
+        said += line
+        if "Ctrl-C ends" in line:
+            found = re.search(r"Dashboard at (\S+),", said)
+            if found:
+                return server, found[1]
+    raise RuntimeError(f"the server does not say where its page is: {said}")
+
+
+def check_page(page: Browser, url: str, shots: Path | None) -> None:
+    """The page while all is well."""
+    page.ask("Page.navigate", url=url)
+    page.wait("document.documentElement.dataset.state === 'live' && document.documentElement.dataset.frames > 6")
+    page.wait("document.documentElement.dataset.blocks > 0")
+    faults = page.faults
+    charts = page.value("[...document.querySelectorAll('.plot')].filter(p => p.querySelector('svg.main-svg')).length")
+    if charts != 8:
+        faults.append(f"{charts} of 8 charts are drawn")
+    if page.value("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
+        faults.append("the page is wider than the screen")
+    bottom = page.value("document.querySelector('main').getBoundingClientRect().bottom")
+    if bottom > SCREEN[1]:
+        faults.append(f"charts and blocks end at {bottom} of {SCREEN[1]} pixels: a laptop does not show them")
+    unnamed = page.value("""
+        [...document.querySelectorAll('[role=img], [role=application], input, select, button')].filter(
+        e => !e.getAttribute('aria-label') && !e.labels?.length && !e.textContent.trim()).map(e => e.id).join()""")
+    if unnamed:
+        faults.append(f"these have no name for who does not see them: {unnamed}")
+    colours = page.value("""(() => { const c = document.getElementById('map');
+        const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+        const s = new Set(); for (let i = 0; i < d.length; i += 4)
+        s.add(d[i] << 16 | d[i+1] << 8 | d[i+2]); return s.size; })()""")
+    if colours < 3:
+        faults.append(f"the block map has {colours} colours")
+    before = page.value("document.querySelector('#tiles dd:nth-of-type(1)').textContent + "
+                        "document.getElementById('state').textContent")
+    page.wait("document.querySelector('#tiles dd:nth-of-type(1)').textContent + "
+              f"document.getElementById('state').textContent !== {json.dumps(before)}")
+    page.screenshot(shots, "light")
+    check_keys(page)
+    page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    page.wait("getComputedStyle(document.documentElement).backgroundColor === 'rgb(20, 23, 28)'")
+    time.sleep(1)
+    page.screenshot(shots, "dark")
+    check_buttons(page, shots)
+
+
+def check_keys(page: Browser) -> None:
+    """The block map without a mouse."""
+    page.value("document.getElementById('map').focus()")
+    for _ in range(3):
+        page.key("ArrowRight", 39)
+    page.wait("/plane .*block.*3:/.test(document.getElementById('cell').textContent)")
+    for mode in ["erases", "age", "valid"]:
+        page.value(f"(() => {{ const s = document.getElementById('colour'); s.value = '{mode}'; "
+                   "s.dispatchEvent(new Event('change')); })()")
+
+
+def check_buttons(page: Browser, shots: Path | None) -> None:
+    """What changes the device: not without the token, and after a question."""
+    done = "document.getElementById('done').value"
+
+    def press(value: str) -> None:
+        page.value(f"document.querySelector('#control button[value={value}]').click()")
+
+    def forgive() -> None:
+        # The browser itself notes an answer that is an error.
+        page.faults[:] = [fault for fault in page.faults if "Failed to load resource" not in fault]
+
+    page.value("document.getElementById('speed').value = '0.5'")
+    press("speed")
+    page.wait(f"{done}.includes('not the token')")
+    page.value(f"document.getElementById('token').value = '{TOKEN}'")
+    press("speed")
+    page.wait(f"{done}.includes('speed of 0.5')")
+    page.wait("document.getElementById('state').textContent.includes('speed 0.5')")
+    press("power-cut")
+    page.wait("document.getElementById('sure').open")
+    page.screenshot(shots, "question")
+    page.value("document.getElementById('sure-yes').click()")
+    page.wait(f"{done}.includes('--image')")
+    press("trim-all")
+    page.wait("document.getElementById('sure').open")
+    page.key("Escape", 27)
+    page.wait("!document.getElementById('sure').open")
+    press("trim-all")
+    page.wait("document.getElementById('sure').open")
+    page.value("document.getElementById('sure-yes').click()")
+    page.wait(f"{done}.includes('trimmed all')")
+    forgive()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("program")
+    parser.add_argument("--screenshots", type=Path)
+    parser.add_argument("--seconds", type=float, default=60)
+    arguments = parser.parse_args()
+    path = browser()
+    if not path:
+        print("NOT CHECKED: there is no Chromium; apt-get install -y chromium, or set BROWSER", file=sys.stderr)
+        return 3
+    if arguments.screenshots:
+        arguments.screenshots.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    faults: list[str] = []
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        server, url = serve(str(Path(arguments.program).resolve()), Path(scratch))
+        writer = Writer(Path(scratch) / "ssd.sock")
+        writer.start()
+        page = None
+        try:
+            page = Browser(path, f"{scratch}/profile", began + arguments.seconds)
+            check_page(page, url, arguments.screenshots)
+            faults += page.faults
+            server.send_signal(signal.SIGTERM)
+            server.wait(timeout=arguments.seconds)
+            page.wait("document.documentElement.dataset.state === 'lost'")
+            page.screenshot(arguments.screenshots, "lost")
+        except (RuntimeError, TimeoutError) as error:
+            faults += [str(error), *(page.faults if page else [])]
+        finally:
+            writer.stopped = True
+            server.kill()
+            server.wait()
+            if page:
+                page.end()
+    print(f"the dashboard: light, dark, keys, buttons and the server's end in {time.monotonic() - began:.1f} s")
+    for fault in faults:
+        print(f"error: {fault}", file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
