@@ -71,7 +71,7 @@ bench: ## Measure the speed
 	$(CARGO) bench --package floatgate-core --bench speed --bench trace --locked
 
 .PHONY: soak
-soak: columns test-cluster ## Test for long: CASES cases, CUTS power cuts, OPERATIONS against the reference model, fuzzing
+soak: columns test-cluster ## Test for long: CASES cases, CUTS power cuts, OPERATIONS of the reference model, fuzzing
 	@scripts/prerequisites.sh build
 	PROPTEST_CASES=$(CASES) FLOATGATE_POWER_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CUTS) \
 		$(CARGO) test --release --workspace --locked
