@@ -10,8 +10,8 @@ impl Device {
     /// Tells of requests whose completion is certain, by tag and finish: their last data are leaving flash, or their
     /// last program works and cannot be suspended. Each is told again until it has completed. Changes nothing.
     ///
-    /// Nothing is told of writes of a durable device, nor where what comes behind the flash takes time, for that is told
-    /// by completions that lie ahead, or can still change.
+    /// Nothing is told of writes of a durable device, nor where what comes behind the flash takes time, for that is
+    /// told by completions that lie ahead, or can still change.
     pub fn foresee(&self, mut found: impl FnMut(u64, Time)) {
         if self.link.is_some() || self.answering_takes_time() {
             return;
