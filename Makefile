@@ -84,7 +84,7 @@ bench-live: ## Measure the live device over NBD and vhost-user, on two idle proc
 	scripts/bench_live.sh $(FLOATGATE) $(dir $(FLOATGATE))examples
 
 .PHONY: soak
-soak: columns test-cluster ## Test for long: CASES cases, CUTS power cuts, OPERATIONS against the reference model, fuzzing
+soak: columns test-cluster ## Test for long: CASES cases, CUTS power cuts, OPERATIONS of the reference model, fuzzing
 	@scripts/prerequisites.sh build
 	PROPTEST_CASES=$(CASES) FLOATGATE_POWER_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CUTS) \
 		$(CARGO) test --release --workspace --locked

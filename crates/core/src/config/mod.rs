@@ -506,8 +506,8 @@ fn most() -> f64 {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Durability {
-    /// Trims are journalled in flash: at a flush, when half a mapping unit of records waits, and before a block is erased
-    /// that holds a trimmed unit. Without it a trimmed unit may be back after a power cut, even a flushed one.
+    /// Trims are journalled in flash: at a flush, when half a mapping unit of records waits, and before a block is
+    /// erased that holds a trimmed unit. Without it a trimmed unit may be back after a power cut, even a flushed one.
     pub trim_journal: bool,
 }
 

@@ -14,8 +14,8 @@ use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::workload::request::{Operation, Request};
 
 impl Device {
-    /// From now on all that changes flash is told. What is there already, such as what preconditioning has left, is told
-    /// first: to `told` where the outbox would be too large. The device must be at rest.
+    /// From now on all that changes flash is told. What is there already, such as what preconditioning has left, is
+    /// told first. The device must be at rest.
     pub fn make_durable(&mut self, keep: Keep) -> Result<(), String> {
         self.begin_to_tell(keep)?;
         (0..self.config.total_blocks()).for_each(|block| self.tell_block(BlockId(block)));

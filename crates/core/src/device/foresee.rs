@@ -10,8 +10,8 @@ impl Device {
     /// Tells of requests whose completion is certain, by tag and finish: their last data are leaving flash, or their
     /// last program works and cannot be suspended. Each is told again until it has completed. Changes nothing.
     ///
-    /// Nothing is told of writes of a durable device, nor where what comes behind the flash takes time, for that is told by
-    /// completions that lie ahead, or can still change.
+    /// Nothing is told of writes of a durable device, nor where what comes behind the flash takes time, for that is
+    /// told by completions that lie ahead, or can still change.
     pub fn foresee(&self, mut found: impl FnMut(u64, Time)) {
         if self.link.is_some() || self.answering_takes_time() {
             return;
@@ -19,10 +19,11 @@ impl Device {
         for unit in (0..self.array.units()).map(UnitId) {
             let first = self.running[unit.index()];
             let Some(end) = self.array.settled_end(unit).filter(|_| first != NONE) else { continue };
+            // A durable device answers a write when it has told that the program has ended.
+            let writes = !self.overlapping.any && !self.is_durable();
             match self.transactions[first].kind {
                 Kind::HostRead => self.foresee_request(self.transactions[first].owner, 1, end, &mut found),
-                // A durable device answers a write when it has told that the program has ended.
-                Kind::Write if !self.overlapping.any && !self.is_durable() => self.foresee_writes(first, end, &mut found),
+                Kind::Write if writes => self.foresee_writes(first, end, &mut found),
                 _ => {}
             }
         }

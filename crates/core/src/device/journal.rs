@@ -3,8 +3,8 @@
 //!
 //! The journal is some mapping units of the device's own, behind those of the host. Each holds records of trims; a unit
 //! of it is written anew with those of its records that still matter and new ones, like any unit that the host
-//! overwrites, so that cleaning and recovery need not know of it. A record matters until a newer write of its unit is in
-//! flash. There is room for two records for each unit of the host, so that half of some unit is always free.
+//! overwrites, so that cleaning and recovery need not know of it. A record matters until a newer write of its unit is
+//! in flash. There is room for two records for each unit of the host, so that half of some unit is always free.
 //!
 //! Records are written at a flush, when half a unit of them waits, and before a block is erased that holds a trimmed
 //! unit: an older version of that may be elsewhere. Until then the block has one dependant more.

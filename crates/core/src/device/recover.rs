@@ -35,7 +35,8 @@ impl Device {
     }
 
     /// The same, of flash that a device kept in memory, as the one that is made of it does. Where the power goes once
-    /// more after so many things that the recovery has done to flash, there is no device yet: what is left is given back.
+    /// more after so many things that the recovery has done to flash, there is no device yet, and what is left is
+    /// returned.
     pub fn recover_in_memory(
         config: DeviceConfig,
         options: Options,

@@ -41,8 +41,8 @@ impl Device {
         }
     }
 
-    /// Binds something, and books its channel. Where the map or a journal is in flash, binding may set off operations on
-    /// other LUNs: those hear of them afterwards.
+    /// Binds something, and books its channel. Where the map or a journal is in flash, binding may set off operations
+    /// on other LUNs: those hear of them afterwards.
     #[inline]
     pub(super) fn alone<T>(&mut self, act: impl FnOnce(&mut Device) -> T) -> T {
         self.while_holding(self.ftl.map_state.is_some() || self.journal.is_some(), act)

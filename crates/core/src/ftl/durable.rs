@@ -222,8 +222,8 @@ impl Ftl {
         durable.pad(place.0 + 1..place.0 + group);
     }
 
-    /// What a block's summary holds: a record for each unit of data. Nothing where that does not fit a unit: it is as if
-    /// there was no summary then.
+    /// What a block's summary holds: a record for each unit of data. Nothing where that does not fit a unit: it is as
+    /// if there was no summary then.
     fn summary_of(&self, block: BlockId) -> Vec<u8> {
         let Some(durable) = &self.durable else { return Vec::new() };
         let (first, units) = (self.blocks.first_unit(block).0, self.blocks.data_units());
