@@ -23,6 +23,8 @@ CASES ?= 5000
 CUTS ?= 1000000
 OPERATIONS ?= 100000000
 FUZZ_SECONDS ?= 60
+# Kills and power cuts of a live device, each with a look at every sector, and rounds of fio's own verification.
+KILLS ?= 500
 
 .PHONY: help
 help: ## This list
@@ -73,7 +75,8 @@ bench: ## Measure the speed
 .PHONY: soak
 soak: columns test-cluster ## Test for long: CASES random cases and CUTS power cuts, OPERATIONS against the reference model, fuzzing
 	@scripts/prerequisites.sh build
-	PROPTEST_CASES=$(CASES) FLOATGATE_POWER_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CUTS) $(CARGO) test --release --workspace --locked
+	PROPTEST_CASES=$(CASES) FLOATGATE_POWER_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CUTS) FLOATGATE_KILLS=$(KILLS) \
+		$(CARGO) test --release --workspace --locked
 	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --locked --package floatgate-core --test model -- --nocapture
 	FLOATGATE=$(FLOATGATE) FLOATGATE_FLEET_MB=800 \
 		scripts/test_python.sh $(PYTHON) python/tests/test_fleet.py

@@ -182,9 +182,9 @@ impl Bench {
     }
 }
 
-/// As often as `FLOATGATE_CUTS` says, which `make soak` sets, or so often.
+/// As often as `FLOATGATE_KILLS` says, which `make soak` sets, or so often.
 fn times(usual: u64) -> u64 {
-    std::env::var("FLOATGATE_CUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+    std::env::var("FLOATGATE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 #[test]
