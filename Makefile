@@ -23,6 +23,8 @@ CASES ?= 5000
 CUTS ?= 1000000
 OPERATIONS ?= 100000000
 FUZZ_SECONDS ?= 60
+# Kills and power cuts of a live device, each with a look at every sector, and rounds of fio's own verification.
+KILLS ?= 500
 
 .PHONY: help
 help: ## This list
@@ -86,7 +88,7 @@ bench-live: ## Measure the live device over NBD and vhost-user, on two idle proc
 .PHONY: soak
 soak: columns test-cluster ## Test for long: CASES cases, CUTS power cuts, OPERATIONS of the reference model, fuzzing
 	@scripts/prerequisites.sh build
-	PROPTEST_CASES=$(CASES) FLOATGATE_POWER_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CUTS) \
+	PROPTEST_CASES=$(CASES) FLOATGATE_POWER_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CUTS) FLOATGATE_KILLS=$(KILLS) \
 		$(CARGO) test --release --workspace --locked
 	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --locked --package floatgate-core --test model -- --nocapture
 	FLOATGATE=$(FLOATGATE) FLOATGATE_FLEET_MB=800 \

@@ -64,7 +64,7 @@ pub struct ServeArgs {
     /// new --image none, and an image that is there has its own]
     #[arg(long, value_name = "STATE")]
     precondition: Option<String>,
-    /// Keep the flash in FILE, which is made where it is not there: data outlive the program, however it ends. A kill is
+    /// Keep the flash in FILE, made where it is not there: data outlive the program, however it ends. A kill is
     /// a power cut to the device, after which it recovers as an SSD does. FILE is sparse and as large as what is
     /// programmed; `memory` keeps it in memory, to cut the power without a file
     #[arg(long, value_name = "FILE")]

@@ -75,7 +75,7 @@ fn client(folder: &TempDir) -> Client {
 }
 
 fn times(usual: u64) -> u64 {
-    std::env::var("FLOATGATE_CUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+    std::env::var("FLOATGATE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 /// Kills a server again and again while it is written to.

@@ -184,9 +184,9 @@ impl Bench {
     }
 }
 
-/// As often as `FLOATGATE_CUTS` says, which `make soak` sets, or so often.
+/// As often as `FLOATGATE_KILLS` says, which `make soak` sets, or so often.
 fn times(usual: u64) -> u64 {
-    std::env::var("FLOATGATE_CUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+    std::env::var("FLOATGATE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn after_a_power_cut_each_unit_is_as_flushed_or_newer() {
         truth.protected = overrides.iter().any(|option| option.contains("power_loss_protection"));
         let bench = Bench::new(&disk, &config);
         let mut client = bench.client();
-        for round in 0..times(12) {
+        for round in 0..times(8) {
             for _ in 0..truth.luck.below(40) {
                 truth
                     .step(&mut client)
@@ -245,7 +245,7 @@ fn after_a_power_cut_each_unit_is_as_flushed_or_newer() {
         }
         truth.check_newest(&mut client);
         let finished = bench.end();
-        assert_eq!((finished.image, finished.power_cuts, finished.unreadable), (Some(Ok(())), times(12), 0));
+        assert_eq!((finished.image, finished.power_cuts, finished.unreadable), (Some(Ok(())), times(8), 0));
         let bench = Bench::new(&disk, &config);
         truth.check_newest(&mut bench.client());
     }
