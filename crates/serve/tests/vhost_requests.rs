@@ -106,7 +106,8 @@ fn hostile_chains_are_broken_or_refused() {
     let memory = memory();
     memory.write_slice(&head(IN, 0), GuestAddress(0x1000)).unwrap();
     let far = 1 << 40;
-    let cases: [(&str, &[(u64, u32, u16, u16)], Result<Refused, Broken>); 12] = [
+    type Case<'a> = (&'a str, &'a [(u64, u32, u16, u16)], Result<Refused, Broken>);
+    let cases: [Case; 12] = [
         ("a loop", &[(0x1000, 16, NEXT, 1), (0x2000, 512, NEXT | WRITE, 0)], Err(Broken::Loop)),
         ("outside of the table", &[(0x1000, 16, NEXT, 4)], Err(Broken::Outside)),
         ("nothing to write", &[(0x1000, 16, 0, 0)], Err(Broken::NoStatus)),

@@ -15,7 +15,7 @@ use vhost::vhost_user::message::{
 use vhost::vhost_user::{Error, GpuBackend, Result, VhostUserBackendReqHandlerMut};
 use virtio_bindings::virtio_ring::VIRTIO_RING_F_EVENT_IDX;
 use virtio_queue::QueueT;
-use vm_memory::{GuestAddress, GuestRegionMmap};
+use vm_memory::{GuestAddress, GuestMemoryRegion, GuestRegionMmap};
 
 use super::Memory;
 use super::blk::{Disk, FEATURES};
@@ -175,7 +175,7 @@ impl VhostUserBackendReqHandlerMut for Session {
         for (region, file) in regions.iter().zip(files) {
             mapped.push(map(region, file)?);
         }
-        mapped.sort_by_key(|region| vm_memory::GuestMemoryRegion::start_addr(region));
+        mapped.sort_by_key(GuestRegionMmap::start_addr);
         self.memory = Memory::from_regions(mapped).map_err(|_| Error::InvalidParam)?;
         self.regions = regions.iter().map(Region::from).collect();
         Ok(None)
