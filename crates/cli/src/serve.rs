@@ -5,7 +5,7 @@ mod recording;
 
 use std::io::{IsTerminal, Write};
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Bytes;

@@ -25,6 +25,7 @@ impl DeviceConfig {
         resolved.geometry.mapping_unit = Some(Bytes(self.unit_bytes()));
         resolved.nand.endurance = Some(self.endurance());
         resolved.bus.command_cycle = Some(Duration(self.command_time(1).ps()));
+        resolved.bus.channel_switch_read = Some(self.bus.channel_switch_read.unwrap_or(self.bus.channel_switch));
         resolved
     }
 
