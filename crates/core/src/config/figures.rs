@@ -25,6 +25,8 @@ impl DeviceConfig {
         resolved.geometry.mapping_unit = Some(Bytes(self.unit_bytes()));
         resolved.nand.endurance = Some(self.endurance());
         resolved.bus.command_cycle = Some(Duration(self.command_time(1).ps()));
+        // The other way round, so that a device has one form and those of before keep their digests.
+        resolved.bus.channel_switch_read = self.bus.channel_switch_read.filter(|time| *time != self.bus.channel_switch);
         resolved
     }
 
