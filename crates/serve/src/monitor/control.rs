@@ -81,7 +81,13 @@ impl Control {
             }
             Command::TrimAll => self.trim_all().await,
             Command::PowerCut => match &self.power_cut {
-                Some(cut) => cut(&mut lock(&self.engine)),
+                Some(cut) => {
+                    let mut engine = lock(&self.engine);
+                    let done = cut(&mut engine);
+                    // The device may be another one, which counts from the beginning.
+                    engine.watch();
+                    done
+                }
                 None => {
                     Err("this device keeps its data in memory alone, and has no flash to come back from; start the \
                              server with --image FILE, or --image memory, to cut its power"
@@ -116,7 +122,9 @@ impl Control {
             };
             let submitted = lock(&self.engine).submit(port, Wall::now(), &order);
             submitted.map_err(|error| format!("not all is trimmed: {error}"))?;
-            self.answered(port).await;
+            if !self.answered(port).await {
+                return Err("not all is trimmed: the power was cut meanwhile".to_owned());
+            }
             if self.ends.load(Ordering::Acquire) {
                 return Err("not all is trimmed: the server ends".to_owned());
             }
@@ -124,8 +132,8 @@ impl Control {
         Ok(format!("trimmed all {bytes} bytes"))
     }
 
-    /// Waits until a request of `port` is answered.
-    async fn answered(&self, port: Port) {
+    /// Waits until a request of `port` is answered; whether it is, for a power cut ends it without.
+    async fn answered(&self, port: Port) -> bool {
         let mut answers = Vec::new();
         loop {
             let now = Wall::now();
@@ -133,8 +141,8 @@ impl Control {
                 let mut engine = lock(&self.engine);
                 engine.advance(now);
                 engine.take_due(port, now, &mut answers);
-                if !answers.is_empty() || engine.trouble().is_some() {
-                    return;
+                if !answers.is_empty() || engine.trouble().is_some() || !engine.waits(port) {
+                    return !answers.is_empty();
                 }
                 engine.next_look(port)
             };
