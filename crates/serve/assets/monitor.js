@@ -127,8 +127,9 @@
       }));
     const programs = Object.entries(frame.flash.programs).filter(([, pages]) => pages > 0);
     table("programs", ["cause", "pages"], programs.map(([cause, pages]) => [cause.replace("_", " "), whole(pages)]));
-    table("merged", ["command", "dies", "planes", "commands"], frame.flash.merged.map((merged) =>
-      [merged.kind.replace("_", " "), String(merged.dies), String(merged.planes), whole(merged.commands)]));
+    const merged = frame.flash.merged.map(({ kind, dies, planes, commands }) =>
+      [kind.replace("_", " "), String(dies), String(planes), whole(commands)]);
+    table("merged", ["command", "dies", "planes", "commands"], merged.length ? merged : [["none", "", "", ""]]);
     const late = frame.lateness;
     table("late", ["cause", "answers"], [...Object.entries(late.causes).map(([cause, count]) => [cause, whole(count)]),
       ["late", whole(late.late)], ["all", whole(late.answers)]]);

@@ -13,7 +13,7 @@ use floatgate_core::metrics::series::{Answered, Sample, Series, Width, Window};
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Completion, Operation};
 
-use super::{Engine, Pace, Waiting};
+use super::{Engine, Pace, Port, Waiting};
 use crate::clock::{Speed, Wall};
 use crate::lateness::Counts;
 
@@ -102,7 +102,7 @@ impl Watch {
 }
 
 impl Engine {
-    /// Begins to note what a monitor wants to know.
+    /// Begins to note what a monitor wants to know; anew, where it has begun.
     pub fn watch(&mut self) {
         self.watch = Some(Box::new(Watch::new()));
         self.watch_anew();
@@ -184,6 +184,12 @@ impl Engine {
         into.extend_from_slice(&blocks[first.min(end)..end]);
     }
 
+    /// Whether a front end has requests that are in progress, or answers that it has not taken.
+    pub fn waits(&self, port: Port) -> bool {
+        let state = &self.ports[port.0];
+        state.in_flight > 0 || !state.due.is_empty()
+    }
+
     /// What the device is made of.
     pub fn config(&self) -> &DeviceConfig {
         self.device.config()
@@ -225,7 +231,7 @@ mod tests {
     use floatgate_core::precondition::{Precondition, precondition};
 
     use crate::clock::Clock;
-    use crate::engine::{Answer, Cost, Order, Port};
+    use crate::engine::{Answer, Cost, Order};
     use crate::payload::memory::Memory;
 
     /// When the request arrives.

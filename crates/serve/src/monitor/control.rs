@@ -81,7 +81,13 @@ impl Control {
             }
             Command::TrimAll => self.trim_all().await,
             Command::PowerCut => match &self.power_cut {
-                Some(cut) => cut(&mut lock(&self.engine)),
+                Some(cut) => {
+                    let mut engine = lock(&self.engine);
+                    let done = cut(&mut engine);
+                    // The device may be another one, which counts from the beginning.
+                    engine.watch();
+                    done
+                }
                 None => {
                     Err("this device keeps its data in memory alone, and has no flash to come back from; start the \
                              server with --image FILE, or --image memory, to cut its power"
@@ -114,14 +120,10 @@ impl Control {
                 data: None,
                 headroom: 0,
             };
-            let cuts = {
-                let mut engine = lock(&self.engine);
-                let submitted = engine.submit(port, Wall::now(), &order);
-                submitted.map_err(|error| format!("not all is trimmed: {error}"))?;
-                engine.power_cuts()
-            };
-            if !self.answered(port, cuts).await {
-                return Err("not all is trimmed: the power was cut".to_owned());
+            let submitted = lock(&self.engine).submit(port, Wall::now(), &order);
+            submitted.map_err(|error| format!("not all is trimmed: {error}"))?;
+            if !self.answered(port).await {
+                return Err("not all is trimmed: the power was cut meanwhile".to_owned());
             }
             if self.ends.load(Ordering::Acquire) {
                 return Err("not all is trimmed: the server ends".to_owned());
@@ -130,9 +132,8 @@ impl Control {
         Ok(format!("trimmed all {bytes} bytes"))
     }
 
-    /// Waits until a request of `port` is answered; whether it was, rather than lost in a power cut beyond those of its
-    /// arrival.
-    async fn answered(&self, port: Port, cuts: u64) -> bool {
+    /// Waits until a request of `port` is answered; whether it is, for a power cut ends it without.
+    async fn answered(&self, port: Port) -> bool {
         let mut answers = Vec::new();
         loop {
             let now = Wall::now();
@@ -140,11 +141,8 @@ impl Control {
                 let mut engine = lock(&self.engine);
                 engine.advance(now);
                 engine.take_due(port, now, &mut answers);
-                if !answers.is_empty() || engine.trouble().is_some() {
-                    return true;
-                }
-                if engine.power_cuts() != cuts {
-                    return false;
+                if !answers.is_empty() || engine.trouble().is_some() || !engine.waits(port) {
+                    return !answers.is_empty();
                 }
                 engine.next_look(port)
             };
