@@ -280,6 +280,7 @@ impl Device {
             return id;
         }
         debug_assert_eq!(kind, array::Kind::Program);
+        self.ftl.allocation.took(plane);
         self.take_from_pool(plane)
     }
 

@@ -173,6 +173,7 @@ impl Device {
             if id == self.first_of_pool(PlaneId(self.array.planes_of(lun).start)) {
                 let plane = self.choose_plane(lun);
                 self.take_from_pool(plane);
+                self.ftl.allocation.took(plane);
             } else {
                 let line = self.line_of(PlaneId(self.transactions[id].plane));
                 self.lines[line][usize::from(rank)].pop(&mut self.transactions);
