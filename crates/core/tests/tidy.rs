@@ -26,6 +26,7 @@ const LAYERS: &[(&str, Uses)] = &[
             ("ftl::mapping::*Config", "as above"),
             ("ftl::gc::victim::*Config", "as above"),
             ("ftl::gc::trigger::*Config", "as above"),
+            ("ftl::temperature::*Config", "as above"),
             ("ftl::wear::*Config", "as above"),
             ("host::arbitration::*Config", "as above"),
             ("cache::eviction::*Config", "as above"),

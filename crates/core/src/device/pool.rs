@@ -109,6 +109,14 @@ impl Device {
         id
     }
 
+    /// Takes the oldest write of the pool of `plane` for it if it is of this class.
+    pub(super) fn take_of_class(&mut self, plane: PlaneId, class: u8) -> u32 {
+        match self.first_of_pool(plane) {
+            id if id != NONE && self.transactions[id].temperature == class => self.take_from_pool(plane),
+            _ => NONE,
+        }
+    }
+
     /// Whether a write of the pool could go to `plane`, with operations of `rank`.
     pub(super) fn pool_waits_for(&self, plane: PlaneId, rank: u8) -> bool {
         rank == self.ranks[Class::HostProgram as usize]
@@ -140,8 +148,9 @@ impl Device {
             if !self.is_ready(plane) || !self.may_join_dealt(plane) {
                 continue;
             }
+            let class = self.transactions[self.first_of_pool(plane)].temperature;
             for _ in 0..group {
-                let id = self.take_from_pool(plane);
+                let id = self.take_of_class(plane, class);
                 if id == NONE {
                     break;
                 }
