@@ -129,7 +129,9 @@ fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String>
     let units = ftl.map.len();
     let shape = *ftl.shape();
     let room: u64 = ftl.blocks.all().len() as u64 * u64::from(ftl.blocks.data_units())
-        - u64::from(shape.planes) * u64::from(shape.soft + 1 + shape.classes + shape.map_blocks) * u64::from(ftl.blocks.data_units());
+        - u64::from(shape.planes)
+            * u64::from(shape.soft + 1 + shape.classes + shape.map_blocks)
+            * u64::from(ftl.blocks.data_units());
     let needed = f64::from(units) / (1.0 - share);
     if needed > room as f64 {
         let most = (1.0 - f64::from(units) / room as f64).max(0.0);

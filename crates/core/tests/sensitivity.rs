@@ -40,7 +40,8 @@ hard_threshold = 1
 const READS: &str = "rw=randread bs=4k iodepth=16 number_ios=500";
 const WRITES: &str = "rw=randwrite norandommap=1 bs=4k iodepth=16 number_ios=6000";
 const MIX: &str = "rw=randrw norandommap=1 bs=4k iodepth=32 number_ios=4000";
-const SKEWED: &str = "rw=randwrite norandommap=1 bs=4k iodepth=16 number_ios=20000 random_distribution=zoned:80/20:20/80";
+const SKEWED: &str =
+    "rw=randwrite norandommap=1 bs=4k iodepth=16 number_ios=20000 random_distribution=zoned:80/20:20/80";
 const WIDE: &str = "rw=randwrite norandommap=1 bs=32k iodepth=8 number_ios=2000";
 const WIDE_READS: &str = "rw=randread norandommap=1 bs=32k iodepth=8 number_ios=300";
 const PAUSES: &str = "rw=randwrite norandommap=1 bs=4k iodepth=1 thinktime=5ms number_ios=200";

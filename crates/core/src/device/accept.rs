@@ -491,9 +491,10 @@ impl Device {
 
     /// The class of a unit that the buffer writes out.
     fn classify_buffered(&mut self, pick: Pick, before: Location) -> u8 {
-        let sectors = self.buffer.as_deref().map_or(0, |buffer| {
-            buffer.sectors_of(pick.entry).iter().map(|word| word.count_ones()).sum()
-        });
+        let sectors = self
+            .buffer
+            .as_deref()
+            .map_or(0, |buffer| buffer.sectors_of(pick.entry).iter().map(|word| word.count_ones()).sum());
         self.ftl.classify(Lpn(pick.lpn), before, Written { sectors, ..Written::default() })
     }
 

@@ -271,7 +271,10 @@ impl Blocks {
 
     /// Units left in the open blocks that the host's writes go to.
     pub fn host_room(&self, plane: PlaneId) -> u32 {
-        Stream::HOST[..self.classes].iter().map(|&stream| self.planes[plane.index()].frontiers[stream as usize].left).sum()
+        Stream::HOST[..self.classes]
+            .iter()
+            .map(|&stream| self.planes[plane.index()].frontiers[stream as usize].left)
+            .sum()
     }
 
     /// Units left in the open blocks that moved units may go to.

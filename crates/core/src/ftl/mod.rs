@@ -337,14 +337,7 @@ impl Ftl {
     }
 
     #[inline]
-    fn place_on(
-        &mut self,
-        plane: PlaneId,
-        lpn: Lpn,
-        old: Location,
-        contents: Option<(u32, u32, u32)>,
-        class: u8,
-    ) {
+    fn place_on(&mut self, plane: PlaneId, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>, class: u8) {
         if self.blocks.room(plane, Stream::HOST[usize::from(class)]) == 0 {
             // Opening a block may start cleaning, which may move `lpn` itself.
             self.open_for_host(plane);

@@ -74,6 +74,8 @@ fn share_of(units: u64, share: f64) -> u32 {
 fn check_share(name: &str, share: f64) -> Result<(), String> {
     match share > 0.0 && share <= 1.0 {
         true => Ok(()),
-        false => Err(format!("{name} = {share}: must be above 0, and at most 1: it is a share of the units of the host")),
+        false => {
+            Err(format!("{name} = {share}: must be above 0, and at most 1: it is a share of the units of the host"))
+        }
     }
 }
