@@ -134,6 +134,7 @@ const LAYERS: &[(&str, Uses)] = &[
             ("metrics::counters", "how far it has come"),
             ("metrics::summary", "the state that it reached is a part of the result"),
             ("ftl", "without time, the translation layer works by itself"),
+            ("external::Written", "what it writes is classified"),
             ("nand::media", "what the flash holds"),
         ],
     ),

@@ -7,9 +7,9 @@
 //! units with U - 1 stale ones in each: (B - S - f) (D - U + 1) >= L + 1. Without that, cleaning could go on forever
 //! and gain nothing, so such a device is refused.
 //!
-//! Of the f open blocks one is that of cleaning, unless it shares the host's (`gc.frontiers`), and each class of what the
-//! host writes has one (`temperature`). A write whose class has no open block, while only the reserve is free, goes to
-//! that of another class, so that classes need no free blocks of their own beyond that; as do moved units where they
+//! Of the f open blocks one is that of cleaning, unless it shares the host's (`gc.frontiers`), and each class of what
+//! the host writes has one (`temperature`). A write whose class has no open block, while only the reserve is free, goes
+//! to that of another class, so that classes need no free blocks of their own beyond that; as do moved units where they
 //! share the host's blocks, so that a victim's find room wherever there is any. Those devices program one unit at a
 //! time, so that nothing is padded between classes.
 //!
