@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Allocation",
+    "Classifier",
     "Eviction",
+    "HostWrite",
     "PlaneState",
     "Policy",
     "StaticAllocation",
@@ -159,6 +161,51 @@ class Trigger(Policy):
 
     def _wants(self, *state: int) -> bool:
         return bool(self.wants(PlaneState(*state)))
+
+
+class HostWrite(NamedTuple):
+    """A mapping unit that the host writes."""
+
+    lpn: int
+    """Its number in the host's address space."""
+    sectors: int
+    """Sectors of 512 bytes of the request that writes it, or of the unit's own that the buffer writes out."""
+    stream: int
+    """Stream of the workload, and 0 for what the buffer writes out."""
+    placement: int
+    """Placement hint of the request, and 0 for what the buffer writes out."""
+    again: bool
+    """Whether the unit was written before, and not trimmed since."""
+    clock: int
+    """Mapping units that the host has written before."""
+
+
+class Classifier(Policy):
+    """Tells hot data from cold, so that they are kept apart in flash (``temperature``)."""
+
+    path = "temperature"
+    classes: ClassVar[int] = 2
+    """Classes that it tells apart, from 2 to 4: each takes an open block of every plane."""
+
+    @abstractmethod
+    def classify(self, write: HostWrite) -> int:
+        """Tell the class of a unit.
+
+        It is called once for each unit that is written, in preconditioning too, before the unit has a place.
+
+        Parameters
+        ----------
+        write
+            The unit, and the request that writes it.
+
+        Returns
+        -------
+        int
+            Its class: 0 for what stays longest, and below `classes`.
+        """
+
+    def _classify(self, *write: Any) -> int:  # noqa: ANN401 (the fields of a HostWrite)
+        return operator.index(self.classify(HostWrite(*write)))
 
 
 class Allocation(Policy):
@@ -390,7 +437,7 @@ def _check(policy: object, name: str) -> None:
     if not (isinstance(policy, type) and issubclass(policy, Policy) and policy.path):
         raise OptionError(
             f"{policy!r} is no policy: it has to be a subclass of floatgate.policies.Victim, Trigger, Allocation, "
-            "StaticAllocation or Eviction"
+            "StaticAllocation, Classifier or Eviction"
         )
     if lacks := ", ".join(sorted(policy.__abstractmethods__)):
         raise OptionError(f"the policy {policy.__name__} lacks the method {lacks}")
@@ -465,6 +512,8 @@ def _resolve(options: Mapping[Any, Any]) -> tuple[dict[Any, Any], dict[str, type
         _check_options(policy, given)
         found[path] = policy
         external = {"name": policy.name, "source": _source(policy)} | ({"options": dict(given)} if given else {})
+        if issubclass(policy, Classifier):
+            external["classes"] = policy.classes
         plain[path] = {"external": external}
     return plain, found
 

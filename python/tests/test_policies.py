@@ -106,6 +106,25 @@ class FirstPlane(policies.Allocation):
         return 0
 
 
+@policies.register("test-one-class")
+class OneClass(policies.Classifier):
+    def classify(self, write):
+        return 0
+
+
+@policies.register("test-halves")
+class Halves(policies.Classifier):
+    classes = 3
+
+    def __init__(self, hot=100):
+        self.hot = hot
+        self.seen = []
+
+    def classify(self, write):
+        self.seen.append(write)
+        return 2 if write.lpn < self.hot else int(self.rng.integers(2))
+
+
 @policies.register("test-fails")
 class Fails(policies.Victim):
     def choose(self, plane, blocks, clock):
@@ -137,6 +156,39 @@ def measured(options, workload=MIXED, device="hu2011", **others):
 )
 def test_it_has_the_numbers_of_the_built_in_one(path, built_in, own, others):
     assert measured(others | {path: own}) == measured(others | {path: built_in})
+
+
+def test_a_classifier_keeps_data_apart(tmp_path):
+    options = {"temperature": {"test-halves": {"hot": 50}}, "capacity.spare": 0.4}
+    device = fg.Device("tiny", options)
+    external = device.config["temperature"]["external"]
+    assert (external["name"], external["classes"], external["options"]) == ("test-halves", 3, {"hot": 50})
+    result = fg.run(device, WRITES, precondition="steady")
+    classes = result.summary.temperature
+    assert len(classes) == 3
+    assert sum(each["units_written"] for each in classes) == result.summary.requests.write.count
+    assert classes[0]["units_written"] > 0 < classes[1]["units_written"]
+    assert measured(options, WRITES, "tiny") == measured(options, WRITES, "tiny")
+    assert measured(options, WRITES, "tiny")["temperature"] != measured(options, WRITES, "tiny", seed=2)["temperature"]
+    # One class of two: an open block more, and nothing else.
+    one = measured({"temperature": "test-one-class"}, WRITES, "tiny", precondition="fill")
+    assert one["temperature"][1]["units_written"] == 0
+    # A simulator forks it, and does not save it.
+    simulator = fg.Simulator(device)
+    simulator.submit("write", 0, 4096)
+    simulator.advance()
+    fork = simulator.fork()
+    fork.submit("write", 4096, 4096)
+    fork.advance()
+    with pytest.raises(fg.FloatgateError, match=r"temperature `test-halves` comes with the program"):
+        simulator.save(tmp_path / "state")
+
+    class Wrong(policies.Classifier):
+        def classify(self, write):
+            return 2
+
+    with pytest.raises(fg.PolicyError, match=r"temperature `Wrong`: chose number 2 of 2 classes"):
+        fg.run(fg.Device("tiny", {"temperature": Wrong}), WRITES)
 
 
 def test_results_say_which_policy_it_was(tmp_path):

@@ -11,6 +11,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// Classes of units that a device tells apart at most: each has an open block in every plane.
+pub const MAX_CLASSES: u32 = 4;
+
 /// The key of an external policy, beside the names of the built-in ones.
 pub const EXTERNAL: &str = "external";
 
@@ -79,6 +82,8 @@ pub trait Provider: Send + Sync {
     fn trigger(&self, wanted: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause>;
     /// Makes what says where flash pages' worth of units go, of which the device has `pages`.
     fn allocation(&self, wanted: Wanted, pages: u32) -> Result<Placing, Cause>;
+    /// Makes what tells the classes of units.
+    fn classifier(&self, wanted: Wanted) -> Result<Box<dyn ExternalClassifier>, Cause>;
     /// Makes what chooses what leaves the buffer, which has room for `entries` units.
     fn eviction(&self, wanted: Wanted, entries: u32) -> Result<Box<dyn ExternalEviction>, Cause>;
 }
@@ -166,6 +171,31 @@ pub trait ExternalTrigger: Send + Sync {
     fn fork(&self) -> Result<Box<dyn ExternalTrigger>, Cause>;
 }
 
+/// A unit that the host writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Its number in the host's address space.
+    pub lpn: u32,
+    /// Sectors of the request that writes it, or of the unit's own that the buffer writes out.
+    pub sectors: u32,
+    /// Stream of the workload; 0 for what the buffer writes out.
+    pub stream: u16,
+    /// Placement hint of the request; 0 for what the buffer writes out.
+    pub placement: u16,
+    /// Whether the unit was written before, and not trimmed since.
+    pub again: bool,
+    /// Host writes before this one, in units.
+    pub clock: u64,
+}
+
+/// Tells the classes of units that the host writes.
+pub trait ExternalClassifier: Send + Sync {
+    /// The class of a unit that is written now: 0 for what stays longest.
+    fn classify(&mut self, written: Written) -> Result<i64, Cause>;
+    /// Another one with the same state.
+    fn fork(&self) -> Result<Box<dyn ExternalClassifier>, Cause>;
+}
+
 /// How planes are chosen for host writes.
 pub enum Placing {
     /// By flash page's worth of units of the host's address space: its plane.
@@ -215,7 +245,7 @@ macro_rules! forks {
     )+};
 }
 
-forks!(ExternalVictim, ExternalTrigger, ExternalAllocation, ExternalEviction);
+forks!(ExternalVictim, ExternalTrigger, ExternalAllocation, ExternalClassifier, ExternalEviction);
 
 /// An external policy until it fails: after that it is not asked any more.
 pub struct Guard<T: ?Sized> {

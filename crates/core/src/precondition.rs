@@ -3,6 +3,7 @@
 mod layout;
 
 use crate::device::Device;
+use crate::external::Written;
 use crate::ftl::Ftl;
 use crate::metrics::counters::Counters;
 pub use crate::metrics::summary::Reached;
@@ -128,7 +129,9 @@ fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String>
     let units = ftl.map.len();
     let shape = *ftl.shape();
     let room: u64 = ftl.blocks.all().len() as u64 * u64::from(ftl.blocks.data_units())
-        - u64::from(shape.planes) * u64::from(shape.soft + 2 + shape.map_blocks) * u64::from(ftl.blocks.data_units());
+        - u64::from(shape.planes)
+            * u64::from(shape.soft + 1 + shape.classes + shape.map_blocks)
+            * u64::from(ftl.blocks.data_units());
     let needed = f64::from(units) / (1.0 - share);
     if needed > room as f64 {
         let most = (1.0 - f64::from(units) / room as f64).max(0.0);
@@ -288,6 +291,8 @@ impl Device {
         if end > self.config().logical_sectors() {
             return None;
         }
+        let Request { sectors, stream, placement, .. } = *request;
+        let written = Written { sectors, stream, placement, ..Written::default() };
         let ftl = self.ftl_mut();
         let mut contents = Vec::new();
         let mut sector = request.lba;
@@ -299,10 +304,10 @@ impl Device {
             match request.operation {
                 Operation::Read if ftl.media.is_some() => contents.extend(ftl.read_contents(lpn, first, stop)),
                 Operation::Read | Operation::Flush => {}
-                Operation::Write => ftl.write(lpn, first, stop, request.tag as u32),
+                Operation::Write => ftl.write_for(lpn, first, stop, request.tag as u32, written),
                 Operation::Trim | Operation::WriteZeroes if whole => ftl.trim(lpn),
                 Operation::Trim => {}
-                Operation::WriteZeroes => ftl.write(lpn, first, stop, crate::nand::media::BLANK),
+                Operation::WriteZeroes => ftl.write_for(lpn, first, stop, crate::nand::media::BLANK, written),
             }
             sector = start + u64::from(stop);
         }

@@ -6,7 +6,7 @@ use crate::device::Device;
 use crate::external::Fault;
 use crate::metrics::attribution::Breakdown;
 use crate::metrics::bounds::OverBound;
-use crate::metrics::counters::Counters;
+use crate::metrics::counters::{ClassCounts, Counters};
 use crate::metrics::profile::Profile;
 use crate::metrics::results::Results;
 use crate::metrics::series::Sample;
@@ -129,6 +129,8 @@ pub struct Outcome {
     pub profile: Option<Profile>,
     /// What the device counted in the measured part.
     pub counters: Counters,
+    /// The same by class of units, where classes are told apart.
+    pub classes: Vec<ClassCounts>,
     /// Commands in it that made several planes or dies work together.
     pub merged: Merged,
     /// From the first arrival to the last completion of the measured part.
@@ -155,6 +157,7 @@ impl Outcome {
         Outcome {
             complete,
             counters: last.counters.since(&first.counters),
+            classes: last.classes.iter().zip(&first.classes).map(|(last, first)| last.since(first)).collect(),
             merged: last.merged.clone().since(&first.merged),
             measured: results.span(),
             elapsed: last.at.since(first.at),
@@ -181,6 +184,7 @@ impl Outcome {
             results: &self.results,
             profile: self.profile.as_ref(),
             counters: &self.counters,
+            classes: &self.classes,
             merged: &self.merged,
             measured: self.measured,
             elapsed: self.elapsed,

@@ -85,6 +85,29 @@ fn a_write_waits_for_its_channel_while_another_is_idle() {
     assert_eq!(end_of_two("allocation=dynamic"), PAGE_NS + PROGRAM_NS);
 }
 
+/// Which chip of a channel of four takes each page, where requests of so many pages come when all is idle.
+fn chips_of(requests: u64, pages: u32) -> Vec<u32> {
+    let shape = ["geometry.channels=1", "geometry.chips=4", "geometry.dies=1", "geometry.planes=1"];
+    let mut device = machine(&[&shape[..], &["allocation=dynamic"]].concat());
+    for request in 0..requests {
+        let at = Time::from_ns(request * 10_000_000);
+        let request = units(&device, Write, request * u64::from(pages), pages);
+        submit(&mut device, at, request);
+    }
+    drain(&mut device);
+    (0..requests as u32 * pages).map(|lpn| plane_of(&device, lpn)).collect()
+}
+
+#[test]
+fn of_equally_idle_chips_the_least_recently_used_takes_a_write() {
+    assert_eq!(chips_of(5, 1), [0, 1, 2, 3, 0]);
+    // The second page of each request waits for the channel, and finds three chips idle. It goes to the one that has
+    // rested longest, and the next request to the one that has then.
+    assert_eq!(chips_of(4, 2), [0, 1, 2, 3, 0, 1, 2, 3]);
+    // The fourth chip is the last of the first request, and the first of the second.
+    assert_eq!(chips_of(4, 3), [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
+}
+
 #[test]
 fn a_full_device_levels_inside_each_channel() {
     // Three units on two channels are two for one of them, which its 8 planes share: one each at most.

@@ -9,8 +9,8 @@ use common::{Load, build, device_config, fill, units};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::external::{
-    Candidate, Cause, ExternalAllocation, ExternalEviction, ExternalTrigger, ExternalVictim, Externals, Placing,
-    PlaneState, Provider, Wanted,
+    Candidate, Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalTrigger, ExternalVictim,
+    Externals, Placing, PlaneState, Provider, Wanted, Written,
 };
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::run::{NoWatcher, RunError, run};
@@ -87,6 +87,15 @@ impl ExternalAllocation for Does {
     }
 }
 
+impl ExternalClassifier for Does {
+    fn classify(&mut self, written: Written) -> Result<i64, Cause> {
+        self.position(2).map(|class| if self.what == "odd" { i64::from(written.lpn / 4 % 2) } else { class })
+    }
+    fn fork(&self) -> Result<Box<dyn ExternalClassifier>, Cause> {
+        Ok(Box::new(self.forked()?))
+    }
+}
+
 impl ExternalEviction for Does {
     fn on_insert(&mut self, entry: u32, _: u32, _: bool, _: bool) -> Result<(), Cause> {
         self.touch(entry);
@@ -126,6 +135,9 @@ impl Provider for Program {
         Ok(Box::new(Does::of(wanted)?))
     }
     fn trigger(&self, wanted: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause> {
+        Ok(Box::new(Does::of(wanted)?))
+    }
+    fn classifier(&self, wanted: Wanted) -> Result<Box<dyn ExternalClassifier>, Cause> {
         Ok(Box::new(Does::of(wanted)?))
     }
     fn allocation(&self, wanted: Wanted, pages: u32) -> Result<Placing, Cause> {
@@ -197,17 +209,22 @@ fn equal_choices_have_equal_results() {
 
 #[test]
 fn what_others_choose_matters() {
-    for (path, names) in
-        [("gc.victim", ["first", "last"]), ("gc.trigger", ["always", "never"]), ("allocation", ["first", "last"])]
-    {
-        let of = |name| work(config(&[], path, &external(name))).1.unwrap_or_else(|error| error.to_string());
+    for (path, names) in [
+        ("gc.victim", ["first", "last"]),
+        ("gc.trigger", ["always", "never"]),
+        ("allocation", ["first", "last"]),
+        ("temperature", ["first", "odd"]),
+    ] {
+        let of = |name| {
+            work(config(&["capacity.spare=0.4"], path, &external(name))).1.unwrap_or_else(|error| error.to_string())
+        };
         assert_ne!(of(names[0]), of(names[1]), "{path}");
     }
 }
 
 #[test]
 fn what_cannot_be_is_refused_by_the_name_of_the_policy() {
-    let buffer = ["buffer.capacity=64KiB"];
+    let (buffer, spare) = (["buffer.capacity=64KiB"], ["capacity.spare=0.4"]);
     for (set, path, name, says) in [
         (&[][..], "gc.victim", "behind", "candidates, which are counted from 0"),
         (&[], "gc.victim", "negative", "chose number -1 of"),
@@ -215,6 +232,10 @@ fn what_cannot_be_is_refused_by_the_name_of_the_policy() {
         (&[], "gc.victim", "cannot be made", "not made"),
         (&["mapping.scheme.dftl.cache=4KiB", "capacity.spare=0.6"], "gc.victim", "behind", "chose number"),
         (&[], "gc.trigger", "fails later", "that was enough"),
+        (&spare, "temperature", "behind", "chose number 2 of 2 classes, which are counted from 0"),
+        (&spare, "temperature", "negative", "chose number -1 of 2 classes"),
+        (&spare, "temperature", "fails later", "that was enough"),
+        (&spare, "temperature", "cannot be made", "not made"),
         (&[], "allocation", "behind", "chose number 4 of 4 planes"),
         (&[], "allocation", "short", "gave 1 planes for 1152 pages"),
         (&[], "allocation", "one plane", "gave plane 0 1152 mapping units, of which it can hold"),

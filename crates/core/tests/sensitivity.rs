@@ -40,6 +40,8 @@ hard_threshold = 1
 const READS: &str = "rw=randread bs=4k iodepth=16 number_ios=500";
 const WRITES: &str = "rw=randwrite norandommap=1 bs=4k iodepth=16 number_ios=6000";
 const MIX: &str = "rw=randrw norandommap=1 bs=4k iodepth=32 number_ios=4000";
+const SKEWED: &str =
+    "rw=randwrite norandommap=1 bs=4k iodepth=16 number_ios=20000 random_distribution=zoned:80/20:20/80";
 const WIDE: &str = "rw=randwrite norandommap=1 bs=32k iodepth=8 number_ios=2000";
 const WIDE_READS: &str = "rw=randread norandommap=1 bs=32k iodepth=8 number_ios=300";
 const PAUSES: &str = "rw=randwrite norandommap=1 bs=4k iodepth=1 thinktime=5ms number_ios=200";
@@ -115,6 +117,13 @@ const CASES: &[Case] = &[
     ("allocation.static.order", &[], STREAM, &["-", "s1", "s3"]),
     ("allocation.dynamic.order", &[], STREAM, &["s2", "s1"]),
     ("allocation.dynamic.scope", &[], MIX, &["device", "channel"]),
+    ("temperature", &[], SKEWED, ALL),
+    ("temperature.two-level-lru.hot", &[], SKEWED, &["0.05", "0.2"]),
+    ("temperature.two-level-lru.candidates", &[], SKEWED, &["0.05", "0.2"]),
+    ("temperature.multi-hash.counters", &[], SKEWED, &["0.1", "2.0"]),
+    ("temperature.multi-hash.hashes", &["temperature.multi-hash.counters=0.5"], SKEWED, &["1", "3"]),
+    ("temperature.multi-hash.hot", &[], SKEWED, &["2", "8"]),
+    ("temperature.multi-hash.halve_after", &[], SKEWED, &["0.2", "2.0"]),
     ("mapping.scheme", &["capacity.spare=0.55"], MIX, ALL),
     ("mapping.scheme.dftl.cache", &["capacity.spare=0.55"], MIX, &["256B", "8KiB"]),
     ("mapping.scheme.dftl.cached_entry", &["capacity.spare=0.55"], MIX, &["32B", "128B"]),

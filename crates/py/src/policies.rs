@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use floatgate_core::external::{
-    Candidate, Cause, ExternalAllocation, ExternalEviction, ExternalTrigger, ExternalVictim, Placing, PlaneState,
-    Provider, Wanted,
+    Candidate, Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalTrigger, ExternalVictim,
+    Placing, PlaneState, Provider, Wanted, Written,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -65,6 +65,10 @@ impl Provider for Policies {
         })
     }
 
+    fn classifier(&self, wanted: Wanted) -> Result<Box<dyn ExternalClassifier>, Cause> {
+        python(|py| Ok(Box::new(Classifier(self.make(py, wanted)?)) as Box<dyn ExternalClassifier>))
+    }
+
     fn eviction(&self, wanted: Wanted, entries: u32) -> Result<Box<dyn ExternalEviction>, Cause> {
         python(|py| {
             let units = Units(Mutex::new(Table { clock: 0, units: vec![None; entries as usize] }));
@@ -119,6 +123,19 @@ impl ExternalTrigger for Trigger {
 
     fn fork(&self) -> Result<Box<dyn ExternalTrigger>, Cause> {
         python(|py| Ok(Box::new(Trigger(fork(py, &self.0)?)) as Box<dyn ExternalTrigger>))
+    }
+}
+
+struct Classifier(Py<PyAny>);
+
+impl ExternalClassifier for Classifier {
+    fn classify(&mut self, written: Written) -> Result<i64, Cause> {
+        let Written { lpn, sectors, stream, placement, again, clock } = written;
+        python(|py| self.0.call_method1(py, "_classify", (lpn, sectors, stream, placement, again, clock))?.extract(py))
+    }
+
+    fn fork(&self) -> Result<Box<dyn ExternalClassifier>, Cause> {
+        python(|py| Ok(Box::new(Classifier(fork(py, &self.0)?)) as Box<dyn ExternalClassifier>))
     }
 }
 

@@ -364,7 +364,7 @@ fn units(ftl: &Ftl) -> (Vec<u8>, Vec<i64>) {
 fn frontier(ftl: &Ftl, block: BlockId) -> Option<Ppn> {
     let plane: PlaneId = ftl.blocks.plane_of(block);
     let next = |stream| ftl.blocks.next_place(plane, stream).filter(|ppn| ftl.blocks.block_of(*ppn) == block);
-    [Stream::Host, Stream::Gc, Stream::Map].into_iter().find_map(next)
+    Stream::HOST.into_iter().chain([Stream::Gc, Stream::Map]).find_map(next)
 }
 
 /// By block, with block mapping: the places written of those that logical blocks go on in. Nothing is written any more

@@ -137,6 +137,19 @@ pub fn fifo(sf: f64) -> f64 {
     alpha / (alpha + w)
 }
 
+/// FIFO under writes of several classes, each uniform over its own data: `(share of the data, share of the writes)` of
+/// each. A unit is still valid when its block is reclaimed, T host writes behind it, with the probability
+/// q = e^(-w T / (d U)), and is then appended again; so a class appends w / (1 - q) units for each host write, and T is
+/// what makes them fill the space in T host writes. With one class this is [`fifo`].
+pub fn fifo_of_classes(classes: &[(f64, f64)], sf: f64) -> f64 {
+    // T in units of U: the space is 1 / (1 - sf) of them.
+    let appended = |t: f64| {
+        classes.iter().map(|(data, writes)| writes / -libm::expm1(-writes * t / data)).sum::<f64>()
+    };
+    let t = bisect(1e-9, 100.0, |t| t * appended(t) - 1.0 / (1.0 - sf));
+    appended(t)
+}
+
 /// A random victim has the mean share of stale pages.
 pub fn random(sf: f64) -> f64 {
     1.0 / sf

@@ -4,7 +4,6 @@
 pub mod dram;
 pub mod eviction;
 mod flush;
-mod list;
 
 use std::collections::VecDeque;
 
@@ -12,6 +11,7 @@ use crate::config::{DeviceConfig, WritePolicy};
 use crate::external::Fault;
 use crate::metrics::counters::BufferCounts;
 use crate::sim::id::Lpn;
+use crate::sim::list;
 use crate::sim::memory::{prefetch, zeroed};
 use dram::Dram;
 use eviction::Eviction;

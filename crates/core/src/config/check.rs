@@ -6,7 +6,10 @@ use std::ops::RangeInclusive;
 use super::advanced::{Advanced, Waste, Wise};
 use super::error::{ConfigError, Problem};
 use super::units::{Bandwidth, Bytes, Duration, Frequency, OneOrMany, TransferRate};
-use super::{BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, Firmware, WritePolicy};
+use super::{BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, Firmware, Frontiers, WritePolicy};
+use crate::external::MAX_CLASSES;
+use crate::ftl::mapping::MappingConfig;
+use crate::ftl::temperature::TemperatureConfig;
 
 /// Physical mapping units that a device may have: ids are `u32`, their top bit marks units that are in a controller
 /// slot, and a little is left for marks of other kinds.
@@ -53,6 +56,7 @@ impl DeviceConfig {
             check.capacity();
             check.thresholds();
             check.buffer();
+            check.temperature();
             check.policies();
         }
         if check.problems.is_empty() { Ok(()) } else { Err(ConfigError::Refused(check.problems)) }
@@ -430,11 +434,39 @@ impl Check<'_> {
         self.refuse("gc.soft_threshold", device.gc.soft_threshold, &what);
     }
 
+    fn temperature(&mut self) {
+        let device = self.device;
+        let name = device.temperature.name();
+        if let TemperatureConfig::External(options) = &device.temperature {
+            let why = "a classifier tells two classes apart or more, and each has an open block in every plane";
+            self.in_range("temperature.external.classes", options.classes, 2..=MAX_CLASSES, why);
+        }
+        if device.temperature.classes() < 2 {
+            return;
+        }
+        if let MappingConfig::Block(_) = &device.mapping.scheme {
+            let what = "with block mapping a unit's block follows from its address: there is nothing to keep apart; take \
+                        mapping.scheme = \"page\" or \"dftl\"";
+            self.refuse("temperature", name, what);
+        }
+        if device.gc.frontiers == Frontiers::Single && device.units_per_program() > 1 {
+            let what = "with gc.frontiers = \"single\" units of two classes would share a program of several units when \
+                        they are moved; take gc.frontiers = \"separate\"";
+            self.refuse("temperature", name, what);
+        }
+        if device.gc.frontiers == Frontiers::Single && device.nand.advanced.copy_back != Waste::Off {
+            let what = "with gc.frontiers = \"single\" a copy-back would not know to which class's block; take \
+                        gc.frontiers = \"separate\"";
+            self.refuse("temperature", name, what);
+        }
+    }
+
     fn policies(&mut self) {
         let device = self.device;
         let eviction = device.active_buffer().map_or(Ok(()), |buffer| buffer.eviction.check(device));
         for (path, result) in [
             ("allocation", device.allocation.check(device)),
+            ("temperature", device.temperature.check(device)),
             ("mapping.scheme", device.mapping.scheme.check(device)),
             ("gc.trigger", device.gc.trigger.check(device)),
             ("gc.victim", device.gc.victim.check(device)),

@@ -1,28 +1,34 @@
 //! Numbers that follow from the device file.
 
+use std::borrow::Cow;
+
 use super::{BlockSummary, BufferConfig, BusProtocol, Capacity, Concurrency, DeviceConfig};
 use crate::cache::eviction::EvictionConfig;
 use crate::external::ExternalConfig;
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::gc::trigger::TriggerConfig;
 use crate::ftl::gc::victim::VictimConfig;
+use crate::ftl::temperature::TemperatureConfig;
 use crate::sim::time::{Time, transfer_time};
 
 impl DeviceConfig {
     /// The policies that are not the simulator's own, with the paths of their keys.
-    pub fn externals(&self) -> Vec<(&'static str, &ExternalConfig)> {
+    pub fn externals(&self) -> Vec<(&'static str, Cow<'_, ExternalConfig>)> {
         let mut found = Vec::new();
         if let AllocationConfig::External(config) = &self.allocation {
-            found.push(("allocation", config));
+            found.push(("allocation", Cow::Borrowed(config)));
         }
         if let TriggerConfig::External(config) = &self.gc.trigger {
-            found.push(("gc.trigger", config));
+            found.push(("gc.trigger", Cow::Borrowed(config)));
         }
         if let VictimConfig::External(config) = &self.gc.victim {
-            found.push(("gc.victim", config));
+            found.push(("gc.victim", Cow::Borrowed(config)));
         }
         if let Some(EvictionConfig::External(config)) = self.buffer.as_ref().map(|buffer| &buffer.eviction) {
-            found.push(("buffer.eviction", config));
+            found.push(("buffer.eviction", Cow::Borrowed(config)));
+        }
+        if let TemperatureConfig::External(config) = &self.temperature {
+            found.push(("temperature", Cow::Owned(config.policy())));
         }
         found
     }

@@ -34,6 +34,7 @@ use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::gc::trigger::TriggerConfig;
 use crate::ftl::gc::victim::VictimConfig;
 use crate::ftl::mapping::MappingConfig;
+use crate::ftl::temperature::TemperatureConfig;
 use crate::scheduler::SchedulerConfig;
 pub use builtin::{BUILTINS, Builtin, builtin, builtin_names};
 pub use error::{ConfigError, Place, Problem};
@@ -69,6 +70,10 @@ pub struct DeviceConfig {
     /// Where a written unit goes.
     #[serde(default)]
     pub allocation: AllocationConfig,
+    /// Which of the units that the host writes are hot, and so go to blocks of their own.
+    #[serde(default, skip_serializing_if = "TemperatureConfig::is_default")]
+    #[schemars(extend("default" = "none"))]
+    pub temperature: TemperatureConfig,
     /// Mapping and what is kept to rebuild it.
     #[serde(default)]
     pub mapping: Mapping,

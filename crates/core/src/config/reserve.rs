@@ -7,6 +7,12 @@
 //! units with U - 1 stale ones in each: (B - S - f) (D - U + 1) >= L + 1. Without that, cleaning could go on forever
 //! and gain nothing, so such a device is refused.
 //!
+//! Of the f open blocks one is that of cleaning, unless it shares the host's (`gc.frontiers`), and each class of what
+//! the host writes has one (`temperature`). A write whose class has no open block, while only the reserve is free, goes
+//! to that of another class, so that classes need no free blocks of their own beyond that; as do moved units where they
+//! share the host's blocks, so that a victim's find room wherever there is any. Those devices program one unit at a
+//! time, so that nothing is padded between classes.
+//!
 //! Translation pages of DFTL have blocks of their own, M in each plane, and B above is what they leave. Of M one is the
 //! frontier's and one is kept free for moving; a translation page is a whole program, of which a block holds P. With N
 //! translation pages in a plane, one of the others has a stale page if and only if (M - 2) P >= N + 1. The share
@@ -30,9 +36,10 @@ impl DeviceConfig {
 
     /// Blocks of a plane that are open for writing at a time.
     pub fn frontiers_per_plane(&self) -> u32 {
+        let classes = self.temperature.classes();
         match self.gc.frontiers {
-            Frontiers::Separate => 2,
-            Frontiers::Single => 1,
+            Frontiers::Separate => classes + 1,
+            Frontiers::Single => classes,
         }
     }
 

@@ -6,6 +6,7 @@ use super::firmware::Work;
 use super::transaction::{Kind, Transaction};
 use super::{Device, LINK};
 use crate::cache::Pick;
+use crate::external::Written;
 use crate::ftl::Shape;
 use crate::ftl::mapping::Location;
 use crate::ftl::partial::Update;
@@ -469,6 +470,9 @@ impl Device {
         (write.first, write.end) = (part.first as u16, part.end as u16);
         write.version = if request.operation == Operation::WriteZeroes { BLANK } else { request.tag as u32 };
         write.complete = update != Update::Uncovered;
+        let Request { sectors, stream, placement, .. } = *request;
+        let written = Written { sectors, stream, placement, ..Written::default() };
+        write.temperature = self.ftl.classify(part.lpn, before, written);
         self.write_through(part, write.version);
         self.note_accepted(request, part, before);
         self.start_on_write(write, part.lpn, before, None);
@@ -483,9 +487,21 @@ impl Device {
             let update = self.ftl.partial.write_set(pick.lpn, mapped, buffer.sectors_of(pick.entry), per_unit);
             self.ftl.note_update(update);
             write.complete = update != Update::Uncovered;
+            write.temperature = self.classify_buffered(pick, before);
+        } else {
+            write.temperature = self.ftl.class_of(pick.lpn);
         }
         self.note_written_out(Some(pick.entry).filter(|&entry| entry != Pick::PADDING), before);
         self.start_on_write(write, Lpn(pick.lpn), before, Some(pick.entry))
+    }
+
+    /// The class of a unit that the buffer writes out.
+    fn classify_buffered(&mut self, pick: Pick, before: Location) -> u8 {
+        let sectors = self
+            .buffer
+            .as_deref()
+            .map_or(0, |buffer| buffer.sectors_of(pick.entry).iter().map(|word| word.count_ones()).sum());
+        self.ftl.classify(Lpn(pick.lpn), before, Written { sectors, ..Written::default() })
     }
 
     /// A write takes its slot: the map shows it, and it waits for what it needs. Its own sectors are its range, or

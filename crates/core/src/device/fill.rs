@@ -25,7 +25,7 @@ struct Stage {
 #[derive(Clone, Debug)]
 pub(super) struct Filling {
     timeout: Time,
-    /// By plane, or by pool of planes where any of these may take them.
+    /// By plane, or by pool of planes where any of these may take them, and by class.
     stages: Vec<Stage>,
     /// When the first write of a stage has waited for long enough, which stage and which turn of it; oldest first.
     due: VecDeque<(Time, u32, u32)>,
@@ -35,7 +35,7 @@ impl Filling {
     /// Nothing waits; `None` where writes do not wait for each other.
     pub(super) fn new(config: &DeviceConfig, pools: Option<u32>) -> Option<Filling> {
         let timeout = config.controller.fill_timeout.time();
-        let stages = pools.unwrap_or(config.total_planes()) as usize;
+        let stages = (pools.unwrap_or(config.total_planes()) * config.temperature.classes()) as usize;
         (timeout > Time::ZERO).then(|| Filling {
             timeout,
             stages: vec![Stage::default(); stages],
@@ -60,7 +60,8 @@ impl Device {
     pub(super) fn stage(&mut self, id: u32) {
         let group = self.ftl.shape().units_per_program;
         let lpn = Lpn(self.transactions[id].lpn);
-        let number = self.ftl.home(lpn).map_or_else(|| self.ftl.pool(lpn), |plane| plane.0);
+        let place = self.ftl.home(lpn).map_or_else(|| self.ftl.pool(lpn), |plane| plane.0);
+        let number = place * self.ftl.shape().classes + u32::from(self.transactions[id].temperature);
         let hurry = self.is_urgent(self.transactions[id].owner);
         let Some(filling) = &mut self.filling else { return };
         let stage = &mut filling.stages[number as usize];

@@ -326,7 +326,7 @@ impl Device {
         }
         self.ftl.blocks.invalidate(from);
         self.ftl.blocks.validate(to);
-        self.ftl.counters.units_moved += 1;
+        self.ftl.note_moved(lpn);
         self.entry_moved(lpn, from);
         match self.ftl.map.get(lpn) {
             Location::Flash(ppn) => {

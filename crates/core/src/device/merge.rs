@@ -11,6 +11,7 @@ use crate::config::advanced::{Waste, Wise};
 use crate::ftl::blocks::Stream;
 use crate::metrics::counters::ProgramCause;
 use crate::nand::array::{self, Member, Operation};
+use crate::scheduler::Class;
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{LunId, PlaneId, Ppn, UnitId};
 
@@ -221,8 +222,9 @@ impl Device {
         };
         let stream = match if id == NONE { Kind::Write } else { self.transactions[id].kind } {
             Kind::Write | Kind::MergeWrite if self.ftl.block_map.is_some() => return same(self.place_of_program(id)),
-            Kind::Write => Stream::Host,
-            Kind::GcWrite | Kind::CopyBack => Stream::Gc,
+            Kind::Write => self.stream_of_next(plane, rank),
+            Kind::GcWrite => self.stream_of_copies(plane),
+            Kind::CopyBack => Stream::Gc,
             Kind::MapWrite => Stream::Map,
             Kind::MapRead if !self.reads_a_page(id) => return false,
             // Its transfer is not as long as that of data.
@@ -233,6 +235,23 @@ impl Device {
             Some(place) => same(place),
             None => page == 0 && self.would_open(plane, stream, block),
         }
+    }
+
+    /// The frontier that the first write that waits for `plane` would go to, of its lines or of the pool.
+    pub(super) fn stream_of_next(&self, plane: PlaneId, rank: u8) -> Stream {
+        let first = match self.lines[self.line_of(plane)][usize::from(rank)].first() {
+            NONE => self.first_of_pool(plane),
+            first => first,
+        };
+        let class = if first == NONE { 0 } else { self.transactions[first].temperature };
+        self.ftl.blocks.host_stream(plane, class)
+    }
+
+    /// The frontier that what cleaning has read goes to next.
+    fn stream_of_copies(&self, plane: PlaneId) -> Stream {
+        let copies = &self.jobs[plane.index()].copies;
+        let first = copies.iter().find(|copy| self.ftl.blocks.is_valid(copy.from));
+        self.ftl.blocks.moved_stream(plane, first.map_or(0, |copy| self.ftl.class_of(copy.lpn)))
     }
 
     /// Whether a frontier that opens a block now opens one that may work together with `block`: where their addresses
@@ -246,7 +265,9 @@ impl Device {
         if !self.merging.planes[array::Kind::Program as usize] || !self.merging.group_of(one).contains(&other.0) {
             return false;
         }
-        let next = |plane| self.ftl.blocks.next_place(plane, Stream::Host);
+        let rank = self.ranks[Class::HostProgram as usize];
+        let stream = |plane| self.stream_of_next(plane, rank);
+        let next = |plane| self.ftl.blocks.next_place(plane, stream(plane));
         match (next(one), next(other)) {
             (Some(a), Some(b)) => {
                 let (a, b) = (self.address_of(a, array::Kind::Program), self.address_of(b, array::Kind::Program));
@@ -255,7 +276,7 @@ impl Device {
             (Some(place), None) | (None, Some(place)) => {
                 let (block, page) = self.address_of(place, array::Kind::Program);
                 let opens = if next(one).is_none() { one } else { other };
-                page == 0 && self.would_open(opens, Stream::Host, block)
+                page == 0 && self.would_open(opens, stream(opens), block)
             }
             (None, None) => true,
         }
@@ -280,6 +301,7 @@ impl Device {
             return id;
         }
         debug_assert_eq!(kind, array::Kind::Program);
+        self.ftl.allocation.took(plane);
         self.take_from_pool(plane)
     }
 
@@ -291,7 +313,8 @@ impl Device {
             return;
         }
         let lead_plane = PlaneId(self.transactions[lead].plane);
-        let Some(place) = self.ftl.blocks.next_place(lead_plane, Stream::Host) else { return };
+        let of_lead = self.ftl.blocks.host_stream(lead_plane, self.transactions[lead].temperature);
+        let Some(place) = self.ftl.blocks.next_place(lead_plane, of_lead) else { return };
         let (block, own) = (self.address_of(place, array::Kind::Program).0, self.ftl.blocks.offset_in_block(place));
         let mut waiting = self.pool_count(lead_plane, self.merging.group * self.ftl.shape().units_per_program);
         let mut chosen = 0u64;
@@ -303,7 +326,8 @@ impl Device {
             if !(from_pool || writes) || !self.ftl.blocks.takes_host_write(plane) {
                 continue;
             }
-            let Some(place) = self.ftl.blocks.next_place(plane, Stream::Host) else { continue };
+            let stream = self.stream_of_next(plane, rank);
+            let Some(place) = self.ftl.blocks.next_place(plane, stream) else { continue };
             if self.merging.strict && self.address_of(place, array::Kind::Program).0 != block {
                 continue;
             }
@@ -319,17 +343,18 @@ impl Device {
         chosen |= 1 << (lead_plane.0 % self.merging.group);
         for plane in self.merging.group_of(lead_plane).map(PlaneId) {
             if chosen >> (plane.0 % self.merging.group) & 1 == 1 {
-                self.skip_to(plane, highest);
+                let stream = if plane == lead_plane { of_lead } else { self.stream_of_next(plane, rank) };
+                self.skip_to(plane, stream, highest);
             }
         }
     }
 
-    /// Leaves out pages of the host's frontier up to unit `offset` of its block.
-    fn skip_to(&mut self, plane: PlaneId, offset: u32) {
-        let Some(place) = self.ftl.blocks.next_place(plane, Stream::Host) else { return };
+    /// Leaves out pages of a frontier of the host's up to unit `offset` of its block.
+    fn skip_to(&mut self, plane: PlaneId, stream: Stream, offset: u32) {
+        let Some(place) = self.ftl.blocks.next_place(plane, stream) else { return };
         let count = offset - self.ftl.blocks.offset_in_block(place);
         if count > 0 {
-            self.ftl.waste(plane, Stream::Host, count, ProgramCause::WasteAlignment);
+            self.ftl.waste(plane, stream, count, ProgramCause::WasteAlignment);
         }
     }
 }

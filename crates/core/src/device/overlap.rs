@@ -2,7 +2,6 @@
 
 use super::Device;
 use super::transaction::Kind;
-use crate::ftl::blocks::Stream;
 use crate::nand::array::Operation;
 use crate::nand::ledger::Holder;
 use crate::scheduler::lines::NONE;
@@ -59,7 +58,7 @@ impl Device {
         planes.clone().any(|(plane, _)| plane.0 == self.transactions[id].plane)
             && planes.clone().all(|(plane, place)| {
                 let waiting = self.lines[self.line_of(plane)][usize::from(rank)].first();
-                let next = blocks.next_place(plane, Stream::Host);
+                let next = blocks.next_place(plane, self.stream_of_next(plane, rank));
                 waiting != NONE
                     && self.transactions[waiting].kind == Kind::Write
                     && self.transactions[waiting].plane == plane.0

@@ -24,6 +24,8 @@ pub(super) struct Pool {
     /// Room to work in.
     candidates: PlaneSet,
     dealt: Vec<PlaneId>,
+    /// LUNs that line up for their channels: when they took a write last, and their position in the order.
+    lining_up: Vec<(u64, u32, LunId)>,
 }
 
 impl Pool {
@@ -42,6 +44,7 @@ impl Pool {
             shifts: vec![(0, 0); planes as usize],
             candidates: empty,
             dealt: Vec::with_capacity(planes as usize),
+            lining_up: Vec::with_capacity(planes as usize),
         }
     }
 }
@@ -106,6 +109,14 @@ impl Device {
         id
     }
 
+    /// Takes the oldest write of the pool of `plane` for it if it is of this class.
+    pub(super) fn take_of_class(&mut self, plane: PlaneId, class: u8) -> u32 {
+        match self.first_of_pool(plane) {
+            id if id != NONE && self.transactions[id].temperature == class => self.take_from_pool(plane),
+            _ => NONE,
+        }
+    }
+
     /// Whether a write of the pool could go to `plane`, with operations of `rank`.
     pub(super) fn pool_waits_for(&self, plane: PlaneId, rank: u8) -> bool {
         rank == self.ranks[Class::HostProgram as usize]
@@ -137,8 +148,9 @@ impl Device {
             if !self.is_ready(plane) || !self.may_join_dealt(plane) {
                 continue;
             }
+            let class = self.transactions[self.first_of_pool(plane)].temperature;
             for _ in 0..group {
-                let id = self.take_from_pool(plane);
+                let id = self.take_of_class(plane, class);
                 if id == NONE {
                     break;
                 }
@@ -221,18 +233,29 @@ impl Device {
         if self.pool.lines[line].is_empty() {
             return;
         }
-        // The rest line up at their busy channels; whichever is granted first takes the oldest write.
+        self.line_up_for_pool(pool);
+    }
+
+    /// Idle LUNs line up at their busy channels for what is left in a pool, least recently used first, and by the order
+    /// of the allocation where that is equal: whichever is granted first takes the oldest write.
+    fn line_up_for_pool(&mut self, pool: u32) {
         self.pool.candidates.copy_from(&self.pool.idle);
         self.pool.candidates.intersect_with(self.ftl.ready());
+        let mut lining_up = std::mem::take(&mut self.pool.lining_up);
         let mut from = 0;
         while let Some(position) = self.pool.candidates.next_from(from) {
             self.pool.candidates.set(position, false);
             from = position;
             let plane = self.ftl.allocation.order().plane(position);
             if self.ftl.allocation.pool_of(plane) == pool {
-                self.kick(self.array.lun_of(plane));
+                let lun = self.array.lun_of(plane);
+                let used = self.array.planes_of(lun).map(|plane| self.pool.used[plane as usize]).max();
+                lining_up.push((used.unwrap_or_default(), position, lun));
             }
         }
+        lining_up.sort_unstable();
+        lining_up.drain(..).for_each(|(_, _, lun)| self.kick(lun));
+        self.pool.lining_up = lining_up;
     }
 
     /// The candidates become the planes of idle LUNs of idle channels, those with room where nothing is merged: where

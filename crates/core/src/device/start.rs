@@ -174,6 +174,7 @@ impl Device {
             if id == self.first_of_pool(PlaneId(self.array.planes_of(lun).start)) {
                 let plane = self.choose_plane(lun);
                 self.take_from_pool(plane);
+                self.ftl.allocation.took(plane);
             } else {
                 let line = self.line_of(PlaneId(self.transactions[id].plane));
                 self.lines[line][usize::from(rank)].pop(&mut self.transactions);
@@ -329,12 +330,14 @@ impl Device {
         }
         let group = self.ftl.shape().units_per_program;
         let stock = self.ftl.blocks.stock(plane);
-        let first = self.ftl.blocks.advance(plane, if lent { Stream::Gc } else { Stream::Host }, group);
+        let class = self.transactions[id].temperature;
+        let stream = if lent { Stream::Gc } else { self.ftl.blocks.host_stream(plane, class) };
+        let first = self.ftl.blocks.advance(plane, stream, group);
         let mut count = 1;
         self.bind(id, first);
         let mut last = id;
         while count < group && !lent {
-            let more = self.pop_companion(rank, plane);
+            let more = self.pop_companion(rank, plane, class);
             if more == NONE {
                 break;
             }
@@ -346,6 +349,9 @@ impl Device {
         self.transactions[last].next = NONE;
         self.pad(first, count);
         let journal = count == 1 && self.is_of_journal(self.transactions[id].lpn);
+        if !journal {
+            self.ftl.note_stream(class, stream, count);
+        }
         let cause = if journal { ProgramCause::Journal } else { ProgramCause::Host };
         self.ftl.note_program(cause, count);
         self.note_program(first, group, cause, id, &[]);
@@ -358,20 +364,20 @@ impl Device {
         Some(self.program(Class::HostProgram, plane, first, tag))
     }
 
-    /// The next write in line when it goes to the same plane.
-    fn pop_companion(&mut self, rank: u8, plane: PlaneId) -> u32 {
+    /// The next write in line when it goes to the same plane and is of the same class.
+    fn pop_companion(&mut self, rank: u8, plane: PlaneId, class: u8) -> u32 {
         let line = self.line_of(plane);
         let line = &mut self.lines[line][usize::from(rank)];
         let id = line.first();
         if id != NONE {
             let next = &self.transactions[id];
-            return if next.kind == Kind::Write && next.plane == plane.0 {
+            return if next.kind == Kind::Write && next.plane == plane.0 && next.temperature == class {
                 line.pop(&mut self.transactions)
             } else {
                 NONE
             };
         }
-        self.take_from_pool(plane)
+        self.take_of_class(plane, class)
     }
 
     /// Gives a write its place: what it supersedes is stale from now on, and kept until the program has ended.
@@ -407,7 +413,9 @@ impl Device {
         let plane = PlaneId(self.transactions[id].plane);
         self.drop_stale_copies(plane);
         let group = self.ftl.shape().units_per_program;
-        let count = self.jobs[plane.index()].copies.len().min(group as usize);
+        let copies = &self.jobs[plane.index()].copies;
+        let class = copies.first().map_or(0, |copy| self.ftl.class_of(copy.lpn));
+        let count = copies.len().min(group as usize);
         if count == 0 {
             self.transactions.remove(id);
             self.jobs[plane.index()].busy = false;
@@ -415,7 +423,8 @@ impl Device {
             return None;
         }
         let stock = self.ftl.blocks.stock(plane);
-        let first = self.ftl.blocks.advance(plane, Stream::Gc, group);
+        let stream = self.ftl.blocks.moved_stream(plane, class);
+        let first = self.ftl.blocks.advance(plane, stream, group);
         let job = &mut self.jobs[plane.index()];
         job.writing = count;
         for (index, copy) in job.copies[..count].iter_mut().enumerate() {

@@ -78,6 +78,8 @@ pub struct Transaction {
     pub trimmed: bool,
     /// A write has all data of its unit: its own and those that it keeps.
     pub complete: bool,
+    /// Writes: the class of the unit (`temperature`).
+    pub temperature: u8,
     /// Reads: units that leave the page, or pages of a unit that spans them.
     pub units: u16,
     /// Writes and slot reads: the sectors of the unit, from and to before.
@@ -118,6 +120,7 @@ impl Transaction {
             class,
             trimmed: false,
             complete: false,
+            temperature: 0,
             units: 1,
             first: 0,
             end: 0,

@@ -17,6 +17,8 @@ impl Device {
         let stock = |plane| self.ftl.blocks.stock(PlaneId(plane));
         into.at = at;
         into.counters = self.ftl.counters;
+        into.classes.clear();
+        into.classes.extend(self.ftl.classes.iter().flat_map(|classes| classes.counts()));
         into.merged.copy_from(&self.array.merged);
         into.stock_min = (0..planes).map(stock).min().unwrap_or(0);
         into.stock_sum = (0..planes).map(|plane| u64::from(stock(plane))).sum();

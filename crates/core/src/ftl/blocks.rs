@@ -5,7 +5,7 @@ mod saving;
 use super::gc::victim::Victim;
 use crate::config::advanced::Waste;
 use crate::config::{DeviceConfig, Frontiers};
-use crate::external::{Fault, PlaneState};
+use crate::external::{Fault, MAX_CLASSES, PlaneState};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::sim::memory::{Divider, zeroed_words};
 
@@ -47,12 +47,26 @@ pub struct Block {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Stream {
-    /// The host's.
+    /// The host's; those of class 0, where classes are told apart.
     Host,
     /// Moved by cleaning.
     Gc,
     /// Translation pages.
     Map,
+    /// The host's of class 1.
+    Class1,
+    /// The host's of class 2.
+    Class2,
+    /// The host's of class 3.
+    Class3,
+}
+
+impl Stream {
+    /// How many there are.
+    const COUNT: usize = 6;
+
+    /// What the host writes, by class (`temperature`).
+    pub const HOST: [Stream; MAX_CLASSES as usize] = [Stream::Host, Stream::Class1, Stream::Class2, Stream::Class3];
 }
 
 /// The place in an open block where the next unit goes: pages of a block are programmed in order by construction.
@@ -76,7 +90,7 @@ struct Plane {
     /// The same of the blocks that are kept for translation pages. Free blocks are in one list with the others.
     map_stock: u32,
     map_stale: u32,
-    frontiers: [Frontier; 3],
+    frontiers: [Frontier; Stream::COUNT],
 }
 
 /// The physical space of the device.
@@ -96,8 +110,11 @@ pub struct Blocks {
     blocks_per_plane: Divider,
     /// Planes that open blocks of equal addresses where they can, because only those are programmed together.
     group: u32,
-    /// Index of the frontier for moved data.
+    /// Index of the frontier for moved data; with a single one for it and the host's, where classes are told apart, that
+    /// of class 0.
     gc_frontier: usize,
+    /// Classes of what the host writes, each with a frontier of its own.
+    classes: usize,
     /// Counts host writes; the clock of victim policies.
     pub clock: u64,
     /// For tests of the tests: erase without waiting.
@@ -151,6 +168,7 @@ impl Blocks {
                 Frontiers::Separate => Stream::Gc as usize,
                 Frontiers::Single => Stream::Host as usize,
             },
+            classes: device.temperature.classes() as usize,
             clock: 0,
             ignore_dependants: false,
         })
@@ -216,7 +234,9 @@ impl Blocks {
 
     /// Unwritten units of the open blocks of data of a plane.
     pub fn open_units(&self, plane: PlaneId) -> u32 {
-        self.planes[plane.index()].frontiers[..2].iter().map(|f| f.left).sum()
+        let frontiers = &self.planes[plane.index()].frontiers;
+        let left = |of: &[Frontier]| of.iter().map(|f| f.left).sum::<u32>();
+        left(frontiers) - frontiers[Stream::Map as usize].left
     }
 
     /// Units left in the open block that `stream` goes to.
@@ -236,7 +256,54 @@ impl Blocks {
     pub fn takes_host_write(&self, plane: PlaneId) -> bool {
         let p = &self.planes[plane.index()];
         let open = p.frontiers[Stream::Host as usize].left > 0;
+        if self.classes > 1 {
+            let open = self.host_room(plane) > 0;
+            return p.stock > RESERVE || (open && (!self.is_single() || p.stock >= RESERVE));
+        }
         p.stock > RESERVE || (open && (self.gc_frontier != Stream::Host as usize || p.stock >= RESERVE))
+    }
+
+    /// Whether moved units go where the host's do.
+    #[inline]
+    fn is_single(&self) -> bool {
+        self.gc_frontier == Stream::Host as usize
+    }
+
+    /// Units left in the open blocks that the host's writes go to.
+    pub fn host_room(&self, plane: PlaneId) -> u32 {
+        Stream::HOST[..self.classes]
+            .iter()
+            .map(|&stream| self.planes[plane.index()].frontiers[stream as usize].left)
+            .sum()
+    }
+
+    /// Units left in the open blocks that moved units may go to.
+    pub fn room_for_moved(&self, plane: PlaneId) -> u32 {
+        if self.is_single() { self.host_room(plane) } else { self.room(plane, Stream::Gc) }
+    }
+
+    /// The frontier that a write of `class` goes to: its own. Where that has no room, and no block is to be had beyond
+    /// the reserve, the one of another class that has most.
+    #[inline]
+    pub fn host_stream(&self, plane: PlaneId, class: u8) -> Stream {
+        if self.classes == 1 { Stream::Host } else { self.stream_with_room(plane, class, RESERVE) }
+    }
+
+    /// The frontier that a moved unit of `class` goes to: that of all moved units, or the host's of the class.
+    #[inline]
+    pub fn moved_stream(&self, plane: PlaneId, class: u8) -> Stream {
+        let of_class = self.classes > 1 && self.is_single();
+        if of_class { self.stream_with_room(plane, class, 0) } else { Stream::Gc }
+    }
+
+    fn stream_with_room(&self, plane: PlaneId, class: u8, kept: u32) -> Stream {
+        let p = &self.planes[plane.index()];
+        let left = |stream: Stream| p.frontiers[stream as usize].left;
+        let own = Stream::HOST[usize::from(class)];
+        if left(own) > 0 || p.stock > kept {
+            return own;
+        }
+        Stream::HOST[..self.classes].iter().copied().max_by_key(|&stream| left(stream)).unwrap_or(own)
     }
 
     /// Whether a translation page finds room in the plane without the block that moving others needs.

@@ -14,6 +14,7 @@ pub mod memory;
 pub mod partial;
 mod recovery;
 mod saving;
+pub mod temperature;
 
 pub(crate) use recovery::Scan;
 pub use recovery::{RecoverError, Recovery};
@@ -25,10 +26,11 @@ use flash::FlashEvent;
 use gc::trigger::Trigger;
 use mapping::{BlockMap, Location, MapState, PADDING, PageMap};
 use partial::{PartialUnits, Update};
+use temperature::Classes;
 
 use crate::config::advanced::Waste;
 use crate::config::{BlockSummary, DeviceConfig, Frontiers};
-use crate::external::{Fault, PlaneState};
+use crate::external::{Fault, PlaneState, Written};
 use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
 use crate::nand::media::Media;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
@@ -51,6 +53,8 @@ pub struct Ftl {
     pub allocation: Allocation,
     /// When planes are cleaned.
     trigger: Trigger,
+    /// Classes of units, where they are told apart.
+    pub classes: Option<Box<Classes>>,
     /// What was counted.
     pub counters: Counters,
     /// Contents, when they are verified.
@@ -64,7 +68,7 @@ pub struct Ftl {
     shape: Shape,
     /// Planes that take host writes, by position in the allocation's order; only for schemes without a home.
     ready: PlaneSet,
-    /// By pool of the allocation: the plane of the last functional write.
+    /// By pool of the allocation and class: the plane of the last functional write.
     filling: Vec<PlaneId>,
     copies: Vec<(u32, u32)>,
 }
@@ -98,6 +102,8 @@ pub struct Shape {
     pub copy_back: Waste,
     /// Blocks of a plane that are kept for translation pages.
     pub map_blocks: u32,
+    /// Classes of what the host writes.
+    pub classes: u32,
 }
 
 impl Shape {
@@ -116,6 +122,7 @@ impl Shape {
             single_frontier: device.gc.frontiers == Frontiers::Single,
             copy_back: device.nand.advanced.copy_back,
             map_blocks: device.map_blocks(),
+            classes: device.temperature.classes(),
         }
     }
 }
@@ -134,9 +141,10 @@ impl Ftl {
             block_map: scheme.take_blocks().map(Box::new),
             blocks: Blocks::new(device, seed)?,
             partial: PartialUnits::new(device.logical_units() as u32, device.sectors_per_unit()),
-            filling: vec![PlaneId(0); allocation.pools() as usize],
+            filling: vec![PlaneId(0); (allocation.pools() * device.temperature.classes()) as usize],
             allocation,
             trigger: device.gc.trigger.build(device, seed).map_err(|e| format!("gc.trigger: {e}"))?,
+            classes: Classes::new(device, seed)?,
             counters: Counters::default(),
             media: verify.then(|| Media::new(device)),
             durable: None,
@@ -260,6 +268,11 @@ impl Ftl {
     ///
     /// `sectors` is the range within the unit. Returns nothing: afterwards the unit is in flash.
     pub fn write(&mut self, lpn: Lpn, first: u32, end: u32, version: u32) {
+        self.write_for(lpn, first, end, version, Written { sectors: end - first, ..Written::default() });
+    }
+
+    /// The same for a request, which a classifier is told of.
+    pub fn write_for(&mut self, lpn: Lpn, first: u32, end: u32, version: u32, request: Written) {
         let old = self.map.get(lpn);
         let mapped = old != Location::Unmapped;
         let update = self.partial.write(lpn.0, mapped, first, end, self.shape.sectors_per_unit);
@@ -268,7 +281,41 @@ impl Ftl {
             self.note_read(ReadCause::Rmw, self.shape.pages_per_unit);
         }
         self.counters.host_bytes += u64::from(end - first) * 512;
-        self.place_now(lpn, old, Some((first, end, version)));
+        let class = self.classify(lpn, old, request);
+        self.place_now(lpn, old, Some((first, end, version)), class);
+    }
+
+    /// The class of a unit that a request writes, and that is at `old`.
+    #[inline]
+    pub fn classify(&mut self, lpn: Lpn, old: Location, request: Written) -> u8 {
+        let clock = self.blocks.clock;
+        let written = Written { lpn: lpn.0, again: old != Location::Unmapped, clock, ..request };
+        self.classes.as_mut().map_or(0, |classes| classes.classify(written))
+    }
+
+    /// The class of a unit's last write.
+    #[inline]
+    pub fn class_of(&self, lpn: u32) -> u8 {
+        self.classes.as_ref().map_or(0, |classes| classes.of(lpn))
+    }
+
+    /// Cleaning has moved a unit.
+    #[inline]
+    pub fn note_moved(&mut self, lpn: Lpn) {
+        self.counters.units_moved += 1;
+        if let Some(classes) = &mut self.classes {
+            classes.note_moved(lpn.0);
+        }
+    }
+
+    /// So many units that the host writes go to `stream`.
+    #[inline]
+    pub fn note_stream(&mut self, class: u8, stream: Stream, units: u32) {
+        if let Some(classes) = &mut self.classes
+            && stream != Stream::HOST[usize::from(class)]
+        {
+            classes.note_elsewhere(class, units);
+        }
     }
 
     /// Writes one whole unit at once; the fast path of preconditioning.
@@ -278,8 +325,10 @@ impl Ftl {
         let mapped = old != Location::Unmapped;
         let update = self.partial.write(lpn.0, mapped, 0, self.shape.sectors_per_unit, self.shape.sectors_per_unit);
         self.note_update(update);
-        self.counters.host_bytes += u64::from(self.shape.sectors_per_unit) * 512;
-        self.place_now(lpn, old, None);
+        let sectors = self.shape.sectors_per_unit;
+        self.counters.host_bytes += u64::from(sectors) * 512;
+        let class = self.classify(lpn, old, Written { sectors, ..Written::default() });
+        self.place_now(lpn, old, None, class);
     }
 
     /// Writes one whole unit that holds nothing at once, to a plane whatever the allocation says.
@@ -289,30 +338,33 @@ impl Ftl {
         let update = self.partial.write(lpn.0, false, 0, sectors, sectors);
         self.note_update(update);
         self.counters.host_bytes += u64::from(sectors) * 512;
-        self.place_on(plane, lpn, Location::Unmapped, None);
+        let class = self.classify(lpn, Location::Unmapped, Written { sectors, ..Written::default() });
+        self.place_on(plane, lpn, Location::Unmapped, None, class);
     }
 
     #[inline]
-    fn place_now(&mut self, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
+    fn place_now(&mut self, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>, class: u8) {
         if self.block_map.is_some() {
             return self.place_in_block(lpn, old, contents);
         }
         let plane = match self.home(lpn) {
             Some(plane) => plane,
-            None => self.choose_now(self.pool(lpn)),
+            None => self.choose_now(self.pool(lpn), class),
         };
-        self.place_on(plane, lpn, old, contents);
+        self.place_on(plane, lpn, old, contents, class);
     }
 
     #[inline]
-    fn place_on(&mut self, plane: PlaneId, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
-        if self.blocks.room(plane, Stream::Host) == 0 {
+    fn place_on(&mut self, plane: PlaneId, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>, class: u8) {
+        if self.blocks.room(plane, Stream::HOST[usize::from(class)]) == 0 {
             // Opening a block may start cleaning, which may move `lpn` itself.
             self.open_for_host(plane);
         }
-        let place = self.program_now(plane, Stream::Host, lpn.0);
+        let stream = self.blocks.host_stream(plane, class);
+        self.note_stream(class, stream, 1);
+        let place = self.program_now(plane, stream, ProgramCause::Host, lpn.0);
         self.written_now(lpn, old, place, contents);
-        self.close_if_full(place, Stream::Host);
+        self.close_if_full(place, stream);
     }
 
     /// A host write has been programmed: `old` is where its unit was when it came, if anywhere.
@@ -340,15 +392,17 @@ impl Ftl {
         self.blocks.validate(place);
     }
 
-    /// A plane for a host write of a pool; the next one only when a page or wordline is full.
-    fn choose_now(&mut self, pool: u32) -> PlaneId {
-        let filling = self.filling[pool as usize];
-        let begun = !self.blocks.room(filling, Stream::Host).is_multiple_of(self.shape.units_per_program);
+    /// A plane for a host write of a pool and class; the next one only when a page or wordline is full.
+    fn choose_now(&mut self, pool: u32, class: u8) -> PlaneId {
+        let index = (pool * self.shape.classes) as usize + usize::from(class);
+        let filling = self.filling[index];
+        let room = self.blocks.room(filling, Stream::HOST[usize::from(class)]);
+        let begun = !room.is_multiple_of(self.shape.units_per_program);
         if begun && self.allocation.pool_of(filling) == pool {
             return filling;
         }
         let chosen = self.choose_plane_now(pool);
-        self.filling[pool as usize] = chosen;
+        self.filling[index] = chosen;
         chosen
     }
 
@@ -375,11 +429,10 @@ impl Ftl {
 
     /// Programs one unit at the next place of a frontier.
     #[inline]
-    fn program_now(&mut self, plane: PlaneId, stream: Stream, lpn: u32) -> Ppn {
+    fn program_now(&mut self, plane: PlaneId, stream: Stream, cause: ProgramCause, lpn: u32) -> Ppn {
         let place = self.blocks.advance(plane, stream, 1);
         self.map.set_owner(place, lpn);
         // One in so many units completes a page, and one in so many a program command.
-        let cause = if stream == Stream::Host { ProgramCause::Host } else { ProgramCause::Gc };
         let (_, in_page) = self.shape.units_per_page.divide_with_rest(place.0);
         self.counters.pages_programmed[cause as usize] +=
             if in_page == 0 { u64::from(self.shape.pages_per_unit) } else { 0 };
@@ -398,7 +451,7 @@ impl Ftl {
                 self.told_end(Ppn(place.0 + 1), self.shape.units_per_program);
             }
             self.blocks.close(block);
-            if stream == Stream::Host {
+            if stream != Stream::Gc && stream != Stream::Map {
                 let plane = self.blocks.plane_of(block);
                 self.refresh_ready(plane);
             }
@@ -415,7 +468,8 @@ impl Ftl {
 
     /// What went wrong with a policy that came with another program.
     pub fn fault(&self) -> Option<&Fault> {
-        self.blocks.fault().or_else(|| self.trigger.fault()).or_else(|| self.allocation.fault())
+        let classes = || self.classes.as_ref()?.fault();
+        self.blocks.fault().or_else(|| self.trigger.fault()).or_else(|| self.allocation.fault()).or_else(classes)
     }
 
     /// Cleans at once until the plane has `stock` free blocks, or nothing would gain any.
@@ -450,7 +504,8 @@ impl Ftl {
             }
         }
         for &(lpn, from) in &copies {
-            let place = self.program_now(plane, Stream::Gc, lpn);
+            let stream = self.blocks.moved_stream(plane, self.class_of(lpn));
+            let place = self.program_now(plane, stream, ProgramCause::Gc, lpn);
             if let Some(media) = &mut self.media {
                 media.copy(Ppn(from), place);
             }
@@ -458,9 +513,9 @@ impl Ftl {
             self.map.set_flash(Lpn(lpn), place);
             self.note_changed(Lpn(lpn));
             self.blocks.validate(place);
-            self.close_if_full(place, Stream::Gc);
+            self.close_if_full(place, stream);
+            self.note_moved(Lpn(lpn));
         }
-        self.counters.units_moved += copies.len() as u64;
         self.copies = copies;
     }
 
@@ -497,7 +552,9 @@ impl Ftl {
         }
         let group = self.shape.units_per_program;
         for plane in (0..self.shape.planes).map(PlaneId) {
-            self.pad(plane, Stream::Host, group);
+            for stream in &Stream::HOST[..self.shape.classes as usize] {
+                self.pad(plane, *stream, group);
+            }
             // Cleaning in time stops above the soft threshold: a plane left at it would start with one of its own.
             self.clean_until(plane, self.shape.soft + 1);
             self.pad(plane, Stream::Gc, group);

@@ -52,6 +52,9 @@ impl Ftl {
         }
         out.section("policy/allocation", |out| self.allocation.save(out))?;
         out.section("policy/trigger", |out| self.trigger.save(out))?;
+        if let Some(classes) = &self.classes {
+            out.section("policy/temperature", |out| classes.save(out))?;
+        }
         out.section("policy/victim", |out| self.blocks.save_victims(out))
     }
 
@@ -73,6 +76,9 @@ impl Ftl {
         self.blocks.count_closed();
         input.section("policy/allocation", |input| self.allocation.load(input))?;
         input.section("policy/trigger", |input| self.trigger.load(input))?;
+        if let Some(classes) = &mut self.classes {
+            input.section("policy/temperature", |input| classes.load(input))?;
+        }
         input.section("policy/victim", |input| self.blocks.load_victims(input))?;
         (0..self.shape.planes).for_each(|plane| self.refresh_ready(PlaneId(plane)));
         Ok(())

@@ -117,6 +117,28 @@ impl MapCounters {
     }
 }
 
+/// What is counted of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassCounts {
+    /// Units that were written.
+    pub units_written: u64,
+    /// Units that cleaning moved, by the class of their last write.
+    pub units_moved: u64,
+    /// Units that went to a block of another class, because no block was free for their own.
+    pub units_elsewhere: u64,
+}
+
+impl ClassCounts {
+    /// What was counted since `earlier`.
+    pub fn since(&self, earlier: &ClassCounts) -> ClassCounts {
+        ClassCounts {
+            units_written: self.units_written - earlier.units_written,
+            units_moved: self.units_moved - earlier.units_moved,
+            units_elsewhere: self.units_elsewhere - earlier.units_elsewhere,
+        }
+    }
+}
+
 /// Everything that is counted while requests are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {

@@ -8,7 +8,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::attribution::{Breakdown, Part};
-use super::counters::{BufferCounts, Counters};
+use super::counters::{BufferCounts, ClassCounts, Counters};
 use crate::nand::merged::Merged;
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Operation, Status};
@@ -27,6 +27,8 @@ pub struct Sample {
     pub channels: Vec<[i64; 2]>,
     /// By die, time that its cells worked and that it was held otherwise, in picoseconds.
     pub dies: Vec<[i64; 2]>,
+    /// By class of units, where classes are told apart.
+    pub classes: Vec<ClassCounts>,
     /// The least number of free blocks of a plane.
     pub stock_min: u32,
     /// Free blocks of all planes.

@@ -30,7 +30,7 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         let blocks = &ftl.blocks.all()[plane as usize * per_plane..][..per_plane];
         let in_state = |state| blocks.iter().filter(|b| b.state == state).count();
         let [free, open, closed] = [BlockState::Free, BlockState::Open, BlockState::Closed].map(in_state);
-        let frontiers = if ftl.map_state.is_some() { 3 } else { 2 };
+        let frontiers = config.frontiers_per_plane() as usize + usize::from(ftl.map_state.is_some());
         if free + open + closed != per_plane || open > frontiers {
             return Err(format!("plane {plane}: {free} blocks free, {open} open, {closed} closed of {per_plane}"));
         }

@@ -1,6 +1,7 @@
 //! The cases: random devices, and what the host does with them.
 
 use floatgate_core::config::DeviceConfig;
+use floatgate_core::config::advanced::Waste;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Operation, Request};
@@ -9,6 +10,14 @@ use crate::common::device_config;
 
 /// Triggers: a plane is cleaned as soon as it may be, later, and not before it has to be.
 const TRIGGERS: [&str; 4] = ["threshold", "threshold", "lazy", "{ lazy = { stale = 1.0 } }"];
+
+/// Classifiers: of units written twice, of a few counters that are halved often, and of long lists.
+const TEMPERATURES: [&str; 4] = [
+    "{ multi-hash = { hot = 2 } }",
+    "{ multi-hash = { counters = 0.1, hashes = 1, halve_after = 0.1, hot = 3 } }",
+    "two-level-lru",
+    "{ two-level-lru = { hot = 0.5, candidates = 1.0 } }",
+];
 
 /// How a flash page, a mapping unit and a program command relate: page, unit, pages per program.
 const UNITS: [(&str, &str, u32); 7] = [
@@ -144,6 +153,9 @@ impl Case {
                 overrides.push(format!("allocation.static.order={}", pick(rng, &ORDERS)));
                 overrides.extend(["copy_back=off", "cache_program=false"].map(|o| format!("nand.advanced.{o}")));
             }
+        }
+        if !matches!(scheme, Scheme::Block) {
+            temperature(&mut Rng::new(seed, "model/temperature"), &mut overrides);
         }
         limits(rng, &mut overrides, full);
         controller(&mut Rng::new(seed, "model/controller"), &mut overrides);
@@ -306,6 +318,18 @@ fn times(rng: &mut Rng) -> Vec<String> {
         overrides.push(format!("host.link_bandwidth={}MB/s", between(rng, 50, 2000)));
     }
     overrides
+}
+
+/// Hot and cold data kept apart, in one case of three, where the device can have that.
+fn temperature(rng: &mut Rng, overrides: &mut Vec<String>) {
+    if !one_in(rng, 3) {
+        return;
+    }
+    let config = device_config(overrides);
+    if config.units_per_program() > 1 || config.nand.advanced.copy_back != Waste::Off {
+        overrides.push("gc.frontiers=separate".to_owned());
+    }
+    overrides.push(format!("temperature={}", pick(rng, &TEMPERATURES)));
 }
 
 /// Thresholds and slots, and a capacity up to the highest that leaves cleaning its reserve.

@@ -40,8 +40,10 @@ pub enum Scope {
 /// Goes round the values of the first level in the priority order, and with each round on to the next plane behind
 /// the one that the value took last, in the order of the other levels (Hu et al. 2013, Sections 2.5 and 4.3); planes
 /// that are not idle are passed over. With all planes idle, that takes the least recently used one, so writes stripe;
-/// with some busy, the values of the first level still get equal shares. The planes are those of the whole device or
-/// of a channel that the address fixes (Hu et al. 2011, Section 2.3).
+/// with some busy, the values of the first level still get equal shares. What waits for a busy channel goes to the chip
+/// of it that lined up first, and those that line up together do so least recently used first (`device/pool.rs`); the
+/// round goes on behind what was taken so. The planes are those of the whole device or of a channel that the address
+/// fixes (Hu et al. 2011, Section 2.3).
 #[derive(Clone, Debug)]
 pub struct Dynamic {
     order: Order,
@@ -114,6 +116,14 @@ impl AllocationPolicy for Dynamic {
             }
         }
         None
+    }
+
+    fn took(&mut self, plane: PlaneId) {
+        let position = self.order.position(plane);
+        let Pool { values, turn } = &mut self.pools[(plane.0 / self.planes_per_pool) as usize];
+        let value = position as usize % values.len();
+        values[value].next = (position + 1) % self.order.len();
+        *turn = (value + 1) % values.len();
     }
 
     fn order(&self) -> &Order {

@@ -36,6 +36,9 @@ pub trait AllocationPolicy {
     /// the scheme's order.
     fn choose(&mut self, pool: u32, candidates: &PlaneSet) -> Option<PlaneId>;
 
+    /// A plane that it was not asked for has taken a write of its pool, as it was the first to have its channel.
+    fn took(&mut self, _plane: PlaneId) {}
+
     /// The place of each plane in the scheme's order.
     fn order(&self) -> &Order;
 

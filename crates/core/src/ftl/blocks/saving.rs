@@ -50,11 +50,16 @@ impl Blocks {
                 out.u32(block)?;
                 block = self.next_free[block as usize];
             }
-            for frontier in &plane.frontiers {
+            for frontier in &plane.frontiers[..self.streams()] {
                 out.u32(if frontier.left > 0 { frontier.next } else { NOWHERE })?;
             }
         }
         out.u64(self.clock)
+    }
+
+    /// Frontiers of a plane that are used: of translation pages, of moved units, and of each class of the host's.
+    fn streams(&self) -> usize {
+        Stream::Map as usize + self.classes
     }
 
     /// Reads what [`Blocks::save`] wrote; nothing is valid yet.
@@ -119,8 +124,8 @@ impl Blocks {
 
     fn load_frontiers(&mut self, plane: u32, input: &mut Reader) -> Result<(), StateError> {
         let per_plane = self.blocks_per_plane.divisor();
-        let mut opened = Vec::with_capacity(3);
-        for index in 0..3 {
+        let mut opened = Vec::with_capacity(self.streams());
+        for index in 0..self.streams() {
             let next = input.u32()?;
             self.planes[plane as usize].frontiers[index] = Frontier::default();
             if next == NOWHERE {

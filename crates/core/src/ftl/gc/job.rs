@@ -2,7 +2,6 @@
 
 use crate::config::advanced::Waste;
 use crate::ftl::Ftl;
-use crate::ftl::blocks::Stream;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
 /// A unit on its way from a victim to the frontier.
@@ -105,7 +104,7 @@ impl Job {
                     return Step::Choose;
                 }
                 // What is in hand may have to wait for the erase of a victim that waits for others.
-                let room = ftl.blocks.stock(plane) > 0 || ftl.blocks.room(plane, Stream::Gc) > 0;
+                let room = ftl.blocks.stock(plane) > 0 || ftl.blocks.room_for_moved(plane) > 0;
                 return if self.copies.is_empty() || !room { Step::Rest } else { Step::Write };
             }
             if let Some(step) = self.read_next(ftl) {
@@ -129,7 +128,7 @@ impl Job {
         // A whole victim must find room, behind what is in hand; if it does not, that is programmed first. With a
         // single frontier the host may take the open block meanwhile, so nothing is ever kept in hand there.
         let data = ftl.blocks.data_units();
-        let room = ftl.blocks.room(plane, Stream::Gc) + stock * data;
+        let room = ftl.blocks.room_for_moved(plane) + stock * data;
         let in_hand = if self.copies.is_empty() { 0 } else { shape.units_per_program };
         if room < data + in_hand || (in_hand > 0 && shape.single_frontier) {
             return false;

@@ -4,7 +4,7 @@ use super::*;
 use crate::config::{BlockSummary, Concurrency};
 use crate::metrics::attribution::{Bands, MeanBreakdown, Part};
 use crate::metrics::bounds::{Demand, Work};
-use crate::metrics::counters::{Counters, MapCause, MapCounters, ProgramCause, ReadCause};
+use crate::metrics::counters::{ClassCounts, Counters, MapCause, MapCounters, ProgramCause, ReadCause};
 use crate::metrics::latency::Latency;
 use crate::metrics::profile::Profile;
 use crate::metrics::results::{OperationResults, Results, StreamResults};
@@ -46,6 +46,8 @@ pub struct Measurement<'a> {
     pub profile: Option<&'a Profile>,
     /// What the device counted.
     pub counters: &'a Counters,
+    /// The same by class of units, where classes are told apart.
+    pub classes: &'a [ClassCounts],
     /// Commands that made several planes or dies work together.
     pub merged: &'a Merged,
     /// First arrival to last completion.
@@ -102,6 +104,7 @@ impl Summary {
             ),
             map_cache: MapCache::new(&counters.map),
             cleaning: Cleaning::new(config, counters),
+            temperature: measurement.classes.iter().map(UnitClass::new).collect(),
             wear: Wear::new(config, &measurement.erases),
             utilization: Utilization::new(measurement),
             bottleneck: Bottleneck::new(measurement),
@@ -349,6 +352,18 @@ impl MapCache {
             programs: by_cause(&counters.programs),
             victims: counters.victims,
         })
+    }
+}
+
+impl UnitClass {
+    fn new(counts: &ClassCounts) -> UnitClass {
+        let ClassCounts { units_written, units_moved, units_elsewhere } = *counts;
+        UnitClass {
+            units_written,
+            units_moved,
+            units_elsewhere,
+            write_amplification: ratio(units_written + units_moved, units_written),
+        }
     }
 }
 

@@ -83,6 +83,9 @@ pub struct Summary {
     pub map_cache: Option<MapCache>,
     /// Cleaning: reclaiming superseded units.
     pub cleaning: Cleaning,
+    /// By class of data, from the one that stays longest to the hottest; left out where none are told apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub temperature: Vec<UnitClass>,
     /// Wear at the end of the run. It is a state: erases count from the device's birth, preconditioning included.
     pub wear: Wear,
     /// How busy channels and dies were.
@@ -440,6 +443,20 @@ pub struct Cleaning {
     pub stock_blocks: Option<f64>,
     /// Copies that the host overwrote while they were being programmed.
     pub copies_in_vain: u64,
+}
+
+/// What was written of a class of data (`config.temperature`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UnitClass {
+    /// Mapping units that the classifier put into it, on behalf of host writes.
+    pub units_written: u64,
+    /// Mapping units that cleaning moved, by the class of their last write.
+    pub units_moved: u64,
+    /// Those of `units_written` that went to a block of another class, because no block was free for their own.
+    pub units_elsewhere: u64,
+    /// Units written and moved, for each one written; null without any. What is programmed beside them, as padding, is
+    /// of no class.
+    pub write_amplification: Option<f64>,
 }
 
 /// Wear, as erases since the device's birth.

@@ -1,0 +1,193 @@
+//! Two lists of what was written last.
+
+use super::{TemperaturePolicy, check_share, share_of};
+use crate::config::DeviceConfig;
+use crate::external::Written;
+use crate::policy::Policy;
+use crate::sim::list::{Links, List, NONE};
+use crate::state::{Reader, StateError, Writer};
+
+/// Options of the two lists.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TwoLevelLruConfig {
+    /// Length of the list of hot units, as a share of the units of the host.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub hot: f64,
+    /// Length of the list of candidates, as a share of the units of the host.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub candidates: f64,
+}
+
+impl Default for TwoLevelLruConfig {
+    /// Assumed: shares that suit the workloads of which a fifth of the data takes most writes.
+    fn default() -> Self {
+        TwoLevelLruConfig { hot: 0.1, candidates: 0.1 }
+    }
+}
+
+/// A unit that is written becomes the first of the candidates; one that is written again while it is a candidate becomes
+/// the first of the hot ones, and is hot from then on. What falls off the end of the hot list is a candidate again
+/// (Chang and Kuo, "An adaptive striping architecture for flash memory storage systems of embedded systems", RTAS 2002).
+///
+/// A step for each write; 4 bytes for each unit of the host, and 12 for each place in the lists.
+#[derive(Clone, Debug)]
+pub struct TwoLevelLru {
+    /// By unit: its place in the lists, or [`NONE`].
+    place: Vec<u32>,
+    /// By place: the unit that has it.
+    unit: Vec<u32>,
+    links: Links,
+    /// The hot units, and the candidates.
+    lists: [List; 2],
+    lengths: [u32; 2],
+    most: [u32; 2],
+    /// By place: whether it is in the hot list.
+    hot: Vec<bool>,
+}
+
+const HOT: usize = 0;
+const CANDIDATES: usize = 1;
+
+impl Policy for TwoLevelLru {
+    type Config = TwoLevelLruConfig;
+
+    fn check(options: &TwoLevelLruConfig, _: &DeviceConfig) -> Result<(), String> {
+        check_share("hot", options.hot)?;
+        check_share("candidates", options.candidates)
+    }
+
+    fn new(options: &TwoLevelLruConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {
+        Self::check(options, device)?;
+        let units = device.logical_units();
+        Ok(TwoLevelLru::of(units as u32, share_of(units, options.hot), share_of(units, options.candidates)))
+    }
+}
+
+impl TwoLevelLru {
+    fn of(units: u32, hot: u32, candidates: u32) -> TwoLevelLru {
+        let places = hot + candidates;
+        TwoLevelLru {
+            place: vec![NONE; units as usize],
+            unit: vec![NONE; places as usize],
+            links: Links::new(places),
+            lists: Default::default(),
+            lengths: [0; 2],
+            most: [hot, candidates],
+            hot: vec![false; places as usize],
+        }
+    }
+
+    fn join(&mut self, list: usize, place: u32) {
+        self.lists[list].push_first(&mut self.links, place);
+        self.lengths[list] += 1;
+        self.hot[place as usize] = list == HOT;
+    }
+
+    fn leave(&mut self, list: usize, place: u32) {
+        self.lists[list].remove(&mut self.links, place);
+        self.lengths[list] -= 1;
+    }
+
+    /// The last of a list that is too long leaves it, if there is one.
+    fn last_too_many(&mut self, list: usize) -> Option<u32> {
+        let last = self.lists[list].last();
+        (self.lengths[list] > self.most[list]).then(|| {
+            self.leave(list, last);
+            last
+        })
+    }
+
+    /// A place that no unit has: there is one whenever a unit comes that is in no list.
+    fn free_place(&self) -> u32 {
+        let used = self.lengths[HOT] + self.lengths[CANDIDATES];
+        debug_assert!((used as usize) < self.unit.len());
+        used
+    }
+
+    fn insert(&mut self, lpn: u32) {
+        let full = self.lengths[CANDIDATES] == self.most[CANDIDATES];
+        let place = if full { self.lists[CANDIDATES].last() } else { self.free_place() };
+        if full {
+            self.leave(CANDIDATES, place);
+            self.place[self.unit[place as usize] as usize] = NONE;
+        }
+        (self.unit[place as usize], self.place[lpn as usize]) = (lpn, place);
+        self.join(CANDIDATES, place);
+    }
+
+    /// A candidate was written again. As many are in the lists as before: if one falls off the hot list, it takes the
+    /// place among the candidates that has become free.
+    fn promote(&mut self, place: u32) {
+        self.leave(CANDIDATES, place);
+        self.join(HOT, place);
+        if let Some(last) = self.last_too_many(HOT) {
+            self.join(CANDIDATES, last);
+        }
+    }
+}
+
+impl TemperaturePolicy for TwoLevelLru {
+    fn classify(&mut self, written: Written) -> u8 {
+        match self.place[written.lpn as usize] {
+            NONE => self.insert(written.lpn),
+            place if self.hot[place as usize] => self.lists[HOT].move_first(&mut self.links, place),
+            place => self.promote(place),
+        }
+        u8::from(self.hot[self.place[written.lpn as usize] as usize])
+    }
+
+    /// The units of both lists, the one written last first.
+    fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        for list in [HOT, CANDIDATES] {
+            out.u32(self.lengths[list])?;
+            let mut place = self.lists[list].first();
+            while place != NONE {
+                out.u32(self.unit[place as usize])?;
+                place = self.links.behind(place);
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, input: &mut Reader) -> Result<(), StateError> {
+        for list in [HOT, CANDIDATES] {
+            let count = input.below(self.most[list] + 1, "units in a list")?;
+            let mut units = Vec::with_capacity(count as usize);
+            for _ in 0..count {
+                units.push(input.below(self.place.len() as u32, "unit")?);
+            }
+            for &lpn in units.iter().rev() {
+                let place = self.free_place();
+                if std::mem::replace(&mut self.place[lpn as usize], place) != NONE {
+                    return Err(input.damaged(format!("unit {lpn} is twice among those written last")));
+                }
+                self.unit[place as usize] = lpn;
+                self.join(list, place);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_rise_and_fall() {
+        // Two hot units and two candidates.
+        let mut lists = TwoLevelLru::of(10, 2, 2);
+        let mut write = |lpn| lists.classify(Written { lpn, ..Written::default() });
+        // Each is new, and so a candidate: the third pushes the first out, which is new again then.
+        assert_eq!([1, 2, 3, 1].map(&mut write), [0; 4]);
+        // Candidates, the last written first: 1, 3. Both rise.
+        assert_eq!([3, 1, 3].map(&mut write), [1; 3]);
+        // 4 comes as a candidate and rises; 1, the hot one written longest ago, is a candidate again, and rises at once
+        // when it is written.
+        assert_eq!([4, 4, 1].map(&mut write), [0, 1, 1]);
+        // That has pushed out 3, which is a candidate; 5 and 6 push it out of the lists.
+        assert_eq!([5, 6, 3].map(&mut write), [0; 3]);
+        assert_eq!(lists.lengths, [2, 2]);
+    }
+}

@@ -1,0 +1,314 @@
+//! Hot and cold data: what keeping them apart is worth, and what the classes of a device are promised.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Load, assert_close, build, device_config, fill, units};
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::device::{Device, Options};
+use floatgate_core::external::{
+    Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalTrigger, ExternalVictim, Externals,
+    Placing, Provider, Wanted, Written,
+};
+use floatgate_core::ftl::mapping::PADDING;
+use floatgate_core::metrics::counters::{ClassCounts, Counters};
+use floatgate_core::run::{NoWatcher, run};
+use floatgate_core::sim::id::{Lpn, Ppn};
+use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::Source;
+use floatgate_core::workload::request::{Operation, Request};
+use floatgate_validation::closed_form::{fifo, fifo_of_classes, greedy};
+
+/// Knows which units are hot: the first ones; or puts each into one of four classes by its number.
+#[derive(Clone)]
+struct Oracle {
+    hot: u32,
+}
+
+/// Four neighbours of each class, so that each plane and each request of several units has all.
+fn class_of_four(lpn: u32) -> u32 {
+    lpn / 4 % 4
+}
+
+impl ExternalClassifier for Oracle {
+    fn classify(&mut self, written: Written) -> Result<i64, Cause> {
+        Ok(if self.hot == 0 { i64::from(class_of_four(written.lpn)) } else { i64::from(written.lpn < self.hot) })
+    }
+    fn fork(&self) -> Result<Box<dyn ExternalClassifier>, Cause> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Provider for Oracle {
+    fn classifier(&self, _: Wanted) -> Result<Box<dyn ExternalClassifier>, Cause> {
+        self.fork()
+    }
+    fn victim(&self, _: Wanted) -> Result<Box<dyn ExternalVictim>, Cause> {
+        unreachable!("no test asks for one")
+    }
+    fn trigger(&self, _: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause> {
+        unreachable!("no test asks for one")
+    }
+    fn allocation(&self, _: Wanted, _: u32) -> Result<Placing, Cause> {
+        unreachable!("no test asks for one")
+    }
+    fn eviction(&self, _: Wanted, _: u32) -> Result<Box<dyn ExternalEviction>, Cause> {
+        unreachable!("no test asks for one")
+    }
+}
+
+const _: fn(Box<dyn ExternalAllocation>) -> Placing = Placing::Choice;
+
+const ORACLE: &str = "temperature={ external = { name = \"oracle\" } }";
+const FOUR: &str = "temperature={ external = { name = \"oracle\", classes = 4 } }";
+
+fn with_oracle(mut config: DeviceConfig, hot: u32) -> DeviceConfig {
+    config.makers = Externals::by(Arc::new(Oracle { hot }));
+    config
+}
+
+/// Many, so that victims of both classes have equally many valid pages to within a small part of them.
+const PAGES: u32 = 256;
+const BLOCKS: u32 = 512;
+const STOCK: u32 = 4;
+/// A fifth of the units takes four fifths of the writes.
+const SHARES: [(f64, f64); 2] = [(0.2, 0.8), (0.8, 0.2)];
+
+/// One plane of which cleaning keeps `STOCK` blocks free, whose data take all but a share `sf` of the space that is
+/// left. Of the host's open blocks one is full when a victim is chosen, and the others are half full in the mean.
+fn pool(sf: f64, open: u32, set: &[&str]) -> DeviceConfig {
+    let space = f64::from((BLOCKS - STOCK) * PAGES) - f64::from((open - 1) * PAGES) / 2.0;
+    let units = (space * (1.0 - sf)).round() as u64;
+    let own = [
+        "geometry.channels=1".to_owned(),
+        "geometry.chips=1".to_owned(),
+        format!("geometry.blocks={BLOCKS}"),
+        format!("geometry.pages={PAGES}"),
+        format!("gc.soft_threshold={STOCK}"),
+        format!("gc.hard_threshold={STOCK}"),
+        format!("capacity.logical={}B", units * 4096),
+    ];
+    device_config(&own.into_iter().chain(set.iter().map(|text| (*text).to_owned())).collect::<Vec<_>>())
+}
+
+fn hot_units(config: &DeviceConfig) -> u32 {
+    (config.logical_units() as f64 * SHARES[0].0).round() as u32
+}
+
+/// What is counted in the steady state of a fifth of the units that takes four fifths of the writes.
+fn steady(config: DeviceConfig) -> (Counters, Vec<ClassCounts>) {
+    let (units, hot) = (config.logical_units(), u64::from(hot_units(&config)));
+    let mut device = build(config, Options::default());
+    let ftl = device.ftl_mut();
+    let mut rng = Rng::new(1, "temperature");
+    (0..units).for_each(|unit| ftl.write_whole(Lpn(unit as u32)));
+    let mut write = |ftl: &mut floatgate_core::ftl::Ftl| {
+        let of_hot = rng.below(5) < 4;
+        let unit = if of_hot { rng.below(hot) } else { hot + rng.below(units - hot) };
+        ftl.write_whole(Lpn(unit as u32));
+    };
+    let counts = |ftl: &floatgate_core::ftl::Ftl| -> Vec<ClassCounts> {
+        ftl.classes.iter().flat_map(|classes| classes.counts()).copied().collect()
+    };
+    (0..24 * units).for_each(|_| write(ftl));
+    let (before, classes) = (ftl.counters, counts(ftl));
+    (0..12 * units).for_each(|_| write(ftl));
+    let classes = counts(ftl).iter().zip(&classes).map(|(last, first)| last.since(first)).collect();
+    let counted = ftl.counters.since(&before);
+    device.check_invariants().unwrap();
+    (counted, classes)
+}
+
+fn amplification(counted: &Counters) -> f64 {
+    counted.units_programmed as f64 / counted.host_units as f64
+}
+
+/// Greedy takes the block with the fewest valid units, whatever its class. So where classes are kept apart, by cleaning
+/// too, victims of both have equally many: each class has a share of the spare that makes it so, which is that of its
+/// data, and costs what uniform writes cost with the whole spare. That holds for blocks of many pages: among blocks with
+/// equally many valid pages the one that has had so few for the longest time is taken, and hot ones do not wait, so that
+/// victims of hot data have up to one page fewer, of 50 that they gain.
+#[test]
+fn classes_kept_apart_cost_greedy_what_uniform_writes_cost() {
+    for sf in [0.10, 0.20] {
+        let config = pool(sf, 2, &[ORACLE, "gc.victim=greedy", "gc.frontiers=single"]);
+        let hot = hot_units(&config);
+        let (counted, classes) = steady(with_oracle(config, hot));
+        let uniform = greedy(PAGES, sf);
+        assert_close(&format!("oracle, Sf = {sf}"), amplification(&counted), uniform, 0.015);
+        for (name, counts) in ["cold", "hot"].iter().zip(&classes) {
+            let own = (counts.units_written + counts.units_moved) as f64 / counts.units_written as f64;
+            assert_close(&format!("{name}, Sf = {sf}"), own, uniform, 0.025);
+            assert_eq!(counts.units_elsewhere, 0);
+        }
+        let (mixed, none) = steady(pool(sf, 1, &["gc.victim=greedy", "gc.frontiers=single"]));
+        assert!(none.is_empty());
+        assert!(amplification(&mixed) > 1.03 * uniform, "Sf = {sf}: {} and {uniform}", amplification(&mixed));
+        // With a frontier of its own for what is moved, hot and cold, much of the gain is kept.
+        let config = pool(sf, 2, &[ORACLE, "gc.victim=greedy"]);
+        let (half, _) = steady(with_oracle(config, hot));
+        let (half, mixed) = (amplification(&half), amplification(&mixed));
+        println!("Sf {sf}: uniform {uniform:.3}, {:.3}, {half:.3}, mixed {mixed:.3}", amplification(&counted));
+        assert!(half < mixed, "Sf = {sf}: {half} and {mixed}");
+    }
+}
+
+/// FIFO regards nothing but age, and blocks of all classes are reclaimed at the same age: what a unit's chance is to be
+/// valid then does not depend on its neighbours.
+#[test]
+fn classes_kept_apart_gain_nothing_with_fifo() {
+    let sf = 0.20;
+    assert_close("one class", fifo_of_classes(&[(1.0, 1.0)], sf), fifo(sf), 1e-9);
+    let expected = fifo_of_classes(&SHARES, sf);
+    assert!(expected > 1.1 * fifo(sf));
+    let config = pool(sf, 2, &[ORACLE, "gc.victim=fifo", "gc.frontiers=single"]);
+    let hot = hot_units(&config);
+    let (apart, _) = steady(with_oracle(config, hot));
+    assert_close("apart", amplification(&apart), expected, 0.01);
+    let (mixed, _) = steady(pool(sf, 1, &["gc.victim=fifo", "gc.frontiers=single"]));
+    assert_close("mixed", amplification(&mixed), expected, 0.01);
+}
+
+/// What the built-in classifiers reach of that.
+#[test]
+fn built_in_classifiers_find_the_hot_units() {
+    let sf = 0.10;
+    let (mixed, _) = steady(pool(sf, 1, &["gc.victim=greedy", "gc.frontiers=single"]));
+    for name in ["multi-hash", "{ two-level-lru = { hot = 0.2 } }"] {
+        let temperature = format!("temperature={name}");
+        let (counted, classes) = steady(pool(sf, 2, &[&temperature, "gc.victim=greedy", "gc.frontiers=single"]));
+        let hot = classes[1].units_written as f64 / counted.host_units as f64;
+        println!("{name}: {:.3} of {:.3}, hot {hot:.3}", amplification(&counted), amplification(&mixed));
+        assert!((0.6..0.9).contains(&hot), "{name}: {hot} of the writes are hot, of 0.8");
+        assert!(amplification(&counted) < 0.99 * amplification(&mixed), "{name}: {}", amplification(&counted));
+    }
+}
+
+/// Requests of random lengths in random places, all at once.
+fn random_writes(device: &mut Device, requests: u64, longest: u64) {
+    let units = device.config().logical_units();
+    let sectors = u64::from(device.config().sectors_per_unit());
+    let mut rng = Rng::new(5, "temperature");
+    let load = Load::closed(16, requests, move || {
+        let first = rng.below(units - longest);
+        let length = (1 + rng.below(longest)) * sectors;
+        Request::new(Time::ZERO, Operation::Write, first * sectors, length as u32)
+    });
+    let mut sources: Vec<Box<dyn Source>> = vec![Box::new(load)];
+    run(device, &mut sources, &mut NoWatcher).expect("all requests complete");
+    device.check_invariants().unwrap();
+}
+
+/// Programs of several units, on a device that is not cleaned yet: whatever a program holds is of one class.
+#[test]
+fn units_of_two_classes_share_no_program() {
+    let wordlines =
+        ["geometry.page_size=8KiB", "geometry.mapping_unit=4KiB", "geometry.pages_per_program=3", "geometry.pages=66"];
+    for set in [
+        &["allocation=static"][..],
+        &["allocation=dynamic"],
+        &["controller.fill_timeout=2ms"],
+        &["allocation=dynamic", "controller.fill_timeout=2ms"],
+        &["geometry.dies=2", "nand.concurrency=command", "nand.advanced.interleave=true", "allocation=dynamic"],
+        &["geometry.planes=2", "nand.advanced.multi_plane_program=blind"],
+        &["nand.advanced.cache_program=true"],
+        &["buffer.capacity=256KiB"],
+    ] {
+        let config = with_oracle(device_config(&[&wordlines[..], &[FOUR], set].concat()), 0);
+        let group = config.units_per_program();
+        let mut device = build(config, Options::default());
+        random_writes(&mut device, 500, 9);
+        let ftl = device.ftl();
+        assert_eq!(ftl.counters.victims, 0);
+        let classes = ftl.classes.as_ref().expect("there are four");
+        assert!(classes.counts().iter().all(|counts| counts.units_written > 400 && counts.units_elsewhere == 0));
+        let places = ftl.blocks.all().len() as u32 * ftl.blocks.data_units();
+        let mut full = 0;
+        for program in (0..places).step_by(group as usize) {
+            let owners = (program..program + group).filter(|&place| ftl.blocks.is_valid(Ppn(place)));
+            let mut of_program: Vec<u32> = owners.map(|place| class_of_four(ftl.map.owner(Ppn(place)))).collect();
+            full += u32::from(of_program.len() > 1);
+            of_program.dedup();
+            assert!(of_program.len() < 2, "{set:?}: a program of the classes {of_program:?}");
+        }
+        assert!(full > 20, "{set:?}: programs of several units are what this is about: {full}");
+        assert_ne!(PADDING, 0);
+    }
+}
+
+/// Classes that find no free block of their own go on in those of others; all is well under the heaviest load.
+#[test]
+fn a_full_device_goes_on_with_four_classes() {
+    for frontiers in ["separate", "single"] {
+        for allocation in ["static", "dynamic"] {
+            let set = [
+                format!("gc.frontiers={frontiers}"),
+                format!("allocation={allocation}"),
+                FOUR.to_owned(),
+                "geometry.blocks=20".to_owned(),
+                "geometry.pages=16".to_owned(),
+                "gc.soft_threshold=1".to_owned(),
+                "gc.hard_threshold=0".to_owned(),
+                "capacity.spare=0.5".to_owned(),
+            ];
+            let most = device_config(&set).max_logical_units();
+            let capacity = format!("capacity.logical={}B", most * 4096);
+            let config = device_config(&[&set[..], &[capacity]].concat());
+            let mut device = build(with_oracle(config, 0), Options::default());
+            fill(&mut device, most as u32);
+            random_writes(&mut device, 6_000, 4);
+            let classes = device.ftl().classes.as_ref().expect("there are four");
+            let elsewhere: u64 = classes.counts().iter().map(|counts| counts.units_elsewhere).sum();
+            assert!(elsewhere > 0, "{frontiers}, {allocation}: one free block is short for four classes");
+        }
+    }
+}
+
+/// Each class takes a block of every plane from what a full device can hold.
+#[test]
+fn each_class_costs_an_open_block() {
+    // 64 blocks of 64 units in each of 4 planes, 3 of them free; one open for the host, and one for cleaning:
+    // 59 * 64 - 1 units. Each class more takes 64 from that.
+    let most = |set: &[&str]| device_config(set).max_logical_units() / 4;
+    assert_eq!(most(&[]), 59 * 64 - 1);
+    assert_eq!(most(&["temperature=multi-hash"]), 58 * 64 - 1);
+    assert_eq!(most(&["temperature=multi-hash", "gc.frontiers=single"]), 59 * 64 - 1);
+    assert_eq!(most(&[FOUR]), 56 * 64 - 1);
+    let refused = |set: &[&str]| {
+        let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
+        floatgate_core::config::from_toml(common::BASE, "test.toml", &set).expect_err("it cannot be").to_string()
+    };
+    let capacity = format!("capacity.logical={}B", (59 * 64 - 1) * 4 * 4096);
+    device_config(&[&capacity]);
+    let error = refused(&[&capacity, "temperature=two-level-lru"]);
+    assert!(error.contains("3 of 64 blocks cannot be kept free") && error.contains("at most 2"), "{error}");
+    for (set, says) in [
+        (&["temperature=multi-hash", "mapping.scheme=block", "capacity.spare=0.6"][..], "with block mapping"),
+        (&["temperature=multi-hash", "gc.frontiers=single", "geometry.pages_per_program=2"], "share a program"),
+        (&["temperature=multi-hash", "gc.frontiers=single", "nand.advanced.copy_back=wise"], "copy-back"),
+        (&["temperature={ external = { name = \"o\", classes = 5 } }"], "must be from 2 to 4"),
+        (&["temperature={ external = { name = \"o\", classes = 1 } }"], "must be from 2 to 4"),
+        (&["temperature.multi-hash.hot=16"], "must be from 1 to 15"),
+        (&["temperature.multi-hash.counters=0.0"], "above 0"),
+        (&["temperature.two-level-lru.hot=1.5"], "at most 1"),
+    ] {
+        let error = refused(set);
+        assert!(error.contains(says) && error.contains("temperature"), "{set:?}: {error}");
+    }
+}
+
+/// Results tell what was written and moved of each class.
+#[test]
+fn results_have_the_classes() {
+    let mut device = build(with_oracle(device_config(&[ORACLE]), 100), Options::default());
+    let all = device.config().logical_units() as u32;
+    fill(&mut device, all);
+    let request = units(&device, Operation::Write, 98, 4);
+    let load = Load::closed(1, 3, move || request);
+    let mut sources: Vec<Box<dyn Source>> = vec![Box::new(load)];
+    let outcome = run(&mut device, &mut sources, &mut NoWatcher).expect("all requests complete");
+    let written: Vec<u64> = outcome.classes.iter().map(|counts| counts.units_written).collect();
+    assert_eq!(written, [6, 6], "units 100 and 101, three times, and 98 and 99");
+}
