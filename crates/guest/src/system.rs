@@ -69,7 +69,7 @@ impl Guest {
 
     /// Which kernel and archive these are, by their names, sizes and times.
     pub fn digest(&self) -> u64 {
-        digest(&[self.kernel.clone()])
+        digest(std::slice::from_ref(&self.kernel))
     }
 }
 

@@ -7,7 +7,7 @@ use floatgate_cli::failure::Failure;
 use floatgate_cli::run::session::{Stopped, Subject};
 use floatgate_core::config::ConfigError;
 use floatgate_core::external::Fault;
-use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PySystemExit};
 use pyo3::prelude::*;
 
 use crate::front::Front;
@@ -53,6 +53,7 @@ fn raised(py: Python<'_>, stopped: &Stopped) -> PyErr {
         }
         Failure::Interrupted(what) => PyKeyboardInterrupt::new_err(*what),
         Failure::Ended | Failure::NobodyListens => PyKeyboardInterrupt::new_err(()),
+        Failure::Status(status) => PySystemExit::new_err(*status),
     }
 }
 

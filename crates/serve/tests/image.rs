@@ -160,8 +160,8 @@ impl Bench {
         let options = Options {
             nbd: vec![Address::Unix(folder.path().join("ssd.sock"))],
             vhost_user: None,
-        vhost_queues: 1,
-        allow_remote: None,
+            vhost_queues: 1,
+            allow_remote: None,
             no_delay: true,
             speed: Default::default(),
             no_spin: true,

@@ -115,9 +115,14 @@ mod tests {
     #[test]
     fn lateness_and_its_causes_are_told() {
         let text = explanation(&live("timed")).into_string() + &causes(&live("timed")).into_string();
-        for part in
-            ["its 100 answers", "over nbd 12.5", "at most 1 % are", "3 more", "<td>6</td><td>75 %</td>", "<td>2</td><td>25 %</td>"]
-        {
+        for part in [
+            "its 100 answers",
+            "over nbd 12.5",
+            "at most 1 % are",
+            "3 more",
+            "<td>6</td><td>75 %</td>",
+            "<td>2</td><td>25 %</td>",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert_eq!(speed(&live("timed")), "0.1");
