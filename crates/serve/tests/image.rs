@@ -88,7 +88,7 @@ impl Disk for TestDisk {
     }
 
     fn punch(&mut self, offset: u64, length: u64) -> io::Result<()> {
-        assert!(offset % GRAIN == 0 && length % GRAIN == 0, "holes are of whole grains");
+        assert!(offset.is_multiple_of(GRAIN) && length.is_multiple_of(GRAIN), "holes are of whole grains");
         let mut platter = self.0.lock().unwrap();
         if let Some(error) = platter.error {
             return Err(error.into());

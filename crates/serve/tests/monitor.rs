@@ -49,6 +49,9 @@ impl Bench {
         precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
         let options = Options {
             nbd: vec![Address::Unix(folder.path().join("ssd.sock"))],
+            vhost_user: None,
+            vhost_queues: 1,
+            image: None,
             allow_remote: None,
             no_delay,
             speed: Default::default(),

@@ -50,6 +50,7 @@ impl Bench {
             no_spin: true,
             memory: u64::MAX,
             recorder: None,
+            image: None,
         };
         change(&mut options);
         self.server = Some(Server::start(device(), options).unwrap());

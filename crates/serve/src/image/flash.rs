@@ -46,7 +46,7 @@ enum Change {
     Program { place: u32, slots: Vec<u8>, payload: Vec<u8> },
     Empty { block: u32, erases: u32 },
     Erased { block: u32, erases: u32 },
-    Save { number: u32, head: [u8; SAVED_HEAD], payload: Vec<u8> },
+    Save { number: u32, head: Box<[u8; SAVED_HEAD]>, payload: Vec<u8> },
     Free { number: u32 },
 }
 
@@ -244,7 +244,7 @@ impl Flash {
 
     /// Keeps something that is not in flash: see [`super::saved`].
     pub fn save(&mut self, number: u32, head: [u8; SAVED_HEAD], payload: Vec<u8>) {
-        self.change(Change::Save { number, head, payload });
+        self.change(Change::Save { number, head: Box::new(head), payload });
     }
 
     /// Forgets it.
@@ -443,7 +443,7 @@ fn perform(disk: &mut dyn Disk, layout: &Layout, change: &Change) -> io::Result<
             if !payload.is_empty() {
                 disk.write(layout.saved(*number) + SAVED_HEAD as u64, payload)?;
             }
-            disk.write(layout.saved(*number), head)
+            disk.write(layout.saved(*number), &head[..])
         }
         Change::Free { number } => disk.write(layout.saved(*number), &[0; SLOT]),
     }

@@ -470,7 +470,7 @@ impl Store {
             let luck = xxh3_64(&[seed.to_le_bytes(), u64::from(place).to_le_bytes()].concat());
             // Of several programs of a block the cells have only begun with the first.
             let block = Some(self.flash.layout().block_of(Ppn(place)));
-            if is_whole && hit != block && luck % 2 == 0 && !units.is_empty() {
+            if is_whole && hit != block && luck.is_multiple_of(2) && !units.is_empty() {
                 self.flash.tear(Ppn(place), units.len() as u32);
             }
             hit = block;
