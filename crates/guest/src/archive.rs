@@ -104,6 +104,6 @@ mod tests {
         );
         assert!(text.starts_with(&expected), "{}", &text[..120]);
         // 110 and 16 bytes are filled up to 128, 5 to 8.
-        assert!(text.contains("busybox\0\0\012345\0\0\0070701"), "{text:?}");
+        assert!(text.contains("busybox\0\0\x0012345\0\0\x00070701"), "{text:?}");
     }
 }
