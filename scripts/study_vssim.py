@@ -4,8 +4,8 @@
     python3 scripts/study_vssim.py --floatgate target/release/floatgate      # in three minutes: make study-vssim
 
 Each case is measured twice: `floatgate run` simulates it, and fio's nbd engine measures it on `floatgate serve`, in
-real time. The simulated figures are the same each time; the live ones are those of the machine, whose load stands on the
-page. Needs fio.
+real time. The simulated figures are the same each time; the live ones are those of the machine, whose load stands on
+the page. Needs fio.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ fn kill_often(arguments: &[&str], protected: bool, kills: u64, seed: u64) {
     let mut live = Live::new(folder.path(), &arguments);
     truth.check(&mut client(&folder));
     let output = live.end(Signal::INT);
-    assert!(output.status.success(), "{}", live.said);
+    assert!(output.status.success(), "{}: {}", output.status, live.said);
     let live = Live::new(folder.path(), &arguments);
     assert!(live.said.contains("recovered after a shutdown"), "{}", live.said);
     truth.check_newest(&mut client(&folder));
@@ -166,7 +166,12 @@ fn fio_finds_what_it_wrote_while_the_device_cleans() {
     let loops = format!("--loops={}", times(8));
     let job = ["--name=verify", "--ioengine=nbd", &uri, "--thread", "--rw=randwrite", "--bsrange=512-32k"];
     let rest = ["--iodepth=16", "--size=1840k", "--verify=crc32c", "--verify_fatal=1", &loops, "--minimal"];
-    let output = Command::new("fio").args(job).args(rest).output().expect("fio: see scripts/prerequisites.sh");
+    let output = Command::new("fio")
+        .current_dir(folder.path())
+        .args(job)
+        .args(rest)
+        .output()
+        .expect("fio: see scripts/prerequisites.sh");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let result: Value = serde_json::from_slice(&live.end(Signal::INT).stdout).unwrap();
     assert!(result["flash"]["blocks_erased"].as_u64().unwrap() > 10, "it cleaned");

@@ -61,7 +61,7 @@ fn a_file_system_on_the_ssd_is_made_written_trimmed_and_checked() {
 #[test]
 fn what_cannot_be_is_said_before_anything_is_fetched() {
     for (arguments, expected) in [
-        (&["--with", "--option"][..], "a value is required"),
+        (&["--with", "--option"][..], "unexpected argument"),
         (&["--with", "Not_A_Package"], "is no name of a package"),
         (&["--kernel", "vmlinuz"], "--initrd"),
         (&["--guest-memory", "1MiB"], "from 64 MiB to 1 TiB"),

@@ -325,8 +325,8 @@ fn turning_to_another_channel_for_a_read_can_take_a_time_of_its_own() {
     ] {
         let d = machine(overrides);
         // The read's data would come out after the first write's have gone in, with the controller at channel 0.
-        let (first, other) = (write(&d, HERE, 0), write(&d, OTHER_CHANNEL, 0));
-        let out = read(&d, OTHER_CHANNEL, 0);
+        let (first, other) = (write(&d, HERE, 0), write(&d, OTHER_CHANNEL, 1));
+        let out = read(&d, OTHER_CHANNEL, 2);
         assert_eq!(phase_of(&play(&d, &[(0, first), (US, other)]), &other, Phase::Data).0, US + write_waits);
         let slices = play(&d, &[(0, first), (US, out)]);
         assert_eq!(phase_of(&slices, &out, Phase::Data).0, US + READ + read_waits, "{overrides:?}");

@@ -303,9 +303,8 @@ WHY = {
     "wear": "Two things. Static: a hot spot of ours is a region of 64 KiB, which S2 stripes over 32 of the 64 "
     "planes, so hot regions wear planes evenly (deviation 1 of 47 erases under MSN); only the small requests of Fin1 "
     "do not (13). Hot single pages, which real traces have, would show. Dynamic: ours chooses by what is idle and by "
-    "the order, and not by erase counts, which the paper's scheme regards too. When all is idle, the first chip of a "
-    "channel comes first: under MSN the dies of the four chips work 3.7, 3.1, 2.6 and 2.3 % of the time. Under Fin1, "
-    "whose requests hardly use a second chip, dynamic is the more even one, as the paper says.",
+    "the order, then by which was used least recently, and not by erase counts, which the paper's scheme regards too. "
+    "Under Fin1, whose requests hardly use a second chip, dynamic is the more even one, as the paper says.",
     "copy-back": "How bad blind copy-back is depends on how much each victim has to move, that is on how full the "
     "SSD is. Every second copy wastes a page. If a victim has a share u of valid pages, erases grow to (1 - u) / (1 "
     "- 1.5 u) times, and without bound as u nears 2/3. At our footprint u is 0.17 under MSN: the formula gives 1.12, "

@@ -329,6 +329,10 @@ fn temperature(rng: &mut Rng, overrides: &mut Vec<String>) {
     if config.units_per_program() > 1 || config.nand.advanced.copy_back != Waste::Off {
         overrides.push("gc.frontiers=separate".to_owned());
     }
+    // Each class has an open block of its own.
+    if config.geometry.blocks < 16 {
+        overrides.push("geometry.blocks=16".to_owned());
+    }
     overrides.push(format!("temperature={}", pick(rng, &TEMPERATURES)));
 }
 

@@ -118,10 +118,10 @@ mod tests {
         for part in [
             "its 100 answers",
             "over nbd 12.5",
-            "at most 1 % are",
+            "at most 1.0 % are",
             "3 more",
-            "<td>6</td><td>75 %</td>",
-            "<td>2</td><td>25 %</td>",
+            "<td>6</td><td>75.0 %</td>",
+            "<td>2</td><td>25.0 %</td>",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
