@@ -58,7 +58,7 @@ const UNKNOWN: u32 = u32::MAX;
 pub struct State {
     /// Which run of the machine.
     pub boot: u128,
-    /// All that was accepted is in flash.
+    /// All that was accepted is in flash, or saved.
     pub clean: bool,
 }
 

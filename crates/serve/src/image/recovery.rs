@@ -104,14 +104,14 @@ impl Store {
         self.flash.note(State { boot: boot().unwrap_or_default(), clean })
     }
 
-    /// Ends: all that was accepted is in flash, unless there is a failure.
+    /// Ends: all that was accepted is in flash, or saved by the power-loss protection, unless there is a failure.
     pub fn close(mut self) -> Result<(), String> {
         self.flash.retry();
         self.flash.sync();
         if let Some(failure) = self.failure_text() {
             return Err(failure);
         }
-        let is_clean = self.waiting.is_empty();
+        let is_clean = self.waiting.is_safe();
         self.use_file(is_clean).map_err(|error| error.to_string())
     }
 

@@ -28,9 +28,9 @@ impl Waiting {
         self.count
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
+    /// Whether none would be lost in a power cut: what is left is saved.
+    pub fn is_safe(&self) -> bool {
+        self.units.values().flatten().all(|version| version.saved.is_some())
     }
 
     /// The newest version of a unit.
@@ -101,6 +101,9 @@ mod tests {
         assert_eq!(waiting.take(7, 9).and_then(|version| version.saved), Some(9));
         assert!(waiting.newest(7).is_none() && waiting.take(7, 9).is_none() && waiting.len() == 1);
         waiting.clear();
-        assert!(waiting.is_empty());
+        assert_eq!(waiting.len(), 0);
+        assert!(waiting.is_safe());
+        waiting.add(7, Version { saved: None, ..version(1) });
+        assert!(!waiting.is_safe());
     }
 }
