@@ -17,15 +17,8 @@ mod truth;
 use truth::Truth;
 
 /// 8 planes of 8 blocks of 16 units: 4 MiB, of which the host sees 1.8.
-const SMALL: [&str; 7] = [
-    "tiny",
-    "--set",
-    "geometry.blocks=8",
-    "--set",
-    "geometry.pages=16",
-    "--set",
-    "capacity={ spare = 0.55 }",
-];
+const SMALL: [&str; 7] =
+    ["tiny", "--set", "geometry.blocks=8", "--set", "geometry.pages=16", "--set", "capacity={ spare = 0.55 }"];
 
 /// A running server.
 struct Live {

@@ -596,8 +596,8 @@ impl Engine {
     /// Cuts the power of a device that is served from its image, and lets it come again. All that is in memory goes:
     /// requests in progress, what was accepted and is not in flash, the map. The device is what recovery makes of the
     /// image, ready as soon as the simulated time of that has passed. Front ends part with their clients: they see that
-    /// [`Engine::power_cuts`] has changed, and forget the orders that were in progress, which are not answered. What was
-    /// measured begins anew, but for lateness.
+    /// [`Engine::power_cuts`] has changed, and forget the orders that were in progress, which are not answered. What
+    /// was measured begins anew, but for lateness.
     pub fn power_cut(&mut self, now: Wall) -> Result<PowerCut, String> {
         if let Pace::Timed(clock) = self.pace {
             self.catch_up(clock.simulated(now).max(self.device.now()));

@@ -456,12 +456,19 @@ fn record(lpn: u32) -> Record {
     Record { kind: RecordKind::Data, lpn, sequence: u64::from(lpn), sectors: 0, opened: 1 }
 }
 
+fn as_content(byte: Option<u8>, bytes: &[u8]) -> Content<'_> {
+    if byte.is_some() { Content::Bytes(bytes) } else { Content::Zeros }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     /// What is in the file is what a simple model has, up to the instant at which its disk failed or it was killed.
     #[test]
-    fn a_file_of_flash_is_flash(changes in prop::collection::vec(change(), 1..60), life in prop::option::of(0..300u64)) {
+    fn a_file_of_flash_is_flash(
+        changes in prop::collection::vec(change(), 1..60),
+        life in prop::option::of(0..300u64),
+    ) {
         let (disk, config) = (TestDisk::default(), load(&[]));
         let (mut flash, state) = Flash::open(Box::new(disk.clone()), &config).unwrap();
         prop_assert_eq!(state, None);
@@ -478,9 +485,10 @@ proptest! {
                     if held.len() + contents.len() > units as usize { continue }
                     let place = Ppn(block * units + held.len() as u32);
                     let bytes: Vec<Vec<u8>> = contents.iter().map(|byte| vec![byte.unwrap_or(0); 4096]).collect();
-                    let list: Vec<(Record, Content)> = (place.0..).zip(contents.iter().zip(&bytes)).map(|(at, (byte, bytes))| {
-                        (record(at), if byte.is_some() { Content::Bytes(bytes) } else { Content::Zeros })
-                    }).collect();
+                    let list: Vec<(Record, Content)> = (place.0..)
+                        .zip(contents.iter().zip(&bytes))
+                        .map(|(at, (byte, bytes))| (record(at), as_content(*byte, bytes)))
+                        .collect();
                     flash.program(place, &list).unwrap();
                     prop_assert!(flash.program(place, &list).is_err(), "programmed twice");
                     held.extend(contents);

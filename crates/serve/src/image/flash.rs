@@ -406,8 +406,8 @@ fn is_new(disk: &dyn Disk, layout: &Layout) -> Result<bool, ImageError> {
     Ok(is_erased(&magic) && size == layout.end() && disk.allocated()? < header::ROOM)
 }
 
-/// Checks that a file is the image of a device. Returns what it says of its last use, which it does not where its making
-/// was interrupted.
+/// Checks that a file is the image of a device. Returns what it says of its last use; nothing where its making was
+/// interrupted.
 fn check(disk: &dyn Disk, layout: &Layout, config: &DeviceConfig) -> Result<Option<State>, ImageError> {
     let size = disk.size()?;
     let mut bytes = vec![0; size.min(header::ROOM - GRAIN) as usize];

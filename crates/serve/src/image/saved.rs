@@ -1,4 +1,4 @@
-//! What a memory with power-loss protection holds: behind the flash in the file, written before the host has its answer.
+//! What a memory with power-loss protection holds: behind the flash in the file, written before the host is answered.
 //!
 //! A capacitor would keep the memory alive until all is in flash; a program that is killed has no such time. Places are
 //! of one size, taken and freed one by one.

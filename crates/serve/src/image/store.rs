@@ -123,8 +123,8 @@ impl Store {
         self.flash.layout().unit as usize
     }
 
-    /// Does what the device has told; `arriving` is the request that it was just given. Returns how many sectors of that
-    /// it has accepted.
+    /// Does what the device has told; `arriving` is the request that it was just given. Returns how many sectors of
+    /// that it has accepted.
     pub fn apply(&mut self, outbox: &Outbox, arriving: Option<&Arriving>) -> u32 {
         let mut accepted = 0;
         for event in &outbox.events {
