@@ -54,7 +54,8 @@ fn load(client: &mut Client, kind: u16, depth: usize, seconds: u64, bytes: u32) 
         client.send()?;
         // All that have come are taken before more is asked for, so that requests travel together.
         while !asked.is_empty() {
-            let reply = client.reply(|_| bytes as usize)?;
+            // A write is answered without payload.
+            let reply = client.reply(|_| if kind == command::READ { bytes as usize } else { 0 })?;
             if reply.error != 0 {
                 return Err(std::io::Error::from_raw_os_error(reply.error as i32));
             }
