@@ -188,7 +188,7 @@ impl Machine<'_> {
 pub(crate) fn boot(guest: &Guest, initrd: &Path, accelerator: Accelerator) -> Vec<String> {
     let (kernel, initrd) = (guest.kernel.to_string_lossy(), initrd.to_string_lossy());
     let cpu = if accelerator == Accelerator::Kvm { "host" } else { "max" };
-    // Where the host is busy, a kernel that counts ticks while QEMU does not run takes the timer for broken, and panics.
+    // On a busy host, a kernel that counts ticks while QEMU does not run takes the timer for broken, and panics.
     let console = "console=ttyS0 quiet panic=-1 no_timer_check rdinit=/init";
     ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-accel", accelerator.name(), "-cpu", cpu]
         .into_iter()
