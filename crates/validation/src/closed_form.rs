@@ -143,9 +143,7 @@ pub fn fifo(sf: f64) -> f64 {
 /// what makes them fill the space in T host writes. With one class this is [`fifo`].
 pub fn fifo_of_classes(classes: &[(f64, f64)], sf: f64) -> f64 {
     // T in units of U: the space is 1 / (1 - sf) of them.
-    let appended = |t: f64| {
-        classes.iter().map(|(data, writes)| writes / -libm::expm1(-writes * t / data)).sum::<f64>()
-    };
+    let appended = |t: f64| classes.iter().map(|(data, writes)| writes / -libm::expm1(-writes * t / data)).sum::<f64>();
     let t = bisect(1e-9, 100.0, |t| t * appended(t) - 1.0 / (1.0 - sf));
     appended(t)
 }
