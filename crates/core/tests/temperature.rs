@@ -125,11 +125,11 @@ fn amplification(counted: &Counters) -> f64 {
     counted.units_programmed as f64 / counted.host_units as f64
 }
 
-/// Greedy takes the block with the fewest valid units, whatever its class. So where classes are kept apart, by cleaning
-/// too, victims of both have equally many: each class has a share of the spare that makes it so, which is that of its
-/// data, and costs what uniform writes cost with the whole spare. That holds for blocks of many pages: among blocks with
-/// equally many valid pages the one that has had so few for the longest time is taken, and hot ones do not wait, so that
-/// victims of hot data have up to one page fewer, of 50 that they gain.
+/// Greedy takes the block with the fewest valid units, whatever its class. So where classes are kept apart, by
+/// cleaning too, victims of both have equally many: each class has a share of the spare that makes it so, which is
+/// that of its data, and costs what uniform writes cost with the whole spare. That holds for blocks of many pages:
+/// among blocks with equally many valid pages the one that has had so few for the longest time is taken, and hot
+/// ones do not wait, so that victims of hot data have up to one page fewer, of 50 that they gain.
 #[test]
 fn classes_kept_apart_cost_greedy_what_uniform_writes_cost() {
     for sf in [0.10, 0.20] {

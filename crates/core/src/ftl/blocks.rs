@@ -110,8 +110,8 @@ pub struct Blocks {
     blocks_per_plane: Divider,
     /// Planes that open blocks of equal addresses where they can, because only those are programmed together.
     group: u32,
-    /// Index of the frontier for moved data; with a single one for it and the host's, where classes are told apart, that
-    /// of class 0.
+    /// Index of the frontier for moved data; with a single one for it and the host's, where classes are told apart,
+    /// that of class 0.
     gc_frontier: usize,
     /// Classes of what the host writes, each with a frontier of its own.
     classes: usize,

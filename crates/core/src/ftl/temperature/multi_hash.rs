@@ -26,9 +26,9 @@ pub struct MultiHashConfig {
 }
 
 impl Default for MultiHashConfig {
-    /// Four bits, two hash functions, and hot from 4 on, the value of the higher two bits, as in the paper. The number of
-    /// counters and the time between halvings are assumed: they tell apart what is written four times as often as the
-    /// mean, with half as many counts of others.
+    /// Four bits, two hash functions, and hot from 4 on, the value of the higher two bits, as in the paper. The number
+    /// of counters and the time between halvings are assumed: they tell apart what is written four times as often as
+    /// the mean, with half as many counts of others.
     fn default() -> Self {
         MultiHashConfig { counters: 2.0, hashes: 2, hot: 4, halve_after: 1.0 }
     }

@@ -26,9 +26,10 @@ impl Default for TwoLevelLruConfig {
     }
 }
 
-/// A unit that is written becomes the first of the candidates; one that is written again while it is a candidate becomes
-/// the first of the hot ones, and is hot from then on. What falls off the end of the hot list is a candidate again
-/// (Chang and Kuo, "An adaptive striping architecture for flash memory storage systems of embedded systems", RTAS 2002).
+/// A unit that is written becomes the first of the candidates; one that is written again while it is a candidate
+/// becomes the first of the hot ones, and is hot from then on. What falls off the end of the hot list is a
+/// candidate again (Chang and Kuo, "An adaptive striping architecture for flash memory storage systems of embedded
+/// systems", RTAS 2002).
 ///
 /// A step for each write; 4 bytes for each unit of the host, and 12 for each place in the lists.
 #[derive(Clone, Debug)]
