@@ -458,10 +458,6 @@ fn record(lpn: u32) -> Record {
     Record { kind: RecordKind::Data, lpn, sequence: u64::from(lpn), sectors: 0, opened: 1 }
 }
 
-fn as_content(byte: Option<u8>, bytes: &[u8]) -> Content<'_> {
-    if byte.is_some() { Content::Bytes(bytes) } else { Content::Zeros }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
