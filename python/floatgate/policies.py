@@ -511,7 +511,9 @@ def _resolve(options: Mapping[Any, Any]) -> tuple[dict[Any, Any], dict[str, type
             continue
         _check_options(policy, given)
         found[path] = policy
-        external = {"name": policy.name, "source": _source(policy)} | ({"options": dict(given)} if given else {})
+        external: dict[str, Any] = {"name": policy.name, "source": _source(policy)}
+        if given:
+            external["options"] = dict(given)
         if issubclass(policy, Classifier):
             external["classes"] = policy.classes
         plain[path] = {"external": external}
