@@ -141,7 +141,7 @@ impl Store {
 
     /// Units that were accepted and are not in flash.
     pub fn units_waiting(&self) -> usize {
-        self.waiting.len()
+        self.waiting.count()
     }
 
     /// Does one thing that the device has told, with the bytes of its own that go with it.

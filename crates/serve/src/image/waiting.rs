@@ -24,7 +24,7 @@ pub struct Waiting {
 
 impl Waiting {
     /// How many versions there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.count
     }
 
@@ -97,11 +97,11 @@ mod tests {
         assert!(waiting.newest(6).is_none() && waiting.get(7, 4).is_none() && waiting.get(8, 4).is_some());
         let mut freed = Vec::new();
         waiting.forget(7, 5, |saved| freed.push(saved));
-        assert_eq!((freed, waiting.len()), (vec![3, 5], 2));
+        assert_eq!((freed, waiting.count()), (vec![3, 5], 2));
         assert_eq!(waiting.take(7, 9).and_then(|version| version.saved), Some(9));
-        assert!(waiting.newest(7).is_none() && waiting.take(7, 9).is_none() && waiting.len() == 1);
+        assert!(waiting.newest(7).is_none() && waiting.take(7, 9).is_none() && waiting.count() == 1);
         waiting.clear();
-        assert_eq!(waiting.len(), 0);
+        assert_eq!(waiting.count(), 0);
         assert!(waiting.is_safe());
         waiting.add(7, Version { saved: None, ..version(1) });
         assert!(!waiting.is_safe());
