@@ -125,7 +125,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert_eq!(speed(&live("timed")), "0.1");
+        assert_eq!(speed(&live("timed")), "0.100");
         assert_eq!(speed(&live("at-once")), "at once");
         assert!(explanation(&live("at-once")).into_string().contains("nothing can be late"));
     }
