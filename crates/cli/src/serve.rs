@@ -116,16 +116,15 @@ pub fn session(
     let stopwatch = Stopwatch::start();
     let server = Server::start(begun.device, args.options(config, begun.image)?).map_err(failure)?;
     let addresses = server.addresses().to_vec();
-    begun.recovered.iter().for_each(|recovered| say(&image::told(recovered)));
-    let monitor = match args.monitor.start(&server, args.allow_remote) {
-        Ok(monitor) => monitor,
+    begun.recovered.iter().for_each(|recovered| say(&recovered.to_string()));
+    let monitor = args.monitor.start(&server, args.allow_remote);
+    let trouble = match monitor.and_then(|monitor| hold(&server, config, &monitor, &interrupt)) {
+        Ok(trouble) => trouble,
         Err(failure) => {
             server.stop(false).map_err(Failure::fault)?;
             return Err(failure);
         }
     };
-    let trouble = hold(&server, config, &monitor, &interrupt)?;
-    drop(monitor);
     let finished = server.stop(trouble.is_none()).map_err(Failure::fault)?;
     let mut summary = args.summary(chosen, begun.state, &finished, trouble.as_deref());
     if let Some(live) = &mut summary.live {

@@ -8,6 +8,7 @@ mod watch;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
 use floatgate_core::device::{Device, Options as DeviceOptions};
@@ -186,6 +187,14 @@ pub struct PowerCut {
     pub units_lost: usize,
     /// What recovery found.
     pub recovered: Recovered,
+}
+
+impl Display for PowerCut {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        let PowerCut { requests_lost, units_lost, recovered, .. } = self;
+        write!(f, "the power was cut: {requests_lost} requests and {units_lost} units were in the device's memory; ")?;
+        write!(f, "{recovered}")
+    }
 }
 
 /// What was served.
@@ -639,7 +648,7 @@ impl Engine {
             self.catch_up(clock.simulated(now).max(self.device.now()));
         }
         let Kept::InFlash(store, options) = &mut self.kept else {
-            return Err("the device has no flash image: serve it with --image FILE or --image memory".to_owned());
+            return Err("the device has no flash image: serve it with --image FILE, or --image memory".to_owned());
         };
         self.power_cuts += 1;
         let (at, requests_lost, units_lost) = (self.device.now(), self.in_flight.len(), store.units_waiting());

@@ -14,13 +14,16 @@ use floatgate_serve::clock::Wall;
 use floatgate_serve::image::disk::Disk;
 use floatgate_serve::image::flash::{Content, Flash, State};
 use floatgate_serve::image::{ImageAt, ImageError, Opened, Recovered, Store};
-use floatgate_serve::{Address, Finished, Options, Server};
+use floatgate_serve::{Finished, Options, Server};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+#[path = "common/options.rs"]
+mod options;
 #[path = "common/truth.rs"]
 mod truth;
 
+use options::options;
 use truth::Truth;
 
 /// A disk in memory that outlives its users, and fails as it is told.
@@ -157,18 +160,8 @@ impl Bench {
 
     fn over(device: Device, store: Store, recovered: Option<Recovered>) -> Bench {
         let folder = tempfile::tempdir().unwrap();
-        let options = Options {
-            nbd: vec![Address::Unix(folder.path().join("ssd.sock"))],
-            vhost_user: None,
-            vhost_queues: 1,
-            allow_remote: None,
-            no_delay: true,
-            speed: Default::default(),
-            no_spin: true,
-            memory: 0,
-            recorder: None,
-            image: Some((store, made_with())),
-        };
+        let socket = folder.path().join("ssd.sock");
+        let options = Options { memory: 0, image: Some((store, made_with())), ..options(&socket) };
         Bench { server: Server::start(device, options).unwrap(), folder, recovered }
     }
 

@@ -11,15 +11,21 @@ use floatgate_core::config;
 use floatgate_core::device::{Device, Options as DeviceOptions};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_serve::client::Client;
+use floatgate_serve::image::{ImageAt, Opened};
 use floatgate_serve::monitor::blocks::BlockMap;
 use floatgate_serve::monitor::client::{Asker, running};
 use floatgate_serve::monitor::control::Command;
 use floatgate_serve::monitor::frame::{Frame, Info};
 use floatgate_serve::monitor::{Doors, Monitor, Options as MonitorOptions};
-use floatgate_serve::{Address, Options, ServeError, Server};
+use floatgate_serve::{Options, ServeError, Server};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+#[path = "common/options.rs"]
+mod options;
+
+use options::options;
 
 const TOKEN: &str = "long-enough";
 
@@ -37,28 +43,36 @@ fn monitor_options(folder: &TempDir) -> MonitorOptions {
         allow_remote: None,
         token: Some(TOKEN.to_owned()),
         plotting_library: b"packed",
-        power_cut: None,
     }
+}
+
+fn made_with() -> DeviceOptions {
+    DeviceOptions { attribution: true, ..DeviceOptions::default() }
+}
+
+fn device() -> Device {
+    Device::new(config::load("tiny", &[]).unwrap(), made_with()).unwrap()
 }
 
 impl Bench {
     fn new(no_delay: bool, change: impl FnOnce(&mut MonitorOptions)) -> Bench {
-        let folder = tempfile::tempdir().unwrap();
-        let config = config::load("tiny", &[]).unwrap();
-        let mut device = Device::new(config, DeviceOptions { attribution: true, ..DeviceOptions::default() }).unwrap();
+        let mut device = device();
         precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
-        let options = Options {
-            nbd: vec![Address::Unix(folder.path().join("ssd.sock"))],
-            vhost_user: None,
-            vhost_queues: 1,
-            image: None,
-            allow_remote: None,
-            no_delay,
-            speed: Default::default(),
-            no_spin: true,
-            memory: u64::MAX,
-            recorder: None,
-        };
+        Bench::of(device, |options| options.no_delay = no_delay, change)
+    }
+
+    /// With flash to come back from.
+    fn on_image() -> Bench {
+        let mut device = device();
+        let opened = Opened::open(&ImageAt::Memory, device.config(), false).unwrap();
+        let store = opened.begin(&mut device).unwrap();
+        Bench::of(device, |options| options.image = Some((store, made_with())), |_| {})
+    }
+
+    fn of(device: Device, serve: impl FnOnce(&mut Options), change: impl FnOnce(&mut MonitorOptions)) -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = options(&folder.path().join("ssd.sock"));
+        serve(&mut options);
         let server = Server::start(device, options).unwrap();
         let mut options = monitor_options(&folder);
         change(&mut options);
@@ -284,11 +298,13 @@ fn a_power_cut_needs_flash_to_come_back_from() {
     let bench = Bench::new(true, |_| {});
     let refused = bench.ask(&Command::PowerCut);
     assert!(refused["error"].as_str().unwrap().contains("--image FILE, or --image memory"), "{refused}");
-    let cut = |options: &mut MonitorOptions| {
-        options.power_cut = Some(std::sync::Arc::new(|engine| Ok(format!("{} lost", engine.outstanding()))));
-    };
-    let bench = Bench::new(true, cut);
-    assert_eq!(bench.ask(&Command::PowerCut)["message"], "0 lost");
+    let bench = Bench::on_image();
+    let told = bench.ask(&Command::PowerCut);
+    let message = told["message"].as_str().unwrap();
+    assert!(message.starts_with("the power was cut: 0 requests and 0 units"), "{told}");
+    assert!(message.contains("recovered after a power cut"), "{told}");
+    let finished = bench.end();
+    assert_eq!(finished.power_cuts, 1);
 }
 
 #[test]
@@ -379,10 +395,6 @@ fn hostile_clients_disturb_nobody() {
     assert!(again().is_some(), "places become free");
     assert_eq!(bench.ask(&Command::Status)["ok"], json!(true));
     assert_eq!(bench.end().outcome.measurement(&device()).results.all().count(), 201);
-}
-
-fn device() -> Device {
-    Device::new(config::load("tiny", &[]).unwrap(), DeviceOptions::default()).unwrap()
 }
 
 #[test]

@@ -22,27 +22,17 @@ use floatgate_serve::{Address, Options, ServeError, Server};
 use proptest::test_runner::{Config, TestRunner};
 use tempfile::TempDir;
 
+#[path = "common/options.rs"]
+mod options;
+
+use options::options;
+
 fn device(overrides: &[&str]) -> Device {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
     let config = config::load("tiny", &overrides).unwrap();
     let mut device = Device::new(config, DeviceOptions { attribution: true, ..DeviceOptions::default() }).unwrap();
     precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
     device
-}
-
-fn options(folder: &TempDir) -> Options {
-    Options {
-        nbd: vec![Address::Unix(folder.path().join("ssd.sock"))],
-        vhost_user: None,
-        vhost_queues: 1,
-        allow_remote: None,
-        no_delay: true,
-        speed: Default::default(),
-        no_spin: true,
-        memory: u64::MAX,
-        recorder: None,
-        image: None,
-    }
 }
 
 /// A server, and the folder of its socket.
@@ -54,7 +44,7 @@ struct Bench {
 impl Bench {
     fn new(change: impl FnOnce(&mut Options)) -> Bench {
         let folder = tempfile::tempdir().unwrap();
-        let mut options = options(&folder);
+        let mut options = options(&folder.path().join("ssd.sock"));
         change(&mut options);
         Bench { server: Server::start(device(&[]), options).unwrap(), _folder: folder }
     }
@@ -227,7 +217,7 @@ fn hostile_clients_lose_their_connection_and_no_other() {
 #[test]
 fn tcp_is_for_this_machine() {
     let folder = tempfile::tempdir().unwrap();
-    let remote = Options { nbd: vec!["0.0.0.0:0".parse().unwrap()], ..options(&folder) };
+    let remote = Options { nbd: vec!["0.0.0.0:0".parse().unwrap()], ..options(&folder.path().join("ssd.sock")) };
     let error = Server::start(device(&[]), remote).err().unwrap();
     assert!(matches!(error, ServeError::Remote { .. }));
     assert!(error.to_string().contains("--allow-remote 0.0.0.0"), "{error}");
@@ -325,7 +315,7 @@ fn recorded(overrides: &[&str], no_delay: bool) -> (Vec<u8>, u64, u64) {
     let folder = tempfile::tempdir().unwrap();
     let file = Shared::default();
     let recorder = Recorder::begin(Box::new(file.clone()), &["a test".to_owned()]).unwrap();
-    let options = Options { no_delay, recorder: Some(recorder), ..options(&folder) };
+    let options = Options { no_delay, recorder: Some(recorder), ..options(&folder.path().join("ssd.sock")) };
     let server = Server::start(device(overrides), options).unwrap();
     let mut client = Client::connect(&server.addresses()[0]).unwrap();
     let units = client.bytes() / 4096;

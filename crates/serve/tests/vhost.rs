@@ -16,6 +16,11 @@ use floatgate_serve::{Address, Options, Server};
 use proptest::test_runner::{Config, TestRunner};
 use tempfile::TempDir;
 
+#[path = "common/options.rs"]
+mod options;
+
+use options::options;
+
 fn device() -> Device {
     let config = config::load("tiny", &[]).unwrap();
     let mut device = Device::new(config, DeviceOptions { attribution: true, ..DeviceOptions::default() }).unwrap();
@@ -40,18 +45,8 @@ impl Bench {
     }
 
     fn start(&mut self, change: impl FnOnce(&mut Options)) {
-        let mut options = Options {
-            nbd: Vec::new(),
-            vhost_user: Some(self.path.clone()),
-            vhost_queues: 4,
-            allow_remote: None,
-            no_delay: true,
-            speed: Default::default(),
-            no_spin: true,
-            memory: u64::MAX,
-            recorder: None,
-            image: None,
-        };
+        let (vhost_user, usual) = (Some(self.path.clone()), options(&self.path));
+        let mut options = Options { nbd: Vec::new(), vhost_user, vhost_queues: 4, ..usual };
         change(&mut options);
         self.server = Some(Server::start(device(), options).unwrap());
     }

@@ -6,7 +6,6 @@ use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::summary::{LiveImage, LiveRecovery, Precondition, Reached};
 use floatgate_core::sim::time::Time;
 use floatgate_serve::Finished;
-use floatgate_serve::engine::PowerCut;
 use floatgate_serve::image::{ImageAt, ImageError, Opened, Recovered, Store};
 
 use super::ServeArgs;
@@ -70,31 +69,6 @@ fn failure(path: &Path, error: ImageError) -> Failure {
         ImageError::Io(_) => Failure::fault(text),
         _ => Failure::mistake(text),
     }
-}
-
-/// What the user is told of a recovery.
-pub fn told(recovered: &Recovered) -> String {
-    let device = &recovered.device;
-    let after = if recovered.after_shutdown { "a shutdown" } else { "a power cut" };
-    let checked =
-        if recovered.payload_checked { ", and all payload checked since the machine was restarted" } else { "" };
-    format!(
-        "recovered after {after} in {:.1} ms of simulated time, {:.1} ms here: {} units mapped, {} torn{checked}",
-        Time(device.time_ps).as_us() / 1e3,
-        recovered.wall.as_us() / 1e3,
-        device.units_mapped,
-        device.torn_units
-    )
-}
-
-/// What is said of a power cut that somebody asked for.
-pub fn told_of_cut(cut: &PowerCut) -> String {
-    format!(
-        "the power was cut: {} requests and {} units were in the device's memory; {}",
-        cut.requests_lost,
-        cut.units_lost,
-        told(&cut.recovered)
-    )
 }
 
 /// What the result says of the image.

@@ -2,14 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use floatgate_serve::clock::Wall;
 use floatgate_serve::monitor::client::SUFFIX;
 use floatgate_serve::monitor::{Doors, Monitor, Options};
 use floatgate_serve::{Address, Server};
 
-use super::image;
 use crate::failure::Failure;
 
 /// Where the token may stand, so that `ps` does not show it.
@@ -60,7 +57,6 @@ impl MonitorArgs {
             allow_remote,
             token: self.token()?,
             plotting_library: floatgate_report::PLOTLY,
-            power_cut: Some(Arc::new(|engine| engine.power_cut(Wall::now()).map(|cut| image::told_of_cut(&cut)))),
         };
         let doors = Doors::open(options).map_err(super::failure)?;
         doors.start(server.engine(), server.addresses()).map_err(Failure::fault)

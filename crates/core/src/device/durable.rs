@@ -13,6 +13,10 @@ use crate::scheduler::lines::NONE;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::workload::request::{Operation, Request};
 
+/// Why a device is not durable.
+pub(super) const NOT_WITH_BLOCKS: &str =
+    "power loss is not modelled with mapping.scheme = \"block\": choose page or dftl";
+
 impl Device {
     /// From now on all that changes flash is told. What is there already, such as what preconditioning has left, is
     /// told first. The device must be at rest.
@@ -29,7 +33,7 @@ impl Device {
 
     fn begin_to_tell(&mut self, keep: Keep) -> Result<(), String> {
         if self.ftl.block_map.is_some() {
-            return Err("power loss is not modelled with mapping.scheme = \"block\": choose page or dftl".to_owned());
+            return Err(NOT_WITH_BLOCKS.to_owned());
         }
         if !self.is_idle() || self.buffer().is_some_and(|buffer| !buffer.is_clean()) {
             return Err("a device is made durable at rest: advance until nothing is in progress".to_owned());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::durable::NOT_WITH_BLOCKS;
 use super::journal::Journal;
 use super::{Device, Options};
 use crate::config::DeviceConfig;
@@ -26,8 +27,7 @@ impl Device {
     ) -> Result<(Device, Recovery), RecoverError> {
         let mut device = Device::new(config, options).map_err(RecoverError::Device)?;
         if device.ftl.block_map.is_some() {
-            let what = "power loss is not modelled with mapping.scheme = \"block\": choose page or dftl";
-            return Err(RecoverError::Device(what.to_owned()));
+            return Err(RecoverError::Device(NOT_WITH_BLOCKS.to_owned()));
         }
         device.ftl.durable = Some(Box::new(Durable::new(&device.config, Keep::Outbox)));
         let report = device.rebuild(flash)?;

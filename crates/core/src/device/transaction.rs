@@ -12,10 +12,10 @@ pub enum Kind {
     HostRead,
     /// A host read that waits for the contents of a slot; `owner` is the request.
     SlotRead,
-    /// A unit that the host writes, which is also the controller slot that holds its data; `owner` is the request.
-    Write,
     /// A page read to complete a partial write; `owner` is the write's transaction.
     RmwRead,
+    /// A unit that the host writes, which is also the controller slot that holds its data; `owner` is the request.
+    Write,
     /// A page read of cleaning.
     GcRead,
     /// A program of cleaning; the units are in the plane's job.
@@ -45,12 +45,6 @@ impl Kind {
     #[inline]
     pub const fn is_read(self) -> bool {
         matches!(self.of_array(), array::Kind::Read)
-    }
-
-    /// Whether its waits and operations are on the way of the request that owns it.
-    #[inline(always)]
-    pub const fn is_of_request(self) -> bool {
-        matches!(self, Kind::HostRead | Kind::SlotRead | Kind::Write)
     }
 
     /// What the array does for it.

@@ -116,7 +116,7 @@ impl Durable {
         self.coming = Slot { sequence, is_first, replaces: None };
     }
 
-    /// A block was found that was opened as the so-manieth.
+    /// A block was found, with the running number of its opening.
     pub fn note_opened(&mut self, block: BlockId, opened: u64) {
         self.opened[block.index()] = opened;
         self.openings = self.openings.max(opened);
@@ -181,8 +181,12 @@ impl Ftl {
         self.sequence
     }
 
-    /// The record of a logical unit.
-    pub fn record_of(&self, lpn: u32, sequence: u64) -> Record {
+    /// The record of a place: of a logical unit, or of a part of the map.
+    pub fn record_of(&self, owner: u32, sequence: u64) -> Record {
+        if owner & TRANSLATION != 0 {
+            return Record { kind: RecordKind::Map, lpn: owner & !TRANSLATION, sequence, ..Record::default() };
+        }
+        let lpn = owner;
         let kind = if lpn < self.host_units { RecordKind::Data } else { RecordKind::Journal };
         let sectors = if lpn < self.host_units { self.partial.mask(lpn) } else { 0 };
         Record { kind, lpn, sequence, sectors, opened: 0 }
@@ -237,10 +241,7 @@ impl Ftl {
             let record = match owner {
                 PADDING => Record::default(),
                 _ if sequence == 0 => Record::default(),
-                map if map & TRANSLATION != 0 => {
-                    Record { kind: RecordKind::Map, lpn: map & !TRANSLATION, sequence, ..Record::default() }
-                }
-                lpn => self.record_of(lpn, sequence),
+                owner => self.record_of(owner, sequence),
             };
             bytes.extend(Record { opened: durable.opened[block.index()], ..record }.to_bytes());
         }
@@ -270,10 +271,7 @@ impl Ftl {
             let sequence = self.next_sequence();
             let record = match owner {
                 _ if !self.blocks.is_valid(place) => Record::default(),
-                map if map & TRANSLATION != 0 => {
-                    Record { kind: RecordKind::Map, lpn: map & !TRANSLATION, sequence, ..Record::default() }
-                }
-                lpn => self.record_of(lpn, sequence),
+                owner => self.record_of(owner, sequence),
             };
             if let Some(durable) = &mut self.durable {
                 let bytes = if record.kind == RecordKind::Journal { own(record.lpn) } else { None };

@@ -1,11 +1,13 @@
 //! Beginning: a new image, or what a power cut has left of one.
 
+use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::flash::{FlashImage, Outbox, Saved, UnitState};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
+use floatgate_core::sim::time::Time;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::ImageError;
@@ -43,6 +45,17 @@ pub struct Recovered {
     pub after_shutdown: bool,
     /// The payload of each unit was checked, because the machine itself may have stopped meanwhile.
     pub payload_checked: bool,
+}
+
+impl Display for Recovered {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        let Recovered { device, wall, after_shutdown, payload_checked } = self;
+        let after = if *after_shutdown { "a shutdown" } else { "a power cut" };
+        let checked = if *payload_checked { ", and all payload checked since the machine was restarted" } else { "" };
+        let (simulated, real) = (Time(device.time_ps).as_us() / 1e3, wall.as_us() / 1e3);
+        write!(f, "recovered after {after} in {simulated:.1} ms of simulated time, {real:.1} ms here: ")?;
+        write!(f, "{} units mapped, {} torn{checked}", device.units_mapped, device.torn_units)
+    }
 }
 
 /// Which run of the machine this is. None where the system does not tell.

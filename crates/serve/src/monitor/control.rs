@@ -27,9 +27,6 @@ const LONGEST_LINE: u64 = 4096;
 /// How long a client may be silent.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Cuts the power of the device, brings it back, and says what became of it.
-pub type PowerCut = Arc<dyn Fn(&mut Engine) -> Result<String, String> + Send + Sync>;
-
 /// What can be asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
@@ -56,7 +53,6 @@ pub enum Command {
 /// Carries out what changes something.
 pub struct Control {
     engine: Arc<Mutex<Engine>>,
-    power_cut: Option<PowerCut>,
     /// Where its own requests go; it comes into being with the first of them.
     port: OnceLock<Port>,
     /// Held by the one trim-all at a time.
@@ -65,9 +61,9 @@ pub struct Control {
 }
 
 impl Control {
-    pub(super) fn new(engine: Arc<Mutex<Engine>>, power_cut: Option<PowerCut>) -> Control {
+    pub(super) fn new(engine: Arc<Mutex<Engine>>) -> Control {
         let (port, trims, ends) = Default::default();
-        Control { engine, power_cut, port, trims, ends }
+        Control { engine, port, trims, ends }
     }
 
     /// Does what is asked; the answer is for people.
@@ -80,20 +76,7 @@ impl Control {
                 Ok(format!("simulated time goes on at a speed of {speed}"))
             }
             Command::TrimAll => self.trim_all().await,
-            Command::PowerCut => match &self.power_cut {
-                Some(cut) => {
-                    let mut engine = lock(&self.engine);
-                    let done = cut(&mut engine);
-                    // The device may be another one, which counts from the beginning.
-                    engine.watch();
-                    done
-                }
-                None => {
-                    Err("this device keeps its data in memory alone, and has no flash to come back from; start the \
-                             server with --image FILE, or --image memory, to cut its power"
-                        .to_owned())
-                }
-            },
+            Command::PowerCut => lock(&self.engine).power_cut(Wall::now()).map(|cut| cut.to_string()),
             Command::Status | Command::Watch { .. } => Err("that changes nothing: ask for it by itself".to_owned()),
         }
     }

@@ -32,7 +32,6 @@ use crate::engine::{Engine, Look};
 use crate::nbd::listen::private_socket;
 use crate::server::{ServeError, spawn};
 use blocks::{Painter, SLICE};
-use control::PowerCut;
 use frame::{Frame, Info};
 
 /// Between two looks.
@@ -53,8 +52,6 @@ pub struct Options {
     pub token: Option<String>,
     /// The plotting library of the page, packed by gzip.
     pub plotting_library: &'static [u8],
-    /// Cuts the power of a device that has flash to come back from.
-    pub power_cut: Option<PowerCut>,
 }
 
 /// Sockets that are open, at which nobody is served yet.
@@ -173,7 +170,7 @@ impl Shared {
         let info = Info::new(&config, addresses.iter().map(Address::to_string).collect());
         drop(locked);
         Shared {
-            control: control::Control::new(Arc::clone(&engine), options.power_cut),
+            control: control::Control::new(Arc::clone(&engine)),
             engine,
             info,
             config,

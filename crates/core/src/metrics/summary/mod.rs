@@ -591,6 +591,19 @@ pub struct Cost {
     pub peak_rss_bytes: Option<u64>,
 }
 
+/// Write amplification with the names of its causes.
+fn causes(parts: [f64; 6]) -> [(&'static str, f64); 6] {
+    let [host, cleaning, summaries, unfilled, map, journal] = parts;
+    [
+        ("host", host),
+        ("cleaning", cleaning),
+        ("summaries", summaries),
+        ("unfilled", unfilled),
+        ("map", map),
+        ("journal", journal),
+    ]
+}
+
 impl Summary {
     /// The JSON schema of a result.
     pub fn json_schema() -> serde_json::Value {
@@ -618,14 +631,7 @@ impl Summary {
         let host_and_rest = (total - cleaning - summaries - map - journal).max(0.0);
         let host = host_and_rest.min(1.0);
         let unfilled = host_and_rest - host;
-        Some([
-            ("host", host),
-            ("cleaning", cleaning),
-            ("summaries", summaries),
-            ("unfilled", unfilled),
-            ("map", map),
-            ("journal", journal),
-        ])
+        Some(causes([host, cleaning, summaries, unfilled, map, journal]))
     }
 
     /// The same behind a buffer, where fewer units may be written than the host wrote.
@@ -639,14 +645,7 @@ impl Summary {
         // A unit of the journal alone in its program; what is left of its page counts as unfilled.
         let journal = share(units(flash.programs_by_cause.journal as f64) / f64::from(self.config.units_per_page()));
         let host = (total - cleaning - summaries - unfilled - map - journal).max(0.0);
-        [
-            ("host", host),
-            ("cleaning", cleaning),
-            ("summaries", summaries),
-            ("unfilled", unfilled),
-            ("map", map),
-            ("journal", journal),
-        ]
+        causes([host, cleaning, summaries, unfilled, map, journal])
     }
 
     /// Adds what the simulation took.
