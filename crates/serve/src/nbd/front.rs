@@ -338,6 +338,7 @@ fn begin(
         fua: command.fua,
         data,
         headroom: headroom(session),
+        is_awake: false,
     };
     match engine.submit(port, now, &order) {
         Ok(()) => Begun::InProgress(asked.promised),
