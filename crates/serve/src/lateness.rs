@@ -228,7 +228,8 @@ mod tests {
         lateness.record(&due(1000, 900), &turn(1500));
         assert_eq!(lateness.is_faithful(), Some(false));
         lateness.record(&Due { too_short: true, ..due(1000, 900) }, &turn(1500));
-        let front = lateness.front("nbd", [5.0, 6.0]);
+        let cost = Cost { read: (5000.0, 0.0), write: (6000.0, 0.0), waking: 0.0 };
+        let front = lateness.front("nbd", &cost);
         assert_eq!((front.deducted_write_us, front.late_share), (6.0, lateness.share()));
         let section = lateness.section("timed", 1.0, vec![front]);
         assert_eq!((section.answers, section.too_short, section.late, section.causes.work), (101, 1, 2, 2));

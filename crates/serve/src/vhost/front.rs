@@ -177,6 +177,8 @@ impl Front {
             if leave_at == Wall::NEVER {
                 self.take();
             }
+            // Requests arrive when they have been read.
+            let now = if self.taken.is_empty() { now } else { Wall::now() };
             next = self.serve(now);
             self.notify();
             self.part(now);
