@@ -252,6 +252,8 @@ fn alone(device: &mut Device, operation: Operation) -> Wall {
         device.advance_to_completion(Time::NEVER);
         device.take_completions(&mut completions);
     }
+    // They belong to each other: what is left would go with the next completion.
+    device.take_breakdowns(&mut Vec::new());
     let taken = |completion: &Completion| completion.finish.since(completion.request.arrival);
     Wall(completions.first().map_or(0, |completion| taken(completion).ps() / 1000))
 }
