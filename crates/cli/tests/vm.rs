@@ -86,10 +86,10 @@ fn a_file_system_survives_power_cuts_in_the_middle_of_writes() {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let said = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let said: Vec<String> = said.take(4).collect();
-        assert_eq!(said, ["checked", "written", "written", "written"], "round {round}");
         // The kernel ends QEMU with it.
         child.kill().unwrap();
         child.wait().unwrap();
+        assert_eq!(said, ["checked", "written", "written", "written"], "round {round}");
     }
     let told = vm(&[&guest[..], &["--run", check]].concat());
     let (said, errors) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
