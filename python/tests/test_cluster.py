@@ -20,6 +20,44 @@ def same(table, expected):
     return table.select(names).equals(expected.select(names))
 
 
+class Sloppy(fg.policies.Victim):
+    """Cleans the block with the fewest valid units, and each second time any other."""
+
+    def __init__(self, every=2):
+        self.every, self.asked = every, 0
+
+    def choose(self, plane, blocks, clock):
+        self.asked += 1
+        few = blocks["valid"].argsort(kind="stable")
+        return int(few[self.rng.integers(len(few) // 2)] if self.asked % self.every == 0 else few[0])
+
+
+class Rows(fg.policies.Classifier):
+    """Every second unit of a plane is hot."""
+
+    def classify(self, write):
+        return write.lpn // 8 % 2
+
+
+def test_policies_and_states_go_along_to_a_cluster():
+    space = {"gc.victim": ["greedy", Sloppy], "temperature": ["none", Rows]}
+
+    def sweep(**options):
+        # The points of a policy share one state of the device, which goes to the workers as a file.
+        return fg.sweep(space, device="tiny", workload=JOB, seeds=[1, 2], precondition="steady", **options)
+
+    expected = sweep(n_jobs=1)
+    assert expected["error"].null_count == expected.num_rows == 8
+    amplification = expected["write_amplification"].to_pylist()
+    assert len(set(amplification)) == 8, "each policy tells"
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        assert same(sweep(), expected)
+
+
 def test_a_worker_that_dies_loses_no_row_and_doubles_none(tmp_path):
     def sweep(**options):
         return fg.sweep(GRID, device="tiny", workload=JOB, seeds=range(1, 5), precondition="steady", **options)

@@ -49,6 +49,32 @@ def test_a_worker_that_dies_loses_no_row_and_doubles_none(tmp_path):
     assert table.select(names).equals(expected.select(names))
 
 
+class Rows(fg.policies.Classifier):
+    """Every second unit of a plane is hot."""
+
+    def classify(self, write):
+        return write.lpn // 8 % 2
+
+
+def test_policies_and_states_go_along(tmp_path):
+    space = {"temperature": ["none", Rows], "geometry.channels": [2, 4]}
+
+    def rows(**options):
+        table = fg.sweep(space, device="tiny", workload=JOB, seeds=[1, 2], precondition="steady", **options)
+        assert table["error"].null_count == 8
+        return table.select([name for name in table.column_names if not name.startswith("run.")])
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        register_ray()
+        with joblib.parallel_config(backend="ray"):
+            table = rows()
+    finally:
+        ray.shutdown()
+    assert table.equals(rows(n_jobs=1))
+    assert len(set(table["write_amplification"].to_pylist())) == 8
+
+
 def test_the_command_makes_a_cluster(tmp_path):
     (tmp_path / "s.toml").write_text(f'device = "tiny"\nworkload = "{JOB}"\n[space]\ngc.victim = ["greedy", "fifo"]\n')
     command = ["floatgate", "sweep", "s.toml", "--scheduler=ray", "--jobs=2", "--out=s.parquet"]
