@@ -56,14 +56,22 @@ load vhost_load vhost.sock 1 poll
 load vhost_load vhost.sock 1 block
 end
 
-echo "mqsim-default at a quarter of the clock's speed, depth 32, over vhost-user: wanted within 5 % of the simulator"
-serve mqsim-default --speed 0.25 --record requests.csv
-load vhost_load vhost.sock 32
-live=$iops
-end
-offline=$("$program" run mqsim-default requests.csv --replay depth=32 --precondition fill --json |
-    python3 -c 'import json, sys; print(json.load(sys.stdin)["requests"]["all"]["iops"])')
-python3 -c "
-live, offline = $live / 0.25, $offline
+# against DEVICE SPEED CLIENT ADDRESS: loads a device at depth 32, and compares with a replay of what it was asked.
+against() {
+    local live offline
+    serve "$1" --speed "$2" --record requests.csv
+    load "$3" "$4" 32
+    live=$iops
+    end
+    offline=$("$program" run "$1" requests.csv --replay depth=32 --precondition fill --json |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)["requests"]["all"]["iops"])')
+    python3 -c "
+live, offline = $live / $2, $offline
 print(f'  live {live:.0f}, simulated {offline:.0f} IOPS: {live / offline - 1:+.1%}')"
+}
+
+echo "agrawal2008, depth 32, over NBD: wanted within 5 % of the simulator"
+against agrawal2008 1 nbd_load unix:nbd.sock
+echo "mqsim-default at a quarter of the clock's speed, depth 32, over vhost-user: wanted within 5 % of the simulator"
+against mqsim-default 0.25 vhost_load vhost.sock
 uptime
