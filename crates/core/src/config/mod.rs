@@ -6,6 +6,7 @@
 pub mod advanced;
 mod builtin;
 pub mod check;
+pub mod checkpoint;
 mod derived;
 mod digest;
 mod error;
@@ -514,6 +515,11 @@ pub struct Durability {
     /// Trims are journalled in flash: at a flush, when half a mapping unit of records waits, and before a block is
     /// erased that holds a trimmed unit. Without it a trimmed unit may be back after a power cut, even a flushed one.
     pub trim_journal: bool,
+    /// A checkpoint is kept in flash, so that a recovery need not read every block: for so many bytes that the host
+    /// writes, a mapping unit of it is written. Without it there is none. It takes 8 bytes for each physical unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Bytes")]
+    pub checkpoint: Option<Bytes>,
 }
 
 impl Durability {
