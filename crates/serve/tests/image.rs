@@ -200,7 +200,7 @@ fn what_was_written_is_there_after_a_restart() {
 }
 
 /// The devices whose power is cut.
-const CUT: [&[&str]; 7] = [
+const CUT: [&[&str]; 9] = [
     &[],
     &["buffer.capacity=128KiB"],
     &["buffer.capacity=128KiB", "buffer.power_loss_protection=true"],
@@ -213,6 +213,14 @@ const CUT: [&[&str]; 7] = [
     &["geometry.mapping_unit=8KiB"],
     &["nand.advanced.multi_plane_program=blind", "nand.advanced.copy_back=wise"],
     &["mapping.scheme.dftl.cache=8KiB", "geometry.blocks=32", "capacity.spare=0.7"],
+    &["durability.checkpoint=32KiB", "capacity.spare=0.6"],
+    &[
+        "durability.checkpoint=8KiB",
+        "geometry.page_size=16KiB",
+        "buffer.capacity=256KiB",
+        "mapping.block_summary.last_page=512B",
+        "capacity.spare=0.65",
+    ],
 ];
 
 #[test]
@@ -224,6 +232,7 @@ fn after_a_power_cut_each_unit_is_as_flushed_or_newer() {
         truth.protected = overrides.iter().any(|option| option.contains("power_loss_protection"));
         let bench = Bench::new(&disk, &config);
         let mut client = bench.client();
+        let mut accounted = 0;
         for round in 0..times(8) {
             for _ in 0..truth.luck.below(40) {
                 truth
@@ -232,11 +241,13 @@ fn after_a_power_cut_each_unit_is_as_flushed_or_newer() {
             }
             let cut = bench.server.power_cut().unwrap();
             assert!(!cut.recovered.after_shutdown, "round {round}");
+            accounted += cut.recovered.device.blocks_accounted;
             assert!(client.flush().is_err(), "connections are closed by a power cut");
             client = bench.client();
             truth.check(&mut client);
         }
         truth.check_newest(&mut client);
+        assert_eq!(accounted > 0, config.durability.checkpoint.is_some(), "{overrides:?}: blocks that were not read");
         let finished = bench.end();
         assert_eq!((finished.image, finished.power_cuts, finished.unreadable), (Some(Ok(())), times(8), 0));
         let bench = Bench::new(&disk, &config);

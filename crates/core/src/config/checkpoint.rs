@@ -26,7 +26,7 @@ impl Parts {
     /// Bytes of a piece before its units: how often its block was erased, the number of its opening, and the lowest and
     /// the highest number of a write.
     pub const PIECE: usize = 28;
-    /// Bytes of a unit: the logical unit and the number of its write, above the lowest. One that is partly written takes
+    /// Bytes of a unit: the logical unit and the number of its write, above the lowest. A partly written one takes
     /// [`Parts::MASK`] more; where that leaves no room, the block is not in the checkpoint.
     pub const UNIT: usize = 8;
     /// See [`Parts::UNIT`].

@@ -1,4 +1,4 @@
-//! The checkpoint: while the host writes, accounts of closed blocks go to flash, so that a recovery need not read these.
+//! The checkpoint: while the host writes, accounts of closed blocks go to flash, and a recovery need not read these.
 //!
 //! A part of it is a mapping unit of the device's own, behind those of the journal. For so many units that the host
 //! writes a part is written, as many at once as fill a program: the next, round and round, that is about a closed block
