@@ -243,7 +243,7 @@ fn what_it_spares_is_measured() {
     let names = std::env::var("FLOATGATE_DEVICES").unwrap_or_else(|_| "tiny".to_owned());
     for name in names.split(',') {
         let config = load(name, &["durability.checkpoint=4KiB".to_owned()]).expect("a device");
-        let (_, flash) = used(&config, 2 * config.checkpoint_units() + 4000);
+        let (_, flash) = used(&config, config.checkpoint_units() * 11 / 10 + 4000);
         let [with, without] = [Trouble::None, Trouble::NoAnchors].map(|trouble| recover(&config, &flash, trouble).1);
         for (what, report) in [("without", &without), ("with", &with)] {
             println!(

@@ -27,8 +27,9 @@ pub(super) struct Checkpointing {
     cursor: u32,
     /// By block: how often it had been erased when its account was last written, plus one.
     noted: Vec<u32>,
-    /// Parts on their way.
-    writing: u32,
+    /// Parts on their way, and how many there may be.
+    writing: Vec<u32>,
+    most: usize,
     /// Those of them that found no room, by transaction.
     stalled: Vec<u32>,
 }
@@ -43,7 +44,8 @@ impl Checkpointing {
             left: interval,
             cursor: 0,
             noted: vec![0; parts.blocks as usize],
-            writing: 0,
+            writing: Vec::new(),
+            most: (config.total_planes() * config.units_per_program()) as usize,
             stalled: Vec::new(),
         })
     }
@@ -73,11 +75,13 @@ impl Checkpointing {
         for _ in 0..count.div_ceil(self.parts.pieces).min(LOOK) {
             let part = self.cursor;
             self.cursor = (part + self.parts.pieces) % count;
-            if self.is_behind(part, ftl) {
+            let pieces = part..part + self.parts.pieces;
+            let is_written = self.writing.iter().any(|writing| pieces.contains(writing));
+            if self.is_behind(part, ftl) && !is_written {
                 for block in self.parts.blocks_of(part).map(BlockId).filter(|&block| ftl.has_account(block)) {
                     self.noted[block.index()] = mark(ftl, block);
                 }
-                taken.extend(part..part + self.parts.pieces);
+                taken.extend(pieces);
             }
             if taken.len() as u32 >= most {
                 break;
@@ -115,7 +119,7 @@ impl Device {
     pub(super) fn checkpoint_written(&mut self) {
         if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.left = checkpoint.left.saturating_sub(1);
-            if checkpoint.left == 0 && checkpoint.writing == 0 {
+            if checkpoint.left == 0 && checkpoint.writing.len() < checkpoint.most {
                 self.write_checkpoint();
             }
         }
@@ -125,7 +129,7 @@ impl Device {
     fn write_checkpoint(&mut self) {
         let Some(checkpoint) = &mut self.checkpoint else { return };
         let parts = checkpoint.take(&self.ftl);
-        checkpoint.writing = parts.len() as u32;
+        checkpoint.writing.extend_from_slice(&parts);
         checkpoint.left = checkpoint.interval.saturating_mul(parts.len().max(1) as u64);
         // They are lined up together, so that they fill programs.
         self.while_holding(true, |device| {
@@ -166,8 +170,9 @@ impl Device {
 
     /// A part of the checkpoint is in flash.
     pub(super) fn checkpoint_ended(&mut self, lpn: Lpn, place: Ppn) {
+        let part = self.ftl.checkpoint.and_then(|layout| layout.part(lpn));
         if let Some(checkpoint) = &mut self.checkpoint {
-            checkpoint.writing -= 1;
+            checkpoint.writing.retain(|writing| Some(*writing) != part);
         }
         self.anchor(lpn, place);
     }
