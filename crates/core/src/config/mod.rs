@@ -516,7 +516,8 @@ pub struct Durability {
     /// erased that holds a trimmed unit. Without it a trimmed unit may be back after a power cut, even a flushed one.
     pub trim_journal: bool,
     /// A checkpoint is kept in flash, so that a recovery need not read every block: for so many bytes that the host
-    /// writes, a mapping unit of it is written. Without it there is none. It takes 8 bytes for each physical unit.
+    /// writes, a mapping unit of it is written. Without this key there is none. For each physical mapping unit it takes
+    /// 8 to 16 bytes of flash that the host does not see (docs/model/durability.md).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Bytes")]
     pub checkpoint: Option<Bytes>,

@@ -41,8 +41,8 @@ impl Device {
         }
     }
 
-    /// Binds something, and books its channel. Where the map, a journal or a checkpoint is in flash, binding may set off
-    /// operations on other LUNs: those hear of them afterwards.
+    /// Binds something, and books its channel. Where the map, a journal or a checkpoint is in flash, binding may set
+    /// off operations on other LUNs: those hear of them afterwards.
     #[inline]
     pub(super) fn alone<T>(&mut self, act: impl FnOnce(&mut Device) -> T) -> T {
         let sets_off = self.ftl.map_state.is_some() || self.journal.is_some() || self.checkpoint.is_some();

@@ -263,8 +263,8 @@ impl Ftl {
         bytes
     }
 
-    /// Tells what preconditioning has left in a block: how often it was erased, valid units with new numbers, and nothing
-    /// of what is stale. `own` are the bytes of the device's own units.
+    /// Tells what preconditioning has left in a block: how often it was erased, valid units with new numbers, and
+    /// nothing of what is stale. `own` are the bytes of the device's own units.
     pub fn tell_block(&mut self, block: BlockId, own: impl Fn(u32) -> Option<Vec<u8>>) {
         let group = self.shape.units_per_program;
         let (first, written) = (self.blocks.first_unit(block).0, self.blocks.written_of(block));
