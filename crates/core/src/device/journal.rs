@@ -264,11 +264,6 @@ impl Device {
     pub(super) fn journal_for_doomed(&mut self) {
         if self.journal.is_some() && self.is_doomed_held() {
             self.write_journal();
-            // A unit of it that found no room may have some now that a block waits for it.
-            let stalled = self.journal.as_ref().and_then(|journal| journal.stalled);
-            if stalled.is_some_and(|id| self.plane_for_own(Lpn(self.transactions[id].lpn)).is_some()) {
-                self.unstall_journal();
-            }
         }
     }
 
@@ -320,38 +315,30 @@ impl Device {
         self.is_own(lpn) && !self.is_of_checkpoint(lpn)
     }
 
-    /// Planes that a unit of the device's own may go to.
-    fn planes_for_own(&self, lpn: Lpn) -> impl Iterator<Item = PlaneId> + '_ {
+    /// A unit of the device's own goes to a plane that takes it, or waits for one that does.
+    pub(super) fn place_own(&mut self, id: u32) {
+        let lpn = Lpn(self.transactions[id].lpn);
         let home = self.ftl.home(lpn);
-        (0..self.ftl.shape().planes).map(PlaneId).filter(move |plane| match home {
+        let suits = |plane: &PlaneId| match home {
             Some(home) => *plane == home,
             None => self.ftl.allocation.pool_of(*plane) == self.ftl.pool(lpn),
-        })
-    }
-
-    /// The plane that a unit of the device's own goes to, if one has room.
-    fn plane_for_own(&self, lpn: Lpn) -> Option<PlaneId> {
-        let planes = || self.planes_for_own(lpn);
+        };
+        let planes = || (0..self.ftl.shape().planes).map(PlaneId).filter(suits);
         let most = planes().max_by_key(|&plane| (self.ftl.blocks.stock(plane), std::cmp::Reverse(plane)));
         let ready = most.filter(|&plane| self.ftl.blocks.takes_host_write(plane));
         let any = ready.or_else(|| planes().find(|&plane| self.ftl.blocks.takes_host_write(plane)));
         let lends = |plane: &PlaneId| self.is_of_journal(lpn.0) && self.lends_to_journal(*plane);
-        any.or_else(|| planes().find(lends))
-    }
-
-    /// A unit of the device's own goes to a plane that takes it, or waits for one that does.
-    pub(super) fn place_own(&mut self, id: u32) {
-        let lpn = Lpn(self.transactions[id].lpn);
-        match self.plane_for_own(lpn) {
+        match any.or_else(|| planes().find(lends)) {
             Some(plane) => {
                 self.transactions[id].plane = plane.0;
                 self.line_up(id);
             }
             None => {
-                let planes: Vec<PlaneId> = self.planes_for_own(lpn).collect();
-                let of_checkpoint = self.is_of_checkpoint(lpn.0);
+                let planes: Vec<PlaneId> = planes().collect();
                 match &mut self.journal {
-                    Some(journal) if !of_checkpoint => journal.stalled = Some(id),
+                    Some(journal) if !self.ftl.checkpoint.is_some_and(|checkpoint| lpn.0 >= checkpoint.first) => {
+                        journal.stalled = Some(id);
+                    }
                     _ => self.stall_checkpoint(id),
                 }
                 planes.into_iter().for_each(|plane| self.clean(plane));
