@@ -46,7 +46,7 @@ impl Device {
         self.update_moved(plane);
         self.journal_for_doomed();
         let mut transaction = match step {
-            Step::Rest => return,
+            Step::Rest => return self.journal_for_resting(),
             Step::Choose => {
                 self.jobs[plane.index()].busy = true;
                 return self.work(Work::Clean(plane.0));

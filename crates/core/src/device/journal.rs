@@ -267,6 +267,15 @@ impl Device {
         }
     }
 
+    /// Cleaning of a plane rests: a unit of the journal that found no room has some now, if a block waits for it.
+    pub(super) fn journal_for_resting(&mut self) {
+        let stalled = self.journal.as_ref().and_then(|journal| journal.stalled);
+        let Some(id) = stalled.filter(|_| self.is_doomed_held()) else { return };
+        if self.plane_for_own(Lpn(self.transactions[id].lpn)).is_some() {
+            self.unstall_journal();
+        }
+    }
+
     fn is_doomed_held(&self) -> bool {
         let doomed = |block: &u32| self.ftl.blocks.block(BlockId(*block)).state == BlockState::Doomed;
         self.journal.as_ref().is_some_and(|journal| journal.held.keys().any(doomed))
@@ -315,30 +324,38 @@ impl Device {
         self.is_own(lpn) && !self.is_of_checkpoint(lpn)
     }
 
-    /// A unit of the device's own goes to a plane that takes it, or waits for one that does.
-    pub(super) fn place_own(&mut self, id: u32) {
-        let lpn = Lpn(self.transactions[id].lpn);
+    /// Planes that a unit of the device's own may go to.
+    fn planes_for_own(&self, lpn: Lpn) -> impl Iterator<Item = PlaneId> + '_ {
         let home = self.ftl.home(lpn);
-        let suits = |plane: &PlaneId| match home {
+        (0..self.ftl.shape().planes).map(PlaneId).filter(move |plane| match home {
             Some(home) => *plane == home,
             None => self.ftl.allocation.pool_of(*plane) == self.ftl.pool(lpn),
-        };
-        let planes = || (0..self.ftl.shape().planes).map(PlaneId).filter(suits);
+        })
+    }
+
+    /// The plane that a unit of the device's own goes to, if one has room.
+    fn plane_for_own(&self, lpn: Lpn) -> Option<PlaneId> {
+        let planes = || self.planes_for_own(lpn);
         let most = planes().max_by_key(|&plane| (self.ftl.blocks.stock(plane), std::cmp::Reverse(plane)));
         let ready = most.filter(|&plane| self.ftl.blocks.takes_host_write(plane));
         let any = ready.or_else(|| planes().find(|&plane| self.ftl.blocks.takes_host_write(plane)));
         let lends = |plane: &PlaneId| self.is_of_journal(lpn.0) && self.lends_to_journal(*plane);
-        match any.or_else(|| planes().find(lends)) {
+        any.or_else(|| planes().find(lends))
+    }
+
+    /// A unit of the device's own goes to a plane that takes it, or waits for one that does.
+    pub(super) fn place_own(&mut self, id: u32) {
+        let lpn = Lpn(self.transactions[id].lpn);
+        match self.plane_for_own(lpn) {
             Some(plane) => {
                 self.transactions[id].plane = plane.0;
                 self.line_up(id);
             }
             None => {
-                let planes: Vec<PlaneId> = planes().collect();
+                let planes: Vec<PlaneId> = self.planes_for_own(lpn).collect();
+                let of_checkpoint = self.is_of_checkpoint(lpn.0);
                 match &mut self.journal {
-                    Some(journal) if !self.ftl.checkpoint.is_some_and(|checkpoint| lpn.0 >= checkpoint.first) => {
-                        journal.stalled = Some(id);
-                    }
+                    Some(journal) if !of_checkpoint => journal.stalled = Some(id),
                     _ => self.stall_checkpoint(id),
                 }
                 planes.into_iter().for_each(|plane| self.clean(plane));
