@@ -89,7 +89,7 @@ bench-live: ## Measure the live device over NBD and vhost-user, on two idle proc
 soak: columns test-cluster ## Test for long: CASES cases, CUTS power cuts, OPERATIONS of the reference model, fuzzing
 	@scripts/prerequisites.sh build
 	PROPTEST_CASES=$(CASES) FLOATGATE_POWER_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CUTS) FLOATGATE_KILLS=$(KILLS) \
-		$(CARGO) test --release --workspace --locked
+		FLOATGATE_DEVICES=tiny,x25m $(CARGO) test --release --workspace --locked
 	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --locked --package floatgate-core --test model -- --nocapture
 	FLOATGATE=$(FLOATGATE) FLOATGATE_FLEET_MB=800 \
 		scripts/test_python.sh $(PYTHON) python/tests/test_fleet.py

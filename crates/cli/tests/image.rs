@@ -71,15 +71,17 @@ fn times(usual: u64) -> u64 {
     std::env::var("FLOATGATE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-/// Kills a server again and again while it is written to.
-fn kill_often(arguments: &[&str], protected: bool, kills: u64, seed: u64) {
+/// Kills a server again and again while it is written to. Whether a checkpoint spared it anything.
+fn kill_often(arguments: &[&str], protected: bool, kills: u64, seed: u64) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let arguments = [&["--image", "ssd.img", "--no-delay"], arguments].concat();
     let mut truth = Truth::new(1_884_160, 4096, seed);
     truth.protected = protected;
+    let mut spared = false;
     for round in 0..kills {
         let mut live = Live::new(folder.path(), &arguments);
         assert_eq!(live.said.contains("recovered after a power cut"), round > 0, "{}", live.said);
+        spared |= live.said.contains("blocks by the checkpoint");
         let mut client = client(&folder);
         assert_eq!(client.bytes(), 1_884_160);
         truth.check(&mut client);
@@ -95,6 +97,7 @@ fn kill_often(arguments: &[&str], protected: bool, kills: u64, seed: u64) {
     let live = Live::new(folder.path(), &arguments);
     assert!(live.said.contains("recovered after a shutdown"), "{}", live.said);
     truth.check_newest(&mut client(&folder));
+    spared
 }
 
 #[test]
@@ -103,6 +106,7 @@ fn a_kill_at_any_moment_is_a_power_cut() {
     kill_often(&["--set", "buffer.capacity=128KiB"], false, times(8), 2);
     let protected = ["--set", "buffer.capacity=128KiB", "--set", "buffer.power_loss_protection=true"];
     kill_often(&protected, true, times(8), 3);
+    assert!(kill_often(&["--set", "durability.checkpoint=16KiB"], false, times(8), 4), "the checkpoint is never used");
 }
 
 #[test]

@@ -164,6 +164,7 @@ const CASES: &[Case] = &[
     ("buffer.bandwidth", &["buffer.capacity=1MiB"], MIX, &["1GB/s", "4GB/s"]),
     ("buffer.power_loss_protection", &["buffer.capacity=1MiB"], SYNC, &["false", "true"]),
     ("durability.trim_journal", &[], TRIMS, &["true", "false"]),
+    ("durability.checkpoint", &[], WRITES, &["-", "64KiB", "1MiB"]),
     ("host.queue_depth", &[], READS, &["-", "4"]),
     ("host.link_bandwidth", &[], READS, &["-", "100MB/s"]),
     ("host.link_latency", &[], READS, &["-", "5us"]),

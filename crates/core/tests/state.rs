@@ -62,6 +62,7 @@ const DEVICES: &[&[&str]] = &[
     ],
     &["geometry.planes=2", "nand.advanced.multi_plane_program=wise", "nand.advanced.strict=true"],
     &["durability.trim_journal=true"],
+    &["durability.checkpoint=16KiB", "durability.trim_journal=true"],
     &["nand.concurrency=plane", "geometry.planes=2", "scheduler=read-first", "nand.advanced.cache_program=true"],
     &["temperature=multi-hash", "geometry.page_size=8KiB", "geometry.mapping_unit=4KiB"],
     &["temperature=two-level-lru", "gc.frontiers=single", "allocation=dynamic"],

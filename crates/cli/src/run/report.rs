@@ -211,6 +211,7 @@ fn amplification(page: &mut Page, summary: &Summary) {
         ("map", causes.map),
         ("merges", causes.merge),
         ("trim journal", causes.journal),
+        ("checkpoint", causes.checkpoint),
     ];
     page.line("pages written", by_cause(flash.pages.programmed, &programmed));
     let causes = &flash.reads_by_cause;

@@ -83,6 +83,7 @@ pub fn section(finished: &Finished, at_start: Option<&Recovered>) -> Option<Live
         units_mapped: recovered.device.units_mapped,
         torn_units: recovered.device.torn_units,
         journal_records: recovered.device.journal_records,
+        blocks_accounted: recovered.device.blocks_accounted,
         blocks_erased: recovered.device.blocks_erased,
     });
     Some(LiveImage {

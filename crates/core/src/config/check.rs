@@ -54,6 +54,7 @@ impl DeviceConfig {
         }
         if check.problems.len() == so_far {
             check.capacity();
+            check.checkpoint();
             check.thresholds();
             check.buffer();
             check.temperature();
@@ -400,6 +401,19 @@ impl Check<'_> {
         }
     }
 
+    fn checkpoint(&mut self) {
+        let device = self.device;
+        let Some(interval) = device.durability.checkpoint else { return };
+        let range = Bytes(device.unit_bytes())..=Bytes(1 << 60);
+        let why =
+            "a mapping unit of the checkpoint is written for so many bytes of the host, of a mapping unit or more";
+        self.in_range("durability.checkpoint", interval, range, why);
+        if let MappingConfig::Block(_) = &device.mapping.scheme {
+            let what = "power loss is not modelled with mapping.scheme = \"block\": choose page or dftl";
+            self.refuse("durability.checkpoint", interval, what);
+        }
+    }
+
     fn thresholds(&mut self) {
         let device = self.device;
         let (soft, hard) = (device.soft_threshold(), device.hard_threshold());
@@ -427,8 +441,12 @@ impl Check<'_> {
             Some(most) => format!("or the threshold at most {most}"),
             None => "and no threshold is low enough for the present one".to_owned(),
         };
+        let own = match device.checkpoint_units() {
+            0 => String::new(),
+            units => format!("; durability.checkpoint takes {} of the flash", Bytes(units * device.unit_bytes())),
+        };
         let what = format!(
-            "{soft} of {} blocks cannot be kept free on a full device: {spare}, {threshold}",
+            "{soft} of {} blocks cannot be kept free on a full device: {spare}, {threshold}{own}",
             device.geometry.blocks
         );
         self.refuse("gc.soft_threshold", device.gc.soft_threshold, &what);

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::checkpoint::Parts;
 use super::{BlockSummary, BufferConfig, BusProtocol, Capacity, Concurrency, DeviceConfig};
 use crate::cache::eviction::EvictionConfig;
 use crate::external::ExternalConfig;
@@ -142,9 +143,19 @@ impl DeviceConfig {
         if self.durability.trim_journal { (2 * units).div_ceil(self.journal_room()) } else { 0 }
     }
 
+    /// Mapping units of the checkpoint, behind those of the journal.
+    pub fn checkpoint_units(&self) -> u64 {
+        self.durability.checkpoint.map_or(0, |_| u64::from(Parts::of(self).count()))
+    }
+
+    /// The device's own mapping units, where the host sees so many.
+    pub(super) fn own_units_for(&self, units: u64) -> u64 {
+        self.journal_units_for(units) + self.checkpoint_units()
+    }
+
     /// Mapping units that the device maps: the host's and its own.
     pub fn mapped_units(&self) -> u64 {
-        self.logical_units() + self.journal_units()
+        self.logical_units() + self.own_units_for(self.logical_units())
     }
 
     /// Bytes that the host sees.

@@ -6,6 +6,7 @@
 pub mod advanced;
 mod builtin;
 pub mod check;
+pub mod checkpoint;
 mod derived;
 mod digest;
 mod error;
@@ -514,6 +515,12 @@ pub struct Durability {
     /// Trims are journalled in flash: at a flush, when half a mapping unit of records waits, and before a block is
     /// erased that holds a trimmed unit. Without it a trimmed unit may be back after a power cut, even a flushed one.
     pub trim_journal: bool,
+    /// A checkpoint is kept in flash, so that a recovery need not read every block: for so many bytes that the host
+    /// writes, a mapping unit of it is written. Without this key there is none. For each physical mapping unit it takes
+    /// 8 to 16 bytes of flash that the host does not see (docs/model/durability.md).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Bytes")]
+    pub checkpoint: Option<Bytes>,
 }
 
 impl Durability {

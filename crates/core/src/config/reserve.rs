@@ -142,7 +142,7 @@ impl DeviceConfig {
         let (mut least, mut most) = (0, self.logical_units_beside(0));
         while least < most {
             let units = (least + most).div_ceil(2);
-            if units + self.journal_units_for(units) <= self.logical_units_beside(self.map_blocks_for(units)) {
+            if units + self.own_units_for(units) <= self.logical_units_beside(self.map_blocks_for(units)) {
                 least = units;
             } else {
                 most = units - 1;

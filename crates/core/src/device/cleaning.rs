@@ -46,7 +46,7 @@ impl Device {
         self.update_moved(plane);
         self.journal_for_doomed();
         let mut transaction = match step {
-            Step::Rest => return,
+            Step::Rest => return self.journal_for_resting(),
             Step::Choose => {
                 self.jobs[plane.index()].busy = true;
                 return self.work(Work::Clean(plane.0));
@@ -122,8 +122,8 @@ impl Device {
 
     /// A write finds no room in its plane: it waits for an erase.
     pub(super) fn stall(&mut self, id: u32, plane: PlaneId) {
-        if self.is_of_journal(self.transactions[id].lpn) {
-            return self.place_journal(id);
+        if self.is_own(self.transactions[id].lpn) {
+            return self.place_own(id);
         }
         if self.dynamic {
             self.put_back(id);

@@ -39,6 +39,10 @@ impl Device {
             return Err("a device is made durable at rest: advance until nothing is in progress".to_owned());
         }
         self.ftl.durable = Some(Box::new(Durable::new(&self.config, keep)));
+        if let Some(checkpoint) = &mut self.checkpoint {
+            // What there is of it was not made of numbers.
+            checkpoint.forget();
+        }
         Ok(())
     }
 
@@ -256,7 +260,8 @@ impl Device {
     fn copied(&mut self, lpn: u32, from: Ppn) -> (Record, Source) {
         let kept = self.ftl.durable.as_ref().map_or(0, |durable| durable.sequence(from));
         let sequence = if self.options.mutant == Mutant::RenumberCopies { self.ftl.next_sequence() } else { kept };
-        (self.ftl.record_of(lpn, sequence), Source::Copy(from))
+        let sectors = self.ftl.durable.as_ref().map_or(0, |durable| durable.sectors(from));
+        (Record { sectors, ..self.ftl.record_of(lpn, sequence) }, Source::Copy(from))
     }
 
     fn written(&mut self, lpn: u32, place: Ppn, first: u32) -> (Record, Source) {
@@ -265,7 +270,7 @@ impl Device {
             id = self.transactions[id].next;
         }
         let trimmed = self.transactions[id].trimmed;
-        let own = self.journal.as_ref().and_then(|journal| journal.page(lpn));
+        let own = self.own_page(lpn);
         let Some(durable) = &mut self.ftl.durable else { return (Record::default(), Source::Nothing) };
         let slot = *durable.slot(id);
         if trimmed && !slot.is_first {
@@ -279,6 +284,14 @@ impl Device {
             None => Source::Write { lpn: Lpn(lpn), sequence: slot.sequence },
         };
         (self.ftl.record_of(lpn, slot.sequence), source)
+    }
+
+    /// The bytes of a unit of the device's own; none where `lpn` is the host's.
+    fn own_page(&self, lpn: u32) -> Option<Vec<u8>> {
+        if !self.is_own(lpn) {
+            return None;
+        }
+        self.checkpoint_page(lpn).or_else(|| self.journal.as_ref()?.page(lpn))
     }
 
     /// A unit is deallocated; returns the number of that.

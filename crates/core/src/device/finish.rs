@@ -197,10 +197,11 @@ impl Device {
             self.ftl.blocks.validate(place);
             if write.newer == NONE || self.options.mutant == Mutant::MapMovesBack {
                 self.ftl.map.set_flash(lpn, place);
-                if self.is_of_journal(lpn.0) {
-                    return self.finish_journal(id);
+                if self.is_own(lpn.0) {
+                    return self.finish_own(id);
                 }
                 self.journal_written(lpn);
+                self.checkpoint_written();
                 self.entry_changed(lpn);
             }
         }
@@ -328,6 +329,7 @@ impl Device {
         self.ftl.blocks.validate(to);
         self.ftl.note_moved(lpn);
         self.entry_moved(lpn, from);
+        self.anchor(lpn, to);
         match self.ftl.map.get(lpn) {
             Location::Flash(ppn) => {
                 debug_assert_eq!(ppn, from, "a valid unit is mapped");
@@ -363,6 +365,7 @@ impl Device {
         self.ftl.refresh_ready(plane);
         self.unstall(plane);
         self.unstall_journal();
+        self.unstall_checkpoint();
         self.clean(plane);
     }
 }

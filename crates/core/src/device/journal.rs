@@ -267,6 +267,15 @@ impl Device {
         }
     }
 
+    /// Cleaning of a plane rests: a unit of the journal that found no room has some now, if a block waits for it.
+    pub(super) fn journal_for_resting(&mut self) {
+        let stalled = self.journal.as_ref().and_then(|journal| journal.stalled);
+        let Some(id) = stalled.filter(|_| self.is_doomed_held()) else { return };
+        if self.plane_for_own(Lpn(self.transactions[id].lpn)).is_some() {
+            self.unstall_journal();
+        }
+    }
+
     fn is_doomed_held(&self) -> bool {
         let doomed = |block: &u32| self.ftl.blocks.block(BlockId(*block)).state == BlockState::Doomed;
         self.journal.as_ref().is_some_and(|journal| journal.held.keys().any(doomed))
@@ -280,6 +289,11 @@ impl Device {
         let Some(slot) = journal.take(now, urgent) else { return self.end_journal_flushes(u64::MAX) };
         journal.slot = slot;
         let lpn = Lpn(journal.first + slot);
+        self.write_own(lpn);
+    }
+
+    /// Writes a unit of the device's own.
+    pub(super) fn write_own(&mut self, lpn: Lpn) {
         let sequence = self.ftl.next_sequence();
         if let Some(durable) = &mut self.ftl.durable {
             durable.set_coming(sequence, true);
@@ -295,37 +309,56 @@ impl Device {
         self.ftl.map.set_slot(lpn, id);
         self.fill_slot(id, before, None);
         self.note_slot(id);
-        self.place_journal(id);
+        self.place_own(id);
+    }
+
+    /// Whether a unit is the device's own.
+    #[inline]
+    pub(super) fn is_own(&self, lpn: u32) -> bool {
+        lpn >= self.ftl.host_units
     }
 
     /// Whether a write is of the journal.
     #[inline]
     pub(super) fn is_of_journal(&self, lpn: u32) -> bool {
-        lpn >= self.ftl.host_units
+        self.is_own(lpn) && !self.is_of_checkpoint(lpn)
     }
 
-    /// A unit of the journal goes to a plane that takes it, or waits for one that does.
-    pub(super) fn place_journal(&mut self, id: u32) {
-        let lpn = Lpn(self.transactions[id].lpn);
+    /// Planes that a unit of the device's own may go to.
+    fn planes_for_own(&self, lpn: Lpn) -> impl Iterator<Item = PlaneId> + '_ {
         let home = self.ftl.home(lpn);
-        let suits = |plane: &PlaneId| match home {
+        (0..self.ftl.shape().planes).map(PlaneId).filter(move |plane| match home {
             Some(home) => *plane == home,
             None => self.ftl.allocation.pool_of(*plane) == self.ftl.pool(lpn),
-        };
-        let planes = || (0..self.ftl.shape().planes).map(PlaneId).filter(suits);
+        })
+    }
+
+    /// The plane that a unit of the device's own goes to, if one has room.
+    fn plane_for_own(&self, lpn: Lpn) -> Option<PlaneId> {
+        let planes = || self.planes_for_own(lpn);
         let most = planes().max_by_key(|&plane| (self.ftl.blocks.stock(plane), std::cmp::Reverse(plane)));
         let ready = most.filter(|&plane| self.ftl.blocks.takes_host_write(plane));
         let any = ready.or_else(|| planes().find(|&plane| self.ftl.blocks.takes_host_write(plane)));
-        match any.or_else(|| planes().find(|&plane| self.lends_to_journal(plane))) {
+        let lends = |plane: &PlaneId| self.is_of_journal(lpn.0) && self.lends_to_journal(*plane);
+        any.or_else(|| planes().find(lends))
+    }
+
+    /// A unit of the device's own goes to a plane that takes it, or waits for one that does.
+    pub(super) fn place_own(&mut self, id: u32) {
+        let lpn = Lpn(self.transactions[id].lpn);
+        match self.plane_for_own(lpn) {
             Some(plane) => {
                 self.transactions[id].plane = plane.0;
                 self.line_up(id);
             }
             None => {
-                if let Some(journal) = &mut self.journal {
-                    journal.stalled = Some(id);
+                let planes: Vec<PlaneId> = self.planes_for_own(lpn).collect();
+                let of_checkpoint = self.is_of_checkpoint(lpn.0);
+                match &mut self.journal {
+                    Some(journal) if !of_checkpoint => journal.stalled = Some(id),
+                    _ => self.stall_checkpoint(id),
                 }
-                planes().collect::<Vec<_>>().into_iter().for_each(|plane| self.clean(plane));
+                planes.into_iter().for_each(|plane| self.clean(plane));
             }
         }
     }
@@ -343,12 +376,12 @@ impl Device {
     #[inline]
     pub(super) fn unstall_journal(&mut self) {
         if let Some(id) = self.journal.as_mut().and_then(|journal| journal.stalled.take()) {
-            self.place_journal(id);
+            self.place_own(id);
         }
     }
 
     /// A unit of the journal is in flash.
-    pub(super) fn journal_ended(&mut self) {
+    fn journal_ended(&mut self) {
         let Some(journal) = &mut self.journal else { return };
         let Some(Writing { records, upto }) = journal.writing.take() else { return };
         if let Some(durable) = &mut self.ftl.durable {
@@ -372,14 +405,17 @@ impl Device {
         }
     }
 
-    /// A write of a unit of the journal has ended: it has no request, and no slot of the controller.
-    pub(super) fn finish_journal(&mut self, id: u32) {
+    /// A write of a unit of the device's own has ended: it has no request, and no slot of the controller.
+    pub(super) fn finish_own(&mut self, id: u32) {
         let write = self.transactions.remove(id);
         if write.dependency != NONE {
             self.release(write.dependency);
             self.clean(self.ftl.blocks.plane_of(BlockId(write.dependency)));
         }
-        self.journal_ended();
+        match self.is_of_checkpoint(write.lpn) {
+            true => self.checkpoint_ended(Lpn(write.lpn), Ppn(write.place)),
+            false => self.journal_ended(),
+        }
     }
 
     fn end_journal_flushes(&mut self, upto: u64) {

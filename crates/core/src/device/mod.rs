@@ -12,6 +12,7 @@
 mod accept;
 mod block_traffic;
 mod buffer;
+mod checkpoint;
 mod cleaning;
 mod durable;
 mod fill;
@@ -50,6 +51,7 @@ use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, UnitId};
 use crate::sim::time::Time;
 use crate::workload::request::{Completion, Request, Status};
 use block_traffic::BlockTraffic;
+use checkpoint::Checkpointing;
 use fill::Filling;
 use firmware::{Cores, Work};
 use journal::Journal;
@@ -76,6 +78,10 @@ pub enum Mutant {
     MapMovesBack,
     /// Trims are not journalled.
     ForgetTrims,
+    /// A recovery trusts the checkpoint about blocks that were erased since.
+    TrustErased,
+    /// The checkpoint tells of blocks before they are programmed.
+    AccountEarly,
 }
 
 /// How to build a device.
@@ -143,6 +149,8 @@ pub struct Device {
     is_recovered: bool,
     /// Where trims are journalled.
     journal: Option<Box<Journal>>,
+    /// Where a checkpoint is kept.
+    checkpoint: Option<Box<Checkpointing>>,
     orders: u64,
     dynamic: bool,
     /// Sectors that the host sees.
@@ -196,6 +204,10 @@ impl Device {
         let planes = config.total_planes() as usize;
         let mut ftl = Ftl::new(&config, options.seed, options.verify)?;
         ftl.blocks.ignore_dependants = options.mutant == Mutant::EraseEarly;
+        if let Some(checkpoint) = &mut ftl.checkpoint {
+            checkpoint.trusts_erased = options.mutant == Mutant::TrustErased;
+            checkpoint.takes_open = options.mutant == Mutant::AccountEarly;
+        }
         let merging = Merging::new(&config);
         let dynamic = ftl.home(crate::sim::id::Lpn(0)).is_none();
         if options.attribution {
@@ -230,6 +242,7 @@ impl Device {
             block_traffic: BlockTraffic::new(&ftl),
             is_recovered: false,
             journal: Journal::new(&config).map(Box::new),
+            checkpoint: Checkpointing::new(&config).map(Box::new),
             map_traffic: MapTraffic::new(&ftl),
             orders: 0,
             dynamic,

@@ -67,9 +67,28 @@ impl Device {
         self.fill_contents(flash);
         self.restore_buffer(flash, writes, &mut report);
         report.map_pages_written = self.ftl.write_map_anew();
+        self.adopt_checkpoint(flash, &scan)?;
         self.is_recovered = true;
         report.time_ps = self.time_of(&scan, report.map_pages_written).0;
         Ok(report)
+    }
+
+    /// Goes on with the checkpoint that was found. Parts that are elsewhere now, as of several copies, are told.
+    fn adopt_checkpoint(&mut self, flash: &mut dyn FlashImage, scan: &Scan) -> Result<(), RecoverError> {
+        let Some(layout) = self.ftl.checkpoint else { return Ok(()) };
+        for part in 0..layout.parts.count() {
+            let lpn = layout.unit(part);
+            let place = self.ftl.place_in_flash(lpn);
+            if let Some(place) = place
+                && flash.anchor(part).map_err(RecoverError::Flash)? != Some(place)
+            {
+                self.anchor(lpn, place);
+            }
+        }
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.adopt(&scan.accounted, &self.ftl);
+        }
+        Ok(())
     }
 
     /// The first request has come: planes in which few blocks are free are cleaned, as nobody has done since the cut.
@@ -84,7 +103,8 @@ impl Device {
         scan: &mut Scan,
         report: &mut Recovery,
     ) -> Result<(), RecoverError> {
-        let (first, all) = (self.ftl.host_units, self.ftl.map.all());
+        let first = self.ftl.host_units;
+        let all = self.ftl.checkpoint.map_or(self.ftl.map.all(), |checkpoint| checkpoint.first);
         let mut pages = Vec::new();
         for lpn in first..all {
             let Location::Flash(place) = self.ftl.map.get(Lpn(lpn)) else { continue };
@@ -192,6 +212,12 @@ impl Device {
             let plane = self.ftl.blocks.plane_of(BlockId(block as u32));
             let each = |time: Time| Time(time.0 * u64::from(pages));
             add(plane, each(timing.mean_read()), each(Time(timing.read_command.0 + out.0)));
+        }
+        let whole = self.config.raw_data_time(self.config.unit_bytes() / u64::from(self.ftl.shape().pages_per_unit));
+        for &place in &scan.wholes {
+            let each = |time: Time| Time(time.0 * u64::from(self.ftl.shape().pages_per_unit));
+            let bus = each(Time(timing.read_command.0 + whole.0));
+            add(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(place)), each(timing.mean_read()), bus);
         }
         for &block in &scan.erased {
             add(self.ftl.blocks.plane_of(block), timing.erase, timing.erase_command);

@@ -99,6 +99,7 @@ impl Device {
         let mut device = Device::new(config, options).map_err(StateError::Policy)?;
         device.ftl.copy_state(&self.ftl);
         device.journal.clone_from(&self.journal);
+        device.checkpoint.clone_from(&self.checkpoint);
         device.pool.used.clone_from(&self.pool.used);
         device.pool.uses = self.pool.uses;
         device.array.copy_state(&self.array);
@@ -130,6 +131,9 @@ impl Device {
         self.ftl.save(&mut writer)?;
         if let Some(journal) = &self.journal {
             writer.section("media/journal", |out| journal.save(self.ftl.sequence, out))?;
+        }
+        if let Some(checkpoint) = &self.checkpoint {
+            writer.section("media/checkpoint", |out| checkpoint.save(out))?;
         }
         writer.section("policy/turns", |out| {
             out.u64(self.pool.uses)?;
@@ -179,6 +183,9 @@ impl Device {
         if let Some(journal) = &mut device.journal {
             let ftl = &mut device.ftl;
             ftl.sequence = reader.section("media/journal", |input| journal.load(&ftl.map, input))?;
+        }
+        if let Some(checkpoint) = &mut device.checkpoint {
+            reader.section("media/checkpoint", |input| checkpoint.load(input))?;
         }
         reader.section("policy/turns", |input| {
             device.pool.uses = input.count("writes placed")?;

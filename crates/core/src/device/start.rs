@@ -41,11 +41,12 @@ impl Device {
         }
     }
 
-    /// Binds something, and books its channel. Where the map or a journal is in flash, binding may set off operations
-    /// on other LUNs: those hear of them afterwards.
+    /// Binds something, and books its channel. Where the map, a journal or a checkpoint is in flash, binding may set
+    /// off operations on other LUNs: those hear of them afterwards.
     #[inline]
     pub(super) fn alone<T>(&mut self, act: impl FnOnce(&mut Device) -> T) -> T {
-        self.while_holding(self.ftl.map_state.is_some() || self.journal.is_some(), act)
+        let sets_off = self.ftl.map_state.is_some() || self.journal.is_some() || self.checkpoint.is_some();
+        self.while_holding(sets_off, act)
     }
 
     /// A LUN that could start something finds nothing.
@@ -334,6 +335,7 @@ impl Device {
         let stream = if lent { Stream::Gc } else { self.ftl.blocks.host_stream(plane, class) };
         let first = self.ftl.blocks.advance(plane, stream, group);
         let mut count = 1;
+        let mut only_checkpoint = self.is_of_checkpoint(self.transactions[id].lpn);
         self.bind(id, first);
         let mut last = id;
         while count < group && !lent {
@@ -342,6 +344,7 @@ impl Device {
                 break;
             }
             self.bind(more, Ppn(first.0 + count));
+            only_checkpoint &= self.is_of_checkpoint(self.transactions[more].lpn);
             self.transactions[last].next = more;
             last = more;
             count += 1;
@@ -349,10 +352,14 @@ impl Device {
         self.transactions[last].next = NONE;
         self.pad(first, count);
         let journal = count == 1 && self.is_of_journal(self.transactions[id].lpn);
-        if !journal {
+        let cause = match (journal, only_checkpoint) {
+            (true, _) => ProgramCause::Journal,
+            (_, true) => ProgramCause::Checkpoint,
+            _ => ProgramCause::Host,
+        };
+        if cause == ProgramCause::Host {
             self.ftl.note_stream(class, stream, count);
         }
-        let cause = if journal { ProgramCause::Journal } else { ProgramCause::Host };
         self.ftl.note_program(cause, count);
         self.note_program(first, group, cause, id, &[]);
         if self.ftl.blocks.stock(plane) != stock {

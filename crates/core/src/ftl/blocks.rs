@@ -198,6 +198,12 @@ impl Blocks {
         Ppn(block.0 * self.units_per_block.divisor())
     }
 
+    /// Units of a block, its summary included.
+    #[inline]
+    pub fn units_per_block(&self) -> u32 {
+        self.units_per_block.divisor()
+    }
+
     /// Units of data in a block.
     #[inline]
     pub fn data_units(&self) -> u32 {

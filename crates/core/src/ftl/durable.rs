@@ -1,5 +1,7 @@
 //! What a durable device remembers beside its map: the numbers of writes, and what it has told of flash.
 
+use std::collections::BTreeMap;
+
 use super::Ftl;
 use super::flash::{FlashEvent, Keep, Outbox, Record, RecordKind, Source};
 use super::mapping::{PADDING, TRANSLATION};
@@ -36,6 +38,8 @@ pub struct Durable {
     memory: Option<Box<MemoryFlash>>,
     /// By place: the number of the write that it holds.
     sequences: Vec<u64>,
+    /// By place: which sectors were ever written, of units that are not whole.
+    sectors: BTreeMap<u32, u64>,
     /// By block: the running number of its opening.
     pub opened: Vec<u64>,
     /// Openings so far.
@@ -57,6 +61,7 @@ impl Durable {
             outbox: Outbox::default(),
             memory: (keep == Keep::Memory).then(|| Box::new(MemoryFlash::new(device))),
             sequences: zeroed_words(units),
+            sectors: BTreeMap::new(),
             opened: zeroed_words(device.total_blocks() as usize),
             openings: 0,
             slots: Vec::new(),
@@ -106,9 +111,19 @@ impl Durable {
         self.sequences[place.index()]
     }
 
-    /// Notes the number of the write that a place holds.
-    pub fn set_sequence(&mut self, place: Ppn, sequence: u64) {
-        self.sequences[place.index()] = sequence;
+    /// Which sectors of what a place holds were ever written; 0 for all.
+    pub fn sectors(&self, place: Ppn) -> u64 {
+        self.sectors.get(&place.0).copied().unwrap_or_default()
+    }
+
+    /// Notes what a place holds.
+    pub fn set_record(&mut self, place: Ppn, record: &Record) {
+        self.sequences[place.index()] = record.sequence;
+        if record.sectors != 0 {
+            self.sectors.insert(place.0, record.sectors);
+        } else if !self.sectors.is_empty() {
+            self.sectors.remove(&place.0);
+        }
     }
 
     /// A write takes a slot next, or an entry of the buffer.
@@ -157,7 +172,7 @@ impl Durable {
     /// A unit of the program that has begun.
     pub fn unit(&mut self, place: Ppn, record: Record, source: Source) {
         let opened = self.opened[(place.0 / self.units_per_block) as usize];
-        self.set_sequence(place, record.sequence);
+        self.set_record(place, &record);
         self.tell(FlashEvent::Unit { place, record: Record { opened, ..record }, source });
     }
 
@@ -187,7 +202,7 @@ impl Ftl {
             return Record { kind: RecordKind::Map, lpn: owner & !TRANSLATION, sequence, ..Record::default() };
         }
         let lpn = owner;
-        let kind = if lpn < self.host_units { RecordKind::Data } else { RecordKind::Journal };
+        let kind = self.kind_of(lpn);
         let sectors = if lpn < self.host_units { self.partial.mask(lpn) } else { 0 };
         Record { kind, lpn, sequence, sectors, opened: 0 }
     }
@@ -241,18 +256,22 @@ impl Ftl {
             let record = match owner {
                 PADDING => Record::default(),
                 _ if sequence == 0 => Record::default(),
-                owner => self.record_of(owner, sequence),
+                owner => Record { sectors: durable.sectors(place), ..self.record_of(owner, sequence) },
             };
             bytes.extend(Record { opened: durable.opened[block.index()], ..record }.to_bytes());
         }
         bytes
     }
 
-    /// Tells what preconditioning has left in a block: valid units with new numbers, and nothing of what is stale.
-    /// `own` are the bytes of the device's own units.
+    /// Tells what preconditioning has left in a block: how often it was erased, valid units with new numbers, and
+    /// nothing of what is stale. `own` are the bytes of the device's own units.
     pub fn tell_block(&mut self, block: BlockId, own: impl Fn(u32) -> Option<Vec<u8>>) {
         let group = self.shape.units_per_program;
         let (first, written) = (self.blocks.first_unit(block).0, self.blocks.written_of(block));
+        let erases = self.blocks.block(block).erases;
+        if let Some(durable) = self.durable.as_mut().filter(|_| erases > 0) {
+            durable.tell(FlashEvent::EraseEnded { block, erases });
+        }
         for place in (first..first + written).step_by(group as usize).map(Ppn) {
             self.tell_left(place, group, &own);
         }

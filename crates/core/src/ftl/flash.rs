@@ -160,6 +160,13 @@ pub enum FlashEvent {
         /// The number.
         sequence: u64,
     },
+    /// A part of the checkpoint is at a place. The medium notes it, beside its erase counts.
+    Anchored {
+        /// Which part.
+        part: u32,
+        /// Where.
+        place: Ppn,
+    },
     /// A program begins; as many [`FlashEvent::Unit`] follow as it has units. Until it has ended, a power cut leaves
     /// all of them erased or all unreadable.
     ProgramBegun {
@@ -249,8 +256,10 @@ pub enum Saved {
 
 /// The flash of a device whose power was cut. Errors are those of whoever keeps it.
 pub trait FlashImage {
-    /// How often a block has been erased. Where the power was cut in an erase, that need not count.
+    /// How often a block has been erased. An erase counts from its begin, so one that the power cut hit does.
     fn erases(&mut self, block: BlockId) -> Result<u32, String>;
+    /// Where a part of the checkpoint was told to be last.
+    fn anchor(&mut self, part: u32) -> Result<Option<Ppn>, String>;
     /// What a unit holds.
     fn unit(&mut self, place: Ppn) -> Result<UnitState, String>;
     /// Appends the payload of a unit that holds bytes of the device itself.

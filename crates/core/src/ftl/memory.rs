@@ -44,6 +44,8 @@ pub struct MemoryFlash {
     units: Vec<UnitState>,
     own: BTreeMap<u32, Vec<u8>>,
     erases: Vec<u32>,
+    /// By part of the checkpoint.
+    anchors: BTreeMap<u32, Ppn>,
     /// Accepted writes that are not in flash: by unit and number, with all sectors.
     staged: BTreeMap<(u32, u64), Vec<u32>>,
     /// With power-loss protection: trims that may not be journalled.
@@ -64,6 +66,7 @@ impl MemoryFlash {
             units: vec![UnitState::Erased; units],
             own: BTreeMap::new(),
             erases: vec![0; device.total_blocks() as usize],
+            anchors: BTreeMap::new(),
             staged: BTreeMap::new(),
             trims: BTreeMap::new(),
             programs: Vec::new(),
@@ -72,6 +75,11 @@ impl MemoryFlash {
             units_per_block: device.units_per_block(),
             protected: device.active_buffer().is_some_and(|buffer| buffer.power_loss_protection),
         }
+    }
+
+    /// Forgets where the checkpoint is: a recovery reads everything.
+    pub fn forget_checkpoint(&mut self) {
+        self.anchors.clear();
     }
 
     /// What a power cut would hit now.
@@ -106,7 +114,13 @@ impl MemoryFlash {
                 program.units.push((place, record, payload));
             }
             FlashEvent::ProgramEnded { place, .. } => self.end_program(place),
-            FlashEvent::EraseBegun { block } => self.erasing.push(block),
+            FlashEvent::Anchored { part, place } => {
+                self.anchors.insert(part, place);
+            }
+            FlashEvent::EraseBegun { block } => {
+                self.erasing.push(block);
+                self.erases[block.index()] = self.erases[block.index()].saturating_add(1);
+            }
             FlashEvent::EraseEnded { block, erases } => {
                 self.erasing.retain(|erasing| *erasing != block);
                 self.erase(block);
@@ -206,6 +220,10 @@ impl MemoryFlash {
 impl FlashImage for MemoryFlash {
     fn erases(&mut self, block: BlockId) -> Result<u32, String> {
         Ok(self.erases[block.index()])
+    }
+
+    fn anchor(&mut self, part: u32) -> Result<Option<Ppn>, String> {
+        Ok(self.anchors.get(&part).copied())
     }
 
     fn unit(&mut self, place: Ppn) -> Result<UnitState, String> {

@@ -6,6 +6,7 @@
 
 pub mod allocation;
 pub mod blocks;
+pub mod checkpoint;
 pub mod durable;
 pub mod flash;
 pub mod gc;
@@ -21,6 +22,7 @@ pub use recovery::{RecoverError, Recovery};
 
 use allocation::{Allocation, PlaneSet};
 use blocks::{Blocks, RESERVE, Stream};
+use checkpoint::Checkpoint;
 use durable::Durable;
 use flash::FlashEvent;
 use gc::trigger::Trigger;
@@ -65,6 +67,8 @@ pub struct Ftl {
     pub sequence: u64,
     /// Logical units of the host; those behind them are the device's own.
     pub host_units: u32,
+    /// The checkpoint, where one is kept.
+    pub checkpoint: Option<Checkpoint>,
     shape: Shape,
     /// Planes that take host writes, by position in the allocation's order; only for schemes without a home.
     ready: PlaneSet,
@@ -150,6 +154,7 @@ impl Ftl {
             durable: None,
             sequence: 0,
             host_units: device.logical_units() as u32,
+            checkpoint: Checkpoint::of(device),
             shape: Shape::new(device),
             ready,
             copies: Vec::with_capacity(device.units_per_block() as usize),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Ftl;
 use super::blocks::RESERVE;
+use super::checkpoint::Account;
 use super::durable::Durable;
 use super::flash::{FlashEvent, FlashImage, Record, RecordKind, UnitState};
 use super::mapping::{Location, PADDING};
@@ -30,6 +31,10 @@ pub struct Recovery {
     pub pages_read: u64,
     /// Blocks whose summary stood for their pages.
     pub summaries_used: u64,
+    /// Parts of the checkpoint that were read.
+    pub checkpoint_parts: u64,
+    /// Blocks of which nothing was read, because the checkpoint has their accounts.
+    pub blocks_accounted: u64,
     /// Blocks that are empty.
     pub blocks_empty: u64,
     /// Blocks of which every page was read.
@@ -68,6 +73,12 @@ pub(super) struct Found {
     /// By block, whether anything is in it.
     used: Vec<bool>,
     highest: u64,
+    /// Units that were read with all that they hold.
+    wholes: Vec<Ppn>,
+    /// The part of the checkpoint that was read last, and its accounts.
+    part: Option<(u32, Vec<Option<Account>>)>,
+    /// Blocks whose accounts counted.
+    accounted: Vec<BlockId>,
 }
 
 impl Ftl {
@@ -78,11 +89,80 @@ impl Ftl {
         let mut pages = vec![0u32; blocks as usize];
         for block in (0..blocks).map(BlockId) {
             found.erases.push(flash.erases(block).map_err(RecoverError::Flash)?);
+            if self.take_account(flash, block, &mut found, report)? {
+                continue;
+            }
             pages[block.index()] = self.scan_block(flash, block, &mut found, report)?;
             report.pages_read += u64::from(pages[block.index()]);
         }
+        found.part = None;
         self.sequence = self.sequence.max(found.highest);
-        Ok(Scan { found, pages, erased: Vec::new() })
+        let wholes = std::mem::take(&mut found.wholes);
+        report.pages_read += wholes.len() as u64 * u64::from(self.shape.pages_per_unit);
+        let accounted = std::mem::take(&mut found.accounted);
+        report.blocks_accounted = accounted.len() as u64;
+        Ok(Scan { found, pages, wholes, accounted, erased: Vec::new() })
+    }
+
+    /// Takes a block as the checkpoint has it, if it was not erased since; whether it was.
+    fn take_account(
+        &mut self,
+        flash: &mut dyn FlashImage,
+        block: BlockId,
+        found: &mut Found,
+        report: &mut Recovery,
+    ) -> Result<bool, RecoverError> {
+        let Some(checkpoint) = self.checkpoint else { return Ok(false) };
+        let mut records = Vec::with_capacity(self.blocks.data_units() as usize);
+        for part in checkpoint.parts.parts_of(block.0) {
+            self.read_part(flash, part, found, report)?;
+            let index = (block.0 - checkpoint.parts.blocks_of(part).start) as usize;
+            let account = found.part.as_mut().and_then(|(_, accounts)| accounts.get_mut(index)?.take());
+            let erases = found.erases[block.index()];
+            let Some(account) = account.filter(|account| account.erases == erases || checkpoint.trusts_erased) else {
+                return Ok(false);
+            };
+            found.highest = found.highest.max(account.highest);
+            records.extend(account.records);
+        }
+        let first = self.blocks.first_unit(block).0;
+        for (place, record) in (first..).map(Ppn).zip(records) {
+            let kind = if record.sequence == 0 { RecordKind::Padding } else { self.kind_of(record.lpn) };
+            self.found(place, Record { kind, ..record }, found)?;
+        }
+        found.used[block.index()] = true;
+        found.accounted.push(block);
+        Ok(true)
+    }
+
+    /// Reads a part of the checkpoint, unless it is at hand. What is not there, or something else, has no accounts.
+    fn read_part(
+        &mut self,
+        flash: &mut dyn FlashImage,
+        part: u32,
+        found: &mut Found,
+        report: &mut Recovery,
+    ) -> Result<(), RecoverError> {
+        let Some(checkpoint) = self.checkpoint else { return Ok(()) };
+        if found.part.as_ref().is_some_and(|(known, _)| *known == part) {
+            return Ok(());
+        }
+        found.part = Some((part, Vec::new()));
+        let place = flash.anchor(part).map_err(RecoverError::Flash)?;
+        let units = self.blocks.all().len() as u32 * self.blocks.units_per_block();
+        let Some(place) = place.filter(|place| place.0 < units) else { return Ok(()) };
+        found.wholes.push(place);
+        report.checkpoint_parts += 1;
+        let is_it = |record: Record| record.kind == RecordKind::Checkpoint && record.lpn == checkpoint.unit(part).0;
+        match flash.unit(place).map_err(RecoverError::Flash)? {
+            UnitState::Holds(record) if is_it(record) => {}
+            _ => return Ok(()),
+        }
+        // What cannot be read is no checkpoint; everything can be known without it.
+        let mut bytes = Vec::new();
+        let accounts = flash.own(place, &mut bytes).ok().and_then(|()| checkpoint.accounts(part, &bytes));
+        found.part = Some((part, accounts.unwrap_or_default()));
+        Ok(())
     }
 
     /// Reads a block: by its summary where there is one, else page by page. Returns how many pages were read.
@@ -110,12 +190,13 @@ impl Ftl {
             }
             if bytes.len() == units as usize * Record::BYTES {
                 report.summaries_used += 1;
+                found.wholes.push(place);
                 for (offset, bytes) in (0..units).zip(bytes.chunks_exact(Record::BYTES)) {
                     let record = Record::from_bytes(bytes);
                     let record = record.ok_or_else(|| foreign("a summary holds no records"))?;
                     self.found(Ppn(first.0 + offset), record, found)?;
                 }
-                return Ok(2);
+                return Ok(1);
             }
         }
         report.blocks_scanned += 1;
@@ -141,13 +222,14 @@ impl Ftl {
         found.highest = found.highest.max(record.sequence);
         let Some(durable) = &mut self.durable else { return Ok(()) };
         durable.note_opened(block, record.opened);
-        durable.set_sequence(place, record.sequence);
-        let is_own = record.lpn >= self.host_units;
+        durable.set_record(place, &record);
+        let first = self.checkpoint.map_or(self.map.all(), |checkpoint| checkpoint.first);
         match record.kind {
-            RecordKind::Data if !is_own => {}
-            RecordKind::Journal | RecordKind::Checkpoint if is_own && record.lpn < self.map.all() => {}
+            RecordKind::Data if record.lpn < self.host_units => {}
+            RecordKind::Journal if (self.host_units..first).contains(&record.lpn) => {}
+            RecordKind::Checkpoint if (first..self.map.all()).contains(&record.lpn) => {}
             RecordKind::Data => return Err(foreign("it holds units beyond the end of the device")),
-            // A journal that the device does not keep any more.
+            // A journal or a checkpoint that the device does not keep any more.
             _ => return Ok(()),
         }
         self.map.set_owner(place, record.lpn);
@@ -303,6 +385,10 @@ pub(crate) struct Scan {
     found: Found,
     /// By block, pages read.
     pub(crate) pages: Vec<u32>,
+    /// Units that were read with all that they hold.
+    pub(crate) wholes: Vec<Ppn>,
+    /// Blocks that were taken from the checkpoint.
+    pub(crate) accounted: Vec<BlockId>,
     /// Blocks that are erased.
     pub(crate) erased: Vec<BlockId>,
 }

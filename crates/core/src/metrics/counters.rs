@@ -26,11 +26,13 @@ pub enum ProgramCause {
     Merge,
     /// It holds records of trims (`durability.trim_journal`).
     Journal,
+    /// It holds a part of the checkpoint (`durability.checkpoint`).
+    Checkpoint,
 }
 
 impl ProgramCause {
     /// All causes, with the names that results have for them.
-    pub const ALL: [(ProgramCause, &str); 9] = [
+    pub const ALL: [(ProgramCause, &str); 10] = [
         (ProgramCause::Host, "host"),
         (ProgramCause::Gc, "gc"),
         (ProgramCause::Summary, "summary"),
@@ -40,6 +42,7 @@ impl ProgramCause {
         (ProgramCause::Map, "map"),
         (ProgramCause::Merge, "merge"),
         (ProgramCause::Journal, "journal"),
+        (ProgramCause::Checkpoint, "checkpoint"),
     ];
 }
 

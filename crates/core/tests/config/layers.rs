@@ -130,6 +130,7 @@ const CHANGES: &[&str] = &[
     "controller.slots=4097",
     "controller.fill_timeout=50us",
     "durability.trim_journal=true",
+    "durability.checkpoint=1MiB",
     "host.queue_depth=32",
     "host.link_latency=1us",
 ];

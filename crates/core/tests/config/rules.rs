@@ -57,6 +57,12 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["capacity.logical=1KiB"], "capacity.logical = 1KiB: must be from 4KiB to 64MiB"),
     (&["capacity.logical=65MiB"], "capacity.logical = 65MiB: must be from 4KiB to 64MiB"),
     (&["gc.soft_threshold=0", "gc.hard_threshold=0"], "gc.soft_threshold = 0: must be 1 block or more"),
+    (&["durability.checkpoint=2KiB"], "durability.checkpoint = 2KiB: must be from 4KiB to "),
+    (
+        &["durability.checkpoint=1MiB", "mapping.scheme=block", "capacity.spare=0.3"],
+        "durability.checkpoint = 1MiB: power loss is not modelled with mapping.scheme = \"block\"",
+    ),
+    (&["durability.checkpoint=1MiB", "geometry.blocks=3"], "; durability.checkpoint takes "),
     (&["gc.hard_threshold=3"], "gc.hard_threshold = 3: 3 blocks, at most gc.soft_threshold = 2 blocks"),
     (&["gc.victim.d-choices.d=0"], "gc.victim.d-choices: d = 0 draws no block: d must be 1 or more"),
     (&["controller.slots=0"], "controller.slots = 0: must be from 1 to 1048576"),

@@ -6,6 +6,7 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Mutant, Options};
 use floatgate_core::ftl::flash::Keep;
 use floatgate_core::ftl::memory::{InFlight, MemoryFlash};
+use floatgate_core::ftl::{Ftl, Recovery};
 use floatgate_core::metrics::counters::ProgramCause;
 use floatgate_core::sim::id::{BlockId, Lpn};
 use floatgate_core::sim::rng::Rng;
@@ -23,10 +24,13 @@ pub struct Hits {
     summaries: u64,
     trims: u64,
     saved: u64,
+    accounted: u64,
+    compared: u64,
 }
 
 /// The states that a cut is to hit.
-const STATES: [&str; 7] = ["program", "copy", "erase", "map write", "journal", "recovery", "acknowledged"];
+const STATES: [&str; 8] =
+    ["program", "copy", "erase", "map write", "journal", "checkpoint", "recovery", "acknowledged"];
 
 impl Hits {
     pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
@@ -36,6 +40,8 @@ impl Hits {
             ("summaries used", self.summaries),
             ("trims replayed", self.trims),
             ("units of protected memory", self.saved),
+            ("blocks not read for the checkpoint", self.accounted),
+            ("recoveries compared with a full scan", self.compared),
         ];
         states.into_iter().chain(found)
     }
@@ -64,6 +70,7 @@ fn is_in(state: &str, flash: &InFlight, writes_back: bool) -> bool {
         "erase" => flash.erases > 0,
         "map write" => programs(ProgramCause::Map),
         "journal" => programs(ProgramCause::Journal),
+        "checkpoint" => programs(ProgramCause::Checkpoint),
         "acknowledged" => writes_back && flash.staged > 0,
         _ => false,
     }
@@ -215,6 +222,7 @@ impl Bench {
     fn recover(&mut self, flash: MemoryFlash, target: &str, hits: &mut Hits) -> Result<(), String> {
         let (mut flash, mut left) = (flash, if target == "recovery" { 3 } else { 0 });
         let erases: Vec<u32> = self.erases(&mut flash);
+        hits.compared += u64::from(self.compare_with_scan(&flash)?);
         let (device, report) = loop {
             let cut = (left > 0).then(|| (self.rng.below(12) as usize, self.rng.next_u64()));
             left -= i32::from(left > 0);
@@ -231,6 +239,7 @@ impl Bench {
         hits.summaries += report.summaries_used;
         hits.trims += report.units_trimmed;
         hits.saved += report.units_saved;
+        hits.accounted += report.blocks_accounted;
         device.check_invariants()?;
         for (block, before) in erases.iter().enumerate() {
             let after = device.ftl().blocks.block(BlockId(block as u32)).erases;
@@ -251,6 +260,35 @@ impl Bench {
         self.host.restart();
         self.device = Some(device);
         Ok(())
+    }
+
+    /// What recovery makes with the checkpoint is what it makes of all records; false where there is no checkpoint.
+    fn compare_with_scan(&self, flash: &MemoryFlash) -> Result<bool, String> {
+        if self.config.durability.checkpoint.is_none() || self.options.mutant != Mutant::None {
+            return Ok(false);
+        }
+        let recover = |mut flash: MemoryFlash| Device::recover(self.config.clone(), self.options, &mut flash);
+        let (with, report) = recover(flash.clone()).map_err(|error| format!("after a power cut: {error}"))?;
+        let mut unread = flash.clone();
+        unread.forget_checkpoint();
+        let (without, scanned) = recover(unread).map_err(|error| format!("after a power cut: {error}"))?;
+        let (ours, theirs) = (with.ftl(), without.ftl());
+        let blocks = |ftl: &Ftl| -> Vec<_> {
+            ftl.blocks.all().iter().map(|b| (b.valid, b.dependants, b.erases, b.state, b.map)).collect()
+        };
+        let map = |ftl: &Ftl| -> Vec<_> { (0..ftl.map.all()).map(|lpn| ftl.map.get(Lpn(lpn))).collect() };
+        let masks = |ftl: &Ftl| -> Vec<_> { (0..ftl.map.len()).map(|lpn| ftl.partial.mask(lpn)).collect() };
+        let found = |r: &Recovery| (r.duplicates, r.units_mapped, r.units_trimmed, r.journal_records, r.blocks_erased);
+        let same = blocks(ours) == blocks(theirs)
+            && map(ours) == map(theirs)
+            && masks(ours) == masks(theirs)
+            && ours.sequence == theirs.sequence
+            && found(&report) == found(&scanned);
+        let parts = report.blocks_accounted;
+        if !same {
+            return Err(format!("after a power cut the checkpoint ({parts} blocks) makes another device than a scan"));
+        }
+        Ok(parts > 0)
     }
 
     fn erases(&self, flash: &mut MemoryFlash) -> Vec<u32> {

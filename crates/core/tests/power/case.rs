@@ -67,6 +67,7 @@ impl Case {
         if one_in(rng, 3) {
             overrides.push("allocation={ dynamic = {} }".to_owned());
         }
+        Case::checkpoint(seed, unit, &mut overrides);
         Case {
             seed,
             overrides,
@@ -75,6 +76,14 @@ impl Case {
             // Without a journal nothing can be said of trims.
             trims: if journal { [4, 12, 50][rng.below(3) as usize] } else { u64::MAX },
             hot: 8 + rng.below(UNITS - 7),
+        }
+    }
+
+    /// From a stream of its own: the other options of a seed are as without it.
+    fn checkpoint(seed: u64, unit: u64, overrides: &mut Vec<String>) {
+        let rng = &mut Rng::new(seed, "power/checkpoint");
+        if one_in(rng, 2) {
+            overrides.push(format!("durability.checkpoint={}KiB", unit * (1 + rng.below(12))));
         }
     }
 

@@ -71,6 +71,16 @@ fn copies_that_count_as_new_are_caught() {
 }
 
 #[test]
+fn a_checkpoint_that_is_trusted_about_erased_blocks_is_caught() {
+    assert_caught(Mutant::TrustErased, 2000);
+}
+
+#[test]
+fn a_checkpoint_that_tells_of_blocks_too_early_is_caught() {
+    assert_caught(Mutant::AccountEarly, 2000);
+}
+
+#[test]
 fn trims_that_are_not_journalled_are_caught() {
     assert_caught(Mutant::ForgetTrims, 2000);
 }

@@ -64,6 +64,7 @@ fn pages(summary: &Summary) -> Option<Figure> {
         ("map", [programs.map, reads.map]),
         ("merges", [programs.merge, reads.merge]),
         ("trim journal", [programs.journal, 0]),
+        ("checkpoint", [programs.checkpoint, 0]),
     ];
     let there = causes.iter().enumerate().filter(|(_, (_, pages))| pages.iter().any(|count| *count > 0));
     let traces: Vec<Value> = there

@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::ImageError;
 use super::disk::Disk;
 use super::header::{self, Header};
-use super::layout::{GRAIN, Layout, SAVED_HEAD, SLOT, Slot, Stored, entry, is_erased, read_entry};
+use super::layout::{GRAIN, Layout, SAVED_HEAD, SLOT, Slot, Stored, anchor, entry, is_erased, read_anchor, read_entry};
 
 /// What goes into a unit.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +46,7 @@ enum Change {
     Program { place: u32, slots: Vec<u8>, payload: Vec<u8> },
     Empty { block: u32, erases: u32 },
     Erased { block: u32, erases: u32 },
+    Anchor { part: u32, place: u32 },
     Save { number: u32, head: Box<[u8; SAVED_HEAD]>, payload: Vec<u8> },
     Free { number: u32 },
 }
@@ -149,7 +150,7 @@ impl Flash {
         &*self.disk
     }
 
-    /// How often each block was erased. What was being erased when the program ended is erased now.
+    /// How often each block was erased. What was being erased when the program ended is erased now, and that counts.
     fn read_table(&mut self) -> Result<(), ImageError> {
         let mut table = vec![0; self.layout.table()];
         self.disk.read(self.layout.entry(0), &mut table)?;
@@ -158,8 +159,10 @@ impl Flash {
             let (erases, erasing) = read_entry(block, bytes).ok_or_else(wrong)?;
             self.erases[block as usize] = erases;
             if erasing {
+                let counted = erases.saturating_add(1);
+                self.erases[block as usize] = counted;
                 perform(&mut *self.disk, &self.layout, &Change::Empty { block, erases })?;
-                perform(&mut *self.disk, &self.layout, &Change::Erased { block, erases })?;
+                perform(&mut *self.disk, &self.layout, &Change::Erased { block, erases: counted })?;
             }
         }
         Ok(())
@@ -242,6 +245,24 @@ impl Flash {
         Ok(())
     }
 
+    /// A part of the checkpoint is at a place.
+    pub fn anchored(&mut self, part: u32, place: Ppn) -> Result<(), String> {
+        if part >= self.layout.parts {
+            return Err(format!("part {part} lies beyond the checkpoint"));
+        }
+        self.change(Change::Anchor { part, place: place.0 });
+        Ok(())
+    }
+
+    /// Where a part of the checkpoint was last. A place that is damaged is none: the checkpoint is not needed.
+    pub fn anchor(&self, part: u32) -> io::Result<Option<Ppn>> {
+        let mut bytes = [0; 8];
+        if part < self.layout.parts {
+            self.disk.read(self.layout.anchor(part), &mut bytes)?;
+        }
+        Ok(read_anchor(part, bytes).map(Ppn))
+    }
+
     /// Keeps something that is not in flash: see [`super::saved`].
     pub fn save(&mut self, number: u32, head: [u8; SAVED_HEAD], payload: Vec<u8>) {
         self.change(Change::Save { number, head: Box::new(head), payload });
@@ -309,7 +330,8 @@ impl Flash {
         self.next.fill(UNKNOWN);
         for block in std::mem::take(&mut self.erasing) {
             // It is empty, and will be programmed as it is.
-            let erases = self.erases[block as usize];
+            let erases = self.erases[block as usize].saturating_add(1);
+            self.erases[block as usize] = erases;
             self.change(Change::Erased { block, erases });
         }
     }
@@ -439,6 +461,7 @@ fn perform(disk: &mut dyn Disk, layout: &Layout, change: &Change) -> io::Result<
             disk.punch(start, bytes)
         }
         Change::Erased { block, erases } => disk.write(layout.entry(*block), &entry(*block, *erases, false)),
+        Change::Anchor { part, place } => disk.write(layout.anchor(*part), &anchor(*part, *place)),
         Change::Save { number, head, payload } => {
             if !payload.is_empty() {
                 disk.write(layout.saved(*number) + SAVED_HEAD as u64, payload)?;

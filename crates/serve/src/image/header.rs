@@ -12,7 +12,7 @@ use super::layout::GRAIN;
 pub const MAGIC: [u8; 8] = *b"FGIMAGE\n";
 
 /// The form of the file, raised when older programs cannot read it any more.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Where the table of erase counts begins. The header has the room before it but its last grain.
 pub const ROOM: u64 = 1 << 20;
@@ -148,8 +148,8 @@ mod tests {
             assert!(Header::parse(&bytes[..at]).is_err(), "{at} bytes");
         }
         assert!(matches!(Header::parse(b"FGSTATE\n0000"), Err(ImageError::NoImage)));
-        assert!(matches!(Header::parse(b"FGIMAGE\n\x02\0\0\0"), Err(ImageError::Version(2))));
-        let huge = [&MAGIC[..], &1u32.to_le_bytes(), &u32::MAX.to_le_bytes(), &[0; 100]].concat();
+        assert!(matches!(Header::parse(b"FGIMAGE\n\x01\0\0\0"), Err(ImageError::Version(1))));
+        let huge = [&MAGIC[..], &VERSION.to_le_bytes(), &u32::MAX.to_le_bytes(), &[0; 100]].concat();
         assert!(matches!(Header::parse(&huge), Err(ImageError::Damaged(_))));
     }
 }

@@ -1,6 +1,7 @@
 //! Where everything is in the file, and how it is written down. `docs/reference/image.md` says the same in words.
 
 use floatgate_core::config::DeviceConfig;
+use floatgate_core::config::checkpoint::Parts;
 use floatgate_core::ftl::flash::Record;
 use floatgate_core::sim::id::{BlockId, Ppn};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -13,7 +14,7 @@ pub const GRAIN: u64 = 4096;
 /// Bytes of the record of a unit, with what the file adds to it.
 pub const SLOT: usize = 64;
 
-/// Bytes of a block's entry in the table of erase counts.
+/// Bytes of a block's entry in the table of erase counts, and of a part's in that of the checkpoint.
 const ENTRY: u64 = 8;
 
 /// Bytes before the payload of what is saved.
@@ -28,6 +29,8 @@ pub struct Layout {
     pub units: u32,
     /// Blocks.
     pub blocks: u32,
+    /// Parts of a checkpoint, whether or not one is kept.
+    pub parts: u32,
     /// Bytes of a block's records, in whole grains.
     slots: u64,
     /// Bytes of a block.
@@ -43,7 +46,9 @@ impl Layout {
         let grains = |bytes: u64| bytes.next_multiple_of(GRAIN);
         let slots = grains(u64::from(units) * SLOT as u64);
         let stride = slots + grains(u64::from(units) * unit);
-        Layout { unit, units, blocks, slots, stride, first: header::ROOM + grains(u64::from(blocks) * ENTRY) }
+        let parts = Parts::of(config).count();
+        let tables = grains(u64::from(blocks) * ENTRY) + grains(u64::from(parts) * ENTRY);
+        Layout { unit, units, blocks, parts, slots, stride, first: header::ROOM + tables }
     }
 
     /// What the file says of its state: the last grain before the table.
@@ -59,6 +64,11 @@ impl Layout {
     /// Bytes of the table.
     pub fn table(&self) -> usize {
         (u64::from(self.blocks) * ENTRY) as usize
+    }
+
+    /// Where it is written down where a part of the checkpoint is: behind the erase counts.
+    pub fn anchor(&self, part: u32) -> u64 {
+        self.entry(0) + (self.table() as u64).next_multiple_of(GRAIN) + u64::from(part) * ENTRY
     }
 
     /// A block: where it begins, and its bytes.
@@ -118,6 +128,21 @@ pub fn read_entry(block: u32, bytes: &[u8]) -> Option<(u32, bool)> {
     let erases = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?);
     let erasing = bytes[4] != 0;
     (entry(block, erases, erasing)[..] == *bytes).then_some((erases, erasing))
+}
+
+/// The entry of a part of the checkpoint: its place plus one, and the digest of that.
+pub fn anchor(part: u32, place: u32) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&(place + 1).to_le_bytes());
+    let digest = xxh3_64_with_seed(&bytes[..4], u64::from(part)).to_le_bytes();
+    bytes[4..].copy_from_slice(&digest[..4]);
+    bytes
+}
+
+/// What [`anchor`] wrote; none where it is damaged, or was never written.
+pub fn read_anchor(part: u32, bytes: [u8; 8]) -> Option<u32> {
+    let place = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]).checked_sub(1)?;
+    (place < u32::MAX - 1 && anchor(part, place) == bytes).then_some(place)
 }
 
 /// What the file says of a unit.
@@ -201,7 +226,9 @@ mod tests {
         );
         let layout = Layout::of(&config.unwrap());
         assert_eq!((layout.unit, layout.units, layout.blocks), (4096, 128, 128));
-        let first = (1 << 20) + 4096;
+        // Accounts of 128 units take 1,052 bytes: 3 blocks share a part, and 43 parts a grain.
+        assert_eq!((layout.parts, layout.anchor(2)), (43, (1 << 20) + 4096 + 16));
+        let first = (1 << 20) + 2 * 4096;
         assert_eq!(layout.block(0), (first, 8192 + (512 << 10)));
         assert_eq!(layout.slot(129), first + 8192 + (512 << 10) + 64);
         assert_eq!(layout.payload(129), first + 8192 + (512 << 10) + 8192 + 4096);
@@ -234,5 +261,14 @@ mod tests {
         assert_eq!(read_entry(5, &entry(5, 1000, true)), Some((1000, true)));
         assert_eq!(read_entry(6, &entry(5, 1000, true)), None);
         assert_eq!(read_entry(5, &[1; 8]), None);
+    }
+
+    #[test]
+    fn an_anchor_is_read_as_it_was_written() {
+        assert_eq!(read_anchor(5, [0; 8]), None);
+        assert_eq!(read_anchor(5, anchor(5, 0)), Some(0));
+        assert_eq!(read_anchor(5, anchor(5, 1 << 30)), Some(1 << 30));
+        assert_eq!(read_anchor(6, anchor(5, 1000)), None);
+        assert_eq!(read_anchor(5, [0xff; 8]), None);
     }
 }

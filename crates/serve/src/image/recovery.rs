@@ -54,7 +54,11 @@ impl Display for Recovered {
         let checked = if *payload_checked { ", and all payload checked since the machine was restarted" } else { "" };
         let (simulated, real) = (Time(device.time_ps).as_us() / 1e3, wall.as_us() / 1e3);
         write!(f, "recovered after {after} in {simulated:.1} ms of simulated time, {real:.1} ms here: ")?;
-        write!(f, "{} units mapped, {} torn{checked}", device.units_mapped, device.torn_units)
+        write!(f, "{} units mapped, {} torn{checked}", device.units_mapped, device.torn_units)?;
+        match device.blocks_accounted {
+            0 => Ok(()),
+            blocks => write!(f, ", {blocks} blocks by the checkpoint"),
+        }
     }
 }
 
@@ -245,6 +249,10 @@ impl Reading<'_> {
 impl FlashImage for Reading<'_> {
     fn erases(&mut self, block: BlockId) -> Result<u32, String> {
         Ok(self.store.flash.erases(block))
+    }
+
+    fn anchor(&mut self, part: u32) -> Result<Option<Ppn>, String> {
+        self.store.flash.anchor(part).map_err(|error| format!("the image: {error}"))
     }
 
     fn unit(&mut self, place: Ppn) -> Result<UnitState, String> {

@@ -169,6 +169,10 @@ impl Store {
                 }
             }
             FlashEvent::ProgramEnded { place, .. } => self.program(place),
+            FlashEvent::Anchored { part, place } => {
+                let noted = self.flash.anchored(part, place);
+                self.hold(noted);
+            }
             FlashEvent::EraseBegun { block } => {
                 if self.syncs {
                     // What was moved out of the block has to be elsewhere before it goes.

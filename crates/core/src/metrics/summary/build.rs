@@ -318,6 +318,7 @@ impl Flash {
                 map: programs(ProgramCause::Map),
                 merge: programs(ProgramCause::Merge),
                 journal: programs(ProgramCause::Journal),
+                checkpoint: programs(ProgramCause::Checkpoint),
             },
             reads_by_cause: ReadCauses {
                 host: reads(ReadCause::Host),

@@ -108,6 +108,9 @@ pub struct LiveRecovery {
     pub torn_units: u64,
     /// Records of trims.
     pub journal_records: u64,
+    /// Blocks that were not read, because the checkpoint (`durability.checkpoint`) has their accounts.
+    #[serde(default)]
+    pub blocks_accounted: u64,
     /// Blocks that were erased because they held nothing that counts.
     pub blocks_erased: u64,
 }

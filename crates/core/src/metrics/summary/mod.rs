@@ -374,6 +374,9 @@ pub struct ProgramCauses {
     /// For records of trims (`durability.trim_journal`).
     #[serde(default, skip_serializing_if = "is_none")]
     pub journal: u64,
+    /// For parts of the checkpoint (`durability.checkpoint`).
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub checkpoint: u64,
 }
 
 fn is_none(count: &u64) -> bool {
@@ -592,8 +595,8 @@ pub struct Cost {
 }
 
 /// Write amplification with the names of its causes.
-fn causes(parts: [f64; 6]) -> [(&'static str, f64); 6] {
-    let [host, cleaning, summaries, unfilled, map, journal] = parts;
+fn causes(parts: [f64; 7]) -> [(&'static str, f64); 7] {
+    let [host, cleaning, summaries, unfilled, map, journal, checkpoint] = parts;
     [
         ("host", host),
         ("cleaning", cleaning),
@@ -601,6 +604,7 @@ fn causes(parts: [f64; 6]) -> [(&'static str, f64); 6] {
         ("unfilled", unfilled),
         ("map", map),
         ("journal", journal),
+        ("checkpoint", checkpoint),
     ]
 }
 
@@ -615,8 +619,8 @@ impl Summary {
     }
 
     /// Write amplification as a sum, by what units were programmed for: the host, cleaning, summaries, the map, the
-    /// journal of trims, and places that were left unfilled; `None` without writes.
-    pub fn amplification_by_cause(&self) -> Option<[(&'static str, f64); 6]> {
+    /// journal of trims, the checkpoint, and places that were left unfilled; `None` without writes.
+    pub fn amplification_by_cause(&self) -> Option<[(&'static str, f64); 7]> {
         let Summary { config, updates, .. } = self;
         let total = self.write_amplification?;
         let units = |pages: f64| pages * f64::from(config.units_per_page()) / f64::from(config.pages_per_unit());
@@ -628,24 +632,27 @@ impl Summary {
         let summaries = units(self.flash.programs_by_cause.summary as f64) / written;
         let map = units(self.flash.programs_by_cause.map as f64) / written;
         let journal = units(self.flash.programs_by_cause.journal as f64) / written;
-        let host_and_rest = (total - cleaning - summaries - map - journal).max(0.0);
+        let checkpoint = units(self.flash.programs_by_cause.checkpoint as f64) / written;
+        let host_and_rest = (total - cleaning - summaries - map - journal - checkpoint).max(0.0);
         let host = host_and_rest.min(1.0);
         let unfilled = host_and_rest - host;
-        Some(causes([host, cleaning, summaries, unfilled, map, journal]))
+        Some(causes([host, cleaning, summaries, unfilled, map, journal, checkpoint]))
     }
 
     /// The same behind a buffer, where fewer units may be written than the host wrote.
-    fn amplification_behind_buffer(&self, total: f64, units: impl Fn(f64) -> f64) -> [(&'static str, f64); 6] {
+    fn amplification_behind_buffer(&self, total: f64, units: impl Fn(f64) -> f64) -> [(&'static str, f64); 7] {
         let flash = &self.flash;
         let summaries = units(flash.programs_by_cause.summary as f64);
         let all = (flash.units.programmed + flash.units.unfilled) as f64 + summaries;
         let share = |part: f64| part / all * total;
         let (cleaning, unfilled) = (share(units(self.cleaning.pages_moved)), share(flash.units.unfilled as f64));
         let (summaries, map) = (share(summaries), share(units(flash.programs_by_cause.map as f64)));
-        // A unit of the journal alone in its program; what is left of its page counts as unfilled.
-        let journal = share(units(flash.programs_by_cause.journal as f64) / f64::from(self.config.units_per_page()));
-        let host = (total - cleaning - summaries - unfilled - map - journal).max(0.0);
-        causes([host, cleaning, summaries, unfilled, map, journal])
+        // The device's own units are alone in their pages, as a rule; what is left of these counts as unfilled.
+        let own = |pages: u64| share(units(pages as f64) / f64::from(self.config.units_per_page()));
+        let causes_of = &flash.programs_by_cause;
+        let (journal, checkpoint) = (own(causes_of.journal), own(causes_of.checkpoint));
+        let host = (total - cleaning - summaries - unfilled - map - journal - checkpoint).max(0.0);
+        causes([host, cleaning, summaries, unfilled, map, journal, checkpoint])
     }
 
     /// Adds what the simulation took.

@@ -1,0 +1,187 @@
+//! The checkpoint: while the host writes, accounts of closed blocks go to flash, and a recovery need not read these.
+//!
+//! A part of it is a mapping unit of the device's own, behind those of the journal. For so many units that the host
+//! writes a part is written, as many at once as fill a program: the next, round and round, that is about a closed block
+//! whose account is not in it. `ftl/checkpoint.rs` has what is in a part, docs/decisions/0025-checkpoint.md why.
+
+use super::Device;
+use crate::config::DeviceConfig;
+use crate::config::checkpoint::Parts;
+use crate::ftl::Ftl;
+use crate::ftl::flash::FlashEvent;
+use crate::sim::id::{BlockId, Lpn, Ppn};
+use crate::state::{Reader, StateError, Writer};
+
+/// Parts that are looked at for one to be written.
+const LOOK: u32 = 256;
+
+/// The writing of the checkpoint.
+#[derive(Clone, Debug)]
+pub(super) struct Checkpointing {
+    parts: Parts,
+    /// Units of the host for each part.
+    interval: u64,
+    /// Units that the host writes before the next is due.
+    left: u64,
+    /// The part that is looked at next.
+    cursor: u32,
+    /// By block: how often it had been erased when its account was last written, plus one.
+    noted: Vec<u32>,
+    /// Parts on their way, and how many there may be.
+    writing: Vec<u32>,
+    most: usize,
+    /// Those of them that found no room, by transaction.
+    stalled: Vec<u32>,
+}
+
+impl Checkpointing {
+    pub(super) fn new(config: &DeviceConfig) -> Option<Checkpointing> {
+        let interval = (config.durability.checkpoint?.0 / config.unit_bytes()).max(1);
+        let parts = Parts::of(config);
+        Some(Checkpointing {
+            parts,
+            interval,
+            left: interval,
+            cursor: 0,
+            noted: vec![0; parts.blocks as usize],
+            writing: Vec::new(),
+            most: (config.total_planes() * config.units_per_program()) as usize,
+            stalled: Vec::new(),
+        })
+    }
+
+    /// No account is in flash.
+    pub(super) fn forget(&mut self) {
+        self.noted.fill(0);
+    }
+
+    /// A recovery has found the accounts of these blocks.
+    pub(super) fn adopt(&mut self, accounted: &[BlockId], ftl: &Ftl) {
+        for &block in accounted {
+            self.noted[block.index()] = mark(ftl, block);
+        }
+    }
+
+    /// Whether a part is about a closed block whose account is not in it.
+    fn is_behind(&self, part: u32, ftl: &Ftl) -> bool {
+        let mut blocks = self.parts.blocks_of(part).map(BlockId);
+        blocks.any(|block| ftl.has_account(block) && self.noted[block.index()] != mark(ftl, block))
+    }
+
+    /// The next parts to be written: of a block all of them.
+    fn take(&mut self, ftl: &Ftl) -> Vec<u32> {
+        let (count, most) = (self.parts.count(), ftl.shape().units_per_program);
+        let mut taken: Vec<u32> = Vec::new();
+        for _ in 0..count.div_ceil(self.parts.pieces).min(LOOK) {
+            let part = self.cursor;
+            self.cursor = (part + self.parts.pieces) % count;
+            let pieces = part..part + self.parts.pieces;
+            let is_written = self.writing.iter().any(|writing| pieces.contains(writing));
+            if self.is_behind(part, ftl) && !is_written {
+                for block in self.parts.blocks_of(part).map(BlockId).filter(|&block| ftl.has_account(block)) {
+                    self.noted[block.index()] = mark(ftl, block);
+                }
+                taken.extend(pieces);
+            }
+            if taken.len() as u32 >= most {
+                break;
+            }
+        }
+        taken
+    }
+
+    /// Writes what is known of it for a saved state.
+    pub(super) fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        out.u64(self.left)?;
+        out.u32(self.cursor / self.parts.pieces)?;
+        self.noted.iter().try_for_each(|&noted| out.u32(noted))
+    }
+
+    /// Reads what [`Checkpointing::save`] wrote.
+    pub(super) fn load(&mut self, input: &mut Reader) -> Result<(), StateError> {
+        self.left = input.count("units before the next part")?;
+        self.cursor = input.below(self.parts.count().div_ceil(self.parts.pieces), "part")? * self.parts.pieces;
+        for noted in &mut self.noted {
+            *noted = input.u32()?;
+        }
+        Ok(())
+    }
+}
+
+/// What stands for a block as it is now.
+fn mark(ftl: &Ftl, block: BlockId) -> u32 {
+    ftl.blocks.block(block).erases.wrapping_add(1)
+}
+
+impl Device {
+    /// A unit that the host wrote is in flash.
+    #[inline]
+    pub(super) fn checkpoint_written(&mut self) {
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.left = checkpoint.left.saturating_sub(1);
+            if checkpoint.left == 0 && checkpoint.writing.len() < checkpoint.most {
+                self.write_checkpoint();
+            }
+        }
+    }
+
+    /// Writes the next parts of the checkpoint.
+    fn write_checkpoint(&mut self) {
+        let Some(checkpoint) = &mut self.checkpoint else { return };
+        let parts = checkpoint.take(&self.ftl);
+        checkpoint.writing.extend_from_slice(&parts);
+        checkpoint.left = checkpoint.interval.saturating_mul(parts.len().max(1) as u64);
+        // They are lined up together, so that they fill programs.
+        self.while_holding(true, |device| {
+            for part in parts {
+                let Some(checkpoint) = &device.ftl.checkpoint else { return };
+                let lpn = checkpoint.unit(part);
+                device.write_own(lpn);
+            }
+        });
+    }
+
+    /// Whether a logical unit holds a part of the checkpoint.
+    #[inline]
+    pub(super) fn is_of_checkpoint(&self, lpn: u32) -> bool {
+        self.ftl.checkpoint.is_some_and(|checkpoint| lpn >= checkpoint.first)
+    }
+
+    /// The bytes of a part of the checkpoint that is written now; none where `lpn` holds something else.
+    pub(super) fn checkpoint_page(&self, lpn: u32) -> Option<Vec<u8>> {
+        let part = self.ftl.checkpoint.as_ref()?.part(Lpn(lpn))?;
+        Some(self.ftl.checkpoint_part(part))
+    }
+
+    /// A part of the checkpoint waits for room.
+    pub(super) fn stall_checkpoint(&mut self, id: u32) {
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.stalled.push(id);
+        }
+    }
+
+    /// A plane may have room for what found none.
+    #[inline]
+    pub(super) fn unstall_checkpoint(&mut self) {
+        if let Some(checkpoint) = &mut self.checkpoint {
+            std::mem::take(&mut checkpoint.stalled).into_iter().for_each(|id| self.place_own(id));
+        }
+    }
+
+    /// A part of the checkpoint is in flash.
+    pub(super) fn checkpoint_ended(&mut self, lpn: Lpn, place: Ppn) {
+        let part = self.ftl.checkpoint.and_then(|layout| layout.part(lpn));
+        if let Some(checkpoint) = &mut self.checkpoint {
+            checkpoint.writing.retain(|writing| Some(*writing) != part);
+        }
+        self.anchor(lpn, place);
+    }
+
+    /// The medium notes where a part of the checkpoint is.
+    pub(super) fn anchor(&mut self, lpn: Lpn, place: Ppn) {
+        let Some(part) = self.ftl.checkpoint.and_then(|checkpoint| checkpoint.part(lpn)) else { return };
+        if let Some(durable) = &mut self.ftl.durable {
+            durable.tell(FlashEvent::Anchored { part, place });
+        }
+    }
+}

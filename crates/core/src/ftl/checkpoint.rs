@@ -1,0 +1,167 @@
+//! Parts of the checkpoint as bytes: accounts of closed blocks. See docs/model/durability.md.
+//!
+//! A closed block does not change until its erase, so an account is right as long as its block has been erased as often
+//! as it says. Whether a unit is valid is not in it: numbers of writes tell.
+
+use super::Ftl;
+use super::blocks::BlockState;
+use super::flash::{Record, RecordKind};
+use super::mapping::{PADDING, TRANSLATION};
+use crate::config::DeviceConfig;
+use crate::config::checkpoint::Parts;
+use crate::sim::id::{BlockId, Lpn, Ppn};
+
+/// The checkpoint of a device that keeps one.
+#[derive(Clone, Copy, Debug)]
+pub struct Checkpoint {
+    /// Which blocks each part is about.
+    pub parts: Parts,
+    /// The logical unit of its first part.
+    pub first: u32,
+    /// For tests of the tests: accounts count whatever has been erased since.
+    #[doc(hidden)]
+    pub trusts_erased: bool,
+    /// For tests of the tests: accounts are made of blocks that are still being written.
+    #[doc(hidden)]
+    pub takes_open: bool,
+}
+
+/// What a part says of a block, or of a piece of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Account {
+    /// How often the block had been erased.
+    pub erases: u32,
+    /// The number of its opening.
+    pub opened: u64,
+    /// The highest number in it, translation pages included.
+    pub highest: u64,
+    /// Its units, in order.
+    pub records: Vec<Record>,
+}
+
+/// Marks a unit that is followed by its mask; logical units are below.
+const PARTLY: u32 = 1 << 31;
+
+impl Checkpoint {
+    /// Of a device, if it keeps one.
+    pub fn of(device: &DeviceConfig) -> Option<Checkpoint> {
+        device.durability.checkpoint.as_ref()?;
+        let first = (device.logical_units() + device.journal_units()) as u32;
+        Some(Checkpoint { parts: Parts::of(device), first, trusts_erased: false, takes_open: false })
+    }
+
+    /// The part that is in a logical unit.
+    pub fn part(&self, lpn: Lpn) -> Option<u32> {
+        lpn.0.checked_sub(self.first).filter(|part| *part < self.parts.count())
+    }
+
+    /// The logical unit of a part.
+    pub fn unit(&self, part: u32) -> Lpn {
+        Lpn(self.first + part)
+    }
+
+    fn head(&self, part: u32) -> [u8; Parts::HEAD] {
+        let mut head = [0; Parts::HEAD];
+        let figures = [part, self.parts.blocks, self.parts.units];
+        head.chunks_exact_mut(4).zip(figures).for_each(|(into, figure)| into.copy_from_slice(&figure.to_le_bytes()));
+        head
+    }
+
+    /// The accounts in the bytes of a part, one for each of its blocks; none where they are no such part.
+    pub(super) fn accounts(&self, part: u32, bytes: &[u8]) -> Option<Vec<Option<Account>>> {
+        let mut bytes = bytes.strip_prefix(&self.head(part)[..])?;
+        let units = self.parts.units_of(part).len();
+        self.parts.blocks_of(part).map(|_| read_account(&mut bytes, units)).collect()
+    }
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, rest) = bytes.split_first_chunk::<N>()?;
+    *bytes = rest;
+    Some(*taken)
+}
+
+/// An account, or that there is none; nothing where the bytes are neither.
+fn read_account(bytes: &mut &[u8], units: usize) -> Option<Option<Account>> {
+    let erases = u32::from_le_bytes(take(bytes)?);
+    let Some(erases) = erases.checked_sub(1) else { return Some(None) };
+    let [opened, lowest, highest] = [take(bytes)?, take(bytes)?, take(bytes)?].map(u64::from_le_bytes);
+    let mut records = Vec::with_capacity(units);
+    for _ in 0..units {
+        let lpn = u32::from_le_bytes(take(bytes)?);
+        if lpn == PADDING {
+            records.push(Record { opened, ..Record::default() });
+            continue;
+        }
+        let sequence = lowest.checked_add(u64::from(u32::from_le_bytes(take(bytes)?)))?;
+        let sectors = if lpn & PARTLY == 0 { 0 } else { u64::from_le_bytes(take(bytes)?) };
+        records.push(Record { kind: RecordKind::Data, lpn: lpn & !PARTLY, sequence, sectors, opened });
+    }
+    Some(Some(Account { erases, opened, highest, records }))
+}
+
+impl Ftl {
+    /// What a logical unit holds.
+    pub(super) fn kind_of(&self, lpn: u32) -> RecordKind {
+        let first = self.checkpoint.map_or(u32::MAX, |checkpoint| checkpoint.first);
+        match lpn {
+            lpn if lpn < self.host_units => RecordKind::Data,
+            lpn if lpn < first => RecordKind::Journal,
+            _ => RecordKind::Checkpoint,
+        }
+    }
+
+    /// Whether an account of a block can be made.
+    #[inline]
+    pub fn has_account(&self, block: BlockId) -> bool {
+        let state = self.blocks.block(block).state;
+        let takes_open = self.checkpoint.is_some_and(|checkpoint| checkpoint.takes_open);
+        state == BlockState::Closed || (takes_open && state == BlockState::Open)
+    }
+
+    /// The bytes of a part of the checkpoint as of now.
+    pub fn checkpoint_part(&self, part: u32) -> Vec<u8> {
+        let Some(checkpoint) = &self.checkpoint else { return Vec::new() };
+        let parts = &checkpoint.parts;
+        let mut bytes = Vec::with_capacity(parts.bytes);
+        bytes.extend_from_slice(&checkpoint.head(part));
+        let blocks = parts.blocks_of(part);
+        for block in blocks.clone() {
+            // Those behind it have room to say at least that they are not there.
+            let room = parts.bytes - bytes.len() - 4 * (blocks.end - block - 1) as usize;
+            match self.account(BlockId(block), parts.units_of(part)).filter(|account| account.len() <= room) {
+                Some(account) => bytes.extend_from_slice(&account),
+                None => bytes.extend_from_slice(&[0; 4]),
+            }
+        }
+        bytes
+    }
+
+    fn account(&self, block: BlockId, units: std::ops::Range<u32>) -> Option<Vec<u8>> {
+        let durable = self.durable.as_ref().filter(|_| self.has_account(block))?;
+        let first = self.blocks.first_unit(block).0;
+        let places = || (first + units.start..first + units.end).map(Ppn);
+        let numbers = || places().map(|place| durable.sequence(place)).filter(|&sequence| sequence > 0);
+        let (lowest, highest) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
+        u32::try_from(highest - lowest).ok()?;
+        let mut bytes = self.blocks.block(block).erases.checked_add(1)?.to_le_bytes().to_vec();
+        for figure in [durable.opened[block.index()], lowest, highest] {
+            bytes.extend_from_slice(&figure.to_le_bytes());
+        }
+        for place in places() {
+            let (owner, sequence) = (self.map.owner(place), durable.sequence(place));
+            if owner & TRANSLATION != 0 || sequence == 0 {
+                bytes.extend_from_slice(&PADDING.to_le_bytes());
+                continue;
+            }
+            let sectors = durable.sectors(place);
+            let partly = if sectors == 0 { 0 } else { PARTLY };
+            bytes.extend_from_slice(&(owner | partly).to_le_bytes());
+            bytes.extend_from_slice(&((sequence - lowest) as u32).to_le_bytes());
+            if sectors != 0 {
+                bytes.extend_from_slice(&sectors.to_le_bytes());
+            }
+        }
+        Some(bytes)
+    }
+}

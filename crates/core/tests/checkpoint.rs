@@ -1,0 +1,263 @@
+//! Checkpoints: what a recovery does not read for them, how long it takes then, and what they cost. `power/` shows that
+//! nothing else differs, at any instant; here flash is at rest, and the figures are computed by hand.
+//!
+//! `FLOATGATE_DEVICES=tiny,x25m` measures the recoveries of these devices; see docs/model/durability.md.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{build, device_config, drain};
+use floatgate_core::config::{DeviceConfig, load};
+use floatgate_core::device::{Device, Options};
+use floatgate_core::ftl::Recovery;
+use floatgate_core::ftl::flash::{FlashEvent, FlashImage, Source, UnitState};
+use floatgate_core::metrics::counters::ProgramCause;
+use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
+use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Operation, Request};
+
+/// Flash without payload but the device's own.
+#[derive(Clone, Default)]
+struct Kept {
+    units: Vec<UnitState>,
+    own: BTreeMap<u32, Vec<u8>>,
+    erases: BTreeMap<u32, u32>,
+    anchors: BTreeMap<u32, Ppn>,
+    units_per_block: u32,
+    /// How parts are read.
+    trouble: Trouble,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Trouble {
+    #[default]
+    None,
+    /// The medium names no part.
+    NoAnchors,
+    /// It names the next part in the place of each.
+    OtherAnchors,
+    /// It names places beyond the device.
+    WildAnchors,
+    /// Parts are torn.
+    Torn,
+    /// Parts end early.
+    Short,
+    /// Parts hold noise.
+    Noise,
+    /// Parts cannot be read.
+    Unreadable,
+}
+
+impl Kept {
+    fn new(config: &DeviceConfig) -> Kept {
+        let units = config.total_blocks() as usize * config.units_per_block() as usize;
+        let units_per_block = config.units_per_block();
+        Kept { units: vec![UnitState::Erased; units], units_per_block, ..Kept::default() }
+    }
+
+    fn apply(&mut self, event: &FlashEvent, own: &[u8]) {
+        match *event {
+            FlashEvent::Unit { place, record, source } => {
+                self.units[place.index()] = UnitState::Holds(record);
+                let bytes = match source {
+                    Source::Own { start, len } => Some(own[start..start + len].to_vec()),
+                    Source::Copy(from) => self.own.get(&from.0).cloned(),
+                    _ => None,
+                };
+                bytes.map(|bytes| self.own.insert(place.0, bytes));
+            }
+            FlashEvent::EraseEnded { block, erases } => {
+                self.erases.insert(block.0, erases);
+                for place in block.0 * self.units_per_block..(block.0 + 1) * self.units_per_block {
+                    self.units[place as usize] = UnitState::Erased;
+                    self.own.remove(&place);
+                }
+            }
+            FlashEvent::Anchored { part, place } => {
+                self.anchors.insert(part, place);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_part(&self, place: Ppn) -> bool {
+        self.anchors.values().any(|part| *part == place)
+    }
+}
+
+impl FlashImage for Kept {
+    fn erases(&mut self, block: BlockId) -> Result<u32, String> {
+        Ok(self.erases.get(&block.0).copied().unwrap_or(0))
+    }
+
+    fn anchor(&mut self, part: u32) -> Result<Option<Ppn>, String> {
+        Ok(match self.trouble {
+            Trouble::NoAnchors => None,
+            Trouble::OtherAnchors => self.anchors.get(&(part + 1)).copied(),
+            Trouble::WildAnchors => Some(Ppn(u32::MAX - part)),
+            _ => self.anchors.get(&part).copied(),
+        })
+    }
+
+    fn unit(&mut self, place: Ppn) -> Result<UnitState, String> {
+        match self.trouble {
+            Trouble::Torn if self.is_part(place) => Ok(UnitState::Torn),
+            _ => Ok(self.units[place.index()]),
+        }
+    }
+
+    fn own(&mut self, place: Ppn, into: &mut Vec<u8>) -> Result<(), String> {
+        let bytes = self.own.get(&place.0).cloned().unwrap_or_default();
+        if self.trouble != Trouble::None && self.is_part(place) {
+            match self.trouble {
+                Trouble::Unreadable => return Err("it cannot be read".to_owned()),
+                Trouble::Short => into.extend(&bytes[..bytes.len() / 2]),
+                _ => into.extend(bytes.iter().map(|byte| byte ^ 0x5a)),
+            }
+            return Ok(());
+        }
+        into.extend(bytes);
+        Ok(())
+    }
+}
+
+/// A device that was filled, and then written to at random, so many units; and its flash.
+fn used(config: &DeviceConfig, writes: u64) -> (Device, Kept) {
+    let mut device = build(config.clone(), Options::default());
+    precondition(&mut device, Precondition::Fill, 1, &mut |_| true).expect("it is filled");
+    let mut flash = Kept::new(config);
+    device.make_durable_with(|event, own| flash.apply(event, own)).expect("it is at rest");
+    let (mut rng, mut told) = (Rng::new(1, "checkpoint"), floatgate_core::ftl::flash::Outbox::default());
+    let (units, sectors) = (config.logical_units(), config.sectors_per_unit());
+    for _ in 0..writes.div_ceil(32) {
+        for _ in 0..32 {
+            let lba = rng.below(units) * u64::from(sectors);
+            let now = device.now();
+            device.submit(now, Request::new(now, Operation::Write, lba, sectors));
+        }
+        drain(&mut device);
+        device.take_flash(&mut told);
+        told.events.iter().for_each(|event| flash.apply(event, &told.own));
+        told.clear();
+    }
+    (device, flash)
+}
+
+fn recover(config: &DeviceConfig, flash: &Kept, trouble: Trouble) -> (Device, Recovery) {
+    let mut flash = Kept { trouble, ..flash.clone() };
+    Device::recover(config.clone(), Options::default(), &mut flash).expect("it is recovered")
+}
+
+/// One plane of 64 blocks of 64 units; accounts of 28 + 64 * 8 bytes, of which 7 share a part: 10 parts.
+const PLANE: [&str; 4] =
+    ["geometry.channels=1", "geometry.chips=1", "durability.checkpoint=8KiB", "capacity.spare=0.4"];
+
+#[test]
+fn blocks_with_accounts_are_not_read() {
+    let config = device_config(&PLANE);
+    assert_eq!(config.checkpoint_units(), 10);
+    let (mut device, flash) = used(&config, 4000);
+    let (_, with) = recover(&config, &flash, Trouble::None);
+    let (_, without) = recover(&config, &flash, Trouble::NoAnchors);
+    // Each used block is 64 pages, each empty one a page; each part is a page.
+    assert_eq!(without.pages_read, 64 * without.blocks_scanned + without.blocks_empty);
+    assert_eq!(with.blocks_accounted + with.blocks_scanned + with.blocks_empty, 64);
+    assert_eq!(with.pages_read, with.checkpoint_parts + 64 * with.blocks_scanned + with.blocks_empty);
+    assert!(with.checkpoint_parts == 10 && with.blocks_accounted > 50, "{with:?}");
+    assert_eq!((with.blocks_erased, without.blocks_erased), (0, 0));
+    // A read takes 25 us, its command, and 25 ns for each of 128 spare bytes, or of the 4,096 of a part.
+    let command = device.array_mut().timing().read_command.0;
+    let [spare, whole] = [128, 4096].map(|bytes| 25_000_000 + command + bytes * 25_000);
+    assert_eq!(without.time_ps, without.pages_read * spare);
+    assert_eq!(with.time_ps, with.checkpoint_parts * whole + (with.pages_read - with.checkpoint_parts) * spare);
+}
+
+#[test]
+fn summaries_count_with_all_that_they_hold() {
+    let config = device_config(&["geometry.channels=1", "geometry.chips=1", "mapping.block_summary.last_page=2KiB"]);
+    let (mut device, flash) = used(&config, 200);
+    let (_, found) = recover(&config, &flash, Trouble::None);
+    assert_eq!(found.pages_read, 2 * found.summaries_used + 63 * found.blocks_scanned + found.blocks_empty);
+    let command = device.array_mut().timing().read_command.0;
+    let [spare, whole] = [128, 4096].map(|bytes| 25_000_000 + command + bytes * 25_000);
+    assert!(found.summaries_used > 20, "{found:?}");
+    assert_eq!(found.time_ps, found.summaries_used * whole + (found.pages_read - found.summaries_used) * spare);
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_read_is_as_if_it_was_not_there() {
+    let config = device_config(&PLANE);
+    let (_, flash) = used(&config, 3000);
+    let (scanned, _) = recover(&config, &flash, Trouble::NoAnchors);
+    let map =
+        |device: &Device| -> Vec<_> { (0..device.ftl().map.len()).map(|lpn| device.ftl().map.get(Lpn(lpn))).collect() };
+    for trouble in [
+        Trouble::None,
+        Trouble::OtherAnchors,
+        Trouble::WildAnchors,
+        Trouble::Torn,
+        Trouble::Short,
+        Trouble::Noise,
+        Trouble::Unreadable,
+    ] {
+        let (device, report) = recover(&config, &flash, trouble);
+        // Of a part that ends early nothing counts.
+        assert_eq!(report.blocks_accounted > 0, trouble == Trouble::None, "{trouble:?}: {report:?}");
+        assert_eq!(map(&device), map(&scanned), "{trouble:?}");
+        device.check_invariants().expect("its books add up");
+    }
+}
+
+#[test]
+fn it_costs_what_was_asked_for() {
+    for (interval, units) in [("8KiB", 2), ("64KiB", 16), ("1MiB", 256)] {
+        let mut device = build(
+            device_config(&[PLANE[0], PLANE[1], PLANE[3], &format!("durability.checkpoint={interval}")]),
+            Options::default(),
+        );
+        let (mut rng, total) = (Rng::new(2, "cost"), 8000);
+        for _ in 0..total {
+            let now = device.now();
+            let lba = rng.below(device.config().logical_units()) * 8;
+            device.submit(now, Request::new(now, Operation::Write, lba, 8));
+            drain(&mut device);
+        }
+        let counters = &device.ftl().counters;
+        let [host, parts] =
+            [ProgramCause::Host, ProgramCause::Checkpoint].map(|c| counters.pages_programmed[c as usize]);
+        assert_eq!(host, total);
+        // No more than that, and no less by much while blocks close often enough.
+        let closed = (host + counters.pages_programmed[ProgramCause::Gc as usize]) / 64;
+        let least = (total / units).min(closed) / 3;
+        assert!(parts <= total / units && parts >= least, "{interval}: {parts} parts, {closed} blocks closed");
+        device.check_invariants().expect("its books add up");
+    }
+}
+
+/// The recoveries of some devices, full and written to at random until each part was written; with and without.
+#[test]
+fn what_it_spares_is_measured() {
+    let names = std::env::var("FLOATGATE_DEVICES").unwrap_or_else(|_| "tiny".to_owned());
+    for name in names.split(',') {
+        let config = load(name, &["durability.checkpoint=4KiB".to_owned()]).expect("a device");
+        let (_, flash) = used(&config, config.checkpoint_units() * 11 / 10 + 4000);
+        let [with, without] = [Trouble::None, Trouble::NoAnchors].map(|trouble| recover(&config, &flash, trouble).1);
+        for (what, report) in [("without", &without), ("with", &with)] {
+            println!(
+                "{name} {what}: {} pages, {:.3} ms, {} parts; blocks: {} accounted, {} scanned, {} empty, {} erased",
+                report.pages_read,
+                Time(report.time_ps).as_us() / 1e3,
+                report.checkpoint_parts,
+                report.blocks_accounted,
+                report.blocks_scanned,
+                report.blocks_empty,
+                report.blocks_erased,
+            );
+        }
+        assert!(with.pages_read * 4 < without.pages_read, "{name}");
+        assert!(with.time_ps * 2 < without.time_ps, "{name}");
+    }
+}
