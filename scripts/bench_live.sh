@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Measures the live device over NBD and vhost-user: `bench_live.sh PROGRAM EXAMPLES [SECONDS]`, where PROGRAM is the
 # command `floatgate` and EXAMPLES the folder of nbd_load and vhost_load. Server and client get a processor each, before
-# other processes where that is allowed. Says what is wanted, what was measured, and the load of the machine. No real-time
-# priority: Linux stops such processes for a twentieth of each second.
+# other processes where that is allowed. Says what is wanted, what was measured, and the load of the machine. No
+# real-time priority: Linux stops such processes for a twentieth of each second.
 set -euo pipefail
 
 program=$(realpath "$1")
@@ -27,7 +27,7 @@ serve() {
     done
 }
 
-# load CLIENT ADDRESS DEPTH [HOW]: loads it from processor 1; leaves the requests a second in `iops`, and says the whole line.
+# load CLIENT ADDRESS DEPTH [HOW]: loads it from processor 1; leaves the requests a second in `iops`, and says the line.
 load() {
     # shellcheck disable=SC2086
     line=$($first taskset -c 1 "$examples/$1" "$2" read "$3" "$seconds" 4096 1 "${4-}")
