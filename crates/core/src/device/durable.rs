@@ -2,6 +2,7 @@
 //! that depends on it. See docs/model/durability.md.
 
 use super::accept::Part;
+use super::transaction::Transaction;
 use super::{Device, Mutant};
 use crate::ftl::durable::{Buffered, Durable};
 use crate::ftl::flash::{Before, FlashEvent, Keep, Outbox, Place, Record, Source};
@@ -256,7 +257,7 @@ impl Device {
     fn copied(&mut self, lpn: u32, from: Ppn) -> (Record, Source) {
         let kept = self.ftl.durable.as_ref().map_or(0, |durable| durable.sequence(from));
         let sequence = if self.options.mutant == Mutant::RenumberCopies { self.ftl.next_sequence() } else { kept };
-        (self.ftl.record_of(lpn, sequence), Source::Copy(from))
+        (self.ftl.record_or_loss(lpn, sequence, self.ftl.is_lost(from)), Source::Copy(from))
     }
 
     fn written(&mut self, lpn: u32, place: Ppn, first: u32) -> (Record, Source) {
@@ -264,7 +265,7 @@ impl Device {
         while self.transactions[id].place != place.0 {
             id = self.transactions[id].next;
         }
-        let trimmed = self.transactions[id].trimmed;
+        let Transaction { trimmed, spoiled, .. } = self.transactions[id];
         let own = self.journal.as_ref().and_then(|journal| journal.page(lpn));
         let Some(durable) = &mut self.ftl.durable else { return (Record::default(), Source::Nothing) };
         let slot = *durable.slot(id);
@@ -278,7 +279,7 @@ impl Device {
             Some(old) => Source::Copy(old),
             None => Source::Write { lpn: Lpn(lpn), sequence: slot.sequence },
         };
-        (self.ftl.record_of(lpn, slot.sequence), source)
+        (self.ftl.record_or_loss(lpn, slot.sequence, spoiled), source)
     }
 
     /// A unit is deallocated; returns the number of that.

@@ -14,6 +14,7 @@ mod block_traffic;
 mod buffer;
 mod cleaning;
 mod durable;
+mod faults;
 mod fill;
 mod finish;
 mod firmware;
@@ -76,6 +77,8 @@ pub enum Mutant {
     MapMovesBack,
     /// Trims are not journalled.
     ForgetTrims,
+    /// A block that has failed is erased and used again.
+    ReuseFailed,
 }
 
 /// How to build a device.
@@ -466,6 +469,10 @@ impl Device {
         let counters = &self.ftl.counters;
         let data_units = u64::from(self.ftl.blocks.data_units());
         let erased = counters.blocks_erased * data_units;
+        if self.ftl.is_read_only() {
+            // What could not be written stays where it was.
+            return self.ftl.blocks.recount();
+        }
         if self.is_idle() {
             self.ftl.recount()?;
             // What was programmed and is not valid any more was superseded, trimmed, moved, in vain or padding.
@@ -474,7 +481,8 @@ impl Device {
                 + counters.units_moved
                 + counters.copies_in_vain
                 + counters.map.units_superseded
-                + counters.units_padded;
+                + counters.units_padded
+                + counters.faults.units_failed;
             let programmed = counters.units_programmed + counters.units_padded;
             let valid: u64 = self.ftl.blocks.all().iter().map(|b| u64::from(b.valid)).sum();
             if programmed != valid + gone {
@@ -537,6 +545,9 @@ impl Device {
     /// Queues the erase of a block that nothing depends on.
     fn erase(&mut self, block: BlockId) {
         let plane = self.ftl.blocks.plane_of(block);
+        if self.ftl.blocks.block(block).failed && self.options.mutant != Mutant::ReuseFailed {
+            return self.retire(block);
+        }
         let mut erase = Transaction::new(Kind::Erase, self.cleaning_class(plane));
         erase.plane = plane.0;
         erase.place = block.0;

@@ -56,8 +56,10 @@ pub struct Job {
     pub back: Vec<Copy>,
     /// Units that the victim still gains: what blind copy-backs may waste, but for one program.
     pub gain: u32,
-    /// Victims that are read out and not yet erased.
+    /// Victims that are read out and not yet erased, without those that have failed.
     pub doomed: u32,
+    /// A failed block has just been chosen: the host has room again that was kept for it.
+    pub took_failed: bool,
     /// Choices take time: each is asked for, and made once when it is granted.
     asks: bool,
     /// A choice is granted.
@@ -112,15 +114,50 @@ impl Job {
             }
             let Some(victim) = self.victim.take() else { continue };
             ftl.blocks.doom(victim);
-            self.doomed += 1;
+            self.doomed += u32::from(!ftl.blocks.block(victim).failed);
             if ftl.blocks.can_erase(victim) {
                 return Step::Erase(victim);
             }
         }
     }
 
+    /// Blocks that will be free when what is in hand has been moved.
+    pub fn blocks_coming(&self, ftl: &Ftl) -> u32 {
+        self.doomed + u32::from(self.victim.is_some_and(|victim| !ftl.blocks.block(victim).failed))
+    }
+
+    /// Chooses a block that has failed, where what it holds has room and leaves a victim's behind it, and another
+    /// block's, which may fail in its turn.
+    fn choose_failed(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
+        let Some(failed) = ftl.first_failed(plane, false) else { return false };
+        let (group, data) = (ftl.shape().units_per_program, ftl.blocks.data_units());
+        let in_hand = if self.copies.is_empty() { 0 } else { group };
+        if in_hand > 0 && ftl.shape().single_frontier {
+            return false;
+        }
+        let needed = u32::from(ftl.blocks.block(failed).valid).next_multiple_of(group) + in_hand + 2 * data;
+        if ftl.blocks.room_for_moved(plane) + ftl.blocks.stock(plane) * data < needed {
+            return false;
+        }
+        ftl.take_failed(failed);
+        self.take(ftl, failed, 0);
+        self.took_failed = true;
+        true
+    }
+
+    /// Goes through the units of a block from now on, to gain so many.
+    fn take(&mut self, ftl: &Ftl, victim: BlockId, gain: u32) {
+        self.gain = gain;
+        self.cursor = ftl.blocks.first_unit(victim).0;
+        self.end = self.cursor + ftl.blocks.data_units();
+        self.victim = Some(victim);
+    }
+
     /// Chooses a victim, if the plane needs cleaning and what is read has room.
     fn choose(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
+        if ftl.faults.is_some() && self.choose_failed(ftl, plane) {
+            return true;
+        }
         let (stock, shape) = (ftl.blocks.stock(plane), *ftl.shape());
         if stock + self.doomed > shape.soft || !ftl.wants_cleaning(plane, stock + self.doomed) {
             return false;
@@ -139,10 +176,7 @@ impl Job {
         }
         let Some(victim) = ftl.blocks.take_victim(plane) else { return false };
         ftl.note_victim(plane, victim);
-        self.gain = data - u32::from(ftl.blocks.block(victim).valid);
-        self.cursor = ftl.blocks.first_unit(victim).0;
-        self.end = self.cursor + data;
-        self.victim = Some(victim);
+        self.take(ftl, victim, data - u32::from(ftl.blocks.block(victim).valid));
         true
     }
 
