@@ -12,7 +12,7 @@ use crate::ftl::mapping::Location;
 use crate::ftl::partial::Update;
 use crate::host::requests::Pending;
 use crate::metrics::attribution::Part as TimePart;
-use crate::nand::media::BLANK;
+use crate::nand::media::{BLANK, LOST};
 use crate::scheduler::Class;
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{Lpn, Ppn};
@@ -533,6 +533,7 @@ impl Device {
                 self.transactions[older].newer = id;
                 self.use_entry(lpn);
                 if self.ftl.is_read_only() {
+                    self.complete_unwritten(older, id);
                     self.answer_unwritten(id);
                 }
             }
@@ -562,6 +563,8 @@ impl Device {
             }
             _ => vec![BLANK; per_unit],
         };
+        // Those of a unit that cannot be read do, too.
+        held.iter_mut().filter(|version| **version == LOST).for_each(|version| *version = BLANK);
         held[usize::from(first)..usize::from(end)].fill(version);
         if let (Some(buffer), Some(entry)) = (self.buffer.as_deref(), entry.filter(|&entry| entry != Pick::PADDING)) {
             for sector in (0..per_unit as u32).filter(|&sector| buffer.holds(entry, sector)) {

@@ -135,6 +135,9 @@ impl Device {
 
     /// All that a failed block held is elsewhere.
     pub(super) fn retire(&mut self, block: BlockId) {
+        if !self.ftl.blocks.block(block).map {
+            self.jobs[self.ftl.blocks.plane_of(block).index()].leaving -= 1;
+        }
         self.ftl.retire(block);
     }
 
@@ -262,7 +265,25 @@ impl Device {
                 self.requests[owner].status = Status::ReadOnly;
                 self.part_done(owner, self.now, id);
             }
-            id = self.transactions[id].newer;
+            let newer = self.transactions[id].newer;
+            if newer != NONE {
+                self.complete_unwritten(id, newer);
+            }
+            id = newer;
+        }
+    }
+
+    /// A write of a unit whose older write may never end has what it keeps of that.
+    pub(super) fn complete_unwritten(&mut self, older: u32, newer: u32) {
+        let (older_is_complete, newer_is_complete) =
+            (self.transactions[older].complete, self.transactions[newer].complete);
+        if older_is_complete && !newer_is_complete {
+            self.transactions[newer].spoiled = self.transactions[older].spoiled && !self.transactions[older].trimmed;
+            if self.options.verify {
+                let kept = self.contents.slots[older as usize].clone();
+                self.complete_contents(newer, &kept);
+            }
+            self.contents_complete(newer);
         }
     }
 

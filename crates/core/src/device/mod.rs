@@ -452,7 +452,7 @@ impl Device {
             .collect();
         format!(
             "{} requests in progress, {} at the host, {} waiting for controller slots ({} free), writes waiting for \
-             a free block in: {}; writes waiting for any plane: {}; units waiting for room in the buffer: {}; {}",
+             a free block in: {}; writes waiting for any plane: {}; units waiting for room in the buffer: {}; {}; {}",
             self.requests.len(),
             self.host_line.len(),
             self.unadmitted.len(),
@@ -461,6 +461,7 @@ impl Device {
             self.pool.lines.iter().any(waiting),
             self.buffer().map_or(0, |buffer| buffer.waiting),
             self.map_traffic.describe(),
+            if self.ftl.is_read_only() { "it takes no writes" } else { "it takes writes" },
         )
     }
 

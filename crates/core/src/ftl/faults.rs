@@ -404,9 +404,13 @@ impl Ftl {
     pub fn pay_map(&mut self, plane: PlaneId) {
         let Some(faults) = &mut self.faults else { return };
         let owed = &mut faults.owed[plane.index()];
+        if *owed == 0 {
+            return;
+        }
         while *owed > 0 && self.blocks.give_to_map(plane) {
             *owed -= 1;
         }
+        self.refresh_ready(plane);
     }
 
     /// Whether the good blocks hold what the host may write, by the rule that devices are accepted by.

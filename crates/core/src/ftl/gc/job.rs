@@ -58,6 +58,8 @@ pub struct Job {
     pub gain: u32,
     /// Victims that are read out and not yet erased, without those that have failed.
     pub doomed: u32,
+    /// Failed blocks that are read out and not yet given up.
+    pub leaving: u32,
     /// A failed block has just been chosen: the host has room again that was kept for it.
     pub took_failed: bool,
     /// Choices take time: each is asked for, and made once when it is granted.
@@ -75,7 +77,7 @@ impl Job {
 
     /// Whether the job has anything in hand.
     pub fn is_idle(&self) -> bool {
-        !self.busy && self.victim.is_none() && self.copies.is_empty() && self.back.is_empty() && self.doomed == 0
+        !self.busy && self.victim.is_none() && self.copies.is_empty() && self.back.is_empty() && self.doomed + self.leaving == 0
     }
 
     /// Whether units of a block are still to be read or to be programmed elsewhere.
@@ -114,7 +116,7 @@ impl Job {
             }
             let Some(victim) = self.victim.take() else { continue };
             ftl.blocks.doom(victim);
-            self.doomed += u32::from(!ftl.blocks.block(victim).failed);
+            *(if ftl.blocks.block(victim).failed { &mut self.leaving } else { &mut self.doomed }) += 1;
             if ftl.blocks.can_erase(victim) {
                 return Step::Erase(victim);
             }
