@@ -4,9 +4,10 @@
 use super::Device;
 use super::transaction::{Kind, Transaction};
 use crate::config::FaultPlace;
-use crate::ftl::blocks::BlockState;
+use crate::ftl::blocks::{BlockState, RESERVE};
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::ReadCause;
+use crate::metrics::summary::FaultState;
 use crate::scheduler::Class;
 use crate::scheduler::lines::{Line, NONE};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
@@ -33,6 +34,14 @@ impl Device {
     /// Since when it takes no writes, if it does not.
     pub fn read_only_since(&self) -> Option<Time> {
         self.ftl.faults.as_ref()?.read_only
+    }
+
+    /// What it has come to by what has failed; `None` where nothing does.
+    pub fn fault_state(&self) -> Option<FaultState> {
+        let faults = self.ftl.faults.as_ref()?;
+        let bad = |plane| self.config.geometry.blocks - self.ftl.blocks.good(PlaneId(plane));
+        let bad = (0..self.ftl.shape().planes).map(bad).collect();
+        Some(FaultState { factory_bad: faults.factory_bad, bad, read_only: faults.read_only })
     }
 
     /// Whether a program has failed that ends now.
@@ -98,7 +107,7 @@ impl Device {
                 self.answer_unwritten(id);
             } else if self.is_of_journal(lpn) {
                 self.place_journal(id);
-            } else if self.dynamic {
+            } else if self.dynamic && !self.ftl.blocks.takes_host_write(plane) && !self.goes_again(id, plane) {
                 self.put_back(id);
             } else {
                 let line = self.line_of(plane);
@@ -150,6 +159,22 @@ impl Device {
             self.unstall_journal();
             self.jobs[plane.index()].busy = false;
         }
+    }
+
+    /// Nothing depends any more on a doomed block, which is erased now.
+    #[inline]
+    pub(super) fn note_released(&mut self, block: BlockId) {
+        let known = self.ftl.blocks.block(block);
+        if self.ftl.faults.is_some() && !known.map && !known.failed {
+            self.jobs[self.ftl.blocks.plane_of(block).index()].held -= 1;
+        }
+    }
+
+    /// Whether a write that has no room for the host has some all the same, because its program has failed: what it
+    /// supersedes cannot be erased before it is programmed, so that it must not wait for an erase. The block that is
+    /// kept for what fails is for it.
+    pub(super) fn goes_again(&self, id: u32, plane: PlaneId) -> bool {
+        self.ftl.faults.is_some() && self.transactions[id].dependency != NONE && self.ftl.blocks.stock(plane) > RESERVE
     }
 
     // Reads.

@@ -502,6 +502,8 @@ impl Device {
         *doomed = doomed.saturating_sub(1);
         if failed {
             self.check_spare(plane);
+            // A free block of data may have taken its place.
+            self.clean(plane);
         }
         self.unstall_map(plane);
         self.clean_map(plane);

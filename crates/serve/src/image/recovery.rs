@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::flash::{FlashImage, Outbox, Saved, UnitState};
+use floatgate_core::ftl::flash::{Bad, FlashImage, Outbox, Saved, UnitState};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use floatgate_core::sim::time::Time;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
@@ -245,6 +245,10 @@ impl Reading<'_> {
 impl FlashImage for Reading<'_> {
     fn erases(&mut self, block: BlockId) -> Result<u32, String> {
         Ok(self.store.flash.erases(block))
+    }
+
+    fn bad(&mut self, block: BlockId) -> Result<Option<Bad>, String> {
+        Ok(self.store.flash.bad(block))
     }
 
     fn unit(&mut self, place: Ppn) -> Result<UnitState, String> {

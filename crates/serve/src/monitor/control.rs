@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use floatgate_core::config::FaultPlace;
 use floatgate_core::workload::request::{Operation, SECTOR};
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,11 @@ pub enum Command {
     TrimAll,
     /// Cuts its power.
     PowerCut,
+    /// Has the next operation at a place fail.
+    Fail {
+        /// As `faults.places` has it.
+        place: String,
+    },
 }
 
 /// Carries out what changes something.
@@ -76,6 +82,11 @@ impl Control {
                 Ok(format!("simulated time goes on at a speed of {speed}"))
             }
             Command::TrimAll => self.trim_all().await,
+            Command::Fail { place } => {
+                let place: FaultPlace = place.parse()?;
+                lock(&self.engine).fail_next(place)?;
+                Ok(format!("the next {place} fails"))
+            }
             Command::PowerCut => lock(&self.engine).power_cut(Wall::now()).map(|cut| cut.to_string()),
             Command::Status | Command::Watch { .. } => Err("that changes nothing: ask for it by itself".to_owned()),
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Block, BlockState, Blocks};
+use super::{Block, BlockState, Blocks, RESERVE};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
 impl Blocks {
@@ -93,10 +93,10 @@ impl Blocks {
         self.planes[plane.index()].kept = kept;
     }
 
-    /// A free block of data becomes one that is kept for translation pages; whether there is one.
+    /// A free block of data becomes one that is kept for translation pages; whether there is one beside the reserve.
     pub(in crate::ftl) fn give_to_map(&mut self, plane: PlaneId) -> bool {
         let p = &mut self.planes[plane.index()];
-        let gives = p.stock > 0;
+        let gives = p.stock > RESERVE;
         if gives {
             p.stock -= 1;
             p.map_stock += 1;

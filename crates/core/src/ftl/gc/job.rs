@@ -60,6 +60,9 @@ pub struct Job {
     pub doomed: u32,
     /// Failed blocks that are read out and not yet given up.
     pub leaving: u32,
+    /// Of `doomed`, those that something still depends on, where programs fail: that may be a write which waits for a
+    /// free block to be programmed again, so that nobody may wait for them.
+    pub held: u32,
     /// A failed block has just been chosen: the host has room again that was kept for it.
     pub took_failed: bool,
     /// Choices take time: each is asked for, and made once when it is granted.
@@ -120,12 +123,13 @@ impl Job {
             if ftl.blocks.can_erase(victim) {
                 return Step::Erase(victim);
             }
+            self.held += u32::from(ftl.faults.is_some() && !ftl.blocks.block(victim).failed);
         }
     }
 
     /// Blocks that will be free when what is in hand has been moved.
     pub fn blocks_coming(&self, ftl: &Ftl) -> u32 {
-        self.doomed + u32::from(self.victim.is_some_and(|victim| !ftl.blocks.block(victim).failed))
+        self.doomed - self.held + u32::from(self.victim.is_some_and(|victim| !ftl.blocks.block(victim).failed))
     }
 
     /// Chooses a block that has failed, where what it holds has room and leaves a victim's behind it, and another
@@ -161,7 +165,8 @@ impl Job {
             return true;
         }
         let (stock, shape) = (ftl.blocks.stock(plane), *ftl.shape());
-        if stock + self.doomed > shape.soft || !ftl.wants_cleaning(plane, stock + self.doomed) {
+        let coming = self.doomed - self.held;
+        if stock + coming > shape.soft || !ftl.wants_cleaning(plane, stock + coming) {
             return false;
         }
         // A whole victim must find room, behind what is in hand; if it does not, that is programmed first. With a
