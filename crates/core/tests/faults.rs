@@ -260,7 +260,9 @@ fn a_fault_that_is_asked_for_comes_once() {
     let beyond: FaultPlace = "program 7".parse().unwrap();
     assert!(device.fail_next(beyond).unwrap_err().contains("the device has 1"));
     let mut plain = common::device(&SMALL);
-    assert!(plain.fail_next(beyond).is_err() && plain.fail_next("read".parse().unwrap()).unwrap_err().contains("[faults]"));
+    assert!(
+        plain.fail_next(beyond).is_err() && plain.fail_next("read".parse().unwrap()).unwrap_err().contains("[faults]")
+    );
 }
 
 #[test]

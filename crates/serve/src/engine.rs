@@ -642,6 +642,11 @@ impl Engine {
         }
     }
 
+    /// Whether the device takes no writes any more.
+    pub fn is_read_only(&self) -> bool {
+        self.device.read_only_since().is_some()
+    }
+
     /// Has the next operation of a kind at a place fail: see [`Device::fail_next`].
     pub fn fail_next(&mut self, place: FaultPlace) -> Result<(), String> {
         self.device.fail_next(place)

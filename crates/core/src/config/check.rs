@@ -417,7 +417,8 @@ impl Check<'_> {
         }
         let (planes, g) = (device.total_planes(), &device.geometry);
         for place in &faults.places {
-            let beyond = [("planes", place.plane, planes), ("blocks", place.block, g.blocks), ("pages", place.page, g.pages)];
+            let beyond =
+                [("planes", place.plane, planes), ("blocks", place.block, g.blocks), ("pages", place.page, g.pages)];
             for (name, number, count) in beyond {
                 if number.is_some_and(|number| number >= count) {
                     let what = format!("the device has {count} {name} there, numbered from 0");
@@ -437,7 +438,8 @@ impl Check<'_> {
                 let middle = most + (too_many - most) / 2;
                 *(if fits(&middle) { &mut most } else { &mut too_many }) = middle;
             }
-            let what = format!("leaves too few blocks to keep gc.soft_threshold free: at most {most}, or more capacity.spare");
+            let what =
+                format!("leaves too few blocks to keep gc.soft_threshold free: at most {most}, or more capacity.spare");
             self.refuse("faults.factory_bad", faults.factory_bad, &what);
         }
     }

@@ -148,7 +148,8 @@ impl Device {
             return;
         }
         let blocks = &self.ftl.blocks;
-        let room = blocks.host_room(plane) + blocks.stock(plane).saturating_sub(blocks.kept(plane)) * blocks.data_units();
+        let room =
+            blocks.host_room(plane) + blocks.stock(plane).saturating_sub(blocks.kept(plane)) * blocks.data_units();
         let mut back = Line::default();
         let lun = self.array.lun_of(plane);
         for _ in 0..room {

@@ -4,7 +4,7 @@
 use super::Device;
 use super::transaction::{Kind, Transaction};
 use crate::config::FaultPlace;
-use crate::ftl::blocks::{BlockState, RESERVE};
+use crate::ftl::blocks::BlockState;
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::ReadCause;
 use crate::metrics::summary::FaultState;
@@ -174,7 +174,9 @@ impl Device {
     /// supersedes cannot be erased before it is programmed, so that it must not wait for an erase. The block that is
     /// kept for what fails is for it.
     pub(super) fn goes_again(&self, id: u32, plane: PlaneId) -> bool {
-        self.ftl.faults.is_some() && self.transactions[id].dependency != NONE && self.ftl.blocks.stock(plane) > RESERVE
+        self.ftl.faults.is_some()
+            && self.transactions[id].dependency != NONE
+            && self.ftl.can_spare_block(plane, &self.jobs[plane.index()])
     }
 
     // Reads.

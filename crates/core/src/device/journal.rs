@@ -21,8 +21,8 @@ use crate::metrics::attribution::Part as TimePart;
 use crate::scheduler::Class;
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
-use crate::workload::request::Status;
 use crate::state::{Reader, StateError, Writer};
+use crate::workload::request::Status;
 
 /// A record that is not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

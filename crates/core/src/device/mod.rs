@@ -439,7 +439,6 @@ impl Device {
 
     /// Why requests do not complete although no event is left: a bug of the model, told for a report.
     pub fn explain_stall(&self) -> String {
-        for p in 0..self.ftl.shape().planes { let b=&self.ftl.blocks; let n=self.config.geometry.blocks; let of: Vec<_> = b.all()[(p*n) as usize..((p+1)*n) as usize].iter().map(|x| format!("{:?}{}/{}", x.state, x.valid,x.dependants)).collect(); eprintln!("DBG plane {p} stock {} map {} kept {} good {} hostroom {} gcroom {} ready {} job {:?} state {:?} {}", b.stock(PlaneId(p)), b.map_stock(PlaneId(p)), b.kept(PlaneId(p)), b.good(PlaneId(p)), b.host_room(PlaneId(p)), b.room_for_moved(PlaneId(p)), b.takes_host_write(PlaneId(p)), self.jobs[p as usize], self.array.state(self.array.lun_of(PlaneId(p))), of.join(" ")); }
         let waiting = |line: &Line| !line.is_empty();
         let stalled: Vec<String> = (0..self.stalled.len())
             .filter(|&p| waiting(&self.stalled[p]))

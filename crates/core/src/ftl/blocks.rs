@@ -668,7 +668,13 @@ impl Blocks {
             let per_plane = self.blocks_per_plane.divisor();
             self.list_free(plane * per_plane..(plane + 1) * per_plane);
         }
-        closed.iter().filter(|&&id| !self.block(id).failed).copied().collect::<Vec<_>>().into_iter().for_each(|id| self.close(id));
+        closed
+            .iter()
+            .filter(|&&id| !self.block(id).failed)
+            .copied()
+            .collect::<Vec<_>>()
+            .into_iter()
+            .for_each(|id| self.close(id));
     }
 
     /// The arrays that superseding a unit will touch, asked for ahead of time.

@@ -427,18 +427,29 @@ impl Ftl {
         (0..self.shape.planes).all(|plane| holds(PlaneId(plane)) >= faults.needed)
     }
 
+    /// Units that find no other place than cleaning's, at most.
+    fn in_hand(&self, job: &Job) -> u32 {
+        let waste = if self.shape.copy_back == Waste::Blind { job.gain } else { 0 };
+        job.units_in_hand(self).next_multiple_of(self.shape.units_per_program) + waste
+    }
+
+    /// Whether cleaning of a plane can do with one free block less: what it has in hand finds room, and a victim's
+    /// units do behind that.
+    pub fn can_spare_block(&self, plane: PlaneId, job: &Job) -> bool {
+        let (blocks, data) = (&self.blocks, self.blocks.data_units());
+        let Some(left) = blocks.stock(plane).checked_sub(1) else { return false };
+        blocks.room_for_moved(plane) + left * data >= self.in_hand(job) + data
+    }
+
     /// Whether cleaning of a plane is sure to go on, with what it has in hand: that finds room, and so do a victim's
     /// units then, and those of translation pages.
     pub fn can_go_on(&self, plane: PlaneId, job: &Job, map: MapInHand) -> bool {
-        let (blocks, group) = (&self.blocks, self.shape.units_per_program);
-        let data = blocks.data_units();
+        let (blocks, data) = (&self.blocks, self.blocks.data_units());
         let is_enough = |room: u32, in_hand: u32, coming: u32| {
             room.checked_sub(in_hand).is_some_and(|left| left + coming * data >= data)
         };
-        let waste = if self.shape.copy_back == Waste::Blind { job.gain } else { 0 };
-        let in_hand = job.units_in_hand(self).next_multiple_of(group) + waste;
         let room = blocks.room_for_moved(plane) + blocks.stock(plane) * data;
-        if !is_enough(room, in_hand, job.blocks_coming(self)) {
+        if !is_enough(room, self.in_hand(job), job.blocks_coming(self)) {
             return false;
         }
         let map_room = blocks.room(plane, Stream::Map) + blocks.map_stock(plane) * data;

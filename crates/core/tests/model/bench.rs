@@ -153,7 +153,9 @@ impl Bench {
         let Completion { request, status, .. } = completion;
         let lost = self.device.ftl().counters.faults.uncorrectable.iter().sum::<u64>() > 0;
         match status {
-            Status::Uncorrectable => matches!(request.operation, Operation::Read | Operation::Write | Operation::WriteZeroes) && lost,
+            Status::Uncorrectable => {
+                matches!(request.operation, Operation::Read | Operation::Write | Operation::WriteZeroes) && lost
+            }
             Status::ReadOnly => request.operation != Operation::Read && self.device.read_only_since().is_some(),
             Status::Ok | Status::OutOfRange => false,
         }
@@ -172,7 +174,10 @@ impl Bench {
             self.rest()?;
             self.collect()?;
             if self.submitted != self.completed {
-                return Err(format!("a read of unit {unit} at rest does not complete: {}", self.device.explain_stall()));
+                return Err(format!(
+                    "a read of unit {unit} at rest does not complete: {}",
+                    self.device.explain_stall()
+                ));
             }
         }
         Ok(())

@@ -41,7 +41,7 @@ fn mapping_blocks_changes_no_answer() {
 
 #[test]
 fn what_fails_is_told_and_nothing_else_changes() {
-    run_swarm(Case::faulty, CASES / 4);
+    run_swarm(Case::faulty, CASES / 10);
 }
 
 fn run_swarm(new: fn(u64) -> Case, cases: u64) {

@@ -67,6 +67,7 @@ impl Case {
         if one_in(rng, 3) {
             overrides.push("allocation={ dynamic = {} }".to_owned());
         }
+        Case::faults(&mut Rng::new(seed, "power/faults"), &mut overrides);
         Case {
             seed,
             overrides,
@@ -95,6 +96,18 @@ impl Case {
             overrides.push(format!("buffer.latency={}ns", rng.below(9000)));
             overrides.push("controller.firmware.allocation=3000".to_owned());
         }
+    }
+
+    /// In one device of three something fails.
+    fn faults(rng: &mut Rng, overrides: &mut Vec<String>) {
+        if !one_in(rng, 3) {
+            return;
+        }
+        overrides.push(format!("geometry.blocks={}", 20 + rng.below(12)));
+        overrides.push(format!("faults.factory_bad={}", rng.below(2)));
+        overrides.push(format!("faults.program_rate={}", ["0.0", "0.002", "0.01"][rng.below(3) as usize]));
+        overrides.push(format!("faults.erase_rate={}", ["0.0", "0.02"][rng.below(2) as usize]));
+        overrides.push(format!("faults.read_rate={}", ["0.0", "0.002"][rng.below(2) as usize]));
     }
 
     fn advanced(rng: &mut Rng, overrides: &mut Vec<String>) {

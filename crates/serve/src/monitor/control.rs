@@ -103,6 +103,9 @@ impl Control {
         };
         let piece = PIECE.next_multiple_of(unit.max(SECTOR));
         let port = *self.port.get_or_init(|| lock(&self.engine).add_port("control", Arc::new(|| ())));
+        if lock(&self.engine).is_read_only() {
+            return Err("nothing is trimmed: the device takes no writes any more".to_owned());
+        }
         for offset in (0..bytes).step_by(piece as usize) {
             let sectors = piece.min(bytes - offset) / SECTOR;
             let order = Order {

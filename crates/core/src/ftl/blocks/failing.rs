@@ -82,7 +82,10 @@ impl Blocks {
     /// A failed block is empty.
     pub(in crate::ftl) fn set_bad(&mut self, id: BlockId) {
         let first = self.first_unit(id).0;
-        debug_assert!((first..first + self.data_units).all(|unit| !self.is_valid(Ppn(unit))), "nothing valid is given up");
+        debug_assert!(
+            (first..first + self.data_units).all(|unit| !self.is_valid(Ppn(unit))),
+            "nothing valid is given up"
+        );
         let block = &mut self.blocks[id.index()];
         debug_assert!(block.failed);
         (block.state, block.map) = (BlockState::Bad, false);

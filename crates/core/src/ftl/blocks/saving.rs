@@ -13,14 +13,8 @@ const NOWHERE: u32 = u32::MAX;
 const MOST_ERASES: u32 = 1 << 31;
 
 /// Blocks whose states can be saved, by number.
-const STATES: [BlockState; 6] = [
-    BlockState::Free,
-    BlockState::Open,
-    BlockState::Closed,
-    BlockState::Logical,
-    BlockState::Failed,
-    BlockState::Bad,
-];
+const STATES: [BlockState; 6] =
+    [BlockState::Free, BlockState::Open, BlockState::Closed, BlockState::Logical, BlockState::Failed, BlockState::Bad];
 
 /// The flag of blocks that hold translation pages.
 const MAP: u8 = 1 << 7;
@@ -96,7 +90,9 @@ impl Blocks {
         let first = plane * per_plane;
         let of_plane = &self.blocks[first as usize..(first + per_plane) as usize];
         let free = of_plane.iter().filter(|block| block.state == BlockState::Free).count() as u32;
-        if of_plane.iter().any(|block| block.map && matches!(block.state, BlockState::Free | BlockState::Logical | BlockState::Bad))
+        if of_plane
+            .iter()
+            .any(|block| block.map && matches!(block.state, BlockState::Free | BlockState::Logical | BlockState::Bad))
         {
             return Err(input.damaged(format!("a block of plane {plane} holds translation pages and cannot")));
         }

@@ -80,7 +80,11 @@ impl Job {
 
     /// Whether the job has anything in hand.
     pub fn is_idle(&self) -> bool {
-        !self.busy && self.victim.is_none() && self.copies.is_empty() && self.back.is_empty() && self.doomed + self.leaving == 0
+        !self.busy
+            && self.victim.is_none()
+            && self.copies.is_empty()
+            && self.back.is_empty()
+            && self.doomed + self.leaving == 0
     }
 
     /// Whether units of a block are still to be read or to be programmed elsewhere.

@@ -13,8 +13,8 @@ mod live;
 pub use build::{About, Measurement, units_programmed};
 pub use changes::{Change, Changes};
 pub use controller::{BufferEvictions, BufferReads, BufferUse, BufferWrites, ControllerWork, FirmwareUse};
-pub use faults::{BadBlocks, FaultState, FaultsMet, UncorrectableReads};
 pub use distributions::{ChannelCounts, Distributions, Each, IntervalCounts, LatencyCurve, SizeCounts, WearHistogram};
+pub use faults::{BadBlocks, FaultState, FaultsMet, UncorrectableReads};
 pub use json::ReadError;
 pub use live::{LateCauses, Live, LiveFront, LiveImage, LiveRecovery};
 
