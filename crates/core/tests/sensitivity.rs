@@ -143,7 +143,7 @@ const CASES: &[Case] = &[
     ("gc.frontiers", &[], WRITES, ALL),
     ("scheduler", &[], MIX, ALL),
     ("controller.slots", &[], WRITES, &["-", "2"]),
-    ("faults.factory_bad", &[], WRITES, &["0", "2"]),
+    ("faults.factory_bad", &[], WRITES, &["0", "1"]),
     ("faults.program_rate", &[], WRITES, &["0.0", "0.001"]),
     ("faults.erase_rate", &[], WRITES, &["0.0", "0.05"]),
     ("faults.read_rate", &[], READS, &["0.0", "0.1"]),
