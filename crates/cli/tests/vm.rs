@@ -3,8 +3,9 @@
 //! qemu-system-x86_64 has to be installed, and apt has to reach its packages; `scripts/prerequisites.sh test` sees to
 //! that. What is fetched is kept below the build directory.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -56,6 +57,44 @@ fn a_file_system_on_the_ssd_is_made_written_trimmed_and_checked() {
     // 4 MiB were deleted, and the rest of the disk was never written: fstrim gives all of it back.
     assert!(count("trim") >= 1 && bytes("trim") >= 40 << 20, "{}", summary["requests"]["trim"]);
     assert!(bytes("write") >= 5 << 20 && count("flush") >= 2, "{}", summary["requests"]);
+}
+
+/// Guest and SSD lose their power at once, in the middle of writes: the file system can be repaired, and what was
+/// synchronised is there. Once, and for each hundred kills of `FLOATGATE_KILLS`, which `make soak` sets.
+#[test]
+fn a_file_system_survives_power_cuts_in_the_middle_of_writes() {
+    let directory = tempfile::tempdir().unwrap();
+    let image = directory.path().join("flash.img");
+    let guest = ["--accel", "tcg", "--with", "e2fsprogs", "--no-delay", "--image"];
+    let guest = [&guest[..], &[image.to_str().unwrap()]].concat();
+    let check = "fsck.ext4 -p -f $SSD >/tmp/said; test $? -le 1 || { cat /tmp/said; exit 9; }
+        mount $SSD /mnt && test \"$(md5sum </mnt/kept)\" = \"$(cat /mnt/sum)\" || exit 10
+        echo checked";
+    let kills = std::env::var("FLOATGATE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    for round in 0..1 + kills / 100 {
+        let make = "mkfs.ext4 -q -E nodiscard $SSD && mount $SSD /mnt || exit 8; echo checked";
+        let job = format!(
+            "{}
+            dd if=/dev/urandom of=/mnt/kept bs=64k count=16 2>/dev/null
+            md5sum </mnt/kept >/mnt/sum
+            sync
+            while dd if=/dev/urandom of=/mnt/torn bs=64k count=8 conv=fsync 2>/dev/null; do echo written; done",
+            if round == 0 { make } else { check }
+        );
+        let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+        command.args(["vm", "tiny"]).args(&guest).args(["--run", &job]).env("XDG_CACHE_HOME", cache());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let said: Vec<String> = said.take(4).collect();
+        // The kernel ends QEMU with it.
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(said, ["checked", "written", "written", "written"], "round {round}");
+    }
+    let told = vm(&[&guest[..], &["--run", check]].concat());
+    let (said, errors) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
+    assert!(told.status.success() && said.ends_with("checked\n"), "{said}{errors}");
+    assert!(errors.contains("recovered after a power cut"), "{errors}");
 }
 
 #[test]

@@ -19,10 +19,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (depth, seconds, bytes, queues) = (number(2, 1)?, number(3, 5)?, number(4, 4096)?, number(5, 1)?.max(1));
     let each = depth.div_ceil(queues).max(1);
     let size = (each * 3).next_power_of_two().clamp(4, 1024) as u16;
-    let shape = Shape { queues: queues as u16, size, bytes: bytes as u32 };
+    let looks = !is(6, "block");
+    let shape = Shape { queues: queues as u16, size, bytes: bytes as u32, looks };
     let mut client = Client::connect(path.as_ref(), shape)?;
-    let mut load =
-        Load { each: each as usize, seconds, bytes: bytes as u32, writes: is(1, "write"), polls: !is(6, "block") };
+    let mut load = Load { each: each as usize, seconds, bytes: bytes as u32, writes: is(1, "write"), polls: looks };
     let latencies = load.run(&mut client)?;
     let at = |share: f64| latencies[((latencies.len() - 1) as f64 * share) as usize] as f64 / 1e3;
     let mean = latencies.iter().sum::<u64>() as f64 / latencies.len() as f64 / 1e3;

@@ -1,9 +1,12 @@
-//! What the host takes by itself: found out at the start, by a device that takes no time, for each front end.
+//! What the host takes by itself: found out at the start, for each front end.
 //!
 //! A client in this process asks the real loop for sectors of a device that answers at once, over a pair of sockets, or
-//! by rings in memory that it shares.
-//! What that takes is what a request takes beyond the device: to be sent, to wake the server, to be answered and to
-//! wake the client. It is deducted from the time of later answers.
+//! by rings in memory that it shares. What that takes is what a request takes beyond the device: to be sent, to wake
+//! the server, to be answered and to wake the client. It is deducted from the time of later answers.
+//!
+//! Who has slept for longer wakes more slowly, above all on a virtual machine. So the same is then done with a device
+//! that takes as long as flash, whose answers go out earlier by what was found; what is left of the difference between
+//! the client's stopwatch and the model is put right.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -12,11 +15,14 @@ use std::sync::{Arc, Mutex};
 
 use floatgate_core::config;
 use floatgate_core::device::{Device, Options};
+use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Completion, Operation, Request};
 use rustix::event::Timespec;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::client::Client;
-use crate::clock::{Wall, set_timer_slack};
+use crate::clock::{Clock, Speed, Wall, set_timer_slack};
 use crate::engine::{Cost, Engine, Pace, Port};
 use crate::nbd::session::Export;
 use crate::payload::memory::Memory;
@@ -36,6 +42,10 @@ pub struct Calibration {
 
 /// Requests that are timed, of each kind; the first quarter of them warms up.
 const REQUESTS: usize = 1600;
+
+/// Requests to a device that takes its time, of each kind, and how often what is left of the difference is put right.
+const IN_TIME: usize = 300;
+const ROUNDS: usize = 2;
 
 /// Sizes that are timed: the cost of a byte is the slope between them.
 const SIZES: [u32; 2] = [4096, 131_072];
@@ -93,73 +103,130 @@ fn oversleeping() -> Wall {
 
 /// What requests take that come by NBD.
 pub fn nbd_cost(spin: Wall) -> io::Result<Cost> {
-    let bench = Bench::new()?;
-    let (ours, theirs) = UnixStream::pair()?;
-    let mut front = nbd::front::Front::new(nbd::front::Parts {
-        engine: bench.engine.clone(),
-        port: bench.port,
-        export: Export { name: "calibrate".to_owned(), description: String::new(), bytes: BYTES, unit: 4096 },
-        listeners: Vec::new(),
-        bell: Arc::clone(&bench.bell),
-        stop: Arc::clone(&bench.stop),
-        spin,
-    });
-    front.add(ours)?;
-    bench.measure(move || front.run(), move || measure(&mut Client::over(theirs)?))
+    cost(&|bench| {
+        let (ours, theirs) = UnixStream::pair()?;
+        let mut front = nbd::front::Front::new(nbd::front::Parts {
+            engine: bench.engine.clone(),
+            port: bench.port,
+            export: Export { name: "calibrate".to_owned(), description: String::new(), bytes: BYTES, unit: 4096 },
+            listeners: Vec::new(),
+            bell: Arc::clone(&bench.bell),
+            stop: Arc::clone(&bench.stop),
+            spin,
+        });
+        front.add(ours)?;
+        Ok(Ends { server: Box::new(move || front.run()), client: Box::new(move || boxed(Client::over(theirs)?)) })
+    })
 }
 
-/// What requests take that come by vhost-user.
+/// What requests take that come by vhost-user, from clients that sleep and from those that look.
 pub fn vhost_cost(spin: Wall) -> io::Result<Cost> {
-    let bench = Bench::new()?;
-    let (ours, theirs) = UnixStream::pair()?;
-    let mut front = vhost::front::Front::new(vhost::front::Parts {
-        engine: bench.engine.clone(),
-        port: bench.port,
-        disk: Disk { name: "calibrate".to_owned(), bytes: BYTES, unit: 4096, queues: 1 },
-        listener: None,
-        bell: Arc::clone(&bench.bell),
-        stop: Arc::clone(&bench.stop),
-        spin,
-    });
-    front.add(ours)?;
-    let client = move || measure(&mut vhost::client::Client::over(theirs, Default::default())?);
-    bench.measure(move || front.run(), client)
+    let ends = |bench: &Bench, looks: bool| {
+        let (ours, theirs) = UnixStream::pair()?;
+        let mut front = vhost::front::Front::new(vhost::front::Parts {
+            engine: bench.engine.clone(),
+            port: bench.port,
+            disk: Disk { name: "calibrate".to_owned(), bytes: BYTES, unit: 4096, queues: 1 },
+            listener: None,
+            bell: Arc::clone(&bench.bell),
+            stop: Arc::clone(&bench.stop),
+            spin,
+        });
+        front.add(ours)?;
+        let shape = vhost::client::Shape { looks, ..Default::default() };
+        let client = move || boxed(vhost::client::Client::over(theirs, shape)?);
+        Ok(Ends { server: Box::new(move || front.run()), client: Box::new(client) })
+    };
+    let asleep = cost(&|bench| ends(bench, false))?;
+    let bench = Bench::in_time(asleep)?;
+    let [read, write] = bench.excess(ends(&bench, true)?)?;
+    // Where looking takes longer than being woken, clients have no processor to look with.
+    Ok(Cost { waking: (-(read + write) / 2.0).max(0.0), ..asleep })
 }
 
-/// A device that answers at once, and what a loop over it needs.
+/// Both ends of a connection, each to be run by a thread.
+struct Ends {
+    server: Box<dyn FnOnce() + Send>,
+    client: Box<dyn FnOnce() -> io::Result<Box<dyn Asks>> + Send>,
+}
+
+fn boxed(client: impl Asks + 'static) -> io::Result<Box<dyn Asks>> {
+    Ok(Box::new(client))
+}
+
+/// What a front end takes: found over a device that answers at once, and put right over one that takes as long as flash
+/// does, for a client that has slept longer is slower to wake.
+fn cost(ends: &dyn Fn(&Bench) -> io::Result<Ends>) -> io::Result<Cost> {
+    let bench = Bench::at_once()?;
+    let mut cost = bench.measure(ends(&bench)?, lines)?;
+    for _ in 0..ROUNDS {
+        let bench = Bench::in_time(cost)?;
+        let [read, write] = bench.excess(ends(&bench)?)?;
+        cost.read.0 = (cost.read.0 + read).max(0.0);
+        cost.write.0 = (cost.write.0 + write).max(0.0);
+    }
+    Ok(cost)
+}
+
+/// A device to ask, and what a loop over it needs.
 struct Bench {
     engine: Arc<Mutex<Engine>>,
     port: Port,
     bell: Arc<Bell>,
     stop: Arc<AtomicBool>,
+    /// What a read and a write of 4 KiB take the device.
+    model: [Wall; 2],
 }
 
 impl Bench {
-    fn new() -> io::Result<Bench> {
-        let config = config::load("tiny", &[]).map_err(|error| io::Error::other(error.to_string()))?;
-        let options = Options { attribution: true, ..Options::default() };
-        let device = Device::new(config, options).map_err(io::Error::other)?;
-        let mut engine = Engine::new(device, Box::new(Memory::new(BYTES, 4096, BYTES)), Pace::AtOnce, None);
+    /// A device that answers at once.
+    fn at_once() -> io::Result<Bench> {
+        Bench::new(device()?, Pace::AtOnce, Cost::default(), [Wall(0); 2])
+    }
+
+    /// A device that takes its time, from which the front end's cost is deducted.
+    fn in_time(cost: Cost) -> io::Result<Bench> {
+        let mut device = device()?;
+        precondition(&mut device, Precondition::Fill, 1, &mut |_| true).map_err(io::Error::other)?;
+        let model = [Operation::Read, Operation::Write].map(|operation| alone(&mut device, operation));
+        let start = Wall::now().earlier(Wall(device.now().ps().div_ceil(1000)));
+        Bench::new(device, Pace::Timed(Clock::new(start, Speed::default())), cost, model)
+    }
+
+    fn new(device: Device, pace: Pace, cost: Cost, model: [Wall; 2]) -> io::Result<Bench> {
+        let mut engine = Engine::new(device, Box::new(Memory::new(BYTES, 4096, BYTES)), pace, None);
         let bell = Arc::new(Bell::new()?);
         let ring = Arc::clone(&bell);
         let port = engine.add_port("calibrate", Arc::new(move || ring.ring()));
-        Ok(Bench { engine: Arc::new(Mutex::new(engine)), port, bell, stop: Arc::default() })
+        engine.set_cost(port, cost);
+        Ok(Bench { engine: Arc::new(Mutex::new(engine)), port, bell, stop: Arc::default(), model })
+    }
+
+    /// How much longer than the device a read and a write of 4 KiB take, in ns.
+    fn excess(&self, ends: Ends) -> io::Result<[f64; 2]> {
+        let [read, write] = self.model.map(|time| time.0 as f64);
+        self.measure(ends, move |client| {
+            let mut bytes = [0; SIZES[0] as usize];
+            let writes = median(|at| client.write(at, &bytes), SIZES[0], IN_TIME)?;
+            let reads = median(|at| client.read(at, &mut bytes), SIZES[0], IN_TIME)?;
+            Ok([reads - read, writes - write])
+        })
     }
 
     /// Runs the loop while the client measures.
-    fn measure(
+    fn measure<T: Send + 'static>(
         &self,
-        run: impl FnOnce() + Send + 'static,
-        measure: impl FnOnce() -> io::Result<Cost> + Send + 'static,
-    ) -> io::Result<Cost> {
-        let thread = spawn("calibrate", run)?;
+        Ends { server, client }: Ends,
+        measure: impl FnOnce(&mut dyn Asks) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let thread = spawn("calibrate", server)?;
         // The client is where clients will be, and the server where it will be.
         let client = spawn("calibrate-client", move || {
             if let Some(others) = others() {
                 // Where that is not allowed, clients will not be there either.
                 let _ = sched_setaffinity(None, &others);
             }
-            measure()
+            measure(&mut *client()?)
         })?;
         let defect = || io::Error::other("the self-test failed, which is a defect");
         let measured = client.join().unwrap_or_else(|_| Err(defect()));
@@ -167,6 +234,28 @@ impl Bench {
         self.bell.ring();
         thread.join().map_err(|_| defect()).and(measured)
     }
+}
+
+/// A device whose times are those of usual flash. Its last transfer is longer than any front end takes, so that the
+/// whole cost can be deducted: 41 us for 4 KiB at 100 MT/s.
+fn device() -> io::Result<Device> {
+    let slow = ["nand.read=40us", "bus.protocol.nv-ddr=100MT/s"].map(str::to_owned);
+    let config = config::load("tiny", &slow).map_err(|error| io::Error::other(error.to_string()))?;
+    Device::new(config, Options { attribution: true, ..Options::default() }).map_err(io::Error::other)
+}
+
+/// What a request of 4 KiB takes a device that does nothing else.
+fn alone(device: &mut Device, operation: Operation) -> Wall {
+    device.submit(device.now(), Request::new(device.now(), operation, 0, SIZES[0] / 512));
+    let mut completions = Vec::new();
+    while completions.is_empty() && device.next_event_time().is_some() {
+        device.advance_to_completion(Time::NEVER);
+        device.take_completions(&mut completions);
+    }
+    // They belong to each other: what is left would go with the next completion.
+    device.take_breakdowns(&mut Vec::new());
+    let taken = |completion: &Completion| completion.finish.since(completion.request.arrival);
+    Wall(completions.first().map_or(0, |completion| taken(completion).ps() / 1000))
 }
 
 /// A client that waits for each of its requests.
@@ -193,27 +282,27 @@ impl Asks for vhost::client::Client {
     }
 }
 
-fn measure(client: &mut impl Asks) -> io::Result<Cost> {
+/// What a request takes by itself, and what each of its bytes does.
+fn lines(client: &mut dyn Asks) -> io::Result<Cost> {
     let mut bytes = vec![0; SIZES[1] as usize];
     let mut medians = [[0.0; 2]; 2];
-    for (index, size) in SIZES.into_iter().enumerate() {
+    // Large requests are slow, and vary less.
+    for (index, (size, requests)) in SIZES.into_iter().zip([REQUESTS, REQUESTS / 8]).enumerate() {
         let bytes = &mut bytes[..size as usize];
         // Writes first, so that reads find payload to copy.
-        medians[1][index] = median(|at| client.write(at, bytes), size)?;
-        medians[0][index] = median(|at| client.read(at, bytes), size)?;
+        medians[1][index] = median(|at| client.write(at, bytes), size, requests)?;
+        medians[0][index] = median(|at| client.read(at, bytes), size, requests)?;
     }
     let line = |[small, large]: [f64; 2]| {
         let each = ((large - small) / f64::from(SIZES[1] - SIZES[0])).max(0.0);
         ((small - each * f64::from(SIZES[0])).max(0.0), each)
     };
-    Ok(Cost { read: line(medians[0]), write: line(medians[1]) })
+    Ok(Cost { read: line(medians[0]), write: line(medians[1]), waking: 0.0 })
 }
 
-/// The median time of a request of that size, in ns.
-fn median(mut request: impl FnMut(u64) -> io::Result<()>, size: u32) -> io::Result<f64> {
-    let mut times = Vec::with_capacity(REQUESTS);
-    // Large requests are slow, and vary less.
-    let requests = if size > 4096 { REQUESTS / 8 } else { REQUESTS };
+/// The median time of so many requests of that size, in ns.
+fn median(mut request: impl FnMut(u64) -> io::Result<()>, size: u32, requests: usize) -> io::Result<f64> {
+    let mut times = Vec::with_capacity(requests);
     for index in 0..requests {
         let at = index as u64 * u64::from(size) % (BYTES - u64::from(size) + 1) / 4096 * 4096;
         let start = Wall::now();

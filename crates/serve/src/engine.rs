@@ -50,6 +50,8 @@ pub struct Cost {
     pub read: (f64, f64),
     /// Of a write without bytes, and for each byte, in ns.
     pub write: (f64, f64),
+    /// How much less it is of a client that looks for its answers and need not be woken, in ns.
+    pub waking: f64,
 }
 
 impl Cost {
@@ -58,11 +60,12 @@ impl Cost {
         [self.read, self.write].map(|(fixed, each)| (fixed + each * 4096.0) / 1e3)
     }
 
-    /// Of a request.
-    pub fn of(&self, operation: Operation, bytes: u64) -> Wall {
+    /// Of a request, of a client that is awake or has to be woken.
+    pub fn of(&self, operation: Operation, bytes: u64, is_awake: bool) -> Wall {
         let (fixed, each) = if operation == Operation::Read { self.read } else { self.write };
         let bytes = if matches!(operation, Operation::Read | Operation::Write) { bytes } else { 0 };
-        Wall((fixed + each * bytes as f64) as u64)
+        let waking = if is_awake { self.waking } else { 0.0 };
+        Wall((fixed + each * bytes as f64 - waking).max(0.0) as u64)
     }
 }
 
@@ -90,6 +93,15 @@ pub struct Order<'a> {
     pub data: Option<&'a [u8]>,
     /// Bytes that the answer to a read has before its payload, for the front end to fill in.
     pub headroom: usize,
+    /// The client looks for its answers: it need not be woken.
+    pub is_awake: bool,
+}
+
+impl Order<'_> {
+    /// Of a range of sectors, without more.
+    pub fn of(operation: Operation, lba: u64, sectors: u32) -> Order<'static> {
+        Order { token: 0, operation, lba, sectors, fua: false, data: None, headroom: 0, is_awake: false }
+    }
 }
 
 /// What a front end has to answer.
@@ -110,6 +122,7 @@ struct InFlight {
     port: Port,
     token: u64,
     headroom: usize,
+    is_awake: bool,
     request: Request,
     number: u64,
     /// It was answered before its completion, which was certain.
@@ -362,8 +375,8 @@ impl Engine {
         }
         let mut request = Request::new(now, order.operation, order.lba, order.sectors);
         (request.fua, request.stream) = (order.fua, port.0 as u16);
-        let (token, headroom) = (order.token, order.headroom);
-        let in_flight = InFlight { port, token, headroom, request, number: 0, answered: None };
+        let Order { token, headroom, is_awake, .. } = *order;
+        let in_flight = InFlight { port, token, headroom, is_awake, request, number: 0, answered: None };
         self.count_outstanding(now);
         let id = self.in_flight.insert(in_flight);
         request.tag = u64::from(id);
@@ -522,9 +535,9 @@ impl Engine {
 
     /// Puts an answer on its way.
     fn answer(&mut self, in_flight: &InFlight, completion: &Completion) {
-        let InFlight { port, token, headroom, .. } = *in_flight;
+        let InFlight { port, token, headroom, is_awake, .. } = *in_flight;
         let (status, bytes) = self.fetch(completion, headroom);
-        let due = self.due(port, completion);
+        let due = self.due(port, completion, is_awake);
         let answer = Answer { token, status, bytes, due };
         let state = &mut self.ports[port.0];
         state.due.push(Waiting { at: Reverse((due.target, self.published)), finish: completion.finish, answer });
@@ -572,12 +585,12 @@ impl Engine {
     }
 
     /// When a completion is to be answered.
-    fn due(&self, port: Port, completion: &Completion) -> Due {
+    fn due(&self, port: Port, completion: &Completion, is_awake: bool) -> Due {
         let Pace::Timed(clock) = self.pace else {
             return Due::default();
         };
         let request = &completion.request;
-        let cost = self.ports[port.0].cost.of(request.operation, request.bytes());
+        let cost = self.ports[port.0].cost.of(request.operation, request.bytes(), is_awake);
         let latency = clock.between(request.arrival, completion.finish);
         // What has to be in the image before it is answered cannot be answered ahead of its time.
         let is_held = matches!(self.kept, Kept::InFlash(..)) && request.operation != Operation::Read;
@@ -715,8 +728,7 @@ impl Engine {
         if matches!(self.kept, Kept::Apart(_)) || self.ports.is_empty() {
             return;
         }
-        let order =
-            Order { token: 0, operation: Operation::Flush, lba: 0, sectors: 0, fua: false, data: None, headroom: 0 };
+        let order = Order::of(Operation::Flush, 0, 0);
         // Where the image cannot be written, it is told when it is closed.
         if self.submit(Port(0), Wall::now(), &order).is_ok() {
             while !self.in_flight.is_empty() && self.device.next_event_time().is_some() {

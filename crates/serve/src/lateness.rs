@@ -4,6 +4,7 @@ use floatgate_core::metrics::latency::Latency;
 use floatgate_core::metrics::summary::{LateCauses, Live, LiveFront};
 
 use crate::clock::Wall;
+use crate::engine::Cost;
 
 /// An answer counts as late when it was sent later than its time by more than this share of its own latency.
 pub const TOLERANCE: f64 = 0.05;
@@ -146,9 +147,11 @@ impl Lateness {
     }
 
     /// That of a front end, from whose answers so much was deducted.
-    pub fn front(&self, name: &str, [deducted_read_us, deducted_write_us]: [f64; 2]) -> LiveFront {
+    pub fn front(&self, name: &str, cost: &Cost) -> LiveFront {
+        let ([deducted_read_us, deducted_write_us], waking_us) = (cost.us(), cost.waking / 1e3);
         let (name, too_short, late, late_share) = (name.to_owned(), self.too_short, self.late, self.share());
-        let about = LiveFront { name, deducted_read_us, deducted_write_us, too_short, late, ..LiveFront::default() };
+        let about =
+            LiveFront { name, deducted_read_us, deducted_write_us, waking_us, too_short, late, ..LiveFront::default() };
         LiveFront::new(&self.all, LiveFront { late_share, causes: self.causes(), ..about })
     }
 
@@ -225,7 +228,8 @@ mod tests {
         lateness.record(&due(1000, 900), &turn(1500));
         assert_eq!(lateness.is_faithful(), Some(false));
         lateness.record(&Due { too_short: true, ..due(1000, 900) }, &turn(1500));
-        let front = lateness.front("nbd", [5.0, 6.0]);
+        let cost = Cost { read: (5000.0, 0.0), write: (6000.0, 0.0), waking: 0.0 };
+        let front = lateness.front("nbd", &cost);
         assert_eq!((front.deducted_write_us, front.late_share), (6.0, lateness.share()));
         let section = lateness.section("timed", 1.0, vec![front]);
         assert_eq!((section.answers, section.too_short, section.late, section.causes.work), (101, 1, 2, 2));

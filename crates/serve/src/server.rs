@@ -320,7 +320,7 @@ impl Server {
             Pace::Timed(clock) => ("timed", clock.speed()),
         };
         let served = engine.finish(complete);
-        let deducted = |name: &str| if name == NBD { costs.nbd.us() } else { costs.vhost_user.us() };
+        let deducted = |name: &str| if name == NBD { &costs.nbd } else { &costs.vhost_user };
         let fronts = served.fronts.iter().map(|(name, lateness)| lateness.front(name, deducted(name))).collect();
         let live = served.lateness.section(pace, speed.as_f64(), fronts);
         Ok(Finished {

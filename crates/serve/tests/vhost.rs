@@ -157,7 +157,7 @@ fn pause(span: Wall) {
 #[test]
 fn several_queues_are_served_at_once() {
     let mut bench = Bench::new(|_| {});
-    let shape = Shape { queues: 4, size: 64, bytes: 16384 };
+    let shape = Shape { queues: 4, size: 64, bytes: 16384, looks: false };
     let mut client = Client::connect(&bench.path, shape).unwrap();
     assert!(Client::connect(&bench.path, Shape { queues: 5, ..shape }).is_err(), "there are four");
     for queue in 0..4 {

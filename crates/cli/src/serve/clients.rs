@@ -44,9 +44,13 @@ pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool, monitor: 
 fn deducted(server: &Server) -> String {
     let of = |what: &str, cost: &Cost| {
         let [read, write] = cost.us();
+        let waking = match cost.waking / 1e3 {
+            waking if waking > 0.0 => format!(" ({waking:.1} us less from clients that need not be woken)"),
+            _ => String::new(),
+        };
         format!(
             "; the host itself takes {read:.1} us for a read and {write:.1} us for a write of 4 KiB{what}, which are \
-             deducted"
+             deducted{waking}"
         )
     };
     let (nbd, vhost_user) = (!server.addresses().is_empty(), server.vhost_user().is_some());

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::config::BufferConfig;
 use crate::sim::time::{Time, transfer_time};
+use crate::workload::request::SECTOR;
 
 /// What goes on when data are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +18,8 @@ pub enum Then {
 /// One port: accesses use its bandwidth one after another, and each is over one latency later.
 #[derive(Clone, Debug)]
 pub struct Dram {
-    bandwidth: Option<u64>,
+    /// By the number of sectors, how long they take the port: to divide takes longer than to look.
+    times: Vec<Time>,
     latency: Time,
     free: Time,
     line: VecDeque<(Time, Then)>,
@@ -25,10 +27,14 @@ pub struct Dram {
 }
 
 impl Dram {
-    /// The port of a buffer, idle.
-    pub fn new(config: &BufferConfig) -> Dram {
+    /// The port of a buffer, idle; no more than `sectors` cross it at once.
+    pub fn new(config: &BufferConfig, sectors: u32) -> Dram {
+        let time = |sectors: u32| {
+            let bytes = u64::from(sectors) * SECTOR;
+            config.bandwidth.map_or(Time::ZERO, |bandwidth| transfer_time(bytes, bandwidth.0))
+        };
         Dram {
-            bandwidth: config.bandwidth.map(|bandwidth| bandwidth.0),
+            times: (0..=sectors).map(time).collect(),
             latency: config.latency.time(),
             free: Time::ZERO,
             line: VecDeque::new(),
@@ -39,20 +45,22 @@ impl Dram {
     /// Whether an access takes any time.
     #[inline]
     pub fn takes_time(&self) -> bool {
-        self.bandwidth.is_some() || self.latency > Time::ZERO
+        self.times.last() > Some(&Time::ZERO) || self.latency > Time::ZERO
     }
 
-    /// Data cross at `now` or when the port is free; nobody waits for them.
-    pub fn pass(&mut self, now: Time, bytes: u64) -> Time {
-        let time = self.bandwidth.map_or(Time::ZERO, |bandwidth| transfer_time(bytes, bandwidth));
+    /// Sectors cross at `now` or when the port is free; nobody waits for them.
+    #[inline]
+    pub fn pass(&mut self, now: Time, sectors: u32) -> Time {
+        let time = self.times[sectors as usize];
         self.free = now.max(self.free).later(time);
         self.worked += time;
         self.free
     }
 
-    /// Data cross, and then something goes on.
-    pub fn access(&mut self, now: Time, bytes: u64, then: Then) {
-        let end = self.pass(now, bytes).later(self.latency);
+    /// Sectors cross, and then something goes on.
+    #[inline]
+    pub fn access(&mut self, now: Time, sectors: u32, then: Then) {
+        let end = self.pass(now, sectors).later(self.latency);
         self.line.push_back((end, then));
     }
 

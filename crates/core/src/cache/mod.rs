@@ -158,7 +158,7 @@ impl Buffer {
             reads: Vec::new(),
             flights: Vec::new(),
             picked: VecDeque::new(),
-            dram: Dram::new(config),
+            dram: Dram::new(config, sectors),
             counts: BufferCounts::default(),
         }))
     }

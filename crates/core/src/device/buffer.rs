@@ -71,7 +71,7 @@ impl Device {
         let Some(buffer) = &mut self.buffer else { return };
         buffer.counts.reads_hit += 1;
         buffer.touch(entry);
-        self.access_memory(u64::from(sectors) * SECTOR, Then::Reply(id, sectors));
+        self.access_memory(sectors, Then::Reply(id, sectors));
     }
 
     /// Answers a unit of a read if the buffer holds all that it asks for, and counts what it holds.
@@ -181,7 +181,7 @@ impl Device {
             buffer.make_room_for_fill();
         }
         if buffer.fill(lpn, first, end, versions) && buffer.dram.takes_time() {
-            buffer.dram.pass(self.now, u64::from(end - first) * SECTOR);
+            buffer.dram.pass(self.now, end - first);
         }
     }
 
@@ -220,9 +220,9 @@ impl Device {
     /// The buffer takes a unit of a write, which is done then.
     pub(super) fn write_back(&mut self, id: u32, request: &Request, part: Part) {
         let version = if request.operation == Operation::WriteZeroes { BLANK } else { request.tag as u32 };
-        let bytes = u64::from(part.end - part.first) * SECTOR;
+        let sectors = part.end - part.first;
         self.ftl.counters.host_units += 1;
-        self.ftl.counters.host_bytes += bytes;
+        self.ftl.counters.host_bytes += u64::from(sectors) * SECTOR;
         let must_land = self.must_land(request);
         let pending = &mut self.requests[id];
         pending.remaining += 1;
@@ -235,11 +235,11 @@ impl Device {
             durable.note_in_buffer(entry);
         }
         if !must_land {
-            return self.access_memory(bytes, Then::Done(id));
+            return self.access_memory(sectors, Then::Done(id));
         }
         buffer.counts.fua_waited += 1;
         if buffer.dram.takes_time() {
-            buffer.dram.pass(self.now, bytes);
+            buffer.dram.pass(self.now, sectors);
         }
         let pick = buffer.pick(entry, id);
         buffer.picked.push_back(pick);
@@ -258,7 +258,7 @@ impl Device {
         buffer.write(part.lpn, part.first, part.end, version, false);
         buffer.make_room();
         if buffer.dram.takes_time() {
-            buffer.dram.pass(self.now, u64::from(part.end - part.first) * SECTOR);
+            buffer.dram.pass(self.now, part.end - part.first);
         }
     }
 
@@ -347,7 +347,7 @@ impl Device {
         buffer.counts.written_out += 1;
         buffer.counts.padding += u64::from(padding);
         if buffer.dram.takes_time() {
-            buffer.dram.pass(self.now, self.config.unit_bytes());
+            buffer.dram.pass(self.now, self.ftl.shape().sectors_per_unit);
         }
         let id = self.write_unit_of_buffer(pick, before);
         let Some(buffer) = &mut self.buffer else { return true };
@@ -409,13 +409,13 @@ impl Device {
         }
     }
 
-    /// Data cross the memory's port, and then something goes on.
-    fn access_memory(&mut self, bytes: u64, then: Then) {
+    /// Sectors cross the memory's port, and then something goes on.
+    fn access_memory(&mut self, sectors: u32, then: Then) {
         let Some(buffer) = &mut self.buffer else { return };
         if !buffer.dram.takes_time() {
             return self.crossed(then);
         }
-        buffer.dram.access(self.now, bytes, then);
+        buffer.dram.access(self.now, sectors, then);
         // The first in line stays the first.
         let resource = self.array.first_other() + DRAM;
         if !self.array.events().is_set(resource) {

@@ -247,9 +247,8 @@ mod tests {
         let mut engine = Engine::new(device, payload, Pace::Timed(clock), None);
         engine.watch();
         let port = engine.add_port("test", Arc::new(|| ()));
-        engine.set_cost(port, Cost { read: (deducted, 0.0), write: (0.0, 0.0) });
-        let order =
-            Order { token: 1, operation: Operation::Read, lba: 0, sectors: 8, fua: false, data: None, headroom: 0 };
+        engine.set_cost(port, Cost { read: (deducted, 0.0), ..Cost::default() });
+        let order = Order { token: 1, ..Order::of(Operation::Read, 0, 8) };
         engine.submit(port, START, &order).unwrap();
         (engine, port)
     }

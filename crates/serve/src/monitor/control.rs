@@ -108,15 +108,7 @@ impl Control {
         }
         for offset in (0..bytes).step_by(piece as usize) {
             let sectors = piece.min(bytes - offset) / SECTOR;
-            let order = Order {
-                token: offset,
-                operation: Operation::Trim,
-                lba: offset / SECTOR,
-                sectors: sectors as u32,
-                fua: false,
-                data: None,
-                headroom: 0,
-            };
+            let order = Order { token: offset, ..Order::of(Operation::Trim, offset / SECTOR, sectors as u32) };
             let submitted = lock(&self.engine).submit(port, Wall::now(), &order);
             submitted.map_err(|error| format!("not all is trimmed: {error}"))?;
             if !self.answered(port).await {

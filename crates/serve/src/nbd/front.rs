@@ -128,6 +128,8 @@ impl Front {
             } else if !called && now < next && leave_at == Wall::NEVER {
                 continue;
             }
+            // Requests arrive when they have been read.
+            let now = if called { Wall::now() } else { now };
             next = self.serve(now);
             self.send();
             self.part(now);
@@ -338,6 +340,7 @@ fn begin(
         fua: command.fua,
         data,
         headroom: headroom(session),
+        is_awake: false,
     };
     match engine.submit(port, now, &order) {
         Ok(()) => Begun::InProgress(asked.promised),

@@ -52,11 +52,13 @@ pub struct Shape {
     pub size: u16,
     /// Bytes of payload that a request may have.
     pub bytes: u32,
+    /// It looks for answers without a break, rather than sleep until it is woken.
+    pub looks: bool,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Shape { queues: 1, size: 128, bytes: 256 << 10 }
+        Shape { queues: 1, size: 128, bytes: 256 << 10, looks: false }
     }
 }
 
@@ -351,7 +353,9 @@ impl Client {
         let slot = self.ask(0, kind, sector, into.len() as u32, data)?.ok_or_else(|| told("no place is left"))?;
         self.send(0)?;
         loop {
-            self.wait(0)?;
+            if !self.shape.looks {
+                self.wait(0)?;
+            }
             if let Some(reply) = self.reply(0)?.filter(|reply| reply.slot == slot) {
                 self.payload(0, slot, into)?;
                 return Ok(reply.status);

@@ -63,6 +63,8 @@ struct Taken {
     request: Request,
     /// Of a write, its payload.
     payload: Range<usize>,
+    /// Its client looks for answers.
+    is_awake: bool,
 }
 
 /// What a descriptor belongs to that the system is asked about.
@@ -175,6 +177,8 @@ impl Front {
             if leave_at == Wall::NEVER {
                 self.take();
             }
+            // Requests arrive when they have been read.
+            let now = if self.taken.is_empty() { now } else { Wall::now() };
             next = self.serve(now);
             self.notify();
             self.part(now);
@@ -413,6 +417,7 @@ impl Front {
         let end = self.payload.len();
         let payload = if request.kind == Kind::Write { end - bytes..end } else { 0..0 };
         connection.begin(bytes);
+        let is_awake = connection.session().rings[usize::from(ring)].is_awake();
         let token = self.pending.insert(Pending { client, generation, ring, head, status, promised: bytes });
         self.pieces.resize_with(self.pieces.len().max(token as usize + 1), Vec::new);
         let pieces = &mut self.pieces[token as usize];
@@ -420,7 +425,7 @@ impl Front {
         if request.kind == Kind::Read {
             pieces.extend_from_slice(&self.chain.writable);
         }
-        self.taken.push(Taken { token, request, payload });
+        self.taken.push(Taken { token, request, payload, is_awake });
     }
 
     /// Submits what was taken, moves the device on and answers what is due. Returns when to look again.
@@ -524,5 +529,6 @@ fn order<'a>(taken: &Taken, payload: &'a [u8]) -> Order<'a> {
         fua: false,
         data,
         headroom: 0,
+        is_awake: taken.is_awake,
     }
 }

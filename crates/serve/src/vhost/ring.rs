@@ -36,6 +36,8 @@ pub struct Ring {
     armed: bool,
     /// Answers were added that the client has not been woken for.
     answered: bool,
+    /// The client did not want to be woken for the last ones.
+    awake: bool,
 }
 
 impl Ring {
@@ -50,6 +52,7 @@ impl Ring {
             again: VecDeque::new(),
             armed: false,
             answered: false,
+            awake: false,
         }
     }
 
@@ -152,7 +155,11 @@ impl Ring {
 
     /// Wakes the client for its answers, if it wants to be woken.
     pub fn notify(&mut self, memory: &Memory) -> Result<(), Lost> {
-        if !std::mem::take(&mut self.answered) || !self.queue.needs_notification(memory).map_err(|_| Lost)? {
+        if !std::mem::take(&mut self.answered) {
+            return Ok(());
+        }
+        self.awake = !self.queue.needs_notification(memory).map_err(|_| Lost)?;
+        if self.awake {
             return Ok(());
         }
         if let Some(call) = &self.call {
@@ -165,6 +172,11 @@ impl Ring {
             }
         }
         Ok(())
+    }
+
+    /// Whether the client looks for its answers, by what it wanted last.
+    pub fn is_awake(&self) -> bool {
+        self.awake
     }
 
     /// Has the client wake us for what it adds from now on; whether there is something already.

@@ -49,6 +49,10 @@ pub struct LiveFront {
     pub deducted_read_us: f64,
     /// Of a write of 4 KiB.
     pub deducted_write_us: f64,
+    /// How much of both is for waking the client: it is not deducted for a client of vhost-user that looks for its
+    /// answers.
+    #[serde(default)]
+    pub waking_us: f64,
     /// Answers that could be late.
     pub answers: u64,
     /// Further ones, which could not be in time.
