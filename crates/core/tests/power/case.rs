@@ -103,9 +103,9 @@ impl Case {
         if !one_in(rng, 3) {
             return;
         }
-        overrides.push(format!("geometry.blocks={}", 20 + rng.below(12)));
+        overrides.push(format!("geometry.blocks={}", 14 + rng.below(16)));
         overrides.push(format!("faults.factory_bad={}", rng.below(2)));
-        overrides.push(format!("faults.program_rate={}", ["0.0", "0.002", "0.01"][rng.below(3) as usize]));
+        overrides.push(format!("faults.program_rate={}", ["0.0", "0.002", "0.01", "0.05"][rng.below(4) as usize]));
         overrides.push(format!("faults.erase_rate={}", ["0.0", "0.02"][rng.below(2) as usize]));
         overrides.push(format!("faults.read_rate={}", ["0.0", "0.002"][rng.below(2) as usize]));
     }
