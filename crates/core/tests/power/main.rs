@@ -45,6 +45,21 @@ fn what_was_flushed_outlives_every_power_cut() {
     }
 }
 
+/// Repeats a case of a seed beyond those that are always tried.
+fn assert_survives(seed: u64) {
+    let case = Case::new(seed);
+    if let Err(what) = Bench::new(&case, Mutant::None).run(CUTS_OF_A_CASE, &mut Hits::default()) {
+        panic!("{what}\nFLOATGATE_SEED={seed} repeats it: {case:?}");
+    }
+}
+
+/// A trim took the data that flushes waited for out of the buffer, and they were answered without its record: an older
+/// version was back.
+#[test]
+fn a_flush_whose_data_is_trimmed_waits_for_the_record() {
+    assert_survives(2700);
+}
+
 /// Runs cases with a deliberate bug until a unit reads as what it must not; asserts that this comes soon.
 fn assert_caught(mutant: Mutant, cuts: u64) {
     let mut panics = 0;
