@@ -187,33 +187,54 @@ impl Journal {
         Some(records.map(record).collect())
     }
 
-    /// Takes records for the next unit of it: those first whose blocks cannot be erased for them.
-    fn take(&mut self, now: u64, urgent: impl Fn(u32) -> bool) -> Option<u32> {
+    /// Forgets waiting trims that do not matter any more; whether any are left.
+    fn any_waiting(&mut self) -> bool {
         let trims = &self.trims;
         self.waiting
             .retain(|waiting| trims.get(&waiting.lpn) == Some(&(waiting.sequence, NONE)) || waiting.block != NONE);
-        if self.waiting.is_empty() {
+        !self.waiting.is_empty()
+    }
+
+    /// Takes records for the next unit of it, and keeps those of its records that matter.
+    fn take(&mut self, now: u64, urgent: impl Fn(u32) -> bool) -> Option<u32> {
+        if !self.any_waiting() {
             return None;
         }
-        let &(live, slot) = self.by_live.first()?;
-        let count = self.waiting.len().min(self.room - live as usize);
+        let &(_, slot) = self.by_live.first()?;
+        let trims = &self.trims;
+        self.slots[slot as usize].retain(|(lpn, number)| trims.get(lpn) == Some(&(*number, slot)));
+        self.slot = slot;
+        self.writing = Some(Writing::default());
+        self.add(now, urgent);
+        Some(slot)
+    }
+
+    /// Adds what waits to the unit that is to be programmed, as far as it has room: those records first whose blocks
+    /// cannot be erased for them.
+    fn add(&mut self, now: u64, urgent: impl Fn(u32) -> bool) {
+        let Some(mut writing) = self.writing.take() else { return };
+        self.any_waiting();
+        let slot = self.slot;
+        let count = self.waiting.len().min(self.room.saturating_sub(self.slots[slot as usize].len()));
         self.waiting.sort_by_key(|waiting| (waiting.block == NONE || !urgent(waiting.block), waiting.sequence));
         let records: Vec<Waiting> = self.waiting.drain(..count).collect();
         self.waiting.sort_by_key(|waiting| waiting.sequence);
-        let kept =
-            self.slots[slot as usize].iter().filter(|(lpn, number)| self.trims.get(lpn) == Some(&(*number, slot)));
-        let mut page: Vec<(u32, u64)> = kept.copied().collect();
         for &Waiting { lpn, sequence, .. } in &records {
             if self.trims.get(&lpn) == Some(&(sequence, NONE)) {
                 self.trims.insert(lpn, (sequence, slot));
                 self.count(slot, 1);
-                page.push((lpn, sequence));
+                self.slots[slot as usize].push((lpn, sequence));
             }
         }
-        self.slots[slot as usize] = page;
-        let upto = self.waiting.first().map_or(now, |first| first.sequence - 1);
-        self.writing = Some(Writing { records, upto });
-        Some(slot)
+        writing.records.extend(records);
+        writing.upto = self.waiting.first().map_or(now, |first| first.sequence - 1);
+        self.writing = Some(writing);
+    }
+
+    /// Whether nothing but records that are being written holds a block.
+    fn writes_all_of(&self, block: u32) -> bool {
+        let records = self.writing.iter().flat_map(|writing| &writing.records);
+        self.held.get(&block).copied() == Some(records.filter(|record| record.block == block).count() as u32)
     }
 }
 
@@ -267,7 +288,9 @@ impl Device {
         }
     }
 
-    /// Cleaning of a plane rests: a unit of the journal that found no room has some now, if a block waits for it.
+    /// Cleaning of a plane rests, or a read of a block has ended: a unit of the journal that found no room may have some
+    /// now, if a block waits for it.
+    #[inline]
     pub(super) fn journal_for_resting(&mut self) {
         let stalled = self.journal.as_ref().and_then(|journal| journal.stalled);
         let Some(id) = stalled.filter(|_| self.is_doomed_held()) else { return };
@@ -287,7 +310,6 @@ impl Device {
         let Some(journal) = self.journal.as_mut().filter(|journal| journal.writing.is_none()) else { return };
         let urgent = |block: u32| blocks.block(BlockId(block)).state == BlockState::Doomed;
         let Some(slot) = journal.take(now, urgent) else { return self.end_journal_flushes(u64::MAX) };
-        journal.slot = slot;
         let lpn = Lpn(journal.first + slot);
         self.write_own(lpn);
     }
@@ -346,6 +368,11 @@ impl Device {
     /// A unit of the device's own goes to a plane that takes it, or waits for one that does.
     pub(super) fn place_own(&mut self, id: u32) {
         let lpn = Lpn(self.transactions[id].lpn);
+        let (blocks, now) = (&self.ftl.blocks, self.ftl.sequence);
+        if let (true, Some(journal)) = (self.is_of_journal(lpn.0), &mut self.journal) {
+            // A block may wait for trims that came while the unit waited.
+            journal.add(now, |block| blocks.block(BlockId(block)).state == BlockState::Doomed);
+        }
         match self.plane_for_own(lpn) {
             Some(plane) => {
                 self.transactions[id].plane = plane.0;
@@ -363,13 +390,26 @@ impl Device {
         }
     }
 
-    /// Whether a plane without room for the host has some for the journal, because a block of it is erased next and
-    /// what is being moved would still find room.
+    /// Whether a plane without room for the host has some for the journal, because what is being moved would still find
+    /// room, and a block of it waits for nothing but this unit. So no power cut finds the plane without a block to gain:
+    /// until the unit is programmed it is in no one's way, and from then on that block holds nothing newest.
     pub(super) fn lends_to_journal(&self, plane: PlaneId) -> bool {
         let (blocks, group) = (&self.ftl.blocks, self.ftl.shape().units_per_program);
         let job = &self.jobs[plane.index()];
         let room = blocks.room(plane, Stream::Gc) + blocks.stock(plane) * blocks.data_units();
-        job.doomed > 0 && room >= job.units_in_hand(&self.ftl).next_multiple_of(group) + 2 * group
+        if job.doomed == 0 || room < job.units_in_hand(&self.ftl).next_multiple_of(group) + 2 * group {
+            return false;
+        }
+        self.journal.as_ref().is_some_and(|journal| {
+            let gained = |&block: &u32| {
+                let state = blocks.block(BlockId(block));
+                blocks.plane_of(BlockId(block)) == plane
+                    && state.state == BlockState::Doomed
+                    && state.dependants == 1
+                    && journal.writes_all_of(block)
+            };
+            journal.held.keys().any(gained)
+        })
     }
 
     /// A plane may have room for a unit of the journal that found none.

@@ -60,6 +60,13 @@ fn a_flush_whose_data_is_trimmed_waits_for_the_record() {
     assert_survives(2700);
 }
 
+/// A unit of the journal took a place in the last free block of a plane, and no block came free for it: the next power
+/// cut left a plane without a free block.
+#[test]
+fn what_is_lent_to_the_journal_gains_a_block() {
+    [714, 1327, 3376, 3487].into_iter().for_each(assert_survives);
+}
+
 /// Runs cases with a deliberate bug until a unit reads as what it must not; asserts that this comes soon.
 fn assert_caught(mutant: Mutant, cuts: u64) {
     let mut panics = 0;
