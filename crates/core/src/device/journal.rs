@@ -64,6 +64,8 @@ pub(super) struct Journal {
     stalled: Option<u32>,
     /// Flushes in progress, and up to which number they wait.
     flushes: Vec<(u32, u64)>,
+    /// Units of it that are not in the plane of their address, which had no room: where they are.
+    guests: BTreeMap<u32, PlaneId>,
 }
 
 /// Bytes of a record: the unit and the number.
@@ -85,6 +87,7 @@ impl Journal {
             slot: NONE,
             stalled: None,
             flushes: Vec::new(),
+            guests: BTreeMap::new(),
         })
     }
 
@@ -294,6 +297,7 @@ impl Device {
     pub(super) fn journal_for_resting(&mut self) {
         let stalled = self.journal.as_ref().and_then(|journal| journal.stalled);
         let Some(id) = stalled.filter(|_| self.is_doomed_held()) else { return };
+        self.add_to_journal();
         if self.plane_for_own(Lpn(self.transactions[id].lpn)).is_some() {
             self.unstall_journal();
         }
@@ -312,6 +316,14 @@ impl Device {
         let Some(slot) = journal.take(now, urgent) else { return self.end_journal_flushes(u64::MAX) };
         let lpn = Lpn(journal.first + slot);
         self.write_own(lpn);
+    }
+
+    /// Adds what has come to the unit of the journal that waits for room: a block may wait for it.
+    fn add_to_journal(&mut self) {
+        let (blocks, now) = (&self.ftl.blocks, self.ftl.sequence);
+        if let Some(journal) = &mut self.journal {
+            journal.add(now, |block| blocks.block(BlockId(block)).state == BlockState::Doomed);
+        }
     }
 
     /// Writes a unit of the device's own.
@@ -346,40 +358,76 @@ impl Device {
         self.is_own(lpn) && !self.is_of_checkpoint(lpn)
     }
 
-    /// Planes that a unit of the device's own may go to.
-    fn planes_for_own(&self, lpn: Lpn) -> impl Iterator<Item = PlaneId> + '_ {
-        let home = self.ftl.home(lpn);
-        (0..self.ftl.shape().planes).map(PlaneId).filter(move |plane| match home {
-            Some(home) => *plane == home,
-            None => self.ftl.allocation.pool_of(*plane) == self.ftl.pool(lpn),
-        })
+    /// Planes that a unit of the device's own may go to: its home, or those of its pool; for a unit of the journal that a
+    /// block waits for, others too. Reads and recovery find it anywhere.
+    fn planes_for_own(&self, lpn: Lpn) -> Vec<PlaneId> {
+        let planes = || (0..self.ftl.shape().planes).map(PlaneId);
+        let Some(home) = self.ftl.home(lpn) else {
+            return planes().filter(|&plane| self.ftl.allocation.pool_of(plane) == self.ftl.pool(lpn)).collect();
+        };
+        let mut all = vec![home];
+        if self.is_of_journal(lpn.0) && self.is_doomed_held() {
+            all.extend(planes().filter(|&plane| plane != home && self.has_room_for_guest(lpn, plane)));
+        }
+        all
     }
 
-    /// The plane that a unit of the device's own goes to, if one has room.
+    /// Whether a plane that is full of its own may hold a unit of the journal besides.
+    fn has_room_for_guest(&self, lpn: Lpn, plane: PlaneId) -> bool {
+        let guests = self.journal.iter().flat_map(|journal| &journal.guests);
+        let guests = guests.filter(|&(&unit, &host)| host == plane && unit != lpn.0);
+        (guests.count() as u64) < self.config.units_to_spare()
+    }
+
+    /// A unit of the journal goes to a plane.
+    fn note_guest(&mut self, lpn: Lpn, plane: PlaneId) {
+        let is_guest = self.is_of_journal(lpn.0) && self.ftl.home(lpn).is_some_and(|home| home != plane);
+        if let Some(journal) = &mut self.journal {
+            match is_guest {
+                true => journal.guests.insert(lpn.0, plane),
+                false => journal.guests.remove(&lpn.0),
+            };
+        }
+    }
+
+    /// Notes where the units of the journal are that were found.
+    pub(super) fn find_guests(&mut self) {
+        let Some((first, count)) = self.journal.as_ref().map(|journal| (journal.first, journal.slots.len())) else {
+            return;
+        };
+        for lpn in (first..first + count as u32).map(Lpn) {
+            if let Some(place) = self.ftl.place_in_flash(lpn) {
+                self.note_guest(lpn, self.ftl.blocks.plane_of(self.ftl.blocks.block_of(place)));
+            }
+        }
+    }
+
+    /// The plane that a unit of the device's own goes to, if one has room: its home, or the one with most.
     fn plane_for_own(&self, lpn: Lpn) -> Option<PlaneId> {
-        let planes = || self.planes_for_own(lpn);
-        let most = planes().max_by_key(|&plane| (self.ftl.blocks.stock(plane), std::cmp::Reverse(plane)));
-        let ready = most.filter(|&plane| self.ftl.blocks.takes_host_write(plane));
-        let any = ready.or_else(|| planes().find(|&plane| self.ftl.blocks.takes_host_write(plane)));
+        let planes = self.planes_for_own(lpn);
+        let takes = |plane: &PlaneId| self.ftl.blocks.takes_host_write(*plane);
+        let most =
+            || planes.iter().copied().max_by_key(|&plane| (self.ftl.blocks.stock(plane), std::cmp::Reverse(plane)));
+        let first = self.ftl.home(lpn).or_else(most).filter(takes);
+        let any = first.or_else(|| planes.iter().copied().find(takes));
         let lends = |plane: &PlaneId| self.is_of_journal(lpn.0) && self.lends_to_journal(*plane);
-        any.or_else(|| planes().find(lends))
+        any.or_else(|| planes.iter().copied().find(lends))
     }
 
     /// A unit of the device's own goes to a plane that takes it, or waits for one that does.
     pub(super) fn place_own(&mut self, id: u32) {
         let lpn = Lpn(self.transactions[id].lpn);
-        let (blocks, now) = (&self.ftl.blocks, self.ftl.sequence);
-        if let (true, Some(journal)) = (self.is_of_journal(lpn.0), &mut self.journal) {
-            // A block may wait for trims that came while the unit waited.
-            journal.add(now, |block| blocks.block(BlockId(block)).state == BlockState::Doomed);
+        if self.is_of_journal(lpn.0) {
+            self.add_to_journal();
         }
         match self.plane_for_own(lpn) {
             Some(plane) => {
                 self.transactions[id].plane = plane.0;
+                self.note_guest(lpn, plane);
                 self.line_up(id);
             }
             None => {
-                let planes: Vec<PlaneId> = self.planes_for_own(lpn).collect();
+                let planes = self.planes_for_own(lpn);
                 let of_checkpoint = self.is_of_checkpoint(lpn.0);
                 match &mut self.journal {
                     Some(journal) if !of_checkpoint => journal.stalled = Some(id),
@@ -397,7 +445,9 @@ impl Device {
         let (blocks, group) = (&self.ftl.blocks, self.ftl.shape().units_per_program);
         let job = &self.jobs[plane.index()];
         let room = blocks.room(plane, Stream::Gc) + blocks.stock(plane) * blocks.data_units();
-        if job.doomed == 0 || room < job.units_in_hand(&self.ftl).next_multiple_of(group) + 2 * group {
+        let in_hand = job.units_in_hand(&self.ftl);
+        let moved = if in_hand == 0 { 0 } else { in_hand.next_multiple_of(group) + group };
+        if job.doomed == 0 || room < moved + group {
             return false;
         }
         self.journal.as_ref().is_some_and(|journal| {

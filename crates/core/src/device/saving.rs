@@ -198,6 +198,7 @@ impl Device {
             device.array.load(input)
         })?;
         reader.finish()?;
+        device.find_guests();
         Ok(device)
     }
 }

@@ -67,6 +67,19 @@ fn what_is_lent_to_the_journal_gains_a_block() {
     [714, 1327, 3376, 3487].into_iter().for_each(assert_survives);
 }
 
+/// A block waited for records, their unit of the journal for room, and the room for that block: in other planes, in the
+/// room of cleaning, and for records that had come after those of the unit.
+#[test]
+fn a_unit_of_the_journal_that_a_block_waits_for_finds_room() {
+    [789, 1332, 2109, 3144, 3187, 3585, 3610, 5016].into_iter().for_each(assert_survives);
+}
+
+/// Writing the journal took a step of cleaning within a step: the next page within the plane joined one that was on its way.
+#[test]
+fn the_journal_takes_no_step_of_cleaning_within_another() {
+    [1424, 1494, 5084].into_iter().for_each(assert_survives);
+}
+
 /// Runs cases with a deliberate bug until a unit reads as what it must not; asserts that this comes soon.
 fn assert_caught(mutant: Mutant, cuts: u64) {
     let mut panics = 0;
