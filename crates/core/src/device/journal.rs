@@ -291,8 +291,8 @@ impl Device {
         }
     }
 
-    /// Cleaning of a plane rests, or a read of a block has ended: a unit of the journal that found no room may have some
-    /// now, if a block waits for it.
+    /// Cleaning of a plane rests, or a read of a block has ended: a unit of the journal that found no room may have
+    /// some now, if a block waits for it.
     #[inline]
     pub(super) fn journal_for_resting(&mut self) {
         let stalled = self.journal.as_ref().and_then(|journal| journal.stalled);
@@ -358,8 +358,8 @@ impl Device {
         self.is_own(lpn) && !self.is_of_checkpoint(lpn)
     }
 
-    /// Planes that a unit of the device's own may go to: its home, or those of its pool; for a unit of the journal that a
-    /// block waits for, others too. Reads and recovery find it anywhere.
+    /// Planes that a unit of the device's own may go to: its home, or those of its pool; for a unit of the journal that
+    /// a block waits for, others too. Reads and recovery find it anywhere.
     fn planes_for_own(&self, lpn: Lpn) -> Vec<PlaneId> {
         let planes = || (0..self.ftl.shape().planes).map(PlaneId);
         let Some(home) = self.ftl.home(lpn) else {
@@ -439,8 +439,8 @@ impl Device {
     }
 
     /// Whether a plane without room for the host has some for the journal, because what is being moved would still find
-    /// room, and a block of it waits for nothing but this unit. So no power cut finds the plane without a block to gain:
-    /// until the unit is programmed it is in no one's way, and from then on that block holds nothing newest.
+    /// room, and a block of it waits for nothing but this unit. So no power cut finds the plane without a block to
+    /// gain: until the unit is programmed it is in no one's way, and from then on that block holds nothing newest.
     pub(super) fn lends_to_journal(&self, plane: PlaneId) -> bool {
         let (blocks, group) = (&self.ftl.blocks, self.ftl.shape().units_per_program);
         let job = &self.jobs[plane.index()];

@@ -74,7 +74,8 @@ fn a_unit_of_the_journal_that_a_block_waits_for_finds_room() {
     [789, 1332, 2109, 3144, 3187, 3585, 3610, 5016].into_iter().for_each(assert_survives);
 }
 
-/// Writing the journal took a step of cleaning within a step: the next page within the plane joined one that was on its way.
+/// Writing the journal took a step of cleaning within a step: the next page within the plane joined one that was on its
+/// way.
 #[test]
 fn the_journal_takes_no_step_of_cleaning_within_another() {
     [1424, 1494, 5084].into_iter().for_each(assert_survives);
