@@ -32,7 +32,7 @@ class State:
     """
 
     #: Names of the numbers in `block_state`.
-    BLOCK_STATES = ("free", "open", "closed", "victim", "doomed", "logical")
+    BLOCK_STATES = ("free", "open", "closed", "victim", "doomed", "logical", "failed", "bad")
     #: Names of the numbers in `unit_state`; stale: superseded, trimmed, or left without data.
     UNIT_STATES = ("free", "valid", "stale")
 

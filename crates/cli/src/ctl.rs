@@ -54,6 +54,12 @@ enum Command {
     TrimAll,
     /// Cut the power of the device, and bring it back: what was not in flash is gone
     PowerCut,
+    /// Have the next program, erase or read fail, of a device with a table [faults]
+    Fail {
+        /// What, and where if that matters: "program", "erase 3/12" (plane/block), "read 0/7/63" (and page)
+        #[arg(value_name = "FAULT", num_args = 1..=2)]
+        fault: Vec<String>,
+    },
     /// Print a line of JSON twice a second, until Ctrl-C
     Watch {
         /// And pictures of the blocks
@@ -76,6 +82,7 @@ pub fn run(args: &CtlArgs) -> Result<(), Failure> {
         Command::Speed { speed } => Asked::Speed { value: speed.to_string() },
         Command::TrimAll => Asked::TrimAll,
         Command::PowerCut => Asked::PowerCut,
+        Command::Fail { fault } => Asked::Fail { place: fault.join(" ") },
         Command::Watch { blocks } => Asked::Watch { blocks: *blocks },
     };
     // To trim a large device takes its time; all else is answered at once.

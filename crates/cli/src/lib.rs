@@ -47,7 +47,7 @@ enum Command {
     /// printed. A second Ctrl-C stops at once. Data live in memory and go with the program.
     #[command(after_long_help = serve::clients::HELP)]
     Serve(Box<serve::ServeArgs>),
-    /// Ask a running server, or change it: status, speed, trim-all, power-cut
+    /// Ask a running server, or change it: status, speed, trim-all, power-cut, fail
     #[command(after_long_help = ctl::HELP)]
     Ctl(ctl::CtlArgs),
     /// Watch a running server in a terminal

@@ -192,6 +192,7 @@ impl Outcome {
             dies: &self.dies,
             controller: &self.controller,
             erases: device.ftl().blocks.all().iter().map(|block| block.erases).collect(),
+            faults: device.fault_state(),
         }
     }
 }

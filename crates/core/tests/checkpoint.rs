@@ -11,7 +11,7 @@ use common::{build, device_config, drain};
 use floatgate_core::config::{DeviceConfig, load};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::Recovery;
-use floatgate_core::ftl::flash::{FlashEvent, FlashImage, Source, UnitState};
+use floatgate_core::ftl::flash::{Bad, FlashEvent, FlashImage, Source, UnitState};
 use floatgate_core::metrics::counters::ProgramCause;
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
@@ -89,6 +89,10 @@ impl Kept {
 }
 
 impl FlashImage for Kept {
+    fn bad(&mut self, _: BlockId) -> Result<Option<Bad>, String> {
+        Ok(None)
+    }
+
     fn erases(&mut self, block: BlockId) -> Result<u32, String> {
         Ok(self.erases.get(&block.0).copied().unwrap_or(0))
     }

@@ -270,6 +270,8 @@ impl Simulator {
             BlockState::Victim => 3,
             BlockState::Doomed => 4,
             BlockState::Logical => 5,
+            BlockState::Failed => 6,
+            BlockState::Bad => 7,
         };
         let planes = &self.device.ftl().blocks;
         let ids = || (0..blocks.len() as u32).map(BlockId);
@@ -345,10 +347,10 @@ fn units(ftl: &Ftl) -> (Vec<u8>, Vec<i64>) {
         let id = BlockId(index as u32);
         let first = blocks.first_unit(id).0;
         let written = match block.state {
-            BlockState::Free => 0,
+            BlockState::Free | BlockState::Bad => 0,
             BlockState::Logical => current[index],
             BlockState::Open => frontier(ftl, id).map_or(blocks.data_units(), |next| next.0 - first),
-            BlockState::Closed | BlockState::Victim | BlockState::Doomed => blocks.data_units(),
+            BlockState::Closed | BlockState::Victim | BlockState::Doomed | BlockState::Failed => blocks.data_units(),
         };
         for place in first..first + written {
             states[place as usize] = if blocks.is_valid(Ppn(place)) { 1 } else { 2 };

@@ -135,7 +135,9 @@
       ["late", whole(late.late)], ["all", whole(late.answers)]]);
     const { flash, buffer } = frame;
     table("flash", ["", ""], [["pages read", whole(flash.pages_read)], ["pages programmed", whole(flash.pages_programmed)],
-      ["blocks erased", whole(flash.blocks_erased)], ["units moved by cleaning", whole(flash.units_moved)],
+      ["blocks erased", whole(flash.blocks_erased)],
+      ...(flash.bad_blocks > 0 ? [[flash.read_only ? "bad blocks (read-only)" : "bad blocks", whole(flash.bad_blocks)]] : []),
+      ...(flash.uncorrectable_reads > 0 ? [["uncorrectable reads", whole(flash.uncorrectable_reads)]] : []), ["units moved by cleaning", whole(flash.units_moved)],
       ["units trimmed", whole(flash.units_trimmed)], ["copy-backs", whole(flash.copy_backs)],
       ["map: hits, misses", `${whole(flash.map_hits)}, ${whole(flash.map_misses)}`],
       ["free blocks", whole(flash.free_blocks)], ["buffer: units, dirty", `${whole(buffer.units)}, ${whole(buffer.dirty)}`],

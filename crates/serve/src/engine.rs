@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
+use floatgate_core::config::FaultPlace;
 use floatgate_core::device::{Device, Options as DeviceOptions};
 use floatgate_core::ftl::flash::Outbox;
 use floatgate_core::metrics::attribution::Breakdown;
@@ -408,7 +409,10 @@ impl Engine {
 
     /// Puts the payload of a request where it is kept, or sees that it can be kept in flash.
     fn keep(&mut self, at: Wall, order: &Order) -> Result<(), PayloadError> {
+        let read_only = self.device.read_only_since().is_some();
         let payload = match &mut self.kept {
+            // What the device will not take is not to be read.
+            _ if read_only => return Ok(()),
             Kept::Apart(payload) => payload,
             Kept::InFlash(..) if order.operation == Operation::Read => return Ok(()),
             Kept::InFlash(store, _) => return store.check(at),
@@ -649,6 +653,16 @@ impl Engine {
                 self.spare.push(answer.bytes);
             }
         }
+    }
+
+    /// Whether the device takes no writes any more.
+    pub fn is_read_only(&self) -> bool {
+        self.device.read_only_since().is_some()
+    }
+
+    /// Has the next operation of a kind at a place fail: see [`Device::fail_next`].
+    pub fn fail_next(&mut self, place: FaultPlace) -> Result<(), String> {
+        self.device.fail_next(place)
     }
 
     /// Cuts the power of a device that is served from its image, and lets it come again. All that is in memory goes:

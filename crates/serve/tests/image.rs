@@ -202,7 +202,7 @@ fn what_was_written_is_there_after_a_restart() {
 }
 
 /// The devices whose power is cut.
-const CUT: [&[&str]; 9] = [
+const CUT: [&[&str]; 10] = [
     &[],
     &["buffer.capacity=128KiB"],
     &["buffer.capacity=128KiB", "buffer.power_loss_protection=true"],
@@ -223,6 +223,7 @@ const CUT: [&[&str]; 9] = [
         "mapping.block_summary.last_page=512B",
         "capacity.spare=0.65",
     ],
+    &["geometry.blocks=32", "faults={ factory_bad = 1, program_rate = 0.002, erase_rate = 0.005 }"],
 ];
 
 #[test]
@@ -327,6 +328,46 @@ fn rotten_payload_is_an_error() {
     client.read(0, &mut read).unwrap();
     assert_eq!(read, [2; 4096]);
     assert!(bench.end().unreadable >= 2);
+}
+
+#[test]
+fn faults_reach_the_client_and_outlive_the_server() {
+    let (disk, config) = (TestDisk::default(), load(&["geometry.blocks=16", "faults={}"]));
+    let bench = Bench::new(&disk, &config);
+    let mut client = bench.client();
+    let engine = bench.server.engine();
+    let fail = |what: &str| engine.lock().unwrap().fail_next(what.parse().unwrap()).unwrap();
+    let mut read = [0; 4096];
+    client.write(0, &[1; 4096], true).unwrap();
+    fail("read");
+    assert_eq!(client.read(0, &mut read).unwrap_err().raw_os_error(), Some(5));
+    assert_eq!(client.read(0, &mut read).unwrap_err().raw_os_error(), Some(5), "it stays so");
+    client.write(0, &[2; 4096], true).unwrap();
+    fail("program");
+    client.write(4096, &[3; 4096], true).unwrap();
+    drop((engine, client));
+    assert_eq!(bench.end().device.fault_state().unwrap().bad.iter().sum::<u32>(), 1);
+
+    let bench = Bench::new(&disk, &config);
+    assert_eq!(bench.recovered.as_ref().unwrap().device.blocks_bad, 1);
+    let (mut client, engine) = (bench.client(), bench.server.engine());
+    for (offset, byte) in [(0, 2), (4096, 3)] {
+        client.read(offset, &mut read).unwrap();
+        assert_eq!(read, [byte; 4096]);
+    }
+    let refused = (0..200).find_map(|_| {
+        engine.lock().unwrap().fail_next("program".parse().unwrap()).unwrap();
+        client.write(0, &[2; 4096], true).err()
+    });
+    assert_eq!(refused.and_then(|error| error.raw_os_error()), Some(1), "it takes no writes");
+    assert_eq!(client.trim(0, 4096).unwrap_err().raw_os_error(), Some(1));
+    client.write(4096, &[9; 4096], false).unwrap_err();
+    for (offset, byte) in [(0, 2), (4096, 3)] {
+        client.read(offset, &mut read).unwrap();
+        assert_eq!(read, [byte; 4096], "what was there before is read");
+    }
+    drop((engine, client));
+    bench.end();
 }
 
 #[test]

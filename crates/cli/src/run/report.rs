@@ -198,6 +198,34 @@ fn plural(count: u64, noun: &str) -> String {
     if count == 1 { noun.to_owned() } else { format!("{noun}s") }
 }
 
+/// What failed, where anything did.
+fn faults(page: &mut Page, summary: &Summary) {
+    let Some(faults) = &summary.faults else { return };
+    let reads = &faults.uncorrectable;
+    let failed = [
+        ("programs", faults.programs_failed),
+        ("erases", faults.erases_failed),
+        ("uncorrectable host reads", reads.host),
+        ("cleaning reads", reads.cleaning),
+        ("read-modify-write reads", reads.rmw),
+    ];
+    let total = failed.iter().map(|(_, count)| count).sum();
+    if total > 0 {
+        page.line("failed", by_cause(total, &failed));
+    }
+    let bad = &faults.blocks_bad;
+    if bad.factory + bad.grown > 0 {
+        let [factory, grown, worst] = [bad.factory, bad.grown, bad.worst_plane].map(grouped);
+        page.line("bad blocks", format!("{factory} from the factory, {grown} since; at most {worst} in a plane"));
+    }
+    if faults.units_lost > 0 {
+        page.line("units lost", grouped(faults.units_lost));
+    }
+    if let Some(since) = faults.read_only_since_s {
+        page.line("read-only", format!("takes no writes since {since:.6} s: too few good blocks are left"));
+    }
+}
+
 fn amplification(page: &mut Page, summary: &Summary) {
     let (flash, causes) = (&summary.flash, &summary.flash.programs_by_cause);
     page.line("amplification", amplification_by_cause(summary).unwrap_or_else(|| "no writes".to_owned()));
@@ -224,6 +252,7 @@ fn amplification(page: &mut Page, summary: &Summary) {
     ];
     page.line("pages read", by_cause(flash.pages.read, &read));
     merged(page, summary);
+    faults(page, summary);
     let updates = &summary.updates;
     if updates.covered + updates.uncovered + updates.first > 0 {
         let parts = [updates.covered, updates.uncovered, updates.first].map(grouped);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use floatgate_report::number::{bytes, grouped, short, time};
 use floatgate_serve::monitor::blocks::{BlockMap, FREE};
-use floatgate_serve::monitor::frame::{Frame, Info};
+use floatgate_serve::monitor::frame::{Flash, Frame, Info};
 use ratatui::Frame as Screen;
 use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -215,13 +215,22 @@ fn counts(frame: &Frame) -> Vec<Line<'static>> {
             number(flash.write_amplification),
             number(flash.write_amplification_now)
         ),
-        format!("cleanings {}, erases {}", grouped(flash.cleanings), grouped(flash.blocks_erased)),
+        format!("cleanings {}, erases {}{}", grouped(flash.cleanings), grouped(flash.blocks_erased), faults(flash)),
         format!("units moved {}, trimmed {}", grouped(flash.units_moved), grouped(flash.units_trimmed)),
         format!("sectors read {}, written {}", grouped(sectors("read")), grouped(sectors("write"))),
         format!("late {share}{verdict}; free blocks {}", grouped(flash.free_blocks)),
     ]
     .map(Line::from)
     .to_vec()
+}
+
+/// What failed, where anything did.
+fn faults(flash: &Flash) -> String {
+    match (flash.read_only, flash.bad_blocks) {
+        (true, bad) => format!(", bad blocks {}, READ-ONLY", grouped(bad)),
+        (false, 0) => String::new(),
+        (false, bad) => format!(", bad blocks {}", grouped(bad)),
+    }
 }
 
 /// A column for each channel or die: how much of its time it was busy.

@@ -65,6 +65,12 @@ impl Barriers {
         }
     }
 
+    /// All requests that wait.
+    fn take_all(&mut self) -> Vec<u32> {
+        let waiting = self.counts.iter_mut().map(|(_, request)| std::mem::replace(request, NONE));
+        waiting.filter(|request| *request != NONE).collect()
+    }
+
     /// Units that barriers wait for, or would.
     pub fn pending(&self) -> u64 {
         self.counts.iter().map(|(count, _)| count).sum()
@@ -91,6 +97,11 @@ impl Buffer {
     #[inline]
     pub fn take_waiter(&mut self) -> Option<u32> {
         self.barriers.take()
+    }
+
+    /// The flushes that wait, which will wait no more.
+    pub fn take_waiters(&mut self) -> Vec<u32> {
+        self.barriers.take_all()
     }
 
     /// All dirty units are to be written out.

@@ -5,8 +5,10 @@ use std::ops::RangeInclusive;
 
 use super::advanced::{Advanced, Waste, Wise};
 use super::error::{ConfigError, Problem};
-use super::units::{Bandwidth, Bytes, Duration, Frequency, OneOrMany, TransferRate};
-use super::{BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, Firmware, Frontiers, WritePolicy};
+use super::units::{Bandwidth, BlockCount, Bytes, Duration, Frequency, OneOrMany, TransferRate};
+use super::{
+    BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultsConfig, Firmware, Frontiers, WritePolicy,
+};
 use crate::external::MAX_CLASSES;
 use crate::ftl::mapping::MappingConfig;
 use crate::ftl::temperature::TemperatureConfig;
@@ -55,6 +57,7 @@ impl DeviceConfig {
         if check.problems.len() == so_far {
             check.capacity();
             check.checkpoint();
+            check.faults();
             check.thresholds();
             check.buffer();
             check.temperature();
@@ -414,10 +417,51 @@ impl Check<'_> {
         }
     }
 
+    fn faults(&mut self) {
+        let device = self.device;
+        let Some(faults) = &device.faults else { return };
+        if let MappingConfig::Block(_) = &device.mapping.scheme {
+            let what = "with block mapping each logical block has its own: none takes the place of one that fails; take \
+                        mapping.scheme = \"page\" or \"dftl\", or leave the table out";
+            self.refuse("faults", "a table", what);
+        }
+        let rates = [("program", faults.program_rate), ("erase", faults.erase_rate), ("read", faults.read_rate)];
+        for (name, rate) in rates {
+            self.in_range(&format!("faults.{name}_rate"), rate, 0.0..=1.0, "it is a share of operations");
+        }
+        let (planes, g) = (device.total_planes(), &device.geometry);
+        for place in &faults.places {
+            let beyond =
+                [("planes", place.plane, planes), ("blocks", place.block, g.blocks), ("pages", place.page, g.pages)];
+            for (name, number, count) in beyond {
+                if number.is_some_and(|number| number >= count) {
+                    let what = format!("the device has {count} {name} there, numbered from 0");
+                    self.refuse("faults.places", place, &what);
+                }
+            }
+        }
+        let good = DeviceConfig { faults: Some(FaultsConfig::default()), ..device.clone() };
+        if device.factory_bad() > 0 && !device.reserve_ok() && good.reserve_ok() {
+            let fits = |bad: &u32| {
+                let factory_bad = BlockCount::Blocks(*bad);
+                DeviceConfig { faults: Some(FaultsConfig { factory_bad, ..FaultsConfig::default() }), ..good.clone() }
+                    .reserve_ok()
+            };
+            let (mut most, mut too_many) = (0, device.factory_bad().min(g.blocks));
+            while too_many - most > 1 {
+                let middle = most + (too_many - most) / 2;
+                *(if fits(&middle) { &mut most } else { &mut too_many }) = middle;
+            }
+            let what =
+                format!("leaves too few blocks to keep gc.soft_threshold free: at most {most}, or more capacity.spare");
+            self.refuse("faults.factory_bad", faults.factory_bad, &what);
+        }
+    }
+
     fn thresholds(&mut self) {
         let device = self.device;
         let (soft, hard) = (device.soft_threshold(), device.hard_threshold());
-        if soft == 0 {
+        if device.gc.soft_threshold.of(device.geometry.blocks) == 0 {
             let what = "must be 1 block or more: cleaning copies into a free block";
             return self.refuse("gc.soft_threshold", device.gc.soft_threshold, what);
         }
@@ -426,7 +470,8 @@ impl Check<'_> {
                 format!("{hard} blocks, at most gc.soft_threshold = {soft} blocks: it is the more urgent of the two");
             self.refuse("gc.hard_threshold", device.gc.hard_threshold, &what);
         }
-        if self.problems.iter().any(|problem| problem.path.starts_with("capacity")) || device.reserve_ok() {
+        let told = |problem: &Problem| problem.path.starts_with("capacity") || problem.path.starts_with("faults");
+        if self.problems.iter().any(told) || device.reserve_ok() {
             return;
         }
         let spare = match (device.min_spare(), &device.capacity) {

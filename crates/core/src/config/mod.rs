@@ -10,6 +10,7 @@ pub mod checkpoint;
 mod derived;
 mod digest;
 mod error;
+pub mod faults;
 mod figures;
 mod layer;
 mod load;
@@ -39,6 +40,7 @@ use crate::ftl::temperature::TemperatureConfig;
 use crate::scheduler::SchedulerConfig;
 pub use builtin::{BUILTINS, Builtin, builtin, builtin_names};
 pub use error::{ConfigError, Place, Problem};
+pub use faults::{FaultKind, FaultPlace, FaultsConfig};
 pub use figures::Figure;
 pub use load::{base_in, base_of, from_toml, load};
 pub use reference::{example, reference_page};
@@ -94,6 +96,10 @@ pub struct DeviceConfig {
     /// What is kept in flash for the time after a power cut, beside the data and `mapping.block_summary`.
     #[serde(default, skip_serializing_if = "Durability::is_default")]
     pub durability: Durability,
+    /// What fails: blocks, programs, erases and reads. Without this table nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "FaultsConfig")]
+    pub faults: Option<FaultsConfig>,
     /// The host's side.
     #[serde(default)]
     pub host: Host,

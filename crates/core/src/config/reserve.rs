@@ -18,15 +18,28 @@
 //! translation pages in a plane, one of the others has a stale page if and only if (M - 2) P >= N + 1. The share
 //! `map_spare` is kept free above that. Nothing that cleaning of these blocks does needs any other block, and what
 //! cleaning of data needs of the map can always be programmed, so that neither waits for the other for ever.
+//!
+//! Blocks that are bad (`faults`) are none of B.
 
 use super::{DeviceConfig, Frontiers};
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::mapping::MappingConfig;
 
 impl DeviceConfig {
-    /// The soft threshold in blocks of a plane.
+    /// The soft threshold in blocks of a plane. Where blocks may fail it is two at least: one is kept for what does.
     pub fn soft_threshold(&self) -> u32 {
-        self.gc.soft_threshold.of(self.geometry.blocks)
+        let soft = self.gc.soft_threshold.of(self.geometry.blocks);
+        if self.faults.is_some() { soft.max(2) } else { soft }
+    }
+
+    /// Blocks of a plane that are bad when the device is new.
+    pub fn factory_bad(&self) -> u32 {
+        self.faults.as_ref().map_or(0, |faults| faults.factory_bad.of(self.geometry.blocks))
+    }
+
+    /// Blocks of a plane that are good when the device is new.
+    fn good_blocks(&self) -> u32 {
+        self.geometry.blocks.saturating_sub(self.factory_bad())
     }
 
     /// The hard threshold in blocks of a plane.
@@ -63,9 +76,13 @@ impl DeviceConfig {
     /// Flash pages' worth of units are dealt round the places that the address fixes: planes for a static scheme, the
     /// device or channels for a dynamic one. Inside those, a dynamic scheme can level to the unit.
     pub fn units_to_hold(&self) -> u64 {
+        self.units_of_a_place().div_ceil(u64::from(self.total_planes()) / self.dealt().0)
+    }
+
+    /// The most mapping units that go to one of the places that the address fixes, on a full device.
+    pub fn units_of_a_place(&self) -> u64 {
         let (places, dealt) = self.dealt();
-        let units = self.mapped_units().div_ceil(dealt).div_ceil(places) * dealt;
-        units.div_ceil(u64::from(self.total_planes()) / places)
+        self.mapped_units().div_ceil(dealt).div_ceil(places) * dealt
     }
 
     /// How many places the address tells apart, and the units that go to one of them together.
@@ -83,9 +100,18 @@ impl DeviceConfig {
     /// Units that a plane can hold while `stock` of its blocks are free, `map` hold translation pages and a program is
     /// under way.
     fn room(&self, stock: u32, map: u32) -> u64 {
-        let blocks = self.geometry.blocks.saturating_sub(stock).saturating_sub(self.frontiers_per_plane());
-        let blocks = blocks.saturating_sub(map);
+        self.room_of(self.good_blocks(), stock, map)
+    }
+
+    /// The same of a plane with so many good blocks.
+    fn room_of(&self, good: u32, stock: u32, map: u32) -> u64 {
+        let blocks = good.saturating_sub(stock).saturating_sub(self.frontiers_per_plane()).saturating_sub(map);
         (u64::from(blocks) * self.sure_units()).saturating_sub(1)
+    }
+
+    /// Mapping units that a plane with so many good blocks can hold and reach its soft threshold.
+    pub fn units_of_a_plane_with(&self, good: u32) -> u64 {
+        self.room_of(good, self.soft_threshold(), self.map_blocks())
     }
 
     /// Mapping units that a plane can hold and reach its soft threshold.
@@ -129,7 +155,7 @@ impl DeviceConfig {
         let needed = self.units_to_hold() + 1;
         let blocks = needed.div_ceil(self.sure_units()) + u64::from(self.frontiers_per_plane());
         let blocks = blocks + u64::from(self.map_blocks());
-        u64::from(self.geometry.blocks).checked_sub(blocks).filter(|stock| *stock > 0).map(|stock| stock as u32)
+        u64::from(self.good_blocks()).checked_sub(blocks).filter(|stock| *stock > 0).map(|stock| stock as u32)
     }
 
     /// The most mapping units that the host may see with this soft threshold.

@@ -35,7 +35,7 @@ const SHAPELESS: &[&str] = &[
 ];
 
 /// What of the rest shapes what is in flash; the other options choose the policies that go on with it.
-const MEDIA: &[&str] = &["geometry", "capacity", "nand", "mapping.block_summary"];
+const MEDIA: &[&str] = &["geometry", "capacity", "nand", "mapping.block_summary", "faults"];
 
 /// The options that shape a state.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,7 +12,7 @@ use crate::ftl::mapping::Location;
 use crate::ftl::partial::Update;
 use crate::host::requests::Pending;
 use crate::metrics::attribution::Part as TimePart;
-use crate::nand::media::BLANK;
+use crate::nand::media::{BLANK, LOST};
 use crate::scheduler::Class;
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{Lpn, Ppn};
@@ -184,6 +184,7 @@ impl Device {
                 self.work_on_write(id, 0..self.requests[id].crossed);
             }
             Operation::Trim => self.work(Work::Trim(id)),
+            Operation::Flush if self.ftl.is_read_only() => self.flush_read_only(id),
             Operation::Flush => {
                 self.stop_filling();
                 let journalling = self.flush_journal(id);
@@ -211,7 +212,7 @@ impl Device {
     }
 
     /// A request without data is served.
-    fn done_at_once(&mut self, id: u32) {
+    pub(super) fn done_at_once(&mut self, id: u32) {
         self.requests[id].start = self.now;
         self.part_done(id, self.now, NONE);
     }
@@ -270,6 +271,7 @@ impl Device {
         let held = write.complete || (u32::from(write.first) <= part.first && part.end <= u32::from(write.end));
         self.ftl.counters.slot_reads += 1;
         if held {
+            self.check_slot_read(id, slot, part.first, part.end);
             self.copy_from_slot(id, slot, part);
             return self.answer_at_once(id, part, from);
         }
@@ -429,6 +431,10 @@ impl Device {
         let zeroes = request.operation == Operation::WriteZeroes;
         let back = self.writes_back();
         while self.requests[id].admitted < self.requests[id].arrived {
+            if self.ftl.is_read_only() {
+                self.refuse_unit(id, back);
+                continue;
+            }
             let part = part(&request, self.requests[id].admitted, per_unit);
             if !self.has_place(&request, part) {
                 return false;
@@ -526,6 +532,10 @@ impl Device {
             Location::Slot(older) => {
                 self.transactions[older].newer = id;
                 self.use_entry(lpn);
+                if self.ftl.is_read_only() {
+                    self.complete_unwritten(older, id);
+                    self.answer_unwritten(id);
+                }
             }
             _ if self.ftl.map_state.is_some() => self.translate_write(id),
             Location::Flash(ppn) if !write.complete => self.read_for(id, ppn),
@@ -553,6 +563,8 @@ impl Device {
             }
             _ => vec![BLANK; per_unit],
         };
+        // Those of a unit that cannot be read do, too.
+        held.iter_mut().filter(|version| **version == LOST).for_each(|version| *version = BLANK);
         held[usize::from(first)..usize::from(end)].fill(version);
         if let (Some(buffer), Some(entry)) = (self.buffer.as_deref(), entry.filter(|&entry| entry != Pick::PADDING)) {
             for sector in (0..per_unit as u32).filter(|&sector| buffer.holds(entry, sector)) {
@@ -581,6 +593,9 @@ impl Device {
         if self.ftl.block_map.is_some() {
             return self.queue_in_block(id);
         }
+        if self.ftl.is_read_only() {
+            return self.answer_unwritten(id);
+        }
         if self.filling.is_some() {
             return self.stage(id);
         }
@@ -606,6 +621,10 @@ impl Device {
 
     /// Deallocates the units of a request.
     pub(super) fn trim(&mut self, id: u32) {
+        if self.ftl.is_read_only() {
+            self.requests[id].status = Status::ReadOnly;
+            return self.done_at_once(id);
+        }
         let per_unit = self.ftl.shape().sectors_per_unit;
         for index in 0..self.units_of(id) {
             let part = self.part_of(id, index);

@@ -274,7 +274,7 @@ impl Device {
         loop {
             let Some(buffer) = &mut self.buffer else { return };
             buffer.make_room();
-            if self.slots_free == 0 {
+            if self.slots_free == 0 || self.ftl.is_read_only() {
                 return;
             }
             // What is looked up later is asked for ahead of time, as for requests of the host.

@@ -3,7 +3,6 @@
 use super::Device;
 use super::firmware::Work;
 use super::transaction::{Kind, Transaction};
-use crate::ftl::blocks::RESERVE;
 use crate::ftl::gc::job::Step;
 use crate::scheduler::Class;
 use crate::scheduler::lines::Line;
@@ -28,7 +27,8 @@ impl Device {
             return; // Merging frees blocks instead.
         }
         let job = &self.jobs[plane.index()];
-        if !job.busy && (self.ftl.blocks.stock(plane) <= self.ftl.shape().soft || !job.is_idle()) {
+        let due = self.ftl.blocks.stock(plane) <= self.ftl.shape().soft || !job.is_idle();
+        if !job.busy && (due || self.has_failed(plane)) {
             self.step(plane);
         }
     }
@@ -42,8 +42,12 @@ impl Device {
     }
 
     fn step(&mut self, plane: PlaneId) {
+        if self.ftl.is_read_only() {
+            return; // What is being moved stays where it is.
+        }
         let step = self.jobs[plane.index()].next_step(&mut self.ftl, plane);
         self.update_moved(plane);
+        self.give_way(plane);
         // What the journal sets off must not take the next step of this job in the middle of this one.
         self.jobs[plane.index()].busy = true;
         self.journal_for_doomed();
@@ -85,6 +89,7 @@ impl Device {
     /// A page of a victim has been read.
     pub(super) fn finish_gc_read(&mut self, id: u32) {
         let plane = PlaneId(self.transactions[id].plane);
+        self.check_cleaning_read(id);
         self.transactions.remove(id);
         self.jobs[plane.index()].busy = false;
         self.drop_stale_copies(plane);
@@ -146,7 +151,8 @@ impl Device {
             return;
         }
         let blocks = &self.ftl.blocks;
-        let room = blocks.host_room(plane) + blocks.stock(plane).saturating_sub(RESERVE) * blocks.data_units();
+        let room =
+            blocks.host_room(plane) + blocks.stock(plane).saturating_sub(blocks.kept(plane)) * blocks.data_units();
         let mut back = Line::default();
         let lun = self.array.lun_of(plane);
         for _ in 0..room {

@@ -2,6 +2,7 @@
 //! that depends on it. See docs/model/durability.md.
 
 use super::accept::Part;
+use super::transaction::Transaction;
 use super::{Device, Mutant};
 use crate::ftl::durable::{Buffered, Durable};
 use crate::ftl::flash::{Before, FlashEvent, Keep, Outbox, Place, Record, Source};
@@ -261,7 +262,8 @@ impl Device {
         let kept = self.ftl.durable.as_ref().map_or(0, |durable| durable.sequence(from));
         let sequence = if self.options.mutant == Mutant::RenumberCopies { self.ftl.next_sequence() } else { kept };
         let sectors = self.ftl.durable.as_ref().map_or(0, |durable| durable.sectors(from));
-        (Record { sectors, ..self.ftl.record_of(lpn, sequence) }, Source::Copy(from))
+        let record = self.ftl.record_or_loss(lpn, sequence, self.ftl.is_lost(from));
+        (Record { sectors, ..record }, Source::Copy(from))
     }
 
     fn written(&mut self, lpn: u32, place: Ppn, first: u32) -> (Record, Source) {
@@ -269,7 +271,7 @@ impl Device {
         while self.transactions[id].place != place.0 {
             id = self.transactions[id].next;
         }
-        let trimmed = self.transactions[id].trimmed;
+        let Transaction { trimmed, spoiled, .. } = self.transactions[id];
         let own = self.own_page(lpn);
         let Some(durable) = &mut self.ftl.durable else { return (Record::default(), Source::Nothing) };
         let slot = *durable.slot(id);
@@ -283,7 +285,7 @@ impl Device {
             Some(old) => Source::Copy(old),
             None => Source::Write { lpn: Lpn(lpn), sequence: slot.sequence },
         };
-        (self.ftl.record_of(lpn, slot.sequence), source)
+        (self.ftl.record_or_loss(lpn, slot.sequence, spoiled), source)
     }
 
     /// The bytes of a unit of the device's own; none where `lpn` is the host's.

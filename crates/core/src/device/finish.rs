@@ -90,7 +90,7 @@ impl Device {
                 reply[part.offset as usize..][..held.len()].copy_from_slice(held);
             }
         }
-        if self.buffer.is_some() {
+        if !self.check_host_read(id) && self.buffer.is_some() {
             self.fill_buffer(id);
         }
         self.release(read.dependency);
@@ -129,6 +129,7 @@ impl Device {
             let held = self.ftl.media.as_ref().map(|media| media.read(Ppn(read.place)).to_vec()).unwrap_or_default();
             self.complete_contents(read.owner, &held);
         }
+        self.check_rmw_read(id);
         self.release(read.dependency);
         self.transactions.remove(id);
         self.contents_complete(read.owner);
@@ -151,6 +152,7 @@ impl Device {
         while id != NONE {
             let read = self.transactions[id];
             let (first, end) = (u32::from(read.first), u32::from(read.end));
+            self.check_slot_read(read.owner, write, first, end);
             // What the buffer gave it is newer, and may have left the buffer meanwhile.
             for part in self.contents.reads.get_mut(id as usize).map(std::mem::take).unwrap_or_default() {
                 let PartRead { first, end, offset, .. } = part;
@@ -170,6 +172,9 @@ impl Device {
         let Transaction { place, plane, lpn, .. } = self.transactions[first];
         if self.ftl.block_map.is_some() {
             self.store_program(self.start_of_program(Ppn(place)), first);
+        }
+        if self.program_fails(self.start_of_program(Ppn(place)), self.ftl.shape().units_per_program) {
+            return self.write_again(first);
         }
         self.ftl.told_end(self.start_of_program(Ppn(place)), self.ftl.shape().units_per_program);
         let mut id = first;
@@ -192,6 +197,9 @@ impl Device {
         let (lpn, place) = (Lpn(write.lpn), Ppn(write.place));
         if let (Some(media), None) = (&mut self.ftl.media, &self.ftl.block_map) {
             media.program(place, &self.contents.slots[id as usize]);
+        }
+        if write.spoiled {
+            self.ftl.mark_lost(place);
         }
         if write.trimmed {
             self.ftl.counters.units_trimmed += 1;
@@ -228,6 +236,7 @@ impl Device {
         self.transactions[newer].older = NONE;
         self.transactions[newer].source = if write.trimmed { 0 } else { write.place + 1 };
         if !self.transactions[newer].complete {
+            self.transactions[newer].spoiled = write.spoiled && !write.trimmed;
             if self.options.verify {
                 let kept = std::mem::take(&mut self.contents.slots[id as usize]);
                 self.complete_contents(newer, &kept);
@@ -239,6 +248,9 @@ impl Device {
 
     /// A program command at `place` has ended: closes the block, or adds its summary, when that was its last.
     pub(super) fn program_ended(&mut self, plane: PlaneId, place: Ppn) {
+        if self.ftl.faults.is_some() && self.ftl.blocks.block(self.ftl.blocks.block_of(place)).failed {
+            return self.rest_failed(self.ftl.blocks.block_of(place));
+        }
         let end = Ppn(place.0 + self.ftl.shape().units_per_program);
         if !self.ftl.blocks.ends_data(end) {
             return;
@@ -258,6 +270,9 @@ impl Device {
 
     fn finish_summary(&mut self, id: u32) {
         let Transaction { place, dependency, .. } = self.transactions.remove(id);
+        if self.program_fails(Ppn(place), self.ftl.shape().units_per_program) {
+            return self.program_failed(Ppn(place), self.ftl.shape().units_per_program, 0);
+        }
         self.ftl.told_end(Ppn(place), self.ftl.shape().units_per_program);
         if dependency != NONE {
             return self.release(dependency);
@@ -279,6 +294,9 @@ impl Device {
         let Transaction { plane, place, .. } = self.transactions[id];
         let plane = PlaneId(plane);
         self.transactions.remove(id);
+        if self.program_fails(Ppn(place), self.ftl.shape().units_per_program) {
+            return self.copy_again(plane, Ppn(place));
+        }
         self.ftl.told_end(Ppn(place), self.ftl.shape().units_per_program);
         let count = std::mem::take(&mut self.jobs[plane.index()].writing);
         for index in 0..count {
@@ -297,6 +315,9 @@ impl Device {
         let Transaction { plane, place, .. } = self.transactions[id];
         let plane = PlaneId(plane);
         self.transactions.remove(id);
+        if self.program_fails(Ppn(place), self.ftl.shape().units_per_page.divisor()) {
+            return self.move_back_again(plane, Ppn(place));
+        }
         self.ftl.told_end(Ppn(place), self.ftl.shape().units_per_page.divisor());
         for index in 0..self.jobs[plane.index()].back.len() {
             let copy = self.jobs[plane.index()].back[index];
@@ -314,6 +335,7 @@ impl Device {
         if let Some(media) = &mut self.ftl.media {
             media.copy(copy.from, copy.to);
         }
+        self.ftl.copy_loss(copy.from, copy.to);
         self.map_copy(Lpn(copy.lpn), copy.from, copy.to);
         let victim = self.ftl.blocks.block_of(copy.from);
         self.release(victim.0);
@@ -356,14 +378,23 @@ impl Device {
         self.transactions.remove(id);
         debug_assert_eq!(self.ftl.blocks.block(block).state, BlockState::Doomed);
         let map = self.ftl.blocks.block(block).map;
-        self.ftl.erase_now(block);
+        let failed = self.ftl.faults.is_some() && self.ftl.erase_fails(block);
+        if failed {
+            self.ftl.erase_failed(block);
+        } else {
+            self.ftl.erase_now(block);
+        }
         if map {
-            return self.map_erased(plane);
+            return self.map_erased(plane, failed);
         }
         if self.ftl.block_map.is_some() {
             return self.logical_erased(plane);
         }
-        self.jobs[plane.index()].doomed -= 1;
+        // One that had failed is erased by a mutant only, and was not counted.
+        self.jobs[plane.index()].doomed = self.jobs[plane.index()].doomed.saturating_sub(1);
+        if failed {
+            self.check_spare(plane);
+        }
         self.ftl.refresh_ready(plane);
         self.unstall(plane);
         self.unstall_journal();

@@ -19,10 +19,11 @@ impl Device {
         for unit in (0..self.array.units()).map(UnitId) {
             let first = self.running[unit.index()];
             let Some(end) = self.array.settled_end(unit).filter(|_| first != NONE) else { continue };
-            // A durable device answers a write when it has told that the program has ended.
-            let writes = !self.overlapping.any && !self.is_durable();
+            // A durable device answers a write when it has told that the program has ended; a program may fail then.
+            let writes = !self.overlapping.any && !self.is_durable() && self.ftl.faults.is_none();
+            let reads = self.ftl.faults.as_ref().is_none_or(|faults| faults.reads_are_sure());
             match self.transactions[first].kind {
-                Kind::HostRead => self.foresee_request(self.transactions[first].owner, 1, end, &mut found),
+                Kind::HostRead if reads => self.foresee_request(self.transactions[first].owner, 1, end, &mut found),
                 Kind::Write if writes => self.foresee_writes(first, end, &mut found),
                 _ => {}
             }

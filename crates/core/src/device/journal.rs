@@ -22,6 +22,7 @@ use crate::scheduler::Class;
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::state::{Reader, StateError, Writer};
+use crate::workload::request::Status;
 
 /// A record that is not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +137,11 @@ impl Journal {
     /// Whether trims wait to be written.
     pub(super) fn has_waiting(&self) -> bool {
         self.writing.is_some() || !self.waiting.is_empty()
+    }
+
+    /// The flushes that wait for it, which it does not serve any more.
+    pub(super) fn take_flushes(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.flushes).into_iter().map(|(id, _)| id).collect()
     }
 
     /// Writes its contents for a saved state, and the number of the last write or trim.
@@ -274,6 +280,12 @@ impl Device {
         let protected = self.buffer().is_some_and(|buffer| buffer.is_protected());
         let sequence = self.ftl.sequence;
         let Some(journal) = self.journal.as_mut().filter(|_| !protected) else { return false };
+        if self.ftl.is_read_only() {
+            if journal.has_waiting() {
+                self.requests[id].status = Status::ReadOnly;
+            }
+            return false;
+        }
         if journal.waiting.is_empty() && journal.writing.is_none() {
             return false;
         }
@@ -310,6 +322,9 @@ impl Device {
 
     /// Writes the next unit of the journal, unless one is on its way.
     fn write_journal(&mut self) {
+        if self.ftl.is_read_only() {
+            return;
+        }
         let (blocks, now) = (&self.ftl.blocks, self.ftl.sequence);
         let Some(journal) = self.journal.as_mut().filter(|journal| journal.writing.is_none()) else { return };
         let urgent = |block: u32| blocks.block(BlockId(block)).state == BlockState::Doomed;

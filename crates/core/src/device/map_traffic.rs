@@ -10,6 +10,7 @@ use super::Device;
 use super::transaction::{Kind, Transaction};
 use crate::ftl::Ftl;
 use crate::ftl::blocks::{RESERVE, Stream};
+use crate::ftl::faults::MapInHand;
 use crate::ftl::mapping::{MapState, TRANSLATION};
 use crate::metrics::counters::MapCause;
 use crate::nand::array::Operation;
@@ -92,6 +93,16 @@ impl MapTraffic {
             stalled: vec![VecDeque::new(); planes],
             moved: vec![Vec::new(); planes],
             ..MapTraffic::default()
+        }
+    }
+
+    /// What cleaning of a plane's translation pages has in hand.
+    fn in_hand(&self, plane: PlaneId, ftl: &Ftl) -> MapInHand {
+        let Some(job) = self.jobs.get(plane.index()) else { return MapInHand::default() };
+        let victim = job.victim.map(|victim| ftl.blocks.block(victim));
+        MapInHand {
+            units: victim.map_or(0, |victim| u32::from(victim.valid)),
+            blocks_coming: job.doomed + u32::from(victim.is_some_and(|victim| !victim.failed)),
         }
     }
 
@@ -218,6 +229,9 @@ impl Device {
     /// Asks for an update of a translation page; `node` goes on when it has been programmed, [`NONE`] for nobody.
     pub(super) fn ask_update(&mut self, page: u32, node: u32) {
         let batch = self.map_state().batch;
+        if self.ftl.is_read_only() {
+            return self.updated(node);
+        }
         let entry = &mut self.map_traffic.pages[page as usize];
         if node == NONE {
             entry.owed = if batch { 1 } else { entry.owed + 1 };
@@ -260,6 +274,9 @@ impl Device {
 
     /// The controller holds a translation page as it is to be programmed.
     fn program_map(&mut self, page: u32) {
+        if self.ftl.is_read_only() {
+            return self.drop_map_update(page);
+        }
         let plane = self.ftl.map_home(page);
         if self.map_traffic.page(page).moving {
             self.queue_map(page);
@@ -302,6 +319,11 @@ impl Device {
     pub(super) fn start_map_write(&mut self, id: u32) -> Option<Operation> {
         let Transaction { owner: page, class, .. } = self.transactions[id];
         let plane = self.ftl.map_home(page);
+        if self.ftl.is_read_only() {
+            self.transactions.remove(id);
+            self.drop_map_update(page);
+            return None;
+        }
         if !self.map_traffic.page(page).moving && !self.ftl.blocks.takes_map_write(plane) {
             self.transactions.remove(id);
             self.map_traffic.page(page).state = State::Stalled;
@@ -334,17 +356,14 @@ impl Device {
         let Transaction { owner: page, place, plane, .. } = self.transactions[id];
         let (plane, place) = (PlaneId(plane), Ppn(place));
         self.transactions.remove(id);
+        if self.program_fails(place, self.ftl.shape().units_per_program) {
+            return self.write_map_again(page, place);
+        }
         self.ftl.map_programmed(page, place);
         let mut taken = std::mem::take(&mut self.map_traffic.page(page).taken);
         while !taken.is_empty() {
             let node = taken.pop(&mut self.transactions);
-            match self.transactions[node].kind {
-                Kind::MapHold => {
-                    let held = self.transactions.remove(node).dependency;
-                    self.release(held);
-                }
-                _ => self.evicted(node),
-            }
+            self.updated(node);
         }
         if std::mem::take(&mut self.map_traffic.page(page).moving) {
             self.map_traffic.jobs[plane.index()].waiting = false;
@@ -359,9 +378,69 @@ impl Device {
         self.clean_map(plane);
     }
 
+    /// Who has waited for an update goes on.
+    fn updated(&mut self, node: u32) {
+        match node {
+            NONE => {}
+            node if self.transactions[node].kind == Kind::MapHold => {
+                let held = self.transactions.remove(node).dependency;
+                self.release(held);
+            }
+            node => self.evicted(node),
+        }
+    }
+
+    /// The program of a translation page has failed: the controller still holds it, and who waits for it goes on
+    /// waiting.
+    fn write_map_again(&mut self, page: u32, place: Ppn) {
+        let group = self.ftl.shape().units_per_program;
+        let entry = &mut self.map_traffic.pages[page as usize];
+        entry.state = State::Queued;
+        let taken = std::mem::take(&mut entry.taken);
+        if taken.is_empty() && !entry.moving {
+            entry.owed += 1;
+        }
+        entry.writers.put_before(&mut self.transactions, taken);
+        self.program_failed(place, group, group);
+        if self.ftl.is_read_only() {
+            return self.drop_map_update(page);
+        }
+        self.queue_map(page);
+    }
+
+    /// A device that takes no writes keeps what has changed of a translation page in the controller: who waits for its
+    /// update goes on.
+    fn drop_map_update(&mut self, page: u32) {
+        let entry = self.map_traffic.page(page);
+        (entry.state, entry.owed, entry.moving) = (State::Idle, 0, false);
+        let mut waiting = std::mem::take(&mut entry.writers);
+        let taken = std::mem::take(&mut entry.taken);
+        waiting.put_before(&mut self.transactions, taken);
+        self.entries_here(page, None);
+        while !waiting.is_empty() {
+            let node = waiting.pop(&mut self.transactions);
+            self.updated(node);
+        }
+    }
+
+    /// The same for all translation pages that wait for room.
+    pub(super) fn drop_map_updates(&mut self) {
+        let stalled: Vec<u32> = self.map_traffic.stalled.iter_mut().flat_map(std::mem::take).collect();
+        for page in stalled {
+            if self.map_traffic.page(page).state == State::Stalled {
+                self.drop_map_update(page);
+            }
+        }
+    }
+
+    /// What cleaning of a plane's translation pages has in hand.
+    pub(super) fn map_in_hand(&self, plane: PlaneId) -> MapInHand {
+        self.map_traffic.in_hand(plane, &self.ftl)
+    }
+
     /// Takes the next step of reclaiming a plane's blocks of translation pages, if it needs one.
     pub(super) fn clean_map(&mut self, plane: PlaneId) {
-        if self.ftl.map_state.is_none() {
+        if self.ftl.map_state.is_none() || self.ftl.is_read_only() {
             return;
         }
         while !self.map_traffic.jobs[plane.index()].waiting {
@@ -374,7 +453,7 @@ impl Device {
                 return self.move_map(self.ftl.map.owner(Ppn(unit)) & !TRANSLATION);
             }
             job.victim = None;
-            job.doomed += 1;
+            job.doomed += u32::from(!self.ftl.blocks.block(victim).failed);
             self.ftl.blocks.doom(victim);
             if self.ftl.blocks.can_erase(victim) {
                 self.erase(victim);
@@ -386,6 +465,17 @@ impl Device {
     fn map_victim(&mut self, plane: PlaneId) -> Option<BlockId> {
         let (blocks, stock) = (&self.ftl.blocks, self.ftl.blocks.map_stock(plane));
         let room = blocks.room(plane, Stream::Map) + stock * blocks.data_units();
+        if self.map_traffic.jobs[plane.index()].victim.is_none()
+            && self.ftl.faults.is_some()
+            && let Some(failed) = self.ftl.first_failed(plane, true)
+            && room >= u32::from(blocks.block(failed).valid) + blocks.data_units()
+        {
+            self.ftl.take_failed(failed);
+            let cursor = self.ftl.blocks.first_unit(failed).0;
+            let job = &mut self.map_traffic.jobs[plane.index()];
+            (job.victim, job.cursor) = (Some(failed), cursor);
+            return job.victim;
+        }
         let job = &mut self.map_traffic.jobs[plane.index()];
         if job.victim.is_none() && stock + job.doomed <= RESERVE && room >= blocks.data_units() {
             let victim = self.ftl.blocks.take_map_victim(plane)?;
@@ -407,8 +497,14 @@ impl Device {
     }
 
     /// A block of translation pages has been erased.
-    pub(super) fn map_erased(&mut self, plane: PlaneId) {
-        self.map_traffic.jobs[plane.index()].doomed -= 1;
+    pub(super) fn map_erased(&mut self, plane: PlaneId, failed: bool) {
+        let doomed = &mut self.map_traffic.jobs[plane.index()].doomed;
+        *doomed = doomed.saturating_sub(1);
+        if failed {
+            self.check_spare(plane);
+            // A free block of data may have taken its place.
+            self.clean(plane);
+        }
         self.unstall_map(plane);
         self.clean_map(plane);
     }

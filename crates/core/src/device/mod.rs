@@ -15,6 +15,7 @@ mod buffer;
 mod checkpoint;
 mod cleaning;
 mod durable;
+mod faults;
 mod fill;
 mod finish;
 mod firmware;
@@ -82,6 +83,8 @@ pub enum Mutant {
     TrustErased,
     /// The checkpoint tells of blocks before they are programmed.
     AccountEarly,
+    /// A block that has failed is erased and used again.
+    ReuseFailed,
 }
 
 /// How to build a device.
@@ -462,7 +465,7 @@ impl Device {
             .collect();
         format!(
             "{} requests in progress, {} at the host, {} waiting for controller slots ({} free), writes waiting for \
-             a free block in: {}; writes waiting for any plane: {}; units waiting for room in the buffer: {}; {}",
+             a free block in: {}; writes waiting for any plane: {}; units waiting for room in the buffer: {}; {}; {}",
             self.requests.len(),
             self.host_line.len(),
             self.unadmitted.len(),
@@ -471,6 +474,7 @@ impl Device {
             self.pool.lines.iter().any(waiting),
             self.buffer().map_or(0, |buffer| buffer.waiting),
             self.map_traffic.describe(),
+            if self.ftl.is_read_only() { "it takes no writes" } else { "it takes writes" },
         )
     }
 
@@ -479,6 +483,10 @@ impl Device {
         let counters = &self.ftl.counters;
         let data_units = u64::from(self.ftl.blocks.data_units());
         let erased = counters.blocks_erased * data_units;
+        if self.ftl.is_read_only() {
+            // What could not be written stays where it was.
+            return self.ftl.blocks.recount();
+        }
         if self.is_idle() {
             self.ftl.recount()?;
             // What was programmed and is not valid any more was superseded, trimmed, moved, in vain or padding.
@@ -487,7 +495,8 @@ impl Device {
                 + counters.units_moved
                 + counters.copies_in_vain
                 + counters.map.units_superseded
-                + counters.units_padded;
+                + counters.units_padded
+                + counters.faults.units_failed;
             let programmed = counters.units_programmed + counters.units_padded;
             let valid: u64 = self.ftl.blocks.all().iter().map(|b| u64::from(b.valid)).sum();
             if programmed != valid + gone {
@@ -550,6 +559,9 @@ impl Device {
     /// Queues the erase of a block that nothing depends on.
     fn erase(&mut self, block: BlockId) {
         let plane = self.ftl.blocks.plane_of(block);
+        if self.ftl.blocks.block(block).failed && self.options.mutant != Mutant::ReuseFailed {
+            return self.retire(block);
+        }
         let mut erase = Transaction::new(Kind::Erase, self.cleaning_class(plane));
         erase.plane = plane.0;
         erase.place = block.0;
@@ -560,6 +572,7 @@ impl Device {
     #[inline]
     fn release(&mut self, block: u32) {
         if self.ftl.blocks.release(BlockId(block)) {
+            self.note_released(BlockId(block));
             self.erase(BlockId(block));
         }
     }

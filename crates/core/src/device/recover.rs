@@ -65,6 +65,7 @@ impl Device {
         let writes = self.take_saved(flash, &mut scan, &mut report)?;
         self.ftl.settle(&mut scan, &mut report)?;
         self.find_guests();
+        self.check_spare_at_start();
         self.fill_contents(flash);
         self.restore_buffer(flash, writes, &mut report);
         report.map_pages_written = self.ftl.write_map_anew();

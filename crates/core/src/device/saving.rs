@@ -60,6 +60,10 @@ pub fn inspect_state(mut input: impl Read) -> Result<(Head, Vec<Section>), State
 impl Device {
     /// What is in progress, if anything is: a device is saved at rest.
     fn in_progress(&self) -> Option<String> {
+        if self.ftl.is_read_only() {
+            let what = "it takes no writes any more, and holds what flash has no room for";
+            return Some(what.to_owned());
+        }
         let requests = self.outstanding();
         if requests > 0 {
             return Some(format!("{requests} requests have not completed: advance until they have"));

@@ -323,8 +323,12 @@ impl Device {
         if self.ftl.block_map.is_some() {
             return Some(self.start_write_in_block(id));
         }
+        if self.ftl.is_read_only() {
+            self.answer_unwritten(id);
+            return None;
+        }
         let plane = PlaneId(self.transactions[id].plane);
-        let lent = !self.ftl.blocks.takes_host_write(plane);
+        let lent = !self.ftl.blocks.takes_host_write(plane) && !self.goes_again(id, plane);
         if lent && !(self.is_of_journal(self.transactions[id].lpn) && self.lends_to_journal(plane)) {
             self.stall(id, plane);
             return None;
@@ -414,10 +418,20 @@ impl Device {
         }
     }
 
+    /// A device that takes no writes moves nothing: what cleaning has in hand stays where it is.
+    fn leave_unmoved(&mut self, id: u32) -> Option<Operation> {
+        let plane = self.transactions.remove(id).plane;
+        self.jobs[plane as usize].busy = false;
+        None
+    }
+
     /// Binds what cleaning has read. Units that were superseded meanwhile are dropped; without any left, nothing
     /// starts.
     fn start_copies(&mut self, id: u32) -> Option<Operation> {
         let plane = PlaneId(self.transactions[id].plane);
+        if self.ftl.is_read_only() {
+            return self.leave_unmoved(id);
+        }
         self.drop_stale_copies(plane);
         let group = self.ftl.shape().units_per_program;
         let copies = &self.jobs[plane.index()].copies;
@@ -452,6 +466,9 @@ impl Device {
     /// read, and programmed through the controller.
     fn start_copy_back(&mut self, id: u32) -> Option<Operation> {
         let plane = PlaneId(self.transactions[id].plane);
+        if self.ftl.is_read_only() {
+            return self.leave_unmoved(id);
+        }
         self.drop_stale_back(plane);
         if self.jobs[plane.index()].back.is_empty() {
             self.transactions.remove(id);

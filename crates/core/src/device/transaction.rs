@@ -72,6 +72,8 @@ pub struct Transaction {
     pub trimmed: bool,
     /// A write has all data of its unit: its own and those that it keeps.
     pub complete: bool,
+    /// What a write keeps could not be read.
+    pub spoiled: bool,
     /// Writes: the class of the unit (`temperature`).
     pub temperature: u8,
     /// Reads: units that leave the page, or pages of a unit that spans them.
@@ -114,6 +116,7 @@ impl Transaction {
             class,
             trimmed: false,
             complete: false,
+            spoiled: false,
             temperature: 0,
             units: 1,
             first: 0,
@@ -133,6 +136,8 @@ impl Transaction {
         }
     }
 }
+
+const _: () = assert!(size_of::<Transaction>() == 64);
 
 /// The transactions in progress, by number.
 pub type Transactions = Slab<Transaction>;

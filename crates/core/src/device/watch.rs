@@ -3,6 +3,7 @@
 use super::Device;
 use super::transaction::Kind;
 use crate::metrics::series::Sample;
+use crate::metrics::summary::FaultState;
 use crate::nand::array::Operation;
 use crate::nand::probe::{Lane, Phase, Slice};
 use crate::scheduler::lines::NONE;
@@ -22,6 +23,9 @@ impl Device {
         into.merged.copy_from(&self.array.merged);
         into.stock_min = (0..planes).map(stock).min().unwrap_or(0);
         into.stock_sum = (0..planes).map(|plane| u64::from(stock(plane))).sum();
+        let bad = |faults: &FaultState| faults.bad.iter().map(|bad| u64::from(*bad)).sum();
+        into.bad_blocks = self.fault_state().as_ref().map_or(0, bad);
+        into.read_only = self.read_only_since().is_some();
         into.buffer = self.buffer().map_or_else(Default::default, |buffer| buffer.counts);
         into.buffer_units = self.buffer().map_or([0, 0], |buffer| buffer.occupancy());
         into.volatile_units = self.buffer().map_or((0, 0), |buffer| buffer.volatile_units());

@@ -1,5 +1,6 @@
 //! The physical space: blocks, their states, the stock of free ones, and the frontiers that writes go to.
 
+mod failing;
 mod saving;
 
 use super::gc::victim::Victim;
@@ -25,6 +26,10 @@ pub enum BlockState {
     Doomed,
     /// It belongs to a logical block (block mapping).
     Logical,
+    /// A program of it has failed; its valid units are to be moved.
+    Failed,
+    /// It is never used again.
+    Bad,
 }
 
 /// What is known of a block.
@@ -41,6 +46,8 @@ pub struct Block {
     pub state: BlockState,
     /// Whether it holds translation pages, from its opening to its erase.
     pub map: bool,
+    /// Whether it is never erased and used again, when it is empty: a program or an erase of it has failed.
+    pub failed: bool,
 }
 
 /// What kind of data a frontier takes.
@@ -90,6 +97,10 @@ struct Plane {
     /// The same of the blocks that are kept for translation pages. Free blocks are in one list with the others.
     map_stock: u32,
     map_stale: u32,
+    /// Free blocks that the host leaves to cleaning.
+    kept: u32,
+    /// Blocks that are bad, or will be when they are empty.
+    bad: u32,
     frontiers: [Frontier; Stream::COUNT],
 }
 
@@ -135,7 +146,8 @@ fn opening_group(device: &DeviceConfig) -> u32 {
     }
 }
 
-/// One block of stock is kept for cleaning: with it, any victim's valid units find room.
+/// One block of stock is kept for cleaning: with it, any victim's valid units find room. Where blocks fail, one more
+/// is ([`Blocks::kept`]).
 pub const RESERVE: u32 = 1;
 
 impl Blocks {
@@ -149,6 +161,7 @@ impl Blocks {
             last_free: (p + 1) * per_plane - 1,
             stock: per_plane - for_map,
             map_stock: for_map,
+            kept: RESERVE + u32::from(device.faults.is_some()),
             ..Plane::default()
         };
         let total_units = device.total_blocks() as usize * device.units_per_block() as usize;
@@ -227,6 +240,12 @@ impl Blocks {
         self.planes[plane.index()].stock
     }
 
+    /// Free blocks of a plane that the host leaves to cleaning.
+    #[inline]
+    pub fn kept(&self, plane: PlaneId) -> u32 {
+        self.planes[plane.index()].kept
+    }
+
     /// Free blocks of a plane that are kept for translation pages.
     #[inline]
     pub fn map_stock(&self, plane: PlaneId) -> u32 {
@@ -264,9 +283,9 @@ impl Blocks {
         let open = p.frontiers[Stream::Host as usize].left > 0;
         if self.classes > 1 {
             let open = self.host_room(plane) > 0;
-            return p.stock > RESERVE || (open && (!self.is_single() || p.stock >= RESERVE));
+            return p.stock > p.kept || (open && (!self.is_single() || p.stock >= p.kept));
         }
-        p.stock > RESERVE || (open && (self.gc_frontier != Stream::Host as usize || p.stock >= RESERVE))
+        p.stock > p.kept || (open && (self.gc_frontier != Stream::Host as usize || p.stock >= p.kept))
     }
 
     /// Whether moved units go where the host's do.
@@ -292,7 +311,7 @@ impl Blocks {
     /// the reserve, the one of another class that has most.
     #[inline]
     pub fn host_stream(&self, plane: PlaneId, class: u8) -> Stream {
-        if self.classes == 1 { Stream::Host } else { self.stream_with_room(plane, class, RESERVE) }
+        if self.classes == 1 { Stream::Host } else { self.stream_with_room(plane, class, self.kept(plane)) }
     }
 
     /// The frontier that a moved unit of `class` goes to: that of all moved units, or the host's of the class.
@@ -653,15 +672,15 @@ impl Blocks {
         }
         for plane in 0..self.planes.len() as u32 {
             let per_plane = self.blocks_per_plane.divisor();
-            let is_free = |id: &u32| self.blocks[*id as usize].state == BlockState::Free;
-            let free: Vec<u32> = (plane * per_plane..(plane + 1) * per_plane).filter(is_free).collect();
-            free.windows(2).for_each(|pair| self.next_free[pair[0] as usize] = pair[1]);
-            let p = &mut self.planes[plane as usize];
-            p.stock = (free.len() as u32).saturating_sub(p.map_stock);
-            p.first_free = free.first().copied().unwrap_or_default();
-            p.last_free = free.last().copied().unwrap_or_default();
+            self.list_free(plane * per_plane..(plane + 1) * per_plane);
         }
-        closed.iter().for_each(|&id| self.close(id));
+        closed
+            .iter()
+            .filter(|&&id| !self.block(id).failed)
+            .copied()
+            .collect::<Vec<_>>()
+            .into_iter()
+            .for_each(|id| self.close(id));
     }
 
     /// The arrays that superseding a unit will touch, asked for ahead of time.
@@ -688,8 +707,9 @@ impl Blocks {
             let mut listed = 0;
             let mut next = plane.first_free;
             while listed < plane.stock + plane.map_stock {
-                if self.blocks[next as usize].state != BlockState::Free {
-                    return Err(format!("plane {p}: block {next} is in stock and not free"));
+                let block = &self.blocks[next as usize];
+                if block.state != BlockState::Free || block.failed {
+                    return Err(format!("plane {p}: block {next} is in stock and not free, or has failed"));
                 }
                 listed += 1;
                 next = self.next_free[next as usize];

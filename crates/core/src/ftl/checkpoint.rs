@@ -111,12 +111,12 @@ impl Ftl {
         }
     }
 
-    /// Whether an account of a block can be made.
+    /// Whether an account of a block can be made. It does not say of a unit that it is lost: such blocks are read.
     #[inline]
     pub fn has_account(&self, block: BlockId) -> bool {
         let state = self.blocks.block(block).state;
         let takes_open = self.checkpoint.is_some_and(|checkpoint| checkpoint.takes_open);
-        state == BlockState::Closed || (takes_open && state == BlockState::Open)
+        (state == BlockState::Closed || (takes_open && state == BlockState::Open)) && !self.has_lost(block)
     }
 
     /// The bytes of a part of the checkpoint as of now.

@@ -215,6 +215,13 @@ impl Ftl {
         }
     }
 
+    /// The record of what takes the place of a unit that cannot be read, or of one that can.
+    pub fn record_or_loss(&self, lpn: u32, sequence: u64, is_lost: bool) -> Record {
+        let record = self.record_of(lpn, sequence);
+        let kind = if is_lost && record.kind == RecordKind::Data { RecordKind::Lost } else { record.kind };
+        Record { kind, ..record }
+    }
+
     /// A program of a part of the map begins.
     pub fn told_map(&mut self, page: u32, place: Ppn, units: u32) {
         if self.durable.is_none() {
@@ -256,7 +263,10 @@ impl Ftl {
             let record = match owner {
                 PADDING => Record::default(),
                 _ if sequence == 0 => Record::default(),
-                owner => Record { sectors: durable.sectors(place), ..self.record_of(owner, sequence) },
+                owner => {
+                    let record = self.record_or_loss(owner, sequence, self.is_lost(place));
+                    Record { sectors: durable.sectors(place), ..record }
+                }
             };
             bytes.extend(Record { opened: durable.opened[block.index()], ..record }.to_bytes());
         }
@@ -266,6 +276,14 @@ impl Ftl {
     /// Tells what preconditioning has left in a block: how often it was erased, valid units with new numbers, and
     /// nothing of what is stale. `own` are the bytes of the device's own units.
     pub fn tell_block(&mut self, block: BlockId, own: impl Fn(u32) -> Option<Vec<u8>>) {
+        self.tell_written(block, own);
+        // What it holds is there all the same.
+        if let (true, Some(durable)) = (self.blocks.block(block).failed, &mut self.durable) {
+            durable.tell(FlashEvent::FactoryBad { block });
+        }
+    }
+
+    fn tell_written(&mut self, block: BlockId, own: impl Fn(u32) -> Option<Vec<u8>>) {
         let group = self.shape.units_per_program;
         let (first, written) = (self.blocks.first_unit(block).0, self.blocks.written_of(block));
         let erases = self.blocks.block(block).erases;
@@ -290,7 +308,7 @@ impl Ftl {
             let sequence = self.next_sequence();
             let record = match owner {
                 _ if !self.blocks.is_valid(place) => Record::default(),
-                owner => self.record_of(owner, sequence),
+                owner => self.record_or_loss(owner, sequence, self.is_lost(place)),
             };
             if let Some(durable) = &mut self.durable {
                 let bytes = if record.kind == RecordKind::Journal { own(record.lpn) } else { None };

@@ -4,6 +4,7 @@
 //! program that keeps payload applies them to its store before it answers the host; [`super::memory::MemoryFlash`]
 //! does so in memory. A recovery reads a [`FlashImage`] and nothing else.
 
+pub use super::faults::Bad;
 use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Lpn, Ppn};
 
@@ -33,17 +34,20 @@ pub enum RecordKind {
     Map,
     /// The summary of its block.
     Summary,
+    /// A mapping unit of the host that could not be read when it was moved or written over in part.
+    Lost,
 }
 
 impl RecordKind {
     /// All kinds, by their numbers.
-    pub const ALL: [RecordKind; 6] = [
+    pub const ALL: [RecordKind; 7] = [
         RecordKind::Padding,
         RecordKind::Data,
         RecordKind::Journal,
         RecordKind::Checkpoint,
         RecordKind::Map,
         RecordKind::Summary,
+        RecordKind::Lost,
     ];
 }
 
@@ -193,6 +197,24 @@ pub enum FlashEvent {
         /// How many.
         units: u32,
     },
+    /// A program has failed: its units are unreadable, and its block is bad from now on. What it holds beside is there
+    /// as before.
+    ProgramFailed {
+        /// The first unit.
+        place: Ppn,
+        /// How many.
+        units: u32,
+    },
+    /// An erase has failed: the block is bad from now on, and what it holds is nothing.
+    EraseFailed {
+        /// The block.
+        block: BlockId,
+    },
+    /// A block was bad when the device was new.
+    FactoryBad {
+        /// The block.
+        block: BlockId,
+    },
     /// An erase begins. Until it has ended, a power cut leaves the block erased or unreadable.
     EraseBegun {
         /// The block.
@@ -260,6 +282,8 @@ pub trait FlashImage {
     fn erases(&mut self, block: BlockId) -> Result<u32, String>;
     /// Where a part of the checkpoint was told to be last.
     fn anchor(&mut self, part: u32) -> Result<Option<Ppn>, String>;
+    /// Whether a block is bad, by what was told of it.
+    fn bad(&mut self, block: BlockId) -> Result<Option<Bad>, String>;
     /// What a unit holds.
     fn unit(&mut self, place: Ppn) -> Result<UnitState, String>;
     /// Appends the payload of a unit that holds bytes of the device itself.

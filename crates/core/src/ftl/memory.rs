@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::flash::{Before, FlashEvent, FlashImage, Record, RecordKind, Saved, Source, UnitState};
+use super::flash::{Bad, Before, FlashEvent, FlashImage, Record, RecordKind, Saved, Source, UnitState};
 use crate::config::DeviceConfig;
 use crate::metrics::counters::ProgramCause;
 use crate::nand::media::{BLANK, Media};
@@ -46,6 +46,7 @@ pub struct MemoryFlash {
     erases: Vec<u32>,
     /// By part of the checkpoint.
     anchors: BTreeMap<u32, Ppn>,
+    bad: Vec<Option<Bad>>,
     /// Accepted writes that are not in flash: by unit and number, with all sectors.
     staged: BTreeMap<(u32, u64), Vec<u32>>,
     /// With power-loss protection: trims that may not be journalled.
@@ -67,6 +68,7 @@ impl MemoryFlash {
             own: BTreeMap::new(),
             erases: vec![0; device.total_blocks() as usize],
             anchors: BTreeMap::new(),
+            bad: vec![None; device.total_blocks() as usize],
             staged: BTreeMap::new(),
             trims: BTreeMap::new(),
             programs: Vec::new(),
@@ -105,6 +107,8 @@ impl MemoryFlash {
             }
             FlashEvent::Journalled { sequence } => self.trims.retain(|_, trim| *trim > sequence),
             FlashEvent::ProgramBegun { place, cause, .. } => {
+                let block = place.0 / self.units_per_block;
+                assert_eq!(self.bad[block as usize], None, "block {block} is bad, and programmed");
                 self.programs.push(Program { place, cause, units: Vec::new() });
             }
             FlashEvent::Unit { place, record, source } => {
@@ -117,7 +121,15 @@ impl MemoryFlash {
             FlashEvent::Anchored { part, place } => {
                 self.anchors.insert(part, place);
             }
+            FlashEvent::ProgramFailed { place, .. } => self.fail_program(place),
+            FlashEvent::EraseFailed { block } => {
+                self.erasing.retain(|erasing| *erasing != block);
+                self.tear(block);
+                self.bad[block.index()] = Some(Bad::Grown);
+            }
+            FlashEvent::FactoryBad { block } => self.bad[block.index()] = Some(Bad::Factory),
             FlashEvent::EraseBegun { block } => {
+                assert_eq!(self.bad[block.index()], None, "block {} is bad, and erased", block.0);
                 self.erasing.push(block);
                 self.erases[block.index()] = self.erases[block.index()].saturating_add(1);
             }
@@ -165,11 +177,22 @@ impl MemoryFlash {
                 self.own.insert(place.0, payload.own);
             }
             self.units[place.index()] = UnitState::Holds(record);
-            if record.kind == RecordKind::Data {
+            if matches!(record.kind, RecordKind::Data | RecordKind::Lost) {
                 self.drop_staged(record.lpn, record.sequence);
                 self.trims.retain(|lpn, trim| *lpn != record.lpn || *trim > record.sequence);
             }
         }
+    }
+
+    fn fail_program(&mut self, place: Ppn) {
+        let index = self.programs.iter().position(|program| program.place == place);
+        let program = self.programs.remove(index.expect("a program that fails has begun"));
+        program.units.iter().for_each(|unit| self.units[unit.0.index()] = UnitState::Torn);
+        self.bad[(place.0 / self.units_per_block) as usize] = Some(Bad::Grown);
+    }
+
+    fn tear(&mut self, block: BlockId) {
+        self.units_of(block).for_each(|place| self.units[place as usize] = UnitState::Torn);
     }
 
     fn drop_staged(&mut self, lpn: u32, upto: u64) {
@@ -198,7 +221,7 @@ impl MemoryFlash {
             if rng.below(2) == 0 {
                 self.erase(block);
             } else {
-                self.units_of(block).for_each(|place| self.units[place as usize] = UnitState::Torn);
+                self.tear(block);
             }
         }
         // Of several programs of a block the later ones are in its register only.
@@ -224,6 +247,10 @@ impl FlashImage for MemoryFlash {
 
     fn anchor(&mut self, part: u32) -> Result<Option<Ppn>, String> {
         Ok(self.anchors.get(&part).copied())
+    }
+
+    fn bad(&mut self, block: BlockId) -> Result<Option<Bad>, String> {
+        Ok(self.bad[block.index()])
     }
 
     fn unit(&mut self, place: Ppn) -> Result<UnitState, String> {

@@ -8,6 +8,7 @@ pub mod allocation;
 pub mod blocks;
 pub mod checkpoint;
 pub mod durable;
+pub mod faults;
 pub mod flash;
 pub mod gc;
 pub mod mapping;
@@ -21,9 +22,10 @@ pub(crate) use recovery::Scan;
 pub use recovery::{RecoverError, Recovery};
 
 use allocation::{Allocation, PlaneSet};
-use blocks::{Blocks, RESERVE, Stream};
+use blocks::{Blocks, Stream};
 use checkpoint::Checkpoint;
 use durable::Durable;
+use faults::Faults;
 use flash::FlashEvent;
 use gc::trigger::Trigger;
 use mapping::{BlockMap, Location, MapState, PADDING, PageMap};
@@ -63,6 +65,8 @@ pub struct Ftl {
     pub media: Option<Media>,
     /// What is told of flash, where it outlives power cuts.
     pub durable: Option<Box<Durable>>,
+    /// What fails, where anything does.
+    pub faults: Option<Box<Faults>>,
     /// Writes and trims that were numbered.
     pub sequence: u64,
     /// Logical units of the host; those behind them are the device's own.
@@ -119,7 +123,7 @@ impl Shape {
             pages_per_unit: device.pages_per_unit(),
             units_per_program: device.units_per_program(),
             pages_per_program: device.geometry.pages_per_program * device.pages_per_unit(),
-            soft: device.gc.soft_threshold.of(device.geometry.blocks),
+            soft: device.soft_threshold(),
             hard: device.gc.hard_threshold.of(device.geometry.blocks),
             summary: device.mapping.block_summary != BlockSummary::None,
             planes: device.total_planes(),
@@ -139,7 +143,7 @@ impl Ftl {
         let planes = device.total_planes();
         let mut ready = PlaneSet::new(planes);
         (0..planes).for_each(|position| ready.set(position, true));
-        Ok(Ftl {
+        let mut ftl = Ftl {
             map: PageMap::new(device),
             map_state: scheme.take_state().map(Box::new),
             block_map: scheme.take_blocks().map(Box::new),
@@ -152,13 +156,16 @@ impl Ftl {
             counters: Counters::default(),
             media: verify.then(|| Media::new(device)),
             durable: None,
+            faults: Faults::new(device, seed).map(Box::new),
             sequence: 0,
             host_units: device.logical_units() as u32,
             checkpoint: Checkpoint::of(device),
             shape: Shape::new(device),
             ready,
             copies: Vec::with_capacity(device.units_per_block() as usize),
-        })
+        };
+        ftl.mark_factory_bad(device);
+        Ok(ftl)
     }
 
     /// Numbers of the device.
@@ -388,6 +395,10 @@ impl Ftl {
             let from = if let Location::Flash(ppn) = old { Some(ppn) } else { None };
             media.write(place, from, contents);
         }
+        let keeps = contents.is_some_and(|(first, end, _)| end - first < self.shape.sectors_per_unit);
+        if let (Location::Flash(ppn), true) = (old, keeps) {
+            self.copy_loss(ppn, place);
+        }
         if let Location::Flash(ppn) = old {
             self.blocks.invalidate(ppn);
             self.counters.units_superseded += 1;
@@ -467,7 +478,7 @@ impl Ftl {
     /// has to be, for cleaning needs a free block itself.
     #[inline]
     pub fn wants_cleaning(&mut self, plane: PlaneId, stock: u32) -> bool {
-        stock <= self.shape.hard.max(RESERVE)
+        stock <= self.shape.hard.max(self.blocks.kept(plane))
             || self.trigger.wants(PlaneState { stock, ..self.blocks.plane_state(plane) })
     }
 
@@ -514,6 +525,7 @@ impl Ftl {
             if let Some(media) = &mut self.media {
                 media.copy(Ppn(from), place);
             }
+            self.copy_loss(Ppn(from), place);
             self.blocks.invalidate(Ppn(from));
             self.map.set_flash(Lpn(lpn), place);
             self.note_changed(Lpn(lpn));
@@ -529,7 +541,11 @@ impl Ftl {
         if let Some(media) = &mut self.media {
             media.erase(block);
         }
+        self.forget_lost(block);
         self.blocks.erased(block);
+        if self.faults.is_some() {
+            self.pay_map(self.blocks.plane_of(block));
+        }
         self.counters.blocks_erased += 1;
         if let Some(durable) = &mut self.durable {
             durable.tell(FlashEvent::EraseEnded { block, erases: self.blocks.block(block).erases });

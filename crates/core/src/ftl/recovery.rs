@@ -6,7 +6,7 @@ use super::Ftl;
 use super::blocks::RESERVE;
 use super::checkpoint::Account;
 use super::durable::Durable;
-use super::flash::{FlashEvent, FlashImage, Record, RecordKind, UnitState};
+use super::flash::{Bad, FlashEvent, FlashImage, Record, RecordKind, UnitState};
 use super::mapping::{Location, PADDING};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
@@ -57,6 +57,10 @@ pub struct Recovery {
     pub blocks_erased: u64,
     /// Translation pages that were written anew.
     pub map_pages_written: u64,
+    /// Blocks that are bad, or will be when they are empty.
+    pub blocks_bad: u64,
+    /// Those that were bad when the device was new.
+    pub factory_bad: u64,
     /// How long it takes, in simulated ps.
     pub time_ps: u64,
 }
@@ -72,6 +76,10 @@ pub(super) struct Found {
     erases: Vec<u32>,
     /// By block, whether anything is in it.
     used: Vec<bool>,
+    /// Blocks that are bad.
+    bad: Vec<BlockId>,
+    /// Places that could not be read when they were written.
+    lost: Vec<Ppn>,
     highest: u64,
     /// Units that were read with all that they hold.
     wholes: Vec<Ppn>,
@@ -89,7 +97,14 @@ impl Ftl {
         let mut pages = vec![0u32; blocks as usize];
         for block in (0..blocks).map(BlockId) {
             found.erases.push(flash.erases(block).map_err(RecoverError::Flash)?);
-            if self.take_account(flash, block, &mut found, report)? {
+            let bad = flash.bad(block).map_err(RecoverError::Flash)?;
+            if let Some(bad) = bad {
+                found.bad.push(block);
+                report.factory_bad += u64::from(bad == Bad::Factory);
+                report.blocks_bad += 1;
+            }
+            // An erase that failed does not count, and yet nothing is left of what an account tells.
+            if bad.is_none() && self.take_account(flash, block, &mut found, report)? {
                 continue;
             }
             pages[block.index()] = self.scan_block(flash, block, &mut found, report)?;
@@ -226,9 +241,10 @@ impl Ftl {
         let first = self.checkpoint.map_or(self.map.all(), |checkpoint| checkpoint.first);
         match record.kind {
             RecordKind::Data if record.lpn < self.host_units => {}
+            RecordKind::Lost if record.lpn < self.host_units => found.lost.push(place),
             RecordKind::Journal if (self.host_units..first).contains(&record.lpn) => {}
             RecordKind::Checkpoint if (first..self.map.all()).contains(&record.lpn) => {}
-            RecordKind::Data => return Err(foreign("it holds units beyond the end of the device")),
+            RecordKind::Data | RecordKind::Lost => return Err(foreign("it holds units beyond the end of the device")),
             // A journal or a checkpoint that the device does not keep any more.
             _ => return Ok(()),
         }
@@ -276,9 +292,12 @@ impl Ftl {
         used.sort_by_key(|&block| (opened(&self.durable, block), block));
         // The youngest first: a half-filled block of copies goes rather than the block that they were read from.
         let mut closed = Vec::with_capacity(used.len());
+        self.adopt_bad(&found.bad, report.factory_bad);
         for &block in used.iter().rev() {
             if self.move_to_others(block, found) {
-                scan.erased.push(block);
+                if !self.blocks.block(block).failed {
+                    scan.erased.push(block);
+                }
             } else {
                 closed.push(block);
             }
@@ -294,15 +313,34 @@ impl Ftl {
             }
         }
         self.blocks.clock = self.sequence;
+        for place in std::mem::take(&mut scan.found.lost) {
+            self.mark_lost(place);
+        }
         self.erase_found(scan, report);
         self.blocks.restore(&closed, &scan.found.erases);
         self.count_found(closed.len() as u64);
+        self.empty_found(&closed);
         (0..self.shape.planes).for_each(|plane| self.refresh_ready(PlaneId(plane)));
-        let stuck = |&plane: &PlaneId| self.blocks.stock(plane) < RESERVE;
+        // With blocks that fail it takes no writes.
+        let stuck = |&plane: &PlaneId| self.faults.is_none() && self.blocks.stock(plane) < RESERVE;
         (0..self.shape.planes)
             .map(PlaneId)
             .find(stuck)
             .map_or(Ok(()), |plane| Err(foreign(&format!("plane {} has no free block, and none to gain", plane.0))))
+    }
+
+    /// The medium says which blocks are bad, and not the seed. Those with data keep it until they are emptied.
+    fn adopt_bad(&mut self, bad: &[BlockId], factory: u64) {
+        self.blocks.forget_bad();
+        self.blocks.mark_bad(bad);
+        self.note_factory_bad(factory);
+    }
+
+    /// Blocks with data that have failed are to be emptied.
+    fn empty_found(&mut self, closed: &[BlockId]) {
+        for &block in closed.iter().filter(|block| self.blocks.block(**block).failed).collect::<Vec<_>>() {
+            self.empty_failed(block);
+        }
     }
 
     /// Maps all units of a block that are elsewhere too to there; whether it holds nothing then.
@@ -361,8 +399,17 @@ impl Ftl {
         self.counters.units_padded = closed * u64::from(self.blocks.data_units()) - valid;
     }
 
+    /// Whether all translation pages have room: not in a device that takes no writes.
+    fn can_write_map(&self) -> bool {
+        let has_room = |plane| self.blocks.map_stock(PlaneId(plane)) == self.shape.map_blocks;
+        !self.is_read_only() && (0..self.shape.planes).all(has_room)
+    }
+
     /// Writes all translation pages that have entries: what was of them in flash has been erased.
     pub(crate) fn write_map_anew(&mut self) -> u64 {
+        if !self.can_write_map() {
+            return 0;
+        }
         let Some(state) = &mut self.map_state else { return 0 };
         let before = self.counters.map.programs;
         for lpn in 0..self.host_units {

@@ -3,7 +3,7 @@
 use super::Ftl;
 use super::blocks::RESERVE;
 use super::mapping::{Location, PADDING, TRANSLATION};
-use crate::metrics::counters::Counters;
+use crate::metrics::counters::{Counters, FaultCounts};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::state::{MOST, Reader, StateError, Writer};
 
@@ -50,6 +50,12 @@ impl Ftl {
         if let Some(media) = &self.media {
             out.section("media/contents", |out| media.save(out))?;
         }
+        if let Some(faults) = &self.faults {
+            out.section("media/faults", |out| {
+                self.counters.faults.values().into_iter().try_for_each(|value| out.u64(value))?;
+                faults.save(out)
+            })?;
+        }
         out.section("policy/allocation", |out| self.allocation.save(out))?;
         out.section("policy/trigger", |out| self.trigger.save(out))?;
         if let Some(classes) = &self.classes {
@@ -61,7 +67,8 @@ impl Ftl {
     /// Reads what [`Ftl::save`] wrote, into a new one of a device of the same shape. A plane holds at most `spare`
     /// units beyond its own.
     pub fn load(&mut self, input: &mut Reader, spare: u64) -> Result<(), StateError> {
-        input.section("media/blocks", |input| self.blocks.load(input))?;
+        let fails = self.faults.is_some();
+        input.section("media/blocks", |input| self.blocks.load(fails, input))?;
         let mut written = self.blocks.written();
         input.section("policy/mapping", |input| self.load_mapping(input, &mut written))?;
         input.section("media/map", |input| self.load_map(input, &written, spare))?;
@@ -72,6 +79,9 @@ impl Ftl {
         input.section("media/counts", |input| self.load_counts(input))?;
         if let Some(media) = &mut self.media {
             input.section("media/contents", |input| media.load(input))?;
+        }
+        if fails {
+            input.section("media/faults", |input| self.load_faults(input))?;
         }
         self.blocks.count_closed();
         input.section("policy/allocation", |input| self.allocation.load(input))?;
@@ -208,6 +218,20 @@ impl Ftl {
                 self.map.set_owner(ppn, owner);
             }
         }
+        Ok(())
+    }
+
+    fn load_faults(&mut self, input: &mut Reader) -> Result<(), StateError> {
+        let mut values = FaultCounts::default().values();
+        for value in &mut values {
+            *value = input.count("counted")?;
+        }
+        self.counters.faults = FaultCounts::of_values(values);
+        let units = self.blocks.first_unit(BlockId(self.blocks.all().len() as u32)).0;
+        if let Some(faults) = &mut self.faults {
+            faults.load(units, input)?;
+        }
+        self.find_failed();
         Ok(())
     }
 

@@ -142,6 +142,55 @@ impl ClassCounts {
     }
 }
 
+/// What is counted where something fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FaultCounts {
+    /// Programs that failed.
+    pub programs_failed: u64,
+    /// Erases that failed.
+    pub erases_failed: u64,
+    /// Reads of pages that brought something that could not be corrected: for the host, for cleaning, for partial
+    /// writes.
+    pub uncorrectable: [u64; 3],
+    /// Units with data whose program failed.
+    pub units_failed: u64,
+    /// Units of the host that could not be read any more when they were last valid.
+    pub units_lost: u64,
+    /// Blocks of which a program or an erase has failed.
+    pub blocks_grown_bad: u64,
+}
+
+impl FaultCounts {
+    /// The reads that are told apart in `uncorrectable`.
+    pub const READS: [ReadCause; 3] = [ReadCause::Host, ReadCause::Gc, ReadCause::Rmw];
+
+    /// Counts a read that brought something that could not be corrected.
+    pub fn note_uncorrectable(&mut self, cause: ReadCause) {
+        if let Some(index) = FaultCounts::READS.iter().position(|known| *known == cause) {
+            self.uncorrectable[index] += 1;
+        }
+    }
+
+    /// All counts, in an order that does not change.
+    pub fn values(&self) -> [u64; 8] {
+        let [host, gc, rmw] = self.uncorrectable;
+        let FaultCounts { programs_failed, erases_failed, units_failed, units_lost, blocks_grown_bad, .. } = *self;
+        [programs_failed, erases_failed, host, gc, rmw, units_failed, units_lost, blocks_grown_bad]
+    }
+
+    /// The counts of [`FaultCounts::values`].
+    pub fn of_values(values: [u64; 8]) -> FaultCounts {
+        let [programs_failed, erases_failed, host, gc, rmw, units_failed, units_lost, blocks_grown_bad] = values;
+        let uncorrectable = [host, gc, rmw];
+        FaultCounts { programs_failed, erases_failed, uncorrectable, units_failed, units_lost, blocks_grown_bad }
+    }
+
+    fn with(&self, other: &FaultCounts, together: impl Fn(u64, u64) -> u64) -> FaultCounts {
+        let (own, other) = (self.values(), other.values());
+        FaultCounts::of_values(std::array::from_fn(|index| together(own[index], other[index])))
+    }
+}
+
 /// Everything that is counted while requests are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
@@ -193,20 +242,23 @@ pub struct Counters {
     pub open_units_at_choice: u64,
     /// Where the map is in flash.
     pub map: MapCounters,
+    /// Where something fails.
+    pub faults: FaultCounts,
 }
 
 impl Counters {
     /// What was counted since `earlier`.
     pub fn since(&self, earlier: &Counters) -> Counters {
-        self.with(earlier, |now, before| now - before)
+        let faults = self.faults.with(&earlier.faults, |now, before| now - before);
+        Counters { faults, ..self.with(earlier, |now, before| now - before) }
     }
 
     /// What was counted here and there.
     pub fn plus(&self, other: &Counters) -> Counters {
-        self.with(other, |a, b| a + b)
+        Counters { faults: self.faults.with(&other.faults, |a, b| a + b), ..self.with(other, |a, b| a + b) }
     }
 
-    /// Each count of both, put together.
+    /// Each count of both, put together, but those of what fails.
     fn with(&self, other: &Counters, together: impl Fn(u64, u64) -> u64) -> Counters {
         macro_rules! together {
             ($($field:ident),+) => {
@@ -216,6 +268,7 @@ impl Counters {
                     }),
                     pages_read: std::array::from_fn(|i| together(self.pages_read[i], other.pages_read[i])),
                     map: self.map.with(&other.map, &together),
+                    faults: FaultCounts::default(),
                     $($field: together(self.$field, other.$field)),+
                 }
             };
@@ -245,7 +298,7 @@ impl Counters {
         )
     }
 
-    /// All counts, in an order that does not change.
+    /// All counts but those of what fails, in an order that does not change.
     pub fn values(&self) -> Vec<u64> {
         let values = RefCell::new(Vec::new());
         self.with(self, |value, _| {

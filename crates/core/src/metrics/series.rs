@@ -33,6 +33,10 @@ pub struct Sample {
     pub stock_min: u32,
     /// Free blocks of all planes.
     pub stock_sum: u64,
+    /// Bad blocks, where blocks fail.
+    pub bad_blocks: u64,
+    /// Whether it takes no writes any more.
+    pub read_only: bool,
     /// Requests in progress, summed over time: request times picoseconds.
     pub outstanding: u128,
     /// What the buffer has counted.

@@ -6,6 +6,8 @@ use crate::state::{Reader, StateError, Writer};
 
 /// The version of a sector that was never written.
 pub const BLANK: u32 = 0;
+/// What the sectors of a unit are that cannot be read: a version that nobody wrote.
+pub const LOST: u32 = u32::MAX - 1;
 
 /// The contents of every physical unit, a version number for each sector.
 ///
@@ -82,6 +84,12 @@ impl Media {
     pub fn copy(&mut self, from: Ppn, to: Ppn) {
         let contents = self.read(from).to_vec();
         self.program(to, &contents);
+    }
+
+    /// What a unit holds cannot be read any more.
+    pub fn spoil(&mut self, ppn: Ppn) {
+        let start = ppn.index() * self.sectors;
+        self.versions[start..start + self.sectors].fill(LOST);
     }
 
     /// Erases a block.

@@ -131,6 +131,12 @@ const CHANGES: &[&str] = &[
     "controller.fill_timeout=50us",
     "durability.trim_journal=true",
     "durability.checkpoint=1MiB",
+    "faults={}",
+    "faults.factory_bad=1",
+    "faults.program_rate=0.1",
+    "faults.erase_rate=0.1",
+    "faults.read_rate=0.1",
+    "faults.places=[\"erase 0/1\"]",
     "host.queue_depth=32",
     "host.link_latency=1us",
 ];

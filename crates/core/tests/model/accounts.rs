@@ -8,7 +8,7 @@ use floatgate_core::ftl::mapping::NOWHERE;
 use floatgate_core::metrics::counters::ProgramCause;
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
-use floatgate_core::sim::id::{BlockId, PlaneId, Ppn};
+use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use floatgate_core::sim::time::Time;
 
 /// At rest: every block is free, open or closed, cleaning has nothing left to do, and the programs add up.
@@ -23,7 +23,7 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
     // Below, a plane is cleaned: at the soft threshold, or where another trigger has no say.
     let least = match config.gc.trigger.is_default() {
         true => config.soft_threshold(),
-        false => config.hard_threshold().max(RESERVE),
+        false => config.hard_threshold().max(RESERVE + u32::from(config.faults.is_some())),
     };
     let data = config.data_units_per_block();
     for plane in 0..config.total_planes() {
@@ -31,7 +31,13 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         let in_state = |state| blocks.iter().filter(|b| b.state == state).count();
         let [free, open, closed] = [BlockState::Free, BlockState::Open, BlockState::Closed].map(in_state);
         let frontiers = config.frontiers_per_plane() as usize + usize::from(ftl.map_state.is_some());
-        if free + open + closed != per_plane || open > frontiers {
+        // A plane of a pool may be too full to empty a block that has failed: the others go on.
+        let full = if ftl.home(Lpn(0)).is_none() { in_state(BlockState::Failed) } else { 0 };
+        let bad = in_state(BlockState::Bad) + full;
+        if bad != blocks.iter().filter(|b| b.failed).count() {
+            return Err(format!("plane {plane}: {bad} blocks are bad, others have failed"));
+        }
+        if free + open + closed + bad != per_plane || open > frontiers {
             return Err(format!("plane {plane}: {free} blocks free, {open} open, {closed} closed of {per_plane}"));
         }
         let is_data = |b: &&Block| b.state == BlockState::Closed && !b.map;
@@ -43,7 +49,8 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         }
     }
     let erases: u64 = ftl.blocks.all().iter().map(|b| u64::from(b.erases)).sum();
-    if erases != ftl.counters.blocks_erased || erases != ftl.counters.victims + ftl.counters.map.victims {
+    let failed = ftl.counters.faults.erases_failed;
+    if erases != ftl.counters.blocks_erased || erases + failed != ftl.counters.victims + ftl.counters.map.victims {
         return Err(format!(
             "{erases} erases, {} counted, {} victims",
             ftl.counters.blocks_erased, ftl.counters.victims
@@ -91,7 +98,12 @@ fn check_programs(device: &Device) -> Result<(), String> {
     let of_map = counters.map.programs.iter().sum::<u64>() * u64::from(config.units_per_program());
     // With block mapping a write that is trimmed while it waits is never programmed.
     let dropped = device.ftl().block_map.as_ref().map_or(0, |map| map.dropped);
-    if counters.units_programmed + dropped != written + counters.units_moved + counters.copies_in_vain + of_map {
+    // Of a map in flash those programs that failed are counted with the others.
+    let failed = counters.faults.units_failed;
+    let slack = if device.ftl().map_state.is_some() { failed } else { 0 };
+    let wanted = written + counters.units_moved + counters.copies_in_vain + of_map + failed;
+    let have = counters.units_programmed + dropped;
+    if have > wanted || have + slack < wanted {
         return Err(format!("units programmed are not the host's and the moved ones: {counters:?}"));
     }
     Ok(())

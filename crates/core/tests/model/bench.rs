@@ -112,12 +112,13 @@ impl Bench {
     }
 
     fn collect(&mut self) -> Result<(), String> {
-        self.device.take_completions(&mut self.completions);
+        let mut completions = std::mem::take(&mut self.completions);
+        self.device.take_completions(&mut completions);
         let mut breakdowns = Vec::new();
         self.device.take_breakdowns(&mut breakdowns);
         let mut breakdowns = breakdowns.into_iter();
         let mut contents: BTreeMap<u64, Vec<u32>> = self.device.take_contents().into_iter().collect();
-        for completion in self.completions.drain(..) {
+        for completion in completions.drain(..) {
             self.completed += 1;
             let breakdown = breakdowns.next();
             if let Some(breakdown) = breakdown
@@ -130,13 +131,54 @@ impl Bench {
             }
             let Completion { request, status, start, finish } = completion;
             let outside = request.tag == u64::MAX;
-            if (status == Status::OutOfRange) != outside || (status != Status::Ok) != outside {
+            let failed = self.is_told(&completion);
+            if (status == Status::OutOfRange) != outside || (status != Status::Ok) != (outside || failed) {
                 return Err(format!("{request:?} ended with {status:?}"));
             }
             if !(request.arrival <= start && start <= finish) {
                 return Err(format!("{request:?} arrived, started at {start:?} and finished at {finish:?}"));
             }
-            self.reference.complete(&request, &contents.remove(&request.tag).unwrap_or_default())?;
+            let returned = contents.remove(&request.tag).unwrap_or_default();
+            if failed {
+                self.reference.fail(&request, status);
+            } else {
+                self.reference.complete(&request, &returned)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a request ended otherwise than well, and the device has counted why.
+    fn is_told(&self, completion: &Completion) -> bool {
+        let Completion { request, status, .. } = completion;
+        let lost = self.device.ftl().counters.faults.uncorrectable.iter().sum::<u64>() > 0;
+        match status {
+            Status::Uncorrectable => {
+                matches!(request.operation, Operation::Read | Operation::Write | Operation::WriteZeroes) && lost
+            }
+            Status::ReadOnly => request.operation != Operation::Read && self.device.read_only_since().is_some(),
+            Status::Ok | Status::OutOfRange => false,
+        }
+    }
+
+    /// Reads all units in time, one by one.
+    fn read_all(&mut self) -> Result<(), String> {
+        let per_unit = self.device.config().sectors_per_unit();
+        for unit in 0..self.device.config().logical_units() {
+            self.tag += 1;
+            let (now, lba) = (self.device.now(), unit * u64::from(per_unit));
+            let read = Request { tag: self.tag, ..Request::new(now, Operation::Read, lba, per_unit) };
+            self.reference.submit(&read);
+            self.submitted += 1;
+            self.device.submit(now, read);
+            self.rest()?;
+            self.collect()?;
+            if self.submitted != self.completed {
+                return Err(format!(
+                    "a read of unit {unit} at rest does not complete: {}",
+                    self.device.explain_stall()
+                ));
+            }
         }
         Ok(())
     }
@@ -175,6 +217,12 @@ impl Bench {
         self.device.write_out_buffer();
         self.rest()?;
         self.collect()?;
+        if self.device.config().faults.is_some() {
+            self.read_all()?;
+        }
+        if self.device.read_only_since().is_some() {
+            return self.finish_read_only();
+        }
         if self.device.buffer().is_some_and(|buffer| !buffer.is_clean()) {
             return Err("the buffer is not written out".to_owned());
         }
@@ -187,11 +235,34 @@ impl Bench {
             check_lanes(&self.device, &probe)?;
         }
         self.reload()?;
+        if self.device.config().faults.is_some() {
+            return self.read_all();
+        }
         let all = Request { tag: self.tag + 1, ..Request::new(Time::ZERO, Operation::Read, 0, 0) };
         let all = Request { sectors: self.device.config().logical_sectors() as u32, ..all };
         self.reference.submit(&all);
         let contents = self.device.serve_now(&all).ok_or("refused")?;
         self.reference.complete(&all, &contents)
+    }
+}
+
+impl Bench {
+    /// A device that takes no writes has answered all, and says no to more.
+    fn finish_read_only(&mut self) -> Result<(), String> {
+        if self.submitted != self.completed || !self.device.is_idle() {
+            return Err(format!("{} of {} requests completed in a read-only device", self.completed, self.submitted));
+        }
+        for operation in [Operation::Write, Operation::Trim, Operation::WriteZeroes] {
+            let now = self.device.now();
+            self.device.submit(now, Request { tag: u64::MAX - 1, ..Request::new(now, operation, 0, 1) });
+            self.rest()?;
+            let mut completions = Vec::new();
+            self.device.take_completions(&mut completions);
+            if completions.len() != 1 || completions[0].status != Status::ReadOnly {
+                return Err(format!("a read-only device answers {operation:?} with {completions:?}"));
+            }
+        }
+        self.device.check_invariants()
     }
 }
 

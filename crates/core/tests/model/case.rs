@@ -133,7 +133,17 @@ impl Case {
         Case::with_capacity(seed, true, Scheme::Page)
     }
 
+    /// A device of which blocks, programs, erases and reads fail.
+    pub fn faulty(seed: u64) -> Case {
+        let scheme = if seed.is_multiple_of(3) { Scheme::Dftl } else { Scheme::Page };
+        Case::draw(seed, seed.is_multiple_of(5), scheme, true)
+    }
+
     fn with_capacity(seed: u64, full: bool, scheme: Scheme) -> Case {
+        Case::draw(seed, full, scheme, false)
+    }
+
+    fn draw(seed: u64, full: bool, scheme: Scheme, fails: bool) -> Case {
         let rng = &mut Rng::new(seed, "model");
         let mut overrides = geometry(rng);
         let two = overrides.iter().any(|text| text == "geometry.planes=2");
@@ -156,6 +166,9 @@ impl Case {
         }
         if !matches!(scheme, Scheme::Block) {
             temperature(&mut Rng::new(seed, "model/temperature"), &mut overrides);
+        }
+        if fails {
+            faults(&mut Rng::new(seed, "model/faults"), &mut overrides);
         }
         limits(rng, &mut overrides, full);
         controller(&mut Rng::new(seed, "model/controller"), &mut overrides);
@@ -334,6 +347,15 @@ fn temperature(rng: &mut Rng, overrides: &mut Vec<String>) {
         overrides.push("geometry.blocks=16".to_owned());
     }
     overrides.push(format!("temperature={}", pick(rng, &TEMPERATURES)));
+}
+
+/// What fails: nothing, a little of each, or so much that the device soon takes no writes.
+fn faults(rng: &mut Rng, overrides: &mut Vec<String>) {
+    overrides.push(format!("geometry.blocks={}", between(rng, 20, 34)));
+    overrides.push(format!("faults.factory_bad={}", pick(rng, &["0", "1", "5%"])));
+    overrides.push(format!("faults.program_rate={}", pick(rng, &["0.0", "0.001", "0.003", "0.02"])));
+    overrides.push(format!("faults.erase_rate={}", pick(rng, &["0.0", "0.01", "0.1"])));
+    overrides.push(format!("faults.read_rate={}", pick(rng, &["0.0", "0.001", "0.02"])));
 }
 
 /// Thresholds and slots, and a capacity up to the highest that leaves cleaning its reserve.

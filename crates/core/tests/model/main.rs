@@ -39,6 +39,11 @@ fn mapping_blocks_changes_no_answer() {
     run_swarm(Case::block, CASES / 2);
 }
 
+#[test]
+fn what_fails_is_told_and_nothing_else_changes() {
+    run_swarm(Case::faulty, CASES / 10);
+}
+
 fn run_swarm(new: fn(u64) -> Case, cases: u64) {
     let (first, cases) = number("FLOATGATE_SEED").map_or((0, cases), |seed| (seed, 1));
     let soak = number("FLOATGATE_SOAK_OPS").unwrap_or(0);
@@ -71,6 +76,12 @@ fn assert_caught(mutant: Mutant) {
 #[test]
 fn a_block_erased_too_early_is_caught() {
     assert_caught(Mutant::EraseEarly);
+}
+
+#[test]
+fn a_block_used_again_after_it_failed_is_caught() {
+    let caught = |seed| failure_of(&Case::faulty(seed), Mutant::ReuseFailed).is_some();
+    assert!((0..50).any(caught), "nobody saw a failed block in use");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::workload::request::{Operation, Request};
+use floatgate_core::workload::request::{Operation, Request, Status};
 
 /// A write as the host sees it: a version for some sectors, from its submission to its acknowledgement.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +98,18 @@ impl Reference {
             }
         }
         Ok(())
+    }
+
+    /// A request has ended with an error: a read returned nothing, and a write that was refused may be seen or not. One
+    /// that kept what could not be read has happened: its unit cannot be read until it is written as a whole.
+    pub fn fail(&mut self, request: &Request, status: Status) {
+        self.clock += 1;
+        self.open_reads.remove(&request.tag);
+        let Some((write, first, end)) = self.open_writes.remove(&request.tag) else { return };
+        if status == Status::Uncorrectable {
+            self.writes[write as usize].acknowledged = self.clock;
+            (first..end).for_each(|sector| self.replaced_by(sector, write));
+        }
     }
 
     /// Later reads cannot return what was acknowledged before `write` was submitted.

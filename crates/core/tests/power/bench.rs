@@ -26,6 +26,8 @@ pub struct Hits {
     saved: u64,
     accounted: u64,
     compared: u64,
+    bad: u64,
+    read_only: u64,
 }
 
 /// The states that a cut is to hit.
@@ -42,6 +44,7 @@ impl Hits {
             ("units of protected memory", self.saved),
             ("blocks not read for the checkpoint", self.accounted),
             ("recoveries compared with a full scan", self.compared),
+            ("bad blocks found", self.bad),
         ];
         states.into_iter().chain(found)
     }
@@ -109,6 +112,10 @@ impl Bench {
     /// Cuts the power so many times.
     pub fn run(&mut self, cuts: u64, hits: &mut Hits) -> Result<(), String> {
         for _ in 0..cuts {
+            if self.device().read_only_since().is_some() {
+                hits.read_only += 1;
+                return Ok(());
+            }
             let target = STATES[self.rng.below(STATES.len() as u64) as usize];
             self.work(target)?;
             let flash = self.cut(hits);
@@ -196,10 +203,19 @@ impl Bench {
         self.device().take_completions(&mut completions);
         let contents: BTreeMap<u64, Vec<u32>> = self.device().take_contents().into_iter().collect();
         for Completion { request, status, .. } in completions.drain(..) {
-            if status != Status::Ok {
-                return Err(format!("{request:?} ended with {status:?}"));
+            let fails = self.config.faults.is_some();
+            match status {
+                Status::Ok => {}
+                Status::Uncorrectable if fails => {}
+                Status::ReadOnly if self.device().read_only_since().is_some() => {
+                    self.host.abandon(&request);
+                    continue;
+                }
+                _ => return Err(format!("{request:?} ended with {status:?}")),
             }
-            if request.operation == Operation::Read {
+            // What was refused may be read, or what was there before.
+            let settled = self.device().read_only_since().is_none();
+            if request.operation == Operation::Read && status == Status::Ok && settled {
                 let (read, expected) = (&contents[&request.tag], self.host.expected(&request));
                 if *read != expected {
                     return Err(format!("{request:?} returned {read:?} instead of {expected:?}"));
@@ -240,6 +256,7 @@ impl Bench {
         hits.trims += report.units_trimmed;
         hits.saved += report.units_saved;
         hits.accounted += report.blocks_accounted;
+        hits.bad += report.blocks_bad;
         device.check_invariants()?;
         for (block, before) in erases.iter().enumerate() {
             let after = device.ftl().blocks.block(BlockId(block as u32)).erases;
@@ -255,7 +272,11 @@ impl Bench {
                 Some((buffer, entry)) => buffer.versions(entry).to_vec(),
                 None => device.ftl().read_contents(lpn, 0, sectors),
             };
-            self.host.recover(unit, &held)?;
+            if device.ftl().place_in_flash(lpn).is_some_and(|place| device.ftl().is_lost(place)) {
+                self.host.lose(unit, &held);
+            } else {
+                self.host.recover(unit, &held)?;
+            }
         }
         self.host.restart();
         self.device = Some(device);

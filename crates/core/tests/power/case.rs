@@ -68,6 +68,7 @@ impl Case {
             overrides.push("allocation={ dynamic = {} }".to_owned());
         }
         Case::checkpoint(seed, unit, &mut overrides);
+        Case::faults(&mut Rng::new(seed, "power/faults"), &mut overrides);
         Case {
             seed,
             overrides,
@@ -104,6 +105,18 @@ impl Case {
             overrides.push(format!("buffer.latency={}ns", rng.below(9000)));
             overrides.push("controller.firmware.allocation=3000".to_owned());
         }
+    }
+
+    /// In one device of three something fails.
+    fn faults(rng: &mut Rng, overrides: &mut Vec<String>) {
+        if !one_in(rng, 3) {
+            return;
+        }
+        overrides.push(format!("geometry.blocks={}", 14 + rng.below(16)));
+        overrides.push(format!("faults.factory_bad={}", rng.below(2)));
+        overrides.push(format!("faults.program_rate={}", ["0.0", "0.002", "0.01", "0.05"][rng.below(4) as usize]));
+        overrides.push(format!("faults.erase_rate={}", ["0.0", "0.02"][rng.below(2) as usize]));
+        overrides.push(format!("faults.read_rate={}", ["0.0", "0.002"][rng.below(2) as usize]));
     }
 
     fn advanced(rng: &mut Rng, overrides: &mut Vec<String>) {

@@ -126,6 +126,21 @@ impl Host {
         }
     }
 
+    /// A request was refused: what it would have made may be there or not.
+    pub fn abandon(&mut self, request: &Request) {
+        if request.operation == Operation::Flush {
+            self.flushes.remove(&request.tag);
+            return;
+        }
+        self.range(request).for_each(|unit| self.note(unit, request, -1));
+        self.made.remove(&request.tag);
+    }
+
+    /// A unit cannot be read any more.
+    pub fn lose(&mut self, number: usize, held: &[u32]) {
+        self.units[number] = Unit { versions: vec![held.to_vec()], answered: 0, promised: 0, busy: 0, others: 0 };
+    }
+
     /// Checks what a unit holds after a power cut, and goes on from there.
     pub fn recover(&mut self, number: usize, held: &[u32]) -> Result<(), String> {
         let unit = &mut self.units[number];

@@ -27,6 +27,10 @@ pub fn section(page: &mut Page, summary: &Summary) {
         (short(wear.blocks.mean)) ", standard deviation " (short(wear.blocks.stddev)) ", at most " (wear.blocks.max)
         @if let Some(used) = wear.life_used { " (" (percent(Some(used))) " of the endurance)" }
         ". A narrow heap is even wear; a second one at the left is blocks whose data never changes."
+        @if let Some(faults) = &summary.faults {
+            " Bad blocks: " (faults.blocks_bad.factory) " from the factory, " (faults.blocks_bad.grown) " since."
+            @if let Some(since) = faults.read_only_since_s { " The device takes no writes since " (short(since)) " s." }
+        }
     };
     let mut x = axis("erases");
     if histogram.width * histogram.blocks.len() as u64 <= 16 {

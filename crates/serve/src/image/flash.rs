@@ -9,14 +9,16 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io;
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::ftl::flash::Record;
+use floatgate_core::ftl::flash::{Bad, Record};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::ImageError;
 use super::disk::Disk;
 use super::header::{self, Header};
-use super::layout::{GRAIN, Layout, SAVED_HEAD, SLOT, Slot, Stored, anchor, entry, is_erased, read_anchor, read_entry};
+use super::layout::{
+    GRAIN, Layout, Mark, SAVED_HEAD, SLOT, Slot, Stored, anchor, entry, is_erased, read_anchor, read_entry,
+};
 
 /// What goes into a unit.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +49,7 @@ enum Change {
     Empty { block: u32, erases: u32 },
     Erased { block: u32, erases: u32 },
     Anchor { part: u32, place: u32 },
+    Bad { block: u32, erases: u32, mark: Mark },
     Save { number: u32, head: Box<[u8; SAVED_HEAD]>, payload: Vec<u8> },
     Free { number: u32 },
 }
@@ -89,6 +92,8 @@ pub struct Flash {
     /// By block: the next unit to be programmed.
     next: Vec<u32>,
     erases: Vec<u32>,
+    /// By block: whether it is bad.
+    bad: Vec<Option<Bad>>,
     /// Blocks that are being erased.
     erasing: BTreeSet<u32>,
     /// What is not in the file yet, since the first of it fails.
@@ -120,6 +125,7 @@ impl Flash {
         let mut flash = Flash {
             next: vec![if state.is_none() { 0 } else { UNKNOWN }; layout.blocks as usize],
             erases: vec![0; layout.blocks as usize],
+            bad: vec![None; layout.blocks as usize],
             erasing: BTreeSet::new(),
             disk,
             layout,
@@ -156,9 +162,9 @@ impl Flash {
         self.disk.read(self.layout.entry(0), &mut table)?;
         for (block, bytes) in (0..).zip(table.chunks_exact(8)) {
             let wrong = || ImageError::Damaged(format!("the erase count of block {block}"));
-            let (erases, erasing) = read_entry(block, bytes).ok_or_else(wrong)?;
-            self.erases[block as usize] = erases;
-            if erasing {
+            let (erases, mark) = read_entry(block, bytes).ok_or_else(wrong)?;
+            (self.erases[block as usize], self.bad[block as usize]) = (erases, mark.bad());
+            if mark == Mark::Erasing {
                 let counted = erases.saturating_add(1);
                 self.erases[block as usize] = counted;
                 perform(&mut *self.disk, &self.layout, &Change::Empty { block, erases })?;
@@ -171,6 +177,30 @@ impl Flash {
     /// How often a block was erased.
     pub fn erases(&self, block: BlockId) -> u32 {
         self.erases[block.index()]
+    }
+
+    /// Whether a block is bad.
+    pub fn bad(&self, block: BlockId) -> Option<Bad> {
+        self.bad[block.index()]
+    }
+
+    /// A block is bad from now on.
+    pub fn mark_bad(&mut self, block: BlockId, bad: Bad) -> Result<(), String> {
+        let place = self.bad.get_mut(block.index());
+        *place.ok_or_else(|| format!("block {} lies beyond the device", block.0))? = Some(bad);
+        self.erasing.remove(&block.0);
+        let mark = if bad == Bad::Factory { Mark::FactoryBad } else { Mark::GrownBad };
+        self.change(Change::Bad { block: block.0, erases: self.erases[block.index()], mark });
+        Ok(())
+    }
+
+    /// The program of so many units from `place` on has failed: they are unreadable.
+    pub fn fail(&mut self, place: Ppn, units: u32) -> Result<(), String> {
+        self.check_order(place, units)?;
+        let slots = vec![0xff; SLOT * units as usize];
+        let payload = vec![0; self.layout.unit as usize * units as usize];
+        self.change(Change::Program { place: place.0, slots, payload });
+        Ok(())
     }
 
     /// Programs units from `place` on, in one command. An error is a breach of the rules of flash.
@@ -199,6 +229,9 @@ impl Flash {
     fn check_order(&mut self, place: Ppn, units: u32) -> Result<(), String> {
         let (block, first) = (self.layout.block_of(place).index(), place.0 % self.layout.units);
         let breach = |what: &str| Err(format!("unit {} {what}: that breaks the rules of flash", place.0));
+        if first == 0 && self.bad.get(block).is_some_and(|bad| *bad == Some(Bad::Grown)) {
+            return breach("is the first of a block that has failed, and programmed");
+        }
         let known = self.next.get(block).copied();
         let next = match known {
             Some(UNKNOWN) => self.first_unwritten(block as u32).map_err(|error| error.to_string())?,
@@ -225,6 +258,9 @@ impl Flash {
     /// Begins to erase a block: what it held is gone, and it takes nothing until [`Flash::erased`].
     pub fn erase(&mut self, block: BlockId) -> Result<(), String> {
         self.set_next(block, self.layout.units)?;
+        if self.bad[block.index()].is_some() {
+            return Err(format!("block {} is bad, and erased: that breaks the rules of flash", block.0));
+        }
         self.erasing.insert(block.0);
         self.change(Change::Empty { block: block.0, erases: self.erases[block.index()] });
         Ok(())
@@ -456,12 +492,13 @@ fn perform(disk: &mut dyn Disk, layout: &Layout, change: &Change) -> io::Result<
             disk.write(layout.slot(*place), slots)
         }
         Change::Empty { block, erases } => {
-            disk.write(layout.entry(*block), &entry(*block, *erases, true))?;
+            disk.write(layout.entry(*block), &entry(*block, *erases, Mark::Erasing))?;
             let (start, bytes) = layout.block(*block);
             disk.punch(start, bytes)
         }
-        Change::Erased { block, erases } => disk.write(layout.entry(*block), &entry(*block, *erases, false)),
+        Change::Erased { block, erases } => disk.write(layout.entry(*block), &entry(*block, *erases, Mark::Good)),
         Change::Anchor { part, place } => disk.write(layout.anchor(*part), &anchor(*part, *place)),
+        Change::Bad { block, erases, mark } => disk.write(layout.entry(*block), &entry(*block, *erases, *mark)),
         Change::Save { number, head, payload } => {
             if !payload.is_empty() {
                 disk.write(layout.saved(*number) + SAVED_HEAD as u64, payload)?;

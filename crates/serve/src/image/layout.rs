@@ -2,7 +2,7 @@
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::checkpoint::Parts;
-use floatgate_core::ftl::flash::Record;
+use floatgate_core::ftl::flash::{Bad, Record};
 use floatgate_core::sim::id::{BlockId, Ppn};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -110,24 +110,53 @@ impl Layout {
     }
 }
 
-/// The entry of a block: how often it was erased, and whether it is just being erased.
-pub fn entry(block: u32, erases: u32, erasing: bool) -> [u8; 8] {
+/// What a block is, beside how often it was erased.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Mark {
+    /// A good block.
+    #[default]
+    Good,
+    /// It is just being erased.
+    Erasing,
+    /// A program or an erase of it has failed.
+    GrownBad,
+    /// It was bad when the device was new.
+    FactoryBad,
+}
+
+impl Mark {
+    /// All marks, by their numbers.
+    const ALL: [Mark; 4] = [Mark::Good, Mark::Erasing, Mark::GrownBad, Mark::FactoryBad];
+
+    /// Whether the block is bad.
+    pub fn bad(self) -> Option<Bad> {
+        match self {
+            Mark::Good | Mark::Erasing => None,
+            Mark::GrownBad => Some(Bad::Grown),
+            Mark::FactoryBad => Some(Bad::Factory),
+        }
+    }
+}
+
+/// The entry of a block: how often it was erased, and what it is.
+pub fn entry(block: u32, erases: u32, mark: Mark) -> [u8; 8] {
     let mut bytes = [0; 8];
     bytes[..4].copy_from_slice(&erases.to_le_bytes());
-    bytes[4] = u8::from(erasing);
+    bytes[4] = mark as u8;
     let digest = xxh3_64_with_seed(&bytes[..5], u64::from(block)).to_le_bytes();
     bytes[5..].copy_from_slice(&digest[..3]);
     bytes
 }
 
 /// What [`entry`] wrote; none where it is damaged. All zeros is a block that was never erased.
-pub fn read_entry(block: u32, bytes: &[u8]) -> Option<(u32, bool)> {
+pub fn read_entry(block: u32, bytes: &[u8]) -> Option<(u32, Mark)> {
     if bytes.iter().all(|byte| *byte == 0) {
-        return Some((0, false));
+        return Some((0, Mark::Good));
     }
     let erases = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?);
-    let erasing = bytes[4] != 0;
-    (entry(block, erases, erasing)[..] == *bytes).then_some((erases, erasing))
+    let mark = *Mark::ALL.get(usize::from(bytes[4]))?;
+    (entry(block, erases, mark)[..] == *bytes).then_some((erases, mark))
 }
 
 /// The entry of a part of the checkpoint: its place plus one, and the digest of that.
@@ -257,9 +286,11 @@ mod tests {
 
     #[test]
     fn an_entry_is_read_as_it_was_written() {
-        assert_eq!(read_entry(5, &[0; 8]), Some((0, false)));
-        assert_eq!(read_entry(5, &entry(5, 1000, true)), Some((1000, true)));
-        assert_eq!(read_entry(6, &entry(5, 1000, true)), None);
+        assert_eq!(read_entry(5, &[0; 8]), Some((0, Mark::Good)));
+        for mark in Mark::ALL {
+            assert_eq!(read_entry(5, &entry(5, 1000, mark)), Some((1000, mark)));
+        }
+        assert_eq!(read_entry(6, &entry(5, 1000, Mark::Erasing)), None);
         assert_eq!(read_entry(5, &[1; 8]), None);
     }
 

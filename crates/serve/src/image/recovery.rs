@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::flash::{FlashImage, Outbox, Saved, UnitState};
+use floatgate_core::ftl::flash::{Bad, FlashImage, Outbox, Saved, UnitState};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use floatgate_core::sim::time::Time;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
@@ -253,6 +253,10 @@ impl FlashImage for Reading<'_> {
 
     fn anchor(&mut self, part: u32) -> Result<Option<Ppn>, String> {
         self.store.flash.anchor(part).map_err(|error| format!("the image: {error}"))
+    }
+
+    fn bad(&mut self, block: BlockId) -> Result<Option<Bad>, String> {
+        Ok(self.store.flash.bad(block))
     }
 
     fn unit(&mut self, place: Ppn) -> Result<UnitState, String> {

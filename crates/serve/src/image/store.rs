@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::sync::Arc;
 
-use floatgate_core::ftl::flash::{Before, FlashEvent, Outbox, Place, Record, RecordKind, Source};
+use floatgate_core::ftl::flash::{Bad, Before, FlashEvent, Outbox, Place, Record, RecordKind, Source};
 use floatgate_core::sim::id::{Lpn, Ppn};
 use floatgate_core::workload::request::SECTOR;
 use xxhash_rust::xxh3::xxh3_64;
@@ -173,6 +173,20 @@ impl Store {
                 let noted = self.flash.anchored(part, place);
                 self.hold(noted);
             }
+            FlashEvent::ProgramFailed { place, units } => {
+                self.begun.remove(&place.0);
+                let block = self.flash.layout().block_of(place);
+                let failed = self.flash.fail(place, units).and_then(|()| self.flash.mark_bad(block, Bad::Grown));
+                self.hold(failed);
+            }
+            FlashEvent::EraseFailed { block } => {
+                let failed = self.flash.mark_bad(block, Bad::Grown);
+                self.hold(failed);
+            }
+            FlashEvent::FactoryBad { block } => {
+                let marked = self.flash.mark_bad(block, Bad::Factory);
+                self.hold(marked);
+            }
             FlashEvent::EraseBegun { block } => {
                 if self.syncs {
                     // What was moved out of the block has to be elsewhere before it goes.
@@ -235,7 +249,7 @@ impl Store {
         self.hold(programmed);
         let Store { waiting, flash, places, .. } = self;
         let records = units.iter().map(|unit| unit.record);
-        for record in records.filter(|record| record.kind == RecordKind::Data) {
+        for record in records.filter(|record| matches!(record.kind, RecordKind::Data | RecordKind::Lost)) {
             waiting.forget(record.lpn, record.sequence, |number| {
                 places.free(number);
                 flash.free(number);

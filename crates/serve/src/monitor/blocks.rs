@@ -110,7 +110,7 @@ impl Painter {
             cell.marks |= match block.state {
                 BlockState::Open | BlockState::Logical => 1,
                 BlockState::Victim | BlockState::Doomed => 2,
-                BlockState::Free | BlockState::Closed => 0,
+                BlockState::Free | BlockState::Closed | BlockState::Failed | BlockState::Bad => 0,
             };
             cell.marks |= if block.map { 8 } else { 0 };
             self.next += 1;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use floatgate_core::config::FaultPlace;
 use floatgate_core::workload::request::{Operation, SECTOR};
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,11 @@ pub enum Command {
     TrimAll,
     /// Cuts its power.
     PowerCut,
+    /// Has the next operation at a place fail.
+    Fail {
+        /// As `faults.places` has it.
+        place: String,
+    },
 }
 
 /// Carries out what changes something.
@@ -76,6 +82,11 @@ impl Control {
                 Ok(format!("simulated time goes on at a speed of {speed}"))
             }
             Command::TrimAll => self.trim_all().await,
+            Command::Fail { place } => {
+                let place: FaultPlace = place.parse()?;
+                lock(&self.engine).fail_next(place)?;
+                Ok(format!("the next {place} fails"))
+            }
             Command::PowerCut => lock(&self.engine).power_cut(Wall::now()).map(|cut| cut.to_string()),
             Command::Status | Command::Watch { .. } => Err("that changes nothing: ask for it by itself".to_owned()),
         }
@@ -92,6 +103,9 @@ impl Control {
         };
         let piece = PIECE.next_multiple_of(unit.max(SECTOR));
         let port = *self.port.get_or_init(|| lock(&self.engine).add_port("control", Arc::new(|| ())));
+        if lock(&self.engine).is_read_only() {
+            return Err("nothing is trimmed: the device takes no writes any more".to_owned());
+        }
         for offset in (0..bytes).step_by(piece as usize) {
             let sectors = piece.min(bytes - offset) / SECTOR;
             let order = Order { token: offset, ..Order::of(Operation::Trim, offset / SECTOR, sectors as u32) };

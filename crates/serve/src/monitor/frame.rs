@@ -124,6 +124,21 @@ pub struct Flash {
     pub map_hits: u64,
     /// Entries that were fetched.
     pub map_misses: u64,
+    /// Programs that failed.
+    #[serde(default)]
+    pub programs_failed: u64,
+    /// Erases that failed.
+    #[serde(default)]
+    pub erases_failed: u64,
+    /// Reads of pages that could not be corrected, of the host and of others.
+    #[serde(default)]
+    pub uncorrectable_reads: u64,
+    /// Bad blocks.
+    #[serde(default)]
+    pub bad_blocks: u64,
+    /// Whether the device takes no writes any more.
+    #[serde(default)]
+    pub read_only: bool,
 }
 
 /// The controller's buffer; all 0 without one.
@@ -346,6 +361,11 @@ impl Flash {
             free_blocks: look.sample.stock_sum,
             map_hits: counters.map.hits,
             map_misses: counters.map.misses,
+            programs_failed: counters.faults.programs_failed,
+            erases_failed: counters.faults.erases_failed,
+            uncorrectable_reads: counters.faults.uncorrectable.iter().sum(),
+            bad_blocks: look.sample.bad_blocks,
+            read_only: look.sample.read_only,
         }
     }
 }

@@ -99,6 +99,9 @@ fn flash(metrics: &mut Metrics, frame: &Frame) {
         ("pages_read_total", "Flash pages read.", flash.pages_read),
         ("copy_backs_total", "Pages moved within their plane.", flash.copy_backs),
         ("map_hits_total", "Entries of the map found in its cache.", flash.map_hits),
+        ("programs_failed_total", "Programs that failed.", flash.programs_failed),
+        ("erases_failed_total", "Erases that failed.", flash.erases_failed),
+        ("uncorrectable_reads_total", "Page reads beyond correction.", flash.uncorrectable_reads),
         ("map_misses_total", "Entries of the map that were fetched from flash.", flash.map_misses),
     ];
     for (name, help, value) in counters {
@@ -115,6 +118,9 @@ fn flash(metrics: &mut Metrics, frame: &Frame) {
         metrics.sample("merged_commands_total", &labels, Some(merged.commands as f64));
     }
     metrics.one("free_blocks", "gauge", "Free blocks of all planes.", Some(flash.free_blocks as f64));
+    metrics.one("bad_blocks", "gauge", "Bad blocks of all planes.", Some(flash.bad_blocks as f64));
+    let help = "1 where the device takes no writes any more.";
+    metrics.one("read_only", "gauge", help, Some(f64::from(u8::from(flash.read_only))));
     let help = "The least number of free blocks of a plane.";
     metrics.one("free_blocks_min", "gauge", help, Some(f64::from(flash.free_blocks_min)));
 }

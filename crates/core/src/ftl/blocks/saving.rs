@@ -13,7 +13,8 @@ const NOWHERE: u32 = u32::MAX;
 const MOST_ERASES: u32 = 1 << 31;
 
 /// Blocks whose states can be saved, by number.
-const STATES: [BlockState; 4] = [BlockState::Free, BlockState::Open, BlockState::Closed, BlockState::Logical];
+const STATES: [BlockState; 6] =
+    [BlockState::Free, BlockState::Open, BlockState::Closed, BlockState::Logical, BlockState::Failed, BlockState::Bad];
 
 /// The flag of blocks that hold translation pages.
 const MAP: u8 = 1 << 7;
@@ -63,14 +64,18 @@ impl Blocks {
     }
 
     /// Reads what [`Blocks::save`] wrote; nothing is valid yet.
-    pub(in crate::ftl) fn load(&mut self, input: &mut Reader) -> Result<(), StateError> {
+    pub(in crate::ftl) fn load(&mut self, fails: bool, input: &mut Reader) -> Result<(), StateError> {
         for block in &mut self.blocks {
             let state = input.u8()?;
             let Some(known) = STATES.get(usize::from(state & !MAP)) else {
                 return Err(input.damaged(format!("block state {state}")));
             };
-            *block = Block { state: *known, map: state & MAP != 0, ..Block::default() };
+            let failed = matches!(known, BlockState::Failed | BlockState::Bad);
+            *block = Block { state: *known, map: state & MAP != 0, failed, ..Block::default() };
             block.erases = input.below(MOST_ERASES, "erase")?;
+            if block.failed && !fails {
+                return Err(input.damaged("a block that failed, in a device in which none does"));
+            }
         }
         for plane in 0..self.planes.len() as u32 {
             self.load_stock(plane, input)?;
@@ -85,10 +90,14 @@ impl Blocks {
         let first = plane * per_plane;
         let of_plane = &self.blocks[first as usize..(first + per_plane) as usize];
         let free = of_plane.iter().filter(|block| block.state == BlockState::Free).count() as u32;
-        if of_plane.iter().any(|block| block.map && matches!(block.state, BlockState::Free | BlockState::Logical)) {
+        if of_plane
+            .iter()
+            .any(|block| block.map && matches!(block.state, BlockState::Free | BlockState::Logical | BlockState::Bad))
+        {
             return Err(input.damaged(format!("a block of plane {plane} holds translation pages and cannot")));
         }
-        let for_map = of_plane.iter().filter(|block| block.map).count() as u32;
+        let for_map = of_plane.iter().filter(|block| block.map && !block.failed).count() as u32;
+        let bad = of_plane.iter().filter(|block| block.failed).count() as u32;
         let p = &self.planes[plane as usize];
         let (Some(map_stock), all) = (p.map_stock.checked_sub(for_map), p.stock + p.map_stock) else {
             return Err(input.damaged(format!("{for_map} blocks of plane {plane} hold translation pages")));
@@ -118,7 +127,7 @@ impl Blocks {
             last = block;
         }
         let p = &mut self.planes[plane as usize];
-        (p.last_free, p.stock, p.map_stock) = (last, stock, map_stock);
+        (p.last_free, p.stock, p.map_stock, p.bad) = (last, stock, map_stock, bad);
         Ok(())
     }
 
@@ -152,7 +161,8 @@ impl Blocks {
 
     /// By block, how many of its units have been written; those of logical blocks are not known here.
     pub(in crate::ftl) fn written(&self) -> Vec<u16> {
-        let count = |block: &Block| if block.state == BlockState::Closed { self.data_units } else { 0 };
+        let is_full = |block: &Block| matches!(block.state, BlockState::Closed | BlockState::Failed);
+        let count = |block: &Block| if is_full(block) { self.data_units } else { 0 };
         let mut written: Vec<u16> = self.blocks.iter().map(|block| count(block) as u16).collect();
         for frontier in self.planes.iter().flat_map(|plane| &plane.frontiers).filter(|frontier| frontier.left > 0) {
             let (block, offset) = self.units_per_block.divide_with_rest(frontier.next);

@@ -56,8 +56,15 @@ pub struct Job {
     pub back: Vec<Copy>,
     /// Units that the victim still gains: what blind copy-backs may waste, but for one program.
     pub gain: u32,
-    /// Victims that are read out and not yet erased.
+    /// Victims that are read out and not yet erased, without those that have failed.
     pub doomed: u32,
+    /// Failed blocks that are read out and not yet given up.
+    pub leaving: u32,
+    /// Of `doomed`, those that something still depends on, where programs fail: that may be a write which waits for a
+    /// free block to be programmed again, so that nobody may wait for them.
+    pub held: u32,
+    /// A failed block has just been chosen: the host has room again that was kept for it.
+    pub took_failed: bool,
     /// Choices take time: each is asked for, and made once when it is granted.
     asks: bool,
     /// A choice is granted.
@@ -73,7 +80,11 @@ impl Job {
 
     /// Whether the job has anything in hand.
     pub fn is_idle(&self) -> bool {
-        !self.busy && self.victim.is_none() && self.copies.is_empty() && self.back.is_empty() && self.doomed == 0
+        !self.busy
+            && self.victim.is_none()
+            && self.copies.is_empty()
+            && self.back.is_empty()
+            && self.doomed + self.leaving == 0
     }
 
     /// Whether units of a block are still to be read or to be programmed elsewhere.
@@ -112,17 +123,54 @@ impl Job {
             }
             let Some(victim) = self.victim.take() else { continue };
             ftl.blocks.doom(victim);
-            self.doomed += 1;
+            *(if ftl.blocks.block(victim).failed { &mut self.leaving } else { &mut self.doomed }) += 1;
             if ftl.blocks.can_erase(victim) {
                 return Step::Erase(victim);
             }
+            self.held += u32::from(ftl.faults.is_some() && !ftl.blocks.block(victim).failed);
         }
+    }
+
+    /// Blocks that will be free when what is in hand has been moved.
+    pub fn blocks_coming(&self, ftl: &Ftl) -> u32 {
+        self.doomed - self.held + u32::from(self.victim.is_some_and(|victim| !ftl.blocks.block(victim).failed))
+    }
+
+    /// Chooses a block that has failed, where what it holds has room and leaves a victim's behind it, and another
+    /// block's, which may fail in its turn.
+    fn choose_failed(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
+        let Some(failed) = ftl.first_failed(plane, false) else { return false };
+        let (group, data) = (ftl.shape().units_per_program, ftl.blocks.data_units());
+        let in_hand = if self.copies.is_empty() { 0 } else { group };
+        if in_hand > 0 && ftl.shape().single_frontier {
+            return false;
+        }
+        let needed = u32::from(ftl.blocks.block(failed).valid).next_multiple_of(group) + in_hand + 2 * data;
+        if ftl.blocks.room_for_moved(plane) + ftl.blocks.stock(plane) * data < needed {
+            return false;
+        }
+        ftl.take_failed(failed);
+        self.take(ftl, failed, 0);
+        self.took_failed = true;
+        true
+    }
+
+    /// Goes through the units of a block from now on, to gain so many.
+    fn take(&mut self, ftl: &Ftl, victim: BlockId, gain: u32) {
+        self.gain = gain;
+        self.cursor = ftl.blocks.first_unit(victim).0;
+        self.end = self.cursor + ftl.blocks.data_units();
+        self.victim = Some(victim);
     }
 
     /// Chooses a victim, if the plane needs cleaning and what is read has room.
     fn choose(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
+        if ftl.faults.is_some() && self.choose_failed(ftl, plane) {
+            return true;
+        }
         let (stock, shape) = (ftl.blocks.stock(plane), *ftl.shape());
-        if stock + self.doomed > shape.soft || !ftl.wants_cleaning(plane, stock + self.doomed) {
+        let coming = self.doomed - self.held;
+        if stock + coming > shape.soft || !ftl.wants_cleaning(plane, stock + coming) {
             return false;
         }
         // A whole victim must find room, behind what is in hand; if it does not, that is programmed first. With a
@@ -139,10 +187,7 @@ impl Job {
         }
         let Some(victim) = ftl.blocks.take_victim(plane) else { return false };
         ftl.note_victim(plane, victim);
-        self.gain = data - u32::from(ftl.blocks.block(victim).valid);
-        self.cursor = ftl.blocks.first_unit(victim).0;
-        self.end = self.cursor + data;
-        self.victim = Some(victim);
+        self.take(ftl, victim, data - u32::from(ftl.blocks.block(victim).valid));
         true
     }
 

@@ -62,6 +62,8 @@ pub struct Measurement<'a> {
     pub controller: &'a ControllerWork,
     /// Erases since birth, by block.
     pub erases: Vec<u32>,
+    /// What has failed, where anything does.
+    pub faults: Option<FaultState>,
 }
 
 impl Measurement<'_> {
@@ -115,6 +117,7 @@ impl Summary {
             },
             buffer: BufferUse::new(measurement),
             firmware: FirmwareUse::new(measurement),
+            faults: measurement.faults.as_ref().map(|state| FaultsMet::new(state, &counters.faults)),
             live: None,
             run: None,
         }

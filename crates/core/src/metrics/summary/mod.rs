@@ -6,6 +6,7 @@ mod build;
 mod changes;
 mod controller;
 mod distributions;
+mod faults;
 mod json;
 mod live;
 
@@ -13,6 +14,7 @@ pub use build::{About, Measurement, units_programmed};
 pub use changes::{Change, Changes};
 pub use controller::{BufferEvictions, BufferReads, BufferUse, BufferWrites, ControllerWork, FirmwareUse};
 pub use distributions::{ChannelCounts, Distributions, Each, IntervalCounts, LatencyCurve, SizeCounts, WearHistogram};
+pub use faults::{BadBlocks, FaultState, FaultsMet, UncorrectableReads};
 pub use json::ReadError;
 pub use live::{LateCauses, Live, LiveFront, LiveImage, LiveRecovery};
 
@@ -100,6 +102,9 @@ pub struct Summary {
     /// The controller's software; left out where it takes no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firmware: Option<FirmwareUse>,
+    /// What failed; left out of a device in which nothing does (`config.faults`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faults: Option<FaultsMet>,
     /// How a device was served in real time; left out of a simulation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Live>,

@@ -1,0 +1,364 @@
+//! What fails: programs that are done again elsewhere, blocks that are given up, reads that bring nothing, and the end
+//! of it, a device that takes no writes. See docs/model/faults.md.
+
+use super::Device;
+use super::transaction::{Kind, Transaction};
+use crate::config::FaultPlace;
+use crate::ftl::blocks::BlockState;
+use crate::metrics::attribution::Part as TimePart;
+use crate::metrics::counters::ReadCause;
+use crate::metrics::summary::FaultState;
+use crate::scheduler::Class;
+use crate::scheduler::lines::{Line, NONE};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use crate::sim::time::Time;
+use crate::workload::request::Status;
+
+impl Device {
+    /// Has the next operation of this kind at this place fail, once. An error where the device file has no `[faults]`,
+    /// where there is no such place, or where too many have not come.
+    pub fn fail_next(&mut self, place: FaultPlace) -> Result<(), String> {
+        let (planes, g) = (self.config.total_planes(), &self.config.geometry);
+        for (name, number, count) in
+            [("plane", place.plane, planes), ("block", place.block, g.blocks), ("page", place.page, g.pages)]
+        {
+            if let Some(number) = number.filter(|number| *number >= count) {
+                return Err(format!("{name} {number}: the device has {count} there, numbered from 0"));
+            }
+        }
+        let none = "the device keeps nothing in reserve for what fails: give it a table [faults], empty or not \
+                    (--set faults.program_rate=0)";
+        self.ftl.faults.as_mut().ok_or_else(|| none.to_owned())?.ask(place)
+    }
+
+    /// Since when it takes no writes, if it does not.
+    pub fn read_only_since(&self) -> Option<Time> {
+        self.ftl.faults.as_ref()?.read_only
+    }
+
+    /// What it has come to by what has failed; `None` where nothing does.
+    pub fn fault_state(&self) -> Option<FaultState> {
+        let faults = self.ftl.faults.as_ref()?;
+        let bad = |plane| self.config.geometry.blocks - self.ftl.blocks.good(PlaneId(plane));
+        let bad = (0..self.ftl.shape().planes).map(bad).collect();
+        Some(FaultState { factory_bad: faults.factory_bad, bad, read_only: faults.read_only })
+    }
+
+    /// Whether a program has failed that ends now.
+    #[inline]
+    pub(super) fn program_fails(&mut self, place: Ppn, units: u32) -> bool {
+        self.ftl.faults.is_some() && self.ftl.program_fails(place, units)
+    }
+
+    /// A program has failed, `with_data` of whose units held any.
+    pub(super) fn program_failed(&mut self, place: Ppn, units: u32, with_data: u32) {
+        let block = self.ftl.blocks.block_of(place);
+        self.ftl.program_failed(place, units, with_data);
+        self.check_spare(self.ftl.blocks.plane_of(block));
+        self.rest_failed(block);
+    }
+
+    /// An operation of a block that has failed has ended: when none of it is under way it is emptied.
+    pub(super) fn rest_failed(&mut self, block: BlockId) {
+        if self.ftl.blocks.block(block).state != BlockState::Open || self.is_programmed_ahead(block) {
+            return;
+        }
+        self.ftl.empty_failed(block);
+        let plane = self.ftl.blocks.plane_of(block);
+        self.clean(plane);
+        self.clean_map(plane);
+    }
+
+    /// Whether the next program of a block is in the cache register already.
+    fn is_programmed_ahead(&self, block: BlockId) -> bool {
+        let unit = self.array.unit_of(self.ftl.blocks.plane_of(block));
+        let mut id = self.ahead[unit.index()];
+        while id != NONE {
+            let Transaction { kind, place, next, .. } = self.transactions[id];
+            if kind == Kind::Write && self.ftl.blocks.block_of(Ppn(place)) == block {
+                return true;
+            }
+            id = next;
+        }
+        false
+    }
+
+    /// Whether a block of a plane waits to be emptied.
+    #[inline]
+    pub(super) fn has_failed(&self, plane: PlaneId) -> bool {
+        self.ftl.faults.is_some() && self.ftl.first_failed(plane, false).is_some()
+    }
+
+    /// The program of some writes has failed: they go first where there is a place next.
+    pub(super) fn write_again(&mut self, first: u32) {
+        let Transaction { place, plane, .. } = self.transactions[first];
+        let mut writes = Vec::new();
+        let mut id = first;
+        while id != NONE {
+            writes.push(id);
+            id = self.transactions[id].next;
+        }
+        self.program_failed(self.start_of_program(Ppn(place)), self.ftl.shape().units_per_program, writes.len() as u32);
+        let plane = PlaneId(plane);
+        let (lun, rank) = (self.array.lun_of(plane), self.ranks[Class::HostProgram as usize]);
+        for id in writes.into_iter().rev() {
+            let lpn = self.transactions[id].lpn;
+            if self.ftl.is_read_only() {
+                self.answer_unwritten(id);
+            } else if self.is_own(lpn) {
+                self.place_own(id);
+            } else if self.dynamic && !self.ftl.blocks.takes_host_write(plane) && !self.goes_again(id, plane) {
+                self.put_back(id);
+            } else {
+                let line = self.line_of(plane);
+                self.lines[line][usize::from(rank)].push_front(&mut self.transactions, id);
+                self.trail_unstall(id, lun);
+            }
+            self.show_lined_up(id);
+        }
+        if self.dynamic && !self.hold {
+            self.offer_pool(self.ftl.allocation.pool_of(plane));
+        }
+    }
+
+    /// The program of what cleaning has read has failed: that is still in the controller.
+    pub(super) fn copy_again(&mut self, plane: PlaneId, place: Ppn) {
+        let count = std::mem::take(&mut self.jobs[plane.index()].writing);
+        self.program_failed(place, self.ftl.shape().units_per_program, count as u32);
+        self.jobs[plane.index()].busy = false;
+        self.clean(plane);
+    }
+
+    /// The program of a page that cleaning moves within its plane has failed: it is still where it was.
+    pub(super) fn move_back_again(&mut self, plane: PlaneId, place: Ppn) {
+        let units = self.jobs[plane.index()].back.len() as u32;
+        self.program_failed(place, self.ftl.shape().units_per_page.divisor(), units);
+        let Some(first) = self.jobs[plane.index()].back.first().filter(|_| !self.ftl.is_read_only()) else {
+            self.jobs[plane.index()].busy = false;
+            return;
+        };
+        let mut again = Transaction::new(Kind::CopyBack, self.cleaning_class(plane));
+        (again.plane, again.place, again.units) = (plane.0, first.from.0, units as u16);
+        self.dispatch(again);
+    }
+
+    /// All that a failed block held is elsewhere.
+    pub(super) fn retire(&mut self, block: BlockId) {
+        if !self.ftl.blocks.block(block).map {
+            self.jobs[self.ftl.blocks.plane_of(block).index()].leaving -= 1;
+        }
+        self.ftl.retire(block);
+    }
+
+    /// The host has room again that was kept for a failed block until that was chosen.
+    pub(super) fn give_way(&mut self, plane: PlaneId) {
+        if std::mem::take(&mut self.jobs[plane.index()].took_failed) {
+            // What this sets off must not take the next step of the plane's cleaning: that is done by the caller.
+            self.jobs[plane.index()].busy = true;
+            self.unstall(plane);
+            self.unstall_journal();
+            self.unstall_checkpoint();
+            self.jobs[plane.index()].busy = false;
+        }
+    }
+
+    /// Nothing depends any more on a doomed block, which is erased now.
+    #[inline]
+    pub(super) fn note_released(&mut self, block: BlockId) {
+        let known = self.ftl.blocks.block(block);
+        if self.ftl.faults.is_some() && !known.map && !known.failed {
+            self.jobs[self.ftl.blocks.plane_of(block).index()].held -= 1;
+        }
+    }
+
+    /// Whether a write that has no room for the host has some all the same, because its program has failed: what it
+    /// supersedes cannot be erased before it is programmed, so that it must not wait for an erase. The block that is
+    /// kept for what fails is for it.
+    pub(super) fn goes_again(&self, id: u32, plane: PlaneId) -> bool {
+        self.ftl.faults.is_some()
+            && self.transactions[id].dependency != NONE
+            && self.ftl.can_spare_block(plane, &self.jobs[plane.index()])
+    }
+
+    // Reads.
+
+    /// A page has been read for the host; whether that brought something that cannot be corrected.
+    #[inline]
+    pub(super) fn check_host_read(&mut self, id: u32) -> bool {
+        self.ftl.faults.is_some() && self.check_host_page(id)
+    }
+
+    fn check_host_page(&mut self, id: u32) -> bool {
+        let Transaction { place, units, owner, .. } = self.transactions[id];
+        let request = self.requests[owner].request;
+        let unit = |sector| self.ftl.shape().unit_sectors.divide_long(sector) as u32;
+        let of_request = unit(request.lba)..unit(request.lba + u64::from(request.sectors) - 1) + 1;
+        let failed = self.ftl.read_fails(Ppn(place), u32::from(units));
+        let lost = failed || self.ftl.is_lost_in_page(Ppn(place), &of_request);
+        if lost {
+            self.ftl.counters.faults.note_uncorrectable(ReadCause::Host);
+            self.requests[owner].status = Status::Uncorrectable;
+        }
+        lost
+    }
+
+    /// A page has been read for what a partial write keeps.
+    #[inline]
+    pub(super) fn check_rmw_read(&mut self, id: u32) {
+        if self.ftl.faults.is_none() {
+            return;
+        }
+        let Transaction { place, units, owner: write, .. } = self.transactions[id];
+        if self.ftl.read_fails(Ppn(place), u32::from(units)) || self.ftl.is_lost(Ppn(place)) {
+            self.ftl.counters.faults.note_uncorrectable(ReadCause::Rmw);
+            self.transactions[write].spoiled = true;
+            let owner = self.transactions[write].owner;
+            if owner != NONE {
+                self.requests[owner].status = Status::Uncorrectable;
+            }
+        }
+    }
+
+    /// A page of a victim has been read: what cannot be corrected is moved as it is.
+    #[inline]
+    pub(super) fn check_cleaning_read(&mut self, id: u32) {
+        if self.ftl.faults.is_none() {
+            return;
+        }
+        let Transaction { place, plane, units, .. } = self.transactions[id];
+        let per_page = self.ftl.shape().units_per_page;
+        let of_page = |other: Ppn| per_page.divide(other.0) == per_page.divide(place);
+        let failed = self.ftl.read_fails(Ppn(place), u32::from(units));
+        let mut copies = self.jobs[plane as usize].copies.iter();
+        if failed || copies.any(|copy| of_page(copy.from) && self.ftl.is_lost(copy.from)) {
+            self.ftl.counters.faults.note_uncorrectable(ReadCause::Gc);
+        }
+    }
+
+    /// A read is answered from a slot: not with what could not be read for it.
+    #[inline]
+    pub(super) fn check_slot_read(&mut self, request: u32, slot: u32, first: u32, end: u32) {
+        let write = &self.transactions[slot];
+        let own = u32::from(write.first) <= first && end <= u32::from(write.end);
+        if write.spoiled && !own {
+            self.requests[request].status = Status::Uncorrectable;
+        }
+    }
+
+    // The end.
+
+    /// A block has failed: whether the plane, and the device, can do without it.
+    pub(super) fn check_spare(&mut self, plane: PlaneId) {
+        let map = self.map_in_hand(plane);
+        if !self.ftl.has_spare() || !self.ftl.can_go_on(plane, &self.jobs[plane.index()], map) {
+            self.become_read_only();
+        }
+    }
+
+    /// A device that was made anew may have too little left.
+    pub(super) fn check_spare_at_start(&mut self) {
+        if self.ftl.faults.is_some() {
+            (0..self.ftl.shape().planes).for_each(|plane| self.check_spare(PlaneId(plane)));
+        }
+    }
+
+    /// Nothing is written any more. What has no place in flash stays in the controller, and its requests are answered.
+    fn become_read_only(&mut self) {
+        let now = self.now;
+        let Some(faults) = self.ftl.faults.as_mut().filter(|faults| faults.read_only.is_none()) else { return };
+        faults.read_only = Some(now);
+        self.stop_filling();
+        let mut waiting: Vec<Line> = self.pool.lines.iter_mut().map(std::mem::take).collect();
+        waiting.extend(self.stalled.iter_mut().map(std::mem::take));
+        for mut line in waiting {
+            while !line.is_empty() {
+                let id = line.pop(&mut self.transactions);
+                self.answer_unwritten(id);
+            }
+        }
+        self.drop_map_updates();
+        self.end_flushes_unwritten();
+        self.admit();
+    }
+
+    /// A write will not be programmed, and neither will those of its unit that wait for it: it stays in its slot, which
+    /// is read, and its request is answered.
+    pub(super) fn answer_unwritten(&mut self, id: u32) {
+        let mut id = id;
+        while id != NONE {
+            let owner = std::mem::replace(&mut self.transactions[id].owner, NONE);
+            if owner != NONE {
+                self.trail_stall(id);
+                self.trail_spend(id, TimePart::Cleaning);
+                self.requests[owner].status = Status::ReadOnly;
+                self.part_done(owner, self.now, id);
+            }
+            let newer = self.transactions[id].newer;
+            if newer != NONE {
+                self.complete_unwritten(id, newer);
+            }
+            id = newer;
+        }
+    }
+
+    /// A write of a unit whose older write may never end has what it keeps of that.
+    pub(super) fn complete_unwritten(&mut self, older: u32, newer: u32) {
+        let (older_is_complete, newer_is_complete) =
+            (self.transactions[older].complete, self.transactions[newer].complete);
+        if older_is_complete && !newer_is_complete {
+            self.transactions[newer].spoiled = self.transactions[older].spoiled && !self.transactions[older].trimmed;
+            if self.options.verify {
+                let kept = self.contents.slots[older as usize].clone();
+                self.complete_contents(newer, &kept);
+            }
+            self.contents_complete(newer);
+        }
+    }
+
+    /// A unit of a write is not taken.
+    pub(super) fn refuse_unit(&mut self, id: u32, back: bool) {
+        let pending = &mut self.requests[id];
+        pending.admitted += 1;
+        pending.status = Status::ReadOnly;
+        if let (true, Some(buffer)) = (back, &mut self.buffer) {
+            buffer.waiting -= 1;
+        }
+        self.trail_front(id, TimePart::Buffer);
+    }
+
+    /// A flush of a device that takes no writes: it has what it has, or has not.
+    pub(super) fn flush_read_only(&mut self, id: u32) {
+        if self.has_unwritten() {
+            self.requests[id].status = Status::ReadOnly;
+        }
+        self.done_at_once(id);
+    }
+
+    /// Whether something was answered as done that a power cut would undo, and a flush would have to see to.
+    fn has_unwritten(&self) -> bool {
+        let protected = self.buffer().is_some_and(|buffer| buffer.is_protected());
+        let dirty = self.buffer().is_some_and(|buffer| buffer.volatile_units().0 > 0);
+        let trims = self.journal.as_ref().is_some_and(|journal| journal.has_waiting());
+        !protected && (dirty || trims)
+    }
+
+    /// Flushes wait for what will not be written.
+    fn end_flushes_unwritten(&mut self) {
+        let mut waiting = self.journal.as_mut().map_or_else(Vec::new, |journal| journal.take_flushes());
+        waiting.extend(self.buffer.as_deref_mut().map_or_else(Vec::new, |buffer| buffer.take_waiters()));
+        for id in waiting {
+            self.requests[id].status = Status::ReadOnly;
+            self.trail_front(id, TimePart::Buffer);
+            self.part_done(id, self.now, NONE);
+        }
+    }
+
+    /// The logical units whose newest version flash does not have, and will not, because the device is read-only.
+    pub fn unwritten_units(&self) -> u64 {
+        if !self.ftl.is_read_only() {
+            return 0;
+        }
+        let held = |lpn: &u32| matches!(self.ftl.map.get(Lpn(*lpn)), crate::ftl::mapping::Location::Slot(_));
+        (0..self.ftl.host_units).filter(held).count() as u64
+    }
+}

@@ -1,0 +1,109 @@
+//! Blocks that fail: they leave the stock and the frontiers, and never come back.
+
+use std::ops::Range;
+
+use super::{Block, BlockState, Blocks, RESERVE};
+use crate::sim::id::{BlockId, PlaneId, Ppn};
+
+impl Blocks {
+    /// Good blocks of a plane.
+    pub fn good(&self, plane: PlaneId) -> u32 {
+        self.blocks_per_plane.divisor() - self.planes[plane.index()].bad
+    }
+
+    /// Takes blocks out of the stock of a new device, or of one that is made anew.
+    pub(in crate::ftl) fn mark_bad(&mut self, bad: &[BlockId]) {
+        for &id in bad {
+            self.blocks[id.index()] = Block { state: BlockState::Bad, failed: true, ..self.blocks[id.index()] };
+            let plane = self.plane_of(id);
+            self.planes[plane.index()].bad += 1;
+        }
+        if !bad.is_empty() {
+            let per_plane = self.blocks_per_plane.divisor();
+            (0..self.planes.len() as u32).for_each(|p| self.list_free(p * per_plane..(p + 1) * per_plane));
+        }
+    }
+
+    /// A new device has no bad blocks: others are found.
+    pub(in crate::ftl) fn forget_bad(&mut self) {
+        for block in self.blocks.iter_mut().filter(|block| block.failed) {
+            *block = Block::default();
+        }
+        let per_plane = self.blocks_per_plane.divisor();
+        for plane in 0..self.planes.len() as u32 {
+            self.planes[plane as usize].bad = 0;
+            self.list_free(plane * per_plane..(plane + 1) * per_plane);
+        }
+    }
+
+    /// Puts all free blocks of a plane, which are these, into its stock.
+    pub(super) fn list_free(&mut self, blocks: Range<u32>) {
+        let plane = self.plane_of(BlockId(blocks.start));
+        let free: Vec<u32> = blocks.filter(|id| self.blocks[*id as usize].state == BlockState::Free).collect();
+        free.windows(2).for_each(|pair| self.next_free[pair[0] as usize] = pair[1]);
+        let p = &mut self.planes[plane.index()];
+        // Where there are too few for both, the map has them.
+        p.map_stock = p.map_stock.min(free.len() as u32);
+        p.stock = free.len() as u32 - p.map_stock;
+        p.first_free = free.first().copied().unwrap_or_default();
+        p.last_free = free.last().copied().unwrap_or_default();
+    }
+
+    /// A program or an erase of a block has failed: no frontier goes on in it. Whether that is new, and which of its
+    /// units will never be programmed.
+    pub(in crate::ftl) fn fail(&mut self, id: BlockId) -> (bool, Range<u32>) {
+        let plane = self.plane_of(id);
+        let units = self.units_per_block;
+        let mut left = 0..0;
+        for frontier in &mut self.planes[plane.index()].frontiers {
+            if frontier.left > 0 && units.divide(frontier.next) == id.0 {
+                left = frontier.next..frontier.next + std::mem::take(&mut frontier.left);
+            }
+        }
+        let block = &mut self.blocks[id.index()];
+        let is_new = !std::mem::replace(&mut block.failed, true);
+        self.planes[plane.index()].bad += u32::from(is_new);
+        (is_new, left)
+    }
+
+    /// Nothing is programmed any more in a block that has failed.
+    pub(in crate::ftl) fn set_failed(&mut self, id: BlockId) {
+        let block = &mut self.blocks[id.index()];
+        debug_assert!(block.failed && block.state == BlockState::Open);
+        block.state = BlockState::Failed;
+    }
+
+    /// The units of a failed block are moved.
+    pub(in crate::ftl) fn take_failed(&mut self, id: BlockId) {
+        debug_assert_eq!(self.blocks[id.index()].state, BlockState::Failed);
+        self.blocks[id.index()].state = BlockState::Victim;
+    }
+
+    /// A failed block is empty.
+    pub(in crate::ftl) fn set_bad(&mut self, id: BlockId) {
+        let first = self.first_unit(id).0;
+        debug_assert!(
+            (first..first + self.data_units).all(|unit| !self.is_valid(Ppn(unit))),
+            "nothing valid is given up"
+        );
+        let block = &mut self.blocks[id.index()];
+        debug_assert!(block.failed);
+        (block.state, block.map) = (BlockState::Bad, false);
+    }
+
+    /// The host leaves so many free blocks of a plane to cleaning.
+    pub(in crate::ftl) fn set_kept(&mut self, plane: PlaneId, kept: u32) {
+        self.planes[plane.index()].kept = kept;
+    }
+
+    /// A free block of data becomes one that is kept for translation pages; whether there is one beside the reserve.
+    pub(in crate::ftl) fn give_to_map(&mut self, plane: PlaneId) -> bool {
+        let p = &mut self.planes[plane.index()];
+        let gives = p.stock > RESERVE;
+        if gives {
+            p.stock -= 1;
+            p.map_stock += 1;
+        }
+        gives
+    }
+}

@@ -1,0 +1,283 @@
+//! What fails, by hand: when, what is programmed for it, and what the host is told. Random devices are in `model/`.
+
+mod common;
+
+use common::{build, device_config, drain, submit, units};
+use floatgate_core::config::{FaultPlace, from_toml};
+use floatgate_core::device::{Device, Options};
+use floatgate_core::ftl::blocks::BlockState;
+use floatgate_core::ftl::mapping::Location;
+use floatgate_core::metrics::counters::{ProgramCause, ReadCause};
+use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Completion, Operation, Request, Status};
+
+/// One plane of blocks of three pages: a page takes 102.4 us on the channel and 200 us in the cells.
+const SMALL: [&str; 6] = [
+    "geometry.channels=1",
+    "geometry.chips=1",
+    "geometry.blocks=12",
+    "geometry.pages=3",
+    "capacity={ logical = \"12KiB\" }",
+    "gc.soft_threshold=5",
+];
+const WRITE: Time = Time(302_400_000);
+
+fn device(overrides: &[&str], more: &[&str]) -> Device {
+    let all: Vec<&str> = overrides.iter().chain(more).copied().collect();
+    build(device_config(&all), Options { seed: 1, verify: true, ..Options::default() })
+}
+
+/// Serves requests of whole units one after the other; each comes when the one before is answered.
+fn serve(device: &mut Device, operation: Operation, lpns: &[u64]) -> Vec<Completion> {
+    let mut completions = Vec::new();
+    for &lpn in lpns {
+        let request = Request { tag: 1 + lpn, ..units(device, operation, lpn, 1) };
+        let now = device.now();
+        submit(device, now, request);
+        while device.outstanding() > 0 {
+            let at = device.next_event_time().unwrap_or_else(|| panic!("{}", device.explain_stall()));
+            device.advance_to(at);
+        }
+        device.take_completions(&mut completions);
+    }
+    completions
+}
+
+fn place(device: &Device, lpn: u32) -> Ppn {
+    match device.ftl().map.get(Lpn(lpn)) {
+        Location::Flash(place) => place,
+        other => panic!("unit {lpn} is at {other:?}"),
+    }
+}
+
+#[test]
+fn a_failed_program_takes_its_time_and_is_done_again() {
+    let mut device = device(&SMALL, &["faults.places=[\"program 0/0/2\"]"]);
+    let completions = serve(&mut device, Operation::Write, &[0, 1, 2]);
+    let finished: Vec<Time> = completions.iter().map(|completion| completion.finish).collect();
+    // The third is programmed twice, and nothing comes between.
+    assert_eq!(finished, [WRITE, Time(2 * WRITE.0), Time(4 * WRITE.0)]);
+    assert!(completions.iter().all(|completion| completion.status == Status::Ok));
+    drain(&mut device);
+    let (ftl, counters) = (device.ftl(), &device.ftl().counters);
+    // By hand: units 0 and 1 in pages 0 and 1 of block 0, unit 2 in page 2, which fails, and in page 0 of block 1;
+    // then units 0 and 1 are read and moved to pages 0 and 1 of block 2, where cleaning writes.
+    assert_eq!([0, 1, 2].map(|lpn| place(&device, lpn)), [Ppn(6), Ppn(7), Ppn(3)]);
+    assert_eq!(counters.pages_programmed[ProgramCause::Host as usize], 4);
+    assert_eq!(counters.pages_programmed[ProgramCause::Gc as usize], 2);
+    assert_eq!(counters.pages_programmed_total(), 6);
+    assert_eq!(counters.pages_read[ReadCause::Gc as usize], 2);
+    let faults = &counters.faults;
+    assert_eq!((faults.programs_failed, faults.units_failed, faults.blocks_grown_bad), (1, 1, 1));
+    assert_eq!((ftl.blocks.block(BlockId(0)).state, ftl.blocks.good(PlaneId(0))), (BlockState::Bad, 11));
+    assert_eq!((counters.blocks_erased, counters.victims), (0, 0));
+    device.check_invariants().unwrap();
+}
+
+#[test]
+fn a_failed_erase_takes_its_time_and_gains_nothing() {
+    let mut device = device(&SMALL, &["faults.places=[\"erase\"]"]);
+    // Seven blocks are opened, the last one with the nineteenth write: five are free then, and block 0, which holds
+    // nothing valid, is erased when that write has been programmed: by hand, at 19 x 302.4 us + 1500 us.
+    let lpns: Vec<u64> = (0..19).map(|index| index % 3).collect();
+    serve(&mut device, Operation::Write, &lpns);
+    assert_eq!(device.now(), Time(19 * WRITE.0));
+    let end = Time(19 * WRITE.0 + 1_500_000_000);
+    device.advance_to(Time(end.0 - 1));
+    assert_eq!(device.ftl().counters.faults.erases_failed, 0);
+    device.advance_to(end);
+    let counters = &device.ftl().counters;
+    assert_eq!((counters.faults.erases_failed, counters.blocks_erased), (1, 0));
+    assert_eq!(device.ftl().blocks.block(BlockId(0)).state, BlockState::Bad);
+    assert_eq!(device.ftl().blocks.stock(PlaneId(0)), 5);
+    drain(&mut device);
+    // Another victim takes its place.
+    assert_eq!((device.ftl().counters.blocks_erased, device.ftl().blocks.stock(PlaneId(0))), (1, 6));
+    device.check_invariants().unwrap();
+}
+
+#[test]
+fn a_page_beyond_correction_is_an_error_until_it_is_written_again() {
+    let mut device = device(&SMALL, &["faults.places=[\"read 0/0/1\"]"]);
+    serve(&mut device, Operation::Write, &[0, 1]);
+    let mut status = |operation, lpns: &[u64]| -> Vec<Status> {
+        serve(&mut device, operation, lpns).iter().map(|completion| completion.status).collect()
+    };
+    assert_eq!(status(Operation::Read, &[0, 1, 1]), [Status::Ok, Status::Uncorrectable, Status::Uncorrectable]);
+    assert_eq!(status(Operation::Write, &[1]), [Status::Ok]);
+    assert_eq!(status(Operation::Read, &[1]), [Status::Ok]);
+    let faults = &device.ftl().counters.faults;
+    assert_eq!((faults.uncorrectable, faults.units_lost), ([2, 0, 0], 1));
+}
+
+#[test]
+fn a_partial_write_over_what_cannot_be_read_is_an_error_and_so_are_its_reads() {
+    let mut device = device(&SMALL, &["faults.places=[\"read 0/0/0\"]"]);
+    serve(&mut device, Operation::Write, &[0]);
+    let part = Request { sectors: 1, tag: 9, ..units(&device, Operation::Write, 0, 1) };
+    submit(&mut device, Time(WRITE.0), part);
+    let done = drain(&mut device);
+    assert_eq!(done.iter().map(|done| done.status).collect::<Vec<_>>(), [Status::Uncorrectable]);
+    assert_eq!(serve(&mut device, Operation::Read, &[0])[0].status, Status::Uncorrectable);
+    assert_eq!(device.ftl().counters.faults.uncorrectable, [1, 0, 1]);
+}
+
+#[test]
+fn a_lost_unit_that_cleaning_moves_stays_lost() {
+    // The failed program has block 0 emptied; its page 0 cannot be read then.
+    let mut device = device(&SMALL, &["faults.places=[\"program 0/0/2\", \"read 0/0/0\"]"]);
+    serve(&mut device, Operation::Write, &[0, 1, 2]);
+    drain(&mut device);
+    assert_eq!(place(&device, 0), Ppn(6));
+    let read: Vec<Status> = serve(&mut device, Operation::Read, &[0, 1, 2]).iter().map(|done| done.status).collect();
+    assert_eq!(read, [Status::Uncorrectable, Status::Ok, Status::Ok]);
+    assert_eq!(device.ftl().counters.faults.uncorrectable, [1, 1, 0]);
+}
+
+#[test]
+fn as_many_fail_as_the_rates_say() {
+    let more = ["faults={ program_rate = 0.01, read_rate = 0.05 }", "geometry.blocks=256", "capacity.spare=0.9"];
+    let mut device = device(&[], &more);
+    let units = device.config().logical_units();
+    let all: Vec<u64> = (0..units).collect();
+    serve(&mut device, Operation::Write, &all);
+    drain(&mut device);
+    let programs = device.ftl().counters.program_commands as f64;
+    let failed = device.ftl().counters.faults.programs_failed as f64;
+    let read = serve(&mut device, Operation::Read, &all);
+    let lost = read.iter().filter(|done| done.status == Status::Uncorrectable).count() as f64;
+    // Five standard deviations; copies that cleaning has read and lost come on top, a few of a hundred.
+    let within = |count: f64, of: f64, rate: f64| (count - of * rate).abs() < 5.0 * (of * rate * (1.0 - rate)).sqrt();
+    assert!(within(failed, programs, 0.01), "{failed} of {programs} programs");
+    let moved = device.ftl().counters.units_moved as f64;
+    assert!(within(lost, units as f64 + moved, 0.05), "{lost} of {units} reads, {moved} copies");
+}
+
+#[test]
+fn factory_bad_blocks_are_as_many_as_asked_for_in_each_plane_and_never_used() {
+    let bad = |seed| -> Vec<usize> {
+        let config = device_config(&["faults.factory_bad=10%"]);
+        let mut device = build(config, Options { seed, ..Options::default() });
+        common::fill(&mut device, 8000);
+        let blocks = device.ftl().blocks.all();
+        assert!(blocks.iter().filter(|block| block.state == BlockState::Bad).all(|block| block.valid == 0));
+        (0..blocks.len()).filter(|&block| blocks[block].state == BlockState::Bad).collect()
+    };
+    let one = bad(1);
+    assert_eq!((0..4).map(|plane| one.iter().filter(|block| **block / 64 == plane).count()).max(), Some(7));
+    assert_eq!(one.len(), 28);
+    assert_eq!(one, bad(1));
+    assert_ne!(one, bad(2));
+}
+
+/// Devices of every command mode.
+const MODES: [&[&str]; 9] = [
+    &[],
+    &["geometry.pages_per_program=2"],
+    &["geometry.planes=2", "nand.advanced.multi_plane_program=wise", "nand.advanced.multi_plane_erase=wise"],
+    &["nand.advanced.copy_back=blind"],
+    &["nand.advanced.cache_program=true"],
+    &["geometry.dies=2", "nand.concurrency=command", "nand.advanced.interleave=true"],
+    &["allocation={ dynamic = {} }"],
+    &["mapping.scheme={ dftl = { cache = \"64B\", entry = \"256B\" } }", "capacity.spare=0.6"],
+    &["buffer.capacity=64KiB", "durability.trim_journal=true", "mapping.block_summary={ last_page = \"512B\" }"],
+];
+
+/// Writes more than once over a device until it takes no more; all requests are answered, and what was answered before
+/// is read as it was written.
+fn drive_to_the_end(mode: &[&str], rates: &str) {
+    let mut overrides = vec!["geometry.blocks=24", "geometry.pages=16", "capacity.spare=0.5", rates];
+    overrides.extend(mode);
+    let mut device = device(&[], &overrides);
+    let units = device.config().logical_units();
+    let mut last = vec![0u32; units as usize];
+    let mut answered = 0u64;
+    for tag in 1..=40 * units {
+        let lpn = (tag * 7919) % units;
+        let operation = if tag.is_multiple_of(50) { Operation::Flush } else { Operation::Write };
+        let mut request = Request { tag, ..common::units(&device, operation, lpn, 1) };
+        if operation == Operation::Flush {
+            (request.lba, request.sectors) = (0, 0);
+        }
+        let now = device.now();
+        submit(&mut device, now, request);
+        for done in drain(&mut device) {
+            answered += 1;
+            match done.status {
+                Status::Ok if operation == Operation::Write => last[lpn as usize] = tag as u32,
+                Status::Ok => {}
+                status => assert_eq!(status, Status::ReadOnly, "{mode:?}"),
+            }
+        }
+        assert_eq!(answered, tag, "{mode:?}: {}", device.explain_stall());
+        if device.read_only_since().is_some() && tag.is_multiple_of(97) {
+            break;
+        }
+    }
+    assert!(device.read_only_since().is_some(), "{mode:?} with {rates} never came to its end");
+    device.take_contents();
+    for (lpn, version) in last.iter().enumerate().filter(|(_, version)| **version > 0) {
+        let read = serve(&mut device, Operation::Read, &[lpn as u64]);
+        assert_eq!(read[0].status, Status::Ok, "{mode:?}");
+        let contents = device.take_contents().pop().unwrap().1;
+        // A write that was refused may be seen, if it came later.
+        assert!(contents.iter().all(|held| held >= version), "{mode:?}: unit {lpn} holds {contents:?}, not {version}");
+    }
+    device.check_invariants().unwrap();
+}
+
+#[test]
+fn a_device_without_good_blocks_takes_no_writes_and_is_read() {
+    for mode in MODES {
+        drive_to_the_end(mode, "faults={ program_rate = 0.05 }");
+        drive_to_the_end(mode, "faults={ erase_rate = 0.3 }");
+        drive_to_the_end(mode, "faults={ program_rate = 1.0 }");
+    }
+}
+
+#[test]
+fn the_same_seed_fails_alike_and_another_does_not() {
+    let run = |seed| {
+        let config = device_config(&["faults={ program_rate = 0.01, erase_rate = 0.02, read_rate = 0.01 }"]);
+        let mut device = build(config, Options { seed, ..Options::default() });
+        let units = device.config().logical_units();
+        let lpns: Vec<u64> = (0..3000).map(|index| index * 31 % units).collect();
+        serve(&mut device, Operation::Write, &lpns);
+        serve(&mut device, Operation::Read, &lpns);
+        (device.now(), device.ftl().counters)
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
+
+#[test]
+fn a_fault_that_is_asked_for_comes_once() {
+    let mut device = device(&SMALL, &["faults={}"]);
+    device.fail_next("program".parse().unwrap()).unwrap();
+    serve(&mut device, Operation::Write, &[0, 1]);
+    assert_eq!(device.ftl().counters.faults.programs_failed, 1);
+    let beyond: FaultPlace = "program 7".parse().unwrap();
+    assert!(device.fail_next(beyond).unwrap_err().contains("the device has 1"));
+    let mut plain = common::device(&SMALL);
+    assert!(
+        plain.fail_next(beyond).is_err() && plain.fail_next("read".parse().unwrap()).unwrap_err().contains("[faults]")
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_what_to_do() {
+    for (override_, path, what) in [
+        ("faults.program_rate=1.5", "faults.program_rate", "from 0 to 1"),
+        ("faults.read_rate=-0.1", "faults.read_rate", "from 0 to 1"),
+        ("faults.factory_bad=40", "faults.factory_bad", "at most"),
+        ("faults.places=[\"read 9\"]", "faults.places", "4 planes"),
+        ("faults={ places = [\"wipe 1\"] }", "faults", "program, erase or read"),
+    ] {
+        let error = from_toml(common::BASE, "test.toml", &[override_.to_owned()]).unwrap_err().to_string();
+        assert!(error.contains(path) && error.contains(what), "{override_}: {error}");
+    }
+    let block = ["faults={}", "mapping.scheme=block"].map(str::to_owned);
+    let error = from_toml(common::BASE, "test.toml", &block).unwrap_err().to_string();
+    assert!(error.contains("faults") && error.contains("page"), "{error}");
+}
