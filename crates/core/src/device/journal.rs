@@ -470,6 +470,7 @@ impl Device {
                 let state = blocks.block(BlockId(block));
                 blocks.plane_of(BlockId(block)) == plane
                     && state.state == BlockState::Doomed
+                    && !state.failed
                     && state.dependants == 1
                     && journal.writes_all_of(block)
             };
