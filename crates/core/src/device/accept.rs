@@ -638,9 +638,18 @@ impl Device {
         self.admit();
     }
 
-    /// Deallocates a unit, with all writes of it that are on their way.
+    /// Deallocates a unit, with all writes of it that are in the buffer or on their way.
     fn deallocate(&mut self, lpn: Lpn) {
-        self.forget_buffered(lpn);
+        let was_buffered = self.forget_buffered(lpn);
+        self.unmap(lpn);
+        if was_buffered {
+            // Flushes that waited for nothing else: they have to find the record that they wait for instead.
+            self.end_flushes();
+        }
+    }
+
+    /// Takes a unit out of the map, and notes so for the journal.
+    fn unmap(&mut self, lpn: Lpn) {
         let sequence = self.note_trimmed(lpn);
         let stale = match self.ftl.map.get(lpn) {
             Location::Unmapped => return,

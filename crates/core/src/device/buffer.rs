@@ -389,7 +389,7 @@ impl Device {
     }
 
     /// Completes the flushes that need not wait any more.
-    fn end_flushes(&mut self) {
+    pub(super) fn end_flushes(&mut self) {
         while let Some(id) = self.buffer.as_deref_mut().and_then(Buffer::take_waiter) {
             let pending = &mut self.requests[id];
             pending.start = pending.start.min(self.now);
@@ -400,13 +400,13 @@ impl Device {
         }
     }
 
-    /// The host deallocates a unit.
+    /// The host deallocates a unit; whether there is a buffer. Flushes that waited for the unit are not completed yet:
+    /// that is for [`Device::end_flushes`], when the journal knows of the trim.
     #[inline]
-    pub(super) fn forget_buffered(&mut self, lpn: Lpn) {
-        if let Some(buffer) = &mut self.buffer {
-            buffer.forget(lpn);
-            self.end_flushes();
-        }
+    pub(super) fn forget_buffered(&mut self, lpn: Lpn) -> bool {
+        let Some(buffer) = &mut self.buffer else { return false };
+        buffer.forget(lpn);
+        true
     }
 
     /// Sectors cross the memory's port, and then something goes on.

@@ -48,7 +48,10 @@ impl Device {
         let step = self.jobs[plane.index()].next_step(&mut self.ftl, plane);
         self.update_moved(plane);
         self.give_way(plane);
+        // What the journal sets off must not take the next step of this job in the middle of this one.
+        self.jobs[plane.index()].busy = true;
         self.journal_for_doomed();
+        self.jobs[plane.index()].busy = false;
         let mut transaction = match step {
             Step::Rest => return self.journal_for_resting(),
             Step::Choose => {

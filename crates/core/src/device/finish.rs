@@ -96,6 +96,7 @@ impl Device {
         self.release(read.dependency);
         self.transactions.remove(id);
         self.reply(read.owner, u32::from(read.end), id);
+        self.journal_for_resting();
     }
 
     /// So many sectors of a read leave for the host; see [`Device::part_done`].
@@ -133,6 +134,7 @@ impl Device {
         self.transactions.remove(id);
         self.contents_complete(read.owner);
         self.queue_write(read.owner);
+        self.journal_for_resting();
     }
 
     /// With verification: puts what a partial write keeps around its own sectors.

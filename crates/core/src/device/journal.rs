@@ -65,6 +65,8 @@ pub(super) struct Journal {
     stalled: Option<u32>,
     /// Flushes in progress, and up to which number they wait.
     flushes: Vec<(u32, u64)>,
+    /// Units of it that are not in the plane of their address, which had no room: where they are.
+    guests: BTreeMap<u32, PlaneId>,
 }
 
 /// Bytes of a record: the unit and the number.
@@ -86,6 +88,7 @@ impl Journal {
             slot: NONE,
             stalled: None,
             flushes: Vec::new(),
+            guests: BTreeMap::new(),
         })
     }
 
@@ -193,33 +196,54 @@ impl Journal {
         Some(records.map(record).collect())
     }
 
-    /// Takes records for the next unit of it: those first whose blocks cannot be erased for them.
-    fn take(&mut self, now: u64, urgent: impl Fn(u32) -> bool) -> Option<u32> {
+    /// Forgets waiting trims that do not matter any more; whether any are left.
+    fn any_waiting(&mut self) -> bool {
         let trims = &self.trims;
         self.waiting
             .retain(|waiting| trims.get(&waiting.lpn) == Some(&(waiting.sequence, NONE)) || waiting.block != NONE);
-        if self.waiting.is_empty() {
+        !self.waiting.is_empty()
+    }
+
+    /// Takes records for the next unit of it, and keeps those of its records that matter.
+    fn take(&mut self, now: u64, urgent: impl Fn(u32) -> bool) -> Option<u32> {
+        if !self.any_waiting() {
             return None;
         }
-        let &(live, slot) = self.by_live.first()?;
-        let count = self.waiting.len().min(self.room - live as usize);
+        let &(_, slot) = self.by_live.first()?;
+        let trims = &self.trims;
+        self.slots[slot as usize].retain(|(lpn, number)| trims.get(lpn) == Some(&(*number, slot)));
+        self.slot = slot;
+        self.writing = Some(Writing::default());
+        self.add(now, urgent);
+        Some(slot)
+    }
+
+    /// Adds what waits to the unit that is to be programmed, as far as it has room: those records first whose blocks
+    /// cannot be erased for them.
+    fn add(&mut self, now: u64, urgent: impl Fn(u32) -> bool) {
+        let Some(mut writing) = self.writing.take() else { return };
+        self.any_waiting();
+        let slot = self.slot;
+        let count = self.waiting.len().min(self.room.saturating_sub(self.slots[slot as usize].len()));
         self.waiting.sort_by_key(|waiting| (waiting.block == NONE || !urgent(waiting.block), waiting.sequence));
         let records: Vec<Waiting> = self.waiting.drain(..count).collect();
         self.waiting.sort_by_key(|waiting| waiting.sequence);
-        let kept =
-            self.slots[slot as usize].iter().filter(|(lpn, number)| self.trims.get(lpn) == Some(&(*number, slot)));
-        let mut page: Vec<(u32, u64)> = kept.copied().collect();
         for &Waiting { lpn, sequence, .. } in &records {
             if self.trims.get(&lpn) == Some(&(sequence, NONE)) {
                 self.trims.insert(lpn, (sequence, slot));
                 self.count(slot, 1);
-                page.push((lpn, sequence));
+                self.slots[slot as usize].push((lpn, sequence));
             }
         }
-        self.slots[slot as usize] = page;
-        let upto = self.waiting.first().map_or(now, |first| first.sequence - 1);
-        self.writing = Some(Writing { records, upto });
-        Some(slot)
+        writing.records.extend(records);
+        writing.upto = self.waiting.first().map_or(now, |first| first.sequence - 1);
+        self.writing = Some(writing);
+    }
+
+    /// Whether nothing but records that are being written holds a block.
+    fn writes_all_of(&self, block: u32) -> bool {
+        let records = self.writing.iter().flat_map(|writing| &writing.records);
+        self.held.get(&block).copied() == Some(records.filter(|record| record.block == block).count() as u32)
     }
 }
 
@@ -279,10 +303,13 @@ impl Device {
         }
     }
 
-    /// Cleaning of a plane rests: a unit of the journal that found no room has some now, if a block waits for it.
+    /// Cleaning of a plane rests, or a read of a block has ended: a unit of the journal that found no room may have
+    /// some now, if a block waits for it.
+    #[inline]
     pub(super) fn journal_for_resting(&mut self) {
         let stalled = self.journal.as_ref().and_then(|journal| journal.stalled);
         let Some(id) = stalled.filter(|_| self.is_doomed_held()) else { return };
+        self.add_to_journal();
         if self.plane_for_own(Lpn(self.transactions[id].lpn)).is_some() {
             self.unstall_journal();
         }
@@ -302,9 +329,16 @@ impl Device {
         let Some(journal) = self.journal.as_mut().filter(|journal| journal.writing.is_none()) else { return };
         let urgent = |block: u32| blocks.block(BlockId(block)).state == BlockState::Doomed;
         let Some(slot) = journal.take(now, urgent) else { return self.end_journal_flushes(u64::MAX) };
-        journal.slot = slot;
         let lpn = Lpn(journal.first + slot);
         self.write_own(lpn);
+    }
+
+    /// Adds what has come to the unit of the journal that waits for room: a block may wait for it.
+    fn add_to_journal(&mut self) {
+        let (blocks, now) = (&self.ftl.blocks, self.ftl.sequence);
+        if let Some(journal) = &mut self.journal {
+            journal.add(now, |block| blocks.block(BlockId(block)).state == BlockState::Doomed);
+        }
     }
 
     /// Writes a unit of the device's own.
@@ -339,35 +373,76 @@ impl Device {
         self.is_own(lpn) && !self.is_of_checkpoint(lpn)
     }
 
-    /// Planes that a unit of the device's own may go to.
-    fn planes_for_own(&self, lpn: Lpn) -> impl Iterator<Item = PlaneId> + '_ {
-        let home = self.ftl.home(lpn);
-        (0..self.ftl.shape().planes).map(PlaneId).filter(move |plane| match home {
-            Some(home) => *plane == home,
-            None => self.ftl.allocation.pool_of(*plane) == self.ftl.pool(lpn),
-        })
+    /// Planes that a unit of the device's own may go to: its home, or those of its pool; for a unit of the journal that
+    /// a block waits for, others too. Reads and recovery find it anywhere.
+    fn planes_for_own(&self, lpn: Lpn) -> Vec<PlaneId> {
+        let planes = || (0..self.ftl.shape().planes).map(PlaneId);
+        let Some(home) = self.ftl.home(lpn) else {
+            return planes().filter(|&plane| self.ftl.allocation.pool_of(plane) == self.ftl.pool(lpn)).collect();
+        };
+        let mut all = vec![home];
+        if self.is_of_journal(lpn.0) && self.is_doomed_held() {
+            all.extend(planes().filter(|&plane| plane != home && self.has_room_for_guest(lpn, plane)));
+        }
+        all
     }
 
-    /// The plane that a unit of the device's own goes to, if one has room.
+    /// Whether a plane that is full of its own may hold a unit of the journal besides.
+    fn has_room_for_guest(&self, lpn: Lpn, plane: PlaneId) -> bool {
+        let guests = self.journal.iter().flat_map(|journal| &journal.guests);
+        let guests = guests.filter(|&(&unit, &host)| host == plane && unit != lpn.0);
+        (guests.count() as u64) < self.config.units_to_spare()
+    }
+
+    /// A unit of the journal goes to a plane.
+    fn note_guest(&mut self, lpn: Lpn, plane: PlaneId) {
+        let is_guest = self.is_of_journal(lpn.0) && self.ftl.home(lpn).is_some_and(|home| home != plane);
+        if let Some(journal) = &mut self.journal {
+            match is_guest {
+                true => journal.guests.insert(lpn.0, plane),
+                false => journal.guests.remove(&lpn.0),
+            };
+        }
+    }
+
+    /// Notes where the units of the journal are that were found.
+    pub(super) fn find_guests(&mut self) {
+        let Some((first, count)) = self.journal.as_ref().map(|journal| (journal.first, journal.slots.len())) else {
+            return;
+        };
+        for lpn in (first..first + count as u32).map(Lpn) {
+            if let Some(place) = self.ftl.place_in_flash(lpn) {
+                self.note_guest(lpn, self.ftl.blocks.plane_of(self.ftl.blocks.block_of(place)));
+            }
+        }
+    }
+
+    /// The plane that a unit of the device's own goes to, if one has room: its home, or the one with most.
     fn plane_for_own(&self, lpn: Lpn) -> Option<PlaneId> {
-        let planes = || self.planes_for_own(lpn);
-        let most = planes().max_by_key(|&plane| (self.ftl.blocks.stock(plane), std::cmp::Reverse(plane)));
-        let ready = most.filter(|&plane| self.ftl.blocks.takes_host_write(plane));
-        let any = ready.or_else(|| planes().find(|&plane| self.ftl.blocks.takes_host_write(plane)));
+        let planes = self.planes_for_own(lpn);
+        let takes = |plane: &PlaneId| self.ftl.blocks.takes_host_write(*plane);
+        let most =
+            || planes.iter().copied().max_by_key(|&plane| (self.ftl.blocks.stock(plane), std::cmp::Reverse(plane)));
+        let first = self.ftl.home(lpn).or_else(most).filter(takes);
+        let any = first.or_else(|| planes.iter().copied().find(takes));
         let lends = |plane: &PlaneId| self.is_of_journal(lpn.0) && self.lends_to_journal(*plane);
-        any.or_else(|| planes().find(lends))
+        any.or_else(|| planes.iter().copied().find(lends))
     }
 
     /// A unit of the device's own goes to a plane that takes it, or waits for one that does.
     pub(super) fn place_own(&mut self, id: u32) {
         let lpn = Lpn(self.transactions[id].lpn);
+        if self.is_of_journal(lpn.0) {
+            self.add_to_journal();
+        }
         match self.plane_for_own(lpn) {
             Some(plane) => {
                 self.transactions[id].plane = plane.0;
+                self.note_guest(lpn, plane);
                 self.line_up(id);
             }
             None => {
-                let planes: Vec<PlaneId> = self.planes_for_own(lpn).collect();
+                let planes = self.planes_for_own(lpn);
                 let of_checkpoint = self.is_of_checkpoint(lpn.0);
                 match &mut self.journal {
                     Some(journal) if !of_checkpoint => journal.stalled = Some(id),
@@ -378,13 +453,29 @@ impl Device {
         }
     }
 
-    /// Whether a plane without room for the host has some for the journal, because a block of it is erased next and
-    /// what is being moved would still find room.
+    /// Whether a plane without room for the host has some for the journal, because what is being moved would still find
+    /// room, and a block of it waits for nothing but this unit. So no power cut finds the plane without a block to
+    /// gain: until the unit is programmed it is in no one's way, and from then on that block holds nothing newest.
     pub(super) fn lends_to_journal(&self, plane: PlaneId) -> bool {
         let (blocks, group) = (&self.ftl.blocks, self.ftl.shape().units_per_program);
         let job = &self.jobs[plane.index()];
         let room = blocks.room(plane, Stream::Gc) + blocks.stock(plane) * blocks.data_units();
-        job.doomed > 0 && room >= job.units_in_hand(&self.ftl).next_multiple_of(group) + 2 * group
+        let in_hand = job.units_in_hand(&self.ftl);
+        let moved = if in_hand == 0 { 0 } else { in_hand.next_multiple_of(group) + group };
+        if job.doomed == 0 || room < moved + group {
+            return false;
+        }
+        self.journal.as_ref().is_some_and(|journal| {
+            let gained = |&block: &u32| {
+                let state = blocks.block(BlockId(block));
+                blocks.plane_of(BlockId(block)) == plane
+                    && state.state == BlockState::Doomed
+                    && !state.failed
+                    && state.dependants == 1
+                    && journal.writes_all_of(block)
+            };
+            journal.held.keys().any(gained)
+        })
     }
 
     /// A plane may have room for a unit of the journal that found none.

@@ -64,6 +64,7 @@ impl Device {
         self.read_journal(flash, &mut scan, &mut report)?;
         let writes = self.take_saved(flash, &mut scan, &mut report)?;
         self.ftl.settle(&mut scan, &mut report)?;
+        self.find_guests();
         self.check_spare_at_start();
         self.fill_contents(flash);
         self.restore_buffer(flash, writes, &mut report);

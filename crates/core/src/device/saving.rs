@@ -202,6 +202,7 @@ impl Device {
             device.array.load(input)
         })?;
         reader.finish()?;
+        device.find_guests();
         Ok(device)
     }
 }

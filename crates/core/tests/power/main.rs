@@ -45,6 +45,42 @@ fn what_was_flushed_outlives_every_power_cut() {
     }
 }
 
+/// Repeats a case of a seed beyond those that are always tried.
+fn assert_survives(seed: u64) {
+    let case = Case::new(seed);
+    if let Err(what) = Bench::new(&case, Mutant::None).run(CUTS_OF_A_CASE, &mut Hits::default()) {
+        panic!("{what}\nFLOATGATE_SEED={seed} repeats it: {case:?}");
+    }
+}
+
+/// A trim took the data that flushes waited for out of the buffer, and they were answered without its record: an older
+/// version was back.
+#[test]
+fn a_flush_whose_data_is_trimmed_waits_for_the_record() {
+    assert_survives(2700);
+}
+
+/// A unit of the journal took a place in the last free block of a plane, and no block came free for it: the next power
+/// cut left a plane without a free block.
+#[test]
+fn what_is_lent_to_the_journal_gains_a_block() {
+    [714, 1327, 3376, 3487].into_iter().for_each(assert_survives);
+}
+
+/// A block waited for records, their unit of the journal for room, and the room for that block: in other planes, in the
+/// room of cleaning, and for records that had come after those of the unit.
+#[test]
+fn a_unit_of_the_journal_that_a_block_waits_for_finds_room() {
+    [789, 1332, 2109, 3144, 3187, 3585, 3610, 5016].into_iter().for_each(assert_survives);
+}
+
+/// Writing the journal took a step of cleaning within a step: the next page within the plane joined one that was on its
+/// way.
+#[test]
+fn the_journal_takes_no_step_of_cleaning_within_another() {
+    [1424, 1494, 5084].into_iter().for_each(assert_survives);
+}
+
 /// Runs cases with a deliberate bug until a unit reads as what it must not; asserts that this comes soon.
 fn assert_caught(mutant: Mutant, cuts: u64) {
     let mut panics = 0;
