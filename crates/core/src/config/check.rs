@@ -7,7 +7,8 @@ use super::advanced::{Advanced, Waste, Wise};
 use super::error::{ConfigError, Problem};
 use super::units::{Bandwidth, BlockCount, Bytes, Duration, Frequency, OneOrMany, TransferRate};
 use super::{
-    BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultsConfig, Firmware, Frontiers, WritePolicy,
+    BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultsConfig, Firmware, Frontiers, NOT_WITH_BLOCKS,
+    WritePolicy,
 };
 use crate::external::MAX_CLASSES;
 use crate::ftl::mapping::MappingConfig;
@@ -412,8 +413,7 @@ impl Check<'_> {
             "a mapping unit of the checkpoint is written for so many bytes of the host, of a mapping unit or more";
         self.in_range("durability.checkpoint", interval, range, why);
         if let MappingConfig::Block(_) = &device.mapping.scheme {
-            let what = "power loss is not modelled with mapping.scheme = \"block\": choose page or dftl";
-            self.refuse("durability.checkpoint", interval, what);
+            self.refuse("durability.checkpoint", interval, NOT_WITH_BLOCKS);
         }
     }
 
@@ -429,15 +429,10 @@ impl Check<'_> {
         for (name, rate) in rates {
             self.in_range(&format!("faults.{name}_rate"), rate, 0.0..=1.0, "it is a share of operations");
         }
-        let (planes, g) = (device.total_planes(), &device.geometry);
         for place in &faults.places {
-            let beyond =
-                [("planes", place.plane, planes), ("blocks", place.block, g.blocks), ("pages", place.page, g.pages)];
-            for (name, number, count) in beyond {
-                if number.is_some_and(|number| number >= count) {
-                    let what = format!("the device has {count} {name} there, numbered from 0");
-                    self.refuse("faults.places", place, &what);
-                }
+            if let Some((name, count)) = place.beyond(device) {
+                let what = format!("the device has {count} {name} there, numbered from 0");
+                self.refuse("faults.places", place, &what);
             }
         }
         let good = DeviceConfig { faults: Some(FaultsConfig::default()), ..device.clone() };
@@ -447,7 +442,7 @@ impl Check<'_> {
                 DeviceConfig { faults: Some(FaultsConfig { factory_bad, ..FaultsConfig::default() }), ..good.clone() }
                     .reserve_ok()
             };
-            let (mut most, mut too_many) = (0, device.factory_bad().min(g.blocks));
+            let (mut most, mut too_many) = (0, device.factory_bad().min(device.geometry.blocks));
             while too_many - most > 1 {
                 let middle = most + (too_many - most) / 2;
                 *(if fits(&middle) { &mut most } else { &mut too_many }) = middle;

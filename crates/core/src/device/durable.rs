@@ -4,6 +4,7 @@
 use super::accept::Part;
 use super::transaction::Transaction;
 use super::{Device, Mutant};
+use crate::config::NOT_WITH_BLOCKS;
 use crate::ftl::durable::{Buffered, Durable};
 use crate::ftl::flash::{Before, FlashEvent, Keep, Outbox, Place, Record, Source};
 use crate::ftl::gc::job::Copy;
@@ -13,10 +14,6 @@ use crate::metrics::counters::ProgramCause;
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::workload::request::{Operation, Request};
-
-/// Why a device is not durable.
-pub(super) const NOT_WITH_BLOCKS: &str =
-    "power loss is not modelled with mapping.scheme = \"block\": choose page or dftl";
 
 impl Device {
     /// From now on all that changes flash is told. What is there already, such as what preconditioning has left, is

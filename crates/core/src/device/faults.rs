@@ -18,13 +18,8 @@ impl Device {
     /// Has the next operation of this kind at this place fail, once. An error where the device file has no `[faults]`,
     /// where there is no such place, or where too many have not come.
     pub fn fail_next(&mut self, place: FaultPlace) -> Result<(), String> {
-        let (planes, g) = (self.config.total_planes(), &self.config.geometry);
-        for (name, number, count) in
-            [("plane", place.plane, planes), ("block", place.block, g.blocks), ("page", place.page, g.pages)]
-        {
-            if let Some(number) = number.filter(|number| *number >= count) {
-                return Err(format!("{name} {number}: the device has {count} there, numbered from 0"));
-            }
+        if let Some((name, count)) = place.beyond(&self.config) {
+            return Err(format!("{place}: the device has {count} {name} there, numbered from 0"));
         }
         let none = "the device keeps nothing in reserve for what fails: give it a table [faults], empty or not \
                     (--set faults.program_rate=0)";

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::durable::NOT_WITH_BLOCKS;
 use super::journal::Journal;
 use super::{Device, Options};
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, NOT_WITH_BLOCKS};
 use crate::ftl::durable::Durable;
 use crate::ftl::flash::{FlashImage, Keep, Saved};
 use crate::ftl::mapping::Location;
