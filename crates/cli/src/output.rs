@@ -51,6 +51,11 @@ impl Directory {
         Ok(directory)
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Begins a file beside the summary.
     pub fn draft(&self, name: &str) -> Result<Draft> {
         debug_assert!(DETAILS.contains(&name), "{name} is removed when it is not written again");

@@ -2,7 +2,7 @@
 
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
 use floatgate_core::metrics::summary::Summary;
-use floatgate_report::columns::series::{Row, read_group};
+use floatgate_report::columns::series::{Row, read_rows};
 use floatgate_report::compare::{Comparison, Run, grouped, labelled_group};
 use floatgate_report::html;
 use pyo3::prelude::*;
@@ -26,7 +26,7 @@ pub fn report(py: Python<'_>, summary: &str, series: Option<PyArrowType<PyTable>
     let summary = read(py, "summary", summary)?;
     let mut rows: Vec<Row> = Vec::new();
     for batch in series.iter().flat_map(|series| series.0.record_batches()) {
-        let read = read_group(&Read(batch));
+        let read = read_rows(&Read(batch));
         rows.extend(read.map_err(|error| exception(py, "ResultError", &format!("series: {error:#}")))?);
     }
     Ok(py.detach(|| html::report(&summary, &html::points(&rows))))

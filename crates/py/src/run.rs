@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 use crate::device::DeviceConfig;
 use crate::errors::enter;
 use crate::simulator::Simulator;
-use crate::tables::Batches;
+use crate::tables::{BATCH, Batches};
 
 /// Does what a command line asks for, and returns the status to exit with.
 #[pyfunction]
@@ -97,7 +97,7 @@ impl Kept {
         let width = width.map_err(|error| Subject::Options.stopped(Failure::mistake(format!("series: {error}"))))?;
         let rows = || RowsWriter::to(Batches::new(&series::fields(), series::metadata(&origin)));
         Ok(Kept {
-            requests: requests.then(|| RequestsWriter::to(table(), &session.streams())),
+            requests: requests.then(|| RequestsWriter::to(table(), &session.streams(), BATCH)),
             windows: width.map(|width| (Series::new(width), rows())),
             config: session.device().config().clone(),
         })

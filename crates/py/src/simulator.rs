@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 use crate::device::DeviceConfig;
 use crate::errors::{enter, exception, policy_error};
 use crate::front::Front;
-use crate::tables::Batches;
+use crate::tables::{BATCH, Batches};
 
 /// A device with its clock. Times are in picoseconds, places and lengths in sectors.
 #[pyclass(module = "floatgate._floatgate")]
@@ -185,7 +185,7 @@ impl Simulator {
         self.device.take_completions(&mut completions);
         self.device.take_breakdowns(&mut breakdowns);
         let table = Batches::new(&requests::fields(), Vec::new());
-        let mut writer = RequestsWriter::to(table, &["all".to_owned()]);
+        let mut writer = RequestsWriter::to(table, &["all".to_owned()], BATCH);
         let written = completions.iter().enumerate().try_for_each(|(index, c)| writer.write(c, breakdowns.get(index)));
         let table = written.and_then(|()| writer.finish());
         table.map(PyArrowType).map_err(|error| exception(py, "OutputError", &error.to_string()))

@@ -15,6 +15,9 @@ use arrow_pyarrow::Table as PyTable;
 use arrow_schema::{ArrowError, DataType, Field as ArrowField, Schema, SchemaRef};
 use floatgate_report::columns::table::{Columns, Field, Kind, Rows, Table};
 
+/// Rows of a batch of requests.
+pub const BATCH: usize = 1 << 17;
+
 /// A table in memory. It has the columns of the file of its name, with texts as dictionaries.
 pub struct Batches {
     schema: SchemaRef,

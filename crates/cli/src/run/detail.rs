@@ -136,7 +136,8 @@ impl Detail {
             None => None,
             Some(RequestFormat::Parquet) => {
                 let draft = directory.draft("requests.parquet")?;
-                let requests = ParquetRequests::new(draft, streams, origin).context("cannot write")?;
+                let requests =
+                    ParquetRequests::new(draft, directory.path(), streams, origin).context("cannot write")?;
                 Some(Requests::Parquet(Box::new(requests)))
             }
             Some(RequestFormat::Csv) => {

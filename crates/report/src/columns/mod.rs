@@ -3,6 +3,7 @@
 mod csv;
 pub mod requests;
 pub mod series;
+pub mod spool;
 pub mod table;
 
 /// What a file of results is of. It is kept in the file, so that a copy tells by itself.

@@ -12,13 +12,14 @@ use floatgate_core::workload::request::{Completion, Operation, Status};
 use super::Origin;
 pub use super::csv::CsvRequests;
 use super::csv::read_csv;
-use super::table::{Columns, Field, Kind, Rows, Table, TableReader, TableWriter};
+use super::spool::SpoolingWriter;
+use super::table::{Batch, Columns, Field, Kind, Rows, Table, TableReader};
 
 /// The form of the file.
 const SCHEMA: &str = "floatgate-requests-1";
 
-/// Rows that are held in memory and written together, as a group of the file.
-const GROUP: usize = 1 << 17;
+/// Rows that are held in memory until they are given to a file, where they are encoded and wait for their group.
+const TOGETHER: usize = 1 << 10;
 
 /// The name of a status.
 pub fn status_name(status: Status) -> &'static str {
@@ -95,22 +96,25 @@ pub fn fields() -> Vec<Field> {
     fields
 }
 
-/// Writes requests to a table, in memory that does not depend on how many there are.
+/// Writes requests to a table, of which some are held in memory.
 pub struct RequestsWriter<T> {
     table: T,
     streams: Vec<String>,
     operations: Vec<String>,
     statuses: Vec<String>,
     rows: Vec<(Completion, Option<Breakdown>)>,
+    together: usize,
 }
 
-/// Writes `requests.parquet`.
-pub type ParquetRequests<W> = RequestsWriter<TableWriter<W>>;
+/// Writes `requests.parquet`, in memory that does not grow with the requests.
+pub type ParquetRequests<W> = RequestsWriter<SpoolingWriter<W>>;
 
 impl<W: Write + Send> ParquetRequests<W> {
-    /// Begins the file, for streams of these names.
-    pub fn new(out: W, streams: &[String], origin: &Origin) -> io::Result<ParquetRequests<W>> {
-        Ok(RequestsWriter::to(TableWriter::new(out, &fields(), metadata(origin))?, streams))
+    /// Begins the file, for streams of these names. What waits for the end of its group is kept in files without a name
+    /// in `folder`.
+    pub fn new(out: W, folder: &Path, streams: &[String], origin: &Origin) -> io::Result<ParquetRequests<W>> {
+        let table = SpoolingWriter::new(out, folder, &fields(), metadata(origin))?;
+        Ok(RequestsWriter::to(table, streams, TOGETHER))
     }
 }
 
@@ -120,25 +124,25 @@ pub fn metadata(origin: &Origin) -> Vec<(String, String)> {
 }
 
 impl<T: Table> RequestsWriter<T> {
-    /// Begins to write to a table with these [`fields`], for streams of these names.
-    pub fn to(table: T, streams: &[String]) -> RequestsWriter<T> {
-        let (streams, rows) = (streams.to_vec(), Vec::with_capacity(GROUP));
+    /// Begins to write to a table with these [`fields`], for streams of these names, so many rows `together`.
+    pub fn to(table: T, streams: &[String], together: usize) -> RequestsWriter<T> {
+        let (streams, rows) = (streams.to_vec(), Vec::new());
         let operations = Operation::ALL.map(|operation| operation.name().to_owned()).to_vec();
         let statuses = STATUSES.map(|status| status_name(status).to_owned()).to_vec();
-        RequestsWriter { table, streams, operations, statuses, rows }
+        RequestsWriter { table, streams, operations, statuses, rows, together }
     }
 
     /// Adds a request.
     pub fn write(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> io::Result<()> {
         self.rows.push((*completion, breakdown.copied()));
-        if self.rows.len() == GROUP { self.flush() } else { Ok(()) }
+        if self.rows.len() == self.together { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         if self.rows.is_empty() {
             return Ok(());
         }
-        let RequestsWriter { table, streams, operations, statuses, rows } = self;
+        let RequestsWriter { table, streams, operations, statuses, rows, .. } = self;
         table.group(&mut |group| write_group(group, rows, [streams, operations, statuses]))?;
         rows.clear();
         Ok(())
@@ -190,9 +194,10 @@ pub fn find_request(path: &Path, number: u64, each: &mut dyn FnMut(&Record) -> R
     }
     let table = TableReader::open(path, SCHEMA)?;
     for group in table.groups() {
-        let group = group?;
-        if group.whole("number")?.contains(&number) {
-            return read_group(&group, &mut only).with_context(|| format!("cannot read {}", path.display()));
+        for batch in group?.batches() {
+            if batch.whole("number")?.contains(&number) {
+                return read_batch(&batch, &mut only).with_context(|| format!("cannot read {}", path.display()));
+            }
         }
     }
     Ok(())
@@ -208,10 +213,11 @@ pub fn read_latencies(path: &Path, each: &mut dyn FnMut(u64, Operation, Time)) -
     }
     let table = TableReader::open(path, SCHEMA)?;
     for group in table.groups() {
-        let group = group?;
-        let (numbers, latencies) = (group.whole("number")?, group.whole("latency_ps")?);
-        for (row, operation) in group.text("operation")?.iter().enumerate() {
-            each(numbers[row], operation_of(operation.as_utf8()?)?, Time(latencies[row]));
+        for batch in group?.batches() {
+            let (numbers, latencies) = (batch.whole("number")?, batch.whole("latency_ps")?);
+            for (row, operation) in batch.text("operation")?.iter().enumerate() {
+                each(numbers[row], operation_of(operation.as_utf8()?)?, Time(latencies[row]));
+            }
         }
     }
     Ok(())
@@ -226,20 +232,21 @@ pub fn read_requests(path: &Path, each: &mut dyn FnMut(&Record) -> Result<()>) -
     }
     let table = TableReader::open(path, SCHEMA)?;
     for group in table.groups() {
-        read_group(&group?, each).with_context(|| format!("cannot read {}", path.display()))?;
+        let told = || format!("cannot read {}", path.display());
+        group?.batches().try_for_each(|batch| read_batch(&batch, each)).with_context(told)?;
     }
     Ok(())
 }
 
-fn read_group(group: &super::table::Group, each: &mut dyn FnMut(&Record) -> Result<()>) -> Result<()> {
-    let whole = |name| group.whole(name);
+fn read_batch(batch: &Batch, each: &mut dyn FnMut(&Record) -> Result<()>) -> Result<()> {
+    let whole = |name| batch.whole(name);
     let (numbers, lba, sectors) = (whole("number")?, whole("lba")?, whole("sectors")?);
     let (arrival, start, finish) = (whole("arrival_ps")?, whole("start_ps")?, whole("finish_ps")?);
-    let (streams, operations, statuses) = (group.text("stream")?, group.text("operation")?, group.text("status")?);
-    let channels = group.maybe_whole("channels")?;
-    let parts = Part::ALL.map(|part| group.maybe_whole(&part_column(part)));
+    let (streams, operations, statuses) = (batch.text("stream")?, batch.text("operation")?, batch.text("status")?);
+    let channels = batch.maybe_whole("channels")?;
+    let parts = Part::ALL.map(|part| batch.maybe_whole(&part_column(part)));
     let parts: Vec<Vec<Option<u64>>> = parts.into_iter().collect::<Result<_>>()?;
-    for row in 0..group.rows() {
+    for row in 0..batch.rows() {
         let breakdown = channels[row].map(|channels| Breakdown {
             parts: std::array::from_fn(|part| Time(parts[part][row].unwrap_or(0))),
             channels: channels as u32,

@@ -390,14 +390,12 @@ pub fn read_series(path: &Path) -> Result<Vec<Row>> {
 /// `merged`, as it takes; so that memory does not grow with their number.
 pub fn read_merged(path: &Path, most: usize, merged: impl Fn(&[Row]) -> Row) -> Result<Vec<Row>> {
     let table = TableReader::open(path, SCHEMA)?;
-    let mut count = 0;
-    for group in table.groups() {
-        count += group?.rows();
-    }
-    let together = count.div_ceil(most.max(1)).max(1);
+    let together = table.rows().div_ceil(most.max(1)).max(1);
     let (mut rows, mut some) = (Vec::new(), Vec::new());
     for group in table.groups() {
-        for row in read_group(&group?).with_context(|| format!("cannot read {}", path.display()))? {
+        let group = group?;
+        let read = group.batches().map(|batch| read_rows(&batch)).collect::<Result<Vec<_>>>();
+        for row in read.with_context(|| format!("cannot read {}", path.display()))?.into_iter().flatten() {
             match together {
                 1 => rows.push(row),
                 _ => some.push(row),
@@ -414,8 +412,8 @@ pub fn read_merged(path: &Path, most: usize, merged: impl Fn(&[Row]) -> Row) -> 
     Ok(rows)
 }
 
-/// The rows of a group that has the [`fields`].
-pub fn read_group(group: &dyn Rows) -> Result<Vec<Row>> {
+/// Rows that have the [`fields`].
+pub fn read_rows(group: &dyn Rows) -> Result<Vec<Row>> {
     let mut columns = Read { group, columns: Vec::new(), row: 0, next: 0 };
     let mut rows = vec![Row::default(); group.rows()];
     for (index, row) in rows.iter_mut().enumerate() {

@@ -3,6 +3,9 @@
 //! The levels of a value say whether it is there, and whether it begins a list:
 //! <https://parquet.apache.org/docs/file-format/nestedencoding/>.
 
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +16,7 @@ use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
@@ -115,70 +118,18 @@ pub fn plain(error: ParquetError) -> io::Error {
     }
 }
 
-/// A file in the making.
-pub struct TableWriter<W: Write + Send> {
-    writer: SerializedFileWriter<W>,
-}
-
-impl<W: Write + Send> TableWriter<W> {
-    /// Begins a file with these columns.
-    pub fn new(out: W, fields: &[Field], metadata: Vec<(String, String)>) -> io::Result<TableWriter<W>> {
-        let columns: Result<Vec<TypePtr>, ParquetError> = fields.iter().map(Field::parquet).collect();
-        let root = columns.and_then(|columns| Type::group_type_builder("floatgate").with_fields(columns).build());
-        let root = Arc::new(root.map_err(plain)?);
-        let metadata = metadata.into_iter().map(|(key, value)| KeyValue { key, value: Some(value) }).collect();
-        let mut properties = WriterProperties::builder()
-            .set_created_by(format!("floatgate version {}", env!("CARGO_PKG_VERSION")))
-            .set_compression(Compression::SNAPPY)
-            .set_key_value_metadata(Some(metadata))
-            .set_statistics_enabled(EnabledStatistics::Chunk)
-            .set_offset_index_disabled(true);
-        // Most times differ from row to row: what they differ by takes less room than a dictionary.
-        for field in fields.iter().filter(|field| matches!(field.kind, Kind::Whole | Kind::MaybeWhole)) {
-            let path = ColumnPath::from(field.name.as_str());
-            properties = properties
-                .set_column_dictionary_enabled(path.clone(), false)
-                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
-        }
-        let writer = SerializedFileWriter::new(out, root, Arc::new(properties.build())).map_err(plain)?;
-        Ok(TableWriter { writer })
-    }
-}
-
-impl<W: Write + Send> Table for TableWriter<W> {
-    type Whole = W;
-
-    fn group(&mut self, write: &mut dyn FnMut(&mut dyn Columns) -> io::Result<()>) -> io::Result<()> {
-        let mut group = GroupWriter { group: self.writer.next_row_group().map_err(plain)? };
-        write(&mut group)?;
-        group.group.close().map(|_| ()).map_err(plain)
-    }
-
-    fn finish(self) -> io::Result<W> {
-        self.writer.into_inner().map_err(plain)
-    }
-}
-
-/// A group of rows in the making.
-struct GroupWriter<'a, W: Write + Send> {
-    group: SerializedRowGroupWriter<'a, W>,
-}
-
-impl<W: Write + Send> GroupWriter<'_, W> {
+/// Columns of a group of a Parquet file in the making, of which each call writes some values of the next one.
+pub(super) trait Encoder {
+    /// Writes values of a column; the levels say which rows have some.
     fn column<T: DataType>(
         &mut self,
         values: &[T::T],
         defined: Option<&[i16]>,
         repeated: Option<&[i16]>,
-    ) -> io::Result<()> {
-        let column = self.group.next_column().map_err(plain)?;
-        let mut column = column.ok_or_else(|| io::Error::other("more columns than the table has"))?;
-        column.typed::<T>().write_batch(values, defined, repeated).map_err(plain)?;
-        column.close().map_err(plain)
-    }
+    ) -> io::Result<()>;
 }
 
-impl<W: Write + Send> Columns for GroupWriter<'_, W> {
+impl<E: Encoder> Columns for E {
     fn whole(&mut self, values: &[i64]) -> io::Result<()> {
         self.column::<Int64Type>(values, None, None)
     }
@@ -206,6 +157,82 @@ impl<W: Write + Send> Columns for GroupWriter<'_, W> {
             repeated.resize(defined.len(), 1);
         }
         self.column::<DoubleType>(&values, Some(&defined), Some(&repeated))
+    }
+}
+
+/// Begins a file with these columns, whose properties `adapt` completes.
+pub(super) fn begin<W: Write + Send>(
+    out: W,
+    fields: &[Field],
+    metadata: Vec<(String, String)>,
+    adapt: impl FnOnce(WriterPropertiesBuilder) -> WriterPropertiesBuilder,
+) -> io::Result<SerializedFileWriter<W>> {
+    let columns: Result<Vec<TypePtr>, ParquetError> = fields.iter().map(Field::parquet).collect();
+    let root = columns.and_then(|columns| Type::group_type_builder("floatgate").with_fields(columns).build());
+    let root = Arc::new(root.map_err(plain)?);
+    let metadata = metadata.into_iter().map(|(key, value)| KeyValue { key, value: Some(value) }).collect();
+    let mut properties = WriterProperties::builder()
+        .set_created_by(format!("floatgate version {}", env!("CARGO_PKG_VERSION")))
+        .set_compression(Compression::SNAPPY)
+        .set_key_value_metadata(Some(metadata))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true);
+    // Most times differ from row to row: what they differ by takes less room than a dictionary.
+    for field in fields.iter().filter(|field| matches!(field.kind, Kind::Whole | Kind::MaybeWhole)) {
+        let path = ColumnPath::from(field.name.as_str());
+        properties = properties
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+    }
+    SerializedFileWriter::new(out, root, Arc::new(adapt(properties).build())).map_err(plain)
+}
+
+/// The next of the columns that a table has.
+pub(super) fn next<C>(column: Option<C>) -> io::Result<C> {
+    column.ok_or_else(|| io::Error::other("more columns than the table has"))
+}
+
+/// A file in the making, each of whose groups is handed over whole.
+pub struct TableWriter<W: Write + Send> {
+    writer: SerializedFileWriter<W>,
+}
+
+impl<W: Write + Send> TableWriter<W> {
+    /// Begins a file with these columns.
+    pub fn new(out: W, fields: &[Field], metadata: Vec<(String, String)>) -> io::Result<TableWriter<W>> {
+        Ok(TableWriter { writer: begin(out, fields, metadata, |properties| properties)? })
+    }
+}
+
+impl<W: Write + Send> Table for TableWriter<W> {
+    type Whole = W;
+
+    fn group(&mut self, write: &mut dyn FnMut(&mut dyn Columns) -> io::Result<()>) -> io::Result<()> {
+        let mut group = GroupWriter { group: self.writer.next_row_group().map_err(plain)? };
+        write(&mut group)?;
+        group.group.close().map(|_| ()).map_err(plain)
+    }
+
+    fn finish(self) -> io::Result<W> {
+        self.writer.into_inner().map_err(plain)
+    }
+}
+
+/// A group of rows in the making.
+struct GroupWriter<'a, W: Write + Send> {
+    group: SerializedRowGroupWriter<'a, W>,
+}
+
+impl<W: Write + Send> Encoder for GroupWriter<'_, W> {
+    fn column<T: DataType>(
+        &mut self,
+        values: &[T::T],
+        defined: Option<&[i16]>,
+        repeated: Option<&[i16]>,
+    ) -> io::Result<()> {
+        let mut column = next(self.group.next_column().map_err(plain)?)?;
+        column.typed::<T>().write_batch(values, defined, repeated).map_err(plain)?;
+        column.close().map_err(plain)
     }
 }
 
@@ -238,29 +265,82 @@ impl TableReader {
         pairs.iter().find(|pair| pair.key == key)?.value.clone()
     }
 
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.reader.metadata().file_metadata().num_rows().max(0) as usize
+    }
+
     /// The groups of rows, in order.
     pub fn groups(&self) -> impl Iterator<Item = Result<Group<'_>>> {
-        (0..self.reader.num_row_groups()).map(|index| Ok(Group { group: self.reader.get_row_group(index)? }))
+        let group = |index| Ok(Group { group: self.reader.get_row_group(index)?, columns: RefCell::default() });
+        (0..self.reader.num_row_groups()).map(group)
     }
 }
 
-/// A group of rows.
+/// Rows that are read together.
+const BATCH: usize = 1 << 16;
+
+/// A group of rows, and how far each of its columns was read.
 pub struct Group<'a> {
     group: Box<dyn RowGroupReader + 'a>,
+    columns: RefCell<BTreeMap<usize, Reading>>,
+}
+
+impl Group<'_> {
+    /// Its rows in order, some at a time: groups of a large file do not fit into memory.
+    pub fn batches(&self) -> impl Iterator<Item = Batch<'_>> {
+        let rows = self.group.metadata().num_rows().max(0) as usize;
+        (0..rows).step_by(BATCH).map(move |from| Batch { group: self, from, rows: BATCH.min(rows - from) })
+    }
+}
+
+/// A column that is read from its beginning on.
+struct Reading {
+    /// Its [`ColumnReaderImpl`], whose type the column knows.
+    reader: Box<dyn Any>,
+    /// The row that comes next.
+    at: usize,
+}
+
+/// Some rows of a group.
+pub struct Batch<'a> {
+    group: &'a Group<'a>,
+    from: usize,
+    rows: usize,
 }
 
 /// Values of a column, which rows have one, and which begin a row.
 type Leveled<T> = (Vec<T>, Vec<i16>, Vec<i16>);
 
-impl Group<'_> {
+impl Batch<'_> {
     fn read<T: DataType>(&self, name: &str) -> Result<Leveled<T::T>> {
-        let columns = self.group.metadata().columns();
+        let group = &self.group.group;
+        let columns = group.metadata().columns();
         let index = columns.iter().position(|column| column.column_path().parts().first().is_some_and(|p| p == name));
         let index = index.with_context(|| format!("the file has no column {name}"))?;
         anyhow::ensure!(columns[index].column_type() == T::get_physical_type(), "the column {name} has another type");
-        let mut reader: ColumnReaderImpl<T> = get_typed_column_reader(self.group.get_column_reader(index)?);
-        let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
-        while reader.read_records(self.rows(), Some(&mut defined), Some(&mut repeated), &mut values)?.0 > 0 {}
+        let mut columns = self.group.columns.borrow_mut();
+        // Columns are read forward only: a second time from the beginning.
+        let column = columns.remove(&index).filter(|column| column.at <= self.from);
+        let Reading { mut reader, at } = match column {
+            Some(column) => column,
+            None => {
+                let reader: ColumnReaderImpl<T> = get_typed_column_reader(group.get_column_reader(index)?);
+                Reading { reader: Box::new(reader), at: 0 }
+            }
+        };
+        let typed = reader.downcast_mut::<ColumnReaderImpl<T>>().context("a column has one type")?;
+        if at < self.from {
+            typed.skip_records(self.from - at)?;
+        }
+        let (mut values, mut defined, mut repeated, mut rows) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        while rows < self.rows {
+            let left = self.rows - rows;
+            let read = typed.read_records(left, Some(&mut defined), Some(&mut repeated), &mut values)?.0;
+            anyhow::ensure!(read > 0, "the column {name} ends before the others");
+            rows += read;
+        }
+        columns.insert(index, Reading { reader, at: self.from + self.rows });
         Ok((values, defined, repeated))
     }
 
@@ -276,9 +356,9 @@ impl Group<'_> {
     }
 }
 
-impl Rows for Group<'_> {
+impl Rows for Batch<'_> {
     fn rows(&self) -> usize {
-        self.group.metadata().num_rows().max(0) as usize
+        self.rows
     }
 
     fn whole(&self, name: &str) -> Result<Vec<u64>> {
