@@ -49,14 +49,14 @@ def test_a_worker_that_dies_loses_no_row_and_doubles_none(tmp_path):
     assert table.select(names).equals(expected.select(names))
 
 
-class Rows(fg.policies.Classifier):
-    """Every second unit of a plane is hot."""
+def test_policies_and_states_go_along():
+    # A class of this place is sent itself; of one of a module the name is, and workers of Ray do not have this folder.
+    class Rows(fg.policies.Classifier):
+        """Two of four units of a plane are hot, or every second one."""
 
-    def classify(self, write):
-        return write.lpn // 8 % 2
+        def classify(self, write):
+            return write.lpn // 16 % 2
 
-
-def test_policies_and_states_go_along(tmp_path):
     space = {"temperature": ["none", Rows], "geometry.channels": [2, 4]}
 
     def rows(**options):
@@ -72,7 +72,8 @@ def test_policies_and_states_go_along(tmp_path):
     finally:
         ray.shutdown()
     assert table.equals(rows(n_jobs=1))
-    assert len(set(table["write_amplification"].to_pylist())) == 8
+    amplification = table["write_amplification"].to_pylist()
+    assert all(one != other for one, other in zip(amplification[:4], amplification[4:], strict=True))
 
 
 def test_the_command_makes_a_cluster(tmp_path):
