@@ -67,6 +67,18 @@ fn an_overwrite_opens_a_block_and_copies_what_is_below() {
     let counted = device.ftl().counters.since(&before);
     assert_eq!((programs(&counted), counted.blocks_erased), ([3, 0, 62], 1));
     assert_eq!(counted.units_programmed, counted.host_units + counted.units_moved);
+    assert_eq!(counted.merges, [0, 0, 1], "offsets 3 and 4 are the host's, behind copies: a full merge");
+}
+
+#[test]
+fn what_is_left_of_a_block_is_copied_behind_the_writes() {
+    let mut device = device();
+    write(&mut device, 0, 64);
+    assert_eq!(write(&mut device, 0, 10), 10 * (PAGE + PROGRAM));
+    assert_eq!(device.ftl().counters.merges, [0, 0, 0], "it has two blocks");
+    let copy = (READ + PAGE) + (PAGE + PROGRAM);
+    assert_eq!(write(&mut device, 0, 1), 54 * copy + ERASE + PAGE + PROGRAM);
+    assert_eq!(device.ftl().counters.merges, [0, 1, 0], "a partial merge");
 }
 
 #[test]
@@ -76,7 +88,8 @@ fn a_block_that_is_written_over_in_order_is_copied_nowhere() {
         write(&mut device, 0, 64);
     }
     let counters = device.ftl().counters;
-    assert_eq!((programs(&counters), counters.blocks_erased), ([320, 0, 0], 4), "a switch merge");
+    assert_eq!((programs(&counters), counters.blocks_erased), ([320, 0, 0], 4));
+    assert_eq!(counters.merges, [4, 0, 0], "switch merges");
 }
 
 #[test]

@@ -139,6 +139,7 @@
       ...(flash.bad_blocks > 0 ? [[flash.read_only ? "bad blocks (read-only)" : "bad blocks", whole(flash.bad_blocks)]] : []),
       ...(flash.uncorrectable_reads > 0 ? [["uncorrectable reads", whole(flash.uncorrectable_reads)]] : []), ["units moved by cleaning", whole(flash.units_moved)],
       ["units trimmed", whole(flash.units_trimmed)], ["copy-backs", whole(flash.copy_backs)],
+      ...Object.entries(flash.merges).map(([kind, count]) => [`${kind} merges`, whole(count)]),
       ["map: hits, misses", `${whole(flash.map_hits)}, ${whole(flash.map_misses)}`],
       ["free blocks", whole(flash.free_blocks)], ["buffer: units, dirty", `${whole(buffer.units)}, ${whole(buffer.dirty)}`],
       ["payload held", bytes(frame.payload_bytes)]]);

@@ -174,6 +174,26 @@ fn what_clients_do_is_seen() {
     assert_eq!(finished.outcome.measurement(&finished.device).results.all().count(), 10);
 }
 
+#[test]
+fn merges_of_block_mapping_are_seen_by_kind() {
+    let config = config::load("tiny", &["mapping.scheme=block".to_owned()]).unwrap();
+    let block = config.data_units_per_block() as usize * config.sectors_per_unit() as usize * 512;
+    let bench = Bench::of(Device::new(config, made_with()).unwrap(), |options| options.no_delay = true, |_| {});
+    let mut client = bench.client();
+    // Unit by unit, so that nothing comes out of its order. All again twice, then half of it, then its first unit.
+    for bytes in [block, block, block, block / 2, 4096] {
+        for at in (0..bytes).step_by(4096) {
+            client.write(at as u64, &[7; 4096], false).unwrap();
+        }
+    }
+    let frame = bench.frame(|frame| frame.flash.merges.get("partial") == Some(&1));
+    let kinds: Vec<(&str, u64)> = frame.flash.merges.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
+    assert_eq!(kinds, [("full", 0), ("partial", 1), ("switch", 2)]);
+    let (_, _, metrics) = bench.get("/metrics");
+    assert!(metrics.contains("merges_total{kind=\"switch\"} 2"), "{metrics}");
+    bench.end();
+}
+
 fn bench_channels() -> usize {
     config::load("tiny", &[]).unwrap().geometry.channels as usize
 }

@@ -216,12 +216,18 @@ fn counts(frame: &Frame) -> Vec<Line<'static>> {
             number(flash.write_amplification_now)
         ),
         format!("cleanings {}, erases {}{}", grouped(flash.cleanings), grouped(flash.blocks_erased), faults(flash)),
-        format!("units moved {}, trimmed {}", grouped(flash.units_moved), grouped(flash.units_trimmed)),
+        format!("units moved {}, trimmed {}", grouped(flash.units_moved), grouped(flash.units_trimmed))
+            + &merges(flash),
         format!("sectors read {}, written {}", grouped(sectors("read")), grouped(sectors("write"))),
         format!("late {share}{verdict}; free blocks {}", grouped(flash.free_blocks)),
     ]
     .map(Line::from)
     .to_vec()
+}
+
+/// Merges of block mapping, where there are any.
+fn merges(flash: &Flash) -> String {
+    flash.merges.iter().map(|(kind, count)| format!(", {kind} merges {}", grouped(*count))).collect()
 }
 
 /// What failed, where anything did.

@@ -145,19 +145,14 @@ impl Device {
 
     /// Lets go of an old block that holds nothing valid.
     fn drop_old(&mut self, number: u32) {
-        let old = self.logical(number).old;
-        if old == NOWHERE || self.ftl.blocks.block(BlockId(old)).valid > 0 {
-            return;
-        }
-        self.ftl.logical_blocks().logical[number as usize].old = NOWHERE;
+        let Some(old) = self.ftl.take_old(number) else { return };
         let plane = self.ftl.block_home(number);
         self.block_traffic.job(number).merge = false;
         let merging = &mut self.block_traffic.merging[plane.index()];
         *merging = merging.filter(|&merging| merging != number);
         self.block_traffic.doomed[plane.index()] += 1;
-        self.ftl.blocks.doom(BlockId(old));
-        if self.ftl.blocks.can_erase(BlockId(old)) {
-            self.erase(BlockId(old));
+        if self.ftl.blocks.can_erase(old) {
+            self.erase(old);
         }
     }
 
@@ -336,8 +331,10 @@ impl Device {
         });
         let cause = if writes.is_empty() { ProgramCause::Merge } else { ProgramCause::Host };
         self.ftl.note_program(cause, (writes.len() + copies.len()) as u32);
+        let logical = &mut self.ftl.logical_blocks().logical[number as usize];
+        logical.next = next + group;
+        logical.note_program(copies.iter().map(|copy| copy.to.0 - start.0 + next), writes.iter().map(|write| write.0));
         self.block_traffic.job(number).copies = copies;
-        self.ftl.logical_blocks().logical[number as usize].next = next + group;
         let plane = self.ftl.block_home(number);
         let tag = writes.first().map_or(u64::MAX, |&(_, id)| self.tag_of(self.transactions[id].owner));
         self.program(class, plane, start, tag)

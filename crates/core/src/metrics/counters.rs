@@ -191,6 +191,23 @@ impl FaultCounts {
     }
 }
 
+/// How two blocks of a logical block became one (Gupta et al., "DFTL", ASPLOS 2009, Section 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergeKind {
+    /// Nothing was copied: the host had written all again, or trimmed it.
+    Switch,
+    /// The host wrote a first part of the new block, and the rest was copied.
+    Partial,
+    /// Writes of the host came behind copies.
+    Full,
+}
+
+impl MergeKind {
+    /// All kinds, with their names.
+    pub const ALL: [(MergeKind, &'static str); 3] =
+        [(MergeKind::Switch, "switch"), (MergeKind::Partial, "partial"), (MergeKind::Full, "full")];
+}
+
 /// Everything that is counted while requests are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
@@ -240,6 +257,8 @@ pub struct Counters {
     pub stock_at_choice: u64,
     /// Unwritten units of the plane's open blocks, summed over the choices of a victim.
     pub open_units_at_choice: u64,
+    /// Logical blocks of block mapping whose two blocks became one, by [`MergeKind`].
+    pub merges: [u64; MergeKind::ALL.len()],
     /// Where the map is in flash.
     pub map: MapCounters,
     /// Where something fails.
@@ -267,6 +286,7 @@ impl Counters {
                         together(self.pages_programmed[i], other.pages_programmed[i])
                     }),
                     pages_read: std::array::from_fn(|i| together(self.pages_read[i], other.pages_read[i])),
+                    merges: std::array::from_fn(|i| together(self.merges[i], other.merges[i])),
                     map: self.map.with(&other.map, &together),
                     faults: FaultCounts::default(),
                     $($field: together(self.$field, other.$field)),+

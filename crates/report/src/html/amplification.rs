@@ -1,6 +1,6 @@
 //! What was written, and for what.
 
-use floatgate_core::metrics::summary::Summary;
+use floatgate_core::metrics::summary::{Merges, Summary};
 use maud::html;
 use serde_json::{Value, json};
 
@@ -14,6 +14,9 @@ pub fn section(page: &mut Page, summary: &Summary) {
     let figures = [units(summary), pages(summary)].into_iter().flatten().collect();
     page.figures(figures);
     let cleaning = &summary.cleaning;
+    let Merges { switch, partial, full } = cleaning.merges;
+    let merged = (switch + partial + full > 0)
+        .then(|| ("merges: switch, partial, full", [switch, partial, full].map(grouped).join(", ")));
     let rows = [
         ("write amplification, in mapping units", or_dash(summary.write_amplification)),
         ("write amplification, in bytes", or_dash(summary.write_amplification_bytes)),
@@ -27,6 +30,7 @@ pub fn section(page: &mut Page, summary: &Summary) {
         ("updates of a part, read before (un-covered)", grouped(summary.updates.uncovered)),
         ("first writes of a unit", grouped(summary.updates.first)),
     ];
+    let rows = rows.into_iter().chain(merged);
     page.add(&html! { table { @for (name, value) in rows { tr { td { (name) } td { (value) } } } } });
 }
 

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::metrics::counters::{Counters, ProgramCause};
+use floatgate_core::ftl::mapping::MappingConfig;
+use floatgate_core::metrics::counters::{Counters, MergeKind, ProgramCause};
 use floatgate_core::metrics::series::Answered;
 use floatgate_core::metrics::summary::units_programmed;
 use floatgate_core::workload::request::{Operation, SECTOR};
@@ -114,6 +115,8 @@ pub struct Flash {
     pub programs: BTreeMap<String, u64>,
     /// Pages moved within their plane.
     pub copy_backs: u64,
+    /// Logical blocks of block mapping whose two blocks became one, by kind; empty with another mapping.
+    pub merges: BTreeMap<String, u64>,
     /// Commands of several planes or dies, by kind.
     pub merged: Vec<Merged>,
     /// The least number of free blocks of a plane.
@@ -343,6 +346,7 @@ impl Flash {
             commands: shape.commands,
         });
         let programs = ProgramCause::ALL.iter();
+        let merges = MergeKind::ALL.iter().filter(|_| matches!(config.mapping.scheme, MappingConfig::Block(_)));
         Flash {
             write_amplification: amplification(counters),
             write_amplification_now: look.window.as_ref().and_then(|window| amplification(&window.counters)),
@@ -356,6 +360,7 @@ impl Flash {
                 .map(|&(cause, name)| (name.to_owned(), counters.pages_programmed[cause as usize]))
                 .collect(),
             copy_backs: counters.copy_backs,
+            merges: merges.map(|&(kind, name)| (name.to_owned(), counters.merges[kind as usize])).collect(),
             merged: merged.collect(),
             free_blocks_min: look.sample.stock_min,
             free_blocks: look.sample.stock_sum,

@@ -12,7 +12,7 @@ use crate::config::advanced::Waste;
 use crate::config::units::Duration;
 use crate::ftl::Ftl;
 use crate::ftl::allocation::AllocationConfig;
-use crate::metrics::counters::{ProgramCause, ReadCause};
+use crate::metrics::counters::{MergeKind, ProgramCause, ReadCause};
 use crate::policy::Policy;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::sim::memory::Divider;
@@ -35,8 +35,32 @@ pub struct LogicalBlock {
     pub old: u32,
     /// The next offset of the current block to be programmed.
     pub next: u32,
+    /// The lowest offset of the current block that holds a copy, or [`NOWHERE`].
+    copied: u32,
+    /// The host has written behind a copy.
+    mixed: bool,
     /// How often it has got a new block, which tells its entries in `pairs` apart.
     turn: u32,
+}
+
+impl LogicalBlock {
+    const NEW: LogicalBlock =
+        LogicalBlock { current: NOWHERE, old: NOWHERE, next: 0, copied: NOWHERE, mixed: false, turn: 0 };
+
+    /// Some offsets of the current block are programmed together: copies, and writes of the host.
+    pub fn note_program(&mut self, copies: impl Iterator<Item = u32>, mut writes: impl Iterator<Item = u32>) {
+        self.copied = copies.fold(self.copied, u32::min);
+        self.mixed |= writes.any(|offset| offset > self.copied);
+    }
+
+    /// How its blocks became one.
+    fn merge(&self) -> MergeKind {
+        match (self.copied, self.mixed) {
+            (NOWHERE, _) => MergeKind::Switch,
+            (_, false) => MergeKind::Partial,
+            (_, true) => MergeKind::Full,
+        }
+    }
 }
 
 /// The map of logical blocks.
@@ -56,9 +80,8 @@ pub struct BlockMap {
 impl BlockMap {
     fn new(device: &DeviceConfig) -> BlockMap {
         let units = device.data_units_per_block();
-        let nowhere = LogicalBlock { current: NOWHERE, old: NOWHERE, next: 0, turn: 0 };
         BlockMap {
-            logical: vec![nowhere; device.logical_units().div_ceil(u64::from(units)) as usize],
+            logical: vec![LogicalBlock::NEW; device.logical_units().div_ceil(u64::from(units)) as usize],
             pairs: vec![VecDeque::new(); device.total_planes() as usize],
             dropped: 0,
             unwritten: 0,
@@ -103,6 +126,7 @@ impl BlockMap {
         let logical = &mut self.logical[number as usize];
         logical.old = std::mem::replace(&mut logical.current, block.0);
         let left = std::mem::take(&mut logical.next);
+        (logical.copied, logical.mixed) = (NOWHERE, false);
         logical.turn = logical.turn.wrapping_add(1);
         if logical.old == NOWHERE {
             return;
@@ -128,6 +152,8 @@ impl BlockMap {
             out.u32(logical.current)?;
             out.u32(logical.old)?;
             out.u32(logical.next)?;
+            out.u32(logical.copied)?;
+            out.u8(u8::from(logical.mixed))?;
         }
         for pairs in &self.pairs {
             let pairs = || pairs.iter().filter(|&&(number, turn)| self.is_pair(number, turn));
@@ -157,7 +183,11 @@ impl BlockMap {
             if !whole || !takes(current, next) || !takes(old, units) {
                 return Err(input.damaged(format!("the blocks of logical block {number}")));
             }
-            self.logical[number as usize] = LogicalBlock { current, old, next, turn: 0 };
+            let (copied, mixed) = (input.u32()?, input.u8()?);
+            if (copied != NOWHERE && copied >= next) || mixed > 1 {
+                return Err(input.damaged(format!("the copies of logical block {number}")));
+            }
+            self.logical[number as usize] = LogicalBlock { current, old, next, copied, mixed: mixed == 1, turn: 0 };
         }
         let mut expected: Vec<bool> = self.logical.iter().map(|logical| logical.old != NOWHERE).collect();
         for plane in 0..self.pairs.len() {
@@ -272,7 +302,13 @@ impl Ftl {
         let counter =
             if lpn == PADDING { &mut self.counters.units_padded } else { &mut self.counters.units_programmed };
         *counter += 1;
-        self.logical_block(number).next = offset + 1;
+        let logical = self.logical_block(number);
+        logical.next = offset + 1;
+        match cause {
+            ProgramCause::Host => logical.note_program(std::iter::empty(), std::iter::once(offset)),
+            ProgramCause::Merge => logical.note_program(std::iter::once(offset), std::iter::empty()),
+            _ => {}
+        }
         if offset + 1 == self.blocks.data_units() && self.shape().summary {
             self.note_summary();
         }
@@ -317,13 +353,24 @@ impl Ftl {
         self.drop_old_now(number);
     }
 
+    /// Takes its old block from a logical block, if that holds nothing valid: it is to be erased.
+    pub fn take_old(&mut self, number: u32) -> Option<BlockId> {
+        let old = BlockId(self.logical_block(number).old);
+        if old.0 == NOWHERE || self.blocks.block(old).valid > 0 {
+            return None;
+        }
+        let logical = self.logical_block(number);
+        logical.old = NOWHERE;
+        let kind = logical.merge();
+        self.counters.merges[kind as usize] += 1;
+        self.blocks.doom(old);
+        Some(old)
+    }
+
     /// Erases an old block that holds nothing valid.
     pub(in crate::ftl) fn drop_old_now(&mut self, number: u32) {
-        let old = self.logical_block(number).old;
-        if old != NOWHERE && self.blocks.block(BlockId(old)).valid == 0 {
-            self.logical_block(number).old = NOWHERE;
-            self.blocks.doom(BlockId(old));
-            self.erase_now(BlockId(old));
+        if let Some(old) = self.take_old(number) {
+            self.erase_now(old);
         }
     }
 

@@ -451,6 +451,19 @@ pub struct Cleaning {
     pub stock_blocks: Option<f64>,
     /// Copies that the host overwrote while they were being programmed.
     pub copies_in_vain: u64,
+    /// Logical blocks whose old block was let go of (`config.mapping.scheme = "block"`).
+    pub merges: Merges,
+}
+
+/// How two blocks of a logical block became one; all 0 where there are no logical blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Merges {
+    /// Nothing was copied: the host had written all again, or trimmed it.
+    pub switch: u64,
+    /// The host wrote a first part of the new block, and the rest was copied.
+    pub partial: u64,
+    /// Writes of the host came behind copies.
+    pub full: u64,
 }
 
 /// What was written of a class of data (`config.temperature`).
