@@ -4,8 +4,8 @@
     python3 scripts/scaling.py [RUNS [REQUESTS]]
 
 Needs the Python package with joblib. docs/cluster.md has the figures, and what they say of a thousand workers. On a
-machine that has other things to do, time on the wall says little: hence processor time, of which nobody else has any. One process
-and two take turns, and the best of each counts: nothing makes a run faster than it is.
+machine that has other things to do, time on the wall says little: hence processor time, of which nobody else has any.
+One process and two take turns, and the best of each counts: nothing makes a run faster than it is.
 """
 
 import pickle
