@@ -7,7 +7,9 @@ use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Completion, Operation, Request, Status};
 use floatgate_report::columns::Origin;
-use floatgate_report::columns::requests::{ParquetRequests, Record, find_request, read_latencies, read_requests};
+use floatgate_report::columns::requests::{
+    ParquetRequests, Record, fields, find_request, read_latencies, read_requests,
+};
 
 /// Two groups of 2^20 rows, and one that is not full.
 const ROWS: u64 = 2_300_000;
@@ -91,4 +93,13 @@ fn millions_of_requests_are_kept_in_the_memory_of_thousands() {
         assert_eq!(found, [number]);
     }
     find_request(&path, ROWS, &mut |read| panic!("there is no request {}", read.number)).unwrap();
+}
+
+#[test]
+fn every_column_is_documented() {
+    let text = include_str!("../../../docs/reference/requests.md");
+    for field in fields() {
+        let name = format!("`{}`", field.name);
+        assert!(text.contains(&name), "docs/reference/requests.md does not have {name}");
+    }
 }
