@@ -24,8 +24,11 @@ use tempfile::TempDir;
 
 #[path = "common/options.rs"]
 mod options;
+#[path = "common/progress.rs"]
+mod progress;
 
 use options::options;
+use progress::until_in_progress;
 
 fn device(overrides: &[&str]) -> Device {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
@@ -61,12 +64,6 @@ impl Bench {
 
 fn code(result: std::io::Result<()>) -> i32 {
     result.unwrap_err().raw_os_error().unwrap()
-}
-
-/// Waits for so long.
-fn pause(span: Wall) {
-    let timeout = rustix::event::Timespec { tv_sec: 0, tv_nsec: span.0 as i64 };
-    rustix::event::poll(&mut [], Some(&timeout)).unwrap();
 }
 
 #[test]
@@ -261,15 +258,15 @@ fn answers_take_the_device_its_time() {
 fn what_is_in_progress_at_the_end_is_answered() {
     let bench = Bench::new(|options| {
         options.no_delay = false;
-        options.speed = "0.001".parse().unwrap();
+        options.speed = "0.0001".parse().unwrap();
     });
     let mut client = bench.client();
     for index in 0..8 {
         client.ask(command::READ, 0, index * 4096, 4096, &[]);
     }
     client.send().unwrap();
-    // A read takes 45 ms; they are with the server long before that.
-    pause(Wall::from_us(20_000));
+    // A read takes 450 ms.
+    until_in_progress(&bench.server, 8);
     let finished = bench.server.stop(true).unwrap();
     assert_eq!(finished.outcome.results.all().count(), 8);
     for _ in 0..8 {

@@ -18,8 +18,11 @@ use tempfile::TempDir;
 
 #[path = "common/options.rs"]
 mod options;
+#[path = "common/progress.rs"]
+mod progress;
 
 use options::options;
+use progress::until_in_progress;
 
 fn device() -> Device {
     let config = config::load("tiny", &[]).unwrap();
@@ -231,8 +234,8 @@ fn what_a_lost_server_had_taken_is_done_again() {
         client.ask(0, 0, index * 8, 4096, &[]).unwrap().unwrap();
     }
     client.send(0).unwrap();
-    // A read takes 450 ms; all of them are with the server long before that, and none is answered.
-    pause(Wall::from_us(100_000));
+    // A read takes 450 ms.
+    until_in_progress(bench.server.as_ref().unwrap(), 8);
     assert_eq!(client.reply(0).unwrap(), None);
     // The server knows this client no more, as if it had been killed; the other one is new.
     let mut other = Bench::new(|_| {});
@@ -258,14 +261,14 @@ fn what_a_lost_server_had_taken_is_done_again() {
 fn a_queue_that_stops_has_answered() {
     let mut bench = Bench::new(|options| {
         options.no_delay = false;
-        options.speed = "0.001".parse().unwrap();
+        options.speed = "0.0001".parse().unwrap();
     });
     let mut client = bench.client();
     for index in 0..4 {
         client.ask(0, 0, index * 8, 4096, &[]).unwrap().unwrap();
     }
     client.send(0).unwrap();
-    pause(Wall::from_us(20_000));
+    until_in_progress(bench.server.as_ref().unwrap(), 4);
     assert_eq!(client.stop(0).unwrap(), 4);
     for _ in 0..4 {
         assert_eq!(client.reply(0).unwrap().unwrap().status, 0);
@@ -273,7 +276,7 @@ fn a_queue_that_stops_has_answered() {
     let mut last = bench.client();
     last.ask(0, 0, 0, 4096, &[]).unwrap().unwrap();
     last.send(0).unwrap();
-    pause(Wall::from_us(20_000));
+    until_in_progress(bench.server.as_ref().unwrap(), 1);
     assert_eq!(bench.stop().outcome.results.all().count(), 5);
     assert_eq!(last.reply(0).unwrap().unwrap().status, 0);
 }
