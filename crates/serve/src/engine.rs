@@ -247,6 +247,8 @@ pub struct Engine {
     pace: Pace,
     ports: Vec<PortState>,
     in_flight: Slab<InFlight>,
+    /// The last completion that was answered ahead of its time.
+    foreseen_until: Time,
     published: u64,
     /// Operations that the device works on at once.
     at_once: usize,
@@ -302,6 +304,7 @@ impl Engine {
             pace,
             ports: Vec::new(),
             in_flight: Slab::default(),
+            foreseen_until: Time::ZERO,
             published: 0,
             books,
             completions: Vec::new(),
@@ -495,6 +498,7 @@ impl Engine {
             let is_certain = in_flight.request.operation == Operation::Read || matches!(self.kept, Kept::Apart(_));
             if in_flight.answered.is_none() && is_certain {
                 self.in_flight[tag as u32].answered = Some(finish);
+                self.foreseen_until = self.foreseen_until.max(finish);
                 let completion = Completion { request: in_flight.request, status: Status::Ok, start: finish, finish };
                 self.answer(&in_flight, &completion);
             }
@@ -749,10 +753,11 @@ impl Engine {
         self.pace
     }
 
-    /// Ends the run; all must be answered.
+    /// Ends the run; all must be answered, some perhaps ahead of their time, which comes now.
     pub fn finish(mut self, complete: bool) -> Served {
         let answered = self.books.results.streams.iter().map(|stream| stream.last).max().unwrap_or(Time::ZERO);
-        let end = answered.max(self.device.now());
+        let foreseen = if self.in_flight.is_empty() { Time::ZERO } else { self.foreseen_until };
+        let end = answered.max(self.device.now()).max(foreseen);
         self.device.advance_to(end);
         self.collect();
         let mut last = Sample::default();
