@@ -3,21 +3,15 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use floatgate_core::config;
 use floatgate_core::device::{Device, Options as DeviceOptions};
-use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::precondition::{Precondition, precondition};
-use floatgate_core::run::{Progress, Watcher, run};
-use floatgate_core::sim::time::Time;
-use floatgate_core::workload::Source;
-use floatgate_core::workload::request::Completion;
-use floatgate_core::workload::trace::{Trace, TraceOptions};
 use floatgate_serve::client::Client;
 use floatgate_serve::clock::Wall;
 use floatgate_serve::nbd::wire::{command, export, flag};
-use floatgate_serve::record::{Recorder, Sink};
+use floatgate_serve::record::Recorder;
 use floatgate_serve::{Address, Options, ServeError, Server};
 use proptest::test_runner::{Config, TestRunner};
 use tempfile::TempDir;
@@ -26,9 +20,12 @@ use tempfile::TempDir;
 mod options;
 #[path = "common/progress.rs"]
 mod progress;
+#[path = "common/replay.rs"]
+mod replay;
 
 use options::options;
 use progress::until_in_progress;
+use replay::{Shared, assert_replays};
 
 fn device(overrides: &[&str]) -> Device {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
@@ -275,38 +272,6 @@ fn what_is_in_progress_at_the_end_is_answered() {
     assert!(client.reply(|_| 0).is_err(), "and then it is over");
 }
 
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Sink for Shared {
-    fn finish(self: Box<Self>) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-#[derive(Default)]
-struct Latencies(Vec<(u64, Time)>);
-
-impl Watcher for Latencies {
-    fn completed(&mut self, completion: &Completion, _: Option<&Breakdown>) -> Result<(), String> {
-        self.0.push((completion.request.tag, completion.finish.since(completion.request.arrival)));
-        Ok(())
-    }
-    fn progress(&mut self, _: Progress) -> bool {
-        true
-    }
-}
-
 /// Serves a mix of requests on the device and returns the recording.
 fn recorded(overrides: &[&str], no_delay: bool) -> (Vec<u8>, u64, u64) {
     let folder = tempfile::tempdir().unwrap();
@@ -342,8 +307,7 @@ fn recorded(overrides: &[&str], no_delay: bool) -> (Vec<u8>, u64, u64) {
     client.disconnect().unwrap();
     let finished = server.stop(true).unwrap();
     assert_eq!(finished.recorded, Some(Ok(requests)));
-    let text = file.0.lock().unwrap().clone();
-    (text, requests, finished.digest)
+    (file.text(), requests, finished.digest)
 }
 
 /// What a live run recorded gives the same latencies when it is replayed, to the picosecond.
@@ -353,24 +317,7 @@ fn a_recording_replays_to_the_same_latencies() {
     for overrides in [&[][..], &linked, &["nand.concurrency=plane"], &["buffer.capacity=256KiB"]] {
         for no_delay in [false, true] {
             let (text, requests, digest) = recorded(overrides, no_delay);
-            let mut file = tempfile::NamedTempFile::new().unwrap();
-            file.write_all(&text).unwrap();
-            let trace = Trace::open(file.path(), &TraceOptions::default(), u64::MAX >> 10).unwrap();
-            assert_eq!(trace.detected().format.name, "floatgate");
-            let mut sources: Vec<Box<dyn Source>> = vec![Box::new(trace)];
-            let mut replayed = Latencies::default();
-            run(&mut device(overrides), &mut sources, &mut replayed).unwrap();
-            assert_eq!(sources[0].digest(), Some(digest));
-            replayed.0.sort_unstable();
-            let text = String::from_utf8(text).unwrap();
-            let live: Vec<u64> = text
-                .lines()
-                .filter(|line| line.starts_with(|first: char| first.is_ascii_digit()))
-                .map(|line| line.rsplit(',').next().unwrap().parse().unwrap())
-                .collect();
-            let replayed: Vec<u64> = replayed.0.iter().map(|(_, latency)| latency.ps()).collect();
-            assert_eq!(live.len() as u64, requests);
-            assert_eq!(live, replayed, "{overrides:?}, no delay: {no_delay}");
+            assert_replays(&text, requests, digest, &mut device(overrides));
         }
     }
 }

@@ -11,6 +11,7 @@ use floatgate_core::metrics::results::StreamResults;
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_serve::client::Client as NbdClient;
 use floatgate_serve::clock::Wall;
+use floatgate_serve::record::Recorder;
 use floatgate_serve::vhost::client::{Client, Shape};
 use floatgate_serve::{Address, Options, Server};
 use proptest::test_runner::{Config, TestRunner};
@@ -20,9 +21,12 @@ use tempfile::TempDir;
 mod options;
 #[path = "common/progress.rs"]
 mod progress;
+#[path = "common/replay.rs"]
+mod replay;
 
 use options::options;
 use progress::until_in_progress;
+use replay::{Shared, assert_replays};
 
 fn device() -> Device {
     let config = config::load("tiny", &[]).unwrap();
@@ -279,6 +283,43 @@ fn a_queue_that_stops_has_answered() {
     until_in_progress(bench.server.as_ref().unwrap(), 1);
     assert_eq!(bench.stop().outcome.results.all().count(), 5);
     assert_eq!(last.reply(0).unwrap().unwrap().status, 0);
+}
+
+#[test]
+fn a_recording_replays_to_the_same_latencies() {
+    for no_delay in [false, true] {
+        let file = Shared::default();
+        let recorder = Recorder::begin(Box::new(file.clone()), &["a test".to_owned()]).unwrap();
+        let mut bench = Bench::new(|options| (options.no_delay, options.recorder) = (no_delay, Some(recorder)));
+        let mut client = Client::connect(&bench.path, Shape { queues: 2, ..Shape::default() }).unwrap();
+        let mut requests = 0;
+        for round in 0..100u64 {
+            // Never more at a time than the device takes: then it alone decides when each begins.
+            let (queue, batch) = (round as usize % 2, 1 + round % 20);
+            for index in 0..batch {
+                let sector = (round * 7919 + index * 104_729) % 13_000 * 8;
+                let asked = match (round + index) % 4 {
+                    0 | 1 => client.ask(queue, 1, sector, 0, &[index as u8; 4096]),
+                    _ => client.ask(queue, 0, sector, 8192, &[]),
+                };
+                asked.unwrap().expect("there is room in the ring");
+            }
+            client.send(queue).unwrap();
+            let mut answered = 0;
+            while answered < batch {
+                client.wait(queue).unwrap();
+                while let Some(reply) = client.reply(queue).unwrap() {
+                    assert_eq!(reply.status, 0);
+                    answered += 1;
+                }
+            }
+            requests += batch;
+        }
+        drop(client);
+        let finished = bench.stop();
+        assert_eq!(finished.recorded, Some(Ok(requests)));
+        assert_replays(&file.text(), requests, finished.digest, &mut device());
+    }
 }
 
 #[test]
