@@ -247,7 +247,7 @@ pub struct Engine {
     pace: Pace,
     ports: Vec<PortState>,
     in_flight: Slab<InFlight>,
-    /// The last completion that was answered ahead of its time.
+    /// When the last of those requests completes that were answered ahead of their time.
     foreseen_until: Time,
     published: u64,
     /// Operations that the device works on at once.

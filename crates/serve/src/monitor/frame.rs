@@ -116,6 +116,7 @@ pub struct Flash {
     /// Pages moved within their plane.
     pub copy_backs: u64,
     /// Logical blocks of block mapping whose two blocks became one, by kind; empty with another mapping.
+    #[serde(default)]
     pub merges: BTreeMap<String, u64>,
     /// Commands of several planes or dies, by kind.
     pub merged: Vec<Merged>,
