@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::list::NONE;
+use super::list::{Linked, NONE};
 use super::{Buffer, Pick, Why};
 use crate::sim::id::Lpn;
 use crate::sim::memory::prefetch;
@@ -12,7 +12,8 @@ use crate::sim::memory::prefetch;
 /// Units are counted by the first barrier behind them. The last count is that of the barrier which has not come yet.
 #[derive(Clone, Debug)]
 pub(super) struct Barriers {
-    first: u64,
+    /// The number of the first, which goes round.
+    first: u32,
     counts: VecDeque<(u64, u32)>,
 }
 
@@ -25,16 +26,16 @@ impl Default for Barriers {
 impl Barriers {
     /// A unit became dirty; returns its epoch.
     #[inline]
-    pub fn add(&mut self) -> u64 {
+    pub fn add(&mut self) -> u32 {
         let last = self.counts.len() - 1;
         self.counts[last].0 += 1;
-        self.first + last as u64
+        self.first.wrapping_add(last as u32)
     }
 
     /// A unit of `epoch` is in flash, or gone.
     #[inline]
-    pub fn done(&mut self, epoch: u64) {
-        self.counts[(epoch - self.first) as usize].0 -= 1;
+    pub fn done(&mut self, epoch: u32) {
+        self.counts[epoch.wrapping_sub(self.first) as usize].0 -= 1;
     }
 
     /// `request` waits for all that is dirty by now; false where nothing is.
@@ -58,7 +59,7 @@ impl Barriers {
         match self.counts.front() {
             Some(&(0, request)) if request != NONE => {
                 self.counts.pop_front();
-                self.first += 1;
+                self.first = self.first.wrapping_add(1);
                 Some(request)
             }
             _ => None,
@@ -106,9 +107,9 @@ impl Buffer {
 
     /// All dirty units are to be written out.
     pub fn write_out_all(&mut self) {
-        while let Some(entry) = self.dirty.pop_first(&mut self.links) {
+        while let Some(entry) = self.dirty.pop_first(&mut self.entries) {
             self.entries[entry as usize].out = true;
-            self.out.push_last(&mut self.links, entry);
+            self.out.push_last(&mut self.entries, entry);
         }
     }
 
@@ -156,8 +157,8 @@ impl Buffer {
             any_dirty |= state.dirty;
             if state.dirty && !state.out {
                 state.out = true;
-                self.dirty.remove(&mut self.links, entry);
-                self.out.push_last(&mut self.links, entry);
+                self.dirty.remove(&mut self.entries, entry);
+                self.out.push_last(&mut self.entries, entry);
             } else if !state.dirty && state.flights == 0 {
                 self.counts.evicted_clean += 1;
                 self.coming -= 1;
@@ -184,7 +185,6 @@ impl Buffer {
         }
         if after != NONE {
             prefetch(&self.entries, after as usize);
-            prefetch(&self.masks, after as usize * self.words);
         }
     }
 
@@ -214,8 +214,8 @@ impl Buffer {
     /// The two units that are picked after the next one, or evicted next.
     #[inline]
     pub fn upcoming(&self) -> [Option<Lpn>; 2] {
-        let second = self.out.nth_from_first(&self.links, 1);
-        let third = if second == NONE { NONE } else { self.links.behind(second) };
+        let second = self.out.nth_from_first(&self.entries, 1);
+        let third = if second == NONE { NONE } else { self.entries.behind(second) };
         let entries = match (second, third) {
             (NONE, _) => [self.eviction.soon(0), self.eviction.soon(1)],
             (second, NONE) => [second, self.eviction.soon(0)],
@@ -272,5 +272,25 @@ impl Buffer {
             self.eviction.on_remove(pick.entry);
             self.release(pick.entry);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn barriers_wait_for_what_came_before_them_though_their_numbers_go_round() {
+        let mut barriers = Barriers { first: u32::MAX, ..Barriers::default() };
+        let before = barriers.add();
+        assert!(barriers.wait(7));
+        let behind = barriers.add();
+        assert_eq!((before, behind), (u32::MAX, 0));
+        assert!(barriers.wait(8));
+        barriers.done(behind);
+        assert_eq!(barriers.take(), None, "one that came later is through, and waits for the one before it");
+        barriers.done(before);
+        assert_eq!((barriers.take(), barriers.take(), barriers.take()), (Some(7), Some(8), None));
+        assert_eq!((barriers.pending(), barriers.any_wait()), (0, false));
     }
 }

@@ -16,14 +16,18 @@ use crate::sim::memory::{prefetch, zeroed};
 use dram::Dram;
 use eviction::Eviction;
 use flush::Barriers;
-use list::{Links, List, NONE};
+use list::{Linked, List, NONE};
 
-/// What the buffer knows of a unit.
-#[derive(Clone, Copy, Debug, Default)]
+/// What the buffer knows of a unit: all in one place, since the buffer is larger than what is near a processor.
+#[derive(Clone, Copy, Debug)]
 struct Entry {
+    /// The first 64 sectors that it holds, a bit each; see [`Buffer::mask`].
+    mask: u64,
     lpn: u32,
+    /// Its neighbours in the list of dirty units that it is in.
+    links: [u32; 2],
     /// The barrier that its first write since it was clean comes before.
-    epoch: u64,
+    epoch: u32,
     /// Writes of it that are on their way to flash.
     flights: u32,
     /// It holds sectors that no write on its way to flash has; it is in one of the two lists.
@@ -36,6 +40,38 @@ struct Entry {
     dead: bool,
 }
 
+const _: () = assert!(size_of::<Entry>() == 32);
+
+impl Entry {
+    const fn of(lpn: u32) -> Entry {
+        Entry {
+            mask: 0,
+            lpn,
+            links: [NONE; 2],
+            epoch: 0,
+            flights: 0,
+            dirty: false,
+            out: false,
+            leaving: false,
+            dead: false,
+        }
+    }
+
+    const NOTHING: Entry = Entry::of(0);
+}
+
+impl Linked for Vec<Entry> {
+    #[inline]
+    fn of(&self, id: u32) -> [u32; 2] {
+        self[id as usize].links
+    }
+
+    #[inline]
+    fn of_mut(&mut self, id: u32) -> &mut [u32; 2] {
+        &mut self[id as usize].links
+    }
+}
+
 /// A unit that is to be written to flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
@@ -45,7 +81,7 @@ pub struct Pick {
     pub lpn: u32,
     /// The request that waits for it, or `u32::MAX`.
     pub owner: u32,
-    epoch: u64,
+    epoch: u32,
 }
 
 impl Pick {
@@ -82,13 +118,12 @@ pub struct Buffer {
     index: Vec<u32>,
     entries: Vec<Entry>,
     free: Vec<u32>,
-    /// The sectors that each entry holds, `words` words for each.
+    /// Where a unit has more than 64 sectors: those that each entry holds, `words` words for each.
     masks: Vec<u64>,
     words: usize,
     /// Dirty units: those that nothing asks for yet, by when they became dirty, and those to be written out.
     dirty: List,
     out: List,
-    links: Links,
     /// Units to be read and written with their block.
     padding: VecDeque<u32>,
     eviction: Eviction,
@@ -133,13 +168,12 @@ impl Buffer {
         let share = |share: f64| libm::floor(share * f64::from(units) + 1e-9) as u32;
         Ok(Some(Buffer {
             index: zeroed(device.logical_units() as usize),
-            entries: vec![Entry::default(); units as usize],
+            entries: vec![Entry::NOTHING; units as usize],
             free: (0..units).rev().collect(),
-            masks: vec![0; units as usize * words],
+            masks: vec![0; if words > 1 { units as usize * words } else { 0 }],
             words,
             dirty: List::default(),
             out: List::default(),
-            links: Links::new(units),
             padding: VecDeque::new(),
             eviction,
             victims: Vec::with_capacity(units as usize),
@@ -262,8 +296,27 @@ impl Buffer {
         self.index[lpn.index()].checked_sub(1)
     }
 
+    #[inline]
     fn mask(&self, entry: u32) -> &[u64] {
-        &self.masks[entry as usize * self.words..][..self.words]
+        match self.words {
+            1 => std::slice::from_ref(&self.entries[entry as usize].mask),
+            words => &self.masks[entry as usize * words..][..words],
+        }
+    }
+
+    #[inline]
+    fn mask_mut(&mut self, entry: u32) -> &mut [u64] {
+        match self.words {
+            1 => std::slice::from_mut(&mut self.entries[entry as usize].mask),
+            words => &mut self.masks[entry as usize * words..][..words],
+        }
+    }
+
+    /// An entry holds the sectors from `first` to before `end`.
+    #[inline]
+    fn hold(&mut self, entry: u32, first: u32, end: u32) {
+        let mask = self.mask_mut(entry);
+        words_of(first, end).for_each(|(word, bits)| mask[word] |= bits);
     }
 
     /// Which sectors an entry holds, a bit each.
@@ -306,6 +359,12 @@ impl Buffer {
         }
     }
 
+    /// Units for which there is room now.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.free.len()
+    }
+
     /// Whether a write of the unit has a place now.
     #[inline]
     pub fn has_room(&self, lpn: Lpn) -> bool {
@@ -331,9 +390,7 @@ impl Buffer {
                 self.insert(lpn, dirty, false)
             }
         };
-        for (word, bits) in words_of(first, end) {
-            self.masks[entry as usize * self.words + word] |= bits;
-        }
+        self.hold(entry, first, end);
         if let Some(contents) = &mut self.contents {
             contents[entry as usize][first as usize..end as usize].fill(version);
         }
@@ -346,11 +403,9 @@ impl Buffer {
     fn insert(&mut self, lpn: Lpn, dirty: bool, read: bool) -> u32 {
         let entry = self.free.pop().unwrap_or_else(|| unreachable!("a unit comes only when there is room"));
         self.index[lpn.index()] = entry + 1;
-        self.entries[entry as usize] = Entry { lpn: lpn.0, ..Entry::default() };
-        match &mut self.masks[entry as usize * self.words..][..self.words] {
-            // Nearly always: a call that clears memory would hold up what is written to the word next.
-            [word] => *word = 0,
-            words => words.fill(0),
+        self.entries[entry as usize] = Entry::of(lpn.0);
+        if self.words > 1 {
+            self.mask_mut(entry).fill(0);
         }
         self.eviction.on_insert(entry, lpn, dirty, read);
         entry
@@ -367,7 +422,7 @@ impl Buffer {
         }
         state.dirty = true;
         state.epoch = self.barriers.add();
-        self.dirty.push_last(&mut self.links, entry);
+        self.dirty.push_last(&mut self.entries, entry);
     }
 
     /// An entry is not dirty any more.
@@ -375,7 +430,7 @@ impl Buffer {
         let state = &mut self.entries[entry as usize];
         let list = if state.out { &mut self.out } else { &mut self.dirty };
         (state.dirty, state.out) = (false, false);
-        list.remove(&mut self.links, entry);
+        list.remove(&mut self.entries, entry);
     }
 
     /// What a read has brought: the sectors from `first` to before `end` that are not here yet. Returns whether there
@@ -387,17 +442,15 @@ impl Buffer {
             None if self.free.is_empty() || self.waiting > 0 => return false,
             None => self.insert(lpn, false, true),
         };
-        if let (Some(contents), Some(versions)) = (&mut self.contents, versions) {
-            let mask = &self.masks[entry as usize * self.words..][..self.words];
-            for sector in first..end {
-                if mask[sector as usize / 64] >> (sector % 64) & 1 == 0 {
-                    contents[entry as usize][sector as usize] = versions[sector as usize];
-                }
+        if let Some(versions) = versions
+            && let Some(mut contents) = self.contents.take()
+        {
+            for sector in (first..end).filter(|&sector| !self.holds(entry, sector)) {
+                contents[entry as usize][sector as usize] = versions[sector as usize];
             }
+            self.contents = Some(contents);
         }
-        for (word, bits) in words_of(first, end) {
-            self.masks[entry as usize * self.words + word] |= bits;
-        }
+        self.hold(entry, first, end);
         self.counts.fills += 1;
         true
     }
@@ -443,7 +496,7 @@ impl Buffer {
         if !state.dead {
             self.index[state.lpn as usize] = 0;
         }
-        *state = Entry::default();
+        *state = Entry::NOTHING;
         self.free.push(entry);
     }
 

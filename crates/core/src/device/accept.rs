@@ -362,13 +362,8 @@ impl Device {
         }
         self.while_holding(self.writes_go_together(), |device| {
             device.admit_waiting();
-            while device.buffer.is_some() {
-                device.pump_buffer();
-                let next = device.unadmitted.front().copied();
-                let goes_on = next.is_some_and(|id| device.has_place_for_next(id));
-                if !goes_on {
-                    break;
-                }
+            // What found no room finds it only where something has left.
+            while device.pump_buffer() {
                 device.admit_waiting();
             }
         });
@@ -417,46 +412,47 @@ impl Device {
         }
     }
 
-    /// Whether a waiting write goes on now.
-    fn has_place_for_next(&self, id: u32) -> bool {
-        let pending = &self.requests[id];
-        let next = pending.admitted;
-        next < pending.arrived && self.has_place(&pending.request, self.part_of(id, next))
-    }
-
     /// Takes what has arrived of a request; whether that was all.
     fn admit_request(&mut self, id: u32) -> bool {
-        let request = self.requests[id].request;
         let per_unit = self.ftl.shape().unit_sectors;
-        let zeroes = request.operation == Operation::WriteZeroes;
         let back = self.writes_back();
-        while self.requests[id].admitted < self.requests[id].arrived {
+        loop {
+            let pending = &mut self.requests[id];
+            if pending.admitted == pending.arrived {
+                if pending.request.operation == Operation::WriteZeroes {
+                    pending.start = pending.start.min(self.now);
+                }
+                return pending.admitted == units(&pending.request, per_unit);
+            }
             if self.ftl.is_read_only() {
                 self.refuse_unit(id, back);
                 continue;
             }
-            let part = part(&request, self.requests[id].admitted, per_unit);
-            if !self.has_place(&request, part) {
+            let pending = &self.requests[id];
+            let part = part(&pending.request, pending.admitted, per_unit);
+            if !self.has_place(&pending.request, part) {
                 return false;
             }
-            self.requests[id].admitted += 1;
-            if let (true, Some(buffer)) = (back, &mut self.buffer) {
-                buffer.waiting -= 1;
-            }
-            self.trail_front(id, TimePart::Buffer);
-            if zeroes && part.end - part.first == per_unit.divisor() {
-                self.deallocate(part.lpn);
-            } else if back {
-                self.write_back(id, &request, part);
-            } else {
-                self.accept_write(id, &request, part);
-            }
+            self.admit_unit(id, part, back);
         }
-        if zeroes {
-            let pending = &mut self.requests[id];
-            pending.start = pending.start.min(self.now);
+    }
+
+    /// Takes a unit of a write that has a place, into the buffer where that takes writes `back`.
+    fn admit_unit(&mut self, id: u32, part: Part, back: bool) {
+        let pending = &mut self.requests[id];
+        pending.admitted += 1;
+        let request = pending.request;
+        if let (true, Some(buffer)) = (back, &mut self.buffer) {
+            buffer.waiting -= 1;
         }
-        self.requests[id].admitted == units(&request, per_unit)
+        self.trail_front(id, TimePart::Buffer);
+        if request.operation == Operation::WriteZeroes && part.end - part.first == self.ftl.shape().sectors_per_unit {
+            self.deallocate(part.lpn);
+        } else if back {
+            self.write_back(id, &request, part);
+        } else {
+            self.accept_write(id, &request, part);
+        }
     }
 
     /// Accepts a unit's write: from here on reads see it.

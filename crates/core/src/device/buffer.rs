@@ -204,8 +204,8 @@ impl Device {
     pub(super) fn has_place(&self, request: &Request, part: Part) -> bool {
         match self.buffer.as_deref() {
             Some(buffer) if buffer.writes_back() => {
-                let whole = part.end - part.first == self.ftl.shape().sectors_per_unit;
-                let nothing = request.operation == Operation::WriteZeroes && whole;
+                let whole = || part.end - part.first == self.ftl.shape().sectors_per_unit;
+                let nothing = request.operation == Operation::WriteZeroes && whole();
                 nothing || (buffer.has_room(part.lpn) && (self.slots_free > 0 || !self.must_land(request)))
             }
             _ => self.slots_free > 0,
@@ -269,12 +269,19 @@ impl Device {
     }
 
     /// Evicts what has to go, and starts to write out what slots are free for: unit by unit, each with those that fill
-    /// its program.
-    pub(super) fn pump_buffer(&mut self) {
+    /// its program. Returns whether that has made room at once, because what left was clean or gone.
+    pub(super) fn pump_buffer(&mut self) -> bool {
+        let room = |buffer: &Option<Box<Buffer>>| buffer.as_deref().map_or(0, Buffer::room);
+        let before = room(&self.buffer);
+        self.write_out_of_buffer();
+        room(&self.buffer) > before
+    }
+
+    fn write_out_of_buffer(&mut self) {
         loop {
             let Some(buffer) = &mut self.buffer else { return };
             buffer.make_room();
-            if self.slots_free == 0 || self.ftl.is_read_only() {
+            if !buffer.has_out() || self.slots_free == 0 || self.ftl.is_read_only() {
                 return;
             }
             // What is looked up later is asked for ahead of time, as for requests of the host.

@@ -153,7 +153,7 @@ impl Device {
         let blocks = &self.ftl.blocks;
         let room =
             blocks.host_room(plane) + blocks.stock(plane).saturating_sub(blocks.kept(plane)) * blocks.data_units();
-        let mut back = Line::default();
+        let (mut back, mut count) = (Line::default(), 0);
         let lun = self.array.lun_of(plane);
         for _ in 0..room {
             if self.stalled[plane.index()].is_empty() {
@@ -161,11 +161,11 @@ impl Device {
             }
             let id = self.stalled[plane.index()].pop(&mut self.transactions);
             back.push(&mut self.transactions, id);
+            count += 1;
             self.trail_unstall(id, lun);
         }
         let rank = self.ranks[Class::HostProgram as usize];
-        let line = self.line_of(plane);
-        self.lines[line][usize::from(rank)].put_before(&mut self.transactions, back);
+        self.waiting.put_before(lun, plane, rank, &mut self.transactions, (back, count));
         self.kick(lun);
     }
 }

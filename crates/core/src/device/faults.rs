@@ -105,8 +105,7 @@ impl Device {
             } else if self.dynamic && !self.ftl.blocks.takes_host_write(plane) && !self.goes_again(id, plane) {
                 self.put_back(id);
             } else {
-                let line = self.line_of(plane);
-                self.lines[line][usize::from(rank)].push_front(&mut self.transactions, id);
+                self.waiting.push_front(lun, plane, rank, &mut self.transactions, id);
                 self.trail_unstall(id, lun);
             }
             self.show_lined_up(id);

@@ -14,6 +14,7 @@ use crate::nand::array::{self, Member, Operation};
 use crate::scheduler::Class;
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{LunId, PlaneId, Ppn, UnitId};
+use crate::sim::memory::Divider;
 
 /// Which operations are merged.
 #[derive(Clone, Copy, Debug)]
@@ -25,13 +26,11 @@ pub(super) struct Merging {
     /// Block addresses must be equal too.
     strict: bool,
     /// Planes that can work together.
-    group: u32,
+    group: Divider,
     /// Dies of a chip work together.
     pub(super) interleave: bool,
     /// Whether anything is merged at all.
     pub(super) any: bool,
-    /// Lines of a LUN: one for each plane where something is merged.
-    pub(super) lines_per_lun: u32,
 }
 
 impl Merging {
@@ -50,17 +49,23 @@ impl Merging {
             planes,
             blind: advanced.multi_plane_program == Waste::Blind,
             strict: advanced.strict,
-            group: if advanced.plane_pairs { 2 } else { device.geometry.planes },
+            group: Divider::new(if advanced.plane_pairs { 2 } else { device.geometry.planes }),
             interleave: advanced.interleave,
             any,
-            lines_per_lun: if any { device.planes_per_lun() } else { 1 },
         }
     }
 
     /// The planes that can work together with `plane`, itself among them.
+    #[inline]
     fn group_of(&self, plane: PlaneId) -> std::ops::Range<u32> {
-        let first = plane.0 / self.group * self.group;
-        first..first + self.group
+        let first = plane.0 - self.place_in_group(plane);
+        first..first + self.group.divisor()
+    }
+
+    /// The number of a plane among those that it can work together with.
+    #[inline]
+    fn place_in_group(&self, plane: PlaneId) -> u32 {
+        self.group.divide_with_rest(plane.0).1
     }
 }
 
@@ -70,10 +75,12 @@ type Address = (u32, u32);
 impl Device {
     /// Starts the command of `lun` that `lead` leads, with what can be merged; whether `lead` could start.
     pub(super) fn start_merged(&mut self, lun: LunId, rank: u8, lead: u32) -> bool {
-        self.level(lead, rank);
-        let Some(operation) = self.bind_to_merge(lead, rank) else { return false };
+        if self.merging.blind {
+            self.level(lead, rank);
+        }
+        let Some(mut operation) = self.bind_to_merge(lead, rank) else { return false };
         let unit = self.array.unit_of(operation.plane);
-        let mut planes = self.start_unit(unit, rank, lead, operation);
+        let mut planes = self.start_unit(unit, rank, lead, &mut operation);
         let mut dies = 1;
         if self.merging.interleave {
             // Of the same chip: a LUN may be a package of several.
@@ -81,8 +88,8 @@ impl Device {
             let first = unit.0 / per_chip * per_chip;
             for other in (first..first + per_chip).map(UnitId).filter(|&other| other != unit) {
                 self.array.set_binding(lun);
-                if let Some((id, operation)) = self.join_unit(other, rank, operation.kind) {
-                    planes += self.start_unit(other, rank, id, operation);
+                if let Some((id, mut operation)) = self.join_unit(other, rank, operation.kind) {
+                    planes += self.start_unit(other, rank, id, &mut operation);
                     dies += 1;
                 }
             }
@@ -93,29 +100,37 @@ impl Device {
     }
 
     /// Starts a unit on `lead`, with other planes of it; returns how many planes work.
-    fn start_unit(&mut self, unit: UnitId, rank: u8, lead: u32, operation: Operation) -> u32 {
-        let mut operation = operation;
-        self.join_planes_for(unit, rank, lead, &mut operation);
+    fn start_unit(&mut self, unit: UnitId, rank: u8, lead: u32, operation: &mut Operation) -> u32 {
+        self.join_planes_for(unit, rank, lead, operation);
         self.running[unit.index()] = lead;
-        self.array.start(unit, operation, self.now);
+        self.array.start(unit, *operation, self.now);
         self.watch_start(unit);
         operation.members
     }
 
     /// Binds what goes with `lead` in other planes of its die, where planes work together on such operations.
+    #[inline]
     pub(super) fn join_planes_for(&mut self, unit: UnitId, rank: u8, lead: u32, operation: &mut Operation) {
         let one_page = operation.kind != array::Kind::Read || operation.pages == 1;
-        if self.merging.planes[operation.kind as usize] && one_page {
+        if self.merging.planes[operation.kind as usize] && one_page && self.others_wait(unit, operation.plane, rank) {
             self.join_planes(unit, rank, lead, operation, |_| true);
         }
+    }
+
+    /// Whether anything waits with `rank` for the LUN of a unit, or in the pool of its plane. Looked at first, since
+    /// mostly nothing does.
+    #[inline(always)]
+    fn others_wait(&self, unit: UnitId, plane: PlaneId, rank: u8) -> bool {
+        self.waiting.any(self.array.lun_of_unit(unit), rank) || self.first_of_pool(plane) != NONE
     }
 
     /// Binds what goes with `lead` in the planes that a unit works in now.
     pub(super) fn join_at_work(&mut self, unit: UnitId, rank: u8, lead: u32, operation: &mut Operation) {
         let mut at_work = 0u64;
-        self.array.planes_at_work(unit).for_each(|(plane, _)| at_work |= 1 << (plane.0 % self.merging.group));
-        let group = self.merging.group;
-        self.join_planes(unit, rank, lead, operation, |plane| at_work >> (plane.0 % group) & 1 == 1);
+        self.array.planes_at_work(unit).for_each(|(plane, _)| at_work |= 1 << self.merging.place_in_group(plane));
+        let merging = self.merging;
+        let works = |plane| at_work >> merging.place_in_group(plane) & 1 == 1;
+        self.join_planes(unit, rank, lead, operation, works);
     }
 
     fn join_planes(
@@ -168,11 +183,11 @@ impl Device {
         loop {
             let planes = self.array.planes_of_unit(unit).map(PlaneId);
             let plane = planes.filter(|&plane| self.waits_for(plane, rank, kind)).min_by_key(|&plane| {
-                let id = self.lines[self.line_of(plane)][usize::from(rank)].first();
+                let id = self.first_in(plane, rank);
                 if id == NONE { u64::MAX } else { self.transactions[id].order }
             })?;
             let id = self.take_for(plane, rank, kind);
-            if kind == array::Kind::Program {
+            if kind == array::Kind::Program && self.merging.blind {
                 self.level(id, rank);
             }
             if let Some(operation) = self.bind_to_merge(id, rank) {
@@ -183,7 +198,7 @@ impl Device {
 
     /// Whether an operation of `kind` and `rank` is the first that waits for `plane`, or could be taken from the pool.
     fn waits_for(&self, plane: PlaneId, rank: u8, kind: array::Kind) -> bool {
-        let id = self.lines[self.line_of(plane)][usize::from(rank)].first();
+        let id = self.first_in(plane, rank);
         if id == NONE {
             return kind == array::Kind::Program && self.pool_waits_for(plane, rank);
         }
@@ -195,6 +210,12 @@ impl Device {
             _ => true,
         };
         transaction.kind.of_array() == kind && has_room
+    }
+
+    /// The first that waits with `rank` in the line of `plane`, or [`NONE`].
+    #[inline]
+    fn first_in(&self, plane: PlaneId, rank: u8) -> u32 {
+        self.waiting.first(self.array.lun_of(plane), plane, rank)
     }
 
     /// The address of the page that cleaning moves within a plane next.
@@ -215,7 +236,7 @@ impl Device {
         if !self.waits_for(plane, rank, kind) {
             return false;
         }
-        let id = self.lines[self.line_of(plane)][usize::from(rank)].first();
+        let id = self.first_in(plane, rank);
         let same = |place| {
             let (other_block, other_page) = self.address_of(place, kind);
             other_page == page && (other_block == block || !self.merging.strict)
@@ -239,7 +260,7 @@ impl Device {
 
     /// The frontier that the first write that waits for `plane` would go to, of its lines or of the pool.
     pub(super) fn stream_of_next(&self, plane: PlaneId, rank: u8) -> Stream {
-        let first = match self.lines[self.line_of(plane)][usize::from(rank)].first() {
+        let first = match self.first_in(plane, rank) {
             NONE => self.first_of_pool(plane),
             first => first,
         };
@@ -295,8 +316,7 @@ impl Device {
 
     /// Takes the first that waits for `plane` out of its line, or the oldest out of the pool.
     fn take_for(&mut self, plane: PlaneId, rank: u8, kind: array::Kind) -> u32 {
-        let line = self.line_of(plane);
-        let id = self.lines[line][usize::from(rank)].pop(&mut self.transactions);
+        let id = self.waiting.pop(self.array.lun_of(plane), plane, rank, &mut self.transactions);
         if id != NONE {
             return id;
         }
@@ -309,18 +329,19 @@ impl Device {
     /// programmed together with the write `lead`, which has a plane and no place yet. Only where both are in the middle
     /// of a block, with equal addresses where that is asked for; the rest of a block is never given up.
     pub(super) fn level(&mut self, lead: u32, rank: u8) {
-        if !self.merging.blind || self.transactions[lead].kind != Kind::Write {
+        if self.transactions[lead].kind != Kind::Write {
             return;
         }
         let lead_plane = PlaneId(self.transactions[lead].plane);
         let of_lead = self.ftl.blocks.host_stream(lead_plane, self.transactions[lead].temperature);
         let Some(place) = self.ftl.blocks.next_place(lead_plane, of_lead) else { return };
         let (block, own) = (self.address_of(place, array::Kind::Program).0, self.ftl.blocks.offset_in_block(place));
-        let mut waiting = self.pool_count(lead_plane, self.merging.group * self.ftl.shape().units_per_program);
+        let mut waiting =
+            self.pool_count(lead_plane, self.merging.group.divisor() * self.ftl.shape().units_per_program);
         let mut chosen = 0u64;
         let mut highest = own;
         for plane in self.merging.group_of(lead_plane).map(PlaneId).filter(|&plane| plane != lead_plane) {
-            let id = self.lines[self.line_of(plane)][usize::from(rank)].first();
+            let id = self.first_in(plane, rank);
             let from_pool = id == NONE && waiting > 0 && self.pool_waits_for(plane, rank);
             let writes = id != NONE && self.transactions[id].kind == Kind::Write;
             if !(from_pool || writes) || !self.ftl.blocks.takes_host_write(plane) {
@@ -334,15 +355,15 @@ impl Device {
             if from_pool {
                 waiting = waiting.saturating_sub(self.ftl.shape().units_per_program);
             }
-            chosen |= 1 << (plane.0 % self.merging.group);
+            chosen |= 1 << self.merging.place_in_group(plane);
             highest = highest.max(self.ftl.blocks.offset_in_block(place));
         }
         if chosen == 0 {
             return;
         }
-        chosen |= 1 << (lead_plane.0 % self.merging.group);
+        chosen |= 1 << self.merging.place_in_group(lead_plane);
         for plane in self.merging.group_of(lead_plane).map(PlaneId) {
-            if chosen >> (plane.0 % self.merging.group) & 1 == 1 {
+            if chosen >> self.merging.place_in_group(plane) & 1 == 1 {
                 let stream = if plane == lead_plane { of_lead } else { self.stream_of_next(plane, rank) };
                 self.skip_to(plane, stream, highest);
             }

@@ -46,7 +46,8 @@ use crate::host::requests::Requests;
 use crate::metrics::attribution::Breakdown;
 use crate::nand::array::{Array, LunState, Outcome, Owner};
 use crate::nand::ledger::Ledger;
-use crate::scheduler::lines::{Line, NONE, RankedLines};
+use crate::scheduler::lines::{Line, NONE};
+use crate::scheduler::waiting::Waiting;
 use crate::scheduler::{Class, Scheduler};
 use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, UnitId};
 use crate::sim::time::Time;
@@ -119,7 +120,7 @@ pub struct Device {
     returning: BinaryHeap<Reverse<Time>>,
     transactions: Transactions,
     /// Transactions that wait for a LUN, or for a plane of it where operations are merged.
-    lines: Vec<RankedLines>,
+    waiting: Waiting,
     merging: Merging,
     /// By unit: the transaction that it works on, the first of those that are served together.
     running: Vec<u32>,
@@ -226,7 +227,7 @@ impl Device {
             host_line: VecDeque::new(),
             returning: BinaryHeap::new(),
             transactions: Transactions::default(),
-            lines: vec![RankedLines::default(); (array.luns() * merging.lines_per_lun) as usize],
+            waiting: Waiting::new(array.luns(), config.planes_per_lun(), merging.any),
             merging,
             running: vec![NONE; array.units() as usize],
             overlapping: Overlapping::new(&config),
@@ -531,22 +532,16 @@ impl Device {
         let transaction = &mut self.transactions[id];
         transaction.order = self.orders;
         self.orders += 1;
-        let lun = self.array.lun_of(PlaneId(transaction.plane));
+        let plane = PlaneId(transaction.plane);
+        let lun = self.array.lun_of(plane);
         let rank = self.ranks[transaction.class as usize];
-        let line = if self.merging.any { transaction.plane as usize } else { lun.index() };
-        self.lines[line][usize::from(rank)].push(&mut self.transactions, id);
+        self.waiting.push(lun, plane, rank, &mut self.transactions, id);
         self.watch_line_up(id, lun);
         if self.hold {
             self.held.push(lun);
         } else {
             self.kick(lun);
         }
-    }
-
-    /// The number of the lines in which what waits for `plane` does.
-    #[inline]
-    fn line_of(&self, plane: PlaneId) -> usize {
-        if self.merging.any { plane.index() } else { self.array.lun_of(plane).index() }
     }
 
     /// Adds a new transaction that is bound to a plane.

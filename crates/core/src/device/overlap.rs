@@ -26,9 +26,18 @@ impl Overlapping {
 impl Device {
     /// Something waits for a LUN that works: what could overlap with what it does? LUNs are units here
     /// (config/check.rs).
+    #[inline]
     pub(super) fn overlap(&mut self, lun: LunId) {
         let unit = UnitId(lun.0);
-        let Some((rank, id)) = self.first_for(lun) else { return };
+        // Mostly nothing waits, or something overlaps already.
+        if self.array.may_overlap(unit)
+            && let Some((rank, id)) = self.first_for(lun)
+        {
+            self.overlap_with(lun, unit, rank, id);
+        }
+    }
+
+    fn overlap_with(&mut self, lun: LunId, unit: UnitId, rank: u8, id: u32) {
         match self.transactions[id].kind {
             Kind::HostRead if self.array.can_suspend(unit, &self.config.nand.advanced.suspend, self.now) => {
                 self.suspended[unit.index()] = std::mem::replace(&mut self.running[unit.index()], NONE);
@@ -50,14 +59,15 @@ impl Device {
     /// same blocks: what the cache register takes.
     fn follows(&self, unit: UnitId, rank: u8, id: u32) -> bool {
         let pooled = self.first_of_pool(PlaneId(self.array.planes_of_unit(unit).start));
-        if !self.array.can_program_ahead(unit) || id == pooled {
+        if !self.array.is_programming(unit) || id == pooled {
             return false;
         }
         let planes = self.array.planes_at_work(unit);
+        let lun = self.array.lun_of_unit(unit);
         let blocks = &self.ftl.blocks;
         planes.clone().any(|(plane, _)| plane.0 == self.transactions[id].plane)
             && planes.clone().all(|(plane, place)| {
-                let waiting = self.lines[self.line_of(plane)][usize::from(rank)].first();
+                let waiting = self.waiting.first(lun, plane, rank);
                 let next = blocks.next_place(plane, self.stream_of_next(plane, rank));
                 waiting != NONE
                     && self.transactions[waiting].kind == Kind::Write
@@ -74,8 +84,8 @@ impl Device {
 
     fn bind_ahead(&mut self, unit: UnitId, rank: u8, id: u32) {
         let planes = self.array.planes_at_work(unit).count() as u32;
-        let line = self.line_of(PlaneId(self.transactions[id].plane));
-        self.lines[line][usize::from(rank)].pop(&mut self.transactions);
+        let lun = self.array.lun_of_unit(unit);
+        self.waiting.pop(lun, PlaneId(self.transactions[id].plane), rank, &mut self.transactions);
         let Some(mut operation) = self.bind_to_merge(id, rank) else { return };
         if planes > 1 {
             self.join_at_work(unit, rank, id, &mut operation);
@@ -97,6 +107,7 @@ impl Device {
         self.array.stop_asking(unit);
         let lun = self.array.lun_of_unit(unit);
         if let Some((rank, id)) = self.first_for(lun)
+            && self.array.may_overlap(unit)
             && self.transactions[id].kind == Kind::Write
             && self.follows(unit, rank, id)
         {
@@ -105,17 +116,19 @@ impl Device {
     }
 
     /// The data of a read, or of one of its planes, leave: the next one starts, if there is one.
+    #[inline]
     pub(super) fn read_ahead(&mut self, unit: UnitId) {
         let lun = self.array.lun_of_unit(unit);
-        if !self.array.can_read_ahead(unit) {
-            return;
+        if let Some((rank, id)) = self.first_for(lun)
+            && self.array.can_read_ahead(unit)
+            && self.reads_a_page(id)
+        {
+            self.begin_read_ahead(lun, unit, rank, id);
         }
-        let Some((rank, id)) = self.first_for(lun) else { return };
-        if !self.reads_a_page(id) {
-            return;
-        }
-        let line = self.line_of(PlaneId(self.transactions[id].plane));
-        self.lines[line][usize::from(rank)].pop(&mut self.transactions);
+    }
+
+    fn begin_read_ahead(&mut self, lun: LunId, unit: UnitId, rank: u8, id: u32) {
+        self.waiting.pop(lun, PlaneId(self.transactions[id].plane), rank, &mut self.transactions);
         let Some(mut operation) = self.bind_to_merge(id, rank) else { return };
         self.array.set_members_aside(unit);
         self.join_planes_for(unit, rank, id, &mut operation);

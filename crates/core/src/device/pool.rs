@@ -138,7 +138,7 @@ impl Device {
     /// starts those: so that what goes to one die or chip goes in one command.
     fn deal_pool(&mut self, pool: u32) {
         self.find_idle_planes();
-        let rank = usize::from(self.ranks[Class::HostProgram as usize]);
+        let rank = self.ranks[Class::HostProgram as usize];
         let group = self.ftl.shape().units_per_program;
         self.pool.dealt.clear();
         while !self.pool.lines[pool as usize].is_empty() {
@@ -154,7 +154,7 @@ impl Device {
                 if id == NONE {
                     break;
                 }
-                self.lines[plane.index()][rank].push(&mut self.transactions, id);
+                self.waiting.push(self.array.lun_of(plane), plane, rank, &mut self.transactions, id);
             }
             self.pool.dealt.push(plane);
         }
@@ -279,7 +279,7 @@ impl Device {
         let plane = self.choose_plane(lun);
         let id = self.take_from_pool(plane);
         let rank = self.ranks[Class::HostProgram as usize];
-        self.lines[lun.index()][usize::from(rank)].push(&mut self.transactions, id);
+        self.waiting.push(lun, plane, rank, &mut self.transactions, id);
         self.kick(lun);
     }
 

@@ -109,19 +109,14 @@ impl Device {
     /// The first transaction in the lines of `lun`, with its rank.
     #[inline(always)]
     fn first_own(&self, lun: LunId) -> Option<(u8, u32)> {
-        for rank in 0..RANKS as u8 {
-            let own = self.first_of_own(lun, rank);
-            if own != NONE {
-                return Some((rank, own));
-            }
-        }
-        None
+        let rank = self.waiting.rank_of_first(lun)?;
+        Some((rank, self.first_of_own(lun, rank)))
     }
 
     /// The first transaction of `rank` in the lines of `lun`, or [`NONE`].
     #[inline(always)]
     fn first_of_own(&self, lun: LunId, rank: u8) -> u32 {
-        if self.merging.any { self.oldest(lun, rank) } else { self.lines[lun.index()][usize::from(rank)].first() }
+        self.waiting.oldest(lun, rank, |id| self.transactions[id].order)
     }
 
     #[inline(never)]
@@ -140,19 +135,6 @@ impl Device {
             return Some((pooled, id));
         }
         (own != NONE).then_some((rank, own))
-    }
-
-    /// The oldest transaction of `rank` that waits for a plane of `lun`.
-    fn oldest(&self, lun: LunId, rank: u8) -> u32 {
-        let planes = self.array.planes_of(lun);
-        let (mut oldest, mut since) = (NONE, u64::MAX);
-        for lines in &self.lines[planes.start as usize..planes.end as usize] {
-            let id = lines[usize::from(rank)].first();
-            if id != NONE && self.transactions[id].order < since {
-                (oldest, since) = (id, self.transactions[id].order);
-            }
-        }
-        oldest
     }
 
     /// Starts the next command of a LUN, `next` where that is known; false when there is none that can start.
@@ -177,8 +159,7 @@ impl Device {
                 self.take_from_pool(plane);
                 self.ftl.allocation.took(plane);
             } else {
-                let line = self.line_of(PlaneId(self.transactions[id].plane));
-                self.lines[line][usize::from(rank)].pop(&mut self.transactions);
+                self.waiting.pop(lun, PlaneId(self.transactions[id].plane), rank, &mut self.transactions);
             }
             let started = if self.merging.any { self.start_merged(lun, rank, id) } else { self.start_alone(rank, id) };
             if started {
@@ -377,13 +358,12 @@ impl Device {
 
     /// The next write in line when it goes to the same plane and is of the same class.
     fn pop_companion(&mut self, rank: u8, plane: PlaneId, class: u8) -> u32 {
-        let line = self.line_of(plane);
-        let line = &mut self.lines[line][usize::from(rank)];
-        let id = line.first();
+        let lun = self.array.lun_of(plane);
+        let id = self.waiting.first(lun, plane, rank);
         if id != NONE {
             let next = &self.transactions[id];
             return if next.kind == Kind::Write && next.plane == plane.0 && next.temperature == class {
-                line.pop(&mut self.transactions)
+                self.waiting.pop(lun, plane, rank, &mut self.transactions)
             } else {
                 NONE
             };

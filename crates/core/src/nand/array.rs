@@ -12,7 +12,7 @@ use crate::sim::id::{ChannelId, LunId, PlaneId, Ppn, UnitId};
 use crate::sim::memory::Divider;
 use crate::sim::queue::EventQueue;
 use crate::sim::time::Time;
-use overlap::Overlap;
+use overlap::{Beside, Overlap};
 use watchers::Watchers;
 
 /// What the array does for one command.
@@ -141,6 +141,10 @@ struct Unit {
     cells: Time,
     /// A copy-back has read its page and programs it.
     programs: bool,
+    /// What overlaps with the operation.
+    beside: Beside,
+    /// Reads that the operation has been held back for.
+    held_back: u32,
 }
 
 /// A bus.
@@ -260,6 +264,8 @@ impl Array {
             held_since: Time::ZERO,
             cells: Time::ZERO,
             programs: false,
+            beside: Beside::Nothing,
+            held_back: 0,
         };
         let channel = Channel {
             busy_until: Time::ZERO,

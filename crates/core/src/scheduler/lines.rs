@@ -1,8 +1,6 @@
 //! Lines of waiting transactions: singly linked through the transactions themselves, so that joining one allocates
 //! nothing.
 
-use super::RANKS;
-
 /// No transaction.
 pub const NONE: u32 = u32::MAX;
 
@@ -84,6 +82,3 @@ impl Line {
         id
     }
 }
-
-/// The lines of one LUN, by rank.
-pub type RankedLines = [Line; RANKS];

@@ -1,6 +1,7 @@
 //! Which waiting operation a die or a channel takes next.
 
 pub mod lines;
+pub mod waiting;
 
 use crate::policy_family;
 

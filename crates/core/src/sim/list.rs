@@ -3,7 +3,28 @@
 /// No member.
 pub const NONE: u32 = u32::MAX;
 
-/// The neighbours of each number. A number is in at most one of the lists that share these.
+/// Where the neighbours of each number are kept: the one in front of it in its list and the one behind, or [`NONE`]. A
+/// number is in at most one of the lists that share these.
+pub trait Linked {
+    /// Those of a number.
+    fn of(&self, id: u32) -> [u32; 2];
+    /// To change those of a number.
+    fn of_mut(&mut self, id: u32) -> &mut [u32; 2];
+
+    /// The one in front of `id` in its list, or [`NONE`].
+    #[inline]
+    fn before(&self, id: u32) -> u32 {
+        self.of(id)[0]
+    }
+
+    /// The one behind `id` in its list, or [`NONE`].
+    #[inline]
+    fn behind(&self, id: u32) -> u32 {
+        self.of(id)[1]
+    }
+}
+
+/// Neighbours by themselves.
 #[derive(Clone, Debug)]
 pub struct Links(Vec<[u32; 2]>);
 
@@ -12,17 +33,17 @@ impl Links {
     pub fn new(count: u32) -> Links {
         Links(vec![[NONE; 2]; count as usize])
     }
+}
 
-    /// The one in front of `id` in its list, or [`NONE`].
+impl Linked for Links {
     #[inline]
-    pub fn before(&self, id: u32) -> u32 {
-        self.0[id as usize][0]
+    fn of(&self, id: u32) -> [u32; 2] {
+        self.0[id as usize]
     }
 
-    /// The one behind `id` in its list, or [`NONE`].
     #[inline]
-    pub fn behind(&self, id: u32) -> u32 {
-        self.0[id as usize][1]
+    fn of_mut(&mut self, id: u32) -> &mut [u32; 2] {
+        &mut self.0[id as usize]
     }
 }
 
@@ -54,13 +75,13 @@ impl List {
 
     /// The member so many steps in front of the last, or [`NONE`].
     #[inline]
-    pub fn nth_from_last(&self, links: &Links, steps: u32) -> u32 {
+    pub fn nth_from_last(&self, links: &impl Linked, steps: u32) -> u32 {
         (0..steps).fold(self.last, |id, _| if id == NONE { NONE } else { links.before(id) })
     }
 
     /// The member so many steps behind the first, or [`NONE`].
     #[inline]
-    pub fn nth_from_first(&self, links: &Links, steps: u32) -> u32 {
+    pub fn nth_from_first(&self, links: &impl Linked, steps: u32) -> u32 {
         (0..steps).fold(self.first, |id, _| if id == NONE { NONE } else { links.behind(id) })
     }
 
@@ -72,52 +93,52 @@ impl List {
 
     /// `id` joins in front of all.
     #[inline]
-    pub fn push_first(&mut self, links: &mut Links, id: u32) {
+    pub fn push_first(&mut self, links: &mut impl Linked, id: u32) {
         self.insert(links, id, NONE, self.first);
     }
 
     /// `id` joins behind all.
     #[inline]
-    pub fn push_last(&mut self, links: &mut Links, id: u32) {
+    pub fn push_last(&mut self, links: &mut impl Linked, id: u32) {
         self.insert(links, id, self.last, NONE);
     }
 
     /// `id` joins in front of the member `behind`.
     #[inline]
-    pub fn insert_before(&mut self, links: &mut Links, id: u32, behind: u32) {
+    pub fn insert_before(&mut self, links: &mut impl Linked, id: u32, behind: u32) {
         self.insert(links, id, links.before(behind), behind);
     }
 
-    fn insert(&mut self, links: &mut Links, id: u32, before: u32, behind: u32) {
-        links.0[id as usize] = [before, behind];
+    fn insert(&mut self, links: &mut impl Linked, id: u32, before: u32, behind: u32) {
+        *links.of_mut(id) = [before, behind];
         match before {
             NONE => self.first = id,
-            before => links.0[before as usize][1] = id,
+            before => links.of_mut(before)[1] = id,
         }
         match behind {
             NONE => self.last = id,
-            behind => links.0[behind as usize][0] = id,
+            behind => links.of_mut(behind)[0] = id,
         }
     }
 
     /// The member `id` leaves.
     #[inline]
-    pub fn remove(&mut self, links: &mut Links, id: u32) {
-        let [before, behind] = links.0[id as usize];
+    pub fn remove(&mut self, links: &mut impl Linked, id: u32) {
+        let [before, behind] = links.of(id);
         match before {
             NONE => self.first = behind,
-            before => links.0[before as usize][1] = behind,
+            before => links.of_mut(before)[1] = behind,
         }
         match behind {
             NONE => self.last = before,
-            behind => links.0[behind as usize][0] = before,
+            behind => links.of_mut(behind)[0] = before,
         }
-        links.0[id as usize] = [NONE; 2];
+        *links.of_mut(id) = [NONE; 2];
     }
 
     /// The member `id` becomes the first.
     #[inline]
-    pub fn move_first(&mut self, links: &mut Links, id: u32) {
+    pub fn move_first(&mut self, links: &mut impl Linked, id: u32) {
         if self.first != id {
             self.remove(links, id);
             self.push_first(links, id);
@@ -126,7 +147,7 @@ impl List {
 
     /// The first member leaves.
     #[inline]
-    pub fn pop_first(&mut self, links: &mut Links) -> Option<u32> {
+    pub fn pop_first(&mut self, links: &mut impl Linked) -> Option<u32> {
         let id = self.first;
         (id != NONE).then(|| self.remove(links, id))?;
         Some(id)
@@ -134,7 +155,7 @@ impl List {
 
     /// The last member leaves.
     #[inline]
-    pub fn pop_last(&mut self, links: &mut Links) -> Option<u32> {
+    pub fn pop_last(&mut self, links: &mut impl Linked) -> Option<u32> {
         let id = self.last;
         (id != NONE).then(|| self.remove(links, id))?;
         Some(id)

@@ -1,7 +1,7 @@
 //! CFLRU: clean units first, since they cost no program.
 
 use super::EvictionPolicy;
-use crate::cache::list::{Links, List, NONE};
+use crate::cache::list::{Linked, Links, List, NONE};
 use crate::config::DeviceConfig;
 use crate::policy::Policy;
 use crate::sim::id::Lpn;

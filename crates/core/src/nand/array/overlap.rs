@@ -7,16 +7,24 @@ use crate::nand::ledger::{Holder, Turn, Wait};
 use crate::sim::id::{LunId, UnitId};
 use crate::sim::time::Time;
 
-/// What overlaps in a unit.
+/// What there is beside the operation that a unit is at: at most one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beside {
+    Nothing,
+    /// The operation behind it has begun.
+    Ahead,
+    /// An operation rests until it has ended.
+    Suspended,
+    /// The unit waits for its channel for the data of the next program.
+    Asks,
+}
+
+/// What overlaps in a unit, as [`Beside`] says.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overlap {
     /// The operation behind the one that the unit is at.
     ahead: Option<Ahead>,
     suspended: Option<Suspended>,
-    /// Reads that the operation has been held back for.
-    held_back: u32,
-    /// The unit waits for its channel for the data of the next program.
-    asks: bool,
     /// With books: what the operation has spent before it held the unit by itself, or before it was suspended.
     head: Option<Turn>,
 }
@@ -42,22 +50,29 @@ struct Suspended {
 }
 
 impl Array {
-    fn overlap(&self, unit: UnitId) -> Option<&Overlap> {
-        self.overlaps.get(unit.index())
+    /// Whether something could overlap with the program or the erase that the cells of a unit work for, because nothing
+    /// does so far.
+    #[inline]
+    pub fn may_overlap(&self, unit: UnitId) -> bool {
+        let state = &self.units[unit.index()];
+        state.phase == Phase::Cell
+            && matches!(state.operation.kind, Kind::Program | Kind::Erase)
+            && state.beside == Beside::Nothing
     }
 
-    /// Whether the next program may go into the cache register of a unit.
-    pub fn can_program_ahead(&self, unit: UnitId) -> bool {
+    /// Whether the cells of a unit work for a program, with which the data of the next one may come if
+    /// [`Array::may_overlap`].
+    #[inline]
+    pub fn is_programming(&self, unit: UnitId) -> bool {
         let state = &self.units[unit.index()];
-        let free = self.overlap(unit).is_some_and(|o| o.ahead.is_none() && o.suspended.is_none() && !o.asks);
-        free && state.phase == Phase::Cell && state.operation.kind == Kind::Program
+        state.phase == Phase::Cell && state.operation.kind == Kind::Program
     }
 
     /// Whether the next read may start while the data of the one before, or of its planes, leave.
     pub fn can_read_ahead(&self, unit: UnitId) -> bool {
         let state = &self.units[unit.index()];
-        let free = self.overlap(unit).is_some_and(|o| o.ahead.is_none() && o.suspended.is_none());
-        free && state.phase == Phase::Holding && state.operation.kind == Kind::Read && state.operation.pages <= 1
+        let Operation { kind, pages, .. } = state.operation;
+        state.beside == Beside::Nothing && state.phase == Phase::Holding && kind == Kind::Read && pages <= 1
     }
 
     /// Puts the planes aside whose data leave: those of the next read are named behind them, before
@@ -68,48 +83,47 @@ impl Array {
         self.resting[members.clone()].copy_from_slice(&self.members[members]);
     }
 
-    /// Whether the cells of a unit can be suspended at `now`.
+    /// Whether the cells of a unit can be suspended at `now`, if [`Array::may_overlap`].
     pub fn can_suspend(&self, unit: UnitId, by: &Suspend, now: Time) -> bool {
-        let (state, Some(overlap)) = (&self.units[unit.index()], self.overlap(unit)) else { return false };
+        let state = &self.units[unit.index()];
         let allowed = match state.operation.kind {
             Kind::Program => by.program,
             Kind::Erase => by.erase,
             Kind::Read | Kind::CopyBack => false,
         };
-        let free = overlap.ahead.is_none() && overlap.suspended.is_none() && !overlap.asks;
         let left = self.events.time_of(unit.0).map_or(Time::ZERO, |end| end.since(now));
-        let works = state.phase == Phase::Cell && left > Time::ZERO && left <= state.cells;
-        allowed && free && works && overlap.held_back < by.limit
+        let works = left > Time::ZERO && left <= state.cells;
+        allowed && works && state.held_back < by.limit
     }
 
     /// Whether an operation of the unit is suspended.
     #[inline]
     pub fn is_suspended(&self, unit: UnitId) -> bool {
-        self.overlap(unit).is_some_and(|overlap| overlap.suspended.is_some())
+        self.units[unit.index()].beside == Beside::Suspended
     }
 
     /// Holds a suspended operation back for a read, unless that was done so often already; whether it was not.
     pub fn hold_back(&mut self, unit: UnitId, limit: u32) -> bool {
-        let held_back = &mut self.overlaps[unit.index()].held_back;
+        let held_back = &mut self.units[unit.index()].held_back;
         *held_back += 1;
         *held_back <= limit
     }
 
     /// Puts a unit that works in line for its channel, for the data of the next program.
     pub fn ask_ahead(&mut self, unit: UnitId, rank: u8) {
-        self.overlaps[unit.index()].asks = true;
+        self.units[unit.index()].beside = Beside::Asks;
         self.join_channel_line(unit, rank);
     }
 
     /// Whether a unit has asked for its channel with [`Array::ask_ahead`].
     #[inline]
     pub fn asks(&self, unit: UnitId) -> bool {
-        self.overlap(unit).is_some_and(|overlap| overlap.asks)
+        self.units[unit.index()].beside == Beside::Asks
     }
 
     /// The channel that a unit has asked for is granted.
     pub fn stop_asking(&mut self, unit: UnitId) {
-        self.overlaps[unit.index()].asks = false;
+        self.units[unit.index()].beside = Beside::Nothing;
     }
 
     /// The operation has ended before the channel was granted that the unit asked for: from here on it waits for the
@@ -151,7 +165,8 @@ impl Array {
         if self.probe().is_some() {
             self.show_cells(unit, begin, begin + operation.cell);
         }
-        self.units[unit.index()].operation = other;
+        let state = &mut self.units[unit.index()];
+        (state.operation, state.beside) = (other, Beside::Ahead);
         if operation.kind == Kind::Read {
             let members = self.member_places(unit);
             self.members[members.clone()].swap_with_slice(&mut self.resting[members]);
@@ -163,7 +178,7 @@ impl Array {
     /// Whether a unit that has just ended an operation goes on with the next.
     #[inline]
     pub fn has_ahead(&self, unit: UnitId) -> bool {
-        self.overlap(unit).is_some_and(|overlap| overlap.ahead.is_some())
+        self.units[unit.index()].beside == Beside::Ahead
     }
 
     /// A unit goes on with the operation that has begun behind the one that has ended.
@@ -180,9 +195,8 @@ impl Array {
         let bus = moved.min(now) - start;
         let cell = if operation.kind == Kind::Read { now.since(moved).min(operation.cell) } else { Time::ZERO };
         let wait = Wait { die: now - start - bus - cell, ..Wait::default() };
-        let overlap = &mut self.overlaps[unit.index()];
-        overlap.head = turn.map(|turn| Turn { bus, cell, wait, ..turn });
-        overlap.held_back = 0;
+        self.overlaps[unit.index()].head = turn.map(|turn| Turn { bus, cell, wait, ..turn });
+        self.units[unit.index()].held_back = 0;
         if operation.kind == Kind::Read {
             self.take_members_back(unit);
         }
@@ -200,7 +214,7 @@ impl Array {
         let lun = self.lun_of_unit(unit);
         let state = &mut self.units[unit.index()];
         (state.operation, state.phase) = (operation, Phase::Cell);
-        (state.held_since, state.cells) = (now, cells);
+        (state.held_since, state.cells, state.beside) = (now, cells, Beside::Nothing);
         let state = &mut self.luns[lun.index()];
         state.active += 1;
         state.state = LunState::Busy;
@@ -218,7 +232,7 @@ impl Array {
         state.cells = Time(state.cells.0 - left.0);
         let operation = state.operation;
         let held = now - state.held_since - state.cells;
-        (state.phase, state.held_since) = (Phase::Suspending, now);
+        (state.phase, state.held_since, state.beside) = (Phase::Suspending, now, Beside::Suspended);
         let time = self.time_of_die(operation.plane);
         time.cell = Time(time.cell.0 - left.0);
         time.register_held += held;
@@ -292,23 +306,26 @@ impl Array {
     /// Begins the books of an operation that nothing came before.
     #[inline]
     pub(super) fn clear_overlap(&mut self, unit: UnitId) {
-        if let Some(overlap) = self.overlaps.get_mut(unit.index()) {
+        let state = &mut self.units[unit.index()];
+        if state.beside != Beside::Suspended {
+            state.held_back = 0;
+        }
+        if self.is_watched()
+            && let Some(overlap) = self.overlaps.get_mut(unit.index())
+        {
             overlap.head = None;
-            if overlap.suspended.is_none() {
-                overlap.held_back = 0;
-            }
         }
     }
 
     /// What the operation of a unit has spent before it held the unit by itself, or before it was suspended.
     #[inline]
     pub fn book_head(&self, unit: UnitId) -> Option<&Turn> {
-        self.overlap(unit)?.head.as_ref()
+        self.overlaps.get(unit.index())?.head.as_ref()
     }
 
     /// How much of the time booked for the cells of a unit lies behind `at`, for a read that has begun behind another.
     pub(super) fn cells_ahead(&self, unit: UnitId, at: Time) -> Time {
-        match self.overlap(unit).and_then(|overlap| overlap.ahead.as_ref()) {
+        match self.overlaps.get(unit.index()).and_then(|overlap| overlap.ahead.as_ref()) {
             Some(Ahead { operation, moved, .. }) if operation.kind == Kind::Read => {
                 (*moved + operation.cell).since(at).min(operation.cell)
             }

@@ -1,0 +1,209 @@
+//! What waits for LUNs: lines by rank, for each LUN, or for each of its planes where those may work together.
+
+use super::RANKS;
+use super::lines::{Line, Links, NONE};
+use crate::sim::id::{LunId, PlaneId};
+
+/// The lines of all LUNs.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    /// By LUN or plane, then by rank.
+    lines: Vec<[Line; RANKS]>,
+    /// By LUN: what waits for it.
+    luns: Vec<OfLun>,
+    planes_per_lun: usize,
+    by_plane: bool,
+}
+
+/// How many wait for a LUN, by rank, and one bit for each rank with which any do: mostly none, and then nothing is
+/// searched.
+#[derive(Clone, Copy, Debug, Default)]
+struct OfLun {
+    counts: [u32; RANKS],
+    ranks: u32,
+}
+
+impl OfLun {
+    #[inline]
+    fn add(&mut self, rank: u8, count: u32) {
+        self.counts[usize::from(rank)] += count;
+        self.ranks |= u32::from(count > 0) << rank;
+    }
+
+    #[inline]
+    fn remove(&mut self, rank: u8, count: u32) {
+        let left = &mut self.counts[usize::from(rank)];
+        *left -= count;
+        self.ranks &= !(u32::from(*left == 0) << rank);
+    }
+}
+
+impl Waiting {
+    /// Empty lines for so many LUNs; each plane has its own where that is asked for.
+    pub fn new(luns: u32, planes_per_lun: u32, by_plane: bool) -> Waiting {
+        let lines = if by_plane { luns * planes_per_lun } else { luns };
+        Waiting {
+            lines: vec![Default::default(); lines as usize],
+            luns: vec![OfLun::default(); luns as usize],
+            planes_per_lun: planes_per_lun as usize,
+            by_plane,
+        }
+    }
+
+    #[inline]
+    fn index(&self, lun: LunId, plane: PlaneId) -> usize {
+        if self.by_plane { plane.index() } else { lun.index() }
+    }
+
+    #[inline]
+    fn line(&mut self, lun: LunId, plane: PlaneId, rank: u8) -> &mut Line {
+        let index = self.index(lun, plane);
+        &mut self.lines[index][usize::from(rank)]
+    }
+
+    /// The first that waits with `rank` in the line of a LUN and its plane, or [`NONE`].
+    #[inline]
+    pub fn first(&self, lun: LunId, plane: PlaneId, rank: u8) -> u32 {
+        self.lines[self.index(lun, plane)][usize::from(rank)].first()
+    }
+
+    /// Joins at the end of the line of a LUN and its plane.
+    #[inline]
+    pub fn push(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Links, id: u32) {
+        self.line(lun, plane, rank).push(links, id);
+        self.luns[lun.index()].add(rank, 1);
+    }
+
+    /// Joins at the front of the line of a LUN and its plane.
+    pub fn push_front(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Links, id: u32) {
+        self.line(lun, plane, rank).push_front(links, id);
+        self.luns[lun.index()].add(rank, 1);
+    }
+
+    /// Lets all of another line, so many, join at the front of that of a LUN and its plane, in their order.
+    pub fn put_before(
+        &mut self,
+        lun: LunId,
+        plane: PlaneId,
+        rank: u8,
+        links: &mut impl Links,
+        (others, count): (Line, u32),
+    ) {
+        self.line(lun, plane, rank).put_before(links, others);
+        self.luns[lun.index()].add(rank, count);
+    }
+
+    /// Takes the first that waits with `rank` in the line of a LUN and its plane; [`NONE`] when nothing does.
+    #[inline]
+    pub fn pop(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Links) -> u32 {
+        let id = self.line(lun, plane, rank).pop(links);
+        self.luns[lun.index()].remove(rank, u32::from(id != NONE));
+        id
+    }
+
+    /// The lowest rank with which anything waits for `lun`.
+    #[inline(always)]
+    pub fn rank_of_first(&self, lun: LunId) -> Option<u8> {
+        let ranks = self.luns[lun.index()].ranks;
+        (ranks != 0).then(|| ranks.trailing_zeros() as u8)
+    }
+
+    /// Whether anything waits for `lun` with `rank`.
+    #[inline]
+    pub fn any(&self, lun: LunId, rank: u8) -> bool {
+        self.luns[lun.index()].ranks >> rank & 1 == 1
+    }
+
+    /// The one that has waited longest for `lun` with `rank`, or [`NONE`]; `order` tells since when one waits.
+    #[inline(always)]
+    pub fn oldest(&self, lun: LunId, rank: u8, order: impl Fn(u32) -> u64) -> u32 {
+        if !self.by_plane {
+            return self.lines[lun.index()][usize::from(rank)].first();
+        }
+        let mut oldest = NONE;
+        for lines in &self.lines[lun.index() * self.planes_per_lun..][..self.planes_per_lun] {
+            let id = lines[usize::from(rank)].first();
+            if id != NONE && (oldest == NONE || order(id) < order(oldest)) {
+                oldest = id;
+            }
+        }
+        oldest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::rng::Rng;
+
+    struct Next(Vec<u32>);
+
+    impl Links for Next {
+        fn next(&self, id: u32) -> u32 {
+            self.0[id as usize]
+        }
+        fn set_next(&mut self, id: u32, next: u32) {
+            self.0[id as usize] = next;
+        }
+    }
+
+    /// Who waits where, in the order of their lines: the rank, the plane and the number, which is also the order.
+    type Model = Vec<(u8, u32, u32)>;
+
+    fn check(waiting: &Waiting, model: &Model, planes_per_lun: u32) {
+        for lun in (0..2).map(LunId) {
+            let of_lun = || model.iter().filter(|(_, plane, _)| plane / planes_per_lun == lun.0);
+            assert_eq!(waiting.rank_of_first(lun), of_lun().map(|(rank, ..)| *rank).min());
+            for rank in 0..RANKS as u8 {
+                assert_eq!(waiting.any(lun, rank), of_lun().any(|(other, ..)| *other == rank));
+                // The first of each line, and of those the one that came first.
+                let firsts =
+                    |plane| of_lun().find(|(other, p, _)| *other == rank && (!waiting.by_plane || *p == plane));
+                let planes = lun.0 * planes_per_lun..(lun.0 + 1) * planes_per_lun;
+                let first = planes.filter_map(firsts).map(|(.., id)| *id).min().unwrap_or(NONE);
+                assert_eq!(waiting.oldest(lun, rank, u64::from), first);
+            }
+        }
+    }
+
+    #[test]
+    fn agrees_with_a_list() {
+        let mut rng = Rng::new(1, "waiting");
+        for (planes_per_lun, by_plane) in [(1, false), (3, false), (2, true), (3, true)] {
+            let mut waiting = Waiting::new(2, planes_per_lun, by_plane);
+            let (mut model, mut next) = (Model::new(), Next(vec![NONE; 3000]));
+            for id in 0..1000 {
+                let rank = rng.below(RANKS as u64) as u8;
+                let plane = rng.below(u64::from(2 * planes_per_lun)) as u32;
+                let (lun, of_lun) = (LunId(plane / planes_per_lun), plane / planes_per_lun);
+                let same_line = |entry: &(u8, u32, u32)| {
+                    entry.0 == rank && (entry.1 == plane || (!by_plane && entry.1 / planes_per_lun == of_lun))
+                };
+                match rng.below(8) {
+                    0..3 => {
+                        waiting.push(lun, PlaneId(plane), rank, &mut next, id);
+                        model.push((rank, plane, id));
+                    }
+                    3 => {
+                        waiting.push_front(lun, PlaneId(plane), rank, &mut next, id);
+                        model.insert(0, (rank, plane, id));
+                    }
+                    4 => {
+                        let mut others = Line::default();
+                        [1000 + id, 2000 + id].into_iter().for_each(|id| others.push(&mut next, id));
+                        waiting.put_before(lun, PlaneId(plane), rank, &mut next, (others, 2));
+                        model.splice(0..0, [(rank, plane, 1000 + id), (rank, plane, 2000 + id)]);
+                    }
+                    _ => {
+                        let at = model.iter().position(same_line);
+                        let first = at.map_or(NONE, |at| model.remove(at).2);
+                        assert_eq!(waiting.first(lun, PlaneId(plane), rank), first);
+                        assert_eq!(waiting.pop(lun, PlaneId(plane), rank, &mut next), first);
+                    }
+                }
+                check(&waiting, &model, planes_per_lun);
+            }
+            assert!(model.len() > 20, "lines are not always empty");
+        }
+    }
+}
