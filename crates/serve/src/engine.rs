@@ -676,7 +676,8 @@ impl Engine {
     /// was measured begins anew, but for lateness.
     pub fn power_cut(&mut self, now: Wall) -> Result<PowerCut, String> {
         if let Pace::Timed(clock) = self.pace {
-            self.catch_up(clock.simulated(now).max(self.device.now()));
+            // What was answered ahead of its time happened: the cut comes those microseconds later.
+            self.catch_up(clock.simulated(now).max(self.device.now()).max(self.answered_until()));
         }
         let Kept::InFlash(store, options) = &mut self.kept else {
             return Err("the device has no flash image: serve it with --image FILE, or --image memory".to_owned());
@@ -753,11 +754,15 @@ impl Engine {
         self.pace
     }
 
+    /// Until when requests have been answered that are still in progress.
+    fn answered_until(&self) -> Time {
+        if self.in_flight.is_empty() { Time::ZERO } else { self.foreseen_until }
+    }
+
     /// Ends the run; all must be answered, some perhaps ahead of their time, which comes now.
     pub fn finish(mut self, complete: bool) -> Served {
         let answered = self.books.results.streams.iter().map(|stream| stream.last).max().unwrap_or(Time::ZERO);
-        let foreseen = if self.in_flight.is_empty() { Time::ZERO } else { self.foreseen_until };
-        let end = answered.max(self.device.now()).max(foreseen);
+        let end = answered.max(self.device.now()).max(self.answered_until());
         self.device.advance_to(end);
         self.collect();
         let mut last = Sample::default();

@@ -1,0 +1,67 @@
+//! The engine by a clock that the test holds: what is answered ahead of its time, and then a cut or the end.
+
+use std::sync::Arc;
+
+use floatgate_core::config;
+use floatgate_core::device::{Device, Options};
+use floatgate_core::workload::request::{Operation, Status};
+use floatgate_serve::clock::{Clock, Speed, Wall};
+use floatgate_serve::engine::{Answer, Cost, Engine, Order, Pace, Port};
+use floatgate_serve::image::{ImageAt, Opened};
+
+/// An engine on an image in memory with one unit written and flushed, and a read of it that was answered
+/// although the device is still at it; with the time then.
+fn answered_ahead() -> (Engine, Wall) {
+    // A page takes 100 us over the bus: the end of a read is certain that long before.
+    let config = config::load("tiny", &["bus.protocol.nv-ddr=40MT/s".to_owned()]).unwrap();
+    let options = Options { attribution: true, ..Options::default() };
+    let mut device = Device::new(config.clone(), options).unwrap();
+    let store = Opened::open(&ImageAt::Memory, &config, false).unwrap().begin(&mut device).unwrap();
+    let pace = Pace::Timed(Clock::new(Wall(0), Speed::default()));
+    let mut engine = Engine::on_image(device, store, options, pace, None);
+    let port = engine.add_port("test", Arc::new(|| {}));
+    engine.set_cost(port, Cost { read: (50_000.0, 0.0), ..Cost::default() });
+
+    let data = vec![7; 4096];
+    engine.submit(port, Wall(0), &Order { data: Some(&data), fua: true, ..Order::of(Operation::Write, 0, 8) }).unwrap();
+    let mut now = Wall(10_000_000);
+    engine.advance(now);
+    assert_eq!(due(&mut engine, port, now).len(), 1, "the write is done within 10 ms");
+
+    engine.submit(port, now, &Order::of(Operation::Read, 0, 8)).unwrap();
+    loop {
+        now = now.later(Wall(1000));
+        engine.advance(now);
+        let answers = due(&mut engine, port, now);
+        if let [answer] = &answers[..] {
+            assert_eq!((answer.status, &answer.bytes[..]), (Status::Ok, &data[..]));
+            assert_eq!(engine.outstanding(), 1, "it is answered ahead of its time");
+            return (engine, now);
+        }
+    }
+}
+
+fn due(engine: &mut Engine, port: Port, now: Wall) -> Vec<Answer> {
+    let mut answers = Vec::new();
+    engine.take_due(port, now, &mut answers);
+    answers
+}
+
+#[test]
+fn what_was_answered_ahead_is_not_lost_by_a_power_cut() {
+    let (mut engine, now) = answered_ahead();
+    let before = engine.device().now();
+    let cut = engine.power_cut(now).unwrap();
+    assert_eq!((cut.requests_lost, cut.units_lost), (0, 0));
+    let late = (cut.at - before).as_us();
+    assert!((1.0..=50.0).contains(&late), "the cut came {late} us later, when the read had ended");
+}
+
+#[test]
+fn what_was_answered_ahead_is_in_the_result() {
+    let (engine, _) = answered_ahead();
+    let served = engine.finish(true);
+    let results = &served.outcome.results;
+    assert_eq!(results.all().count(), 2);
+    served.device.check_invariants().unwrap();
+}
