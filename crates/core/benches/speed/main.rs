@@ -161,9 +161,12 @@ const RANDOM: [(&str, &str, Precondition); 3] = [
     ("both", "rw=randrw rwmixread=70 bs=4k iodepth=32 norandommap=1 number_ios=1000000", Precondition::Steady),
 ];
 
+/// A buffer in the controller's memory.
+const BUFFER: [&str; 4] =
+    ["buffer.capacity=64MiB", "buffer.high_water=0.9", "buffer.low_water=0.8", "buffer.bandwidth=20GB/s"];
+
 /// What the buffer and the time of software cost, for each operation of the flash.
 fn controller() {
-    let buffer = ["buffer.capacity=64MiB", "buffer.high_water=0.9", "buffer.low_water=0.8", "buffer.bandwidth=20GB/s"];
     let software = [
         "controller.firmware.cores=4",
         "controller.firmware.interrupt=\"100ns\"",
@@ -171,9 +174,9 @@ fn controller() {
         "controller.firmware.allocation=\"50ns\"",
         "controller.firmware.buffer=\"50ns\"",
     ];
-    let both = [&buffer[..], &software].concat();
+    let both = [&BUFFER[..], &software].concat();
     for (what, job, state) in RANDOM {
-        let [plain, buffer, both] = costs([&[], &buffer, &both], job, state);
+        let [plain, buffer, both] = costs([&[], &BUFFER, &both], job, state);
         println!(
             "random {what:<6} for each flash operation: {plain:4.0} ns; with a buffer {:.2}, and software {:.2} times as \
              much   (bar 1.5)",
@@ -183,7 +186,7 @@ fn controller() {
     }
 }
 
-/// What advanced commands cost, for each operation of the flash.
+/// What advanced commands cost, by themselves and with a buffer, for each operation of the flash.
 fn advanced() {
     let planes = [
         "nand.advanced.multi_plane_program=wise",
@@ -193,19 +196,22 @@ fn advanced() {
     let caches = ["nand.advanced.cache_read=true", "nand.advanced.cache_program=true"];
     let suspend = ["nand.advanced.suspend={ program = true, erase = true, latency = \"5us\", resume = \"5us\" }"];
     let together = [&planes[..], &caches, &suspend].concat();
+    let buffered = [&together[..], &BUFFER].concat();
     let chips = ["nand.concurrency=command"];
     let interleave = [&chips[..], &["nand.advanced.interleave=true"], &planes].concat();
     for (what, job, state) in RANDOM {
-        let [plain, planes, caches, suspend, together] =
-            costs([&[], &planes, &caches, &suspend, &together], job, state);
+        let [plain, planes, caches, suspend, together, buffered] =
+            costs([&[], &planes, &caches, &suspend, &together, &buffered], job, state);
         let [command, interleave] = costs([&chips, &interleave], job, state);
         println!(
             "random {what:<6} for each flash operation: {plain:4.0} ns; multi-plane {:.2}, caches {:.2}, suspend {:.2}, \
-             all {:.2} times as much; {command:4.0} ns; interleaved and multi-plane {:.2}   (bar 1.5)",
+             all {:.2}, with a buffer {:.2} times as much; {command:4.0} ns; interleaved and multi-plane {:.2}   \
+             (bar 1.5)",
             planes / plain,
             caches / plain,
             suspend / plain,
             together / plain,
+            buffered / plain,
             interleave / command
         );
     }
