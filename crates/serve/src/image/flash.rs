@@ -160,9 +160,9 @@ impl Flash {
     fn read_table(&mut self) -> Result<(), ImageError> {
         let mut table = vec![0; self.layout.table()];
         self.disk.read(self.layout.entry(0), &mut table)?;
-        for (block, bytes) in (0..).zip(table.chunks_exact(8)) {
+        for (block, bytes) in (0..).zip(table.as_chunks().0) {
             let wrong = || ImageError::Damaged(format!("the erase count of block {block}"));
-            let (erases, mark) = read_entry(block, bytes).ok_or_else(wrong)?;
+            let (erases, mark) = read_entry(block, *bytes).ok_or_else(wrong)?;
             (self.erases[block as usize], self.bad[block as usize]) = (erases, mark.bad());
             if mark == Mark::Erasing {
                 let counted = erases.saturating_add(1);

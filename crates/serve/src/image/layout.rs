@@ -150,13 +150,13 @@ pub fn entry(block: u32, erases: u32, mark: Mark) -> [u8; 8] {
 }
 
 /// What [`entry`] wrote; none where it is damaged. All zeros is a block that was never erased.
-pub fn read_entry(block: u32, bytes: &[u8]) -> Option<(u32, Mark)> {
-    if bytes.iter().all(|byte| *byte == 0) {
+pub fn read_entry(block: u32, bytes: [u8; 8]) -> Option<(u32, Mark)> {
+    if bytes == [0; 8] {
         return Some((0, Mark::Good));
     }
-    let erases = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?);
+    let erases = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     let mark = *Mark::ALL.get(usize::from(bytes[4]))?;
-    (entry(block, erases, mark)[..] == *bytes).then_some((erases, mark))
+    (entry(block, erases, mark) == bytes).then_some((erases, mark))
 }
 
 /// The entry of a part of the checkpoint: its place plus one, and the digest of that.
@@ -286,12 +286,12 @@ mod tests {
 
     #[test]
     fn an_entry_is_read_as_it_was_written() {
-        assert_eq!(read_entry(5, &[0; 8]), Some((0, Mark::Good)));
+        assert_eq!(read_entry(5, [0; 8]), Some((0, Mark::Good)));
         for mark in Mark::ALL {
-            assert_eq!(read_entry(5, &entry(5, 1000, mark)), Some((1000, mark)));
+            assert_eq!(read_entry(5, entry(5, 1000, mark)), Some((1000, mark)));
         }
-        assert_eq!(read_entry(6, &entry(5, 1000, Mark::Erasing)), None);
-        assert_eq!(read_entry(5, &[1; 8]), None);
+        assert_eq!(read_entry(6, entry(5, 1000, Mark::Erasing)), None);
+        assert_eq!(read_entry(5, [1; 8]), None);
     }
 
     #[test]
