@@ -29,7 +29,9 @@ fn answered_ahead() -> (Engine, Wall) {
     assert_eq!(due(&mut engine, port, now).len(), 1, "the write is done within 10 ms");
 
     engine.submit(port, now, &Order::of(Operation::Read, 0, 8)).unwrap();
+    let read_at = now;
     loop {
+        assert!(now.since(read_at) < Wall(1_000_000), "a read of 150 us is answered");
         now = now.later(Wall(1000));
         engine.advance(now);
         let answers = due(&mut engine, port, now);

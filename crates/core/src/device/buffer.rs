@@ -271,10 +271,9 @@ impl Device {
     /// Evicts what has to go, and starts to write out what slots are free for: unit by unit, each with those that fill
     /// its program. Returns whether that has made room at once, because what left was clean or gone.
     pub(super) fn pump_buffer(&mut self) -> bool {
-        let room = |buffer: &Option<Box<Buffer>>| buffer.as_deref().map_or(0, Buffer::room);
-        let before = room(&self.buffer);
+        let before = self.buffer().map_or(0, Buffer::room);
         self.write_out_of_buffer();
-        room(&self.buffer) > before
+        self.buffer().map_or(0, Buffer::room) > before
     }
 
     fn write_out_of_buffer(&mut self) {

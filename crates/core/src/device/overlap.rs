@@ -2,7 +2,7 @@
 
 use super::Device;
 use super::transaction::Kind;
-use crate::nand::array::Operation;
+use crate::nand::array::{self, Operation};
 use crate::nand::ledger::Holder;
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{LunId, PlaneId, UnitId};
@@ -59,7 +59,7 @@ impl Device {
     /// same blocks: what the cache register takes.
     fn follows(&self, unit: UnitId, rank: u8, id: u32) -> bool {
         let pooled = self.first_of_pool(PlaneId(self.array.planes_of_unit(unit).start));
-        if !self.array.is_programming(unit) || id == pooled {
+        if self.array.operation(unit).kind != array::Kind::Program || id == pooled {
             return false;
         }
         let planes = self.array.planes_at_work(unit);

@@ -9,33 +9,10 @@ use crate::sim::id::{LunId, PlaneId};
 pub struct Waiting {
     /// By LUN or plane, then by rank.
     lines: Vec<[Line; RANKS]>,
-    /// By LUN: what waits for it.
-    luns: Vec<OfLun>,
+    /// By LUN, then by rank, how many wait: mostly none, and then nothing is searched.
+    counts: Vec<[u32; RANKS]>,
     planes_per_lun: usize,
     by_plane: bool,
-}
-
-/// How many wait for a LUN, by rank, and one bit for each rank with which any do: mostly none, and then nothing is
-/// searched.
-#[derive(Clone, Copy, Debug, Default)]
-struct OfLun {
-    counts: [u32; RANKS],
-    ranks: u32,
-}
-
-impl OfLun {
-    #[inline]
-    fn add(&mut self, rank: u8, count: u32) {
-        self.counts[usize::from(rank)] += count;
-        self.ranks |= u32::from(count > 0) << rank;
-    }
-
-    #[inline]
-    fn remove(&mut self, rank: u8, count: u32) {
-        let left = &mut self.counts[usize::from(rank)];
-        *left -= count;
-        self.ranks &= !(u32::from(*left == 0) << rank);
-    }
 }
 
 impl Waiting {
@@ -44,7 +21,7 @@ impl Waiting {
         let lines = if by_plane { luns * planes_per_lun } else { luns };
         Waiting {
             lines: vec![Default::default(); lines as usize],
-            luns: vec![OfLun::default(); luns as usize],
+            counts: vec![[0; RANKS]; luns as usize],
             planes_per_lun: planes_per_lun as usize,
             by_plane,
         }
@@ -71,13 +48,13 @@ impl Waiting {
     #[inline]
     pub fn push(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Links, id: u32) {
         self.line(lun, plane, rank).push(links, id);
-        self.luns[lun.index()].add(rank, 1);
+        self.counts[lun.index()][usize::from(rank)] += 1;
     }
 
     /// Joins at the front of the line of a LUN and its plane.
     pub fn push_front(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Links, id: u32) {
         self.line(lun, plane, rank).push_front(links, id);
-        self.luns[lun.index()].add(rank, 1);
+        self.counts[lun.index()][usize::from(rank)] += 1;
     }
 
     /// Lets all of another line, so many, join at the front of that of a LUN and its plane, in their order.
@@ -90,28 +67,27 @@ impl Waiting {
         (others, count): (Line, u32),
     ) {
         self.line(lun, plane, rank).put_before(links, others);
-        self.luns[lun.index()].add(rank, count);
+        self.counts[lun.index()][usize::from(rank)] += count;
     }
 
     /// Takes the first that waits with `rank` in the line of a LUN and its plane; [`NONE`] when nothing does.
     #[inline]
     pub fn pop(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Links) -> u32 {
         let id = self.line(lun, plane, rank).pop(links);
-        self.luns[lun.index()].remove(rank, u32::from(id != NONE));
+        self.counts[lun.index()][usize::from(rank)] -= u32::from(id != NONE);
         id
     }
 
     /// The lowest rank with which anything waits for `lun`.
     #[inline(always)]
     pub fn rank_of_first(&self, lun: LunId) -> Option<u8> {
-        let ranks = self.luns[lun.index()].ranks;
-        (ranks != 0).then(|| ranks.trailing_zeros() as u8)
+        self.counts[lun.index()].iter().position(|&count| count > 0).map(|rank| rank as u8)
     }
 
     /// Whether anything waits for `lun` with `rank`.
     #[inline]
     pub fn any(&self, lun: LunId, rank: u8) -> bool {
-        self.luns[lun.index()].ranks >> rank & 1 == 1
+        self.counts[lun.index()][usize::from(rank)] > 0
     }
 
     /// The one that has waited longest for `lun` with `rank`, or [`NONE`]; `order` tells since when one waits.

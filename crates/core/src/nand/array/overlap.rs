@@ -60,14 +60,6 @@ impl Array {
             && state.beside == Beside::Nothing
     }
 
-    /// Whether the cells of a unit work for a program, with which the data of the next one may come if
-    /// [`Array::may_overlap`].
-    #[inline]
-    pub fn is_programming(&self, unit: UnitId) -> bool {
-        let state = &self.units[unit.index()];
-        state.phase == Phase::Cell && state.operation.kind == Kind::Program
-    }
-
     /// Whether the next read may start while the data of the one before, or of its planes, leave.
     pub fn can_read_ahead(&self, unit: UnitId) -> bool {
         let state = &self.units[unit.index()];
