@@ -163,10 +163,16 @@ def live(host: Host, case: Case, directory: Path) -> tuple[dict[str, Any], dict[
             break
     else:
         sys.exit(f"error: {' '.join(command)} did not start")
-    job = [f"--{word}" for word in case.words.split()]
-    fio = [*host.before, "fio", "--name=a", "--ioengine=nbd", f"--uri=nbd+unix:///?socket={socket}", *job]
-    fio += ["--time_based", f"--runtime={case.seconds}", "--ramp_time=1", "--output-format=json"]
-    told = subprocess.run(fio, check=True, capture_output=True, text=True, cwd=directory).stdout
+    fio = [*host.before, "fio", "--name=a", "--ioengine=nbd", f"--uri=nbd+unix:///?socket={socket}"]
+    fio += ["--output-format=json", *(f"--{word}" for word in case.words.split())]
+
+    def ask(*more: str) -> str:
+        return subprocess.run([*fio, *more], check=True, capture_output=True, text=True, cwd=directory).stdout
+
+    if case.kind == "write" and "rand" not in case.words:
+        # What has not been written has no memory in the server yet: to get some takes longer than to write.
+        ask("--iodepth=32")
+    told = ask("--time_based", f"--runtime={case.seconds}", "--ramp_time=1")
     server.terminate()
     result = json.loads(server.communicate()[0])
     return json.loads(told[told.index("{") :])["jobs"][0][case.kind], result["live"]

@@ -50,22 +50,48 @@ pub struct Cost {
     pub read: (f64, f64),
     /// Of a write without bytes, and for each byte, in ns.
     pub write: (f64, f64),
-    /// How much less it is of a client that looks for its answers and need not be woken, in ns.
-    pub waking: f64,
+    /// How much more it is of a client that has slept for longer, which wakes more slowly: for two latencies in ns, in
+    /// ascending order, the ns beyond those of a request that is answered at once.
+    pub asleep: [(f64, f64); 2],
+    /// How much less than at once it is of a client that looks for its answers and need not be woken, in ns; `None` where
+    /// clients cannot say that they do.
+    pub waking: Option<f64>,
 }
 
 impl Cost {
-    /// Of a read and of a write of 4 KiB, in microseconds.
+    /// Of a read and of a write of 4 KiB that take as long as the first and the second latency of `asleep`, in
+    /// microseconds.
     pub fn us(&self) -> [f64; 2] {
-        [self.read, self.write].map(|(fixed, each)| (fixed + each * 4096.0) / 1e3)
+        let [read, write] = [self.read, self.write].map(|(fixed, each)| fixed + each * 4096.0);
+        [read + self.asleep[0].1, write + self.asleep[1].1].map(|ns| ns / 1e3)
     }
 
-    /// Of a request, of a client that is awake or has to be woken.
-    pub fn of(&self, operation: Operation, bytes: u64, is_awake: bool) -> Wall {
+    /// How much less that is, on average, of a client that need not be woken, in microseconds; 0 where there is none.
+    pub fn waking_us(&self) -> f64 {
+        let [(_, read), (_, write)] = self.asleep;
+        self.waking.map_or(0.0, |waking| (waking + (read + write) / 2.0) / 1e3)
+    }
+
+    /// Of a request of that latency, of a client that is awake or has to be woken.
+    pub fn of(&self, operation: Operation, bytes: u64, latency: Wall, is_awake: bool) -> Wall {
         let (fixed, each) = if operation == Operation::Read { self.read } else { self.write };
         let bytes = if matches!(operation, Operation::Read | Operation::Write) { bytes } else { 0 };
-        let waking = if is_awake { self.waking } else { 0.0 };
-        Wall((fixed + each * bytes as f64 - waking).max(0.0) as u64)
+        let waking = match self.waking.filter(|_| is_awake) {
+            Some(less) => -less,
+            None => self.slept(latency.0 as f64),
+        };
+        Wall((fixed + each * bytes as f64 + waking).max(0.0) as u64)
+    }
+
+    /// How much longer it takes to wake a client after so many ns than at once: in a line from one latency to the next,
+    /// and no more beyond the last.
+    fn slept(&self, latency: f64) -> f64 {
+        let [first, last] = self.asleep;
+        let (from, to) = if latency < first.0 { ((0.0, 0.0), first) } else { (first, last) };
+        if latency >= to.0 {
+            return to.1;
+        }
+        from.1 + (to.1 - from.1) * (latency - from.0) / (to.0 - from.0)
     }
 }
 
@@ -252,6 +278,8 @@ pub struct Engine {
     published: u64,
     /// Operations that the device works on at once.
     at_once: usize,
+    /// Room for [`Device::foresee`] to work in, and for what it tells.
+    settled: Vec<(u32, Time)>,
     foreseen: Vec<(u64, Time)>,
     books: Books,
     completions: Vec<Completion>,
@@ -297,6 +325,7 @@ impl Engine {
         };
         Engine {
             at_once: device.array().units() as usize,
+            settled: Vec::new(),
             foreseen: Vec::new(),
             device,
             kept,
@@ -491,7 +520,7 @@ impl Engine {
             return;
         }
         let mut foreseen = std::mem::take(&mut self.foreseen);
-        self.device.foresee(|tag, finish| foreseen.push((tag, finish)));
+        self.device.foresee(&mut self.settled, |tag, finish| foreseen.push((tag, finish)));
         for (tag, finish) in foreseen.drain(..) {
             let in_flight = self.in_flight[tag as u32];
             // What is durable in a moment is not yet: a cut may come before.
@@ -594,8 +623,8 @@ impl Engine {
             return Due::default();
         };
         let request = &completion.request;
-        let cost = self.ports[port.0].cost.of(request.operation, request.bytes(), is_awake);
         let latency = clock.between(request.arrival, completion.finish);
+        let cost = self.ports[port.0].cost.of(request.operation, request.bytes(), latency, is_awake);
         // What has to be in the image before it is answered cannot be answered ahead of its time.
         let is_held = matches!(self.kept, Kept::InFlash(..)) && request.operation != Operation::Read;
         let is_held = is_held && completion.finish <= self.device.now();

@@ -148,7 +148,7 @@ impl Lateness {
 
     /// That of a front end, from whose answers so much was deducted.
     pub fn front(&self, name: &str, cost: &Cost) -> LiveFront {
-        let ([deducted_read_us, deducted_write_us], waking_us) = (cost.us(), cost.waking / 1e3);
+        let ([deducted_read_us, deducted_write_us], waking_us) = (cost.us(), cost.waking_us());
         let (name, too_short, late, late_share) = (name.to_owned(), self.too_short, self.late, self.share());
         let about =
             LiveFront { name, deducted_read_us, deducted_write_us, waking_us, too_short, late, ..LiveFront::default() };
@@ -228,7 +228,7 @@ mod tests {
         lateness.record(&due(1000, 900), &turn(1500));
         assert_eq!(lateness.is_faithful(), Some(false));
         lateness.record(&Due { too_short: true, ..due(1000, 900) }, &turn(1500));
-        let cost = Cost { read: (5000.0, 0.0), write: (6000.0, 0.0), waking: 0.0 };
+        let cost = Cost { read: (5000.0, 0.0), write: (6000.0, 0.0), ..Cost::default() };
         let front = lateness.front("nbd", &cost);
         assert_eq!((front.deducted_write_us, front.late_share), (6.0, lateness.share()));
         let section = lateness.section("timed", 1.0, vec![front]);

@@ -67,3 +67,25 @@ fn what_was_answered_ahead_is_in_the_result() {
     assert_eq!(results.all().count(), 2);
     served.device.check_invariants().unwrap();
 }
+
+#[test]
+fn more_is_deducted_for_a_client_that_has_slept_for_longer() {
+    let cost = Cost {
+        read: (10_000.0, 1.0),
+        write: (12_000.0, 2.0),
+        asleep: [(60_000.0, 6_000.0), (260_000.0, 16_000.0)],
+        waking: Some(5_000.0),
+    };
+    let of = |operation, latency, is_awake| cost.of(operation, 4096, Wall(latency), is_awake).0;
+    let reads = [0, 30_000, 60_000, 160_000, 260_000, u64::MAX].map(|latency| of(Operation::Read, latency, false));
+    assert_eq!(reads, [14_096, 17_096, 20_096, 25_096, 30_096, 30_096]);
+    assert_eq!([0, 260_000].map(|latency| of(Operation::Write, latency, false)), [20_192, 36_192]);
+    assert_eq!(of(Operation::Flush, 60_000, false), 18_000, "of a write without bytes");
+    // Who looks for the answer does not sleep, however long it takes.
+    assert_eq!([0, 260_000].map(|latency| of(Operation::Read, latency, true)), [9_096, 9_096]);
+    assert_eq!((cost.us(), cost.waking_us()), ([20.096, 36.192], 16.0));
+    // Over a way in whose clients cannot say that they look, nobody counts as awake.
+    let asleep = Cost { waking: None, ..cost };
+    assert_eq!((asleep.of(Operation::Flush, 0, Wall(60_000), true), asleep.waking_us()), (Wall(18_000), 0.0));
+    assert_eq!(Cost::default().of(Operation::Read, 4096, Wall(1000), false), Wall(0));
+}

@@ -44,7 +44,7 @@ pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool, monitor: 
 fn deducted(server: &Server) -> String {
     let of = |what: &str, cost: &Cost| {
         let [read, write] = cost.us();
-        let waking = match cost.waking / 1e3 {
+        let waking = match cost.waking_us() {
             waking if waking > 0.0 => format!(" ({waking:.1} us less from clients that need not be woken)"),
             _ => String::new(),
         };
