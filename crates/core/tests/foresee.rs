@@ -72,8 +72,8 @@ fn a_read_is_certain_when_its_data_leave_and_a_write_when_it_is_programmed() {
     // 4 KiB at 200 MB/s: 20.48 us on the channel. A program is certain from its command on, and takes 200 us.
     assert_eq!(serve(&mut device(&[]), &[(1, 0, 0, 8)]), (1, Time(20_480_000)));
     assert_eq!(serve(&mut device(&[]), &[(1, 1, 0, 8)]), (1, Time(220_480_000)));
-    // Four dies, two on a channel: four reads are certain when the last data leave, four writes from when the last begins,
-    // though two of the programs end before that one.
+    // Four dies, two on a channel: four reads are certain when the last data leave, four writes from when the last
+    // begins, though two of the programs end before that one.
     assert_eq!(serve(&mut device(&[]), &[(1, 0, 0, 32)]), (1, Time(20_480_000)));
     assert_eq!(serve(&mut device(&[]), &[(1, 1, 0, 32)]), (1, Time(220_480_000)));
     // What comes behind the flash is told by completions that lie ahead.

@@ -5,8 +5,8 @@
 //! the server, to be answered and to wake the client. It is deducted from the time of later answers.
 //!
 //! Who has slept for longer wakes more slowly, above all on a virtual machine. So the same is then done with a device
-//! that takes as long as flash, for reads and for writes, whose answers go out earlier by what was found; what is left of
-//! the difference between the client's stopwatch and the model is how much more it takes after that long.
+//! that takes as long as flash, for reads and for writes, whose answers go out earlier by what was found; what is left
+//! of the difference between the client's stopwatch and the model is how much more it takes after that long.
 
 use std::cmp::Ordering;
 use std::io;
@@ -44,8 +44,8 @@ pub struct Calibration {
 /// Requests that are timed, of each kind; the first quarter of them warms up.
 const REQUESTS: usize = 1600;
 
-/// Requests to a device that takes its time, of each kind, and how often that is done by other threads: what it takes to
-/// wake one differs by some us from thread to thread, and hardly within the life of one. The median counts.
+/// Requests to a device that takes its time, of each kind, and how often that is done by other threads: what it takes
+/// to wake one differs by some us from thread to thread, and hardly within the life of one. The median counts.
 const IN_TIME: usize = 250;
 const ROUNDS: usize = 5;
 
@@ -247,8 +247,8 @@ impl Bench {
     }
 }
 
-/// A device whose times are those of usual flash: 65 us for a read, 260 us for a write. Its last transfer, 60 us for 4 KiB,
-/// is longer than any front end takes, so that the whole cost can be deducted.
+/// A device whose times are those of usual flash: 65 us for a read, 260 us for a write. Its last transfer, 60 us for 4
+/// KiB, is longer than any front end takes, so that the whole cost can be deducted.
 fn device() -> io::Result<Device> {
     let slow = ["nand.read=5us", "bus.protocol.nv-ddr=68MT/s"].map(str::to_owned);
     let config = config::load("tiny", &slow).map_err(|error| io::Error::other(error.to_string()))?;

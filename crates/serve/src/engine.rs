@@ -53,8 +53,8 @@ pub struct Cost {
     /// How much more it is of a client that has slept for longer, which wakes more slowly: for two latencies in ns, in
     /// ascending order, the ns beyond those of a request that is answered at once.
     pub asleep: [(f64, f64); 2],
-    /// How much less than at once it is of a client that looks for its answers and need not be woken, in ns; `None` where
-    /// clients cannot say that they do.
+    /// How much less than at once it is of a client that looks for its answers and need not be woken, in ns; `None`
+    /// where clients cannot say that they do.
     pub waking: Option<f64>,
 }
 

@@ -6,13 +6,13 @@ use crate::config::BufferConfig;
 use crate::sim::time::{Time, transfer_time};
 use crate::workload::request::SECTOR;
 
-/// What goes on when data are there.
+/// What goes on when data are there: a part of a request is done, or leaves for the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
-    /// A part of a request is done.
-    Done(u32),
-    /// So many sectors of a read leave for the host.
-    Reply(u32, u32),
+pub struct Then {
+    /// The request.
+    pub request: u32,
+    /// Sectors of a read that leave for the host; none where the part is done.
+    pub reply: u32,
 }
 
 /// One port: accesses use its bandwidth one after another, and each is over one latency later.

@@ -211,17 +211,19 @@ impl Buffer {
         }
     }
 
-    /// The two units that are picked after the next one, or evicted next.
+    /// The unit that is picked after the next one, and one that is picked later than those that are picked together
+    /// with it; or what is evicted then.
     #[inline]
     pub fn upcoming(&self) -> [Option<Lpn>; 2] {
-        let second = self.out.nth_from_first(&self.entries, 1);
-        let third = if second == NONE { NONE } else { self.entries.behind(second) };
-        let entries = match (second, third) {
-            (NONE, _) => [self.eviction.soon(0), self.eviction.soon(1)],
-            (second, NONE) => [second, self.eviction.soon(0)],
-            both => both.into(),
-        };
-        entries.map(|entry| (entry != NONE).then(|| Lpn(self.entries[entry as usize].lpn)))
+        const LATER: u32 = 3;
+        let (mut entry, mut left) = (self.out.nth_from_first(&self.entries, 1), LATER - 1);
+        let next = if entry == NONE { self.eviction.soon(0) } else { entry };
+        while left > 0 && entry != NONE {
+            entry = self.entries.behind(entry);
+            left -= 1;
+        }
+        let later = if entry == NONE { self.eviction.soon(left) } else { entry };
+        [next, later].map(|entry| (entry != NONE).then(|| Lpn(self.entries[entry as usize].lpn)))
     }
 
     /// A dirty unit that would fill the program of one that is written out, to be written with it; it leaves with it,

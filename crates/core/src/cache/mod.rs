@@ -117,7 +117,7 @@ pub struct Buffer {
     /// By unit of the address space: its entry plus one, or 0.
     index: Vec<u32>,
     entries: Vec<Entry>,
-    free: Vec<u32>,
+    free: VecDeque<u32>,
     /// Where a unit has more than 64 sectors: those that each entry holds, `words` words for each.
     masks: Vec<u64>,
     words: usize,
@@ -169,7 +169,7 @@ impl Buffer {
         Ok(Some(Buffer {
             index: zeroed(device.logical_units() as usize),
             entries: vec![Entry::NOTHING; units as usize],
-            free: (0..units).rev().collect(),
+            free: (0..units).collect(),
             masks: vec![0; if words > 1 { units as usize * words } else { 0 }],
             words,
             dirty: List::default(),
@@ -401,7 +401,7 @@ impl Buffer {
     }
 
     fn insert(&mut self, lpn: Lpn, dirty: bool, read: bool) -> u32 {
-        let entry = self.free.pop().unwrap_or_else(|| unreachable!("a unit comes only when there is room"));
+        let entry = self.free.pop_front().unwrap_or_else(|| unreachable!("a unit comes only when there is room"));
         self.index[lpn.index()] = entry + 1;
         self.entries[entry as usize] = Entry::of(lpn.0);
         if self.words > 1 {
@@ -497,7 +497,7 @@ impl Buffer {
             self.index[state.lpn as usize] = 0;
         }
         *state = Entry::NOTHING;
-        self.free.push(entry);
+        self.free.push_back(entry);
     }
 
     /// Checks the buffer against a count from scratch; for tests. Nothing may be on its way.

@@ -71,7 +71,7 @@ impl Device {
         let Some(buffer) = &mut self.buffer else { return };
         buffer.counts.reads_hit += 1;
         buffer.touch(entry);
-        self.access_memory(sectors, Then::Reply(id, sectors));
+        self.access_memory(sectors, Then { request: id, reply: sectors });
     }
 
     /// Answers a unit of a read if the buffer holds all that it asks for, and counts what it holds.
@@ -235,7 +235,7 @@ impl Device {
             durable.note_in_buffer(entry);
         }
         if !must_land {
-            return self.access_memory(sectors, Then::Done(id));
+            return self.access_memory(sectors, Then { request: id, reply: 0 });
         }
         buffer.counts.fua_waited += 1;
         if buffer.dram.takes_time() {
@@ -284,8 +284,8 @@ impl Device {
                 return;
             }
             // What is looked up later is asked for ahead of time, as for requests of the host.
-            let [next, after] = buffer.upcoming();
-            after.inspect(|&lpn| self.ftl.map.prefetch(lpn));
+            let [next, later] = buffer.upcoming();
+            later.inspect(|&lpn| self.ftl.map.prefetch(lpn));
             next.inspect(|&lpn| self.ftl.prefetch(lpn));
             let Some(pick) = buffer.pick_next() else { return };
             buffer.picked.push_back(pick);
@@ -439,17 +439,16 @@ impl Device {
     /// Accesses to the memory are over.
     pub(super) fn memory_event(&mut self) {
         while let Some(then) = self.buffer.as_deref_mut().and_then(|buffer| buffer.dram.take(self.now)) {
-            let (Then::Done(id) | Then::Reply(id, _)) = then;
-            self.trail_front(id, TimePart::Buffer);
+            self.trail_front(then.request, TimePart::Buffer);
             self.crossed(then);
         }
         self.arm_memory();
     }
 
     fn crossed(&mut self, then: Then) {
-        match then {
-            Then::Done(id) => self.part_done(id, self.now, NONE),
-            Then::Reply(id, sectors) => self.reply(id, sectors, NONE),
+        match then.reply {
+            0 => self.part_done(then.request, self.now, NONE),
+            sectors => self.reply(then.request, sectors, NONE),
         }
     }
 

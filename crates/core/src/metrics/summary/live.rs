@@ -45,8 +45,8 @@ pub struct LiveFront {
     /// `nbd` or `vhost-user`.
     pub name: String,
     /// What sending and receiving take by themselves, found by a test at the start and deducted from the time of an
-    /// answer, in microseconds of real time: of a read of 4 KiB that takes some 65 us. Less is deducted of a shorter one,
-    /// for who has slept for less wakes sooner.
+    /// answer, in microseconds of real time: of a read of 4 KiB that takes some 65 us. Less is deducted from a shorter
+    /// one, for who has slept for less wakes sooner.
     pub deducted_read_us: f64,
     /// Of a write of 4 KiB that takes some 260 us.
     pub deducted_write_us: f64,
