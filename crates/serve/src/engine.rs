@@ -535,6 +535,14 @@ impl Engine {
         self.foreseen = foreseen;
     }
 
+    /// How long the file of the image, if there is one, has kept this thread since this was asked last.
+    pub fn take_disk_time(&mut self) -> Wall {
+        match &mut self.kept {
+            Kept::InFlash(store, _) => store.take_disk_time(),
+            Kept::Apart(_) => Wall(0),
+        }
+    }
+
     /// Whether there are more requests than the device works on at once: they wait for each other, and what the front
     /// end takes is hidden by that.
     fn is_saturated(&self) -> bool {

@@ -24,6 +24,8 @@ pub enum Cause {
     Host,
     /// Another thread was at the device.
     Lock,
+    /// The file of the flash image: the kernel's page cache, or the disk behind it.
+    Disk,
     /// The server was at work on other requests.
     Work,
 }
@@ -52,6 +54,8 @@ pub struct Turn {
     pub preempted: Wall,
     /// Of the time since then, for the lock of the device.
     pub locked: Wall,
+    /// In calls for the file of the flash image: since then, and in the turn before where this one followed at once.
+    pub disk: Wall,
     /// When the answers were sent.
     pub sent: Wall,
 }
@@ -74,11 +78,13 @@ impl Due {
         let overslept = if turn.waited { turn.awake.since(best) } else { Wall(0) };
         let host = overslept.later(turn.preempted);
         let all = turn.sent.since(best);
-        let work = all.since(host).since(turn.locked);
+        let disk = turn.disk.min(all);
+        let work = all.since(host).since(turn.locked).since(disk);
         let parts = [
             (self.possible.since(self.target), Cause::Phase),
             (host.min(all), Cause::Host),
             (turn.locked.min(all), Cause::Lock),
+            (disk, Cause::Disk),
             (work, Cause::Work),
         ];
         parts.into_iter().max_by_key(|part| part.0).map_or(Cause::Work, |part| part.1)
@@ -95,7 +101,7 @@ pub struct Counts {
     /// Answers that were late.
     pub late: u64,
     /// Those, by [`Cause`].
-    pub causes: [u64; 4],
+    pub causes: [u64; 5],
 }
 
 /// Counts of answers.
@@ -104,7 +110,7 @@ pub struct Lateness {
     all: Latency,
     too_short: u64,
     late: u64,
-    causes: [u64; 4],
+    causes: [u64; 5],
 }
 
 impl Lateness {
@@ -142,8 +148,8 @@ impl Lateness {
     }
 
     fn causes(&self) -> LateCauses {
-        let [phase, host, lock, work] = self.causes;
-        LateCauses { phase, host, lock, work }
+        let [phase, host, lock, disk, work] = self.causes;
+        LateCauses { phase, host, lock, disk, work }
     }
 
     /// That of a front end, from whose answers so much was deducted.
@@ -202,6 +208,7 @@ mod tests {
             preempted: us(preempted),
             locked: us(locked),
             sent: us(sent),
+            ..Turn::default()
         };
         // Decided 10 us after it should have been sent, and sent at once.
         assert_eq!(due(1000, 1010).cause(&turn(1010, true, 0, 0, 1011)), Cause::Phase);
@@ -213,6 +220,11 @@ mod tests {
         assert_eq!(due(1000, 900).cause(&turn(1000, true, 4000, 0, 5000)), Cause::Host);
         assert_eq!(due(1000, 900).cause(&turn(1000, true, 0, 40, 1050)), Cause::Lock);
         assert_eq!(due(1000, 900).cause(&turn(1000, true, 0, 0, 1050)), Cause::Work);
+        // Awake late from other work, most of which was a flush of the image's file; then, less of it was.
+        let from_disk = |disk| Turn { disk: us(disk), ..turn(1030, false, 0, 0, 1032) };
+        assert_eq!(due(1000, 900).cause(&from_disk(5000)), Cause::Disk);
+        assert_eq!(due(1000, 900).cause(&from_disk(20)), Cause::Disk);
+        assert_eq!(due(1000, 900).cause(&from_disk(12)), Cause::Work);
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub struct Rhythm {
     /// When the last turn ended: by the clock, and in the thread's processor time; and what was slept since.
     ended: (Wall, Wall),
     slept: Wall,
+    /// How long the last turn was in calls for the file of the flash image.
+    disk: Wall,
 }
 
 /// A turn that has begun.
@@ -37,7 +39,14 @@ pub struct Begun {
 impl Rhythm {
     /// Of a loop that has not begun.
     pub fn new(spin: Wall) -> Rhythm {
-        Rhythm { spin, linger: Wall(0), turn: Turn::default(), ended: (Wall::NEVER, Wall(0)), slept: Wall(0) }
+        Rhythm {
+            spin,
+            linger: Wall(0),
+            turn: Turn::default(),
+            ended: (Wall::NEVER, Wall(0)),
+            slept: Wall(0),
+            disk: Wall(0),
+        }
     }
 
     /// How long to sleep of a wait until something is due, or until a limit; `None` for as long as nobody calls.
@@ -63,17 +72,22 @@ impl Rhythm {
         Begun { now, cpu, taken_away }
     }
 
-    /// A turn ends, in which answers were sent or not, and which has waited so long for the device.
-    pub fn end(&mut self, begun: Begun, answered: bool, locked: Wall) {
+    /// A turn ends, in which answers were sent or not, and which has waited so long for the device, and for the file of
+    /// its image.
+    pub fn end(&mut self, begun: Begun, answered: bool, locked: Wall, disk: Wall) {
         let sent = Wall::now();
         if answered && self.spin > Wall(0) {
             self.linger = sent.later(LINGER);
         }
         self.ended = (sent, thread_time());
         // Looking at the clocks takes a moment, too.
-        let in_turn = sent.since(begun.now).since(self.ended.1.since(begun.cpu)).since(locked).since(Wall(1000));
+        let in_turn =
+            sent.since(begun.now).since(self.ended.1.since(begun.cpu)).since(locked).since(disk).since(Wall(1000));
         let preempted = begun.taken_away.later(in_turn);
-        self.turn = Turn { awake: begun.now, waited: self.turn.waited, locked, sent, preempted };
+        let before = if self.turn.waited { Wall(0) } else { self.disk };
+        self.disk = disk;
+        let disk = disk.later(before);
+        self.turn = Turn { awake: begun.now, waited: self.turn.waited, locked, disk, sent, preempted };
     }
 }
 

@@ -424,7 +424,13 @@ fn live(page: &mut Page, summary: &Summary) {
         ),
     );
     let causes = &live.causes;
-    let causes = [("host", causes.host), ("work", causes.work), ("lock", causes.lock), ("phase", causes.phase)];
+    let causes = [
+        ("host", causes.host),
+        ("work", causes.work),
+        ("disk", causes.disk),
+        ("lock", causes.lock),
+        ("phase", causes.phase),
+    ];
     let causes: Vec<String> = causes
         .iter()
         .filter(|(_, count)| *count > 0)

@@ -69,6 +69,7 @@ fn causes(live: &Live) -> Markup {
             "The device decided the answer later than it would have to be sent: serve at a lower speed.",
         ),
         ("lock", causes.lock, "Another thread was at the device."),
+        ("disk", causes.disk, "The file of the flash image: put it on a faster disk, or into memory (--image memory)."),
     ];
     html! {
         table {

@@ -1,5 +1,6 @@
 //! The file below an image: bytes at places, holes, and nothing else.
 
+use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -7,6 +8,8 @@ use std::path::Path;
 
 use rustix::fs::{FallocateFlags, FlockOperation, MemfdFlags, fallocate, fdatasync, flock, memfd_create};
 use rustix::io::Errno;
+
+use crate::clock::Wall;
 
 /// A file of fixed size, sparse: what was never written, or was punched, reads as zeros and takes no room.
 pub trait Disk: Send {
@@ -111,9 +114,89 @@ impl Disk for SystemFile {
     }
 }
 
+/// A file, and how long it keeps who uses it: in the page cache, or for the medium behind that.
+pub struct Clocked {
+    disk: Box<dyn Disk>,
+    spent: Cell<Wall>,
+}
+
+impl Clocked {
+    /// That file, which has kept nobody yet.
+    pub fn new(disk: Box<dyn Disk>) -> Clocked {
+        Clocked { disk, spent: Cell::default() }
+    }
+
+    /// How long it has taken since this was asked last.
+    pub fn take_spent(&mut self) -> Wall {
+        self.spent.take()
+    }
+
+    fn since(&self, start: Wall) {
+        self.spent.set(self.spent.get().later(Wall::now().since(start)));
+    }
+}
+
+impl Disk for Clocked {
+    fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let start = Wall::now();
+        let done = self.disk.read(offset, into);
+        self.since(start);
+        done
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let start = Wall::now();
+        let done = self.disk.write(offset, bytes);
+        self.since(start);
+        done
+    }
+
+    fn punch(&mut self, offset: u64, length: u64) -> io::Result<()> {
+        let start = Wall::now();
+        let done = self.disk.punch(offset, length);
+        self.since(start);
+        done
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let start = Wall::now();
+        let done = self.disk.sync();
+        self.since(start);
+        done
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        self.disk.allocated()
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.disk.size()
+    }
+
+    fn resize(&mut self, bytes: u64) -> io::Result<()> {
+        self.disk.resize(bytes)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_of_a_file_is_taken() {
+        let mut disk = Clocked::new(Box::new(SystemFile::in_memory().unwrap()));
+        disk.resize(1 << 20).unwrap();
+        assert_eq!(disk.take_spent(), Wall(0), "only what moves bytes, or waits for them, counts");
+        let start = Wall::now();
+        let mut bytes = [0; 4096];
+        disk.write(0, &[7; 4096]).unwrap();
+        disk.read(0, &mut bytes).unwrap();
+        disk.punch(0, 4096).unwrap();
+        disk.sync().unwrap();
+        let (spent, all) = (disk.take_spent(), Wall::now().since(start));
+        assert!(Wall(0) < spent && spent <= all, "{spent:?} of {all:?}");
+        assert_eq!((disk.take_spent(), bytes[0]), (Wall(0), 7));
+    }
 
     #[test]
     fn holes_take_no_room_and_read_as_zeros() {

@@ -14,11 +14,12 @@ use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::ImageError;
-use super::disk::Disk;
+use super::disk::{Clocked, Disk};
 use super::header::{self, Header};
 use super::layout::{
     GRAIN, Layout, Mark, SAVED_HEAD, SLOT, Slot, Stored, anchor, entry, is_erased, read_anchor, read_entry,
 };
+use crate::clock::Wall;
 
 /// What goes into a unit.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +88,7 @@ impl State {
 
 /// The flash of a device, in a file.
 pub struct Flash {
-    disk: Box<dyn Disk>,
+    disk: Clocked,
     layout: Layout,
     /// By block: the next unit to be programmed.
     next: Vec<u32>,
@@ -127,7 +128,7 @@ impl Flash {
             erases: vec![0; layout.blocks as usize],
             bad: vec![None; layout.blocks as usize],
             erasing: BTreeSet::new(),
-            disk,
+            disk: Clocked::new(disk),
             layout,
             late: VecDeque::new(),
             failure: None,
@@ -153,7 +154,12 @@ impl Flash {
 
     /// The file.
     pub fn disk(&self) -> &dyn Disk {
-        &*self.disk
+        &self.disk
+    }
+
+    /// How long it has kept who uses it since this was asked last.
+    pub fn take_disk_time(&mut self) -> Wall {
+        self.disk.take_spent()
     }
 
     /// How often each block was erased. What was being erased when the program ended is erased now, and that counts.
@@ -167,8 +173,8 @@ impl Flash {
             if mark == Mark::Erasing {
                 let counted = erases.saturating_add(1);
                 self.erases[block as usize] = counted;
-                perform(&mut *self.disk, &self.layout, &Change::Empty { block, erases })?;
-                perform(&mut *self.disk, &self.layout, &Change::Erased { block, erases: counted })?;
+                perform(&mut self.disk, &self.layout, &Change::Empty { block, erases })?;
+                perform(&mut self.disk, &self.layout, &Change::Erased { block, erases: counted })?;
             }
         }
         Ok(())
@@ -311,7 +317,7 @@ impl Flash {
 
     fn change(&mut self, change: Change) {
         if self.failure.is_none() {
-            match perform(&mut *self.disk, &self.layout, &change) {
+            match perform(&mut self.disk, &self.layout, &change) {
                 Ok(()) => return self.performed(change),
                 Err(error) => self.failure = Some(error),
             }
@@ -336,7 +342,7 @@ impl Flash {
     /// Tries again what failed.
     pub fn retry(&mut self) {
         while let Some(change) = self.late.pop_front() {
-            match perform(&mut *self.disk, &self.layout, &change) {
+            match perform(&mut self.disk, &self.layout, &change) {
                 Ok(()) => self.performed(change),
                 Err(error) => {
                     self.failure = Some(error);

@@ -384,6 +384,11 @@ impl Store {
         self.failure().map_or(Ok(()), Err)
     }
 
+    /// How long the file has kept this thread since this was asked last.
+    pub fn take_disk_time(&mut self) -> Wall {
+        self.flash.take_disk_time()
+    }
+
     /// What to tell the host where the file has not all that it should.
     pub fn failure(&self) -> Option<PayloadError> {
         self.flash.failure().map(|error| match error.kind() {

@@ -246,6 +246,7 @@ impl Front {
         engine.advance(now);
         engine.take_due(*port, now, answers);
         let next = engine.next_look(*port);
+        let disk = engine.take_disk_time();
         drop(engine);
         for answer in answers.iter_mut() {
             let asked = pending.remove(answer.token as u32);
@@ -255,7 +256,7 @@ impl Front {
                 reply(client, &asked, answer);
             }
         }
-        rhythm.end(begun, !answers.is_empty(), locked);
+        rhythm.end(begun, !answers.is_empty(), locked, disk);
         next
     }
 

@@ -450,6 +450,7 @@ impl Front {
         engine.advance(now);
         engine.take_due(*port, now, answers);
         let next = engine.next_look(*port);
+        let disk = engine.take_disk_time();
         drop(engine);
         while let Some(taken) = self.taken.pop() {
             self.answer(taken.token, Status::Uncorrectable, &[]);
@@ -458,7 +459,7 @@ impl Front {
         for answer in &answers {
             self.answer(answer.token as u32, answer.status, &answer.bytes);
         }
-        self.rhythm.end(begun, !answers.is_empty(), locked);
+        self.rhythm.end(begun, !answers.is_empty(), locked, disk);
         self.answers = answers;
         next
     }

@@ -125,6 +125,9 @@ pub struct LateCauses {
     pub host: u64,
     /// Another thread of the server was at the device.
     pub lock: u64,
+    /// The file of the flash image: the kernel's page cache, or the disk behind it.
+    #[serde(default)]
+    pub disk: u64,
     /// The server was at work on other requests.
     pub work: u64,
 }
