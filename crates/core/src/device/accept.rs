@@ -77,13 +77,16 @@ fn pages(request: &Request, shape: &Shape) -> u32 {
 }
 
 impl Device {
-    /// Asks for the map entry of a request of the near future. Changes nothing.
+    /// Asks for the map entry of a request of the near future, or for what the buffer knows of its unit. Changes
+    /// nothing.
     #[inline]
     pub fn prefetch(&self, request: &Request) {
         let lpn = self.first_unit(request);
-        self.ftl.map.prefetch(lpn);
         if let Some(buffer) = &self.buffer {
             buffer.prefetch(lpn);
+        }
+        if !self.stays_in_buffer(request) {
+            self.ftl.map.prefetch(lpn);
         }
     }
 
@@ -91,9 +94,15 @@ impl Device {
     #[inline]
     pub fn prefetch_place(&self, request: &Request) {
         let lpn = self.first_unit(request);
-        if lpn.0 < self.ftl.map.len() {
+        if lpn.0 < self.ftl.map.len() && !self.stays_in_buffer(request) {
             self.ftl.prefetch(lpn);
         }
+    }
+
+    /// Whether a request will not look into the map before the buffer writes it out.
+    #[inline]
+    fn stays_in_buffer(&self, request: &Request) -> bool {
+        request.operation == Operation::Write && self.writes_back()
     }
 
     fn first_unit(&self, request: &Request) -> Lpn {
