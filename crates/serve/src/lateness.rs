@@ -100,8 +100,8 @@ pub struct Counts {
     pub too_short: u64,
     /// Answers that were late.
     pub late: u64,
-    /// Those, by [`Cause`].
-    pub causes: [u64; 5],
+    /// Those, by what kept them.
+    pub causes: LateCauses,
 }
 
 /// Counts of answers.
@@ -129,7 +129,7 @@ impl Lateness {
 
     /// How many there are of each sort.
     pub fn counts(&self) -> Counts {
-        Counts { answers: self.answers(), too_short: self.too_short, late: self.late, causes: self.causes }
+        Counts { answers: self.answers(), too_short: self.too_short, late: self.late, causes: self.causes() }
     }
 
     /// Answers counted.

@@ -423,14 +423,7 @@ fn live(page: &mut Page, summary: &Summary) {
             decimals(max)
         ),
     );
-    let causes = &live.causes;
-    let causes = [
-        ("host", causes.host),
-        ("work", causes.work),
-        ("disk", causes.disk),
-        ("lock", causes.lock),
-        ("phase", causes.phase),
-    ];
+    let causes = live.causes.named();
     let causes: Vec<String> = causes
         .iter()
         .filter(|(_, count)| *count > 0)

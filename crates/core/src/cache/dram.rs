@@ -6,7 +6,8 @@ use crate::config::BufferConfig;
 use crate::sim::time::{Time, transfer_time};
 use crate::workload::request::SECTOR;
 
-/// What goes on when data are there: a part of a request is done, or leaves for the host.
+/// What goes on when data are there: a part of a request is done, or leaves for the host. Two words, which travel in
+/// registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Then {
     /// The request.

@@ -211,19 +211,16 @@ impl Buffer {
         }
     }
 
-    /// The unit that is picked after the next one, and one that is picked later than those that are picked together
-    /// with it; or what is evicted then.
+    /// The unit that is picked so many after the next one, or evicted then.
     #[inline]
-    pub fn upcoming(&self) -> [Option<Lpn>; 2] {
-        const LATER: u32 = 3;
-        let (mut entry, mut left) = (self.out.nth_from_first(&self.entries, 1), LATER - 1);
-        let next = if entry == NONE { self.eviction.soon(0) } else { entry };
+    pub fn upcoming(&self, after: u32) -> Option<Lpn> {
+        let (mut entry, mut left) = (self.out.first(), after);
         while left > 0 && entry != NONE {
             entry = self.entries.behind(entry);
             left -= 1;
         }
-        let later = if entry == NONE { self.eviction.soon(left) } else { entry };
-        [next, later].map(|entry| (entry != NONE).then(|| Lpn(self.entries[entry as usize].lpn)))
+        let entry = if entry == NONE { self.eviction.soon(left) } else { entry };
+        (entry != NONE).then(|| Lpn(self.entries[entry as usize].lpn))
     }
 
     /// A dirty unit that would fill the program of one that is written out, to be written with it; it leaves with it,

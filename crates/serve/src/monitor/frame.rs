@@ -380,7 +380,7 @@ impl Late {
     fn new(look: &Look) -> Late {
         let counts = &look.lateness;
         let share = (counts.answers > 0).then(|| counts.late as f64 / counts.answers as f64);
-        let causes = ["phase", "host", "lock", "disk", "work"].into_iter().map(str::to_owned).zip(counts.causes);
+        let causes = counts.causes.named().into_iter().map(|(cause, count)| (cause.to_owned(), count));
         Late {
             answers: counts.answers,
             too_short: counts.too_short,

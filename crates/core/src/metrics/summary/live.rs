@@ -117,7 +117,7 @@ pub struct LiveRecovery {
 }
 
 /// Late answers, by what kept them longest.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LateCauses {
     /// The device decided them later than the front end needs to send them in time: their last phase is too short.
     pub phase: u64,
@@ -130,6 +130,14 @@ pub struct LateCauses {
     pub disk: u64,
     /// The server was at work on other requests.
     pub work: u64,
+}
+
+impl LateCauses {
+    /// All of them with their names.
+    pub fn named(&self) -> [(&'static str, u64); 5] {
+        let LateCauses { phase, host, lock, disk, work } = *self;
+        [("host", host), ("work", work), ("disk", disk), ("lock", lock), ("phase", phase)]
+    }
 }
 
 impl Live {
