@@ -1,12 +1,14 @@
-"""What the commands of many runs share: the TOML file that says what to run, tables, and what they are written to."""
+"""Files: the TOML that says what to run, tables, and what is written whole or not at all."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,22 +86,34 @@ def check_output(path: str) -> None:
         raise OptionError(f"{path}: there is no directory {Path(path).parent}")
 
 
+@contextlib.contextmanager
+def draft(place: Path) -> Iterator[Path]:
+    """Give a file beside a place that goes there when it is whole, and is gone where it never is.
+
+    Nobody else writes to it: not another thread, process or machine that makes a file for the same place.
+    """
+    partial = place.with_name(f"{place.name}.{uuid.uuid4().hex}.partial")
+    try:
+        yield partial
+        partial.replace(place)
+    finally:
+        # Ctrl-C may come at any time.
+        partial.unlink(missing_ok=True)
+
+
 def write_table(table: pa.Table, path: str) -> None:
     """Write a table, whole or not at all."""
     import pyarrow.parquet as pq  # noqa: PLC0415
     from pyarrow import csv  # noqa: PLC0415 (half a second, and not always needed)
 
-    partial = Path(f"{path}.partial")
     try:
-        if path.endswith(".csv"):
-            csv.write_csv(table, partial)
-        else:
-            pq.write_table(table, partial, compression="zstd")
-        partial.replace(path)
+        with draft(Path(path)) as partial:
+            if path.endswith(".csv"):
+                csv.write_csv(table, partial)
+            else:
+                pq.write_table(table, partial, compression="zstd")
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def text_table(table: pa.Table) -> str:

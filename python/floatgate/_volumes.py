@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from floatgate._files import draft
 from floatgate.exceptions import OptionError, OutputError, TraceError
 
 if TYPE_CHECKING:
@@ -140,12 +141,11 @@ def split(partition: Partition, spool: str) -> str:
     key = partition.key()
     place = Path(spool, f"{key}.arrow")
     index = Path(spool, f"{key}.index.arrow")
-    partial, partial_index = (path.with_suffix(f".{os.getpid()}.partial") for path in (place, index))
     schema = pa.schema([("time", pa.int64()), ("op", pa.int8()), ("offset", pa.int64()), ("size", pa.int64())])
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     try:
         batches = 0
-        with ExitStack() as stack:
+        with draft(index) as partial_index, draft(place) as partial, ExitStack() as stack:
             out = stack.enter_context(pa.OSFile(str(partial), "wb"))
             writer = stack.enter_context(pa.ipc.new_file(out, schema, options=options))
             out_index = stack.enter_context(pa.OSFile(str(partial_index), "wb"))
@@ -155,15 +155,10 @@ def split(partition: Partition, spool: str) -> str:
                 writer.write_table(requests.cast(schema), max_chunksize=_BATCH)
                 index_writer.write_table(found)
                 batches += -(-requests.num_rows // _BATCH)
-        partial.replace(place)
-        partial_index.replace(index)
     except pa.ArrowInvalid as error:
         raise TraceError(f"{_called(partition)}: {error}") from error
     except (OSError, pa.ArrowException) as error:
         raise OutputError(f"cannot take {_called(partition)} apart into {spool}: {error}") from error
-    finally:
-        for path in (partial, partial_index):
-            path.unlink(missing_ok=True)
     return key
 
 

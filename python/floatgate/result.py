@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floatgate import _floatgate, _html
+from floatgate._files import draft
 from floatgate.exceptions import OutputError, ResultError
 from floatgate.plotting import ResultPlots
 from floatgate.summary import Summary
@@ -233,12 +234,10 @@ def _write_page(path: str | os.PathLike[str], name: str, page: str) -> Path:
 
 def _write(place: Path, content: bytes) -> None:
     """Write a file: all of it, or nothing."""
-    partial = place.with_name(place.name + ".partial")
     try:
-        partial.write_bytes(content)
-        partial.replace(place)
+        with draft(place) as partial:
+            partial.write_bytes(content)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise OutputError(f"cannot write {place}: {error}") from error
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from floatgate import _floatgate
+from floatgate._files import draft
 from floatgate.exceptions import FloatgateError
 from floatgate.simulator import Simulator
 
@@ -94,18 +95,14 @@ class _Maker:
         place = _place(self.directory, self.key)
         if place.exists():
             return {}
-        # Two that make the same at the same time write different files, of the same content.
-        partial = place.with_suffix(f".{os.getpid()}.making")
         task = self.task
-        try:
+        with contextlib.suppress(FloatgateError, OSError):
             simulator = Simulator(
                 task.chosen(), precondition=task.precondition, seed=task.seed, attribution=task.attribution
             )
-            simulator.save(partial)
-            partial.replace(place)
-        except (FloatgateError, OSError):
-            with contextlib.suppress(OSError):
-                partial.unlink(missing_ok=True)
+            # Two that make the same at the same time write different files, of the same content.
+            with draft(place) as partial:
+                simulator.save(partial)
         return {}
 
 

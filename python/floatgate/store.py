@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from floatgate._files import draft
 from floatgate.exceptions import OutputError
 
 if TYPE_CHECKING:
+    import os
+
     import pyarrow as pa
 
 #: The form of the files, which each of them names.
@@ -67,15 +69,11 @@ class Store:
         import pyarrow.parquet as pq  # noqa: PLC0415 (half a second, and not always needed)
 
         place = self._place(key)
-        partial = place.with_suffix(f".{os.getpid()}.partial")
         try:
-            pq.write_table(_table(key, row), partial, compression="zstd")
-            partial.replace(place)
+            with draft(place) as partial:
+                pq.write_table(_table(key, row), partial, compression="zstd")
         except OSError as error:
             raise OutputError(f"cannot write {place}: {error}") from error
-        finally:
-            # Ctrl-C may come at any time.
-            partial.unlink(missing_ok=True)
 
 
 def _table(key: str, row: dict[str, Any]) -> pa.Table:

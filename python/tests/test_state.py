@@ -8,6 +8,7 @@ import pytest
 
 import floatgate as fg
 from floatgate import states
+from floatgate._files import draft
 
 JOB = "rw=randrw bs=4k iodepth=4 number_ios=400"
 
@@ -193,3 +194,16 @@ def test_makers_that_race_leave_one_whole_file(tmp_path):
         maker.join()
     assert [path.name for path in tmp_path.iterdir()] == [f"{key}.fgstate"]
     fg.Simulator.load(tmp_path / f"{key}.fgstate")
+
+
+def test_drafts_of_one_place_are_files_of_their_own(tmp_path):
+    place = tmp_path / "a.txt"
+    with draft(place) as first, draft(place) as second:
+        first.write_text("first")
+        second.write_text("second")
+    # The one that ends last stays.
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.txt", "first")]
+    # What is never whole is gone, and the file stays.
+    with pytest.raises(KeyboardInterrupt), draft(place):
+        raise KeyboardInterrupt
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.txt", "first")]

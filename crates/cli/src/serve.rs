@@ -14,7 +14,7 @@ use floatgate_core::config::units::Bytes;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_serve::clock::Speed;
 use floatgate_serve::monitor::Monitor;
-use floatgate_serve::{Address, Finished, Options, ServeError, Server};
+use floatgate_serve::{Address, Finished, Options, Places, ServeError, Server, Sockets};
 
 use crate::device::Selection;
 use crate::failure::{Failure, say};
@@ -112,12 +112,15 @@ pub fn session(
     let (args, chosen) = &args.load()?;
     let config = &chosen.config;
     let directory = args.out.as_deref().map(Directory::open).transpose().map_err(Failure::Fault)?;
+    // Who connects while the device is filled waits.
+    let sockets = Sockets::open(&args.places(config)?).map_err(failure)?;
+    let addresses = sockets.addresses().to_vec();
+    let doors = args.monitor.open(&addresses, args.allow_remote)?;
     let begun = image::begin(args, chosen, &Terminal::new(interrupt.clone()))?;
     let stopwatch = Stopwatch::start();
-    let server = Server::start(begun.device, args.options(config, begun.image)?).map_err(failure)?;
-    let addresses = server.addresses().to_vec();
+    let server = Server::start(begun.device, sockets, args.options(config, begun.image)?).map_err(failure)?;
     begun.recovered.iter().for_each(|recovered| say(&recovered.to_string()));
-    let monitor = args.monitor.start(&server, args.allow_remote);
+    let monitor = doors.start(server.engine(), &addresses).map_err(Failure::fault);
     let trouble = match monitor.and_then(|monitor| hold(&server, config, &monitor, &interrupt)) {
         Ok(trouble) => trouble,
         Err(failure) => {
@@ -159,17 +162,19 @@ impl ServeArgs {
         Ok((args, chosen))
     }
 
-    fn options(&self, config: &DeviceConfig, image: Option<image::Kept>) -> Result<Options, Failure> {
+    /// Where clients connect.
+    fn places(&self, config: &DeviceConfig) -> Result<Places, Failure> {
         let mut nbd = self.nbd.clone();
         if nbd.is_empty() && self.vhost_user.is_none() {
             nbd.push(format!("unix:{}.sock", config.name.replace(['/', ' '], "-")).parse().map_err(Failure::mistake)?);
         }
+        Ok(Places { nbd, vhost_user: self.vhost_user.clone(), allow_remote: self.allow_remote })
+    }
+
+    fn options(&self, config: &DeviceConfig, image: Option<image::Kept>) -> Result<Options, Failure> {
         let recorder = self.record.as_deref().map(|path| recording::begin(path, self, config)).transpose()?;
         Ok(Options {
-            nbd,
-            vhost_user: self.vhost_user.clone(),
             vhost_queues: self.vhost_queues,
-            allow_remote: self.allow_remote,
             no_delay: self.no_delay,
             speed: self.speed.unwrap_or_default(),
             no_spin: self.no_spin,

@@ -116,6 +116,36 @@ fn clients_of_others_find_a_disk() {
 }
 
 #[test]
+fn clients_wait_while_it_is_filled() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("ssd.sock");
+    let filling = |ios: &str| {
+        let job = format!("rw=randwrite bs=4k number_ios={ios}");
+        let arguments =
+            ["serve", "tiny", "--no-delay", "--nbd", "unix:ssd.sock", "--dashboard", "--precondition", &job];
+        let mut command = floatgate(&directory);
+        let mut child = command.args(arguments).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        while !socket.exists() {
+            assert!(child.try_wait().unwrap().is_none(), "it goes on");
+        }
+        child
+    };
+    let child = filling("300000");
+    let uri = format!("nbd+unix:///?socket={}", socket.display());
+    let output = Command::new("nbdinfo").args(["--size", &uri]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "53686272");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+
+    // Longer than anybody waits.
+    let child = filling("1000000000");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "no socket is left");
+}
+
+#[test]
 fn fio_verifies_what_it_wrote() {
     let live = Live::new(&["tiny", "--speed", "10"]);
     let uri = format!("--uri={}", live.uri());

@@ -24,7 +24,9 @@ pub mod payload;
 pub mod record;
 mod rhythm;
 pub mod server;
+pub mod sockets;
 pub mod vhost;
 
 pub use address::Address;
 pub use server::{Finished, Options, ServeError, Server};
+pub use sockets::{Places, Sockets};

@@ -1,7 +1,6 @@
-//! Starting and ending: sockets, the thread that serves them, and what is left afterwards.
+//! Starting and ending: the threads that serve sockets, and what is left afterwards.
 
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,23 +17,17 @@ use crate::calibrate::{Calibration, calibrate, nbd_cost, vhost_cost};
 use crate::clock::{Clock, Speed, Wall};
 use crate::engine::{Cost, Engine, Pace, PowerCut, Waker};
 use crate::image::{Recovered, Store};
-use crate::nbd::listen::Listener;
 use crate::nbd::session::Export;
 use crate::payload::memory::Memory;
 use crate::record::Recorder;
+use crate::sockets::Sockets;
 use crate::vhost::blk::Disk;
 use crate::{nbd, vhost};
 
 /// How a device is served.
 pub struct Options {
-    /// Where NBD clients connect.
-    pub nbd: Vec<Address>,
-    /// Where vhost-user clients connect.
-    pub vhost_user: Option<PathBuf>,
-    /// Queues that each of them may use.
+    /// Queues that each vhost-user client may use.
     pub vhost_queues: u16,
-    /// An address beyond this machine's own at which to listen, where that is wanted.
-    pub allow_remote: Option<IpAddr>,
     /// Answer as soon as possible.
     pub no_delay: bool,
     /// Simulated time that passes in a unit of real time.
@@ -163,19 +156,11 @@ const NBD: &str = "nbd";
 const VHOST_USER: &str = "vhost-user";
 
 impl Server {
-    /// Begins to serve a device.
-    pub fn start(device: Device, options: Options) -> Result<Server, ServeError> {
-        if let Some(remote) = options.nbd.iter().find(|address| !address.is_allowed(options.allow_remote)) {
-            return Err(ServeError::Remote { address: remote.clone() });
-        }
+    /// Begins to serve a device to who connects to these sockets, or has done so.
+    pub fn start(device: Device, sockets: Sockets, options: Options) -> Result<Server, ServeError> {
         if !device.attributes() {
             return Err(ServeError::NoAttribution);
         }
-        let open =
-            |address: &Address| Listener::open(address).map_err(|error| ServeError::Listen(address.clone(), error));
-        let listeners = options.nbd.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address().clone()).collect();
-        let vhost_listener = options.vhost_user.clone().map(|path| open(&Address::Unix(path))).transpose()?;
         let calibration = match options.no_delay {
             true => Calibration::default(),
             false => calibrate(options.no_spin)?,
@@ -185,8 +170,8 @@ impl Server {
             false => Ok(Cost::default()),
         };
         let costs = Costs {
-            nbd: measured(!listeners.is_empty(), nbd_cost)?,
-            vhost_user: measured(vhost_listener.is_some(), vhost_cost)?,
+            nbd: measured(!sockets.nbd.is_empty(), nbd_cost)?,
+            vhost_user: measured(sockets.vhost_user.is_some(), vhost_cost)?,
         };
         let export = export_of(&device);
         let start = Wall::now();
@@ -205,24 +190,19 @@ impl Server {
             engine: Arc::new(Mutex::new(engine)),
             fronts: Vec::new(),
             stop: Arc::new(AtomicBool::new(false)),
-            addresses,
-            vhost_user: options.vhost_user,
+            addresses: sockets.addresses().to_vec(),
+            vhost_user: sockets.vhost_user().map(Path::to_owned),
             calibration,
             costs,
             speed: options.speed,
         };
-        server.start_fronts(export, listeners, vhost_listener, options.vhost_queues)?;
+        server.start_fronts(export, sockets, options.vhost_queues)?;
         Ok(server)
     }
 
     /// Starts the threads of the front ends that have somewhere to listen. All have their ports before any request.
-    fn start_fronts(
-        &mut self,
-        export: Export,
-        nbd: Vec<Listener>,
-        vhost_user: Option<Listener>,
-        queues: u16,
-    ) -> io::Result<()> {
+    fn start_fronts(&mut self, export: Export, sockets: Sockets, queues: u16) -> io::Result<()> {
+        let Sockets { nbd, vhost_user, .. } = sockets;
         let ports = {
             let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
             let mut add = |name: &str, cost: Cost| -> io::Result<_> {

@@ -23,7 +23,7 @@ mod options;
 #[path = "common/truth.rs"]
 mod truth;
 
-use options::options;
+use options::{options, sockets};
 use truth::Truth;
 
 /// A disk in memory that outlives its users, and fails as it is told.
@@ -161,8 +161,8 @@ impl Bench {
     fn over(device: Device, store: Store, recovered: Option<Recovered>) -> Bench {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("ssd.sock");
-        let options = Options { memory: 0, image: Some((store, made_with())), ..options(&socket) };
-        Bench { server: Server::start(device, options).unwrap(), folder, recovered }
+        let options = Options { memory: 0, image: Some((store, made_with())), ..options() };
+        Bench { server: Server::start(device, sockets(Some(&socket), None), options).unwrap(), folder, recovered }
     }
 
     fn client(&self) -> Client {

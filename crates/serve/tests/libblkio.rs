@@ -93,9 +93,9 @@ fn server() -> (Server, TempDir, String) {
     let path = folder.path().join("vhost.sock");
     let device =
         Device::new(config::load("tiny", &[]).unwrap(), DeviceOptions { attribution: true, ..Default::default() });
-    let vhost_user = Some(path.clone());
-    let options = Options { nbd: Vec::new(), vhost_user, vhost_queues: QUEUES as u16, ..options::options(&path) };
-    (Server::start(device.unwrap(), options).unwrap(), folder, path.to_str().unwrap().to_owned())
+    let sockets = options::sockets(None, Some(&path));
+    let options = Options { vhost_queues: QUEUES as u16, ..options::options() };
+    (Server::start(device.unwrap(), sockets, options).unwrap(), folder, path.to_str().unwrap().to_owned())
 }
 
 #[test]

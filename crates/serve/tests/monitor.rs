@@ -25,7 +25,7 @@ use tempfile::TempDir;
 #[path = "common/options.rs"]
 mod options;
 
-use options::options;
+use options::{options, sockets};
 
 const TOKEN: &str = "long-enough";
 
@@ -71,9 +71,9 @@ impl Bench {
 
     fn of(device: Device, serve: impl FnOnce(&mut Options), change: impl FnOnce(&mut MonitorOptions)) -> Bench {
         let folder = tempfile::tempdir().unwrap();
-        let mut options = options(&folder.path().join("ssd.sock"));
+        let mut options = options();
         serve(&mut options);
-        let server = Server::start(device, options).unwrap();
+        let server = Server::start(device, sockets(Some(&folder.path().join("ssd.sock")), None), options).unwrap();
         let mut options = monitor_options(&folder);
         change(&mut options);
         let monitor = Doors::open(options).unwrap().start(server.engine(), server.addresses()).unwrap();

@@ -12,7 +12,7 @@ use floatgate_serve::client::Client;
 use floatgate_serve::clock::Wall;
 use floatgate_serve::nbd::wire::{command, export, flag};
 use floatgate_serve::record::Recorder;
-use floatgate_serve::{Address, Options, ServeError, Server};
+use floatgate_serve::{Address, Options, Places, ServeError, Server, Sockets};
 use proptest::test_runner::{Config, TestRunner};
 use tempfile::TempDir;
 
@@ -23,7 +23,7 @@ mod progress;
 #[path = "common/replay.rs"]
 mod replay;
 
-use options::options;
+use options::{options, sockets};
 use progress::until_in_progress;
 use replay::{Shared, assert_replays};
 
@@ -44,9 +44,10 @@ struct Bench {
 impl Bench {
     fn new(change: impl FnOnce(&mut Options)) -> Bench {
         let folder = tempfile::tempdir().unwrap();
-        let mut options = options(&folder.path().join("ssd.sock"));
+        let sockets = sockets(Some(&folder.path().join("ssd.sock")), None);
+        let mut options = options();
         change(&mut options);
-        Bench { server: Server::start(device(&[]), options).unwrap(), _folder: folder }
+        Bench { server: Server::start(device(&[]), sockets, options).unwrap(), _folder: folder }
     }
 
     fn client(&self) -> Client {
@@ -210,19 +211,18 @@ fn hostile_clients_lose_their_connection_and_no_other() {
 
 #[test]
 fn tcp_is_for_this_machine() {
-    let folder = tempfile::tempdir().unwrap();
-    let remote = Options { nbd: vec!["0.0.0.0:0".parse().unwrap()], ..options(&folder.path().join("ssd.sock")) };
-    let error = Server::start(device(&[]), remote).err().unwrap();
+    let at = |address: &str| Sockets::open(&Places { nbd: vec![address.parse().unwrap()], ..Places::default() });
+    let error = at("0.0.0.0:0").err().unwrap();
     assert!(matches!(error, ServeError::Remote { .. }));
     assert!(error.to_string().contains("--allow-remote 0.0.0.0"), "{error}");
-    let bench = Bench::new(|options| options.nbd = vec!["127.0.0.1:0".parse().unwrap()]);
-    let mut client = bench.client();
+    let server = Server::start(device(&[]), at("127.0.0.1:0").unwrap(), options()).unwrap();
+    let mut client = Client::connect(&server.addresses()[0]).unwrap();
     client.write(4096, &[3; 4096], true).unwrap();
     let mut read = [0; 4096];
     client.read(4096, &mut read).unwrap();
     assert_eq!(read, [3; 4096]);
-    let Address::Tcp(address) = bench.server.addresses()[0] else { unreachable!() };
-    bench.server.stop(true).unwrap();
+    let Address::Tcp(address) = server.addresses()[0] else { unreachable!() };
+    server.stop(true).unwrap();
     assert!(TcpStream::connect(address).is_err());
 }
 
@@ -277,8 +277,9 @@ fn recorded(overrides: &[&str], no_delay: bool) -> (Vec<u8>, u64, u64) {
     let folder = tempfile::tempdir().unwrap();
     let file = Shared::default();
     let recorder = Recorder::begin(Box::new(file.clone()), &["a test".to_owned()]).unwrap();
-    let options = Options { no_delay, recorder: Some(recorder), ..options(&folder.path().join("ssd.sock")) };
-    let server = Server::start(device(overrides), options).unwrap();
+    let options = Options { no_delay, recorder: Some(recorder), ..options() };
+    let server =
+        Server::start(device(overrides), sockets(Some(&folder.path().join("ssd.sock")), None), options).unwrap();
     let mut client = Client::connect(&server.addresses()[0]).unwrap();
     let units = client.bytes() / 4096;
     let mut requests = 0;

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use floatgate_core::config;
 use floatgate_core::device::{Device, Options as DeviceOptions};
@@ -24,7 +24,7 @@ mod progress;
 #[path = "common/replay.rs"]
 mod replay;
 
-use options::options;
+use options::{options, sockets};
 use progress::until_in_progress;
 use replay::{Shared, assert_replays};
 
@@ -52,10 +52,15 @@ impl Bench {
     }
 
     fn start(&mut self, change: impl FnOnce(&mut Options)) {
-        let (vhost_user, usual) = (Some(self.path.clone()), options(&self.path));
-        let mut options = Options { nbd: Vec::new(), vhost_user, vhost_queues: 4, ..usual };
+        self.start_at(None, change);
+    }
+
+    /// With a socket for NBD clients.
+    fn start_at(&mut self, nbd: Option<&Path>, change: impl FnOnce(&mut Options)) {
+        let sockets = sockets(nbd, Some(&self.path));
+        let mut options = Options { vhost_queues: 4, ..options() };
         change(&mut options);
-        self.server = Some(Server::start(device(), options).unwrap());
+        self.server = Some(Server::start(device(), sockets, options).unwrap());
     }
 
     fn client(&self) -> Client {
@@ -189,11 +194,29 @@ fn several_queues_are_served_at_once() {
 }
 
 #[test]
+fn who_connects_before_there_is_a_device_waits_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (nbd, vhost_user) = (folder.path().join("nbd.sock"), folder.path().join("vhost.sock"));
+    let sockets = sockets(Some(&nbd), Some(&vhost_user));
+    let (one, other) = (UnixStream::connect(nbd).unwrap(), UnixStream::connect(vhost_user).unwrap());
+    let server = Server::start(device(), sockets, options()).unwrap();
+    let mut one = NbdClient::over(one).unwrap();
+    let mut other = Client::over(other, Shape::default()).unwrap();
+    one.write(8192, &[5; 4096], false).unwrap();
+    let mut read = [0; 4096];
+    other.read(8192, &mut read).unwrap();
+    assert_eq!(read, [5; 4096]);
+    drop((one, other));
+    server.stop(true).unwrap();
+}
+
+#[test]
 fn both_ways_in_see_the_same_disk() {
     let folder = tempfile::tempdir().unwrap();
-    let address = Address::Unix(folder.path().join("nbd.sock"));
-    let nbd = vec![address.clone()];
-    let mut bench = Bench::new(|options| options.nbd = nbd);
+    let (path, nbd) = (folder.path().join("vhost.sock"), folder.path().join("nbd.sock"));
+    let mut bench = Bench { server: None, path, _folder: folder };
+    bench.start_at(Some(&nbd), |_| {});
+    let address = Address::Unix(nbd);
     let (mut one, mut other) = (NbdClient::connect(&address).unwrap(), bench.client());
     one.write(8192, &[5; 4096], false).unwrap();
     let mut read = [0; 4096];

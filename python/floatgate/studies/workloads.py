@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from floatgate._files import draft
 from floatgate.exceptions import TraceError
 from floatgate.workload import Trace
 
@@ -152,9 +153,8 @@ def workload(name: str, directory: Path, *, requests: int, footprint: float = 1.
     place = directory / f"{name}-{requests}-{footprint:g}-{_digest()}.ascii"
     if not place.is_file():
         directory.mkdir(parents=True, exist_ok=True)
-        partial = place.with_suffix(".partial")
-        _write(partial, generate(name, requests, footprint))
-        partial.replace(place)
+        with draft(place) as partial:
+            _write(partial, generate(name, requests, footprint))
     return Made(Trace(place, format="ssdsim", name=name), "generated", real=False)
 
 

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use floatgate_serve::Address;
 use floatgate_serve::monitor::client::SUFFIX;
 use floatgate_serve::monitor::{Doors, Monitor, Options};
-use floatgate_serve::{Address, Server};
 
 use crate::failure::Failure;
 
@@ -48,9 +48,9 @@ fn dashboard(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl MonitorArgs {
-    /// Begins to watch a server.
-    pub fn start(&self, server: &Server, allow_remote: Option<IpAddr>) -> Result<Monitor, Failure> {
-        let control = self.control.clone().or_else(|| default_control(server));
+    /// Opens what a server whose clients connect at these addresses is watched through.
+    pub fn open(&self, addresses: &[Address], allow_remote: Option<IpAddr>) -> Result<Doors, Failure> {
+        let control = self.control.clone().or_else(|| default_control(addresses));
         let options = Options {
             control,
             dashboard: self.dashboard,
@@ -58,8 +58,7 @@ impl MonitorArgs {
             token: self.token()?,
             plotting_library: floatgate_report::PLOTLY,
         };
-        let doors = Doors::open(options).map_err(super::failure)?;
-        doors.start(server.engine(), server.addresses()).map_err(Failure::fault)
+        Doors::open(options).map_err(super::failure)
     }
 
     fn token(&self) -> Result<Option<String>, Failure> {
@@ -84,8 +83,8 @@ impl MonitorArgs {
 }
 
 /// Beside the first Unix socket; where there is none, in the user's directory for such.
-fn default_control(server: &Server) -> Option<PathBuf> {
-    let unix = server.addresses().iter().find_map(|address| match address {
+fn default_control(addresses: &[Address]) -> Option<PathBuf> {
+    let unix = addresses.iter().find_map(|address| match address {
         Address::Unix(path) => Some(path.with_extension(SUFFIX)),
         Address::Tcp(_) => None,
     });

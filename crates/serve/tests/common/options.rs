@@ -2,15 +2,18 @@
 
 use std::path::Path;
 
-use floatgate_serve::{Address, Options};
+use floatgate_serve::{Address, Options, Places, Sockets};
 
-/// As fast as it goes, to NBD clients at a socket.
-pub fn options(socket: &Path) -> Options {
+/// A socket for NBD clients, one for vhost-user clients, or both.
+pub fn sockets(nbd: Option<&Path>, vhost_user: Option<&Path>) -> Sockets {
+    let nbd = nbd.into_iter().map(|path| Address::Unix(path.to_owned())).collect();
+    Sockets::open(&Places { nbd, vhost_user: vhost_user.map(Path::to_owned), allow_remote: None }).unwrap()
+}
+
+/// As fast as it goes.
+pub fn options() -> Options {
     Options {
-        nbd: vec![Address::Unix(socket.to_owned())],
-        vhost_user: None,
         vhost_queues: 1,
-        allow_remote: None,
         no_delay: true,
         speed: Default::default(),
         no_spin: true,
