@@ -171,21 +171,9 @@ impl Buffer {
         }
         let any = !victims.is_empty();
         self.victims = victims;
-        self.prefetch_victims();
+        // Several are evicted in a row when planes that worked together end.
+        prefetch(&self.entries, self.eviction.soon(6) as usize);
         any
-    }
-
-    /// Asks for what is known of the units that are evicted next: of one for its entry, of the one before that, whose
-    /// entry has come meanwhile, for its unit.
-    #[inline]
-    fn prefetch_victims(&self) {
-        let (next, after) = (self.eviction.soon(1), self.eviction.soon(2));
-        if next != NONE {
-            prefetch(&self.index, self.entries[next as usize].lpn as usize);
-        }
-        if after != NONE {
-            prefetch(&self.entries, after as usize);
-        }
     }
 
     /// The units of a block that are not here are to be written with it.
@@ -211,10 +199,10 @@ impl Buffer {
         }
     }
 
-    /// The unit that is picked so many after the next one, or evicted then.
+    /// The unit that is picked as the third after the next one, or evicted then.
     #[inline]
-    pub fn upcoming(&self, after: u32) -> Option<Lpn> {
-        let (mut entry, mut left) = (self.out.first(), after);
+    pub fn upcoming(&self) -> Option<Lpn> {
+        let (mut entry, mut left) = (self.out.first(), 3);
         while left > 0 && entry != NONE {
             entry = self.entries.behind(entry);
             left -= 1;
@@ -244,6 +232,21 @@ impl Buffer {
             Pick::PADDING => self.index[pick.lpn as usize] > 0,
             entry => self.entries[entry as usize].dead,
         }
+    }
+
+    /// Asks for what is known of the unit that a write writes out.
+    #[inline]
+    pub fn prefetch_landing(&self, id: u32) {
+        if let Some(Some(pick)) = self.flights.get(id as usize) {
+            prefetch(&self.entries, pick.entry as usize);
+            prefetch(&self.index, pick.lpn as usize);
+        }
+    }
+
+    /// Asks for what is written out by a write.
+    #[inline]
+    pub fn prefetch_flight(&self, id: u32) {
+        prefetch(&self.flights, id as usize);
     }
 
     /// What was picked is in flash, or void.

@@ -283,10 +283,8 @@ impl Device {
             if !buffer.has_out() || self.slots_free == 0 || self.ftl.is_read_only() {
                 return;
             }
-            // What is looked up later is asked for ahead of time, as for requests of the host: the map that far ahead,
-            // since planes that end together have several units picked in a row.
-            buffer.upcoming(3).inspect(|&lpn| self.ftl.map.prefetch(lpn));
-            buffer.upcoming(1).inspect(|&lpn| self.ftl.prefetch(lpn));
+            // The map is asked for ahead of time, as for requests of the host.
+            buffer.upcoming().inspect(|&lpn| self.ftl.map.prefetch(lpn));
             let Some(pick) = buffer.pick_next() else { return };
             buffer.picked.push_back(pick);
             self.slots_free -= 1;

@@ -22,7 +22,7 @@ pub(super) struct Merging {
     /// By [`array::Kind`]: whether planes work together.
     planes: [bool; array::Kind::COUNT],
     /// Pages are wasted so that planes can be programmed together.
-    blind: bool,
+    pub(super) blind: bool,
     /// Block addresses must be equal too.
     strict: bool,
     /// Planes that can work together.
@@ -73,12 +73,9 @@ impl Merging {
 type Address = (u32, u32);
 
 impl Device {
-    /// Starts the command of `lun` that `lead` leads, with what can be merged; whether `lead` could start.
-    pub(super) fn start_merged(&mut self, lun: LunId, rank: u8, lead: u32) -> bool {
-        if self.merging.blind {
-            self.level(lead, rank);
-        }
-        let Some(mut operation) = self.bind_to_merge(lead, rank) else { return false };
+    /// Starts the command of `lun` that `lead`, bound to `operation`, leads, with what can be merged.
+    #[inline(never)]
+    pub(super) fn start_merged(&mut self, lun: LunId, rank: u8, lead: u32, mut operation: Operation) {
         let unit = self.array.unit_of(operation.plane);
         let mut planes = self.start_unit(unit, rank, lead, &mut operation);
         let mut dies = 1;
@@ -96,7 +93,6 @@ impl Device {
             self.array.set_busy(lun);
         }
         self.array.note_merged(operation.kind, dies, planes);
-        true
     }
 
     /// Starts a unit on `lead`, with other planes of it; returns how many planes work.
@@ -112,16 +108,18 @@ impl Device {
     #[inline]
     pub(super) fn join_planes_for(&mut self, unit: UnitId, rank: u8, lead: u32, operation: &mut Operation) {
         let one_page = operation.kind != array::Kind::Read || operation.pages == 1;
-        if self.merging.planes[operation.kind as usize] && one_page && self.others_wait(unit, operation.plane, rank) {
+        if self.merging.planes[operation.kind as usize]
+            && one_page
+            && self.others_wait(self.array.lun_of_unit(unit), operation.plane, rank)
+        {
             self.join_planes(unit, rank, lead, operation, |_| true);
         }
     }
 
-    /// Whether anything waits with `rank` for the LUN of a unit, or in the pool of its plane. Looked at first, since
-    /// mostly nothing does.
+    /// Whether anything waits with `rank` for a LUN, or in the pool of its plane.
     #[inline(always)]
-    fn others_wait(&self, unit: UnitId, plane: PlaneId, rank: u8) -> bool {
-        self.waiting.any(self.array.lun_of_unit(unit), rank) || self.first_of_pool(plane) != NONE
+    pub(super) fn others_wait(&self, lun: LunId, plane: PlaneId, rank: u8) -> bool {
+        self.waiting.any(lun, rank) || self.first_of_pool(plane) != NONE
     }
 
     /// Binds what goes with `lead` in the planes that a unit works in now.
@@ -152,6 +150,7 @@ impl Device {
         };
         self.array.set_member(unit, 0, member(operation));
         let mut last = self.last_of(lead);
+        let mut joined = Operation::default();
         for plane in self.merging.group_of(operation.plane).map(PlaneId) {
             if plane == operation.plane || !allowed(plane) || !self.suits(plane, rank, operation.kind, address) {
                 continue;
@@ -160,7 +159,9 @@ impl Device {
                 continue;
             }
             let id = self.take_for(plane, rank, operation.kind);
-            let Some(joined) = self.bind_to_merge(id, rank) else { continue };
+            if !self.bind_to_merge(id, rank, &mut joined) {
+                continue;
+            }
             self.array.set_member(unit, operation.members, member(&joined));
             operation.members += 1;
             operation.cell = operation.cell.max(joined.cell);
@@ -190,7 +191,8 @@ impl Device {
             if kind == array::Kind::Program && self.merging.blind {
                 self.level(id, rank);
             }
-            if let Some(operation) = self.bind_to_merge(id, rank) {
+            let mut operation = Operation::default();
+            if self.bind_to_merge(id, rank, &mut operation) {
                 return Some((id, operation));
             }
         }

@@ -2,6 +2,7 @@
 
 use super::Device;
 use super::transaction::Kind;
+use crate::config::Frontiers;
 use crate::nand::array::{self, Operation};
 use crate::nand::ledger::Holder;
 use crate::scheduler::lines::NONE;
@@ -14,12 +15,19 @@ pub(super) struct Overlapping {
     pub(super) program: bool,
     /// Whether anything overlaps at all.
     pub(super) any: bool,
+    /// Writes of the host go to the blocks of copies.
+    shared: bool,
 }
 
 impl Overlapping {
     pub(super) fn new(device: &crate::config::DeviceConfig) -> Overlapping {
         let advanced = &device.nand.advanced;
-        Overlapping { read: advanced.cache_read, program: advanced.cache_program, any: advanced.overlaps() }
+        Overlapping {
+            read: advanced.cache_read,
+            program: advanced.cache_program,
+            any: advanced.overlaps(),
+            shared: device.gc.frontiers == Frontiers::Single || device.temperature.classes() > 1,
+        }
     }
 }
 
@@ -37,13 +45,20 @@ impl Device {
         }
     }
 
+    /// Whether writes could fill the block of the program that a unit works for: none goes where copies go, unless
+    /// they share their frontiers.
+    #[inline]
+    fn writes_may_follow(&self, unit: UnitId) -> bool {
+        self.overlapping.program && (self.overlapping.shared || !self.array.operation(unit).class.is_cleaning())
+    }
+
     fn overlap_with(&mut self, lun: LunId, unit: UnitId, rank: u8, id: u32) {
         match self.transactions[id].kind {
             Kind::HostRead if self.array.can_suspend(unit, &self.config.nand.advanced.suspend, self.now) => {
                 self.suspended[unit.index()] = std::mem::replace(&mut self.running[unit.index()], NONE);
                 self.array.suspend(unit, &self.config.nand.advanced.suspend, self.now);
             }
-            Kind::Write if self.overlapping.program && self.follows(unit, rank, id) => {
+            Kind::Write if self.writes_may_follow(unit) && self.follows(unit, rank, id) => {
                 let channel = self.array.channel_of(lun);
                 if self.array.channel_is_idle(channel, self.now) {
                     return self.program_ahead(unit, rank, id);
@@ -86,19 +101,22 @@ impl Device {
         let planes = self.array.planes_at_work(unit).count() as u32;
         let lun = self.array.lun_of_unit(unit);
         self.waiting.pop(lun, PlaneId(self.transactions[id].plane), rank, &mut self.transactions);
-        let Some(mut operation) = self.bind_to_merge(id, rank) else { return };
+        let mut operation = Operation::default();
+        if !self.bind_to_merge(id, rank, &mut operation) {
+            return;
+        }
         if planes > 1 {
             self.join_at_work(unit, rank, id, &mut operation);
         }
-        self.begin_ahead(unit, id, operation);
+        self.begin_ahead(unit, id, &operation);
     }
 
-    fn begin_ahead(&mut self, unit: UnitId, id: u32, operation: Operation) {
+    fn begin_ahead(&mut self, unit: UnitId, id: u32, operation: &Operation) {
         self.ahead[unit.index()] = id;
         self.array.note_merged(operation.kind, 1, operation.members);
         self.array.start_ahead(unit, operation, self.now);
         if self.array.probe().is_some() {
-            self.show_waits(id, &operation);
+            self.show_waits(id, operation);
         }
     }
 
@@ -119,8 +137,8 @@ impl Device {
     #[inline]
     pub(super) fn read_ahead(&mut self, unit: UnitId) {
         let lun = self.array.lun_of_unit(unit);
-        if let Some((rank, id)) = self.first_for(lun)
-            && self.array.can_read_ahead(unit)
+        if self.array.can_read_ahead(unit)
+            && let Some((rank, id)) = self.first_for(lun)
             && self.reads_a_page(id)
         {
             self.begin_read_ahead(lun, unit, rank, id);
@@ -129,10 +147,13 @@ impl Device {
 
     fn begin_read_ahead(&mut self, lun: LunId, unit: UnitId, rank: u8, id: u32) {
         self.waiting.pop(lun, PlaneId(self.transactions[id].plane), rank, &mut self.transactions);
-        let Some(mut operation) = self.bind_to_merge(id, rank) else { return };
+        let mut operation = Operation::default();
+        if !self.bind_to_merge(id, rank, &mut operation) {
+            return;
+        }
         self.array.set_members_aside(unit);
         self.join_planes_for(unit, rank, id, &mut operation);
-        self.begin_ahead(unit, id, operation);
+        self.begin_ahead(unit, id, &operation);
     }
 
     /// The operation of a unit has ended: it goes on with what overlaps with it, if anything does.

@@ -10,7 +10,7 @@ use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::nand::array::{self, LunState, Operation};
 use crate::scheduler::lines::NONE;
 use crate::scheduler::{Class, RANKS};
-use crate::sim::id::{BlockId, LunId, PlaneId, Ppn, UnitId};
+use crate::sim::id::{BlockId, Lpn, LunId, PlaneId, Ppn, UnitId};
 use crate::sim::time::Time;
 
 impl Device {
@@ -116,7 +116,7 @@ impl Device {
     /// The first transaction of `rank` in the lines of `lun`, or [`NONE`].
     #[inline(always)]
     fn first_of_own(&self, lun: LunId, rank: u8) -> u32 {
-        self.waiting.oldest(lun, rank, |id| self.transactions[id].order)
+        self.waiting.oldest(lun, rank)
     }
 
     #[inline(never)]
@@ -161,8 +161,7 @@ impl Device {
             } else {
                 self.waiting.pop(lun, PlaneId(self.transactions[id].plane), rank, &mut self.transactions);
             }
-            let started = if self.merging.any { self.start_merged(lun, rank, id) } else { self.start_alone(rank, id) };
-            if started {
+            if self.start_one(lun, rank, id) {
                 if self.overlapping.any {
                     self.overlap(lun);
                 }
@@ -176,10 +175,18 @@ impl Device {
         }
     }
 
-    /// Starts a unit on `id`, with nothing that other planes or dies do together with it; whether it could.
+    /// Starts a LUN on `id`, with what other planes or dies do together with it; whether it could.
     #[inline(always)]
-    fn start_alone(&mut self, rank: u8, id: u32) -> bool {
+    fn start_one(&mut self, lun: LunId, rank: u8, id: u32) -> bool {
+        if self.merging.blind {
+            self.level(id, rank);
+        }
         let Some(operation) = self.bind_transaction(id, rank) else { return false };
+        // Mostly nothing else waits.
+        if self.merging.any && self.others_wait(lun, operation.plane, rank) {
+            self.start_merged(lun, rank, id, operation);
+            return true;
+        }
         let unit = self.array.unit_of(operation.plane);
         self.running[unit.index()] = id;
         self.array.start(unit, operation, self.now);
@@ -209,9 +216,12 @@ impl Device {
         }
     }
 
-    /// The same for what is merged or overlaps with others.
-    pub(super) fn bind_to_merge(&mut self, id: u32, rank: u8) -> Option<Operation> {
-        self.bind_transaction(id, rank)
+    /// The same for what is merged or overlaps with others, into `operation`: where it is read field by field, since
+    /// what has just been written in parts is slow to be read as a whole. Returns whether there is one.
+    pub(super) fn bind_to_merge(&mut self, id: u32, rank: u8, operation: &mut Operation) -> bool {
+        let Some(bound) = self.bind_transaction(id, rank) else { return false };
+        *operation = bound;
+        true
     }
 
     /// Whether a LUN takes reads of the host only, because what it does is suspended.
@@ -380,6 +390,7 @@ impl Device {
         let source = std::mem::take(&mut write.source);
         let lpn = write.lpn;
         self.ftl.map.set_owner(place, lpn);
+        self.prefetch_for_buffer(id, lpn);
         if source > 0 {
             let old = Ppn(source - 1);
             self.ftl.blocks.invalidate(old);
@@ -387,6 +398,25 @@ impl Device {
             let block = self.ftl.blocks.depend(old);
             self.transactions[id].dependency = block.0;
             self.note_bound(id, old);
+        }
+    }
+
+    /// Asks for what the end of a write of the buffer will touch, and the beginning of the next one of its plane. They
+    /// wait for so long that what was looked up when they were picked is far from the processor again.
+    #[inline]
+    fn prefetch_for_buffer(&self, id: u32, lpn: u32) {
+        let Some(buffer) = &self.buffer else { return };
+        self.ftl.map.prefetch(Lpn(lpn));
+        buffer.prefetch_landing(id);
+        let plane = PlaneId(self.transactions[id].plane);
+        let next = self.waiting.first(self.array.lun_of(plane), plane, self.ranks[Class::HostProgram as usize]);
+        if next != NONE {
+            buffer.prefetch_flight(next);
+            let Transaction { source, next, .. } = self.transactions[next];
+            if source > 0 {
+                self.ftl.blocks.prefetch(Ppn(source - 1));
+            }
+            self.transactions.prefetch(next);
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::nand::array;
 use crate::scheduler::Class;
 use crate::scheduler::lines::{Links, NONE};
+use crate::scheduler::waiting::Ordered;
 use crate::sim::slab::Slab;
 
 /// What a transaction is.
@@ -150,5 +151,12 @@ impl Links for Transactions {
     #[inline]
     fn set_next(&mut self, id: u32, next: u32) {
         self[id].next = next;
+    }
+}
+
+impl Ordered for Transactions {
+    #[inline]
+    fn order(&self, id: u32) -> u64 {
+        self[id].order
     }
 }

@@ -74,6 +74,27 @@ pub struct Operation {
     pub place: u32,
 }
 
+/// None: nothing to do, for nobody.
+impl Default for Operation {
+    #[inline]
+    fn default() -> Operation {
+        Operation {
+            kind: Kind::Read,
+            class: Class::HostRead,
+            rank: 0,
+            plane: PlaneId(0),
+            members: 0,
+            pages: 0,
+            command: Time::ZERO,
+            data: Time::ZERO,
+            cell: Time::ZERO,
+            program: Time::ZERO,
+            tag: u64::MAX,
+            place: 0,
+        }
+    }
+}
+
 /// A plane that works together with others of its unit on one operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
@@ -260,7 +281,7 @@ impl Array {
             phase: Phase::Idle,
             next: NOWHERE,
             rank: 0,
-            operation: NO_OPERATION,
+            operation: Operation::default(),
             held_since: Time::ZERO,
             cells: Time::ZERO,
             programs: false,
@@ -519,11 +540,18 @@ impl Array {
         Some(UnitId(first))
     }
 
-    /// Takes the channel of `unit` from `from` on, for so many turns of command cycles and data, after what turning to
-    /// its chip costs; returns when that has ended.
+    /// Takes the channel of `unit` for what it does in a plane, from `from` on, for so many turns of command cycles and
+    /// data, after what turning to its chip costs; returns when that has ended.
     #[inline]
-    fn seize(&mut self, unit: UnitId, from: Time, turns: u32, command: Time, data: Time) -> Time {
-        let Operation { kind, plane, .. } = self.units[unit.index()].operation;
+    fn seize(
+        &mut self,
+        unit: UnitId,
+        (kind, plane): (Kind, PlaneId),
+        from: Time,
+        turns: u32,
+        command: Time,
+        data: Time,
+    ) -> Time {
         let channel_id = self.channel_of_unit(unit);
         let chip = self.chip_of(plane);
         let channel = &mut self.channels[channel_id.index()];
@@ -629,8 +657,11 @@ impl Array {
             (operation.command, operation.cell)
         };
         let data_in = if kind == Kind::Program { data } else { Time::ZERO };
-        let begin =
-            if command + data_in == Time::ZERO { from } else { self.seize(unit, from, members, command, data_in) };
+        let begin = if command + data_in == Time::ZERO {
+            from
+        } else {
+            self.seize(unit, (kind, plane), from, members, command, data_in)
+        };
         let end = begin + cell;
         let state = &mut self.units[unit.index()];
         state.phase = Phase::Cell;
@@ -652,14 +683,14 @@ impl Array {
         }
         debug_assert_eq!(state.phase, Phase::Holding);
         state.phase = Phase::Out;
-        let data = state.operation.data;
+        let Operation { kind, plane, data, .. } = state.operation;
         // The command of a read that starts behind this one goes first (ONFI: 31h before the data).
         let from = if self.overlaps.is_empty() {
             now
         } else {
             now.max(self.channels[self.channel_of_unit(unit).index()].busy_until)
         };
-        let end = self.seize(unit, from, 1, Time::ZERO, data);
+        let end = self.seize(unit, (kind, plane), from, 1, Time::ZERO, data);
         self.events.set(unit.0, end);
         self.stamp_release(unit);
     }
@@ -802,18 +833,3 @@ pub enum Owner {
 }
 
 const NO_MEMBER: Member = Member { plane: PlaneId(0), data: Time::ZERO, tag: u64::MAX, place: 0 };
-
-const NO_OPERATION: Operation = Operation {
-    kind: Kind::Read,
-    class: Class::HostRead,
-    rank: 0,
-    plane: PlaneId(0),
-    members: 0,
-    pages: 0,
-    command: Time::ZERO,
-    data: Time::ZERO,
-    cell: Time::ZERO,
-    program: Time::ZERO,
-    tag: u64::MAX,
-    place: 0,
-};

@@ -4,6 +4,12 @@ use super::RANKS;
 use super::lines::{Line, Links, NONE};
 use crate::sim::id::{LunId, PlaneId};
 
+/// What is known of those that wait beside who comes next.
+pub trait Ordered: Links {
+    /// Since when one waits, as a running number.
+    fn order(&self, id: u32) -> u64;
+}
+
 /// The lines of all LUNs.
 #[derive(Clone, Debug)]
 pub struct Waiting {
@@ -11,6 +17,8 @@ pub struct Waiting {
     lines: Vec<[Line; RANKS]>,
     /// By LUN, then by rank, how many wait: mostly none, and then nothing is searched.
     counts: Vec<[u32; RANKS]>,
+    /// By plane, then by rank, since when the first waits, and `u64::MAX` where none does; empty where a LUN has one line.
+    orders: Vec<[u64; RANKS]>,
     planes_per_lun: usize,
     by_plane: bool,
 }
@@ -22,6 +30,7 @@ impl Waiting {
         Waiting {
             lines: vec![Default::default(); lines as usize],
             counts: vec![[0; RANKS]; luns as usize],
+            orders: vec![[u64::MAX; RANKS]; if by_plane { lines as usize } else { 0 }],
             planes_per_lun: planes_per_lun as usize,
             by_plane,
         }
@@ -32,10 +41,21 @@ impl Waiting {
         if self.by_plane { plane.index() } else { lun.index() }
     }
 
+    /// Changes the line of a LUN and its plane.
     #[inline]
-    fn line(&mut self, lun: LunId, plane: PlaneId, rank: u8) -> &mut Line {
-        let index = self.index(lun, plane);
-        &mut self.lines[index][usize::from(rank)]
+    fn change<L: Ordered, T>(
+        &mut self,
+        (lun, plane, rank): (LunId, PlaneId, u8),
+        links: &mut L,
+        act: impl FnOnce(&mut Line, &mut L) -> T,
+    ) -> T {
+        let (index, rank) = (self.index(lun, plane), usize::from(rank));
+        let line = &mut self.lines[index][rank];
+        let done = act(line, links);
+        if let Some(orders) = self.orders.get_mut(index) {
+            orders[rank] = if line.is_empty() { u64::MAX } else { links.order(line.first()) };
+        }
+        done
     }
 
     /// The first that waits with `rank` in the line of a LUN and its plane, or [`NONE`].
@@ -46,14 +66,14 @@ impl Waiting {
 
     /// Joins at the end of the line of a LUN and its plane.
     #[inline]
-    pub fn push(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Links, id: u32) {
-        self.line(lun, plane, rank).push(links, id);
+    pub fn push(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered, id: u32) {
+        self.change((lun, plane, rank), links, |line, links| line.push(links, id));
         self.counts[lun.index()][usize::from(rank)] += 1;
     }
 
     /// Joins at the front of the line of a LUN and its plane.
-    pub fn push_front(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Links, id: u32) {
-        self.line(lun, plane, rank).push_front(links, id);
+    pub fn push_front(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered, id: u32) {
+        self.change((lun, plane, rank), links, |line, links| line.push_front(links, id));
         self.counts[lun.index()][usize::from(rank)] += 1;
     }
 
@@ -63,17 +83,17 @@ impl Waiting {
         lun: LunId,
         plane: PlaneId,
         rank: u8,
-        links: &mut impl Links,
+        links: &mut impl Ordered,
         (others, count): (Line, u32),
     ) {
-        self.line(lun, plane, rank).put_before(links, others);
+        self.change((lun, plane, rank), links, |line, links| line.put_before(links, others));
         self.counts[lun.index()][usize::from(rank)] += count;
     }
 
     /// Takes the first that waits with `rank` in the line of a LUN and its plane; [`NONE`] when nothing does.
     #[inline]
-    pub fn pop(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Links) -> u32 {
-        let id = self.line(lun, plane, rank).pop(links);
+    pub fn pop(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered) -> u32 {
+        let id = self.change((lun, plane, rank), links, |line, links| line.pop(links));
         self.counts[lun.index()][usize::from(rank)] -= u32::from(id != NONE);
         id
     }
@@ -90,20 +110,22 @@ impl Waiting {
         self.counts[lun.index()][usize::from(rank)] > 0
     }
 
-    /// The one that has waited longest for `lun` with `rank`, or [`NONE`]; `order` tells since when one waits.
+    /// The one that has waited longest for `lun` with `rank`, or [`NONE`].
     #[inline(always)]
-    pub fn oldest(&self, lun: LunId, rank: u8, order: impl Fn(u32) -> u64) -> u32 {
+    pub fn oldest(&self, lun: LunId, rank: u8) -> u32 {
+        let rank = usize::from(rank);
         if !self.by_plane {
-            return self.lines[lun.index()][usize::from(rank)].first();
+            return self.lines[lun.index()][rank].first();
         }
-        let mut oldest = NONE;
-        for lines in &self.lines[lun.index() * self.planes_per_lun..][..self.planes_per_lun] {
-            let id = lines[usize::from(rank)].first();
-            if id != NONE && (oldest == NONE || order(id) < order(oldest)) {
-                oldest = id;
+        let first = lun.index() * self.planes_per_lun;
+        let orders = &self.orders[first..][..self.planes_per_lun];
+        let mut oldest = 0;
+        for plane in 1..orders.len() {
+            if orders[plane][rank] < orders[oldest][rank] {
+                oldest = plane;
             }
         }
-        oldest
+        self.lines[first + oldest][rank].first()
     }
 }
 
@@ -123,6 +145,12 @@ mod tests {
         }
     }
 
+    impl Ordered for Next {
+        fn order(&self, id: u32) -> u64 {
+            u64::from(id)
+        }
+    }
+
     /// Who waits where, in the order of their lines: the rank, the plane and the number, which is also the order.
     type Model = Vec<(u8, u32, u32)>;
 
@@ -137,7 +165,7 @@ mod tests {
                     |plane| of_lun().find(|(other, p, _)| *other == rank && (!waiting.by_plane || *p == plane));
                 let planes = lun.0 * planes_per_lun..(lun.0 + 1) * planes_per_lun;
                 let first = planes.filter_map(firsts).map(|(.., id)| *id).min().unwrap_or(NONE);
-                assert_eq!(waiting.oldest(lun, rank, u64::from), first);
+                assert_eq!(waiting.oldest(lun, rank), first);
             }
         }
     }

@@ -42,6 +42,12 @@ impl<T: Copy> Slab<T> {
         }
     }
 
+    /// Asks for one ahead of time.
+    #[inline]
+    pub fn prefetch(&self, id: u32) {
+        super::memory::prefetch(&self.entries, id as usize);
+    }
+
     /// Takes one out.
     #[inline]
     pub fn remove(&mut self, id: u32) -> T {

@@ -139,18 +139,20 @@ impl Array {
 
     /// Moves the command of `operation`, and its data where it is a program, for a unit that is at another one, which
     /// has been granted its channel. The unit goes on with it when the other one has ended.
-    pub fn start_ahead(&mut self, unit: UnitId, operation: Operation, now: Time) {
+    pub fn start_ahead(&mut self, unit: UnitId, operation: &Operation, now: Time) {
         let turn = self.turn_from(unit, now);
-        let other = std::mem::replace(&mut self.units[unit.index()].operation, operation);
-        let data = if operation.kind == Kind::Program { operation.data } else { Time::ZERO };
+        // What is shown is that of the unit.
+        let other = self.is_watched().then(|| std::mem::replace(&mut self.units[unit.index()].operation, *operation));
+        let Operation { kind, plane, .. } = *operation;
+        let data = if kind == Kind::Program { operation.data } else { Time::ZERO };
         let moved = if operation.command + data > Time::ZERO {
-            self.seize(unit, now, operation.members, operation.command, data)
+            self.seize(unit, (kind, plane), now, operation.members, operation.command, data)
         } else {
             now
         };
         let mut begin = moved;
-        if operation.kind == Kind::Read {
-            self.time_of_die(operation.plane).cell += operation.cell;
+        if kind == Kind::Read {
+            self.time_of_die(plane).cell += operation.cell;
         } else {
             begin = begin.max(self.events.time_of(unit.0).unwrap_or(now));
         }
@@ -158,13 +160,16 @@ impl Array {
             self.show_cells(unit, begin, begin + operation.cell);
         }
         let state = &mut self.units[unit.index()];
-        (state.operation, state.beside) = (other, Beside::Ahead);
-        if operation.kind == Kind::Read {
+        state.beside = Beside::Ahead;
+        if let Some(other) = other {
+            state.operation = other;
+        }
+        if kind == Kind::Read {
             let members = self.member_places(unit);
             self.members[members.clone()].swap_with_slice(&mut self.resting[members]);
         }
         self.stamp_release(unit);
-        self.overlaps[unit.index()].ahead = Some(Ahead { operation, start: now, moved, turn });
+        self.overlaps[unit.index()].ahead = Some(Ahead { operation: *operation, start: now, moved, turn });
     }
 
     /// Whether a unit that has just ended an operation goes on with the next.
