@@ -315,10 +315,22 @@ fn reads_interrupt_programs_and_erases() {
     let resumed = served + READ + DATA + 3 * US;
     let programmed = resumed + PROGRAM - 50 * US;
     assert_eq!(ends, [(0, served), (1, served + READ + DATA), (2, programmed + READ + DATA), (5, programmed)]);
-    // While data go in, nothing is interrupted; nor is it without the option.
+    // While data go in, nothing is interrupted: a read that comes then interrupts the cells when they begin.
     let mut device = chip(1, &overrides);
     fill(&mut device, 8);
     let ends = play(&mut device, &[(0, program), (DATA / 2, first)]);
+    let served = DATA + 5 * US + READ + DATA;
+    assert_eq!(ends, [(0, served), (5, served + 3 * US + PROGRAM)]);
+    // One that comes while the cells are on their way to go on interrupts them when they do.
+    let mut device = chip(1, &overrides);
+    fill(&mut device, 8);
+    let ends = play(&mut device, &[(0, program), (at, first), (at + 5 * US + READ + DATA + US, second)]);
+    let served = [at + 5 * US + READ + DATA, at + 5 * US + READ + DATA + 3 * US + 5 * US + READ + DATA];
+    assert_eq!(ends, [(0, served[0]), (1, served[1]), (5, served[1] + 3 * US + PROGRAM - 50 * US)]);
+    // Without the option nothing is.
+    let mut device = chip(1, &overrides[..2]);
+    fill(&mut device, 8);
+    let ends = play(&mut device, &[(0, program), (DATA + US, first)]);
     assert_eq!(ends, [(0, DATA + PROGRAM + READ + DATA), (5, DATA + PROGRAM)]);
 }
 

@@ -394,6 +394,7 @@ impl Device {
                     self.go_on(unit, rank);
                 }
                 Outcome::GoesOn => {}
+                Outcome::CellsWork => self.overlap(self.array.lun_of_unit(unit)),
                 Outcome::Done => {
                     let lun = self.array.lun_of_unit(unit);
                     self.finish(unit, lun);

@@ -45,6 +45,14 @@ impl Device {
         }
     }
 
+    /// Suspends a unit for a read, when its cells work.
+    fn suspend(&mut self, unit: UnitId) {
+        if !self.array.await_cells(unit, self.now) {
+            self.suspended[unit.index()] = std::mem::replace(&mut self.running[unit.index()], NONE);
+            self.array.suspend(unit, &self.config.nand.advanced.suspend, self.now);
+        }
+    }
+
     /// Whether writes could fill the block of the program that a unit works for: none goes where copies go, unless
     /// they share their frontiers.
     #[inline]
@@ -54,9 +62,8 @@ impl Device {
 
     fn overlap_with(&mut self, lun: LunId, unit: UnitId, rank: u8, id: u32) {
         match self.transactions[id].kind {
-            Kind::HostRead if self.array.can_suspend(unit, &self.config.nand.advanced.suspend, self.now) => {
-                self.suspended[unit.index()] = std::mem::replace(&mut self.running[unit.index()], NONE);
-                self.array.suspend(unit, &self.config.nand.advanced.suspend, self.now);
+            Kind::HostRead if self.array.may_suspend(unit, &self.config.nand.advanced.suspend, self.now) => {
+                self.suspend(unit);
             }
             Kind::Write if self.writes_may_follow(unit) && self.follows(unit, rank, id) => {
                 let channel = self.array.channel_of(lun);
@@ -129,8 +136,10 @@ impl Device {
             && self.transactions[id].kind == Kind::Write
             && self.follows(unit, rank, id)
         {
-            self.program_ahead(unit, rank, id);
+            return self.program_ahead(unit, rank, id);
         }
+        // What came meanwhile goes first: a read.
+        self.overlap(lun);
     }
 
     /// The data of a read, or of one of its planes, leave: the next one starts, if there is one.

@@ -128,8 +128,10 @@ pub enum LunState {
 enum Phase {
     /// Nothing.
     Idle,
-    /// The cells work.
+    /// The cells work, or will when their command and data have come.
     Cell,
+    /// The same, until the cells work: somebody wants to hear of that.
+    Coming,
     /// Data of a read are in the register and wait for the channel.
     Holding,
     /// Data of a read leave over the channel.
@@ -227,6 +229,8 @@ pub enum Outcome {
     MemberOut(u8),
     /// It goes on by itself.
     GoesOn,
+    /// Its cells work from now on, as was asked for by [`Array::await_cells`].
+    CellsWork,
     /// Its operation is suspended: it takes a read of the host.
     Suspended,
     /// Its operation has ended.
@@ -715,6 +719,9 @@ impl Array {
         if state.phase == Phase::Suspending {
             return self.suspended(unit, now);
         }
+        if state.phase == Phase::Coming {
+            return self.cells_work(unit, now);
+        }
         debug_assert!(matches!(state.phase, Phase::Cell | Phase::Out));
         if operation.kind == Kind::CopyBack {
             state.programs = !state.programs;
@@ -795,6 +802,7 @@ impl Array {
         for (index, unit) in self.units.iter().enumerate() {
             let ahead = match unit.phase {
                 Phase::Idle => continue,
+                Phase::Coming => unit.cells,
                 Phase::Cell => self.events.time_of(index as u32).map_or(Time::ZERO, |end| {
                     let cell = if unit.programs { unit.operation.program } else { unit.operation.cell };
                     end.since(at).min(cell).min(unit.cells) // What was suspended has a part left.

@@ -152,12 +152,14 @@ impl Probe {
 
     /// The cells that work in some planes rest from `now` on.
     pub fn cut(&mut self, planes: std::ops::Range<u32>, now: Time) {
-        let works = |slice: &&mut Slice| slice.start <= now && slice.end > now;
-        for slice in self.slices.iter_mut().rev().filter(works) {
-            if slice.phase == Phase::Cell && planes.contains(&slice.plane) {
+        self.slices.retain_mut(|slice| {
+            let works = slice.start <= now && slice.end > now && slice.phase == Phase::Cell;
+            if works && planes.contains(&slice.plane) {
                 slice.end = now;
             }
-        }
+            // What is cut at its start has not been.
+            slice.start < slice.end || slice.phase != Phase::Cell
+        });
     }
 
     /// A transaction waits from now on.

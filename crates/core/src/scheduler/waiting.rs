@@ -17,7 +17,7 @@ pub struct Waiting {
     lines: Vec<[Line; RANKS]>,
     /// By LUN, then by rank, how many wait: mostly none, and then nothing is searched.
     counts: Vec<[u32; RANKS]>,
-    /// By plane, then by rank, since when the first waits, and `u64::MAX` where none does; empty where a LUN has one line.
+    /// By plane, then by rank, since when the first waits, `u64::MAX` where none does; empty where LUNs have one line.
     orders: Vec<[u64; RANKS]>,
     planes_per_lun: usize,
     by_plane: bool,

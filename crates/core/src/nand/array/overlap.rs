@@ -75,17 +75,37 @@ impl Array {
         self.resting[members.clone()].copy_from_slice(&self.members[members]);
     }
 
-    /// Whether the cells of a unit can be suspended at `now`, if [`Array::may_overlap`].
-    pub fn can_suspend(&self, unit: UnitId, by: &Suspend, now: Time) -> bool {
+    /// Whether what a unit does, and goes on to do, may be suspended, if [`Array::may_overlap`].
+    pub fn may_suspend(&self, unit: UnitId, by: &Suspend, now: Time) -> bool {
         let state = &self.units[unit.index()];
         let allowed = match state.operation.kind {
             Kind::Program => by.program,
             Kind::Erase => by.erase,
             Kind::Read | Kind::CopyBack => false,
         };
+        allowed && state.held_back < by.limit && self.events.time_of(unit.0).is_some_and(|end| end > now)
+    }
+
+    /// Lets a unit tell when its cells work, if [`Array::may_overlap`] and they do not yet; false where they do.
+    pub fn await_cells(&mut self, unit: UnitId, now: Time) -> bool {
+        let state = &mut self.units[unit.index()];
         let left = self.events.time_of(unit.0).map_or(Time::ZERO, |end| end.since(now));
-        let works = left > Time::ZERO && left <= state.cells;
-        allowed && works && state.held_back < by.limit
+        let until = left.since(state.cells);
+        if until == Time::ZERO {
+            return false;
+        }
+        state.phase = Phase::Coming;
+        self.events.set(unit.0, now + until);
+        true
+    }
+
+    /// What [`Array::await_cells`] has asked for.
+    pub(super) fn cells_work(&mut self, unit: UnitId, now: Time) -> Outcome {
+        let state = &mut self.units[unit.index()];
+        state.phase = Phase::Cell;
+        let end = now + state.cells;
+        self.events.set(unit.0, end);
+        Outcome::CellsWork
     }
 
     /// Whether an operation of the unit is suspended.
