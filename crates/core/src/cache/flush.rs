@@ -171,9 +171,21 @@ impl Buffer {
         }
         let any = !victims.is_empty();
         self.victims = victims;
-        // Several are evicted in a row when planes that worked together end.
-        prefetch(&self.entries, self.eviction.soon(6) as usize);
+        self.prefetch_victims();
         any
+    }
+
+    /// Asks for what is known of units that are evicted soon, several ahead, since several are evicted in a row when
+    /// planes that worked together end: of one for its entry, and of a nearer one, whose entry has come meanwhile, for
+    /// its unit, where that goes at once.
+    #[inline]
+    fn prefetch_victims(&self) {
+        prefetch(&self.entries, self.eviction.soon(6) as usize);
+        if let Some(near) = self.entries.get(self.eviction.soon(3) as usize)
+            && !near.dirty
+        {
+            prefetch(&self.index, near.lpn as usize);
+        }
     }
 
     /// The units of a block that are not here are to be written with it.
