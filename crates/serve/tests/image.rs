@@ -236,7 +236,9 @@ fn after_a_power_cut_each_unit_is_as_flushed_or_newer() {
         let bench = Bench::new(&disk, &config);
         let mut client = bench.client();
         let mut accounted = 0;
-        for round in 0..times(8) {
+        // Blocks that fail are used up in the end, and then the device takes no writes.
+        let cuts = if config.faults.is_some() { times(8).min(40) } else { times(8) };
+        for round in 0..cuts {
             for _ in 0..truth.luck.below(40) {
                 truth
                     .step(&mut client)
@@ -252,7 +254,7 @@ fn after_a_power_cut_each_unit_is_as_flushed_or_newer() {
         truth.check_newest(&mut client);
         assert_eq!(accounted > 0, config.durability.checkpoint.is_some(), "{overrides:?}: blocks that were not read");
         let finished = bench.end();
-        assert_eq!((finished.image, finished.power_cuts, finished.unreadable), (Some(Ok(())), times(8), 0));
+        assert_eq!((finished.image, finished.power_cuts, finished.unreadable), (Some(Ok(())), cuts, 0));
         let bench = Bench::new(&disk, &config);
         truth.check_newest(&mut bench.client());
     }
