@@ -327,11 +327,41 @@ fn reads_interrupt_programs_and_erases() {
     let ends = play(&mut device, &[(0, program), (at, first), (at + 5 * US + READ + DATA + US, second)]);
     let served = [at + 5 * US + READ + DATA, at + 5 * US + READ + DATA + 3 * US + 5 * US + READ + DATA];
     assert_eq!(ends, [(0, served[0]), (1, served[1]), (5, served[1] + 3 * US + PROGRAM - 50 * US)]);
+    // Nor does anything of the program's cells that did no work remain in a timeline.
+    let mut device = chip(1, &overrides);
+    fill(&mut device, 8);
+    watch(&mut device);
+    play(&mut device, &[(0, program), (DATA / 2, first)]);
+    let cells: Vec<_> = slices(&device, Phase::Cell).iter().map(|slice| (slice.start.0, slice.end.0)).collect();
+    let read = (DATA + 5 * US, DATA + 5 * US + READ);
+    assert_eq!(cells, [read, (read.1 + DATA + 3 * US, read.1 + DATA + 3 * US + PROGRAM)]);
     // Without the option nothing is.
     let mut device = chip(1, &overrides[..2]);
     fill(&mut device, 8);
     let ends = play(&mut device, &[(0, program), (DATA + US, first)]);
     assert_eq!(ends, [(0, DATA + PROGRAM + READ + DATA), (5, DATA + PROGRAM)]);
+}
+
+#[test]
+fn reads_interrupt_a_die_that_waits_for_its_channel() {
+    let overrides = [
+        "geometry.planes=1",
+        "nand.concurrency=die",
+        "scheduler=read-first",
+        "nand.advanced.cache_program=true",
+        "nand.advanced.suspend={ program = true, latency = \"5us\", resume = \"3us\", limit = 2 }",
+    ];
+    let mut device = chip(2, &overrides);
+    fill(&mut device, 8);
+    // Die 0 programs unit 8 and would take the data of unit 10, but those of unit 9 are on their way to die 1.
+    let at = DATA + US;
+    let [first, other, next] = [8, 9, 10].map(|unit| write(&device, unit, 1));
+    let read = read(&device, 0, 1);
+    let ends = play(&mut device, &[(0, first), (at, other), (at, next), (at + 50 * US, read)]);
+    let granted = at + DATA;
+    let served = granted + 5 * US + READ + DATA;
+    let left = DATA + PROGRAM - granted;
+    assert_eq!(ends[..3], [(0, served), (8, served + 3 * US + left), (9, granted + PROGRAM)]);
 }
 
 #[test]
@@ -416,6 +446,8 @@ fn an_instant_in_the_middle_is_told_right() {
         vec![(0, write(device, 16, 2)), (at, read(device, 0, 1)), (at + US, read(device, 5, 3))]
     };
     assert_sampled(&["geometry.planes=1", "scheduler=read-first", suspend], 1, reads);
+    let early = |device: &Device| vec![(0, write(device, 16, 2)), (DATA / 2, read(device, 0, 1))];
+    assert_sampled(&["geometry.planes=1", "scheduler=read-first", suspend], 1, early);
 }
 
 /// A device of one die that cleans a lot, after so many overwrites at random of two units each, `depth` at a time.

@@ -11,8 +11,9 @@ use crate::cache::{Buffer, Found, Pick};
 use crate::ftl::mapping::Location;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::BLANK;
+use crate::scheduler::Class;
 use crate::scheduler::lines::NONE;
-use crate::sim::id::{Lpn, Ppn};
+use crate::sim::id::{Lpn, PlaneId, Ppn};
 use crate::sim::time::Time;
 use crate::workload::request::{Operation, Request, SECTOR};
 
@@ -360,6 +361,25 @@ impl Device {
         }
         buffer.flights[id as usize] = Some(pick);
         true
+    }
+
+    /// Asks for what the end of a write of the buffer will touch, and the beginning of the next one of its plane. They
+    /// wait for so long that what was looked up when they were picked is far from the processor again.
+    #[inline]
+    pub(super) fn prefetch_for_buffer(&self, id: u32, lpn: u32) {
+        let Some(buffer) = &self.buffer else { return };
+        self.ftl.map.prefetch(Lpn(lpn));
+        buffer.prefetch_landing(id);
+        let plane = PlaneId(self.transactions[id].plane);
+        let next = self.waiting.first(self.array.lun_of(plane), plane, self.ranks[Class::HostProgram as usize]);
+        if next != NONE {
+            buffer.prefetch_flight(next);
+            let Transaction { source, next, .. } = self.transactions[next];
+            if source > 0 {
+                self.ftl.blocks.prefetch(Ppn(source - 1));
+            }
+            self.transactions.prefetch(next);
+        }
     }
 
     /// A write of a unit has ended, if it was the buffer's.

@@ -10,7 +10,7 @@ use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::nand::array::{self, LunState, Operation};
 use crate::scheduler::lines::NONE;
 use crate::scheduler::{Class, RANKS};
-use crate::sim::id::{BlockId, Lpn, LunId, PlaneId, Ppn, UnitId};
+use crate::sim::id::{BlockId, LunId, PlaneId, Ppn, UnitId};
 use crate::sim::time::Time;
 
 impl Device {
@@ -398,25 +398,6 @@ impl Device {
             let block = self.ftl.blocks.depend(old);
             self.transactions[id].dependency = block.0;
             self.note_bound(id, old);
-        }
-    }
-
-    /// Asks for what the end of a write of the buffer will touch, and the beginning of the next one of its plane. They
-    /// wait for so long that what was looked up when they were picked is far from the processor again.
-    #[inline]
-    fn prefetch_for_buffer(&self, id: u32, lpn: u32) {
-        let Some(buffer) = &self.buffer else { return };
-        self.ftl.map.prefetch(Lpn(lpn));
-        buffer.prefetch_landing(id);
-        let plane = PlaneId(self.transactions[id].plane);
-        let next = self.waiting.first(self.array.lun_of(plane), plane, self.ranks[Class::HostProgram as usize]);
-        if next != NONE {
-            buffer.prefetch_flight(next);
-            let Transaction { source, next, .. } = self.transactions[next];
-            if source > 0 {
-                self.ftl.blocks.prefetch(Ppn(source - 1));
-            }
-            self.transactions.prefetch(next);
         }
     }
 
