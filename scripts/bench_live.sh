@@ -18,10 +18,12 @@ first=
 
 # serve ARGUMENTS...: starts a server on processor 0, and waits until it is there.
 serve() {
+    # What the last one said is gone before this one says it.
+    rm -f said
     # shellcheck disable=SC2086
     $first taskset -c 0 "$program" serve "$@" --nbd unix:nbd.sock --vhost-user vhost.sock --out out >result 2>said &
     server=$!
-    until grep -q 'Ctrl-C ends' said; do
+    until grep -qs 'Ctrl-C ends' said; do
         kill -0 "$server" || { cat said >&2; exit 1; }
         sleep 0.1
     done

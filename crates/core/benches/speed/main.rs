@@ -195,7 +195,7 @@ fn advanced() {
     ];
     let caches = ["nand.advanced.cache_read=true", "nand.advanced.cache_program=true"];
     let suspend = ["nand.advanced.suspend={ program = true, erase = true, latency = \"5us\", resume = \"5us\" }"];
-    let together = [&planes[..], &caches, &suspend].concat();
+    let together = [&planes[..], &caches, &suspend, &["nand.advanced.copy_back=wise"]].concat();
     let buffered = [&together[..], &BUFFER].concat();
     let chips = ["nand.concurrency=command"];
     let interleave = [&chips[..], &["nand.advanced.interleave=true"], &planes].concat();

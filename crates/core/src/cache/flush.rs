@@ -179,9 +179,11 @@ impl Buffer {
     /// planes that worked together end: of one for its entry, and of a nearer one, whose entry has come meanwhile, for
     /// its unit, where that goes at once.
     #[inline]
-    fn prefetch_victims(&self) {
-        prefetch(&self.entries, self.eviction.soon(6) as usize);
-        if let Some(near) = self.entries.get(self.eviction.soon(3) as usize)
+    fn prefetch_victims(&mut self) {
+        self.soon.rotate_left(1);
+        self.soon[3] = self.eviction.soon(6);
+        prefetch(&self.entries, self.soon[3] as usize);
+        if let Some(near) = self.entries.get(self.soon[0] as usize)
             && !near.dirty
         {
             prefetch(&self.index, near.lpn as usize);
@@ -219,7 +221,7 @@ impl Buffer {
             entry = self.entries.behind(entry);
             left -= 1;
         }
-        let entry = if entry == NONE { self.eviction.soon(left) } else { entry };
+        let entry = if entry == NONE { self.soon[0] } else { entry };
         (entry != NONE).then(|| Lpn(self.entries[entry as usize].lpn))
     }
 

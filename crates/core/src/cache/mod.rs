@@ -128,6 +128,8 @@ pub struct Buffer {
     padding: VecDeque<u32>,
     eviction: Eviction,
     victims: Vec<u32>,
+    /// Entries that are evicted soon, the next but few first: a hint.
+    soon: [u32; 4],
     barriers: Barriers,
     /// Entries that go, or whose unit has gone, and that are not free yet.
     coming: u32,
@@ -177,6 +179,7 @@ impl Buffer {
             padding: VecDeque::new(),
             eviction,
             victims: Vec::with_capacity(units as usize),
+            soon: [NONE; 4],
             barriers: Barriers::default(),
             coming: 0,
             waiting: 0,
@@ -315,6 +318,10 @@ impl Buffer {
     /// An entry holds the sectors from `first` to before `end`.
     #[inline]
     fn hold(&mut self, entry: u32, first: u32, end: u32) {
+        if self.words == 1 {
+            self.entries[entry as usize].mask |= bits(first, end);
+            return;
+        }
         let mask = self.mask_mut(entry);
         words_of(first, end).for_each(|(word, bits)| mask[word] |= bits);
     }
@@ -339,12 +346,11 @@ impl Buffer {
     /// How much of the sectors from `first` to before `end` of a unit is here.
     pub fn find(&self, lpn: Lpn, first: u32, end: u32) -> Found {
         let Some(entry) = self.entry(lpn) else { return Found::Nothing };
-        let (mut some, mut all) = (false, true);
-        for (word, bits) in words_of(first, end) {
-            let held = self.mask(entry)[word] & bits;
-            some |= held != 0;
-            all &= held == bits;
-        }
+        let mask = self.mask(entry);
+        let (some, all) = words_of(first, end).fold((false, true), |(some, all), (word, bits)| {
+            let held = mask[word] & bits;
+            (some | (held != 0), all & (held == bits))
+        });
         match (some, all) {
             (_, true) => Found::Whole(entry),
             (true, false) => Found::Partly(entry),
@@ -526,6 +532,12 @@ impl Buffer {
 fn words_of(first: u32, end: u32) -> impl Iterator<Item = (usize, u64)> {
     (first / 64..end.div_ceil(64)).map(move |word| {
         let (from, to) = (first.max(word * 64) - word * 64, end.min(word * 64 + 64) - word * 64);
-        (word as usize, (!0u64 >> (64 - (to - from))) << from)
+        (word as usize, bits(from, to))
     })
+}
+
+/// The bits from `first` to before `end`, of which there is one at least.
+#[inline]
+fn bits(first: u32, end: u32) -> u64 {
+    (!0 >> (64 - (end - first))) << first
 }

@@ -180,9 +180,10 @@ impl Device {
             Operation::Read => {
                 let units = 0..self.units_of(id);
                 self.requests[id].remaining += units.end;
+                // Where no time passes between them, one unit is not searched for twice.
                 match self.buffer {
-                    Some(_) => self.work_on_read(id, units, Work::Search),
-                    None => self.work_on_read(id, units, Work::LookUp),
+                    Some(_) if units.end > 1 || self.cores.is_some() => self.work_on_read(id, units, Work::Search),
+                    _ => self.work_on_read(id, units, Work::LookUp),
                 }
                 self.part_done(id, self.now, NONE);
             }

@@ -10,7 +10,7 @@ use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::{LogicalBlock, NOWHERE, PADDING};
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::ProgramCause;
-use crate::nand::array::Operation;
+use crate::nand::array::Spot;
 use crate::scheduler::Class;
 use crate::scheduler::lines::{Line, NONE};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
@@ -275,7 +275,7 @@ impl Device {
     }
 
     /// Binds a write with all others of its program, and what is copied beside them.
-    pub(super) fn start_write_in_block(&mut self, id: u32) -> Operation {
+    pub(super) fn start_write_in_block(&mut self, id: u32, at: Spot) -> bool {
         let (number, offset) = self.ftl.logical_blocks().split(Lpn(self.transactions[id].lpn));
         let mut writes = std::mem::take(&mut self.block_traffic.writes);
         writes.push((offset, id));
@@ -284,17 +284,16 @@ impl Device {
         for &(_, other) in &writes[1..] {
             self.trail_unstall(other, lun);
         }
-        let operation = self.bind_program(number, &writes, Class::HostProgram);
+        self.bind_program(number, &writes, Class::HostProgram, at);
         writes.clear();
         self.block_traffic.writes = writes;
-        operation
+        true
     }
 
-    pub(super) fn start_merge_write(&mut self, id: u32) -> Operation {
+    pub(super) fn start_merge_write(&mut self, id: u32, at: Spot) -> bool {
         let Transaction { owner, class, .. } = self.transactions[id];
-        let operation = self.bind_program(owner, &[], class);
-        self.transactions[id].place = operation.place;
-        operation
+        self.transactions[id].place = self.bind_program(owner, &[], class, at).0;
+        true
     }
 
     /// Where a write or a copy goes that is first in line: with all others of its program at the next place of its
@@ -308,7 +307,8 @@ impl Device {
         Ppn(self.ftl.blocks.first_unit(BlockId(current)).0 + next)
     }
 
-    fn bind_program(&mut self, number: u32, writes: &[(u32, u32)], class: Class) -> Operation {
+    /// Returns its place.
+    fn bind_program(&mut self, number: u32, writes: &[(u32, u32)], class: Class, at: Spot) -> Ppn {
         let (LogicalBlock { current, next, .. }, group) = (self.logical(number), self.ftl.shape().units_per_program);
         let start = Ppn(self.ftl.blocks.first_unit(BlockId(current)).0 + next);
         (0..group).for_each(|unit| self.ftl.map.set_owner(Ppn(start.0 + unit), PADDING));
@@ -337,7 +337,8 @@ impl Device {
         self.block_traffic.job(number).copies = copies;
         let plane = self.ftl.block_home(number);
         let tag = writes.first().map_or(u64::MAX, |&(_, id)| self.tag_of(self.transactions[id].owner));
-        self.program(class, plane, start, tag)
+        self.put(at, self.program(class, plane, start, tag));
+        start
     }
 
     pub(super) fn finish_merge_write(&mut self, id: u32) {

@@ -13,7 +13,7 @@ use crate::ftl::blocks::{RESERVE, Stream};
 use crate::ftl::faults::MapInHand;
 use crate::ftl::mapping::{MapState, TRANSLATION};
 use crate::metrics::counters::MapCause;
-use crate::nand::array::Operation;
+use crate::nand::array::Spot;
 use crate::scheduler::Class;
 use crate::scheduler::lines::{Line, NONE};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
@@ -173,11 +173,11 @@ impl Device {
     }
 
     /// Starts a read of a translation page, or of one flash page of it.
-    pub(super) fn start_map_read(&mut self, id: u32) -> Operation {
+    pub(super) fn start_map_read(&mut self, id: u32, at: Spot) -> bool {
         let read = self.transactions[id];
         let pages = u32::from(read.units);
         self.ftl.note_map_read(cause_of(read.first), pages);
-        self.read(&read, pages, self.array.timing().page_out, u64::MAX)
+        self.put(at, self.read(&read, pages, self.array.timing().page_out, u64::MAX))
     }
 
     pub(super) fn finish_map_read(&mut self, id: u32) {
@@ -316,20 +316,20 @@ impl Device {
 
     /// Binds an update of a translation page; with it all who have asked for one by now. Where there is no room, it
     /// waits.
-    pub(super) fn start_map_write(&mut self, id: u32) -> Option<Operation> {
+    pub(super) fn start_map_write(&mut self, id: u32, at: Spot) -> bool {
         let Transaction { owner: page, class, .. } = self.transactions[id];
         let plane = self.ftl.map_home(page);
         if self.ftl.is_read_only() {
             self.transactions.remove(id);
             self.drop_map_update(page);
-            return None;
+            return false;
         }
         if !self.map_traffic.page(page).moving && !self.ftl.blocks.takes_map_write(plane) {
             self.transactions.remove(id);
             self.map_traffic.page(page).state = State::Stalled;
             self.map_traffic.stalled[plane.index()].push_back(page);
             self.clean_map(plane);
-            return None;
+            return false;
         }
         let (cause, stock) = (self.update_cause(page), self.ftl.blocks.map_stock(plane));
         let place = self.ftl.bind_map(page, cause);
@@ -349,7 +349,7 @@ impl Device {
         if self.ftl.blocks.map_stock(plane) != stock {
             self.clean_map(plane);
         }
-        Some(self.program(class, plane, place, u64::MAX))
+        self.put(at, self.program(class, plane, place, u64::MAX))
     }
 
     pub(super) fn finish_map_write(&mut self, id: u32) {

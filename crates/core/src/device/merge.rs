@@ -10,7 +10,7 @@ use crate::config::DeviceConfig;
 use crate::config::advanced::{Waste, Wise};
 use crate::ftl::blocks::Stream;
 use crate::metrics::counters::ProgramCause;
-use crate::nand::array::{self, Member, Operation};
+use crate::nand::array::{self, Member, Operation, Spot};
 use crate::scheduler::Class;
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{LunId, PlaneId, Ppn, UnitId};
@@ -73,11 +73,11 @@ impl Merging {
 type Address = (u32, u32);
 
 impl Device {
-    /// Starts the command of `lun` that `lead`, bound to `operation`, leads, with what can be merged.
+    /// Starts the command of `lun` that `lead`, put together at `unit`, leads, with what can be merged.
     #[inline(never)]
-    pub(super) fn start_merged(&mut self, lun: LunId, rank: u8, lead: u32, mut operation: Operation) {
-        let unit = self.array.unit_of(operation.plane);
-        let mut planes = self.start_unit(unit, rank, lead, &mut operation);
+    pub(super) fn start_merged(&mut self, lun: LunId, rank: u8, lead: u32, unit: UnitId) {
+        let kind = self.array.draft(Spot::Unit(unit)).kind;
+        let mut planes = self.start_unit(unit, rank, lead);
         let mut dies = 1;
         if self.merging.interleave {
             // Of the same chip: a LUN may be a package of several.
@@ -85,34 +85,35 @@ impl Device {
             let first = unit.0 / per_chip * per_chip;
             for other in (first..first + per_chip).map(UnitId).filter(|&other| other != unit) {
                 self.array.set_binding(lun);
-                if let Some((id, mut operation)) = self.join_unit(other, rank, operation.kind) {
-                    planes += self.start_unit(other, rank, id, &mut operation);
+                if let Some(id) = self.join_unit(other, rank, kind) {
+                    planes += self.start_unit(other, rank, id);
                     dies += 1;
                 }
             }
             self.array.set_busy(lun);
         }
-        self.array.note_merged(operation.kind, dies, planes);
+        self.array.note_merged(kind, dies, planes);
     }
 
     /// Starts a unit on `lead`, with other planes of it; returns how many planes work.
-    fn start_unit(&mut self, unit: UnitId, rank: u8, lead: u32, operation: &mut Operation) -> u32 {
-        self.join_planes_for(unit, rank, lead, operation);
+    fn start_unit(&mut self, unit: UnitId, rank: u8, lead: u32) -> u32 {
+        self.join_planes_for(unit, rank, lead, Spot::Unit(unit));
         self.running[unit.index()] = lead;
-        self.array.start(unit, *operation, self.now);
+        let members = self.array.draft(Spot::Unit(unit)).members;
+        self.array.start(unit, self.now);
         self.watch_start(unit);
-        operation.members
+        members
     }
 
-    /// Binds what goes with `lead` in other planes of its die, where planes work together on such operations.
+    /// Binds what goes with `lead`, put together `at` a spot, in other planes of its die, where planes work together on
+    /// such operations.
     #[inline]
-    pub(super) fn join_planes_for(&mut self, unit: UnitId, rank: u8, lead: u32, operation: &mut Operation) {
-        let one_page = operation.kind != array::Kind::Read || operation.pages == 1;
-        if self.merging.planes[operation.kind as usize]
-            && one_page
-            && self.others_wait(self.array.lun_of_unit(unit), operation.plane, rank)
+    pub(super) fn join_planes_for(&mut self, unit: UnitId, rank: u8, lead: u32, at: Spot) {
+        let Operation { kind, pages, plane, .. } = *self.array.draft(at);
+        let one_page = kind != array::Kind::Read || pages == 1;
+        if self.merging.planes[kind as usize] && one_page && self.others_wait(self.array.lun_of_unit(unit), plane, rank)
         {
-            self.join_planes(unit, rank, lead, operation, |_| true);
+            self.join_planes(unit, rank, lead, at, |_| true);
         }
     }
 
@@ -122,50 +123,34 @@ impl Device {
         self.waiting.any(lun, rank) || self.first_of_pool(plane) != NONE
     }
 
-    /// Binds what goes with `lead` in the planes that a unit works in now.
-    pub(super) fn join_at_work(&mut self, unit: UnitId, rank: u8, lead: u32, operation: &mut Operation) {
+    /// Binds what goes with `lead`, put together beside it, in the planes that a unit works in now.
+    pub(super) fn join_at_work(&mut self, unit: UnitId, rank: u8, lead: u32) {
         let mut at_work = 0u64;
         self.array.planes_at_work(unit).for_each(|(plane, _)| at_work |= 1 << self.merging.place_in_group(plane));
         let merging = self.merging;
         let works = |plane| at_work >> merging.place_in_group(plane) & 1 == 1;
-        self.join_planes(unit, rank, lead, operation, works);
+        self.join_planes(unit, rank, lead, Spot::Ahead(unit), works);
     }
 
-    fn join_planes(
-        &mut self,
-        unit: UnitId,
-        rank: u8,
-        lead: u32,
-        operation: &mut Operation,
-        allowed: impl Fn(PlaneId) -> bool,
-    ) {
-        let address = self.address_of(Ppn(operation.place), operation.kind);
-        let moves = operation.kind == array::Kind::CopyBack;
-        let source = moves.then(|| self.source_of(operation.plane)).flatten();
-        let member = |operation: &Operation| Member {
-            plane: operation.plane,
-            data: operation.data,
-            tag: operation.tag,
-            place: operation.place,
-        };
-        self.array.set_member(unit, 0, member(operation));
+    fn join_planes(&mut self, unit: UnitId, rank: u8, lead: u32, at: Spot, allowed: impl Fn(PlaneId) -> bool) {
+        let Operation { kind, plane: own, place, data, tag, .. } = *self.array.draft(at);
+        let address = self.address_of(Ppn(place), kind);
+        let moves = kind == array::Kind::CopyBack;
+        let source = moves.then(|| self.source_of(own)).flatten();
+        self.array.set_member(unit, 0, Member { plane: own, data, tag, place });
         let mut last = self.last_of(lead);
-        let mut joined = Operation::default();
-        for plane in self.merging.group_of(operation.plane).map(PlaneId) {
-            if plane == operation.plane || !allowed(plane) || !self.suits(plane, rank, operation.kind, address) {
+        for plane in self.merging.group_of(own).map(PlaneId) {
+            if plane == own || !allowed(plane) || !self.suits(plane, rank, kind, address) {
                 continue;
             }
             if moves && self.source_of(plane) != source {
                 continue;
             }
-            let id = self.take_for(plane, rank, operation.kind);
-            if !self.bind_to_merge(id, rank, &mut joined) {
+            let id = self.take_for(plane, rank, kind);
+            if !self.bind_to_merge(id, rank, Spot::Member) {
                 continue;
             }
-            self.array.set_member(unit, operation.members, member(&joined));
-            operation.members += 1;
-            operation.cell = operation.cell.max(joined.cell);
-            operation.program = operation.program.max(joined.program);
+            self.array.join(unit, at);
             self.transactions[last].next = id;
             last = self.last_of(id);
         }
@@ -179,8 +164,8 @@ impl Device {
         id
     }
 
-    /// The first operation of `kind` that waits for a die, bound.
-    fn join_unit(&mut self, unit: UnitId, rank: u8, kind: array::Kind) -> Option<(u32, Operation)> {
+    /// The first operation of `kind` that waits for a die, put together there.
+    fn join_unit(&mut self, unit: UnitId, rank: u8, kind: array::Kind) -> Option<u32> {
         loop {
             let planes = self.array.planes_of_unit(unit).map(PlaneId);
             let plane = planes.filter(|&plane| self.waits_for(plane, rank, kind)).min_by_key(|&plane| {
@@ -191,9 +176,8 @@ impl Device {
             if kind == array::Kind::Program && self.merging.blind {
                 self.level(id, rank);
             }
-            let mut operation = Operation::default();
-            if self.bind_to_merge(id, rank, &mut operation) {
-                return Some((id, operation));
+            if self.bind_to_merge(id, rank, Spot::Unit(unit)) {
+                return Some(id);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::Device;
 use super::transaction::Kind;
 use crate::config::Frontiers;
-use crate::nand::array::{self, Operation};
+use crate::nand::array::{self, Operation, Spot};
 use crate::nand::ledger::Holder;
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{LunId, PlaneId, UnitId};
@@ -108,22 +108,23 @@ impl Device {
         let planes = self.array.planes_at_work(unit).count() as u32;
         let lun = self.array.lun_of_unit(unit);
         self.waiting.pop(lun, PlaneId(self.transactions[id].plane), rank, &mut self.transactions);
-        let mut operation = Operation::default();
-        if !self.bind_to_merge(id, rank, &mut operation) {
+        if !self.bind_to_merge(id, rank, Spot::Ahead(unit)) {
             return;
         }
         if planes > 1 {
-            self.join_at_work(unit, rank, id, &mut operation);
+            self.join_at_work(unit, rank, id);
         }
-        self.begin_ahead(unit, id, &operation);
+        self.begin_ahead(unit, id);
     }
 
-    fn begin_ahead(&mut self, unit: UnitId, id: u32, operation: &Operation) {
+    fn begin_ahead(&mut self, unit: UnitId, id: u32) {
         self.ahead[unit.index()] = id;
-        self.array.note_merged(operation.kind, 1, operation.members);
-        self.array.start_ahead(unit, operation, self.now);
+        let Operation { kind, members, .. } = *self.array.draft(Spot::Ahead(unit));
+        self.array.note_merged(kind, 1, members);
+        self.array.start_ahead(unit, self.now);
         if self.array.probe().is_some() {
-            self.show_waits(id, operation);
+            let operation = *self.array.draft(Spot::Ahead(unit));
+            self.show_waits(id, &operation);
         }
     }
 
@@ -156,13 +157,12 @@ impl Device {
 
     fn begin_read_ahead(&mut self, lun: LunId, unit: UnitId, rank: u8, id: u32) {
         self.waiting.pop(lun, PlaneId(self.transactions[id].plane), rank, &mut self.transactions);
-        let mut operation = Operation::default();
-        if !self.bind_to_merge(id, rank, &mut operation) {
+        if !self.bind_to_merge(id, rank, Spot::Ahead(unit)) {
             return;
         }
         self.array.set_members_aside(unit);
-        self.join_planes_for(unit, rank, id, &mut operation);
-        self.begin_ahead(unit, id, &operation);
+        self.join_planes_for(unit, rank, id, Spot::Ahead(unit));
+        self.begin_ahead(unit, id);
     }
 
     /// The operation of a unit has ended: it goes on with what overlaps with it, if anything does.

@@ -7,7 +7,7 @@ use crate::ftl::blocks::Stream;
 use crate::ftl::flash::FlashEvent;
 use crate::ftl::mapping::PADDING;
 use crate::metrics::counters::{ProgramCause, ReadCause};
-use crate::nand::array::{self, LunState, Operation};
+use crate::nand::array::{self, LunState, Operation, Spot};
 use crate::scheduler::lines::NONE;
 use crate::scheduler::{Class, RANKS};
 use crate::sim::id::{BlockId, LunId, PlaneId, Ppn, UnitId};
@@ -181,46 +181,53 @@ impl Device {
         if self.merging.blind {
             self.level(id, rank);
         }
-        let Some(operation) = self.bind_transaction(id, rank) else { return false };
+        let plane = PlaneId(self.transactions[id].plane);
+        let unit = self.array.unit_of(plane);
+        if !self.bind_transaction(id, rank, Spot::Unit(unit)) {
+            return false;
+        }
         // Mostly nothing else waits.
-        if self.merging.any && self.others_wait(lun, operation.plane, rank) {
-            self.start_merged(lun, rank, id, operation);
+        if self.merging.any && self.others_wait(lun, plane, rank) {
+            self.start_merged(lun, rank, id, unit);
             return true;
         }
-        let unit = self.array.unit_of(operation.plane);
         self.running[unit.index()] = id;
-        self.array.start(unit, operation, self.now);
+        self.array.start(unit, self.now);
         self.watch_start(unit);
         true
     }
 
-    /// What the array does for a transaction that is first in line, with its place; nothing where it turns out that it
-    /// cannot start or need not. Inlined, since what it returns is large: see [`Device::bind_to_merge`].
+    /// Puts together `at` a spot what the array does for a transaction that is first in line, with its place; false
+    /// where it turns out that it cannot start or need not.
     #[inline(always)]
-    fn bind_transaction(&mut self, id: u32, rank: u8) -> Option<Operation> {
+    fn bind_transaction(&mut self, id: u32, rank: u8, at: Spot) -> bool {
         self.transactions[id].next = NONE;
         match self.transactions[id].kind {
-            Kind::HostRead => Some(self.start_read(id, ReadCause::Host)),
-            Kind::RmwRead => Some(self.start_read(id, ReadCause::Rmw)),
-            Kind::GcRead => Some(self.start_read(id, ReadCause::Gc)),
-            Kind::Write => self.start_write(id, rank),
-            Kind::GcWrite => self.start_copies(id),
-            Kind::CopyBack => self.start_copy_back(id),
-            Kind::Erase => Some(self.start_erase(id)),
-            Kind::Summary => Some(self.start_summary(id)),
-            Kind::MergeRead => Some(self.start_read(id, ReadCause::Merge)),
-            Kind::MergeWrite => Some(self.start_merge_write(id)),
-            Kind::MapRead => Some(self.start_map_read(id)),
-            Kind::MapWrite => self.start_map_write(id),
+            Kind::HostRead => self.start_read(id, ReadCause::Host, at),
+            Kind::RmwRead => self.start_read(id, ReadCause::Rmw, at),
+            Kind::GcRead => self.start_read(id, ReadCause::Gc, at),
+            Kind::Write => self.start_write(id, rank, at),
+            Kind::GcWrite => self.start_copies(id, at),
+            Kind::CopyBack => self.start_copy_back(id, at),
+            Kind::Erase => self.start_erase(id, at),
+            Kind::Summary => self.start_summary(id, at),
+            Kind::MergeRead => self.start_read(id, ReadCause::Merge, at),
+            Kind::MergeWrite => self.start_merge_write(id, at),
+            Kind::MapRead => self.start_map_read(id, at),
+            Kind::MapWrite => self.start_map_write(id, at),
             Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("they wait for others, not for LUNs"),
         }
     }
 
-    /// The same for what is merged or overlaps with others, into `operation`: where it is read field by field, since
-    /// what has just been written in parts is slow to be read as a whole. Returns whether there is one.
-    pub(super) fn bind_to_merge(&mut self, id: u32, rank: u8, operation: &mut Operation) -> bool {
-        let Some(bound) = self.bind_transaction(id, rank) else { return false };
-        *operation = bound;
+    /// The same for what is merged or overlaps with others.
+    pub(super) fn bind_to_merge(&mut self, id: u32, rank: u8, at: Spot) -> bool {
+        self.bind_transaction(id, rank, at)
+    }
+
+    /// An operation is put together, and can start.
+    #[inline(always)]
+    pub(super) fn put(&mut self, at: Spot, operation: Operation) -> bool {
+        *self.array.draft_mut(at) = operation;
         true
     }
 
@@ -246,7 +253,7 @@ impl Device {
     }
 
     #[inline(always)]
-    fn start_read(&mut self, id: u32, cause: ReadCause) -> Operation {
+    fn start_read(&mut self, id: u32, cause: ReadCause, at: Spot) -> bool {
         let read = self.transactions[id];
         let shape = *self.ftl.shape();
         let spans = shape.pages_per_unit > 1;
@@ -259,7 +266,7 @@ impl Device {
         };
         let timing = self.array.timing();
         let data = if spans { timing.page_out } else { timing.units_out[usize::from(read.units)] };
-        self.read(&read, pages, data, tag)
+        self.put(at, self.read(&read, pages, data, tag))
     }
 
     /// A read of so many pages, each of which takes the channel for `data`.
@@ -310,19 +317,19 @@ impl Device {
 
     /// Binds a write, with those behind it that fill the same program command. A plane without room gives it up.
     #[inline(always)]
-    fn start_write(&mut self, id: u32, rank: u8) -> Option<Operation> {
+    fn start_write(&mut self, id: u32, rank: u8, at: Spot) -> bool {
         if self.ftl.block_map.is_some() {
-            return Some(self.start_write_in_block(id));
+            return self.start_write_in_block(id, at);
         }
         if self.ftl.is_read_only() {
             self.answer_unwritten(id);
-            return None;
+            return false;
         }
         let plane = PlaneId(self.transactions[id].plane);
         let lent = !self.ftl.blocks.takes_host_write(plane) && !self.goes_again(id, plane);
         if lent && !(self.is_of_journal(self.transactions[id].lpn) && self.lends_to_journal(plane)) {
             self.stall(id, plane);
-            return None;
+            return false;
         }
         let group = self.ftl.shape().units_per_program;
         let stock = self.ftl.blocks.stock(plane);
@@ -363,7 +370,7 @@ impl Device {
             self.ftl.refresh_ready(plane);
         }
         let tag = self.tag_of(self.transactions[id].owner);
-        Some(self.program(Class::HostProgram, plane, first, tag))
+        self.put(at, self.program(Class::HostProgram, plane, first, tag))
     }
 
     /// The next write in line when it goes to the same plane and is of the same class.
@@ -410,15 +417,15 @@ impl Device {
     }
 
     /// A device that takes no writes moves nothing: what cleaning has in hand stays where it is.
-    fn leave_unmoved(&mut self, id: u32) -> Option<Operation> {
+    fn leave_unmoved(&mut self, id: u32) -> bool {
         let plane = self.transactions.remove(id).plane;
         self.jobs[plane as usize].busy = false;
-        None
+        false
     }
 
     /// Binds what cleaning has read. Units that were superseded meanwhile are dropped; without any left, nothing
     /// starts.
-    fn start_copies(&mut self, id: u32) -> Option<Operation> {
+    fn start_copies(&mut self, id: u32, at: Spot) -> bool {
         let plane = PlaneId(self.transactions[id].plane);
         if self.ftl.is_read_only() {
             return self.leave_unmoved(id);
@@ -432,7 +439,7 @@ impl Device {
             self.transactions.remove(id);
             self.jobs[plane.index()].busy = false;
             self.clean(plane);
-            return None;
+            return false;
         }
         let stock = self.ftl.blocks.stock(plane);
         let stream = self.ftl.blocks.moved_stream(plane, class);
@@ -450,12 +457,12 @@ impl Device {
         if self.ftl.blocks.stock(plane) != stock || self.ftl.shape().single_frontier {
             self.ftl.refresh_ready(plane);
         }
-        Some(self.program(self.transactions[id].class, plane, first, u64::MAX))
+        self.put(at, self.program(self.transactions[id].class, plane, first, u64::MAX))
     }
 
     /// Binds a page that cleaning moves within its plane. Where that cannot be without waste that is not allowed, it is
     /// read, and programmed through the controller.
-    fn start_copy_back(&mut self, id: u32) -> Option<Operation> {
+    fn start_copy_back(&mut self, id: u32, at: Spot) -> bool {
         let plane = PlaneId(self.transactions[id].plane);
         if self.ftl.is_read_only() {
             return self.leave_unmoved(id);
@@ -465,7 +472,7 @@ impl Device {
             self.transactions.remove(id);
             self.jobs[plane.index()].busy = false;
             self.clean(plane);
-            return None;
+            return false;
         }
         let shape = *self.ftl.shape();
         let page_units = shape.units_per_page.divisor();
@@ -475,7 +482,7 @@ impl Device {
             let job = &mut self.jobs[plane.index()];
             job.copies.append(&mut job.back);
             self.transactions[id].kind = Kind::GcRead;
-            return Some(self.start_read(id, ReadCause::Gc));
+            return self.start_read(id, ReadCause::Gc, at);
         }
         let stock = self.ftl.blocks.stock(plane);
         let to = self.ftl.blocks.advance(plane, Stream::Gc, page_units);
@@ -493,14 +500,15 @@ impl Device {
         }
         let timing = self.array.timing();
         let class = self.transactions[id].class;
-        Some(Operation {
+        let operation = Operation {
             kind: array::Kind::CopyBack,
             command: timing.read_command,
             data: Time::ZERO,
             cell: timing.read(self.page_in_block(from)),
             program: timing.program(self.page_in_block(to)),
             ..self.program(class, plane, to, u64::MAX)
-        })
+        };
+        self.put(at, operation)
     }
 
     /// Whether the next page of the cleaning frontier may take that of `from` by copy-back (restriction *b*), after
@@ -545,7 +553,7 @@ impl Device {
     }
 
     #[inline(always)]
-    fn start_erase(&mut self, id: u32) -> Operation {
+    fn start_erase(&mut self, id: u32, at: Spot) -> bool {
         let erase = self.transactions[id];
         debug_assert!(
             self.options.mutant == Mutant::EraseEarly || self.ftl.blocks.can_erase(BlockId(erase.place)),
@@ -555,7 +563,7 @@ impl Device {
             durable.tell(FlashEvent::EraseBegun { block: BlockId(erase.place) });
         }
         let timing = self.array.timing();
-        Operation {
+        let operation = Operation {
             kind: array::Kind::Erase,
             class: erase.class,
             rank: self.ranks[erase.class as usize],
@@ -568,16 +576,17 @@ impl Device {
             program: Time::ZERO,
             tag: u64::MAX,
             place: erase.place,
-        }
+        };
+        self.put(at, operation)
     }
 
-    fn start_summary(&mut self, id: u32) -> Operation {
+    fn start_summary(&mut self, id: u32, at: Spot) -> bool {
         let summary = self.transactions[id];
         self.ftl.note_summary();
         self.ftl.told_summary(Ppn(summary.place));
         let mut operation = self.program(Class::Summary, PlaneId(summary.plane), Ppn(summary.place), u64::MAX);
         operation.pages = 1;
         operation.data = self.array.timing().summary_in;
-        operation
+        self.put(at, operation)
     }
 }

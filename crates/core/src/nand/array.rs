@@ -95,6 +95,18 @@ impl Default for Operation {
     }
 }
 
+/// Where an operation is put together: where it stays, since what has just been written in parts is slow to be copied
+/// as a whole.
+#[derive(Clone, Copy, Debug)]
+pub enum Spot {
+    /// At a unit, which does nothing and starts it.
+    Unit(UnitId),
+    /// Beside the operation that a unit is at.
+    Ahead(UnitId),
+    /// Of a plane that works together with those of another operation.
+    Member,
+}
+
 /// A plane that works together with others of its unit on one operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
@@ -249,6 +261,8 @@ pub struct Array {
     resting: Vec<Member>,
     /// By unit, where operations may overlap.
     overlaps: Vec<Overlap>,
+    /// That of [`Spot::Member`].
+    joining: Operation,
     channels: Vec<Channel>,
     events: EventQueue,
     lun_of_plane: Vec<LunId>,
@@ -309,6 +323,7 @@ impl Array {
             members: vec![NO_MEMBER; planes as usize],
             resting: Vec::new(),
             overlaps: vec![Overlap::default(); if device.nand.advanced.overlaps() { units as usize } else { 0 }],
+            joining: Operation::default(),
             channels: vec![channel; g.channels as usize],
             events: EventQueue::new(units + g.channels + others),
             lun_of_plane: (0..planes).map(|p| LunId(p / planes_per_lun)).collect(),
@@ -449,6 +464,26 @@ impl Array {
     /// What a unit does, or did last.
     pub fn operation(&self, unit: UnitId) -> &Operation {
         &self.units[unit.index()].operation
+    }
+
+    /// What is put together.
+    #[inline(always)]
+    pub fn draft(&self, at: Spot) -> &Operation {
+        match at {
+            Spot::Unit(unit) => &self.units[unit.index()].operation,
+            Spot::Ahead(unit) => &self.overlaps[unit.index()].other,
+            Spot::Member => &self.joining,
+        }
+    }
+
+    /// To put it together.
+    #[inline(always)]
+    pub fn draft_mut(&mut self, at: Spot) -> &mut Operation {
+        match at {
+            Spot::Unit(unit) => &mut self.units[unit.index()].operation,
+            Spot::Ahead(unit) => &mut self.overlaps[unit.index()].other,
+            Spot::Member => &mut self.joining,
+        }
     }
 
     /// The rank with which a LUN waits for its channel to start a command.
@@ -603,6 +638,17 @@ impl Array {
         self.members[(unit.0 * self.planes_per_unit.divisor() + index) as usize] = member;
     }
 
+    /// What was put together for a plane ([`Spot::Member`]) joins the operation of a unit that was `at` a spot.
+    pub fn join(&mut self, unit: UnitId, at: Spot) {
+        let Operation { plane, data, cell, program, tag, place, .. } = self.joining;
+        let operation = self.draft_mut(at);
+        let index = operation.members;
+        operation.members += 1;
+        operation.cell = operation.cell.max(cell);
+        operation.program = operation.program.max(program);
+        self.set_member(unit, index, Member { plane, data, tag, place });
+    }
+
     /// The planes that work together in a unit, those whose data have left not counted.
     fn members_of(&self, unit: UnitId) -> &[Member] {
         let first = (unit.0 * self.planes_per_unit.divisor()) as usize;
@@ -624,10 +670,10 @@ impl Array {
         }
     }
 
-    /// Starts `operation` on a unit that holds none, as the LUN's command or behind what that has for other units; a
-    /// command that needs the channel has been granted it.
+    /// Starts the operation that was put together at a unit ([`Spot::Unit`]), which holds none, as the LUN's command or
+    /// behind what that has for other units; a command that needs the channel has been granted it.
     #[inline(always)]
-    pub fn start(&mut self, unit: UnitId, operation: Operation, now: Time) {
+    pub fn start(&mut self, unit: UnitId, now: Time) {
         let lun = self.lun_of_unit(unit);
         let state = &mut self.luns[lun.index()];
         debug_assert!(!matches!(state.state, LunState::Busy), "a LUN takes one command at a time");
@@ -636,17 +682,18 @@ impl Array {
         let first = state.active == 1;
         let state = &mut self.units[unit.index()];
         debug_assert!(state.phase == Phase::Idle, "a unit executes one operation at a time");
-        state.operation = operation;
+        debug_assert!(state.operation.plane.0 / self.planes_per_unit.divisor() == unit.0, "what was put together here");
         state.cells = Time::ZERO;
+        let Operation { kind, class, command, data, .. } = state.operation;
         self.clear_overlap(unit);
-        let data = if operation.kind == Kind::Program { operation.data } else { Time::ZERO };
+        let data = if kind == Kind::Program { data } else { Time::ZERO };
         let mut from = now;
-        if !first && operation.command + data > Time::ZERO {
+        if !first && command + data > Time::ZERO {
             from = from.max(self.channels[self.channel_of_unit(unit).index()].busy_until);
         }
         self.units[unit.index()].held_since = from;
         if self.is_watched() {
-            self.show_start(lun, first, operation.class, now);
+            self.show_start(lun, first, class, now);
         }
         self.start_page(unit, from);
     }

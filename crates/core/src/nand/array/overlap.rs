@@ -22,6 +22,10 @@ pub(super) enum Beside {
 /// What overlaps in a unit, as [`Beside`] says.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overlap {
+    /// The operation beside the one that the unit is at, if there is one.
+    pub(super) other: Operation,
+    /// With books: what that has spent so far.
+    other_turn: Option<Turn>,
     /// The operation behind the one that the unit is at.
     ahead: Option<Ahead>,
     suspended: Option<Suspended>,
@@ -32,21 +36,17 @@ pub(super) struct Overlap {
 /// An operation that has begun while the one before it holds the unit.
 #[derive(Clone, Debug)]
 struct Ahead {
-    operation: Operation,
     start: Time,
     /// When its command, and the data of a program, have moved.
     moved: Time,
-    turn: Option<Turn>,
 }
 
 /// An operation whose cells rest.
 #[derive(Clone, Debug)]
 struct Suspended {
-    operation: Operation,
     /// What the cells have still to do.
     left: Time,
     since: Time,
-    turn: Option<Turn>,
 }
 
 impl Array {
@@ -148,48 +148,64 @@ impl Array {
         }
     }
 
-    /// What the books say of an operation that begins now.
-    fn turn_from(&self, unit: UnitId, now: Time) -> Option<Turn> {
+    /// Opens the books of the operation beside that of a unit, which begins now.
+    fn book_other(&mut self, unit: UnitId, now: Time) {
         let (lun, channel) = (self.lun_of_unit(unit), self.channel_of_unit(unit).index());
-        self.ledger().map(|ledger| {
+        if let Some(ledger) = self.ledger() {
             let (mark, all) = (ledger.mark(lun, now), ledger.mark_all_of(lun, now));
-            Turn { channel, start: now, mark, all, ..Turn::default() }
-        })
+            self.overlaps[unit.index()].other_turn = Some(Turn { channel, start: now, mark, all, ..Turn::default() });
+        }
     }
 
-    /// Moves the command of `operation`, and its data where it is a program, for a unit that is at another one, which
-    /// has been granted its channel. The unit goes on with it when the other one has ended.
-    pub fn start_ahead(&mut self, unit: UnitId, operation: &Operation, now: Time) {
-        let turn = self.turn_from(unit, now);
+    /// Goes on with the books of the operation beside that of a unit, as that of the unit from now on.
+    fn take_books(&mut self, unit: UnitId, change: impl FnOnce(Turn) -> Turn) {
+        let Overlap { head, other_turn, .. } = &mut self.overlaps[unit.index()];
+        if let Some(turn) = other_turn.take() {
+            *head = Some(change(turn));
+        }
+    }
+
+    /// Moves the command of the operation that was put together beside that of a unit ([`Spot::Ahead`]), and its data
+    /// where it is a program; the unit has been granted its channel. It goes on with it when its own has ended.
+    ///
+    /// [`Spot::Ahead`]: super::Spot::Ahead
+    pub fn start_ahead(&mut self, unit: UnitId, now: Time) {
+        self.book_other(unit, now);
+        let Operation { kind, plane, members, command, data, cell, .. } = self.overlaps[unit.index()].other;
+        let data = if kind == Kind::Program { data } else { Time::ZERO };
         // What is shown is that of the unit.
-        let other = self.is_watched().then(|| std::mem::replace(&mut self.units[unit.index()].operation, *operation));
-        let Operation { kind, plane, .. } = *operation;
-        let data = if kind == Kind::Program { operation.data } else { Time::ZERO };
-        let moved = if operation.command + data > Time::ZERO {
-            self.seize(unit, (kind, plane), now, operation.members, operation.command, data)
+        let watched = self.is_watched();
+        if watched {
+            self.swap_operations(unit);
+        }
+        let moved = if command + data > Time::ZERO {
+            self.seize(unit, (kind, plane), now, members, command, data)
         } else {
             now
         };
         let mut begin = moved;
         if kind == Kind::Read {
-            self.time_of_die(plane).cell += operation.cell;
+            self.time_of_die(plane).cell += cell;
         } else {
             begin = begin.max(self.events.time_of(unit.0).unwrap_or(now));
         }
         if self.probe().is_some() {
-            self.show_cells(unit, begin, begin + operation.cell);
+            self.show_cells(unit, begin, begin + cell);
         }
-        let state = &mut self.units[unit.index()];
-        state.beside = Beside::Ahead;
-        if let Some(other) = other {
-            state.operation = other;
+        if watched {
+            self.swap_operations(unit);
         }
+        self.units[unit.index()].beside = Beside::Ahead;
         if kind == Kind::Read {
             let members = self.member_places(unit);
             self.members[members.clone()].swap_with_slice(&mut self.resting[members]);
         }
         self.stamp_release(unit);
-        self.overlaps[unit.index()].ahead = Some(Ahead { operation: *operation, start: now, moved, turn });
+        self.overlaps[unit.index()].ahead = Some(Ahead { start: now, moved });
+    }
+
+    fn swap_operations(&mut self, unit: UnitId) {
+        std::mem::swap(&mut self.units[unit.index()].operation, &mut self.overlaps[unit.index()].other);
     }
 
     /// Whether a unit that has just ended an operation goes on with the next.
@@ -200,24 +216,25 @@ impl Array {
 
     /// A unit goes on with the operation that has begun behind the one that has ended.
     pub fn go_ahead(&mut self, unit: UnitId, holder: Holder, now: Time) {
-        let Some(Ahead { operation, start, moved, turn }) = self.overlaps[unit.index()].ahead.take() else { return };
-        let (end, cells) = if operation.kind == Kind::Read {
-            let end = moved + operation.cell;
+        let Some(Ahead { start, moved }) = self.overlaps[unit.index()].ahead.take() else { return };
+        let Operation { kind, plane, cell: work, .. } = self.overlaps[unit.index()].other;
+        let (end, cells) = if kind == Kind::Read {
+            let end = moved + work;
             (end.max(now), end.since(now))
         } else {
-            self.time_of_die(operation.plane).cell += operation.cell;
-            (moved.max(now) + operation.cell, operation.cell)
+            self.time_of_die(plane).cell += work;
+            (moved.max(now) + work, work)
         };
         // Up to now: its transfer, a read's cells, and then the wait for the one before it.
         let bus = moved.min(now) - start;
-        let cell = if operation.kind == Kind::Read { now.since(moved).min(operation.cell) } else { Time::ZERO };
+        let cell = if kind == Kind::Read { now.since(moved).min(work) } else { Time::ZERO };
         let wait = Wait { die: now - start - bus - cell, ..Wait::default() };
-        self.overlaps[unit.index()].head = turn.map(|turn| Turn { bus, cell, wait, ..turn });
+        self.take_books(unit, |turn| Turn { bus, cell, wait, ..turn });
         self.units[unit.index()].held_back = 0;
-        if operation.kind == Kind::Read {
+        if kind == Kind::Read {
             self.take_members_back(unit);
         }
-        self.take_up(unit, operation, cells, holder, now);
+        self.take_up(unit, cells, holder, now);
         self.events.set(unit.0, end);
     }
 
@@ -226,11 +243,11 @@ impl Array {
         self.members[members.clone()].copy_from_slice(&self.resting[members]);
     }
 
-    /// A unit that does nothing takes an operation up again whose cells have so much to do.
-    fn take_up(&mut self, unit: UnitId, operation: Operation, cells: Time, holder: Holder, now: Time) {
+    /// A unit that does nothing takes the operation up that was beside its own, whose cells have so much to do.
+    fn take_up(&mut self, unit: UnitId, cells: Time, holder: Holder, now: Time) {
         let lun = self.lun_of_unit(unit);
         let state = &mut self.units[unit.index()];
-        (state.operation, state.phase) = (operation, Phase::Cell);
+        (state.operation, state.phase) = (self.overlaps[unit.index()].other, Phase::Cell);
         (state.held_since, state.cells, state.beside) = (now, cells, Beside::Nothing);
         let state = &mut self.luns[lun.index()];
         state.active += 1;
@@ -247,10 +264,11 @@ impl Array {
         let left = end - now;
         let state = &mut self.units[unit.index()];
         state.cells = Time(state.cells.0 - left.0);
-        let operation = state.operation;
+        let plane = state.operation.plane;
+        self.overlaps[unit.index()].other = state.operation;
         let held = now - state.held_since - state.cells;
         (state.phase, state.held_since, state.beside) = (Phase::Suspending, now, Beside::Suspended);
-        let time = self.time_of_die(operation.plane);
+        let time = self.time_of_die(plane);
         time.cell = Time(time.cell.0 - left.0);
         time.register_held += held;
         let turn = self.book_turn(unit, lun, now);
@@ -258,8 +276,10 @@ impl Array {
         self.book_suspended(unit, lun, now);
         self.set_members_aside(unit);
         let overlap = &mut self.overlaps[unit.index()];
-        overlap.suspended = Some(Suspended { operation, left, since: now, turn });
-        overlap.head = None;
+        overlap.suspended = Some(Suspended { left, since: now });
+        if turn.is_some() {
+            (overlap.other_turn, overlap.head) = (turn, None);
+        }
         let planes = self.planes_of_unit(unit);
         if let Some(probe) = self.probe_mut() {
             probe.cut(planes, now);
@@ -303,16 +323,17 @@ impl Array {
 
     /// The cells of a unit go on with what was suspended.
     pub fn resume_suspended(&mut self, unit: UnitId, by: &Suspend, holder: Holder, now: Time) {
-        let Some(Suspended { operation, left, since, turn }) = self.overlaps[unit.index()].suspended.take() else {
+        let Some(Suspended { left, since }) = self.overlaps[unit.index()].suspended.take() else {
             return;
         };
-        self.overlaps[unit.index()].head = turn.map(|turn| {
+        self.take_books(unit, |turn| {
             let wait = Wait { die: turn.wait.die + (now - since), ..turn.wait };
             Turn { wait, ..turn }
         });
         self.take_members_back(unit);
-        self.time_of_die(operation.plane).cell += left;
-        self.take_up(unit, operation, left, holder, now);
+        let plane = self.overlaps[unit.index()].other.plane;
+        self.time_of_die(plane).cell += left;
+        self.take_up(unit, left, holder, now);
         let begin = now + by.resume.time();
         if self.probe().is_some() {
             self.show_cells(unit, begin, begin + left);
@@ -342,9 +363,9 @@ impl Array {
 
     /// How much of the time booked for the cells of a unit lies behind `at`, for a read that has begun behind another.
     pub(super) fn cells_ahead(&self, unit: UnitId, at: Time) -> Time {
-        match self.overlaps.get(unit.index()).and_then(|overlap| overlap.ahead.as_ref()) {
-            Some(Ahead { operation, moved, .. }) if operation.kind == Kind::Read => {
-                (*moved + operation.cell).since(at).min(operation.cell)
+        match self.overlaps.get(unit.index()) {
+            Some(Overlap { other: Operation { kind: Kind::Read, cell, .. }, ahead: Some(ahead), .. }) => {
+                (ahead.moved + *cell).since(at).min(*cell)
             }
             _ => Time::ZERO,
         }
