@@ -365,6 +365,25 @@ fn reads_interrupt_a_die_that_waits_for_its_channel() {
 }
 
 #[test]
+fn data_that_came_while_cells_rested_go_in_when_they_go_on() {
+    let overrides = [
+        "geometry.planes=1",
+        "scheduler=read-first",
+        "nand.advanced.cache_program=true",
+        "nand.advanced.suspend={ program = true, latency = \"5us\", resume = \"3us\", limit = 2 }",
+    ];
+    let mut device = chip(1, &overrides);
+    fill(&mut device, 8);
+    let (first, next, read) = (write(&device, 8, 1), write(&device, 9, 1), read(&device, 0, 1));
+    let at = DATA + 50 * US;
+    let ends = play(&mut device, &[(0, first), (at, read), (at + 10 * US, next)]);
+    let served = at + 5 * US + READ + DATA;
+    let programmed = served + 3 * US + PROGRAM - 50 * US;
+    assert!(served + DATA < programmed, "the data are there when the cells are free");
+    assert_eq!(ends, [(0, served), (8, programmed), (9, programmed + PROGRAM)]);
+}
+
+#[test]
 fn caches_suspension_and_wordlines_are_of_present_day_devices() {
     for (name, present) in [("hu2011", false), ("agrawal2008", false), ("tlc-nvme", true), ("qlc-nvme", true)] {
         let config = floatgate_core::config::load(name, &[]).unwrap();

@@ -206,5 +206,7 @@ impl Device {
         self.running[unit.index()] = id;
         let holder = self.holder_of(id);
         self.array.resume_suspended(unit, &self.config.nand.advanced.suspend, holder, self.now);
+        // What came meanwhile may take the cache register.
+        self.overlap(self.array.lun_of_unit(unit));
     }
 }
