@@ -292,13 +292,16 @@ fn planes_read_the_next_pages_while_their_data_leave() {
     assert_eq!(ends(&slow, &three), (expected, 1));
 }
 
+/// Dies of one plane, whose programs reads interrupt.
+const INTERRUPTED: [&str; 3] = [
+    "geometry.planes=1",
+    "scheduler=read-first",
+    "nand.advanced.suspend={ program = true, latency = \"5us\", resume = \"3us\", limit = 2 }",
+];
+
 #[test]
 fn reads_interrupt_programs_and_erases() {
-    let overrides = [
-        "geometry.planes=1",
-        "scheduler=read-first",
-        "nand.advanced.suspend={ program = true, latency = \"5us\", resume = \"3us\", limit = 2 }",
-    ];
+    let overrides = INTERRUPTED;
     let mut device = chip(1, &overrides);
     fill(&mut device, 8);
     // The program is at its cells from DATA on; the read comes 50 us later.
@@ -344,13 +347,7 @@ fn reads_interrupt_programs_and_erases() {
 
 #[test]
 fn reads_interrupt_a_die_that_waits_for_its_channel() {
-    let overrides = [
-        "geometry.planes=1",
-        "nand.concurrency=die",
-        "scheduler=read-first",
-        "nand.advanced.cache_program=true",
-        "nand.advanced.suspend={ program = true, latency = \"5us\", resume = \"3us\", limit = 2 }",
-    ];
+    let overrides = [&INTERRUPTED[..], &["nand.concurrency=die", "nand.advanced.cache_program=true"]].concat();
     let mut device = chip(2, &overrides);
     fill(&mut device, 8);
     // Die 0 programs unit 8 and would take the data of unit 10, but those of unit 9 are on their way to die 1.
@@ -366,12 +363,7 @@ fn reads_interrupt_a_die_that_waits_for_its_channel() {
 
 #[test]
 fn data_that_came_while_cells_rested_go_in_when_they_go_on() {
-    let overrides = [
-        "geometry.planes=1",
-        "scheduler=read-first",
-        "nand.advanced.cache_program=true",
-        "nand.advanced.suspend={ program = true, latency = \"5us\", resume = \"3us\", limit = 2 }",
-    ];
+    let overrides = [&INTERRUPTED[..], &["nand.advanced.cache_program=true"]].concat();
     let mut device = chip(1, &overrides);
     fill(&mut device, 8);
     let (first, next, read) = (write(&device, 8, 1), write(&device, 9, 1), read(&device, 0, 1));

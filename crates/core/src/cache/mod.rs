@@ -347,10 +347,12 @@ impl Buffer {
     pub fn find(&self, lpn: Lpn, first: u32, end: u32) -> Found {
         let Some(entry) = self.entry(lpn) else { return Found::Nothing };
         let mask = self.mask(entry);
-        let (some, all) = words_of(first, end).fold((false, true), |(some, all), (word, bits)| {
+        let (mut some, mut all) = (false, true);
+        for (word, bits) in words_of(first, end) {
             let held = mask[word] & bits;
-            (some | (held != 0), all & (held == bits))
-        });
+            some |= held != 0;
+            all &= held == bits;
+        }
         match (some, all) {
             (_, true) => Found::Whole(entry),
             (true, false) => Found::Partly(entry),

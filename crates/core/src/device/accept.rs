@@ -180,7 +180,8 @@ impl Device {
             Operation::Read => {
                 let units = 0..self.units_of(id);
                 self.requests[id].remaining += units.end;
-                // Where no time passes between them, one unit is not searched for twice.
+                // Looking it up searches the buffer once more: where no time passes in between, one unit needs no
+                // search before that. Several are read in the runs between those that are there.
                 match self.buffer {
                     Some(_) if units.end > 1 || self.cores.is_some() => self.work_on_read(id, units, Work::Search),
                     _ => self.work_on_read(id, units, Work::LookUp),

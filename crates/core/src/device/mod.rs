@@ -539,8 +539,9 @@ impl Device {
         self.waiting.push(lun, plane, rank, &mut self.transactions, id);
         self.watch_line_up(id, lun);
         if self.array.state(lun) == LunState::Busy && self.waiting.first(lun, plane, rank) != id {
-            // Behind others it changes nothing for a LUN that works.
-        } else if self.hold {
+            return; // Behind others it changes nothing for a LUN that works.
+        }
+        if self.hold {
             self.held.push(lun);
         } else {
             self.kick(lun);

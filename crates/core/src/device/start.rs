@@ -219,7 +219,8 @@ impl Device {
         }
     }
 
-    /// The same for what is merged or overlaps with others.
+    /// The same, not inlined, for what is merged or overlaps with others.
+    #[inline(never)]
     pub(super) fn bind_to_merge(&mut self, id: u32, rank: u8, at: Spot) -> bool {
         self.bind_transaction(id, rank, at)
     }

@@ -160,9 +160,7 @@ impl Array {
     /// Goes on with the books of the operation beside that of a unit, as that of the unit from now on.
     fn take_books(&mut self, unit: UnitId, change: impl FnOnce(Turn) -> Turn) {
         let Overlap { head, other_turn, .. } = &mut self.overlaps[unit.index()];
-        if let Some(turn) = other_turn.take() {
-            *head = Some(change(turn));
-        }
+        *head = other_turn.take().map(change);
     }
 
     /// Moves the command of the operation that was put together beside that of a unit ([`Spot::Ahead`]), and its data
