@@ -45,7 +45,7 @@ pub struct Operation {
     pub rank: u8,
     /// The plane it works on, or the one whose data move.
     pub plane: PlaneId,
-    /// Planes that work together and have still to be served, this one included ([`Array::set_member`]).
+    /// Planes that work together and have still to be served, this one included ([`super::Array::set_member`]).
     pub members: u32,
     /// Pages still to go, this one included; above 1 where a mapping unit spans pages.
     pub pages: u32,
