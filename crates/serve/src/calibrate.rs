@@ -66,23 +66,40 @@ pub fn calibrate(no_spin: bool) -> io::Result<Calibration> {
 /// one of several.
 fn can_spare() -> bool {
     let several = std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1);
-    several || others().is_some()
+    several || apart().is_some()
 }
 
-/// The processors that this thread may not use, where it may use only one.
-fn others() -> Option<CpuSet> {
-    let own = sched_getaffinity(None).ok().filter(|own| own.count() == 1)?;
+/// A processor for the server and those for its client; none where there is only one for both. Of several that this
+/// thread may use, the server has the first: a server that looks keeps its own, and leaves others to clients. Left to
+/// the system, both ends of the self-test share one at times, and wake each other in half the time.
+fn apart() -> Option<(CpuSet, CpuSet)> {
+    let own = sched_getaffinity(None).ok()?;
+    let first = (0..CpuSet::MAX_CPU).find(|&processor| own.is_set(processor))?;
+    let mut ours = CpuSet::new();
+    ours.set(first);
+    let mut theirs = if own.count() == 1 { online()? } else { own };
+    theirs.unset(first);
+    (theirs.count() > 0).then_some((ours, theirs))
+}
+
+/// The processors of the machine.
+fn online() -> Option<CpuSet> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").ok()?;
-    let mut others = CpuSet::new();
+    let mut online = CpuSet::new();
     for range in text.trim().split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         for processor in first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?.min(CpuSet::MAX_CPU - 1) {
-            if !own.is_set(processor) {
-                others.set(processor);
-            }
+            online.set(processor);
         }
     }
-    (others.count() > 0).then_some(others)
+    Some(online)
+}
+
+/// Runs this thread on some processors only. Where that is not allowed, it runs where it did.
+fn stay_on(processors: Option<CpuSet>) {
+    if let Some(processors) = processors {
+        let _ = sched_setaffinity(None, &processors);
+    }
 }
 
 /// How late waits end.
@@ -209,7 +226,7 @@ impl Bench {
         let bell = Arc::new(Bell::new()?);
         let ring = Arc::clone(&bell);
         let port = engine.add_port("calibrate", Arc::new(move || ring.ring()));
-        engine.set_cost(port, cost);
+        engine.set_cost(port, Cost { is_provisional: true, ..cost });
         Ok(Bench { engine: Arc::new(Mutex::new(engine)), port, bell, stop: Arc::default(), model })
     }
 
@@ -230,13 +247,13 @@ impl Bench {
         Ends { server, client }: Ends,
         measure: impl FnOnce(&mut dyn Asks) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
-        let thread = spawn("calibrate", server)?;
-        // The client is where clients will be, and the server where it will be.
+        let (ours, theirs) = apart().unzip();
+        let thread = spawn("calibrate", move || {
+            stay_on(ours);
+            server();
+        })?;
         let client = spawn("calibrate-client", move || {
-            if let Some(others) = others() {
-                // Where that is not allowed, clients will not be there either.
-                let _ = sched_setaffinity(None, &others);
-            }
+            stay_on(theirs);
             measure(&mut *client()?)
         })?;
         let defect = || io::Error::other("the self-test failed, which is a defect");

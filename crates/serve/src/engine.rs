@@ -56,6 +56,8 @@ pub struct Cost {
     /// How much less than at once it is of a client that looks for its answers and need not be woken, in ns; `None`
     /// where clients cannot say that they do.
     pub waking: Option<f64>,
+    /// It is being found out: what a client seems to take ([`Order::scale`]) is not looked at.
+    pub is_provisional: bool,
 }
 
 impl Cost {
@@ -121,12 +123,14 @@ pub struct Order<'a> {
     pub headroom: usize,
     /// The client looks for its answers: it need not be woken.
     pub is_awake: bool,
+    /// What the front end takes for the client, in times of its own [`Cost`].
+    pub scale: f32,
 }
 
 impl Order<'_> {
     /// Of a range of sectors, without more.
     pub fn of(operation: Operation, lba: u64, sectors: u32) -> Order<'static> {
-        Order { token: 0, operation, lba, sectors, fua: false, data: None, headroom: 0, is_awake: false }
+        Order { token: 0, operation, lba, sectors, fua: false, data: None, headroom: 0, is_awake: false, scale: 1.0 }
     }
 }
 
@@ -149,6 +153,7 @@ struct InFlight {
     token: u64,
     headroom: usize,
     is_awake: bool,
+    scale: f32,
     request: Request,
     number: u64,
     /// It was answered before its completion, which was certain.
@@ -407,8 +412,8 @@ impl Engine {
         }
         let mut request = Request::new(now, order.operation, order.lba, order.sectors);
         (request.fua, request.stream) = (order.fua, port.0 as u16);
-        let Order { token, headroom, is_awake, .. } = *order;
-        let in_flight = InFlight { port, token, headroom, is_awake, request, number: 0, answered: None };
+        let Order { token, headroom, is_awake, scale, .. } = *order;
+        let in_flight = InFlight { port, token, headroom, is_awake, scale, request, number: 0, answered: None };
         self.count_outstanding(now);
         let id = self.in_flight.insert(in_flight);
         request.tag = u64::from(id);
@@ -576,9 +581,9 @@ impl Engine {
 
     /// Puts an answer on its way.
     fn answer(&mut self, in_flight: &InFlight, completion: &Completion) {
-        let InFlight { port, token, headroom, is_awake, .. } = *in_flight;
+        let InFlight { port, token, headroom, .. } = *in_flight;
         let (status, bytes) = self.fetch(completion, headroom);
-        let due = self.due(port, completion, is_awake);
+        let due = self.due(in_flight, completion);
         let answer = Answer { token, status, bytes, due };
         let state = &mut self.ports[port.0];
         state.due.push(Waiting { at: Reverse((due.target, self.published)), finish: completion.finish, answer });
@@ -626,20 +631,24 @@ impl Engine {
     }
 
     /// When a completion is to be answered.
-    fn due(&self, port: Port, completion: &Completion, is_awake: bool) -> Due {
+    fn due(&self, in_flight: &InFlight, completion: &Completion) -> Due {
         let Pace::Timed(clock) = self.pace else {
             return Due::default();
         };
         let request = &completion.request;
         let latency = clock.between(request.arrival, completion.finish);
+        let InFlight { port, is_awake, scale, .. } = *in_flight;
         let cost = self.ports[port.0].cost.of(request.operation, request.bytes(), latency, is_awake);
+        let scale = if self.ports[port.0].cost.is_provisional { 1.0 } else { scale };
+        let own = Wall((cost.0 as f32 * scale) as u64);
         // What has to be in the image before it is answered cannot be answered ahead of its time.
         let is_held = matches!(self.kept, Kept::InFlash(..)) && request.operation != Operation::Read;
         let is_held = is_held && completion.finish <= self.device.now();
-        let deducted = if self.is_saturated() || is_held { Wall(0) } else { cost };
+        let deducted = if self.is_saturated() || is_held { Wall(0) } else { own };
         // An answer is not sent before its request has come.
         let target = clock.wall(completion.finish).earlier(deducted).max(clock.wall(request.arrival));
-        Due { target, possible: clock.wall(self.device.now()), latency, too_short: latency < cost }
+        let possible = clock.wall(self.device.now());
+        Due { target, possible, latency, cost, deducted, too_short: latency < own }
     }
 
     fn stalled(&mut self) {

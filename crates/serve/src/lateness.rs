@@ -39,7 +39,11 @@ pub struct Due {
     pub possible: Wall,
     /// The request's latency, in real time.
     pub latency: Wall,
-    /// That is less than what receiving and sending take: nobody could be in time.
+    /// What receiving and sending take by the self-test.
+    pub cost: Wall,
+    /// What of that is deducted, as it is for this client and at this load.
+    pub deducted: Wall,
+    /// The latency is less than what receiving and sending take: nobody could be in time.
     pub too_short: bool,
 }
 
@@ -111,6 +115,8 @@ pub struct Lateness {
     too_short: u64,
     late: u64,
     causes: [u64; 5],
+    /// Of all answers that are counted.
+    deducted: u64,
 }
 
 impl Lateness {
@@ -120,6 +126,7 @@ impl Lateness {
             self.too_short += 1;
             return;
         }
+        self.deducted += due.deducted.0;
         self.all.record(due.late_by(turn.sent).as_time());
         if due.is_late(turn.sent) {
             self.late += 1;
@@ -147,6 +154,11 @@ impl Lateness {
         self.share().map(|share| share <= LIMIT)
     }
 
+    /// What was deducted on average, in microseconds.
+    fn deducted_mean_us(&self) -> Option<f64> {
+        (self.answers() > 0).then(|| self.deducted as f64 / self.answers() as f64 / 1e3)
+    }
+
     fn causes(&self) -> LateCauses {
         let [phase, host, lock, disk, work] = self.causes;
         LateCauses { phase, host, lock, disk, work }
@@ -158,7 +170,8 @@ impl Lateness {
         let (name, too_short, late, late_share) = (name.to_owned(), self.too_short, self.late, self.share());
         let about =
             LiveFront { name, deducted_read_us, deducted_write_us, waking_us, too_short, late, ..LiveFront::default() };
-        LiveFront::new(&self.all, LiveFront { late_share, causes: self.causes(), ..about })
+        let deducted_mean_us = self.deducted_mean_us();
+        LiveFront::new(&self.all, LiveFront { deducted_mean_us, late_share, causes: self.causes(), ..about })
     }
 
     /// As a section of a result.
@@ -187,7 +200,7 @@ mod tests {
 
     fn due(target_us: u64, possible_us: u64) -> Due {
         let [target, possible, latency] = [target_us, possible_us, 100].map(Wall::from_us);
-        Due { target, possible, latency, too_short: false }
+        Due { target, possible, latency, ..Due::default() }
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub mod record;
 mod rhythm;
 pub mod server;
 pub mod sockets;
+mod turnaround;
 pub mod vhost;
 
 pub use address::Address;

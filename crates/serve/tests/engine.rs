@@ -8,6 +8,7 @@ use floatgate_core::workload::request::{Operation, Status};
 use floatgate_serve::clock::{Clock, Speed, Wall};
 use floatgate_serve::engine::{Answer, Cost, Engine, Order, Pace, Port};
 use floatgate_serve::image::{ImageAt, Opened};
+use floatgate_serve::payload::memory::Memory;
 
 /// An engine on an image in memory with one unit written and flushed, and a read of it that was answered
 /// although the device is still at it; with the time then.
@@ -75,6 +76,7 @@ fn more_is_deducted_for_a_client_that_has_slept_for_longer() {
         write: (12_000.0, 2.0),
         asleep: [(60_000.0, 6_000.0), (260_000.0, 16_000.0)],
         waking: Some(5_000.0),
+        ..Cost::default()
     };
     let of = |operation, latency, is_awake| cost.of(operation, 4096, Wall(latency), is_awake).0;
     let reads = [0, 30_000, 60_000, 160_000, 260_000, u64::MAX].map(|latency| of(Operation::Read, latency, false));
@@ -88,4 +90,31 @@ fn more_is_deducted_for_a_client_that_has_slept_for_longer() {
     let asleep = Cost { waking: None, ..cost };
     assert_eq!((asleep.of(Operation::Flush, 0, Wall(60_000), true), asleep.waking_us()), (Wall(18_000), 0.0));
     assert_eq!(Cost::default().of(Operation::Read, 4096, Wall(1000), false), Wall(0));
+}
+
+#[test]
+fn what_the_front_end_takes_for_its_client_is_deducted() {
+    let target = |scale, is_provisional| {
+        let options = Options { attribution: true, ..Options::default() };
+        let config = config::load("tiny", &["bus.protocol.nv-ddr=40MT/s".to_owned()]).unwrap();
+        let device = Device::new(config, options).unwrap();
+        let payload = Box::new(Memory::new(device.config().logical_bytes(), 4096, u64::MAX));
+        let mut engine = Engine::new(device, payload, Pace::Timed(Clock::new(Wall(0), Speed::default())), None);
+        let port = engine.add_port("test", Arc::new(|| {}));
+        engine.set_cost(port, Cost { read: (40_000.0, 0.0), is_provisional, ..Cost::default() });
+        engine.submit(port, Wall(0), &Order { scale, ..Order::of(Operation::Write, 0, 8) }).unwrap();
+        let at = Wall(10_000_000);
+        engine.advance(at);
+        engine.submit(port, at, &Order { scale, ..Order::of(Operation::Read, 0, 8) }).unwrap();
+        engine.advance(at.later(Wall(1_000_000)));
+        let answers = due(&mut engine, port, Wall::NEVER);
+        let answer = answers.last().unwrap();
+        assert_eq!(answer.due.cost, Wall(40_000), "by the self-test");
+        (answer.due.target, answer.due.deducted)
+    };
+    let (whole, deducted) = target(1.0, false);
+    assert_eq!(deducted, Wall(40_000));
+    assert_eq!(target(0.75, false), (whole.later(Wall(10_000)), Wall(30_000)));
+    assert_eq!(target(1.25, false), (whole.earlier(Wall(10_000)), Wall(50_000)));
+    assert_eq!(target(0.75, true), (whole, deducted), "the self-test finds its own cost");
 }

@@ -9,6 +9,7 @@ use floatgate_core::config;
 use floatgate_core::device::{Device, Options as DeviceOptions};
 use floatgate_core::metrics::results::StreamResults;
 use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::workload::request::Operation;
 use floatgate_serve::client::Client as NbdClient;
 use floatgate_serve::clock::Wall;
 use floatgate_serve::record::Recorder;
@@ -158,6 +159,25 @@ fn answers_take_the_device_its_time() {
     assert!(least >= 100.0 * model - deducted[0] - 1.0, "{least} us for 100 times {model} us");
     let front = &finished.live.fronts[0];
     assert_eq!((front.name.as_str(), front.answers, finished.live.answers), ("vhost-user", 20, 20));
+}
+
+#[test]
+fn what_is_deducted_becomes_what_the_client_takes() {
+    // Of few requests it is what the self-test found; then what turns were, up to a quarter more on a busy machine.
+    let mean = |requests: u64| {
+        let mut bench = Bench::new(|options| {
+            options.no_delay = false;
+            options.speed = "0.1".parse().unwrap();
+        });
+        let nominal = bench.server.as_ref().unwrap().costs().vhost_user.of(Operation::Read, 4096, Wall(454_800), false);
+        let mut client = bench.client();
+        (0..requests).for_each(|index| client.read(index % 256 * 4096, &mut [0; 4096]).unwrap());
+        bench.stop().live.fronts[0].deducted_mean_us.unwrap() / nominal.as_us()
+    };
+    let few = mean(20);
+    assert!((few - 1.0).abs() < 1e-3, "{few} times what the self-test found");
+    let many = (0..20).map(|_| mean(400)).find(|many| (many - 1.0).abs() > 1e-3);
+    assert!(many.is_some_and(|many| many > 0.0 && many < 1.25), "{many:?} times what the self-test found");
 }
 
 /// Waits for so long.

@@ -8,6 +8,8 @@ use std::os::unix::net::UnixStream;
 
 use super::session::{Command, Export, Session, Taken};
 use crate::clock::Wall;
+use crate::lateness::Due;
+use crate::turnaround::Turnaround;
 
 /// A socket.
 #[derive(Debug)]
@@ -79,6 +81,7 @@ pub struct Connection {
     /// Requests in progress, and bytes that they will be answered with.
     in_flight: u32,
     promised: usize,
+    turnaround: Turnaround,
     /// Nothing more is read; it is closed when all is sent.
     ending: bool,
     broken: bool,
@@ -102,6 +105,7 @@ impl Connection {
             sent: 0,
             in_flight: 0,
             promised: 0,
+            turnaround: Turnaround::default(),
             ending: false,
             broken: false,
         }
@@ -168,17 +172,25 @@ impl Connection {
         }
     }
 
-    /// Takes the next request that is there; `None` where none is whole.
-    pub fn next_request(&mut self, request: impl FnOnce(&Session, &Command, &mut Vec<u8>) -> Begun) -> bool {
+    /// Takes the next request that is there, with what the front end takes for it in times of the self-test's cost;
+    /// whether one was whole.
+    pub fn next_request(
+        &mut self,
+        now: Wall,
+        request: impl FnOnce(&Session, &Command, f32, &mut Vec<u8>) -> Begun,
+    ) -> bool {
         if self.ending || self.broken || !self.has_room() {
             return false;
         }
-        let Connection { session, input, taken, filled, needs, output, waiting, .. } = self;
+        let Connection { session, input, taken, filled, needs, output, waiting, in_flight, turnaround, .. } = self;
         let out = place(output);
         let before = out.len();
         let (used, begun) = match session.take(&input[*taken..*filled], out) {
             Taken::Bytes(count) => (count, Begun::Answered),
-            Taken::Command(count, command) => (count, request(session, &command, out)),
+            Taken::Command(count, command) => {
+                let scale = turnaround.asks(now, *in_flight);
+                (count, request(session, &command, scale, out))
+            }
             Taken::Needs(count) => {
                 *needs = count;
                 return false;
@@ -197,6 +209,11 @@ impl Connection {
             self.promised += promised;
         }
         true
+    }
+
+    /// A request in progress has an answer that is to be sent then.
+    pub fn is_due(&mut self, due: &Due) {
+        self.turnaround.is_answered(due);
     }
 
     /// A request that was in progress is answered by `head`, and by `bytes` where there are more.

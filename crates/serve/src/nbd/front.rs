@@ -236,9 +236,9 @@ impl Front {
         for (index, place) in clients.iter_mut().enumerate() {
             let Some((generation, client)) = place else { continue };
             let mut request = |client: &mut Connection| {
-                client.next_request(|session, command, out| {
+                client.next_request(now, |session, command, scale, out| {
                     let token = Pending { client: index, generation: *generation, ..Pending::of(session, command) };
-                    begin(&mut engine, *port, now, session, command, token, pending, out)
+                    begin(&mut engine, *port, now, scale, session, command, token, pending, out)
                 })
             };
             while request(client) {}
@@ -314,6 +314,7 @@ fn begin(
     engine: &mut Engine,
     port: Port,
     now: Wall,
+    scale: f32,
     session: &Session,
     command: &Command,
     asked: Pending,
@@ -342,6 +343,7 @@ fn begin(
         data,
         headroom: headroom(session),
         is_awake: false,
+        scale,
     };
     match engine.submit(port, now, &order) {
         Ok(()) => Begun::InProgress(asked.promised),
@@ -356,6 +358,7 @@ fn begin(
 
 /// Puts the reply to a request on its way.
 fn reply(client: &mut Connection, asked: &Pending, answer: &mut Answer) {
+    client.is_due(&answer.due);
     let structured = client.session.is_structured();
     let error = match answer.status {
         Status::Ok => None,

@@ -16,6 +16,8 @@ use vhost::vhost_user::message::{FrontendReq, MAX_MSG_SIZE};
 use super::blk::Disk;
 use super::session::Session;
 use crate::clock::Wall;
+use crate::lateness::Due;
+use crate::turnaround::Turnaround;
 
 /// Bytes of the head of a message: what, how, and how many bytes follow.
 const HEAD: usize = 12;
@@ -73,6 +75,7 @@ pub struct Connection {
     held: Held,
     in_flight: u32,
     promised: usize,
+    turnaround: Turnaround,
     broken: bool,
 }
 
@@ -91,6 +94,7 @@ impl Connection {
             held: Held::No,
             in_flight: 0,
             promised: 0,
+            turnaround: Turnaround::default(),
             broken: false,
         })
     }
@@ -139,14 +143,18 @@ impl Connection {
         has_room && !self.broken && self.held != Held::Busy
     }
 
-    /// A request is in progress, with so many bytes of payload.
-    pub fn begin(&mut self, promised: usize) {
+    /// A request is in progress, with so many bytes of payload. Returns what the front end takes for it, in times of
+    /// the self-test's cost.
+    pub fn begin(&mut self, now: Wall, promised: usize) -> f32 {
+        let scale = self.turnaround.asks(now, self.in_flight);
         self.in_flight += 1;
         self.promised += promised;
+        scale
     }
 
     /// It is answered.
-    pub fn end(&mut self, promised: usize) {
+    pub fn end(&mut self, due: &Due, promised: usize) {
+        self.turnaround.is_answered(due);
         self.in_flight -= 1;
         self.promised -= promised;
     }

@@ -22,6 +22,7 @@ use super::connection::Connection;
 use super::session::Session;
 use crate::clock::{Wall, set_timer_slack};
 use crate::engine::{Answer, Engine, Order, Port};
+use crate::lateness::Due;
 use crate::nbd::connection::Stream;
 use crate::nbd::listen::Listener;
 use crate::rhythm::{Rhythm, lock, timeout};
@@ -65,6 +66,8 @@ struct Taken {
     payload: Range<usize>,
     /// Its client looks for answers.
     is_awake: bool,
+    /// What the front end takes for it, in times of the self-test's cost.
+    scale: f32,
 }
 
 /// What a descriptor belongs to that the system is asked about.
@@ -416,7 +419,7 @@ impl Front {
         };
         let end = self.payload.len();
         let payload = if request.kind == Kind::Write { end - bytes..end } else { 0..0 };
-        connection.begin(bytes);
+        let scale = connection.begin(Wall::now(), bytes);
         let is_awake = connection.session().rings[usize::from(ring)].is_awake();
         let token = self.pending.insert(Pending { client, generation, ring, head, status, promised: bytes });
         self.pieces.resize_with(self.pieces.len().max(token as usize + 1), Vec::new);
@@ -425,7 +428,7 @@ impl Front {
         if request.kind == Kind::Read {
             pieces.extend_from_slice(&self.chain.writable);
         }
-        self.taken.push(Taken { token, request, payload, is_awake });
+        self.taken.push(Taken { token, request, payload, is_awake, scale });
     }
 
     /// Submits what was taken, moves the device on and answers what is due. Returns when to look again.
@@ -453,11 +456,11 @@ impl Front {
         let disk = engine.take_disk_time();
         drop(engine);
         while let Some(taken) = self.taken.pop() {
-            self.answer(taken.token, Status::Uncorrectable, &[]);
+            self.answer(taken.token, &Due::default(), Status::Uncorrectable, &[]);
         }
         let answers = std::mem::take(&mut self.answers);
         for answer in &answers {
-            self.answer(answer.token as u32, answer.status, &answer.bytes);
+            self.answer(answer.token as u32, &answer.due, answer.status, &answer.bytes);
         }
         self.rhythm.end(begun, !answers.is_empty(), locked, disk);
         self.answers = answers;
@@ -465,12 +468,12 @@ impl Front {
     }
 
     /// Answers a request, if its client is still there.
-    fn answer(&mut self, token: u32, status: Status, bytes: &[u8]) {
+    fn answer(&mut self, token: u32, due: &Due, status: Status, bytes: &[u8]) {
         let asked = self.pending.remove(token);
         let pieces = &self.pieces[token as usize];
         let client = self.clients.get_mut(asked.client).and_then(Option::as_mut);
         if let Some((_, client)) = client.filter(|(generation, _)| *generation == asked.generation) {
-            client.end(asked.promised);
+            client.end(due, asked.promised);
             let mut session = client.session();
             let is_well = status == Status::Ok && (bytes.is_empty() || scatter(&session.memory, pieces, bytes));
             let (status, bytes) = if is_well { (VIRTIO_BLK_S_OK, bytes.len()) } else { (VIRTIO_BLK_S_IOERR, 0) };
@@ -531,5 +534,6 @@ fn order<'a>(taken: &Taken, payload: &'a [u8]) -> Order<'a> {
         data,
         headroom: 0,
         is_awake: taken.is_awake,
+        scale: taken.scale,
     }
 }

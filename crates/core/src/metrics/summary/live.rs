@@ -54,6 +54,10 @@ pub struct LiveFront {
     /// answers.
     #[serde(default)]
     pub waking_us: f64,
+    /// What was deducted on average: less where more requests were in progress than the device works on at once, and
+    /// of a client that waits for each answer what it takes to answer that one. Null without answers.
+    #[serde(default)]
+    pub deducted_mean_us: Option<f64>,
     /// Answers that could be late.
     pub answers: u64,
     /// Further ones, which could not be in time.
