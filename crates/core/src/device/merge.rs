@@ -62,6 +62,15 @@ impl Merging {
         first..first + self.group.divisor()
     }
 
+    /// The other planes that can work together with `plane`.
+    #[inline]
+    fn others_of(&self, plane: PlaneId) -> impl Iterator<Item = PlaneId> + use<> {
+        let own = self.place_in_group(plane);
+        let first = plane.0 - own;
+        // Which of them it is can hardly be guessed: no branch.
+        (0..self.group.divisor() - 1).map(move |index| PlaneId(first + index + u32::from(index >= own)))
+    }
+
     /// The number of a plane among those that it can work together with.
     #[inline]
     fn place_in_group(&self, plane: PlaneId) -> u32 {
@@ -139,8 +148,8 @@ impl Device {
         let source = moves.then(|| self.source_of(own)).flatten();
         self.array.set_member(unit, 0, Member { plane: own, data, tag, place });
         let mut last = self.last_of(lead);
-        for plane in self.merging.group_of(own).map(PlaneId) {
-            if plane == own || !allowed(plane) || !self.suits(plane, rank, kind, address) {
+        for plane in self.merging.others_of(own) {
+            if !allowed(plane) || !self.suits(plane, rank, kind, address) {
                 continue;
             }
             if moves && self.source_of(plane) != source {
@@ -183,8 +192,14 @@ impl Device {
     }
 
     /// Whether an operation of `kind` and `rank` is the first that waits for `plane`, or could be taken from the pool.
+    #[inline]
     fn waits_for(&self, plane: PlaneId, rank: u8, kind: array::Kind) -> bool {
-        let id = self.first_in(plane, rank);
+        self.is_of(self.first_in(plane, rank), plane, rank, kind)
+    }
+
+    /// Whether `id`, the first that waits for `plane`, is an operation of `kind`; where none waits, whether one could
+    /// be taken from the pool.
+    fn is_of(&self, id: u32, plane: PlaneId, rank: u8, kind: array::Kind) -> bool {
         if id == NONE {
             return kind == array::Kind::Program && self.pool_waits_for(plane, rank);
         }
@@ -219,17 +234,17 @@ impl Device {
 
     /// Whether the first that waits for `plane` may go together with an operation of `kind` at `address`.
     fn suits(&self, plane: PlaneId, rank: u8, kind: array::Kind, (block, page): Address) -> bool {
-        if !self.waits_for(plane, rank, kind) {
+        let id = self.first_in(plane, rank);
+        if !self.is_of(id, plane, rank, kind) {
             return false;
         }
-        let id = self.first_in(plane, rank);
         let same = |place| {
             let (other_block, other_page) = self.address_of(place, kind);
             other_page == page && (other_block == block || !self.merging.strict)
         };
         let stream = match if id == NONE { Kind::Write } else { self.transactions[id].kind } {
             Kind::Write | Kind::MergeWrite if self.ftl.block_map.is_some() => return same(self.place_of_program(id)),
-            Kind::Write => self.stream_of_next(plane, rank),
+            Kind::Write => self.stream_of_write(plane, id),
             Kind::GcWrite => self.stream_of_copies(plane),
             Kind::CopyBack => Stream::Gc,
             Kind::MapWrite => Stream::Map,
@@ -246,10 +261,12 @@ impl Device {
 
     /// The frontier that the first write that waits for `plane` would go to, of its lines or of the pool.
     pub(super) fn stream_of_next(&self, plane: PlaneId, rank: u8) -> Stream {
-        let first = match self.first_in(plane, rank) {
-            NONE => self.first_of_pool(plane),
-            first => first,
-        };
+        self.stream_of_write(plane, self.first_in(plane, rank))
+    }
+
+    /// The same of that write; where there is none, of the first in the pool.
+    fn stream_of_write(&self, plane: PlaneId, id: u32) -> Stream {
+        let first = if id == NONE { self.first_of_pool(plane) } else { id };
         let class = if first == NONE { 0 } else { self.transactions[first].temperature };
         self.ftl.blocks.host_stream(plane, class)
     }
@@ -326,7 +343,7 @@ impl Device {
             self.pool_count(lead_plane, self.merging.group.divisor() * self.ftl.shape().units_per_program);
         let mut chosen = 0u64;
         let mut highest = own;
-        for plane in self.merging.group_of(lead_plane).map(PlaneId).filter(|&plane| plane != lead_plane) {
+        for plane in self.merging.others_of(lead_plane) {
             let id = self.first_in(plane, rank);
             let from_pool = id == NONE && waiting > 0 && self.pool_waits_for(plane, rank);
             let writes = id != NONE && self.transactions[id].kind == Kind::Write;

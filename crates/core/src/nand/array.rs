@@ -218,7 +218,7 @@ impl Array {
             luns: vec![Lun { state: LunState::Idle, active: 0 }; luns as usize],
             units: vec![unit; units as usize],
             members: vec![NO_MEMBER; planes as usize],
-            resting: Vec::new(),
+            resting: vec![NO_MEMBER; if device.nand.advanced.overlaps() { planes as usize } else { 0 }],
             overlaps: vec![Overlap::default(); if device.nand.advanced.overlaps() { units as usize } else { 0 }],
             joining: Operation::default(),
             channels: vec![channel; g.channels as usize],

@@ -1,5 +1,7 @@
 //! What waits for LUNs: lines by rank, for each LUN, or for each of its planes where those may work together.
 
+use std::hint::select_unpredictable;
+
 use super::RANKS;
 use super::lines::{Line, Links, NONE};
 use crate::sim::id::{LunId, PlaneId};
@@ -67,8 +69,16 @@ impl Waiting {
     /// Joins at the end of the line of a LUN and its plane.
     #[inline]
     pub fn push(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered, id: u32) {
-        self.change((lun, plane, rank), links, |line, links| line.push(links, id));
-        self.counts[lun.index()][usize::from(rank)] += 1;
+        let (index, rank) = (self.index(lun, plane), usize::from(rank));
+        let line = &mut self.lines[index][rank];
+        // Behind others it changes nothing of who is first, whom it would take time to look at.
+        if line.is_empty()
+            && let Some(orders) = self.orders.get_mut(index)
+        {
+            orders[rank] = links.order(id);
+        }
+        line.push(links, id);
+        self.counts[lun.index()][rank] += 1;
     }
 
     /// Joins at the front of the line of a LUN and its plane.
@@ -101,7 +111,10 @@ impl Waiting {
     /// The lowest rank with which anything waits for `lun`.
     #[inline(always)]
     pub fn rank_of_first(&self, lun: LunId) -> Option<u8> {
-        self.counts[lun.index()].iter().position(|&count| count > 0).map(|rank| rank as u8)
+        // Which one it is can hardly be guessed: no branch.
+        let counts = self.counts[lun.index()].iter().enumerate();
+        let waiting = counts.fold(0u32, |waiting, (rank, &count)| waiting | u32::from(count > 0) << rank);
+        (waiting != 0).then(|| waiting.trailing_zeros() as u8)
     }
 
     /// Whether anything waits for `lun` with `rank`.
@@ -119,11 +132,11 @@ impl Waiting {
         }
         let first = lun.index() * self.planes_per_lun;
         let orders = &self.orders[first..][..self.planes_per_lun];
-        let mut oldest = 0;
-        for plane in 1..orders.len() {
-            if orders[plane][rank] < orders[oldest][rank] {
-                oldest = plane;
-            }
+        let (mut oldest, mut since) = (0, orders[0][rank]);
+        for (plane, orders) in orders.iter().enumerate().skip(1) {
+            let is_older = orders[rank] < since;
+            oldest = select_unpredictable(is_older, plane, oldest);
+            since = select_unpredictable(is_older, orders[rank], since);
         }
         self.lines[first + oldest][rank].first()
     }

@@ -70,9 +70,10 @@ impl Array {
     /// Puts the planes aside whose data leave: those of the next read are named behind them, before
     /// [`Array::start_ahead`]. Nothing is suspended meanwhile, so that the place is free.
     pub fn set_members_aside(&mut self, unit: UnitId) {
-        let members = self.member_places(unit);
-        self.resting.resize(self.members.len(), super::NO_MEMBER);
-        self.resting[members.clone()].copy_from_slice(&self.members[members]);
+        if self.units[unit.index()].operation.members > 1 {
+            let members = self.member_places(unit);
+            self.resting[members.clone()].copy_from_slice(&self.members[members]);
+        }
     }
 
     /// Whether what a unit does, and goes on to do, may be suspended, if [`Array::may_overlap`].
@@ -194,7 +195,7 @@ impl Array {
             self.swap_operations(unit);
         }
         self.units[unit.index()].beside = Beside::Ahead;
-        if kind == Kind::Read {
+        if kind == Kind::Read && members.max(self.units[unit.index()].operation.members) > 1 {
             let members = self.member_places(unit);
             self.members[members.clone()].swap_with_slice(&mut self.resting[members]);
         }
@@ -237,8 +238,10 @@ impl Array {
     }
 
     fn take_members_back(&mut self, unit: UnitId) {
-        let members = self.member_places(unit);
-        self.members[members.clone()].copy_from_slice(&self.resting[members]);
+        if self.overlaps[unit.index()].other.members > 1 {
+            let members = self.member_places(unit);
+            self.members[members.clone()].copy_from_slice(&self.resting[members]);
+        }
     }
 
     /// A unit that does nothing takes the operation up that was beside its own, whose cells have so much to do.
