@@ -48,8 +48,8 @@ pub fn run(args: &TopArgs) -> Result<(), Failure> {
 fn watch(terminal: &mut ratatui::DefaultTerminal, source: &Source) -> Result<(), Failure> {
     let told = |error: std::io::Error| Failure::fault(format!("the terminal: {error}"));
     let mut view = View::default();
+    let mut changed = true;
     loop {
-        let mut changed = false;
         while let Some(news) = source.next() {
             match news {
                 News::Ended(failure) => return Err(failure),
@@ -69,7 +69,7 @@ fn watch(terminal: &mut ratatui::DefaultTerminal, source: &Source) -> Result<(),
                 _ => {}
             }
         }
-        if changed {
+        if std::mem::take(&mut changed) {
             terminal.draw(|frame| view.draw(frame)).map_err(told)?;
         }
     }

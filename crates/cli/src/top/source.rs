@@ -1,6 +1,8 @@
 //! Where the figures come from: the control socket of a server, or its dashboard.
 
+use std::fmt::Display;
 use std::io::{BufRead, BufReader, Read};
+use std::net::TcpStream;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::time::Duration;
@@ -97,12 +99,15 @@ fn news(name: &str, value: &Value) -> Result<News, Failure> {
 
 fn follow_socket(path: Option<&Path>, sender: SyncSender<News>) -> Result<(), Failure> {
     let mut asker = ctl::connect(path)?;
-    asker.set_patience(Some(PATIENCE)).map_err(ctl::lost)?;
-    let mut answer = Some(asker.ask(&Command::Watch { blocks: true }).map_err(ctl::lost)?);
+    let mut has_asked = false;
     read(sender, move || {
-        let line = match answer.take() {
-            Some(answer) => answer,
-            None => asker.hear().map_err(ctl::lost)?,
+        let line = if std::mem::replace(&mut has_asked, true) {
+            asker.hear().map_err(ctl::lost)?
+        } else {
+            // A server that fills its device, or recovers it, answers when it has done that.
+            let answer = asker.ask(&Command::Watch { blocks: true }).map_err(ctl::lost)?;
+            asker.set_patience(Some(PATIENCE)).map_err(ctl::lost)?;
+            answer
         };
         let name = ["blocks", "frame"].into_iter().find(|name| line.get(name).is_some()).unwrap_or("info");
         news(name, &line[name])
@@ -110,48 +115,73 @@ fn follow_socket(path: Option<&Path>, sender: SyncSender<News>) -> Result<(), Fa
 }
 
 fn follow_page(address: &str, sender: SyncSender<News>) -> Result<(), Failure> {
-    let address = address.trim_start_matches("http://").trim_end_matches('/');
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_connect(Some(PATIENCE))
-        .timeout_recv_response(Some(PATIENCE))
-        .proxy(None)
-        .build()
-        .into();
-    let get = |path: &str| {
-        let told = |error| Failure::fault(format!("no dashboard answers at {address}: {error}"));
-        agent.get(format!("http://{address}{path}")).call().map_err(told)
-    };
-    let told = |error| Failure::fault(format!("{address} is no dashboard of Floatgate: {error}"));
-    let status =
-        get("/api/status")?.into_body().into_with_config().limit(LONGEST_LINE).read_to_string().map_err(told)?;
-    let status: Value = serde_json::from_str(&status)
-        .map_err(|error| Failure::fault(format!("{address} is no dashboard of Floatgate: {error}")))?;
-    let mut info = Some(news("info", &status["info"])?);
-    let mut lines = BufReader::new(get("/api/events")?.into_body().into_reader());
-    let mut name = String::new();
-    read(sender, move || {
-        if let Some(info) = info.take() {
+    let address = address.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let silent = |error| Failure::fault(format!("no dashboard answers at {address}: {error}"));
+    drop(TcpStream::connect(&address).map_err(silent)?);
+    let mut page = Page::of(address);
+    read(sender, move || page.next())
+}
+
+/// A dashboard, as a browser reads it.
+struct Page {
+    address: String,
+    agent: ureq::Agent,
+    /// What it says, from when it has answered on.
+    lines: Option<BufReader<ureq::BodyReader<'static>>>,
+    /// Of the event that is being read.
+    name: String,
+}
+
+impl Page {
+    fn of(address: String) -> Page {
+        let agent = ureq::Agent::config_builder().timeout_connect(Some(PATIENCE)).proxy(None).build().into();
+        Page { address, agent, lines: None, name: String::new() }
+    }
+
+    /// Asks for a part of it. A server that fills its device, or recovers it, answers when it has done that.
+    fn get(&self, path: &str) -> Result<ureq::Body, Failure> {
+        let told = |error| Failure::fault(format!("no dashboard answers at {}: {error}", self.address));
+        let response = self.agent.get(format!("http://{}{path}", self.address)).call().map_err(told)?;
+        Ok(response.into_body())
+    }
+
+    /// What is served, and then what comes of it.
+    fn next(&mut self) -> Result<News, Failure> {
+        let Some(lines) = &mut self.lines else {
+            let info = self.info()?;
+            self.lines = Some(BufReader::new(self.get("/api/events")?.into_reader()));
             return Ok(info);
-        }
+        };
         loop {
             let mut line = String::new();
-            let read = (&mut lines).take(LONGEST_LINE).read_line(&mut line).map_err(ctl::lost)?;
+            let read = lines.take(LONGEST_LINE).read_line(&mut line).map_err(ctl::lost)?;
             if read == 0 {
                 return Err(Failure::fault("the server has ended"));
             }
             if let Some(event) = line.strip_prefix("event:") {
-                name = event.trim().to_owned();
+                self.name = event.trim().to_owned();
             } else if let Some(data) = line.strip_prefix("data:") {
                 let value: Value = serde_json::from_str(data.trim()).unwrap_or_default();
-                return news(&name, &value);
+                return news(&self.name, &value);
             }
         }
-    })
+    }
+
+    fn info(&self) -> Result<News, Failure> {
+        let told =
+            |error: &dyn Display| Failure::fault(format!("{} is no dashboard of Floatgate: {error}", self.address));
+        let status = self.get("/api/status")?.into_with_config().limit(LONGEST_LINE).read_to_string();
+        let status: Value =
+            serde_json::from_str(&status.map_err(|error| told(&error))?).map_err(|error| told(&error))?;
+        news("info", &status["info"])
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
+    use std::net::TcpListener;
 
     #[test]
     fn addresses_and_paths_are_told_apart() {
@@ -161,5 +191,22 @@ mod tests {
         for path in ["/tmp/ssd.ctl", "ssd.sock", "a:b", "/tmp/a:b.ctl"] {
             assert!(!is_address(path), "{path}");
         }
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_yet_is_waited_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let source = Source::open(Some(&address)).unwrap_or_else(|_| panic!("it listens"));
+        let (probe, _) = listener.accept().unwrap();
+        let (mut asks, _) = listener.accept().unwrap();
+        drop(probe);
+        assert!(source.next().is_none(), "it has not been answered");
+        asks.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").unwrap();
+        let news = std::iter::repeat_with(|| source.next()).flatten().next();
+        let Some(News::Ended(Failure::Fault(error))) = news else { panic!("another page than ours") };
+        assert!(error.to_string().contains(&format!("no dashboard answers at {address}")), "{error}");
+        drop(listener);
+        assert!(Source::open(Some(&address)).is_err(), "nobody listens");
     }
 }
