@@ -37,10 +37,10 @@ impl Default for Turnaround {
 impl Turnaround {
     /// The client asks while others of its requests are in progress, or none. Returns in times of the self-test's cost
     /// what the front end takes for it.
-    pub fn asks(&mut self, at: Wall, in_progress: u32) -> f32 {
+    pub fn asks(&mut self, at: impl FnOnce() -> Wall, in_progress: u32) -> f32 {
         self.is_alone = in_progress == 0;
         if let Some((answered, cost)) = self.answered.take().filter(|_| self.is_alone) {
-            self.turns[self.count] = at.since(answered).0 as f32 / cost.0 as f32;
+            self.turns[self.count] = at().since(answered).0 as f32 / cost.0 as f32;
             self.count += 1;
         }
         if self.count == TURNS {
@@ -53,7 +53,7 @@ impl Turnaround {
     }
 
     /// The client is answered.
-    pub fn is_answered(&mut self, due: &Due) {
+    pub fn note_answer(&mut self, due: &Due) {
         self.answered = (self.is_alone && due.cost > Wall(0)).then_some((due.target, due.cost));
     }
 }
@@ -67,9 +67,9 @@ mod tests {
         let mut scale = 0.0;
         for turn in 0..=turns as u64 {
             let asked = Wall::from_us(1000 * turn + us);
-            scale = client.asks(asked, in_progress);
+            scale = client.asks(|| asked, in_progress);
             let target = Wall::from_us(1000 * (turn + 1));
-            client.is_answered(&Due { target, cost: Wall::from_us(40), ..Due::default() });
+            client.note_answer(&Due { target, cost: Wall::from_us(40), ..Due::default() });
         }
         scale
     }
@@ -96,11 +96,11 @@ mod tests {
         // The first of two is alone until the second comes.
         for turn in 0..3 * TURNS as u64 {
             let at = Wall::from_us(1000 * turn);
-            client.asks(at, 0);
-            assert_eq!(client.asks(at, 1), 1.0);
+            client.asks(|| at, 0);
+            assert_eq!(client.asks(|| at, 1), 1.0);
             let due = Due { target: at, cost: Wall::from_us(40), ..Due::default() };
-            client.is_answered(&due);
-            client.is_answered(&due);
+            client.note_answer(&due);
+            client.note_answer(&due);
         }
     }
 }

@@ -77,7 +77,10 @@ impl View {
         let help = " q quit   o operation of the latency   b what blocks are told apart by   p pause";
         screen.render_widget(Paragraph::new(help).style(Style::new().add_modifier(Modifier::REVERSED)), foot);
         let Some(frame) = self.frames.back() else {
-            return screen.render_widget(Paragraph::new(" waiting for the server, which may be filling or recovering its device ..."), head);
+            return screen.render_widget(
+                Paragraph::new(" waiting for the server, which may be filling or recovering its device ..."),
+                head,
+            );
         };
         screen.render_widget(self.head(frame), head);
         let [left, right] = Layout::horizontal([Constraint::Fill(3), Constraint::Fill(2)]).areas(top);

@@ -188,7 +188,7 @@ impl Connection {
         let (used, begun) = match session.take(&input[*taken..*filled], out) {
             Taken::Bytes(count) => (count, Begun::Answered),
             Taken::Command(count, command) => {
-                let scale = turnaround.asks(now, *in_flight);
+                let scale = turnaround.asks(|| now, *in_flight);
                 (count, request(session, &command, scale, out))
             }
             Taken::Needs(count) => {
@@ -212,8 +212,8 @@ impl Connection {
     }
 
     /// A request in progress has an answer that is to be sent then.
-    pub fn is_due(&mut self, due: &Due) {
-        self.turnaround.is_answered(due);
+    pub fn note_answer(&mut self, due: &Due) {
+        self.turnaround.note_answer(due);
     }
 
     /// A request that was in progress is answered by `head`, and by `bytes` where there are more.

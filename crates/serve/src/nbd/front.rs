@@ -358,7 +358,7 @@ fn begin(
 
 /// Puts the reply to a request on its way.
 fn reply(client: &mut Connection, asked: &Pending, answer: &mut Answer) {
-    client.is_due(&answer.due);
+    client.note_answer(&answer.due);
     let structured = client.session.is_structured();
     let error = match answer.status {
         Status::Ok => None,

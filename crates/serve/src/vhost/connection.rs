@@ -145,8 +145,8 @@ impl Connection {
 
     /// A request is in progress, with so many bytes of payload. Returns what the front end takes for it, in times of
     /// the self-test's cost.
-    pub fn begin(&mut self, now: Wall, promised: usize) -> f32 {
-        let scale = self.turnaround.asks(now, self.in_flight);
+    pub fn begin(&mut self, promised: usize) -> f32 {
+        let scale = self.turnaround.asks(Wall::now, self.in_flight);
         self.in_flight += 1;
         self.promised += promised;
         scale
@@ -154,7 +154,7 @@ impl Connection {
 
     /// It is answered.
     pub fn end(&mut self, due: &Due, promised: usize) {
-        self.turnaround.is_answered(due);
+        self.turnaround.note_answer(due);
         self.in_flight -= 1;
         self.promised -= promised;
     }

@@ -419,7 +419,7 @@ impl Front {
         };
         let end = self.payload.len();
         let payload = if request.kind == Kind::Write { end - bytes..end } else { 0..0 };
-        let scale = connection.begin(Wall::now(), bytes);
+        let scale = connection.begin(bytes);
         let is_awake = connection.session().rings[usize::from(ring)].is_awake();
         let token = self.pending.insert(Pending { client, generation, ring, head, status, promised: bytes });
         self.pieces.resize_with(self.pieces.len().max(token as usize + 1), Vec::new);
