@@ -234,6 +234,12 @@ impl Blocks {
         &self.blocks
     }
 
+    /// The blocks of a plane.
+    pub fn of_plane(&self, plane: PlaneId) -> &[Block] {
+        let count = self.blocks_per_plane.divisor() as usize;
+        &self.blocks[plane.index() * count..][..count]
+    }
+
     /// Free blocks of a plane.
     #[inline]
     pub fn stock(&self, plane: PlaneId) -> u32 {

@@ -459,7 +459,28 @@ impl Ftl {
             return false;
         }
         let map_room = blocks.room(plane, Stream::Map) + blocks.map_stock(plane) * data;
-        self.map_state.is_none() || is_enough(map_room, map.units, map.blocks_coming)
+        self.map_state.is_none() || (is_enough(map_room, map.units, map.blocks_coming) && self.holds_map(plane))
+    }
+
+    /// Whether translation pages always find room in a plane, in the good blocks that they have and those that data
+    /// are sure to give for the ones that they have lost: with one of them free, those left hold a stale page, also
+    /// when what a failed block still holds has come to them. Writes may fill the frontier, so that it is one of those
+    /// left (config/reserve.rs keeps one more than that).
+    fn holds_map(&self, plane: PlaneId) -> bool {
+        let (Some(state), Some(faults)) = (&self.map_state, &self.faults) else { return true };
+        let (blocks, planes, data) = (&self.blocks, self.shape.planes, self.blocks.data_units());
+        let pages = (state.pages() + planes - 1 - self.allocation.order().position(plane)) / planes;
+        let (mut of_map, mut of_data, mut open, mut valid) = (blocks.map_stock(plane), blocks.stock(plane), 0, 0);
+        for block in blocks.of_plane(plane).iter().filter(|block| !block.failed && block.state != BlockState::Free) {
+            *(if block.map { &mut of_map } else { &mut of_data }) += 1;
+            if !block.map {
+                open += u32::from(block.state == BlockState::Open);
+                valid += u32::from(block.valid);
+            }
+        }
+        let spare = (of_data * data - valid) / data;
+        let coming = spare.saturating_sub(open + super::blocks::RESERVE).min(faults.owed[plane.index()]);
+        (of_map + coming).saturating_sub(1) * (data / self.shape.units_per_program) > pages
     }
 }
 

@@ -81,6 +81,13 @@ fn the_journal_takes_no_step_of_cleaning_within_another() {
     [1424, 1494, 5084].into_iter().for_each(assert_survives);
 }
 
+/// A plane had one good block left for its translation pages beside one that had failed and was to be emptied into it,
+/// and data had none to give: a write waited for ever, and the device did not become read-only.
+#[test]
+fn translation_pages_without_blocks_end_in_read_only() {
+    assert_survives(20204);
+}
+
 /// Runs cases with a deliberate bug until a unit reads as what it must not; asserts that this comes soon.
 fn assert_caught(mutant: Mutant, cuts: u64) {
     let mut panics = 0;
