@@ -303,8 +303,8 @@ impl Device {
         }
     }
 
-    /// Cleaning of a plane rests, or a read of a block has ended: a unit of the journal that found no room may have
-    /// some now, if a block waits for it.
+    /// Cleaning of a plane rests, or a read of a block or an update of the map has ended: a unit of the journal that
+    /// found no room may have some now, if a block waits for it.
     #[inline]
     pub(super) fn journal_for_resting(&mut self) {
         let stalled = self.journal.as_ref().and_then(|journal| journal.stalled);

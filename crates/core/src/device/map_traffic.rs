@@ -376,6 +376,8 @@ impl Device {
         }
         self.program_ended(plane, place);
         self.clean_map(plane);
+        // A victim that waited for the update may wait for nothing but the journal now.
+        self.journal_for_resting();
     }
 
     /// Who has waited for an update goes on.

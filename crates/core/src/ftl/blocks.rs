@@ -531,12 +531,18 @@ impl Blocks {
     ///
     /// A victim's units are moved in whole programs, of which the last is padded. So a block gains only where a
     /// program's worth of its units is stale, which is so of one at least when each had one unit less and more are.
-    pub fn take_victim(&mut self, plane: PlaneId) -> Option<BlockId> {
+    ///
+    /// Where it is to gain `least` units, those that the policy takes before such a one are passed over: they are
+    /// candidates anew.
+    pub fn take_victim(&mut self, plane: PlaneId, least: u32) -> Option<BlockId> {
         let p = &self.planes[plane.index()];
         if u64::from(p.stale) <= u64::from(p.closed) * u64::from(self.units_per_program - 1) {
             return None;
         }
-        let id = self.victim.take(plane, self.clock)?;
+        let mut id = self.victim.take(plane, self.clock)?;
+        if self.gain_of(id) < least {
+            id = self.take_gaining(plane, least, id)?;
+        }
         let stale = self.data_units - u32::from(self.blocks[id.index()].valid);
         self.planes[plane.index()].stale -= stale;
         self.planes[plane.index()].closed -= 1;
@@ -544,6 +550,26 @@ impl Blocks {
         debug_assert_eq!(block.state, BlockState::Closed);
         block.state = BlockState::Victim;
         Some(id)
+    }
+
+    /// Units that are free when a block has been moved, in whole programs.
+    fn gain_of(&self, id: BlockId) -> u32 {
+        self.data_units - u32::from(self.blocks[id.index()].valid).next_multiple_of(self.units_per_program)
+    }
+
+    #[cold]
+    fn take_gaining(&mut self, plane: PlaneId, least: u32, first: BlockId) -> Option<BlockId> {
+        let mut passed = vec![first];
+        let found = loop {
+            match self.victim.take(plane, self.clock) {
+                Some(id) if self.gain_of(id) < least => passed.push(id),
+                found => break found,
+            }
+        };
+        for id in passed {
+            self.victim.on_close(id, u32::from(self.blocks[id.index()].valid), self.clock);
+        }
+        found
     }
 
     #[cold]

@@ -110,6 +110,8 @@ pub struct Shape {
     pub copy_back: Waste,
     /// Blocks of a plane that are kept for translation pages.
     pub map_blocks: u32,
+    /// Whether erases may wait for a record of trims, which needs room.
+    pub trim_journal: bool,
     /// Classes of what the host writes.
     pub classes: u32,
 }
@@ -130,6 +132,7 @@ impl Shape {
             single_frontier: device.gc.frontiers == Frontiers::Single,
             copy_back: device.nand.advanced.copy_back,
             map_blocks: device.map_blocks(),
+            trim_journal: device.durability.trim_journal,
             classes: device.temperature.classes(),
         }
     }
@@ -491,7 +494,7 @@ impl Ftl {
     /// Cleans at once until the plane has `stock` free blocks, or nothing would gain any.
     fn clean_until(&mut self, plane: PlaneId, stock: u32) {
         while self.blocks.stock(plane) < stock && self.wants_cleaning(plane, self.blocks.stock(plane)) {
-            let Some(victim) = self.blocks.take_victim(plane) else { break };
+            let Some(victim) = self.blocks.take_victim(plane, 0) else { break };
             self.note_victim(plane, victim);
             self.move_all(plane, victim);
             self.blocks.doom(victim);

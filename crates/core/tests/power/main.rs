@@ -81,6 +81,19 @@ fn the_journal_takes_no_step_of_cleaning_within_another() {
     [1424, 1494, 5084].into_iter().for_each(assert_survives);
 }
 
+/// Cleaning moved a block that gained nothing into the last room of a plane: the block waited for a record of a trim, and
+/// that for room.
+#[test]
+fn cleaning_leaves_room_for_the_records_that_it_waits_for() {
+    assert_survives(40955);
+}
+
+/// A victim waited for an update of the map, and then for the journal, which was not told.
+#[test]
+fn the_journal_hears_of_updates_of_the_map() {
+    assert_survives(52076);
+}
+
 /// A plane had one good block left for its translation pages beside one that had failed and was to be emptied into it,
 /// and data had none to give: a write waited for ever, and the device did not become read-only.
 #[test]
