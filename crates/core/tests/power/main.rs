@@ -81,8 +81,8 @@ fn the_journal_takes_no_step_of_cleaning_within_another() {
     [1424, 1494, 5084].into_iter().for_each(assert_survives);
 }
 
-/// Cleaning moved a block that gained nothing into the last room of a plane: the block waited for a record of a trim, and
-/// that for room.
+/// Cleaning moved a block that gained nothing into the last room of a plane: the block waited for a record of a trim,
+/// and that for room.
 #[test]
 fn cleaning_leaves_room_for_the_records_that_it_waits_for() {
     assert_survives(40955);
