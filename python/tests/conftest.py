@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -12,6 +13,9 @@ import pytest
 import floatgate as fg
 
 ROOT = Path(__file__).parents[2]
+
+# What a shell starts in the background ignores Ctrl-C, and so would all that the tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: A workload that makes a small device clean.
 MIXED = "rw=randrw bs=4k iodepth=8 number_ios=3000"
