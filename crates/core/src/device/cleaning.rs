@@ -53,7 +53,10 @@ impl Device {
         self.journal_for_doomed();
         self.jobs[plane.index()].busy = false;
         let mut transaction = match step {
-            Step::Rest => return self.journal_for_resting(),
+            Step::Rest => {
+                self.go_again(plane);
+                return self.journal_for_resting();
+            }
             Step::Choose => {
                 self.jobs[plane.index()].busy = true;
                 return self.work(Work::Clean(plane.0));

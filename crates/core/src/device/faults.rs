@@ -174,6 +174,48 @@ impl Device {
             && self.ftl.can_spare_block(plane, &self.jobs[plane.index()])
     }
 
+    /// Whether such a write has room of cleaning, which can do without: a block of the plane is free for it then.
+    pub(super) fn lends_to_failed(&self, id: u32, plane: PlaneId) -> bool {
+        let dependency = self.transactions[id].dependency;
+        self.ftl.faults.is_some()
+            && dependency != NONE
+            && self.has_room_to_lend(plane)
+            && self.waits_for_one(plane, BlockId(dependency))
+    }
+
+    /// Whether a write that must not wait for an erase may take room of cleaning.
+    pub(super) fn lends_to(&self, id: u32, plane: PlaneId) -> bool {
+        let of_journal = self.is_of_journal(self.transactions[id].lpn);
+        if of_journal { self.lends_to_journal(plane) } else { self.lends_to_failed(id, plane) }
+    }
+
+    /// Cleaning of a plane rests: writes whose programs have failed may have room that was in use, and must not wait
+    /// for an erase. There are few.
+    pub(super) fn go_again(&mut self, plane: PlaneId) {
+        if self.ftl.faults.is_none() || self.stalled[plane.index()].is_empty() {
+            return;
+        }
+        let (mut again, mut others, mut count) = (Line::default(), Line::default(), 0);
+        let mut stalled = std::mem::take(&mut self.stalled[plane.index()]);
+        let lun = self.array.lun_of(plane);
+        while !stalled.is_empty() {
+            let id = stalled.pop(&mut self.transactions);
+            if self.goes_again(id, plane) || self.lends_to_failed(id, plane) {
+                again.push(&mut self.transactions, id);
+                count += 1;
+                self.trail_unstall(id, lun);
+            } else {
+                others.push(&mut self.transactions, id);
+            }
+        }
+        self.stalled[plane.index()] = others;
+        if count > 0 {
+            let rank = self.ranks[Class::HostProgram as usize];
+            self.waiting.put_before(lun, plane, rank, &mut self.transactions, (again, count));
+            self.kick(lun);
+        }
+    }
+
     // Reads.
 
     /// A page has been read for the host; whether that brought something that cannot be corrected.

@@ -457,25 +457,28 @@ impl Device {
     /// room, and a block of it waits for nothing but this unit. So no power cut finds the plane without a block to
     /// gain: until the unit is programmed it is in no one's way, and from then on that block holds nothing newest.
     pub(super) fn lends_to_journal(&self, plane: PlaneId) -> bool {
+        let Some(journal) = self.journal.as_ref().filter(|_| self.has_room_to_lend(plane)) else { return false };
+        let gained = |&block: &u32| self.waits_for_one(plane, BlockId(block)) && journal.writes_all_of(block);
+        journal.held.keys().any(gained)
+    }
+
+    /// Whether what a plane moves finds room, and one program more behind it.
+    pub(super) fn has_room_to_lend(&self, plane: PlaneId) -> bool {
         let (blocks, group) = (&self.ftl.blocks, self.ftl.shape().units_per_program);
         let job = &self.jobs[plane.index()];
         let room = blocks.room(plane, Stream::Gc) + blocks.stock(plane) * blocks.data_units();
         let in_hand = job.units_in_hand(&self.ftl);
         let moved = if in_hand == 0 { 0 } else { in_hand.next_multiple_of(group) + group };
-        if job.doomed == 0 || room < moved + group {
-            return false;
-        }
-        self.journal.as_ref().is_some_and(|journal| {
-            let gained = |&block: &u32| {
-                let state = blocks.block(BlockId(block));
-                blocks.plane_of(BlockId(block)) == plane
-                    && state.state == BlockState::Doomed
-                    && !state.failed
-                    && state.dependants == 1
-                    && journal.writes_all_of(block)
-            };
-            journal.held.keys().any(gained)
-        })
+        job.doomed > 0 && room >= moved + group
+    }
+
+    /// Whether a block of a plane is free when the one thing has ended that it waits for.
+    pub(super) fn waits_for_one(&self, plane: PlaneId, block: BlockId) -> bool {
+        let state = self.ftl.blocks.block(block);
+        self.ftl.blocks.plane_of(block) == plane
+            && state.state == BlockState::Doomed
+            && !state.failed
+            && state.dependants == 1
     }
 
     /// A plane may have room for a unit of the journal that found none.

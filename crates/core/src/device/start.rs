@@ -328,7 +328,7 @@ impl Device {
         }
         let plane = PlaneId(self.transactions[id].plane);
         let lent = !self.ftl.blocks.takes_host_write(plane) && !self.goes_again(id, plane);
-        if lent && !(self.is_of_journal(self.transactions[id].lpn) && self.lends_to_journal(plane)) {
+        if lent && !self.lends_to(id, plane) {
             self.stall(id, plane);
             return false;
         }

@@ -94,6 +94,13 @@ fn the_journal_hears_of_updates_of_the_map() {
     assert_survives(52076);
 }
 
+/// A write whose program had failed, and for which the block waits that holds what it supersedes, found no room while
+/// cleaning was under way, and was not told when it had some; or there was only that of cleaning.
+#[test]
+fn what_has_failed_goes_again_when_cleaning_rests() {
+    [51838, 52366, 54603].into_iter().for_each(assert_survives);
+}
+
 /// A plane had one good block left for its translation pages beside one that had failed and was to be emptied into it,
 /// and data had none to give: a write waited for ever, and the device did not become read-only.
 #[test]
