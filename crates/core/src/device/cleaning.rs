@@ -167,8 +167,13 @@ impl Device {
             count += 1;
             self.trail_unstall(id, lun);
         }
-        let rank = self.ranks[Class::HostProgram as usize];
-        self.waiting.put_before(lun, plane, rank, &mut self.transactions, (back, count));
+        self.put_first(plane, (back, count));
+    }
+
+    /// So many writes that had no room have some: they go before those that wait for their plane.
+    pub(super) fn put_first(&mut self, plane: PlaneId, writes: (Line, u32)) {
+        let (lun, rank) = (self.array.lun_of(plane), self.ranks[Class::HostProgram as usize]);
+        self.waiting.put_before(lun, plane, rank, &mut self.transactions, writes);
         self.kick(lun);
     }
 }

@@ -210,9 +210,7 @@ impl Device {
         }
         self.stalled[plane.index()] = others;
         if count > 0 {
-            let rank = self.ranks[Class::HostProgram as usize];
-            self.waiting.put_before(lun, plane, rank, &mut self.transactions, (again, count));
-            self.kick(lun);
+            self.put_first(plane, (again, count));
         }
     }
 

@@ -186,21 +186,11 @@ impl Job {
             self.asking = true;
             return false;
         }
-        let least = self.room_to_leave(ftl, plane, in_hand);
+        let least = room_to_leave(ftl, plane, in_hand);
         let Some(victim) = ftl.blocks.take_victim(plane, least) else { return false };
         ftl.note_victim(plane, victim);
         self.take(ftl, victim, data - u32::from(ftl.blocks.block(victim).valid) - least);
         true
-    }
-
-    /// What a victim must gain. Its erase may come to wait for the records of trims, and those for room: where the
-    /// reserve and what is left of the frontier of moved units may be all there is, a program of it is left for them.
-    /// The rest of the stock, and a frontier that is the host's too, may be the host's by then.
-    fn room_to_leave(&self, ftl: &Ftl, plane: PlaneId, in_hand: u32) -> u32 {
-        let shape = ftl.shape();
-        let left = if shape.single_frontier { 0 } else { ftl.blocks.room(plane, Stream::Gc) };
-        let is_short = shape.trim_journal && left < in_hand + shape.units_per_program;
-        if is_short { shape.units_per_program } else { 0 }
     }
 
     /// The next page of the victim that holds valid units. They depend on the victim until they are programmed.
@@ -227,4 +217,14 @@ impl Job {
         }
         Some(Step::Read { first: Ppn(first), units: (self.copies.len() - before) as u32 })
     }
+}
+
+/// What a victim must gain. Its erase may come to wait for the records of trims, and those for room: where the reserve
+/// and what is left of the frontier of moved units may be all there is, a program of it is left for them. The rest of
+/// the stock, and a frontier that is the host's too, may be the host's by then.
+fn room_to_leave(ftl: &Ftl, plane: PlaneId, in_hand: u32) -> u32 {
+    let shape = ftl.shape();
+    let left = if shape.single_frontier { 0 } else { ftl.blocks.room(plane, Stream::Gc) };
+    let is_short = shape.trim_journal && left < in_hand + shape.units_per_program;
+    if is_short { shape.units_per_program } else { 0 }
 }

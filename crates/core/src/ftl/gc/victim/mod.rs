@@ -19,7 +19,8 @@ pub trait VictimPolicy {
     /// `block`, which is closed next, has been erased so often.
     fn on_erases(&mut self, _block: BlockId, _erases: u32) {}
 
-    /// `block` is full: it can be chosen from now on. `valid` of its units are valid; `clock` counts host writes.
+    /// `block` is full, or was taken and passed over: it can be chosen from now on. `valid` of its units are valid;
+    /// `clock` counts host writes.
     fn on_close(&mut self, block: BlockId, valid: u32, clock: u64);
 
     /// A unit of the candidate `block` was superseded or trimmed; `valid` remain.
