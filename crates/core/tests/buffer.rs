@@ -230,18 +230,22 @@ fn water_marks_and_idleness_write_ahead() {
 
 #[test]
 fn page_padding_fills_a_block_up() {
-    let padded = |policy: &str| {
+    let padded_after = |script: &[(Operation, u64)], policy: &str| {
         let mut device = device(&["geometry.pages=8", "buffer.capacity=16KiB", &format!("buffer.eviction={policy}")]);
         fill(&mut device, 64);
-        // Units 8 and 11 of the block from 8 to 15, then three of other blocks: the first block goes.
-        play(&mut device, &[(Write, 8), (Write, 11), (Write, 16), (Write, 24), (Write, 32)]);
+        play(&mut device, script);
         let reads = device.ftl().counters.pages_read[ReadCause::Rmw as usize];
         (counts(&device).written_out, counts(&device).padding, reads, counts(&device).evictions[0])
     };
+    // Units 8 and 11 of the block from 8 to 15, then three of other blocks: the first block goes.
+    let padded = |policy: &str| padded_after(&[(Write, 8), (Write, 11), (Write, 16), (Write, 24), (Write, 32)], policy);
     assert_eq!(padded("bplru"), (8, 6, 6, 2));
     assert_eq!(padded("{ bplru = { padding = false } }"), (2, 0, 0, 2));
     assert_eq!(padded("lru"), (1, 0, 0, 1));
     assert_eq!(padded("fab"), (2, 0, 0, 2));
+    // The first of the block is in flash already: it is dropped, and the block is filled up all the same.
+    let script = [(Write, 8), (Flush, 0), (Write, 11), (Write, 16), (Write, 24), (Write, 32)];
+    assert_eq!(padded_after(&script, "bplru"), (9, 7, 7, 2));
 }
 
 /// Random writes with so many outstanding: requests per second.

@@ -166,8 +166,7 @@ const RANDOM: [(&str, &str, Precondition); 3] = [
 const BUFFER: [&str; 1] = ["buffer.capacity=64MiB"];
 
 /// The same that is written out ahead of need, and whose memory takes time.
-const BUFFER_AHEAD: [&str; 4] =
-    [BUFFER[0], "buffer.high_water=0.9", "buffer.low_water=0.8", "buffer.bandwidth=20GB/s"];
+const BUFFER_AHEAD: [&str; 4] = [BUFFER[0], "buffer.high_water=0.9", "buffer.low_water=0.8", "buffer.bandwidth=20GB/s"];
 
 /// What the buffer and the time of software cost, for each operation of the flash.
 fn controller() {

@@ -149,6 +149,8 @@ impl Buffer {
         victims.clear();
         self.eviction.take(&mut victims);
         self.counts.evictions[why as usize] += victims.len() as u64;
+        // What is clean forgets its unit when it goes.
+        let first = victims.first().map(|&entry| self.entries[entry as usize].lpn);
         let mut any_dirty = false;
         for &entry in &victims {
             let state = &mut self.entries[entry as usize];
@@ -165,9 +167,8 @@ impl Buffer {
                 self.release(entry);
             }
         }
-        if let (Some(per_block), true) = (self.eviction.padded_block(), any_dirty) {
-            let block = self.entries[victims[0] as usize].lpn / per_block;
-            self.pad(block, per_block);
+        if let (Some(per_block), Some(first), true) = (self.eviction.padded_block(), first, any_dirty) {
+            self.pad(first / per_block, per_block);
         }
         let any = !victims.is_empty();
         self.victims = victims;
@@ -183,17 +184,16 @@ impl Buffer {
         self.soon.rotate_left(1);
         self.soon[3] = self.eviction.soon(6);
         prefetch(&self.entries, self.soon[3] as usize);
-        if let Some(near) = self.entries.get(self.soon[0] as usize)
-            && !near.dirty
-        {
-            prefetch(&self.index, near.lpn as usize);
-        }
     }
 
     /// The units of a block that are not here are to be written with it.
     fn pad(&mut self, block: u32, per_block: u32) {
         let units = block * per_block..((block + 1) * per_block).min(self.index.len() as u32);
-        self.padding.extend(units.filter(|&lpn| self.index[lpn as usize] == 0));
+        for lpn in units {
+            if self.entry(Lpn(lpn)).is_none() {
+                self.padding.push_back(lpn);
+            }
+        }
     }
 
     /// Whether anything is to be written out.
@@ -228,7 +228,7 @@ impl Buffer {
     /// A dirty unit that would fill the program of one that is written out, to be written with it; it leaves with it,
     /// unless it is to stay.
     pub fn pick_companion(&mut self, lpn: Lpn) -> Option<Pick> {
-        let entry = self.index.get(lpn.index())?.checked_sub(1)?;
+        let entry = self.entry(lpn)?;
         self.entries[entry as usize].dirty.then(|| self.pick(entry, NONE))
     }
 
@@ -243,7 +243,7 @@ impl Buffer {
     /// Whether what was picked is not to be written any more.
     pub fn is_void(&self, pick: &Pick) -> bool {
         match pick.entry {
-            Pick::PADDING => self.index[pick.lpn as usize] > 0,
+            Pick::PADDING => self.entry(Lpn(pick.lpn)).is_some(),
             entry => self.entries[entry as usize].dead,
         }
     }
@@ -253,7 +253,6 @@ impl Buffer {
     pub fn prefetch_landing(&self, id: u32) {
         if let Some(Some(pick)) = self.flights.get(id as usize) {
             prefetch(&self.entries, pick.entry as usize);
-            prefetch(&self.index, pick.lpn as usize);
         }
     }
 

@@ -23,6 +23,7 @@ use list::{Linked, List, NONE};
 struct Entry {
     /// The first 64 sectors that it holds, a bit each; see [`Buffer::mask`].
     mask: u64,
+    /// [`NONE`] where it holds nothing, or what it holds is deallocated.
     lpn: u32,
     /// Its neighbours in the list of dirty units that it is in.
     links: [u32; 2],
@@ -57,7 +58,7 @@ impl Entry {
         }
     }
 
-    const NOTHING: Entry = Entry::of(0);
+    const NOTHING: Entry = Entry::of(NONE);
 }
 
 impl Linked for Vec<Entry> {
@@ -114,10 +115,12 @@ pub enum Why {
 /// The buffer.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    /// By unit of the address space: its entry plus one, or 0.
+    /// By unit of the address space: the entry plus one that it had last, or 0. It has it still if that entry says so:
+    /// what leaves need not be looked up again here, far from the processor (Briggs and Torczon, "An efficient
+    /// representation for sparse sets", ACM LOPLAS 2, 1993).
     index: Vec<u32>,
     entries: Vec<Entry>,
-    free: VecDeque<u32>,
+    free: Vec<u32>,
     /// Where a unit has more than 64 sectors: those that each entry holds, `words` words for each.
     masks: Vec<u64>,
     words: usize,
@@ -171,7 +174,7 @@ impl Buffer {
         Ok(Some(Buffer {
             index: zeroed(device.logical_units() as usize),
             entries: vec![Entry::NOTHING; units as usize],
-            free: (0..units).collect(),
+            free: (0..units).rev().collect(),
             masks: vec![0; if words > 1 { units as usize * words } else { 0 }],
             words,
             dirty: List::default(),
@@ -237,16 +240,12 @@ impl Buffer {
 
     /// Whether the unit is accepted by the host, not programmed, and not protected.
     pub fn is_volatile(&self, lpn: Lpn) -> bool {
-        let entry = self.index[lpn.index()];
-        entry > 0 && !self.protected && {
-            let entry = &self.entries[entry as usize - 1];
-            entry.dirty || entry.flights > 0
-        }
+        !self.protected && self.is_pending(lpn)
     }
 
     /// Whether the buffer has something of a unit that flash does not, or may not.
     pub fn is_pending(&self, lpn: Lpn) -> bool {
-        self.index.get(lpn.index()).and_then(|entry| entry.checked_sub(1)).is_some_and(|entry| {
+        self.entry(lpn).is_some_and(|entry| {
             let entry = &self.entries[entry as usize];
             entry.dirty || entry.flights > 0
         })
@@ -281,8 +280,7 @@ impl Buffer {
     pub fn clear(&mut self) {
         debug_assert!(self.is_clean(), "what is not in flash is not forgotten");
         for entry in 0..self.entries.len() as u32 {
-            let lpn = self.entries[entry as usize].lpn;
-            if self.index[lpn as usize] == entry + 1 {
+            if self.entries[entry as usize].lpn != NONE {
                 self.eviction.on_remove(entry);
                 self.release(entry);
             }
@@ -296,7 +294,8 @@ impl Buffer {
 
     #[inline]
     fn entry(&self, lpn: Lpn) -> Option<u32> {
-        self.index[lpn.index()].checked_sub(1)
+        let entry = self.index.get(lpn.index())?.checked_sub(1)?;
+        (self.entries[entry as usize].lpn == lpn.0).then_some(entry)
     }
 
     #[inline]
@@ -409,7 +408,7 @@ impl Buffer {
     }
 
     fn insert(&mut self, lpn: Lpn, dirty: bool, read: bool) -> u32 {
-        let entry = self.free.pop_front().unwrap_or_else(|| unreachable!("a unit comes only when there is room"));
+        let entry = self.free.pop().unwrap_or_else(|| unreachable!("a unit comes only when there is room"));
         self.index[lpn.index()] = entry + 1;
         self.entries[entry as usize] = Entry::of(lpn.0);
         if self.words > 1 {
@@ -493,19 +492,15 @@ impl Buffer {
         if state.flights == 0 {
             return self.release(entry);
         }
-        self.index[lpn.index()] = 0;
-        self.entries[entry as usize].dead = true;
+        let state = &mut self.entries[entry as usize];
+        (state.lpn, state.dead) = (NONE, true);
         self.coming += 1;
     }
 
     /// An entry is free again.
     fn release(&mut self, entry: u32) {
-        let state = &mut self.entries[entry as usize];
-        if !state.dead {
-            self.index[state.lpn as usize] = 0;
-        }
-        *state = Entry::NOTHING;
-        self.free.push_back(entry);
+        self.entries[entry as usize] = Entry::NOTHING;
+        self.free.push(entry);
     }
 
     /// Checks the buffer against a count from scratch; for tests. Nothing may be on its way.
@@ -517,7 +512,8 @@ impl Buffer {
                 self.volatile, self.coming, self.waiting
             ));
         }
-        let here = self.index.iter().filter(|&&entry| entry > 0).count();
+        let is_found = |(at, entry): &(usize, &Entry)| self.entry(Lpn(entry.lpn)) == Some(*at as u32);
+        let here = self.entries.iter().enumerate().filter(is_found).count();
         if here + self.free.len() != self.entries.len() || self.barriers.pending() != dirty {
             return Err(format!(
                 "buffer: {here} units, {} free of {}, {} before barriers",
