@@ -44,7 +44,8 @@ enum Command {
     ///
     /// Clients connect by NBD; what they have to be called with is printed when the device is there, and stands in
     /// docs/live.md. Ctrl-C or SIGTERM ends: what is in progress is answered, sockets are removed, and the result is
-    /// printed. A second Ctrl-C stops at once. Data live in memory and go with the program.
+    /// printed. A second Ctrl-C stops at once. Data live in memory and go with the program, unless
+    /// `--image` keeps them in a file.
     #[command(after_long_help = serve::clients::HELP)]
     Serve(Box<serve::ServeArgs>),
     /// Ask a running server, or change it: status, speed, trim-all, power-cut, fail
