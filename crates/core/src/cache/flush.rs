@@ -244,7 +244,7 @@ impl Buffer {
     pub fn is_void(&self, pick: &Pick) -> bool {
         match pick.entry {
             Pick::PADDING => self.entry(Lpn(pick.lpn)).is_some(),
-            entry => self.entries[entry as usize].dead,
+            entry => self.entries[entry as usize].lpn == NONE,
         }
     }
 
@@ -273,7 +273,7 @@ impl Buffer {
         if state.flights > 0 || state.dirty {
             return;
         }
-        if state.dead {
+        if state.lpn == NONE {
             self.coming -= 1;
             return self.release(pick.entry);
         }

@@ -23,7 +23,7 @@ use list::{Linked, List, NONE};
 struct Entry {
     /// The first 64 sectors that it holds, a bit each; see [`Buffer::mask`].
     mask: u64,
-    /// [`NONE`] where it holds nothing, or what it holds is deallocated.
+    /// [`NONE`] where it holds nothing, or its unit was deallocated while writes of it were on their way.
     lpn: u32,
     /// Its neighbours in the list of dirty units that it is in.
     links: [u32; 2],
@@ -37,8 +37,6 @@ struct Entry {
     out: bool,
     /// It goes when it is clean.
     leaving: bool,
-    /// Its unit was deallocated while writes of it were on their way.
-    dead: bool,
 }
 
 const _: () = assert!(size_of::<Entry>() == 32);
@@ -54,7 +52,6 @@ impl Entry {
             dirty: false,
             out: false,
             leaving: false,
-            dead: false,
         }
     }
 
@@ -492,8 +489,7 @@ impl Buffer {
         if state.flights == 0 {
             return self.release(entry);
         }
-        let state = &mut self.entries[entry as usize];
-        (state.lpn, state.dead) = (NONE, true);
+        self.entries[entry as usize].lpn = NONE;
         self.coming += 1;
     }
 
