@@ -43,16 +43,7 @@ const _: () = assert!(size_of::<Entry>() == 32);
 
 impl Entry {
     const fn of(lpn: u32) -> Entry {
-        Entry {
-            mask: 0,
-            lpn,
-            links: [NONE; 2],
-            epoch: 0,
-            flights: 0,
-            dirty: false,
-            out: false,
-            leaving: false,
-        }
+        Entry { mask: 0, lpn, links: [NONE; 2], epoch: 0, flights: 0, dirty: false, out: false, leaving: false }
     }
 
     const NOTHING: Entry = Entry::of(NONE);
