@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::failure::Failure;
+use crate::run::report::plural;
 
 /// What `--help` adds.
 pub const HELP: &str = "\
@@ -192,6 +193,13 @@ fn status(answer: &Value) -> Result<String, Failure> {
         let verdict = if late.faithful == Some(true) { "faithful" } else { "not faithful" };
         text +=
             &format!("  lateness       {verdict}: {:.1} % of {} answers late\n", share * 100.0, grouped(late.answers));
+    }
+    if frame.payload_errors > 0 {
+        let (count, requests) = (grouped(frame.payload_errors), plural(frame.payload_errors, "request"));
+        text += &format!("  payload        {count} {requests} failed because it could not be kept or fetched\n");
+    }
+    for warning in &frame.warnings {
+        text += &format!("  warning        {warning}\n");
     }
     if let Some(trouble) = &frame.trouble {
         text += &format!("  trouble        {trouble}\n");

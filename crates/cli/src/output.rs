@@ -109,7 +109,15 @@ pub struct Draft {
     file: BufWriter<File>,
     place: PathBuf,
     partial: PathBuf,
-    published: bool,
+    /// It stays where it is when this goes.
+    stays: bool,
+}
+
+/// Where a file is while it is made.
+pub fn partial(place: &Path) -> PathBuf {
+    let mut name = place.as_os_str().to_owned();
+    name.push(".partial");
+    PathBuf::from(name)
 }
 
 /// Bytes that are written at once.
@@ -119,13 +127,17 @@ impl Draft {
     /// Begins a file; that it can be written to is found out here, and that its place is no directory.
     pub fn new(place: &Path) -> Result<Draft> {
         anyhow::ensure!(!place.is_dir(), "cannot write {}: it is a directory", place.display());
-        let mut partial = place.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
+        let partial = partial(place);
         // Told by the name that the user gave: nobody has heard of the other one.
         let file = File::create(&partial).with_context(|| format!("cannot write {}", place.display()))?;
         let file = BufWriter::with_capacity(BUFFER, file);
-        Ok(Draft { file, place: place.to_owned(), partial, published: false })
+        Ok(Draft { file, place: place.to_owned(), partial, stays: false })
+    }
+
+    /// What was written of it stays beside its place where it is not published.
+    pub fn kept(mut self) -> Draft {
+        self.stays = true;
+        self
     }
 
     /// A file that is complete with these bytes.
@@ -155,7 +167,7 @@ impl Draft {
     /// Puts the file in its place; it must be complete.
     pub fn publish(mut self) -> Result<()> {
         fs::rename(&self.partial, &self.place).with_context(|| format!("cannot write {}", self.place.display()))?;
-        self.published = true;
+        self.stays = true;
         Ok(())
     }
 }
@@ -175,7 +187,7 @@ impl Write for Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        if !self.published {
+        if !self.stays {
             // A failure to tidy up must not hide the failure that led here.
             let _ = fs::remove_file(&self.partial);
         }

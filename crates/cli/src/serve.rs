@@ -4,10 +4,11 @@ pub mod clients;
 mod image;
 mod monitor;
 mod recording;
+mod warnings;
 
 use std::io::{IsTerminal, Write};
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Bytes;
@@ -96,8 +97,13 @@ pub struct ServeArgs {
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     session(args, &mut std::io::stdout().lock(), |server, config, monitor, interrupt| {
         say(&clients::welcome(config, server, args.no_delay, &monitor::welcome(monitor)));
-        Ok(server.wait(|| interrupt.requested()).err())
+        Ok(server.wait(|| interrupt.requested(), warn).err())
     })
+}
+
+/// Tells what is wrong while a device is served.
+pub fn warn(what: &str) {
+    say(&format!("warning: {what}"));
 }
 
 /// Serves a device while `hold` lasts, which says what went wrong with the server if something did; what comes of it
@@ -116,9 +122,15 @@ pub fn session(
     let sockets = Sockets::open(&args.places(config)?).map_err(failure)?;
     let addresses = sockets.addresses().to_vec();
     let doors = args.monitor.open(&addresses, args.allow_remote)?;
-    let begun = image::begin(args, chosen, &Terminal::new(interrupt.clone()))?;
+    if args.precondition() == "none" {
+        floatgate_serve::forgo_huge_pages();
+    }
+    let terminal = Terminal::new(interrupt.clone());
+    let begun = image::begin(args, chosen, &terminal)?;
+    let before = recording::state(args, &begun, &terminal)?;
     let stopwatch = Stopwatch::start();
-    let server = Server::start(begun.device, sockets, args.options(config, begun.image)?).map_err(failure)?;
+    let server =
+        Server::start(begun.device, sockets, args.options(config, begun.image, before.as_deref())?).map_err(failure)?;
     begun.recovered.iter().for_each(|recovered| say(&recovered.to_string()));
     let monitor = doors.start(server.engine(), &addresses).map_err(Failure::fault);
     let trouble = match monitor.and_then(|monitor| hold(&server, config, &monitor, &interrupt)) {
@@ -129,7 +141,7 @@ pub fn session(
         }
     };
     let finished = server.stop(trouble.is_none()).map_err(Failure::fault)?;
-    let mut summary = args.summary(chosen, begun.state, &finished, trouble.as_deref());
+    let mut summary = args.summary(chosen, begun.state, &finished, trouble.as_deref(), before.as_deref());
     if let Some(live) = &mut summary.live {
         live.image = image::section(&finished, begun.recovered.as_ref());
     }
@@ -171,8 +183,14 @@ impl ServeArgs {
         Ok(Places { nbd, vhost_user: self.vhost_user.clone(), allow_remote: self.allow_remote })
     }
 
-    fn options(&self, config: &DeviceConfig, image: Option<image::Kept>) -> Result<Options, Failure> {
-        let recorder = self.record.as_deref().map(|path| recording::begin(path, self, config)).transpose()?;
+    fn options(
+        &self,
+        config: &DeviceConfig,
+        image: Option<image::Kept>,
+        before: Option<&Path>,
+    ) -> Result<Options, Failure> {
+        let record = |path| recording::begin(path, &self.replay(before), config);
+        let recorder = self.record.as_deref().map(record).transpose()?;
         Ok(Options {
             vhost_queues: self.vhost_queues,
             no_delay: self.no_delay,
@@ -184,22 +202,18 @@ impl ServeArgs {
         })
     }
 
-    fn summary(&self, chosen: &Chosen, state: Precondition, done: &Finished, trouble: Option<&str>) -> Summary {
+    fn summary(
+        &self,
+        chosen: &Chosen,
+        state: Precondition,
+        done: &Finished,
+        trouble: Option<&str>,
+        before: Option<&Path>,
+    ) -> Summary {
         let mut warnings: Vec<String> = not_steady(&state).into_iter().collect();
         warnings.extend(trouble.map(str::to_owned));
-        if done.live.faithful == Some(false) {
-            warnings.push(format!(
-                "this run is not faithful: {:.1} % of its answers came later than the device would have given them; see \
-                 docs/live.md for what helps",
-                done.live.late_share.unwrap_or_default() * 100.0
-            ));
-        }
-        if done.speed_changes > 0 {
-            let times =
-                if done.speed_changes == 1 { "once".to_owned() } else { format!("{} times", done.speed_changes) };
-            warnings.push(format!("the speed was changed {times} while this was served, last to {}", done.live.speed));
-        }
-        warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+        warnings.extend(warnings::of(done, self.record.is_some()));
+        warnings.iter().for_each(|warning| warn(warning));
         let about = About {
             seed: self.seed,
             device: Named { name: chosen.config.name.clone(), digest: chosen.plain_digest.clone() },
@@ -207,7 +221,7 @@ impl ServeArgs {
             precondition: state,
             warnings,
             base: chosen.base.clone(),
-            arguments: self.replay(),
+            arguments: self.replay(before),
         };
         let mut summary = Summary::new(about, &done.outcome.measurement(&done.device));
         summary.live = Some(done.live.clone());
@@ -220,12 +234,16 @@ impl ServeArgs {
         self.precondition.as_deref().unwrap_or(usual)
     }
 
-    /// What replays a recording, with the same latencies; nothing does without one.
-    fn replay(&self) -> Vec<String> {
+    /// What replays a recording, with the same latencies, from the state in a file where there is one; nothing does
+    /// without a recording.
+    fn replay(&self, before: Option<&Path>) -> Vec<String> {
         let Some(path) = &self.record else { return Vec::new() };
         let mut arguments = vec!["run".to_owned(), self.device.device.clone(), path.display().to_string()];
         arguments.extend(self.device.overrides.iter().flat_map(|set| ["--set".to_owned(), set.clone()]));
-        arguments.extend(["--precondition".to_owned(), self.precondition().to_owned()]);
+        arguments.extend(match before {
+            Some(state) => ["--load-state".to_owned(), state.display().to_string()],
+            None => ["--precondition".to_owned(), self.precondition().to_owned()],
+        });
         arguments.extend(["--seed".to_owned(), self.seed.to_string()]);
         arguments
     }
@@ -246,7 +264,10 @@ impl ServeArgs {
         }
         match (trouble, finished.recorded, finished.image) {
             (Some(trouble), _, _) => Err(Failure::fault(trouble)),
-            (None, Some(Err(error)), _) => Err(Failure::fault(format!("the recording is not whole: {error}"))),
+            (None, Some(Err(error)), _) => {
+                let path = self.record.as_deref().unwrap_or(Path::new(""));
+                Err(Failure::fault(recording::not_whole(path, &error)))
+            }
             (None, _, Some(Err(error))) => {
                 Err(Failure::fault(format!("the image has not all that was written since its last flush: {error}")))
             }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::failure::{Failure, say};
 use crate::run::interrupt::Interrupt;
-use crate::serve::{ServeArgs, session};
+use crate::serve::{ServeArgs, session, warn};
 
 /// What `--help` says at the end.
 pub const HELP: &str = "\
@@ -151,7 +151,7 @@ fn hold(
         *looks += 1;
         running.has_ended() || (*looks > LOOKS && !running.is_up())
     };
-    let trouble = server.wait(|| interrupt.requested() || is_over()).err();
+    let trouble = server.wait(|| interrupt.requested() || is_over(), warn).err();
     let (mut running, _) = state.into_inner();
     if !running.has_ended() {
         running.pull_plug();

@@ -32,7 +32,11 @@ impl Live {
     fn new(folder: &Path, arguments: &[&str]) -> Live {
         let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
         command.current_dir(folder).arg("serve").args(SMALL).args(["--nbd", "unix:ssd.sock"]).args(arguments);
-        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        Live::of(command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// A server that has been started, as soon as it is ready.
+    fn of(mut child: Child) -> Live {
         let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
         while !said.contains("Ctrl-C ends") && errors.read_line(&mut said).unwrap() > 0 {}
@@ -181,4 +185,48 @@ fn fio_finds_what_it_wrote_while_the_device_cleans() {
     let result: Value = serde_json::from_slice(&live.end(Signal::INT).stdout).unwrap();
     assert!(result["flash"]["blocks_erased"].as_u64().unwrap() > 10, "it cleaned");
     assert_eq!(result["live"]["image"]["unreadable"], 0);
+}
+
+/// What an image held goes beside the recording, so that a replay begins where that did.
+#[test]
+fn a_recording_on_an_image_replays_from_what_that_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--image", "ssd.img", "--no-delay", "--json"];
+    let mut truth = Truth::new(1_884_160, 4096, 1);
+    let mut work = |live: &mut Live, signal| {
+        let mut client = client(&folder);
+        truth.check(&mut client);
+        (0..600).for_each(|_| truth.step(&mut client).unwrap());
+        live.end(signal)
+    };
+    work(&mut Live::new(folder.path(), &arguments), Signal::KILL);
+    let record = [&arguments[..], &["--record", "more.csv"]].concat();
+    let output = work(&mut Live::new(folder.path(), &record), Signal::INT);
+    let kept: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(kept["flash"]["blocks_erased"].as_u64().unwrap() > 0, "it cleans what was there before");
+    let words = kept["arguments"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
+    let words: Vec<&str> = words.collect();
+    assert!(words.contains(&"more.csv.fgstate"), "{words:?}");
+    let mut replay = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    let output = replay.args(&words).arg("--json").current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let replayed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(replayed["workload"]["digest"], kept["workload"]["digest"]);
+    for what in ["requests", "flash", "gc"] {
+        assert_eq!(replayed[what], kept[what], "{what}");
+    }
+}
+
+/// Empty, a device of a terabyte is touched here and there, and takes memory where it is: not 2 MiB each time.
+#[test]
+fn the_first_writes_to_a_large_device_take_little() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    command.current_dir(folder.path()).args(["serve", "bench-1t", "--image", "memory", "--no-delay", "--json"]);
+    let child = command.args(["--nbd", "unix:ssd.sock"]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut live = Live::of(child);
+    client(&folder).write(0, &vec![7; 2 << 20], false).unwrap();
+    let result: Value = serde_json::from_slice(&live.end(Signal::INT).stdout).unwrap();
+    let peak = result["run"]["peak_rss_bytes"].as_u64().unwrap();
+    assert!(peak < 512 << 20, "{peak} bytes; 2.1 GiB with huge pages");
 }

@@ -221,6 +221,32 @@ fn a_running_server_is_asked_and_changed() {
     assert!(status == 1 && text.contains("no server answers at ssd.ctl: there is no such socket"), "{text}");
 }
 
+/// Without a socket of NBD to be beside, and without a directory of the user's, it is among temporary files.
+#[test]
+fn a_server_is_found_wherever_its_clients_come_in() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = |mut command: Command| {
+        command.env("TMPDIR", directory.path()).env_remove("XDG_RUNTIME_DIR");
+        command
+    };
+    let mut command = here(floatgate(&directory));
+    command.args(["serve", "tiny", "--precondition", "none", "--nbd", "127.0.0.1:0"]);
+    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let mut welcome = String::new();
+    while !welcome.contains("Ctrl-C ends") {
+        assert_ne!(errors.read_line(&mut welcome).unwrap(), 0, "it ended: {welcome}");
+    }
+    let name = format!("floatgate-{}.ctl", child.id());
+    assert!(welcome.contains(&format!("Control at {}", directory.path().join(&name).display())), "{welcome}");
+    let mut ask = here(floatgate(&directory));
+    // Not found in the directory that it is started in.
+    let output = ask.current_dir("/").args(["ctl", "status"]).output().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(output.status.success() && output.stdout.starts_with(b"tiny: 51.20 MiB at 127.0.0.1:"), "{output:?}");
+}
+
 #[test]
 fn what_cannot_be_is_said() {
     let directory = tempfile::tempdir().unwrap();

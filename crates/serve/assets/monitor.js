@@ -380,7 +380,7 @@
   }
 
   function draw(frame) {
-    trouble(frame.trouble);
+    trouble([frame.trouble, ...(frame.warnings || [])].filter(Boolean).join(" — "));
     const pace = known(frame.speed) ? `speed ${frame.speed}` : "as fast as it can";
     const times = `${short(frame.wall_s)} s, simulated ${Number(frame.simulated_s.toFixed(2))} s`;
     if (connected) setText(at("state"), `live: ${times} (${pace})`);

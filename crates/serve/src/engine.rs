@@ -141,6 +141,8 @@ pub struct Answer {
     pub token: u64,
     /// How it ended.
     pub status: Status,
+    /// Why its payload could not be kept or fetched, where only that went wrong.
+    pub failed: Option<PayloadError>,
     /// Of a read that ended well: the room asked for, and the payload.
     pub bytes: Vec<u8>,
     /// When.
@@ -211,6 +213,7 @@ struct Books {
     lateness: Lateness,
     recorder: Option<Recorder>,
     speed_changes: u64,
+    payload_errors: u64,
 }
 
 /// Where payload is.
@@ -254,6 +257,8 @@ pub struct Served {
     pub fronts: Vec<(String, Lateness)>,
     /// How often the speed was changed.
     pub speed_changes: u64,
+    /// Requests that failed because their payload could not be kept or fetched.
+    pub payload_errors: u64,
     /// Requests in the recording, or why it is not whole; `None` without one.
     pub recorded: Option<Result<u64, String>>,
     /// A digest of the requests: that of a recording of them.
@@ -327,6 +332,7 @@ impl Engine {
             lateness: Lateness::default(),
             recorder,
             speed_changes: 0,
+            payload_errors: 0,
         };
         Engine {
             at_once: device.array().units() as usize,
@@ -377,12 +383,28 @@ impl Engine {
 
     /// Why it cannot go on, if that is so.
     pub fn trouble(&self) -> Option<String> {
-        let recording = || Some(format!("the recording failed: {}", self.books.recorder.as_ref()?.trouble()?));
         let breach = || match &self.kept {
             Kept::InFlash(store, _) => store.breach().map(|what| format!("{what}, which is a defect of the simulator")),
             Kept::Apart(_) => None,
         };
-        self.trouble.clone().or_else(breach).or_else(recording)
+        self.trouble.clone().or_else(breach)
+    }
+
+    /// What is wrong although it can go on.
+    pub fn warnings(&self) -> Vec<String> {
+        let image = match &self.kept {
+            Kept::InFlash(store, _) => store.failure_text(),
+            Kept::Apart(_) => None,
+        };
+        let image = image.map(|error| format!("the file of the image cannot be written, clients get errors: {error}"));
+        let recording = self.books.recorder.as_ref().and_then(Recorder::trouble);
+        let recording = recording.map(|error| format!("the recording has ended, the device is still served: {error}"));
+        image.into_iter().chain(recording).collect()
+    }
+
+    /// Requests that failed because their payload could not be kept or fetched.
+    pub fn payload_errors(&self) -> u64 {
+        self.books.payload_errors
     }
 
     /// What payload is at the start of a range of bytes, and up to where within it.
@@ -395,7 +417,7 @@ impl Engine {
 
     /// A request that was read at `at`. It has not been submitted where its payload cannot be kept.
     pub fn submit(&mut self, port: Port, at: Wall, order: &Order) -> Result<(), PayloadError> {
-        self.keep(at, order)?;
+        self.keep(at, order).inspect_err(|_| self.books.payload_errors += 1)?;
         let now = match self.pace {
             Pace::Timed(clock) => clock.simulated(at).max(self.device.now()),
             Pace::AtOnce => self.device.now(),
@@ -582,9 +604,12 @@ impl Engine {
     /// Puts an answer on its way.
     fn answer(&mut self, in_flight: &InFlight, completion: &Completion) {
         let InFlight { port, token, headroom, .. } = *in_flight;
-        let (status, bytes) = self.fetch(completion, headroom);
+        let fetched = self.fetch(completion, headroom);
+        let (failed, bytes) = fetched.map_or_else(|error| (Some(error), Vec::new()), |bytes| (None, bytes));
+        self.books.payload_errors += u64::from(failed.is_some());
+        let status = if failed.is_some() { Status::Uncorrectable } else { completion.status };
         let due = self.due(in_flight, completion);
-        let answer = Answer { token, status, bytes, due };
+        let answer = Answer { token, status, failed, bytes, due };
         let state = &mut self.ports[port.0];
         state.due.push(Waiting { at: Reverse((due.target, self.published)), finish: completion.finish, answer });
         self.published += 1;
@@ -594,40 +619,32 @@ impl Engine {
         }
     }
 
-    /// The payload of a read.
-    fn fetch(&mut self, completion: &Completion, headroom: usize) -> (Status, Vec<u8>) {
+    /// The payload of a read that went well; of others nothing, where the image has what they brought.
+    fn fetch(&mut self, completion: &Completion, headroom: usize) -> Result<Vec<u8>, PayloadError> {
         let request = &completion.request;
-        if request.operation != Operation::Read || completion.status != Status::Ok {
-            return (self.status_of(completion), Vec::new());
+        if completion.status != Status::Ok {
+            return Ok(Vec::new());
+        }
+        if request.operation != Operation::Read {
+            return self.reached_image(request).map(|()| Vec::new());
         }
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.resize(headroom + request.bytes() as usize, 0);
         let (offset, into) = (request.lba * SECTOR, &mut bytes[headroom..]);
-        let read = match &mut self.kept {
+        match &mut self.kept {
             Kept::Apart(payload) => payload.read(offset, into),
             Kept::InFlash(store, _) => store.read(offset, into, |lpn| self.device.place_of(lpn)),
-        };
-        match read {
-            Ok(()) => (Status::Ok, bytes),
-            Err(_) => (Status::Uncorrectable, Vec::new()),
-        }
+        }?;
+        Ok(bytes)
     }
 
-    /// How a request ended that returns no payload.
-    fn status_of(&mut self, completion: &Completion) -> Status {
-        let request = &completion.request;
-        if let Kept::InFlash(store, _) = &mut self.kept
-            && request.operation != Operation::Read
-            && completion.status == Status::Ok
-        {
-            if request.operation == Operation::Flush || request.fua {
-                store.flushed();
-            }
-            if store.failure().is_some() {
-                return Status::Uncorrectable;
-            }
+    /// Whether what a request changed is in the file of the image, if there is one; on its disk, where that was asked.
+    fn reached_image(&mut self, request: &Request) -> Result<(), PayloadError> {
+        let Kept::InFlash(store, _) = &mut self.kept else { return Ok(()) };
+        if request.operation == Operation::Flush || request.fua {
+            store.flushed();
         }
-        completion.status
+        store.failure().map_or(Ok(()), Err)
     }
 
     /// When a completion is to be answered.
@@ -645,10 +662,10 @@ impl Engine {
         let is_held = matches!(self.kept, Kept::InFlash(..)) && request.operation != Operation::Read;
         let is_held = is_held && completion.finish <= self.device.now();
         let deducted = if self.is_saturated() || is_held { Wall(0) } else { own };
-        // An answer is not sent before its request has come.
-        let target = clock.wall(completion.finish).earlier(deducted).max(clock.wall(request.arrival));
+        let target = clock.wall(completion.finish).earlier(deducted);
         let possible = clock.wall(self.device.now());
-        Due { target, possible, latency, cost, deducted, too_short: latency < own }
+        let has_payload = matches!(request.operation, Operation::Read | Operation::Write);
+        Due { target, possible, latency, cost, deducted, too_short: latency < own && !has_payload }
     }
 
     fn stalled(&mut self) {
@@ -828,6 +845,7 @@ impl Engine {
             outcome,
             lateness,
             speed_changes: self.books.speed_changes,
+            payload_errors: self.books.payload_errors,
             fronts: names.into_iter().zip(fronts).collect(),
             recorded,
             digest,

@@ -33,7 +33,7 @@ pub enum Cause {
 /// When an answer was due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Due {
-    /// When it should be sent.
+    /// When it should be sent; before its request has come where that takes less than the sending.
     pub target: Wall,
     /// The earliest time at which it could be: when the device had decided it.
     pub possible: Wall,
@@ -43,7 +43,8 @@ pub struct Due {
     pub cost: Wall,
     /// What of that is deducted, as it is for this client and at this load.
     pub deducted: Wall,
-    /// The latency is less than what receiving and sending take: nobody could be in time.
+    /// It moves no data, and takes less than receiving and sending: nobody could be in time, and no figure of a device
+    /// is about it.
     pub too_short: bool,
 }
 
@@ -70,6 +71,11 @@ impl Due {
         sent.since(self.target)
     }
 
+    /// When it can be sent at best.
+    pub fn at_best(&self) -> Wall {
+        self.target.max(self.possible)
+    }
+
     /// Whether that is later than is tolerated.
     pub fn is_late(&self, sent: Wall) -> bool {
         let tolerated = Wall((self.latency.0 as f64 * TOLERANCE) as u64);
@@ -78,7 +84,7 @@ impl Due {
 
     /// What most of it went into.
     pub fn cause(&self, turn: &Turn) -> Cause {
-        let best = self.target.max(self.possible);
+        let best = self.at_best();
         let overslept = if turn.waited { turn.awake.since(best) } else { Wall(0) };
         let host = overslept.later(turn.preempted);
         let all = turn.sent.since(best);
@@ -100,7 +106,7 @@ impl Due {
 pub struct Counts {
     /// Answers that are judged.
     pub answers: u64,
-    /// Others, faster than any can be sent.
+    /// Others, to requests without data, faster than any can be sent.
     pub too_short: u64,
     /// Answers that were late.
     pub late: u64,

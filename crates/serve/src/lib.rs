@@ -20,6 +20,7 @@ pub mod image;
 pub mod lateness;
 pub mod monitor;
 pub mod nbd;
+mod pages;
 pub mod payload;
 pub mod record;
 mod rhythm;
@@ -29,5 +30,6 @@ mod turnaround;
 pub mod vhost;
 
 pub use address::Address;
+pub use pages::forgo_huge_pages;
 pub use server::{Finished, Options, ServeError, Server};
 pub use sockets::{Places, Sockets};

@@ -47,7 +47,10 @@ impl Recorder {
         let (failed, error) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
         let (has_failed, say) = (Arc::clone(&failed), Arc::clone(&error));
         let write = move || {
-            let written = blocks.iter().try_for_each(|block| sink.write_all(&block)).and_then(|()| sink.finish());
+            let written = blocks.iter().try_for_each(|block| sink.write_all(&block));
+            // What has lost a part does not come to its place.
+            let is_whole = || !has_failed.load(Ordering::Acquire);
+            let written = written.and_then(|()| if is_whole() { sink.finish() } else { Ok(()) });
             if let Err(error) = written {
                 *say.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
                 has_failed.store(true, Ordering::Release);
@@ -96,12 +99,13 @@ impl Recorder {
 
     fn hand_over(&mut self) {
         let block = std::mem::replace(&mut self.text, Vec::with_capacity(2 * BLOCK));
-        if let Some(sender) = &self.sender
-            && let Err(TrySendError::Full(_)) = sender.try_send(block)
-        {
+        let sent = self.sender.as_ref().map(|sender| sender.try_send(block));
+        if let Some(Err(TrySendError::Full(_))) = sent {
             let behind = format!("the disk is {} MiB behind", (BLOCK * BLOCKS) >> 20);
             *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(behind);
             self.failed.store(true, Ordering::Release);
+            // Nothing may come behind what is missing.
+            self.sender = None;
         }
     }
 

@@ -265,14 +265,21 @@ impl Server {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner).power_cut(Wall::now())
     }
 
-    /// Waits until `ends`, or until the server cannot go on: the text says why.
-    pub fn wait(&self, ends: impl Fn() -> bool) -> Result<(), String> {
+    /// Waits until `ends`, or until the server cannot go on: the text says why. What goes wrong meanwhile is told.
+    pub fn wait(&self, ends: impl Fn() -> bool, tell: impl Fn(&str)) -> Result<(), String> {
         /// How soon a wish to end is heard.
         const PATIENCE: std::time::Duration = std::time::Duration::from_millis(50);
+        let mut told = Vec::new();
         loop {
-            if let Some(trouble) = self.engine.lock().unwrap_or_else(PoisonError::into_inner).trouble() {
+            let (trouble, warnings) = {
+                let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+                (engine.trouble(), engine.warnings())
+            };
+            if let Some(trouble) = trouble {
                 return Err(trouble);
             }
+            warnings.iter().filter(|warning| !told.contains(*warning)).for_each(|warning| tell(warning));
+            told = warnings;
             if self.fronts.iter().any(|(thread, _)| thread.is_finished()) {
                 return Err("the thread that serves failed, which is a defect: please report it".to_owned());
             }
@@ -302,7 +309,8 @@ impl Server {
         let served = engine.finish(complete);
         let deducted = |name: &str| if name == NBD { &costs.nbd } else { &costs.vhost_user };
         let fronts = served.fronts.iter().map(|(name, lateness)| lateness.front(name, deducted(name))).collect();
-        let live = served.lateness.section(pace, speed.as_f64(), fronts);
+        let payload_errors = served.payload_errors;
+        let live = Live { payload_errors, ..served.lateness.section(pace, speed.as_f64(), fronts) };
         Ok(Finished {
             device: served.device,
             outcome: served.outcome,

@@ -1,9 +1,10 @@
 //! What the host takes for one client, found out while it is served.
 //!
-//! A client that waits for each of its answers asks again as soon as it has one. From when that was to be sent until
-//! the next request is read, the answer is received, the client wakes, and asks: all that a front end takes, and what
-//! the client does in between. The self-test ([`crate::calibrate`]) found the same for a client of its own; but what it
-//! takes to wake a thread differs from one to the next by a fifth, so that of the one that is served is deducted.
+//! A client that waits for each of its answers asks again as soon as it has one. From when that was to be sent, or
+//! could be at best, until the next request is read, the answer is received, the client wakes, and asks: all that a
+//! front end takes, and what the client does in between. The self-test ([`crate::calibrate`]) found the same for a
+//! client of its own; but what it takes to wake a thread differs from one to the next by a fifth, so that of the one
+//! that is served is deducted.
 
 use crate::clock::Wall;
 use crate::lateness::Due;
@@ -20,7 +21,7 @@ const MOST: f32 = 1.25;
 pub struct Turnaround {
     /// No other request was in progress together with the last one.
     is_alone: bool,
-    /// When the answer to that was to be sent, and what the front end takes by the self-test.
+    /// When the answer to that was to be sent, or could be at best, and what the front end takes by the self-test.
     answered: Option<(Wall, Wall)>,
     /// How long turns were, in times of the latter.
     turns: [f32; TURNS],
@@ -54,7 +55,7 @@ impl Turnaround {
 
     /// The client is answered.
     pub fn note_answer(&mut self, due: &Due) {
-        self.answered = (self.is_alone && due.cost > Wall(0)).then_some((due.target, due.cost));
+        self.answered = (self.is_alone && due.cost > Wall(0)).then_some((due.at_best(), due.cost));
     }
 }
 
@@ -80,6 +81,17 @@ mod tests {
         assert_eq!(after(client, TURNS - 1, 30, 0), 1.0);
         assert_eq!(after(&mut Turnaround::default(), TURNS, 30, 0), 0.75);
         assert_eq!(after(&mut Turnaround::default(), TURNS, 46, 0), 1.15);
+    }
+
+    #[test]
+    fn what_could_not_be_sent_in_time_was_sent_when_it_could() {
+        let mut client = Turnaround::default();
+        for turn in 0..=TURNS as u64 {
+            client.asks(|| Wall::from_us(1000 * turn + 30), 0);
+            let (target, possible) = (Wall::from_us(1000 * turn + 970), Wall::from_us(1000 * (turn + 1)));
+            client.note_answer(&Due { target, possible, cost: Wall::from_us(40), ..Due::default() });
+        }
+        assert_eq!(client.asks(|| Wall(0), 1), 0.75);
     }
 
     #[test]

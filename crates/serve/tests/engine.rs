@@ -8,6 +8,7 @@ use floatgate_core::workload::request::{Operation, Status};
 use floatgate_serve::clock::{Clock, Speed, Wall};
 use floatgate_serve::engine::{Answer, Cost, Engine, Order, Pace, Port};
 use floatgate_serve::image::{ImageAt, Opened};
+use floatgate_serve::lateness::{Cause, Turn};
 use floatgate_serve::payload::memory::Memory;
 
 /// An engine on an image in memory with one unit written and flushed, and a read of it that was answered
@@ -117,4 +118,35 @@ fn what_the_front_end_takes_for_its_client_is_deducted() {
     assert_eq!(target(0.75, false), (whole.later(Wall(10_000)), Wall(30_000)));
     assert_eq!(target(1.25, false), (whole.earlier(Wall(10_000)), Wall(50_000)));
     assert_eq!(target(0.75, true), (whole, deducted), "the self-test finds its own cost");
+}
+
+/// Where sending takes longer than the device does: what is missing is lateness, of the device's last phase.
+#[test]
+fn an_answer_that_takes_less_than_its_sending_is_late_by_the_difference() {
+    let options = Options { attribution: true, ..Options::default() };
+    let device = Device::new(config::load("tiny", &["buffer.capacity=64KiB".to_owned()]).unwrap(), options).unwrap();
+    let payload = Box::new(Memory::new(device.config().logical_bytes(), 4096, u64::MAX));
+    let mut engine = Engine::new(device, payload, Pace::Timed(Clock::new(Wall(0), Speed::default())), None);
+    let port = engine.add_port("test", Arc::new(|| {}));
+    let cost = (50_000.0, 0.0);
+    engine.set_cost(port, Cost { read: cost, write: cost, ..Cost::default() });
+    let mut at = Wall(10_000_000);
+    let mut answered = |operation, sectors| {
+        at = at.later(Wall(1_000_000));
+        engine.submit(port, at, &Order::of(operation, 0, sectors)).unwrap();
+        engine.advance(at.later(Wall(500_000)));
+        let answer = due(&mut engine, port, Wall::NEVER).pop().unwrap();
+        (answer.due, at)
+    };
+    for operation in [Operation::Write, Operation::Read] {
+        // Accepted by the buffer, found in the buffer: at once.
+        let (due, at) = answered(operation, 8);
+        assert!(due.latency < Wall(10_000) && !due.too_short, "{operation:?}: {due:?}");
+        assert_eq!((due.target, due.deducted), (at.later(due.latency).earlier(Wall(50_000)), Wall(50_000)));
+        let turn = Turn { awake: due.possible, sent: due.possible, ..Turn::default() };
+        assert!(due.is_late(turn.sent) && due.late_by(turn.sent) >= Wall(40_000), "{due:?}");
+        assert_eq!(due.cause(&turn), Cause::Phase);
+    }
+    let (due, _) = answered(Operation::Trim, 8);
+    assert!(due.too_short, "what moves no data is not judged: {due:?}");
 }

@@ -242,7 +242,7 @@ fn after_a_power_cut_each_unit_is_as_flushed_or_newer() {
             for _ in 0..truth.luck.below(40) {
                 truth
                     .step(&mut client)
-                    .unwrap_or_else(|error| panic!("{overrides:?}: {error} {:?}", bench.server.wait(|| true)));
+                    .unwrap_or_else(|error| panic!("{overrides:?}: {error} {:?}", bench.server.wait(|| true, |_| ())));
             }
             let cut = bench.server.power_cut().unwrap();
             assert!(!cut.recovered.after_shutdown, "round {round}");
@@ -270,10 +270,12 @@ fn a_full_disk_gives_errors_and_loses_nothing() {
     disk.set(|platter| platter.room = Some(platter.grains.len() + 3));
     let mut errors = Vec::new();
     for at in 1..64u64 {
-        let written = client.write(at * 65536 % (1 << 21), &[2; 65536], false).and_then(|()| client.flush());
+        let written = client.write(at % 28 * 65536, &[2; 65536], false).and_then(|()| client.flush());
         errors.extend(written.err().and_then(|error| error.raw_os_error()));
     }
-    assert!(errors.iter().filter(|error| **error == 28).count() > 50, "{errors:?}");
+    assert!(errors.iter().all(|error| *error == 28) && errors.len() > 50, "{errors:?}");
+    let warnings = bench.server.engine().lock().unwrap().warnings();
+    assert!(warnings.len() == 1 && warnings[0].contains("the file of the image cannot be written"), "{warnings:?}");
     let mut read = vec![0; 65536];
     client.read(0, &mut read).unwrap();
     assert!(read.iter().all(|byte| *byte == 1));
@@ -288,6 +290,7 @@ fn a_full_disk_gives_errors_and_loses_nothing() {
     client.flush().unwrap();
     let finished = bench.end();
     assert_eq!((finished.image, finished.unreadable), (Some(Ok(())), 0));
+    assert_eq!(finished.live.payload_errors, errors.len() as u64, "each that a client saw, as a write or as its flush");
     Bench::new(&disk, &config).client().read(0, &mut read).unwrap();
     assert!(read.iter().all(|byte| *byte == 3));
 }

@@ -12,7 +12,7 @@ use floatgate_core::workload::request::Operation;
 use floatgate_serve::client::Client;
 use floatgate_serve::clock::Wall;
 use floatgate_serve::nbd::wire::{command, export, flag};
-use floatgate_serve::record::Recorder;
+use floatgate_serve::record::{Recorder, Sink};
 use floatgate_serve::{Address, Options, Places, ServeError, Server, Sockets};
 use proptest::test_runner::{Config, TestRunner};
 use tempfile::TempDir;
@@ -342,4 +342,47 @@ fn a_recording_replays_to_the_same_latencies() {
             assert_replays(&text, requests, digest, &mut device(overrides));
         }
     }
+}
+
+/// A file on a disk that has room for so many bytes more.
+struct Narrow(usize);
+
+impl Write for Narrow {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Sink for Narrow {
+    fn finish(self: Box<Self>) -> std::io::Result<()> {
+        panic!("what is not whole does not come to its place")
+    }
+}
+
+#[test]
+fn a_recording_that_fails_does_not_end_the_server() {
+    let recorder = Recorder::begin(Box::new(Narrow(100_000)), &[]).unwrap();
+    let bench = Bench::new(|options| options.recorder = Some(recorder));
+    let mut client = bench.client();
+    let mut page = [0; 4096];
+    let began = Wall::now();
+    let warned = |server: &Server| server.engine().lock().unwrap().warnings();
+    while warned(&bench.server).is_empty() {
+        client.read(0, &mut page).unwrap();
+        assert!(Wall::now().since(began) < Wall::from_us(60_000_000), "100 kB are a few thousand requests");
+    }
+    let told = Mutex::new(Vec::new());
+    let trouble =
+        bench.server.wait(|| !told.lock().unwrap().is_empty(), |what| told.lock().unwrap().push(what.to_owned()));
+    assert_eq!((trouble, told.into_inner().unwrap()), (Ok(()), warned(&bench.server)));
+    assert!(warned(&bench.server)[0].starts_with("the recording has ended"), "{:?}", warned(&bench.server));
+    for _ in 0..3000 {
+        client.read(0, &mut page).unwrap();
+    }
+    let finished = bench.server.stop(true).unwrap();
+    assert!(matches!(finished.recorded, Some(Err(_))), "{:?}", finished.recorded);
 }

@@ -194,7 +194,7 @@ fn or_dash(value: Option<f64>, text: impl Fn(f64) -> String) -> String {
 }
 
 /// A noun for so many.
-fn plural(count: u64, noun: &str) -> String {
+pub fn plural(count: u64, noun: &str) -> String {
     if count == 1 { noun.to_owned() } else { format!("{noun}s") }
 }
 
@@ -434,7 +434,10 @@ fn live(page: &mut Page, summary: &Summary) {
     }
     if live.too_short > 0 {
         let (count, answers) = (grouped(live.too_short), plural(live.too_short, "answer"));
-        page.line("", format!("{count} {answers} not judged, which the device gives faster than the host can"));
+        page.line(
+            "",
+            format!("{count} {answers} to requests without data not judged, faster than the host can give them"),
+        );
     }
     for front in live.fronts.iter().filter(|_| live.fronts.len() > 1) {
         let (Some(share), Some(p50)) = (front.late_share, front.lateness_us.p50) else { continue };

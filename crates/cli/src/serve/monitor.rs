@@ -31,7 +31,7 @@ pub struct MonitorArgs {
     #[arg(long, value_name = "FILE", requires = "dashboard")]
     dashboard_token_file: Option<PathBuf>,
     /// The socket at which `floatgate ctl` and `floatgate top` find this server [default: beside the NBD socket, or in
-    /// XDG_RUNTIME_DIR, with a name that ends in .ctl]
+    /// XDG_RUNTIME_DIR or /tmp, with a name that ends in .ctl]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
 }
@@ -50,7 +50,7 @@ fn dashboard(text: &str) -> Result<SocketAddr, String> {
 impl MonitorArgs {
     /// Opens what a server whose clients connect at these addresses is watched through.
     pub fn open(&self, addresses: &[Address], allow_remote: Option<IpAddr>) -> Result<Doors, Failure> {
-        let control = self.control.clone().or_else(|| default_control(addresses));
+        let control = Some(self.control.clone().unwrap_or_else(|| default_control(addresses)));
         let options = Options {
             control,
             dashboard: self.dashboard,
@@ -82,15 +82,16 @@ impl MonitorArgs {
     }
 }
 
-/// Beside the first Unix socket; where there is none, in the user's directory for such.
-fn default_control(addresses: &[Address]) -> Option<PathBuf> {
+/// Beside the first Unix socket; where there is none, in the user's directory for such, or that for temporary files.
+fn default_control(addresses: &[Address]) -> PathBuf {
     let unix = addresses.iter().find_map(|address| match address {
         Address::Unix(path) => Some(path.with_extension(SUFFIX)),
         Address::Tcp(_) => None,
     });
-    let name = format!("floatgate-{}.{SUFFIX}", std::process::id());
     let runtime = || std::env::var_os("XDG_RUNTIME_DIR").filter(|place| !place.is_empty()).map(PathBuf::from);
-    unix.or_else(|| Some(runtime()?.join(name)))
+    let own =
+        || runtime().unwrap_or_else(std::env::temp_dir).join(format!("floatgate-{}.{SUFFIX}", std::process::id()));
+    unix.unwrap_or_else(own)
 }
 
 /// What is said of it when the device is there.

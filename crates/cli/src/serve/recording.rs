@@ -1,18 +1,21 @@
 //! The file of a recording.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::workload::trace::{Packed, Packing};
 use floatgate_report::command::quoted;
 use floatgate_serve::record::{Recorder, Sink};
 
-use super::ServeArgs;
+use super::image::Begun;
+use super::{ServeArgs, warn};
 use crate::failure::Failure;
-use crate::output::Draft;
+use crate::output::{Draft, partial};
+use crate::run::session::Front;
+use crate::state::Place;
 
-/// A trace in the making; it comes to its place when it is whole.
+/// A trace in the making; it comes to its place when it is whole, and stays beside it where it cannot be.
 struct File(Packed<Draft>);
 
 impl Write for File {
@@ -34,16 +37,63 @@ impl Sink for File {
     }
 }
 
-/// Begins the recording of a run.
-pub fn begin(path: &Path, args: &ServeArgs, config: &DeviceConfig) -> Result<Recorder, Failure> {
+/// Saves what an image held before a recording, from which that is replayed, beside the recording; returns where. Where
+/// that is nothing to be saved, as of a device that takes no writes any more, it is recorded all the same.
+pub fn state(args: &ServeArgs, begun: &Begun, front: &dyn Front) -> Result<Option<PathBuf>, Failure> {
+    let (Some(path), true) = (&args.record, begun.recovered.is_some()) else { return Ok(None) };
+    let mut name = path.as_os_str().to_owned();
+    name.push(".fgstate");
+    let path = PathBuf::from(name);
+    match Place::open(&path)?.write(&begun.device, &begun.state, front) {
+        Ok(()) => Ok(Some(path)),
+        Err(Failure::Mistake(why)) => {
+            warn(&format!("no replay of the recording can begin from what the image holds: {why}"));
+            Ok(None)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// What there is of a recording that could not be written to its end.
+pub fn not_whole(path: &Path, error: &str) -> String {
+    let partial = partial(path);
+    let what = match partial.metadata() {
+        Ok(found) if found.len() > 0 => {
+            format!("what was recorded before that is in {}, its last line may be cut off", partial.display())
+        }
+        _ => "nothing of it could be written".to_owned(),
+    };
+    format!("the recording is not whole: {error}; {what}")
+}
+
+/// Begins the recording of a run; `replay` is the command that replays it.
+pub fn begin(path: &Path, replay: &[String], config: &DeviceConfig) -> Result<Recorder, Failure> {
     let told = |error: io::Error| Failure::fault(format!("--record {}: {error}", path.display()));
-    let draft = Draft::new(path).map_err(Failure::Fault)?;
+    let draft = Draft::new(path).map_err(Failure::Fault)?.kept();
     let packed = Packing::of_name(path).writer(draft).map_err(told)?;
-    let words: Vec<String> = args.replay().iter().map(|word| quoted(word)).collect();
+    let words: Vec<String> = replay.iter().map(|word| quoted(word)).collect();
     let (name, digest, version) = (&config.name, config.digest(), env!("CARGO_PKG_VERSION"));
     let head = [
         format!("requests of a live device, {name} ({digest}), Floatgate {version}; to replay them:"),
         format!("floatgate {}", words.join(" ")),
     ];
     Recorder::begin(Box::new(File(packed)), &head).map_err(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_is_of_a_recording_is_kept_and_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("live.csv");
+        assert!(not_whole(&path, "broken").ends_with("broken; nothing of it could be written"));
+        let mut file = File(Packing::of_name(&path).writer(Draft::new(&path).unwrap().kept()).unwrap());
+        file.write_all(b"a line").unwrap();
+        drop(file);
+        assert_eq!(std::fs::read(partial(&path)).unwrap(), b"a line");
+        assert!(not_whole(&path, "broken").contains(&partial(&path).display().to_string()));
+        assert!(!path.exists());
+    }
 }

@@ -75,7 +75,9 @@ impl View {
         ])
         .areas(screen.area());
         let help = " q quit   o operation of the latency   b what blocks are told apart by   p pause";
-        screen.render_widget(Paragraph::new(help).style(Style::new().add_modifier(Modifier::REVERSED)), foot);
+        let wrong = self.frames.back().and_then(|frame| frame.trouble.as_ref().or(frame.warnings.first()));
+        let said = wrong.map_or(help.to_owned(), |what| format!(" {what}"));
+        screen.render_widget(Paragraph::new(said).style(Style::new().add_modifier(Modifier::REVERSED)), foot);
         let Some(frame) = self.frames.back() else {
             return screen.render_widget(
                 Paragraph::new(" waiting for the server, which may be filling or recovering its device ..."),

@@ -106,6 +106,7 @@ impl Device {
         device.checkpoint.clone_from(&self.checkpoint);
         device.pool.used.clone_from(&self.pool.used);
         device.pool.uses = self.pool.uses;
+        device.is_recovered = self.is_recovered;
         device.array.copy_state(&self.array);
         Ok(device)
     }
@@ -142,6 +143,7 @@ impl Device {
         writer.section("policy/turns", |out| {
             out.u64(self.pool.uses)?;
             self.pool.used.iter().try_for_each(|&used| out.u64(used))?;
+            out.u8(u8::from(self.is_recovered))?;
             self.array.save(out)
         })?;
         writer.finish()
@@ -199,6 +201,11 @@ impl Device {
                     return Err(input.damaged("a plane that was used in the future"));
                 }
             }
+            device.is_recovered = match input.u8()? {
+                0 => false,
+                1 => true,
+                _ => return Err(input.damaged("whether it was recovered is neither yes nor no")),
+            };
             device.array.load(input)
         })?;
         reader.finish()?;

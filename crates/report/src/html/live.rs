@@ -52,7 +52,8 @@ fn explanation(live: &Live) -> Markup {
             }
             "."
             @if live.too_short > 0 {
-                " " (grouped(live.too_short)) " more were given faster than any answer can be sent, and are not judged."
+                " " (grouped(live.too_short)) " more, to requests without data, were given faster than any can be sent, "
+                "and are not judged."
             }
         }
     }

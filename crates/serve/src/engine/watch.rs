@@ -53,8 +53,12 @@ pub struct Look {
     pub speed: Option<Speed>,
     /// Bytes of payload that are held.
     pub payload_bytes: u64,
+    /// Requests that failed because their payload could not be kept or fetched.
+    pub payload_errors: u64,
     /// Why it cannot go on, if that is so.
     pub trouble: Option<String>,
+    /// What is wrong although it can.
+    pub warnings: Vec<String>,
 }
 
 /// All requests of an operation.
@@ -159,7 +163,9 @@ impl Engine {
             Pace::AtOnce => None,
         };
         into.payload_bytes = self.payload_bytes();
+        into.payload_errors = self.payload_errors();
         into.trouble = self.trouble();
+        into.warnings = self.warnings();
     }
 
     fn totals(&self) -> [Totals; 5] {
@@ -208,7 +214,7 @@ impl Engine {
                 let Waiting { at, finish, mut answer } = waiting;
                 let due = &mut answer.due;
                 let (before, after) = (old.wall(finish), new.wall(finish));
-                // What was deducted, or less where the request had not come by then.
+                // What was deducted stays.
                 due.target = after.earlier(before.since(due.target));
                 due.latency = Wall((due.latency.0 + after.0).saturating_sub(before.0));
                 Waiting { at: std::cmp::Reverse((due.target, at.0.1)), finish, answer }

@@ -163,7 +163,7 @@ pub struct Buffer {
 pub struct Late {
     /// Answers judged so far.
     pub answers: u64,
-    /// Further ones, that are faster than any can be sent.
+    /// Further ones, to requests without data, that are faster than any can be sent.
     pub too_short: u64,
     /// Answers that were late.
     pub late: u64,
@@ -214,8 +214,15 @@ pub struct Frame {
     pub lateness: Late,
     /// Bytes of payload that are held.
     pub payload_bytes: u64,
+    /// Requests that failed because their payload could not be kept or fetched: memory or the disk of the image is
+    /// full, or broken.
+    #[serde(default)]
+    pub payload_errors: u64,
     /// Why the server cannot go on, if that is so.
     pub trouble: Option<String>,
+    /// What is wrong although it can.
+    #[serde(default)]
+    pub warnings: Vec<String>,
 }
 
 impl Info {
@@ -272,7 +279,9 @@ impl Frame {
             dies: shares(window.map_or(&look.sample.dies, |window| &window.dies), span_s),
             lateness: Late::new(look),
             payload_bytes: look.payload_bytes,
+            payload_errors: look.payload_errors,
             trouble: look.trouble.clone(),
+            warnings: look.warnings.clone(),
         }
     }
 

@@ -58,6 +58,11 @@ fn device(metrics: &mut Metrics, info: &Info, frame: &Frame) {
     metrics.one("speed", "gauge", help, frame.speed);
     metrics.one("outstanding_requests", "gauge", "Requests in progress.", Some(frame.outstanding as f64));
     metrics.one("payload_bytes", "gauge", "Bytes of payload that are held.", Some(frame.payload_bytes as f64));
+    let help = "Requests that failed because their payload could not be kept or fetched.";
+    metrics.one("payload_errors_total", "counter", help, Some(frame.payload_errors as f64));
+    let help =
+        "What is wrong with the server although it goes on, as of the disk of an image; the control socket says what.";
+    metrics.one("warnings", "gauge", help, Some(frame.warnings.len() as f64));
     metrics.one("buffer_units", "gauge", "Mapping units in the write buffer.", Some(frame.buffer.units as f64));
     let help = "Mapping units in the write buffer that flash does not have in full.";
     metrics.one("buffer_dirty_units", "gauge", help, Some(frame.buffer.dirty as f64));

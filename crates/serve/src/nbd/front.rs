@@ -349,10 +349,16 @@ fn begin(
         Ok(()) => Begun::InProgress(asked.promised),
         Err(error) => {
             pending.remove(token);
-            let error = if error == PayloadError::NoRoom { Errno::NoSpace } else { Errno::Io };
-            wire::error_reply(out, session.is_structured(), error, command.cookie);
+            wire::error_reply(out, session.is_structured(), errno_of(error), command.cookie);
             Begun::Answered
         }
+    }
+}
+
+fn errno_of(error: PayloadError) -> Errno {
+    match error {
+        PayloadError::NoRoom => Errno::NoSpace,
+        PayloadError::Failed => Errno::Io,
     }
 }
 
@@ -360,11 +366,12 @@ fn begin(
 fn reply(client: &mut Connection, asked: &Pending, answer: &mut Answer) {
     client.note_answer(&answer.due);
     let structured = client.session.is_structured();
-    let error = match answer.status {
-        Status::Ok => None,
-        Status::OutOfRange => Some(Errno::Invalid),
-        Status::ReadOnly => Some(Errno::Perm),
-        Status::Uncorrectable => Some(Errno::Io),
+    let error = match (answer.failed, answer.status) {
+        (Some(failed), _) => Some(errno_of(failed)),
+        (None, Status::Ok) => None,
+        (None, Status::OutOfRange) => Some(Errno::Invalid),
+        (None, Status::ReadOnly) => Some(Errno::Perm),
+        (None, Status::Uncorrectable) => Some(Errno::Io),
     };
     if let Some(error) = error {
         return client.answer(asked.promised, |out| wire::error_reply(out, structured, error, asked.cookie));

@@ -17,8 +17,8 @@ pub struct Live {
     pub speed: f64,
     /// Answers that could be late.
     pub answers: u64,
-    /// Further ones, which the device gives faster than they can be sent at all, such as to a TRIM that takes no time:
-    /// they were sent at once.
+    /// Further ones, to requests without data (TRIM, flush), which the device gives faster than they can be sent at
+    /// all: they were sent at once, and are not judged.
     pub too_short: u64,
     /// How much later than its time an answer was sent, in microseconds of real time.
     pub lateness_us: Distribution,
@@ -34,6 +34,10 @@ pub struct Live {
     pub causes: LateCauses,
     /// The same of each way in.
     pub fronts: Vec<LiveFront>,
+    /// Requests that failed because their payload could not be kept or fetched: memory or the disk of the image was
+    /// full, or broken. The device knows nothing of that.
+    #[serde(default)]
+    pub payload_errors: u64,
     /// Of a device that is in a flash image: what became of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<LiveImage>,
@@ -60,7 +64,7 @@ pub struct LiveFront {
     pub deducted_mean_us: Option<f64>,
     /// Answers that could be late.
     pub answers: u64,
-    /// Further ones, which could not be in time.
+    /// Further ones, to requests without data, which could not be in time.
     pub too_short: u64,
     /// How much later than its time an answer was sent, in microseconds of real time.
     pub lateness_us: Distribution,

@@ -1,0 +1,52 @@
+//! What is to be known of a run before its figures are believed.
+
+use floatgate_report::number::grouped;
+use floatgate_serve::Finished;
+
+use crate::run::report::plural;
+
+/// What is to be said of a run; `is_recorded` with a recording of it.
+pub fn of(done: &Finished, is_recorded: bool) -> impl Iterator<Item = String> {
+    let recording = if is_recorded { cut(done) } else { None };
+    [unfaithful(done), speeds(done), errors(done), recording].into_iter().flatten()
+}
+
+fn unfaithful(done: &Finished) -> Option<String> {
+    let live = &done.live;
+    if live.faithful != Some(false) {
+        return None;
+    }
+    let share = live.late_share.unwrap_or_default() * 100.0;
+    let cost = live.fronts.iter().map(|front| front.deducted_read_us).fold(0.0, f64::max);
+    let helps = if live.causes.phase * 2 > live.late {
+        format!(
+            "most because the device decides them less than the {cost:.0} us ahead that this host takes to hand them over: \
+             a lower --speed leaves room"
+        )
+    } else {
+        "see docs/live.md for what helps".to_owned()
+    };
+    Some(format!(
+        "this run is not faithful: {share:.1} % of its answers came later than the device would have given them; {helps}"
+    ))
+}
+
+fn speeds(done: &Finished) -> Option<String> {
+    let times = match done.speed_changes {
+        0 => return None,
+        1 => "once".to_owned(),
+        many => format!("{many} times"),
+    };
+    Some(format!("the speed was changed {times} while this was served, last to {}", done.live.speed))
+}
+
+fn errors(done: &Finished) -> Option<String> {
+    let (count, why) = (done.live.payload_errors, "memory, or the disk of the image, was full or broken");
+    (count > 0).then(|| format!("{} {} failed that the device served: {why}", grouped(count), plural(count, "request")))
+}
+
+fn cut(done: &Finished) -> Option<String> {
+    let what =
+        "the recording goes on after a power cut, of which a replay knows nothing: its latencies differ from there";
+    (done.power_cuts > 0).then(|| what.to_owned())
+}
