@@ -214,6 +214,7 @@ fn a_running_server_is_asked_and_changed() {
     let output = live.end(Signal::TERM);
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(printed.contains("the speed was changed once"), "{printed}");
+    assert!(printed.contains("256 mapping units that were in flash"), "all of 1 MiB was trimmed: {printed}");
     assert!(!live.path("ssd.ctl").exists());
     let (status, text) = ask(&live, &["ctl", "status"]);
     assert!(status == 1 && text.contains("no server of yours is found"), "{text}");

@@ -264,6 +264,11 @@ fn amplification(page: &mut Page, summary: &Summary) {
         let (units, verb) = if summary.unmapped_reads == 1 { ("unit", "holds") } else { ("units", "hold") };
         page.line("unmapped reads", format!("{count} mapping {units} that {verb} nothing, answered without the flash"));
     }
+    let trimmed = summary.flash.units.trimmed;
+    if trimmed > 0 {
+        let units = plural(trimmed, "unit");
+        page.line("trimmed", format!("{} mapping {units} that were in flash", grouped(trimmed)));
+    }
 }
 
 /// Write amplification as a sum: of what the host wrote, what was moved, and what was programmed for nothing.

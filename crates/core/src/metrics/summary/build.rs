@@ -302,7 +302,11 @@ impl Flash {
         let reads = |cause| counters.pages_read[cause as usize];
         Flash {
             pages: FlashPages { read: counters.pages_read_total(), programmed: counters.pages_programmed_total() },
-            units: FlashUnits { programmed: counters.units_programmed, unfilled: counters.units_padded },
+            units: FlashUnits {
+                programmed: counters.units_programmed,
+                unfilled: counters.units_padded,
+                trimmed: counters.units_trimmed,
+            },
             blocks_erased: counters.blocks_erased,
             commands: FlashCommands {
                 read: counters.read_commands,

@@ -324,6 +324,9 @@ pub struct FlashUnits {
     /// Places for mapping units in programmed pages that hold none: padding inside pages, and whole pages of it that
     /// fill a wordline.
     pub unfilled: u64,
+    /// Mapping units in flash that a TRIM, or write-zeroes that deallocates, made stale.
+    #[serde(default)]
+    pub trimmed: u64,
 }
 
 /// Commands to the flash.
