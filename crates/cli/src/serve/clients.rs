@@ -4,6 +4,7 @@ use std::path::Path;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::workload::readable;
+use floatgate_report::command::quoted;
 use floatgate_serve::engine::Cost;
 use floatgate_serve::{Address, Server};
 
@@ -70,11 +71,16 @@ fn absolute(address: &Address) -> Address {
     }
 }
 
+/// A path as a shell has to have it.
+pub fn word(path: &Path) -> String {
+    quoted(&path.to_string_lossy())
+}
+
 /// The commands for an address.
 fn of_address(address: &Address) -> String {
     let uri = address.nbd_uri();
     let kernel = match address {
-        Address::Unix(path) => format!("nbd-client -unix {} /dev/nbd0", path.display()),
+        Address::Unix(path) => format!("nbd-client -unix {} /dev/nbd0", word(path)),
         Address::Tcp(address) => format!("nbd-client {} {} /dev/nbd0", address.ip(), address.port()),
     };
     let commands = [
@@ -110,13 +116,15 @@ fn of_address(address: &Address) -> String {
 
 /// The commands for a vhost-user socket.
 fn of_vhost_user(path: &Path) -> String {
-    let path = path.display();
+    // QEMU takes a comma for the end of a value, unless there are two.
+    let chardev = quoted(&format!("socket,id=c,path={},reconnect=1", path.to_string_lossy().replace(',', ",,")));
+    let path = word(path);
     let commands = [
         (
             "QEMU",
             format!(
                 "qemu-system-x86_64 -enable-kvm -m 1G -object memory-backend-memfd,id=m,size=1G,share=on -machine \
-                 memory-backend=m -chardev socket,id=c,path={path},reconnect=1 -device vhost-user-blk-pci,chardev=c"
+                 memory-backend=m -chardev {chardev} -device vhost-user-blk-pci,chardev=c"
             ),
         ),
         (
@@ -149,5 +157,13 @@ mod tests {
         let vhost_user = of_vhost_user("/tmp/vhost.sock".as_ref());
         assert!(vhost_user.contains("-chardev socket,id=c,path=/tmp/vhost.sock,reconnect=1"), "{vhost_user}");
         assert!(vhost_user.contains("-device vhost-user-blk-pci,chardev=c"), "{vhost_user}");
+        let odd = of_address(&"unix:/tmp/my disks/it's".parse().unwrap());
+        assert!(
+            odd.contains(r"socket=/tmp/my%20disks/it%27s'") && odd.contains(r"-unix '/tmp/my disks/it'\''s' "),
+            "{odd}"
+        );
+        let odd = of_vhost_user("/tmp/my disks/a,b".as_ref());
+        assert!(odd.contains("-chardev 'socket,id=c,path=/tmp/my disks/a,,b,reconnect=1' "), "{odd}");
+        assert!(odd.contains("--libblkio_path='/tmp/my disks/a,b' "), "{odd}");
     }
 }

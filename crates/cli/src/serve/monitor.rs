@@ -7,6 +7,7 @@ use floatgate_serve::Address;
 use floatgate_serve::monitor::client::SUFFIX;
 use floatgate_serve::monitor::{Doors, Monitor, Options};
 
+use super::clients::word;
 use crate::failure::Failure;
 
 /// Where the token may stand, so that `ps` does not show it.
@@ -103,8 +104,8 @@ pub fn welcome(monitor: &Monitor) -> String {
     if let Some(path) = monitor.control() {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         text += &format!("\nControl at {}\n", path.display());
-        text += &format!("  watch    floatgate top {}\n", path.display());
-        text += &format!("  ask      floatgate ctl --socket {} status\n", path.display());
+        text += &format!("  watch    floatgate top {}\n", word(&path));
+        text += &format!("  ask      floatgate ctl --socket {} status\n", word(&path));
     }
     text
 }
