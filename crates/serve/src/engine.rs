@@ -283,6 +283,8 @@ pub struct Engine {
     pace: Pace,
     ports: Vec<PortState>,
     in_flight: Slab<InFlight>,
+    /// When something last happened in the device: what is certain now was decided then.
+    changed: Time,
     /// When the last of those requests completes that were answered ahead of their time.
     foreseen_until: Time,
     published: u64,
@@ -344,6 +346,7 @@ impl Engine {
             pace,
             ports: Vec::new(),
             in_flight: Slab::default(),
+            changed: Time::ZERO,
             foreseen_until: Time::ZERO,
             published: 0,
             books,
@@ -423,6 +426,7 @@ impl Engine {
             Pace::AtOnce => self.device.now(),
         };
         self.catch_up(now);
+        self.changed = now;
         if self.books.first.is_none() {
             self.device.array_mut().reset_times();
             let mut first = Sample::default();
@@ -514,7 +518,8 @@ impl Engine {
     /// Moves the device on, from one instant with completions to the next, so that it is known when each was decided.
     fn catch_up(&mut self, until: Time) {
         while self.device.next_event_time().is_some_and(|at| at <= until) {
-            self.device.advance_to_completion(until);
+            self.device.run_to_completion(until);
+            self.changed = self.device.now();
             self.collect();
         }
         self.device.advance_to(until);
@@ -663,7 +668,7 @@ impl Engine {
         let is_held = is_held && completion.finish <= self.device.now();
         let deducted = if self.is_saturated() || is_held { Wall(0) } else { own };
         let target = clock.wall(completion.finish).earlier(deducted);
-        let possible = clock.wall(self.device.now());
+        let possible = clock.wall(self.changed);
         let has_payload = matches!(request.operation, Operation::Read | Operation::Write);
         Due { target, possible, latency, cost, deducted, too_short: latency < own && !has_payload }
     }
@@ -769,6 +774,7 @@ impl Engine {
         }
         self.books.results = Results::new(self.books.names.clone());
         (self.books.profile, self.books.digest, self.books.first) = Default::default();
+        self.changed = self.device.now();
         self.watch_anew();
         for port in &mut self.ports {
             port.due.clear();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use floatgate_core::config;
 use floatgate_core::device::{Device, Options};
+use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::workload::request::{Operation, Status};
 use floatgate_serve::clock::{Clock, Speed, Wall};
 use floatgate_serve::engine::{Answer, Cost, Engine, Order, Pace, Port};
@@ -149,4 +150,27 @@ fn an_answer_that_takes_less_than_its_sending_is_late_by_the_difference() {
     }
     let (due, _) = answered(Operation::Trim, 8);
     assert!(due.too_short, "what moves no data is not judged: {due:?}");
+}
+
+/// Who looks late finds what was decided in time: that is the host's fault, not that of a short last phase.
+#[test]
+fn an_answer_was_decided_when_the_device_did_not_when_somebody_looked() {
+    let options = Options { attribution: true, ..Options::default() };
+    let config = config::load("tiny", &["bus.protocol.nv-ddr=40MT/s".to_owned()]).unwrap();
+    let mut device = Device::new(config, options).unwrap();
+    precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
+    let payload = Box::new(Memory::new(device.config().logical_bytes(), 4096, u64::MAX));
+    let mut engine = Engine::new(device, payload, Pace::Timed(Clock::new(Wall(0), Speed::default())), None);
+    let port = engine.add_port("test", Arc::new(|| {}));
+    engine.set_cost(port, Cost { read: (50_000.0, 0.0), ..Cost::default() });
+    let at = Wall(10_000_000);
+    engine.submit(port, at, &Order::of(Operation::Read, 0, 8)).unwrap();
+    // The cells take 25 us and the bus 102.4: it is due 50 us before its end, and the server wakes 30 us late.
+    let awake = at.later(Wall(110_000));
+    engine.advance(awake);
+    let [answer] = &due(&mut engine, port, awake)[..] else { panic!("it is due") };
+    let possible = answer.due.possible.since(at);
+    assert!((25_000..27_000).contains(&possible.0), "decided with the end of the cells: {:?}", answer.due);
+    let turn = Turn { awake, waited: true, sent: awake, ..Turn::default() };
+    assert!(answer.due.is_late(awake) && answer.due.cause(&turn) == Cause::Host, "{:?}", answer.due);
 }
