@@ -38,7 +38,7 @@ demo: ## Build it, and run the requests of SQLite on ext4 on an aged SSD
 	$(FLOATGATE) run $(DEVICE) $(TRACE) $(OPTIONS)
 
 .PHONY: test
-test: ## All that must hold: format, lints, documentation, tests
+test: ## All that must hold: format, lints, documentation, tests, and the dashboard in Chromium
 	@scripts/prerequisites.sh test
 	$(RUST_FILES) | xargs -0 rustfmt --check --edition 2024
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
@@ -46,6 +46,7 @@ test: ## All that must hold: format, lints, documentation, tests
 	python3 -B -m unittest discover --start-directory scripts
 	$(CARGO) test --workspace --locked
 	FLOATGATE=$(PROGRAM) scripts/test_python.sh $(PYTHON)
+	scripts/check_monitor.sh $(PROGRAM)
 	$(if $(wildcard crates/core/tests/determinism.rs),$(CARGO) test --release --locked --test determinism)
 
 .PHONY: test-python
