@@ -166,11 +166,13 @@ fn what_is_no_image_of_this_device_is_refused() {
     assert!(refused(&["--image", "ssd.img"]).contains("it is cut short"));
 }
 
-/// fio's own patterns survive aging and cleaning.
+/// fio's own patterns survive aging and cleaning, on cells so slow that rounds take minutes: two in a test, hours with
+/// the rounds of `make soak`.
 #[test]
 fn fio_finds_what_it_wrote_while_the_device_cleans() {
     let folder = tempfile::tempdir().unwrap();
-    let mut live = Live::new(folder.path(), &["--image", "ssd.img", "--no-delay", "--json"]);
+    let slow = ["--set", "nand.program=100ms", "--set", "nand.erase=300ms"];
+    let mut live = Live::new(folder.path(), &[&["--image", "ssd.img", "--no-delay", "--json"], &slow[..]].concat());
     let uri = format!("--uri=nbd+unix:///?socket={}", folder.path().join("ssd.sock").display());
     let loops = format!("--loops={}", times(8));
     let job = ["--name=verify", "--ioengine=nbd", &uri, "--thread", "--rw=randwrite", "--bsrange=512-32k"];
@@ -184,6 +186,8 @@ fn fio_finds_what_it_wrote_while_the_device_cleans() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let result: Value = serde_json::from_slice(&live.end(Signal::INT).stdout).unwrap();
     assert!(result["flash"]["blocks_erased"].as_u64().unwrap() > 10, "it cleaned");
+    let seconds = result["measured_s"].as_f64().unwrap();
+    assert!(seconds > 15.0 * times(8) as f64, "{seconds} s of aging");
     assert_eq!(result["live"]["image"]["unreadable"], 0);
 }
 
