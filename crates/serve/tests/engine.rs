@@ -121,6 +121,40 @@ fn what_the_front_end_takes_for_its_client_is_deducted() {
     assert_eq!(target(0.75, true), (whole, deducted), "the self-test finds its own cost");
 }
 
+/// More requests than units that work at a time wait for each other, which hides what the front end takes.
+#[test]
+fn nothing_is_deducted_while_requests_wait_for_each_other() {
+    const COST: Wall = Wall(40_000);
+    let options = Options { attribution: true, ..Options::default() };
+    let device = Device::new(config::load("tiny", &[]).unwrap(), options).unwrap();
+    let units = device.array().units() as usize;
+    let payload = Box::new(Memory::new(device.config().logical_bytes(), 4096, u64::MAX));
+    let mut engine = Engine::new(device, payload, Pace::Timed(Clock::new(Wall(0), Speed::default())), None);
+    let port = engine.add_port("test", Arc::new(|| {}));
+    engine.set_cost(port, Cost { read: (COST.0 as f64, 0.0), ..Cost::default() });
+    let mut at = Wall(0);
+    let mut served = |operation, requests: usize| {
+        at = at.later(Wall(100_000_000));
+        for unit in 0..requests as u64 {
+            engine.submit(port, at, &Order::of(operation, unit * 8, 8)).unwrap();
+        }
+        engine.advance(at.later(Wall(50_000_000)));
+        let mut answers = due(&mut engine, port, Wall::NEVER);
+        assert_eq!(answers.len(), requests);
+        answers.sort_by_key(|answer| answer.due.latency);
+        answers.iter().for_each(|answer| {
+            let finish = at.later(answer.due.latency);
+            assert_eq!(answer.due.target, finish.earlier(answer.due.deducted), "{answer:?}");
+        });
+        answers.iter().map(|answer| answer.due.deducted).collect::<Vec<_>>()
+    };
+    served(Operation::Write, 3 * units);
+    assert_eq!(served(Operation::Read, units), vec![COST; units]);
+    // The first have as many behind them as there are units; of the last there are no more than these.
+    let deducted = served(Operation::Read, 3 * units);
+    assert_eq!(deducted, [vec![Wall(0); 2 * units], vec![COST; units]].concat());
+}
+
 /// Where sending takes longer than the device does: what is missing is lateness, of the device's last phase.
 #[test]
 fn an_answer_that_takes_less_than_its_sending_is_late_by_the_difference() {

@@ -14,6 +14,7 @@ use floatgate_serve::clock::Wall;
 use floatgate_serve::image::disk::Disk;
 use floatgate_serve::image::flash::{Content, Flash, State};
 use floatgate_serve::image::{ImageAt, ImageError, Opened, Recovered, Store};
+use floatgate_serve::vhost::client::{Client as VhostClient, Shape};
 use floatgate_serve::{Finished, Options, Server};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -40,6 +41,10 @@ struct Platter {
     error: Option<io::ErrorKind>,
     /// Writes until the program is killed, in the middle of the next.
     life: Option<u64>,
+    /// Something was written since it was synchronised.
+    is_dirty: bool,
+    /// For each time it was synchronised, by how many ns the kernel may delay what the thread that did it waits for.
+    syncs: Vec<u64>,
 }
 
 const GRAIN: u64 = 4096;
@@ -87,6 +92,7 @@ impl Disk for TestDisk {
             done += length;
         }
         platter.size = platter.size.max(offset + bytes.len() as u64);
+        platter.is_dirty = true;
         Ok(())
     }
 
@@ -101,7 +107,10 @@ impl Disk for TestDisk {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.0.lock().unwrap().error.map_or(Ok(()), |error| Err(error.into()))
+        let mut platter = self.0.lock().unwrap();
+        platter.is_dirty = false;
+        platter.syncs.push(rustix::thread::current_timer_slack()?);
+        platter.error.map_or(Ok(()), |error| Err(error.into()))
     }
 
     fn allocated(&self) -> io::Result<u64> {
@@ -312,6 +321,46 @@ fn a_broken_disk_gives_errors_and_is_told_of() {
     let bench = Bench::new(&disk, &config);
     bench.client().read(4096, &mut read).unwrap();
     assert_eq!(read, [1; 4096], "the file is as it was when its disk broke");
+}
+
+/// Whoever asks for it has what was written on the machine's own disk before the answer comes, or not, as is chosen.
+#[test]
+fn a_flush_waits_for_the_machines_disk_where_that_is_asked() {
+    for syncs in [true, false] {
+        let (disk, config) = (TestDisk::default(), load(&["buffer.capacity=64KiB"]));
+        let mut device = Device::new(config.clone(), made_with()).unwrap();
+        let store = Opened::on(Box::new(disk.clone()), &config, syncs).unwrap().begin(&mut device).unwrap();
+        let bench = Bench::over(device, store, None);
+        let mut client = bench.client();
+        let seen = || disk.0.lock().map(|platter| (platter.syncs.len(), platter.is_dirty)).unwrap();
+        let (before, _) = seen();
+        client.write(0, &[1; 8192], false).unwrap();
+        client.flush().unwrap();
+        assert_eq!(seen(), if syncs { (before + 1, false) } else { (before, true) }, "a flush");
+        client.write(8192, &[2; 4096], true).unwrap();
+        assert_eq!(seen(), if syncs { (before + 2, false) } else { (before, true) }, "a FUA write");
+        bench.end();
+    }
+}
+
+/// By default the kernel may end waits 50 us late. The threads that serve, which are those that synchronise the disk,
+/// have it not do that.
+#[test]
+fn threads_that_serve_wake_without_slack() {
+    let (disk, config) = (TestDisk::default(), load(&[]));
+    let mut device = Device::new(config.clone(), made_with()).unwrap();
+    let store = Opened::on(Box::new(disk.clone()), &config, true).unwrap().begin(&mut device).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (nbd, vhost_user) = (folder.path().join("nbd.sock"), folder.path().join("vhost.sock"));
+    let options = Options { image: Some((store, made_with())), ..options() };
+    let server = Server::start(device, sockets(Some(&nbd), Some(&vhost_user)), options).unwrap();
+    disk.set(|platter| platter.syncs.clear());
+    Client::connect(&server.addresses()[0]).unwrap().write(0, &[1; 4096], true).unwrap();
+    let mut client = VhostClient::connect(&vhost_user, Shape::default()).unwrap();
+    client.write(0, &[2; 4096]).unwrap();
+    client.flush().unwrap();
+    assert_eq!(disk.0.lock().unwrap().syncs, [1, 1], "ns, of the NBD thread and of that of vhost-user");
+    server.stop(true).unwrap();
 }
 
 /// Payload that rots in the file is found by its digest, and is not passed on as good.
