@@ -14,11 +14,21 @@ fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("guest")
 }
 
+/// `floatgate vm tiny` there.
+fn command(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    command.args(["vm", "tiny"]).args(arguments).current_dir(directory).env("XDG_CACHE_HOME", cache());
+    command
+}
+
 fn vm(arguments: &[&str]) -> Output {
     let directory = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
-    command.args(["vm", "tiny"]).args(arguments).current_dir(directory.path()).env("XDG_CACHE_HOME", cache());
-    command.output().unwrap()
+    command(directory.path(), arguments).output().unwrap()
+}
+
+/// The result in a directory.
+fn result(out: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(out.join("summary.json")).unwrap()).unwrap()
 }
 
 #[test]
@@ -42,21 +52,64 @@ fn a_file_system_on_the_ssd_is_made_written_trimmed_and_checked() {
         cmp /tmp/before /tmp/after
         umount /mnt
         fsck.ext4 -f -n $SSD 2>&1
+        dd if=$SSD of=/dev/null bs=64k 2>/dev/null
         echo whole on $SSD
         exit 7";
-    let arguments = ["--accel", "tcg", "--with", "e2fsprogs", "--speed", "10", "--precondition", "none"];
+    let arguments = ["--accel", "tcg", "--with", "e2fsprogs", "--speed", "10", "--precondition", "fill"];
     let told = vm(&[&arguments[..], &["--out", out.to_str().unwrap(), "--run", job]].concat());
     let (said, errors) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
     assert_eq!(told.status.code(), Some(7), "{said}{errors}");
     assert!(said.ends_with("whole on /dev/vda\n") && said.contains("Pass 5"), "{said}{errors}");
     assert!(errors.contains("It shows what works, not how fast"), "{errors}");
 
-    let summary: Value = serde_json::from_slice(&std::fs::read(out.join("summary.json")).unwrap()).unwrap();
+    let summary = result(&out);
     let count = |kind: &str| summary["requests"][kind]["count"].as_u64().unwrap();
     let bytes = |kind: &str| summary["requests"][kind]["bytes"].as_u64().unwrap();
     // 4 MiB were deleted, and the rest of the disk was never written: fstrim gives all of it back.
     assert!(count("trim") >= 1 && bytes("trim") >= 40 << 20, "{}", summary["requests"]["trim"]);
     assert!(bytes("write") >= 5 << 20 && count("flush") >= 2, "{}", summary["requests"]);
+    // The device was full: what holds nothing when all of it is read was trimmed in its map, too.
+    let unmapped = summary["unmapped_reads"].as_u64().unwrap();
+    assert!(unmapped * 4096 >= 40 << 20, "{unmapped} units, and {}", summary["requests"]["trim"]);
+}
+
+/// What the guest writes comes back from the device, not from the guest's memory, and what it discards is gone from the
+/// map of the device, which was full.
+#[test]
+fn every_way_in_reads_writes_flushes_and_trims() {
+    let results = tempfile::tempdir().unwrap();
+    let job = "set -e
+        dd if=/dev/urandom of=/tmp/pattern bs=64k count=32 2>/dev/null
+        dd if=/tmp/pattern of=$SSD bs=64k seek=16 conv=notrunc,fsync 2>/dev/null
+        echo 3 >/proc/sys/vm/drop_caches
+        dd if=$SSD bs=64k skip=16 count=32 2>/dev/null | cmp - /tmp/pattern
+        blkdiscard -o 1048576 -l 1048576 $SSD
+        echo 3 >/proc/sys/vm/drop_caches
+        dd if=/dev/zero of=/tmp/pattern bs=64k count=16 conv=notrunc 2>/dev/null
+        dd if=$SSD bs=64k skip=16 count=32 2>/dev/null | cmp - /tmp/pattern
+        echo as written on $SSD";
+    let fronts = [("nvme", "/dev/nvme0n1"), ("vhost-user", "/dev/vda"), ("nbd", "/dev/nbd0")];
+    // At once, since an emulated machine takes long to boot.
+    let guests = fronts.map(|(front, device)| {
+        let out = results.path().join(front);
+        let arguments = ["--accel", "tcg", "--with", "e2fsprogs", "--guest-memory", "256MiB", "--no-delay"];
+        let mut command = command(results.path(), &arguments);
+        command.args(["--front", front, "--run", job, "--out"]).arg(&out);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        (front, device, out, child)
+    });
+    for (front, device, out, child) in guests {
+        let told = child.wait_with_output().unwrap();
+        let (said, errors) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
+        assert!(told.status.success() && said == format!("as written on {device}\n"), "{front}: {said}{errors}");
+        let summary = result(&out);
+        let requests = &summary["requests"];
+        let bytes = |kind: &str| requests[kind]["bytes"].as_u64().unwrap();
+        assert!(bytes("read") >= 4 << 20 && bytes("write") >= 2 << 20, "{front}: {requests}");
+        assert!(requests["flush"]["count"].as_u64().unwrap() >= 1, "{front}: {requests}");
+        let unmapped = summary["unmapped_reads"].as_u64().unwrap();
+        assert!(bytes("trim") == 1 << 20 && unmapped >= 256, "{front}: {unmapped} units, and {requests}");
+    }
 }
 
 /// Guest and SSD lose their power at once, in the middle of writes: the file system can be repaired, and what was
@@ -81,8 +134,7 @@ fn a_file_system_survives_power_cuts_in_the_middle_of_writes() {
             while dd if=/dev/urandom of=/mnt/torn bs=64k count=8 conv=fsync 2>/dev/null; do echo written; done",
             if round == 0 { make } else { check }
         );
-        let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
-        command.args(["vm", "tiny"]).args(&guest).args(["--run", &job]).env("XDG_CACHE_HOME", cache());
+        let mut command = command(directory.path(), &[&guest[..], &["--run", &job]].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let said = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let said: Vec<String> = said.take(4).collect();
