@@ -113,6 +113,59 @@ fn a_kill_at_any_moment_is_a_power_cut() {
     assert!(kill_often(&["--set", "durability.checkpoint=16KiB"], false, times(8), 4), "the checkpoint is never used");
 }
 
+/// `floatgate ctl power-cut` there.
+fn power_cut(folder: &TempDir) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    command.current_dir(folder.path()).args(["ctl", "--socket", "ssd.ctl", "power-cut"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// What that said.
+fn cut_of(child: Child) -> String {
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_power_cut_that_is_asked_for_takes_what_was_not_flushed() {
+    for image in ["memory", "ssd.img"] {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = ["--image", image, "--no-delay", "--json", "--set", "buffer.capacity=128KiB"];
+        let mut live = Live::new(folder.path(), &arguments);
+        let mut truth = Truth::new(1_884_160, 4096, 5);
+        let cuts = times(4);
+        for _ in 0..cuts {
+            let (mut one, mut other) = (client(&folder), client(&folder));
+            truth.check(&mut one);
+            let cutter = power_cut(&folder);
+            assert!((0..100_000).any(|_| truth.step(&mut one).is_err()), "{image}: its connection does not end");
+            assert!(other.flush().is_err(), "{image}: that of a client that asks for nothing does not end");
+            let said = cut_of(cutter);
+            assert!(said.starts_with("the power was cut: ") && said.contains("recovered after a power cut"), "{said}");
+        }
+        // Time stands still, and with it the buffer, when nothing is asked for.
+        let mut client = client(&folder);
+        truth.check(&mut client);
+        client.flush().unwrap();
+        client.write(0, &[7; 4096], false).unwrap();
+        let said = cut_of(power_cut(&folder));
+        assert!(said.starts_with("the power was cut: 0 requests and 1 units were"), "{said}");
+        truth.check_newest(&mut self::client(&folder));
+
+        let output = live.end(Signal::INT);
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let kept = &result["live"]["image"];
+        assert_eq!((&kept["power_cuts"], &kept["recovery"]["after_shutdown"]), (&(cuts + 1).into(), &false.into()));
+        assert_eq!((&kept["complete"], &kept["unreadable"]), (&true.into(), &0.into()), "{}", live.said);
+        if image != "memory" {
+            let live = Live::new(folder.path(), &arguments);
+            assert!(live.said.contains("recovered after a shutdown"), "{}", live.said);
+            truth.check_newest(&mut self::client(&folder));
+        }
+    }
+}
+
 #[test]
 fn a_shutdown_keeps_all_and_the_result_says_so() {
     let folder = tempfile::tempdir().unwrap();
