@@ -103,19 +103,19 @@ check_python() {
 # The clients that a live device is tested with. Without them the tests fail, for nothing would have been checked.
 check_clients() {
     local client absent=
-    for client in nbdinfo nbdcopy qemu-io qemu-img fio qemu-system-x86_64; do
+    for client in nbdinfo nbdcopy nbdsh qemu-io qemu-img fio qemu-system-x86_64; do
         command -v "$client" >/dev/null || absent="$absent $client"
     done
     [ -n "$absent" ] || return 0
     if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-        echo "installing libnbd-bin, qemu-utils, fio and qemu-system-x86, for$absent"
-        { apt-get update -qq && apt-get install -y -qq --no-install-recommends libnbd-bin \
+        echo "installing libnbd-bin, python3-libnbd, qemu-utils, fio and qemu-system-x86, for$absent"
+        { apt-get update -qq && apt-get install -y -qq --no-install-recommends libnbd-bin python3-libnbd \
             qemu-utils fio qemu-system-x86; } >"$scratch/log" 2>&1 && return 0
         tail -n 3 "$scratch/log" >&2
     fi
     missing "The clients and the emulator that a live device is tested with are not installed:$absent." \
-        "$(packages 'libnbd-bin qemu-utils fio qemu-system-x86' 'libnbd qemu-img fio qemu-system-x86' \
-            'libnbd qemu-img fio qemu-system-x86_64')"
+        "$(packages 'libnbd-bin python3-libnbd qemu-utils fio qemu-system-x86' \
+            'libnbd python3-libnbd qemu-img fio qemu-system-x86' 'libnbd qemu-img fio qemu-system-x86_64')"
 }
 
 check_rust

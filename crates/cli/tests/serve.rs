@@ -1,79 +1,20 @@
 //! `floatgate serve`, through the real program, with the clients that people have.
 //!
-//! nbdinfo, nbdcopy, qemu-io, qemu-img, qemu-system-x86_64 and fio have to be installed; `scripts/prerequisites.sh
-//! test` sees to that.
+//! nbdinfo, nbdcopy, nbdsh, qemu-io, qemu-img, qemu-system-x86_64 and fio have to be installed;
+//! `scripts/prerequisites.sh test` sees to that.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use tempfile::TempDir;
 
-/// A running server, ended when it goes.
-struct Live {
-    directory: TempDir,
-    child: Option<Child>,
-    _errors: BufReader<ChildStderr>,
-    /// What it said when it was ready.
-    welcome: String,
-}
+#[path = "common/live.rs"]
+mod live;
 
-impl Live {
-    fn new(arguments: &[&str]) -> Live {
-        let directory = tempfile::tempdir().unwrap();
-        let mut command = floatgate(&directory);
-        command.arg("serve").args(arguments).args(["--nbd", "unix:ssd.sock"]);
-        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut errors = BufReader::new(child.stderr.take().unwrap());
-        let mut welcome = String::new();
-        while !welcome.contains("Ctrl-C ends") {
-            assert_ne!(errors.read_line(&mut welcome).unwrap(), 0, "it ended: {welcome}");
-        }
-        Live { directory, child: Some(child), _errors: errors, welcome }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn uri(&self) -> String {
-        format!("nbd+unix:///?socket={}", self.path("ssd.sock").display())
-    }
-
-    /// What a client prints that ends well.
-    fn client(&self, name: &str, arguments: &[&str]) -> String {
-        let output = Command::new(name).args(arguments).current_dir(self.directory.path()).output();
-        let output = output.unwrap_or_else(|error| panic!("{name}: {error}; see scripts/prerequisites.sh"));
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{name} {arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
-        text
-    }
-
-    /// Ends it by a signal; returns how.
-    fn end(&mut self, signal: Signal) -> Output {
-        let child = self.child.take().unwrap();
-        kill_process(Pid::from_child(&child), signal).unwrap();
-        child.wait_with_output().unwrap()
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-fn floatgate(directory: &TempDir) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
-    command.current_dir(directory.path());
-    command
-}
+use live::{Live, floatgate};
 
 #[test]
 fn clients_of_others_find_a_disk() {
@@ -113,6 +54,43 @@ fn clients_of_others_find_a_disk() {
     let map = live.client("nbdinfo", &["--map", &uri]);
     let holes: Vec<&str> = map.lines().filter(|line| line.contains("hole,zero")).collect();
     assert!(holes.iter().any(|line| line.split_whitespace().take(2).eq(["1048576", "8192"])), "{map}");
+}
+
+/// What programs in Python see.
+#[test]
+fn libnbd_of_python_does_all_that_it_can() {
+    let mut live = Live::new(&["tiny", "--precondition", "none", "--no-delay", "--json", "--record", "live.csv"]);
+    let script = "
+data = bytes(range(1, 129)) * 128
+start = 1 << 20
+h.pwrite(data, start)
+assert h.pread(len(data), start) == data
+h.pwrite(b'now ' * 128, start + 512, nbd.CMD_FLAG_FUA)
+h.trim(4096, start + 4096)
+h.zero(4096, start + 8192)
+h.zero(4096, start + 12288, nbd.CMD_FLAG_NO_HOLE)
+h.flush()
+assert h.pread(len(data), start) == data[:512] + b'now ' * 128 + data[1024:4096] + bytes(12288)
+
+found = []
+h.block_status(6 * 4096, start - 4096, lambda context, at, entries, error: found.append((context, at, entries)))
+hole = nbd.STATE_HOLE | nbd.STATE_ZERO
+wanted = [4096, hole, 4096, 0, 8192, hole, 4096, 0, 4096, hole]
+assert found == [(nbd.CONTEXT_BASE_ALLOCATION, start - 4096, wanted)], found
+try:
+    h.pread(512, h.get_size())
+    raise SystemExit('it reads beyond the end')
+except nbd.Error as error:
+    assert error.errno == 'EINVAL', error
+";
+    // Of the system's own Python, which the package is for, whatever other one is first on the path.
+    let nbdsh = ["PATH=/usr/bin:/bin", "nbdsh", "--base-allocation", "--uri", &live.uri()];
+    live.client("env", &[&nbdsh[..], &["-c", "h.set_strict_mode(0)", "-c", script, "-c", "h.shutdown()"]].concat());
+    let result: Value = serde_json::from_slice(&live.end(Signal::INT).stdout).unwrap();
+    let served = ["read", "write", "trim", "write_zeroes", "flush"].map(|kind| &result["requests"][kind]["count"]);
+    assert_eq!(served, [2, 3, 1, 1, 1], "zeros that stay allocated are written");
+    let recorded = fs::read_to_string(live.path("live.csv")).unwrap();
+    assert!(recorded.contains(",write,2048,32,0,") && recorded.contains(",write,2049,1,1,"), "FUA: {recorded}");
 }
 
 #[test]
@@ -273,6 +251,44 @@ fn what_cannot_be_is_said() {
     assert!(error(&["tiny", "--dashboard-token", "long-enough"]).contains("--dashboard"));
     assert!(error(&["--dashboard", "tiny"]).contains("no address of a dashboard"));
     assert_eq!(fs::read_to_string(directory.path().join("file")).unwrap(), "mine");
+}
+
+/// An address at which others can reach this machine: the one that it would send from, for which nothing is sent. All
+/// of them, where it knows no way to others.
+fn reachable() -> IpAddr {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let found = socket.connect("198.51.100.1:9").and_then(|()| socket.local_addr()).map(|address| address.ip());
+    found.ok().filter(|ip| !ip.is_loopback()).unwrap_or(Ipv4Addr::UNSPECIFIED.into())
+}
+
+#[test]
+fn others_connect_only_where_that_is_allowed() {
+    let directory = tempfile::tempdir().unwrap();
+    let refused = |arguments: &[&str]| {
+        let output = floatgate(&directory).args(["serve", "tiny"]).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    // Not an address of this machine, so that it is not enough to be allowed to use it.
+    let nowhere = ["--nbd", "203.0.113.1:0"];
+    let hint = "--allow-remote 203.0.113.1";
+    let told = refused(&nowhere);
+    assert!(told.contains(hint) && told.contains("other machines"), "{told}");
+    assert!(refused(&[&nowhere[..], &["--allow-remote", "203.0.113.2"]].concat()).contains(hint), "it is another");
+    let told = refused(&[&nowhere[..], &["--allow-remote", "203.0.113.1"]].concat());
+    assert!(told.contains("cannot listen at 203.0.113.1:0") && !told.contains(hint), "{told}");
+
+    let ip = reachable().to_string();
+    let own = format!("{ip}:0");
+    assert!(refused(&["--nbd", &own]).contains(&format!("--allow-remote {ip}")));
+    let device = ["tiny", "--precondition", "none", "--no-delay"];
+    let live = Live::new(&[&device[..], &["--nbd", &own, "--dashboard", &own, "--allow-remote", &ip]].concat());
+    let uri = live.welcome.split(['\'', '"', ' ', '=', ',']).find(|word| word.starts_with(&format!("nbd://{ip}:")));
+    assert_eq!(live.client("nbdinfo", &["--size", uri.expect(&live.welcome)]).trim(), "53686272");
+    let is_metrics = |word: &&str| word.starts_with(&format!("http://{ip}:")) && word.ends_with("/metrics");
+    let page = live.welcome.split_whitespace().find(is_metrics).expect(&live.welcome);
+    let metrics = ureq::get(page).config().proxy(None).build().call().unwrap().into_body().read_to_string().unwrap();
+    assert!(metrics.contains("floatgate_info{device=\"tiny\""), "{metrics}");
 }
 
 /// What QEMU's firmware boots: it reads the next sector, writes that to the one after, says what it has read at port
