@@ -1,0 +1,100 @@
+//! `floatgate top`, in a terminal of its own.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Stdio};
+
+use floatgate_serve::clock::Wall;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Signal;
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
+
+#[path = "common/live.rs"]
+mod live;
+
+use live::{Live, floatgate};
+
+/// A terminal, and what has been sent to it.
+struct Terminal {
+    /// The end of who looks at it and types.
+    outer: File,
+    /// The end that programs have.
+    inner: OwnedFd,
+    seen: Vec<u8>,
+}
+
+impl Terminal {
+    fn new() -> Terminal {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+        let outer = openpt(flags).unwrap();
+        grantpt(&outer).unwrap();
+        unlockpt(&outer).unwrap();
+        let inner = ioctl_tiocgptpeer(&outer, flags).unwrap();
+        tcsetwinsize(&inner, Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        Terminal { outer: outer.into(), inner, seen: Vec::new() }
+    }
+
+    /// `floatgate top` of that server in it.
+    fn top(&self, live: &Live) -> Child {
+        let end = || Stdio::from(self.inner.try_clone().unwrap());
+        let mut command = floatgate(&live.directory);
+        command.args(["top", "ssd.ctl"]).stdin(end()).stdout(end()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Reads until something has been sent, which has to come within half a minute.
+    fn until(&mut self, text: &str) {
+        let start = Wall::now();
+        loop {
+            let seen = String::from_utf8_lossy(&self.seen);
+            if seen.contains(text) {
+                return;
+            }
+            assert!(Wall::now().since(start) < Wall::from_us(30_000_000), "{text:?} does not come: {seen}");
+            let timeout = Timespec { tv_sec: 1, tv_nsec: 0 };
+            if poll(&mut [PollFd::new(&self.outer, PollFlags::IN)], Some(&timeout)).unwrap() > 0 {
+                let mut bytes = [0; 4096];
+                let read = self.outer.read(&mut bytes).unwrap();
+                self.seen.extend(&bytes[..read]);
+            }
+        }
+    }
+
+    fn modes(&self) -> Termios {
+        tcgetattr(&self.inner).unwrap()
+    }
+
+    fn press(&mut self, keys: &[u8]) {
+        self.outer.write_all(keys).unwrap();
+    }
+}
+
+#[test]
+fn it_shows_the_device_and_leaves_the_terminal_as_it_was() {
+    let mut live = Live::new(&["tiny", "--precondition", "none", "--no-delay"]);
+    live.client("qemu-io", &["-f", "raw", "-c", "write 0 1M", &live.uri()]);
+    for keys in [Some("q"), Some("\x1b"), Some("\x03"), None] {
+        let mut terminal = Terminal::new();
+        let before = terminal.modes();
+        let top = terminal.top(&live);
+        // The name of the device, the sectors that were written, and the picture of its blocks, of which most are free.
+        ["tiny", "2,048", "▓......."].iter().for_each(|text| terminal.until(text));
+        assert!(!terminal.modes().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO), "it reads keys");
+        terminal.press(b"p");
+        terminal.until("PAUSED");
+        match keys {
+            Some(keys) => terminal.press(keys.as_bytes()),
+            None => assert!(live.end(Signal::TERM).status.success()),
+        }
+        // It leaves the screen that it has drawn on, and shows the cursor.
+        ["\x1b[?1049l", "\x1b[?25h"].iter().for_each(|text| terminal.until(text));
+        let output = top.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(if keys.is_some() { 0 } else { 1 }), "{keys:?}: {said}");
+        assert_eq!(said.contains("the server has ended"), keys.is_none(), "{said}");
+        let after = terminal.modes();
+        assert_eq!((after.local_modes, after.input_modes), (before.local_modes, before.input_modes), "{keys:?}");
+        assert_eq!((after.output_modes, after.control_modes), (before.output_modes, before.control_modes));
+    }
+}
