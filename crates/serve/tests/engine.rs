@@ -52,6 +52,21 @@ fn due(engine: &mut Engine, port: Port, now: Wall) -> Vec<Answer> {
     answers
 }
 
+/// `tiny` with that option, if it is one.
+fn device(set: Option<&str>) -> Device {
+    let config = config::load("tiny", &set.map(str::to_owned).into_iter().collect::<Vec<_>>()).unwrap();
+    Device::new(config, Options { attribution: true, ..Options::default() }).unwrap()
+}
+
+/// An engine whose payload is beside the device, and a front end of that cost.
+fn engine(device: Device, cost: Cost) -> (Engine, Port) {
+    let payload = Box::new(Memory::new(device.config().logical_bytes(), 4096, u64::MAX));
+    let mut engine = Engine::new(device, payload, Pace::Timed(Clock::new(Wall(0), Speed::default())), None);
+    let port = engine.add_port("test", Arc::new(|| {}));
+    engine.set_cost(port, cost);
+    (engine, port)
+}
+
 #[test]
 fn what_was_answered_ahead_is_not_lost_by_a_power_cut() {
     let (mut engine, now) = answered_ahead();
@@ -97,13 +112,8 @@ fn more_is_deducted_for_a_client_that_has_slept_for_longer() {
 #[test]
 fn what_the_front_end_takes_for_its_client_is_deducted() {
     let target = |scale, is_provisional| {
-        let options = Options { attribution: true, ..Options::default() };
-        let config = config::load("tiny", &["bus.protocol.nv-ddr=40MT/s".to_owned()]).unwrap();
-        let device = Device::new(config, options).unwrap();
-        let payload = Box::new(Memory::new(device.config().logical_bytes(), 4096, u64::MAX));
-        let mut engine = Engine::new(device, payload, Pace::Timed(Clock::new(Wall(0), Speed::default())), None);
-        let port = engine.add_port("test", Arc::new(|| {}));
-        engine.set_cost(port, Cost { read: (40_000.0, 0.0), is_provisional, ..Cost::default() });
+        let cost = Cost { read: (40_000.0, 0.0), is_provisional, ..Cost::default() };
+        let (mut engine, port) = engine(device(Some("bus.protocol.nv-ddr=40MT/s")), cost);
         engine.submit(port, Wall(0), &Order { scale, ..Order::of(Operation::Write, 0, 8) }).unwrap();
         let at = Wall(10_000_000);
         engine.advance(at);
@@ -125,13 +135,8 @@ fn what_the_front_end_takes_for_its_client_is_deducted() {
 #[test]
 fn nothing_is_deducted_while_requests_wait_for_each_other() {
     const COST: Wall = Wall(40_000);
-    let options = Options { attribution: true, ..Options::default() };
-    let device = Device::new(config::load("tiny", &[]).unwrap(), options).unwrap();
-    let units = device.array().units() as usize;
-    let payload = Box::new(Memory::new(device.config().logical_bytes(), 4096, u64::MAX));
-    let mut engine = Engine::new(device, payload, Pace::Timed(Clock::new(Wall(0), Speed::default())), None);
-    let port = engine.add_port("test", Arc::new(|| {}));
-    engine.set_cost(port, Cost { read: (COST.0 as f64, 0.0), ..Cost::default() });
+    let (mut engine, port) = engine(device(None), Cost { read: (COST.0 as f64, 0.0), ..Cost::default() });
+    let units = engine.device().array().units() as usize;
     let mut at = Wall(0);
     let mut served = |operation, requests: usize| {
         at = at.later(Wall(100_000_000));
@@ -158,13 +163,9 @@ fn nothing_is_deducted_while_requests_wait_for_each_other() {
 /// Where sending takes longer than the device does: what is missing is lateness, of the device's last phase.
 #[test]
 fn an_answer_that_takes_less_than_its_sending_is_late_by_the_difference() {
-    let options = Options { attribution: true, ..Options::default() };
-    let device = Device::new(config::load("tiny", &["buffer.capacity=64KiB".to_owned()]).unwrap(), options).unwrap();
-    let payload = Box::new(Memory::new(device.config().logical_bytes(), 4096, u64::MAX));
-    let mut engine = Engine::new(device, payload, Pace::Timed(Clock::new(Wall(0), Speed::default())), None);
-    let port = engine.add_port("test", Arc::new(|| {}));
     let cost = (50_000.0, 0.0);
-    engine.set_cost(port, Cost { read: cost, write: cost, ..Cost::default() });
+    let cost = Cost { read: cost, write: cost, ..Cost::default() };
+    let (mut engine, port) = engine(device(Some("buffer.capacity=64KiB")), cost);
     let mut at = Wall(10_000_000);
     let mut answered = |operation, sectors| {
         at = at.later(Wall(1_000_000));
@@ -189,14 +190,9 @@ fn an_answer_that_takes_less_than_its_sending_is_late_by_the_difference() {
 /// Who looks late finds what was decided in time: that is the host's fault, not that of a short last phase.
 #[test]
 fn an_answer_was_decided_when_the_device_did_not_when_somebody_looked() {
-    let options = Options { attribution: true, ..Options::default() };
-    let config = config::load("tiny", &["bus.protocol.nv-ddr=40MT/s".to_owned()]).unwrap();
-    let mut device = Device::new(config, options).unwrap();
+    let mut device = device(Some("bus.protocol.nv-ddr=40MT/s"));
     precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
-    let payload = Box::new(Memory::new(device.config().logical_bytes(), 4096, u64::MAX));
-    let mut engine = Engine::new(device, payload, Pace::Timed(Clock::new(Wall(0), Speed::default())), None);
-    let port = engine.add_port("test", Arc::new(|| {}));
-    engine.set_cost(port, Cost { read: (50_000.0, 0.0), ..Cost::default() });
+    let (mut engine, port) = engine(device, Cost { read: (50_000.0, 0.0), ..Cost::default() });
     let at = Wall(10_000_000);
     engine.submit(port, at, &Order::of(Operation::Read, 0, 8)).unwrap();
     // The cells take 25 us and the bus 102.4: it is due 50 us before its end, and the server wakes 30 us late.
