@@ -191,11 +191,10 @@ fn requests(frame: &Frame) -> Table<'static> {
     let us = |value: Option<f64>| value.map_or("-".to_owned(), time);
     let row = |name: &&str| {
         let r = frame.requests.get(*name).cloned().unwrap_or_default();
-        let numbers =
-            [short(r.count as f64), short(r.iops), short(r.mib_per_s), us(r.p50_us), us(r.p99_us), us(r.max_us)];
+        let numbers = [grouped(r.count), short(r.iops), short(r.mib_per_s), us(r.p50_us), us(r.p99_us), us(r.max_us)];
         Row::new([name.replace('_', " ")].into_iter().chain(numbers))
     };
-    let widths = [12, 9, 8, 8, 9, 9, 9].map(Constraint::Max);
+    let widths = [Constraint::Length(12)].into_iter().chain([9, 6, 6, 8, 8, 8].map(Constraint::Fill));
     let head = Row::new(["", "requests", "IOPS", "MiB/s", "p50", "p99", "max"]);
     Table::new(OPERATIONS.iter().map(row), widths)
         .header(head.style(Style::new().add_modifier(Modifier::BOLD)))
