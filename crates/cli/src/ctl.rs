@@ -14,12 +14,14 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::run::report::plural;
+use crate::serve::clients;
 
 /// What `--help` adds.
 pub const HELP: &str = "\
 Examples:
   floatgate ctl status                                     of the one server that runs here
   floatgate ctl --socket /tmp/ssd.ctl status --json
+  floatgate ctl clients                                    what fio and QEMU are called with
   floatgate ctl speed 0.1                                  a tenth of the clock's
   floatgate ctl trim-all                                   as blkdiscard does
   floatgate ctl watch | jq .frame.requests.read.iops
@@ -45,6 +47,8 @@ pub struct CtlArgs {
 enum Command {
     /// What is served, and how it is now
     Status,
+    /// Print what clients are called with: fio, QEMU and others
+    Clients,
     /// Let simulated time go on at X times the clock's speed
     Speed {
         /// From 0.0001 to 100
@@ -85,6 +89,8 @@ pub fn run(args: &CtlArgs) -> Result<(), Failure> {
         Command::PowerCut => Asked::PowerCut,
         Command::Fail { fault } => Asked::Fail { place: fault.join(" ") },
         Command::Watch { blocks } => Asked::Watch { blocks: *blocks },
+        // Its answer begins with what the device is.
+        Command::Clients => Asked::Watch { blocks: false },
     };
     // To trim a large device takes its time; all else is answered at once.
     let patience = (!matches!(asked, Asked::TrimAll)).then_some(Duration::from_secs(30));
@@ -101,6 +107,7 @@ pub fn run(args: &CtlArgs) -> Result<(), Failure> {
             }
         }
         Command::Status if !args.json => print(&status(&answer)?)?,
+        Command::Clients if !args.json => print(&clients::commands(&read(&answer["info"])?))?,
         _ if args.json => print(&format!("{answer}\n"))?,
         _ => print(&format!("{}\n", answer["message"].as_str().unwrap_or_default()))?,
     }
@@ -163,12 +170,19 @@ fn print(text: &str) -> Result<(), Failure> {
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
 }
 
+/// What the answer says.
+fn read<'a, T: Deserialize<'a>>(answer: &'a Value) -> Result<T, Failure> {
+    T::deserialize(answer)
+        .map_err(|error| Failure::fault(format!("the server is of another version of Floatgate: {error}")))
+}
+
 /// The status for people.
 fn status(answer: &Value) -> Result<String, Failure> {
-    let Status { info, frame } = Status::deserialize(answer)
-        .map_err(|error| Failure::fault(format!("the server is of another version of Floatgate: {error}")))?;
+    let Status { info, frame } = read(answer)?;
     let pace = frame.speed.map_or("as fast as it can".to_owned(), |speed| format!("at a speed of {speed}"));
-    let mut text = format!("{}: {} at {}\n", info.device, bytes(info.logical_bytes), info.addresses.join(", "));
+    let vhost_user = info.vhost_user.iter().map(|path| format!("vhost-user {path}"));
+    let places: Vec<String> = info.addresses.iter().cloned().chain(vhost_user).collect();
+    let mut text = format!("{}: {} at {}\n", info.device, bytes(info.logical_bytes), places.join(", "));
     text += &format!("  up             {:.0} s, simulated {:.3} s, {pace}\n", frame.wall_s, frame.simulated_s);
     for (operation, requests) in frame.requests.iter().filter(|(_, requests)| requests.count > 0) {
         let name = operation.replace('_', " ");

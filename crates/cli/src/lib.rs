@@ -21,6 +21,7 @@ mod vm;
 use std::ffi::OsString;
 use std::io::Write;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 
@@ -98,6 +99,15 @@ fn given(arguments: &[OsString]) -> Vec<String> {
     arguments.iter().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
+/// Whether this asks for all that there is to say of `floatgate serve`, which includes what runs.
+fn is_help_of_serve(arguments: &[OsString]) -> bool {
+    let words: Vec<&str> = arguments.iter().skip(1).filter_map(|argument| argument.to_str()).collect();
+    match words.as_slice() {
+        ["serve", options @ ..] => !options.contains(&"-h"),
+        words => words == ["help", "serve"],
+    }
+}
+
 /// Does what the command line asks for, the program's name before it, and returns the status to exit with.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
@@ -106,6 +116,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Err(error) => {
             // Help, too, comes this way. Where nobody reads it, there is nobody to tell.
             let _ = error.print();
+            if error.kind() == ErrorKind::DisplayHelp && is_help_of_serve(&arguments) {
+                let _ = std::io::stdout().write_all(serve::clients::of_running().as_bytes());
+            }
             return error.exit_code().try_into().unwrap_or(2);
         }
     };

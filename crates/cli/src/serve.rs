@@ -132,7 +132,7 @@ pub fn session(
     let server =
         Server::start(begun.device, sockets, args.options(config, begun.image, before.as_deref())?).map_err(failure)?;
     begun.recovered.iter().for_each(|recovered| say(&recovered.to_string()));
-    let monitor = doors.start(server.engine(), &addresses).map_err(Failure::fault);
+    let monitor = doors.start(&server).map_err(Failure::fault);
     let trouble = match monitor.and_then(|monitor| hold(&server, config, &monitor, &interrupt)) {
         Ok(trouble) => trouble,
         Err(failure) => {

@@ -183,7 +183,8 @@ fn a_running_server_is_asked_and_changed() {
     let (status, text) = ask(&live, &["ctl", "power-cut"]);
     assert!(status == 1 && text.contains("--image FILE") && text.contains("--image memory"), "{text}");
     let (status, text) = ask(&live, &["ctl", "status"]);
-    assert!(status == 0 && text.starts_with("tiny: 51.20 MiB at unix:ssd.sock\n"), "{text}");
+    let at = format!("tiny: 51.20 MiB at unix:{}\n", live.path("ssd.sock").display());
+    assert!(status == 0 && text.starts_with(&at), "{text}");
     let (status, text) = ask(&live, &["ctl", "--json", "status"]);
     let answer: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((status, &answer["frame"]["requests"]["write"]["bytes"]), (0, &(1 << 20).into()));
@@ -209,7 +210,7 @@ fn a_server_is_found_wherever_its_clients_come_in() {
         command
     };
     let mut command = here(floatgate(&directory));
-    command.args(["serve", "tiny", "--precondition", "none", "--nbd", "127.0.0.1:0"]);
+    command.args(["serve", "tiny", "--precondition", "none", "--nbd", "127.0.0.1:0", "--vhost-user", "vhost.sock"]);
     let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let mut errors = BufReader::new(child.stderr.take().unwrap());
     let mut welcome = String::new();
@@ -218,12 +219,27 @@ fn a_server_is_found_wherever_its_clients_come_in() {
     }
     let name = format!("floatgate-{}.ctl", child.id());
     assert!(welcome.contains(&format!("Control at {}", directory.path().join(&name).display())), "{welcome}");
-    let mut ask = here(floatgate(&directory));
-    // Not found in the directory that it is started in.
-    let output = ask.current_dir("/").args(["ctl", "status"]).output().unwrap();
+    let ask = |arguments: &[&str]| {
+        // Not found in the directory that it is started in.
+        let output = here(floatgate(&directory)).current_dir("/").args(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (status, clients) = (ask(&["ctl", "status"]), ask(&["ctl", "clients"]));
+    let (help, short) = (ask(&["serve", "--help"]), ask(&["serve", "-h"]));
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(output.status.success() && output.stdout.starts_with(b"tiny: 51.20 MiB at 127.0.0.1:"), "{output:?}");
+    let vhost_user = format!(", vhost-user {}\n", directory.path().join("vhost.sock").display());
+    assert!(status.starts_with("tiny: 51.20 MiB at 127.0.0.1:") && status.contains(&vhost_user), "{status}");
+    assert!(
+        clients.contains("nbdinfo 'nbd://127.0.0.1:") && clients.contains("device vhost-user-blk-pci"),
+        "{clients}"
+    );
+    assert!(welcome.contains(&clients), "{clients}, and at the start: {welcome}");
+    assert!(help.ends_with(&format!("\nRunning now: tiny\n{clients}")), "{help}");
+    assert!(!short.contains("Running now"), "{short}");
+    let gone = ask(&["serve", "--help"]);
+    assert!(!gone.contains("Running now"), "a server that was killed has left its socket: {gone}");
 }
 
 #[test]

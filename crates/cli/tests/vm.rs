@@ -138,7 +138,9 @@ fn a_file_system_survives_power_cuts_in_the_middle_of_writes() {
             if round == 0 { make } else { check }
         );
         let mut command = command(directory.path(), &[&guest[..], &["--run", &job]].concat());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        // What a killed program leaves in the directory for temporary files goes with the test.
+        command.env("TMPDIR", directory.path()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
         let said = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let said: Vec<String> = said.take(4).collect();
         // The kernel ends QEMU with it.

@@ -50,6 +50,14 @@ impl Address {
         }
     }
 
+    /// The address as it is wherever its client is started.
+    pub fn absolute(&self) -> Address {
+        match self {
+            Address::Unix(path) => Address::Unix(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
+            Address::Tcp(address) => Address::Tcp(*address),
+        }
+    }
+
     /// The address as NBD's URI has it.
     pub fn nbd_uri(&self) -> String {
         match self {

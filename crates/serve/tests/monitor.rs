@@ -76,7 +76,7 @@ impl Bench {
         let server = Server::start(device, sockets(Some(&folder.path().join("ssd.sock")), None), options).unwrap();
         let mut options = monitor_options(&folder);
         change(&mut options);
-        let monitor = Doors::open(options).unwrap().start(server.engine(), server.addresses()).unwrap();
+        let monitor = Doors::open(options).unwrap().start(&server).unwrap();
         Bench { monitor: Some(monitor), server: Some(server), folder }
     }
 

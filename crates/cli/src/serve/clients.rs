@@ -1,16 +1,23 @@
 //! What to call clients with.
 
+use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::workload::readable;
 use floatgate_report::command::quoted;
 use floatgate_serve::engine::Cost;
+use floatgate_serve::monitor::client::{Asker, running, usual_places};
+use floatgate_serve::monitor::control::Command;
+use floatgate_serve::monitor::frame::Info;
 use floatgate_serve::{Address, Server};
+use serde::Deserialize;
 
-/// What `--help` says of clients; the very commands are said when the device is there.
+/// What `--help` says of clients; [`of_running`] comes behind it.
 pub const HELP: &str = "\
-Clients of a device at --nbd unix:/tmp/ssd.sock; those of yours are printed when it is there:
+Clients of a device at --nbd unix:/tmp/ssd.sock; those of yours are printed when it is there, by `floatgate ctl clients`,
+and below while it runs:
   nbdinfo 'nbd+unix:///?socket=/tmp/ssd.sock'
   fio --name=live --ioengine=nbd --uri='nbd+unix:///?socket=/tmp/ssd.sock' --rw=randread --bs=4k
   qemu-system-x86_64 -drive 'file=nbd+unix:///?socket=/tmp/ssd.sock,format=raw,if=virtio,cache=none'
@@ -32,13 +39,28 @@ pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool, monitor: 
     };
     let size = readable(u128::from(config.logical_bytes()));
     let mut text = format!("{}: {size}, {time}\n", config.name);
-    for address in server.addresses() {
-        text += &of_address(&absolute(address));
-    }
-    if let Some(path) = server.vhost_user() {
-        text += &of_vhost_user(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
-    }
+    text += &commands(&Info::new(config, server.addresses(), server.vhost_user()));
     text + monitor + "\nCtrl-C ends, and prints the result."
+}
+
+/// What clients of this device are called with.
+pub fn commands(info: &Info) -> String {
+    let nbd = info.addresses.iter().filter_map(|address| address.parse().ok());
+    let nbd: String = nbd.map(|address| of_address(&address)).collect();
+    nbd + &info.vhost_user.as_deref().map(of_vhost_user).unwrap_or_default()
+}
+
+/// What clients of the servers that run are called with; those that do not answer are left out.
+pub fn of_running() -> String {
+    /// A server answers at once; who asks for help does not wait for one that is stuck.
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let ask = |path: &Path| -> io::Result<Info> {
+        let mut asker = Asker::connect(path)?;
+        asker.set_patience(Some(PATIENCE))?;
+        Ok(Info::deserialize(&asker.ask(&Command::Watch { blocks: false })?["info"])?)
+    };
+    let infos = running(&usual_places()).into_iter().filter_map(|path| ask(&path).ok());
+    infos.map(|info| format!("\nRunning now: {}\n{}", info.device, commands(&info))).collect()
 }
 
 /// What is deducted, for each way in.
@@ -60,14 +82,6 @@ fn deducted(server: &Server) -> String {
         (true, true) => of(" over NBD", &costs.nbd) + &of(" over vhost-user", &costs.vhost_user),
         (true, false) => of("", &costs.nbd),
         (false, _) => of("", &costs.vhost_user),
-    }
-}
-
-/// The address wherever its client is started.
-fn absolute(address: &Address) -> Address {
-    match address {
-        Address::Unix(path) => Address::Unix(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
-        Address::Tcp(_) => address.clone(),
     }
 }
 
@@ -115,10 +129,10 @@ fn of_address(address: &Address) -> String {
 }
 
 /// The commands for a vhost-user socket.
-fn of_vhost_user(path: &Path) -> String {
+fn of_vhost_user(path: &str) -> String {
     // QEMU takes a comma for the end of a value, unless there are two.
-    let chardev = quoted(&format!("socket,id=c,path={},reconnect=1", path.to_string_lossy().replace(',', ",,")));
-    let path = word(path);
+    let chardev = quoted(&format!("socket,id=c,path={},reconnect=1", path.replace(',', ",,")));
+    let path = quoted(path);
     let commands = [
         (
             "QEMU",
@@ -154,7 +168,7 @@ mod tests {
         let tcp = of_address(&"127.0.0.1:10809".parse().unwrap());
         assert!(tcp.contains("nbdinfo 'nbd://127.0.0.1:10809'"), "{tcp}");
         assert!(tcp.contains("nbd-client 127.0.0.1 10809 /dev/nbd0"), "{tcp}");
-        let vhost_user = of_vhost_user("/tmp/vhost.sock".as_ref());
+        let vhost_user = of_vhost_user("/tmp/vhost.sock");
         assert!(vhost_user.contains("-chardev socket,id=c,path=/tmp/vhost.sock,reconnect=1"), "{vhost_user}");
         assert!(vhost_user.contains("-device vhost-user-blk-pci,chardev=c"), "{vhost_user}");
         let odd = of_address(&"unix:/tmp/my disks/it's".parse().unwrap());
@@ -162,7 +176,7 @@ mod tests {
             odd.contains(r"socket=/tmp/my%20disks/it%27s'") && odd.contains(r"-unix '/tmp/my disks/it'\''s' "),
             "{odd}"
         );
-        let odd = of_vhost_user("/tmp/my disks/a,b".as_ref());
+        let odd = of_vhost_user("/tmp/my disks/a,b");
         assert!(odd.contains("-chardev 'socket,id=c,path=/tmp/my disks/a,,b,reconnect=1' "), "{odd}");
         assert!(odd.contains("--libblkio_path='/tmp/my disks/a,b' "), "{odd}");
     }

@@ -4,6 +4,7 @@
 //! works; how late answers were is of real time, in which the host waits.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::ftl::mapping::MappingConfig;
@@ -13,6 +14,7 @@ use floatgate_core::metrics::summary::units_programmed;
 use floatgate_core::workload::request::{Operation, SECTOR};
 use serde::{Deserialize, Serialize};
 
+use crate::address::Address;
 use crate::clock::Wall;
 use crate::engine::{Look, Totals};
 use crate::lateness::LIMIT;
@@ -48,8 +50,10 @@ pub struct Info {
     pub blocks_per_plane: u32,
     /// Erases that a block endures.
     pub endurance: u32,
-    /// Sockets at which clients connect.
+    /// Where NBD clients connect.
     pub addresses: Vec<String>,
+    /// The socket at which vhost-user clients connect.
+    pub vhost_user: Option<String>,
 }
 
 /// Requests of an operation: all of them, and what those of the frame's window were like.
@@ -227,8 +231,9 @@ pub struct Frame {
 
 impl Info {
     /// Of a device that clients reach there.
-    pub fn new(config: &DeviceConfig, addresses: Vec<String>) -> Info {
+    pub fn new(config: &DeviceConfig, addresses: &[Address], vhost_user: Option<&Path>) -> Info {
         let geometry = &config.geometry;
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         Info {
             schema: SCHEMA.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -241,7 +246,8 @@ impl Info {
             planes: config.total_planes(),
             blocks_per_plane: geometry.blocks,
             endurance: config.endurance(),
-            addresses,
+            addresses: addresses.iter().map(|address| address.absolute().to_string()).collect(),
+            vhost_user: vhost_user.map(|path| absolute(path).to_string_lossy().into_owned()),
         }
     }
 }

@@ -30,7 +30,7 @@ use crate::address::Address;
 use crate::clock::Wall;
 use crate::engine::{Engine, Look};
 use crate::nbd::listen::private_socket;
-use crate::server::{ServeError, spawn};
+use crate::server::{ServeError, Server, spawn};
 use blocks::{Painter, SLICE};
 use frame::{Frame, Info};
 
@@ -96,12 +96,12 @@ impl Doors {
         Ok(Doors { control, dashboard: dashboard.transpose()?, options })
     }
 
-    /// Begins to watch a device that clients reach at these addresses.
-    pub fn start(self, engine: Arc<Mutex<Engine>>, addresses: &[Address]) -> io::Result<Monitor> {
+    /// Begins to watch what this server serves.
+    pub fn start(self, server: &Server) -> io::Result<Monitor> {
         let Doors { control, dashboard, options } = self;
         let at = dashboard.as_ref().map(TcpListener::local_addr).transpose()?;
         let path = control.as_ref().map(|private| private.path.clone());
-        let shared = Arc::new(Shared::new(engine, addresses, options, at));
+        let shared = Arc::new(Shared::new(server, options, at));
         let stop = Arc::clone(&shared);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let run = move || runtime.block_on(serve(shared, control, dashboard));
@@ -163,11 +163,12 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(engine: Arc<Mutex<Engine>>, addresses: &[Address], options: Options, at: Option<SocketAddr>) -> Shared {
+    fn new(server: &Server, options: Options, at: Option<SocketAddr>) -> Shared {
+        let engine = server.engine();
         let mut locked = lock(&engine);
         locked.watch();
         let config = locked.config().clone();
-        let info = Info::new(&config, addresses.iter().map(Address::to_string).collect());
+        let info = Info::new(&config, server.addresses(), server.vhost_user());
         drop(locked);
         Shared {
             control: control::Control::new(Arc::clone(&engine)),
