@@ -16,8 +16,8 @@ use serde::Deserialize;
 
 /// What `--help` says of clients; [`of_running`] comes behind it.
 pub const HELP: &str = "\
-Clients of a device at --nbd unix:/tmp/ssd.sock; those of yours are printed when it is there, by `floatgate ctl clients`,
-and below while it runs:
+Clients of a device at --nbd unix:/tmp/ssd.sock; those of yours are printed when it is there, and
+while it runs below and by `floatgate ctl clients`:
   nbdinfo 'nbd+unix:///?socket=/tmp/ssd.sock'
   fio --name=live --ioengine=nbd --uri='nbd+unix:///?socket=/tmp/ssd.sock' --rw=randread --bs=4k
   qemu-system-x86_64 -drive 'file=nbd+unix:///?socket=/tmp/ssd.sock,format=raw,if=virtio,cache=none'
@@ -27,8 +27,8 @@ at --vhost-user /tmp/vhost.sock:
     -chardev socket,id=c,path=/tmp/vhost.sock,reconnect=1 -device vhost-user-blk-pci,chardev=c
 
 To see it at work, and to change its speed while it is:
-  floatgate serve tlc-nvme --nbd unix:/tmp/ssd.sock --dashboard      prints the address of a web page
-  floatgate top /tmp/ssd.ctl                                         the same in a terminal
+  floatgate serve tlc-nvme --nbd unix:/tmp/ssd.sock --dashboard   prints a page's address
+  floatgate top /tmp/ssd.ctl                                      the same in a terminal
   floatgate ctl --socket /tmp/ssd.ctl speed 0.1";
 
 /// What is said when the device is there; `monitor` is what there is to say of that.
