@@ -236,6 +236,38 @@ fn a_device_without_good_blocks_takes_no_writes_and_is_read() {
     }
 }
 
+/// Updates of the map that wait for room must not take what a failed block of translation pages still needs: its end
+/// frees no block, and data may have none to give while their victims wait for those very updates.
+#[test]
+fn failed_blocks_of_translation_pages_find_their_room() {
+    let scheme =
+        "mapping.scheme={ dftl = { cache = \"16B\", entry = \"512B\", map_spare = 0.25, batch_updates = false } }";
+    let shape =
+        ["geometry.channels=1", "geometry.chips=1", "geometry.blocks=28", "geometry.pages=12", "gc.soft_threshold=3"];
+    let faults = "faults={ program_rate = 0.004 }";
+    let mut failed = 0;
+    for seed in 0..300 {
+        let config = device_config(&[&shape[..], &["capacity.logical=680KiB", scheme, faults]].concat());
+        let mut device = build(config, Options { seed, ..Options::default() });
+        let (units, mut answered) = (device.config().logical_units(), 0);
+        for tag in 1..=1500 {
+            let write = Request { tag, ..common::units(&device, Operation::Write, tag * 7919 % units, 1) };
+            let now = device.now();
+            submit(&mut device, now, write);
+            while device.outstanding() >= 16 || (tag == 1500 && device.outstanding() > 0) {
+                let at = device.next_event_time().unwrap_or_else(|| panic!("seed {seed}: {}", device.explain_stall()));
+                device.advance_to(at);
+            }
+            let mut completions = Vec::new();
+            device.take_completions(&mut completions);
+            answered += completions.len();
+        }
+        assert_eq!(answered, 1500, "seed {seed}");
+        failed += device.ftl().counters.faults.programs_failed;
+    }
+    assert!(failed > 300, "{failed} programs failed");
+}
+
 #[test]
 fn the_same_seed_fails_alike_and_another_does_not() {
     let run = |seed| {

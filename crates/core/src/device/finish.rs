@@ -377,7 +377,7 @@ impl Device {
         let (plane, block) = (PlaneId(plane), BlockId(place));
         self.transactions.remove(id);
         debug_assert_eq!(self.ftl.blocks.block(block).state, BlockState::Doomed);
-        let map = self.ftl.blocks.block(block).map;
+        let (map, map_stock) = (self.ftl.blocks.block(block).map, self.ftl.blocks.map_stock(plane));
         let failed = self.ftl.faults.is_some() && self.ftl.erase_fails(block);
         if failed {
             self.ftl.erase_failed(block);
@@ -399,6 +399,7 @@ impl Device {
         self.unstall(plane);
         self.unstall_journal();
         self.unstall_checkpoint();
+        self.map_paid(plane, map_stock);
         self.clean(plane);
     }
 }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use super::Device;
 use super::transaction::{Kind, Transaction};
 use crate::ftl::Ftl;
-use crate::ftl::blocks::{RESERVE, Stream};
+use crate::ftl::blocks::RESERVE;
 use crate::ftl::faults::MapInHand;
 use crate::ftl::mapping::{MapState, TRANSLATION};
 use crate::metrics::counters::MapCause;
@@ -301,10 +301,7 @@ impl Device {
 
     /// Lets as many translation pages be programmed as there is room for.
     fn unstall_map(&mut self, plane: PlaneId) {
-        let blocks = &self.ftl.blocks;
-        let (stock, left) = (blocks.map_stock(plane), blocks.room(plane, Stream::Map));
-        let units = if stock < RESERVE { 0 } else { left + (stock - RESERVE) * blocks.data_units() };
-        let mut room = units / self.ftl.shape().units_per_program;
+        let mut room = self.room_for_updates(plane);
         while room > 0 {
             let Some(page) = self.map_traffic.stalled[plane.index()].pop_front() else { return };
             if self.map_traffic.page(page).state == State::Stalled {
@@ -312,6 +309,15 @@ impl Device {
                 self.queue_map(page);
             }
         }
+    }
+
+    /// Translation pages for which there is room. What a failed block still holds goes before: its end frees none, so
+    /// that nothing else may take the room that it was chosen for.
+    fn room_for_updates(&self, plane: PlaneId) -> u32 {
+        let blocks = &self.ftl.blocks;
+        let victim = self.map_traffic.jobs[plane.index()].victim.map(|victim| blocks.block(victim));
+        let kept = victim.filter(|block| block.failed).map_or(0, |block| u32::from(block.valid));
+        blocks.room_for_map(plane).saturating_sub(kept) / self.ftl.shape().units_per_program
     }
 
     /// Binds an update of a translation page; with it all who have asked for one by now. Where there is no room, it
@@ -324,7 +330,7 @@ impl Device {
             self.drop_map_update(page);
             return false;
         }
-        if !self.map_traffic.page(page).moving && !self.ftl.blocks.takes_map_write(plane) {
+        if !self.map_traffic.page(page).moving && self.room_for_updates(plane) == 0 {
             self.transactions.remove(id);
             self.map_traffic.page(page).state = State::Stalled;
             self.map_traffic.stalled[plane.index()].push_back(page);
@@ -454,11 +460,15 @@ impl Device {
                 (job.cursor, job.waiting) = (unit, true);
                 return self.move_map(self.ftl.map.owner(Ppn(unit)) & !TRANSLATION);
             }
+            let failed = self.ftl.blocks.block(victim).failed;
             job.victim = None;
-            job.doomed += u32::from(!self.ftl.blocks.block(victim).failed);
+            job.doomed += u32::from(!failed);
             self.ftl.blocks.doom(victim);
             if self.ftl.blocks.can_erase(victim) {
                 self.erase(victim);
+            }
+            if failed {
+                self.unstall_map(plane);
             }
         }
     }
@@ -466,7 +476,7 @@ impl Device {
     /// The victim that is being moved, or the next one where free blocks are few and all of it would find room.
     fn map_victim(&mut self, plane: PlaneId) -> Option<BlockId> {
         let (blocks, stock) = (&self.ftl.blocks, self.ftl.blocks.map_stock(plane));
-        let room = blocks.room(plane, Stream::Map) + stock * blocks.data_units();
+        let room = blocks.room_for_moved_map(plane);
         if self.map_traffic.jobs[plane.index()].victim.is_none()
             && self.ftl.faults.is_some()
             && let Some(failed) = self.ftl.first_failed(plane, true)
@@ -509,6 +519,14 @@ impl Device {
         }
         self.unstall_map(plane);
         self.clean_map(plane);
+    }
+
+    /// A block of data has been erased; where it went to translation pages, which had `stock` free ones, they go on.
+    pub(super) fn map_paid(&mut self, plane: PlaneId, stock: u32) {
+        if self.ftl.blocks.map_stock(plane) > stock {
+            self.unstall_map(plane);
+            self.clean_map(plane);
+        }
     }
 
     /// Cleaning has moved a unit out of the block of `from`: its entry changes, in the cache or in flash. The block is

@@ -337,10 +337,15 @@ impl Blocks {
         Stream::HOST[..self.classes].iter().copied().max_by_key(|&stream| left(stream)).unwrap_or(own)
     }
 
-    /// Whether a translation page finds room in the plane without the block that moving others needs.
-    pub fn takes_map_write(&self, plane: PlaneId) -> bool {
+    /// Units for translation pages in the plane, without the block that moving others needs.
+    pub fn room_for_map(&self, plane: PlaneId) -> u32 {
+        self.room_for_moved_map(plane).saturating_sub(RESERVE * self.data_units)
+    }
+
+    /// Units for translation pages that are moved.
+    pub fn room_for_moved_map(&self, plane: PlaneId) -> u32 {
         let p = &self.planes[plane.index()];
-        p.map_stock > RESERVE || (p.map_stock == RESERVE && p.frontiers[Stream::Map as usize].left > 0)
+        p.frontiers[Stream::Map as usize].left + p.map_stock * self.data_units
     }
 
     /// Takes the next `units` places of the frontier, in a new block when the open one is full. The caller has made

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::Ftl;
 use super::allocation::AllocationConfig;
-use super::blocks::{BlockState, Stream};
+use super::blocks::BlockState;
 use super::flash::FlashEvent;
 use super::gc::job::Job;
 use crate::config::advanced::Waste;
@@ -458,7 +458,7 @@ impl Ftl {
         if !is_enough(room, self.in_hand(job), job.blocks_coming(self)) {
             return false;
         }
-        let map_room = blocks.room(plane, Stream::Map) + blocks.map_stock(plane) * data;
+        let map_room = blocks.room_for_moved_map(plane);
         self.map_state.is_none() || (is_enough(map_room, map.units, map.blocks_coming) && self.holds_map(plane))
     }
 

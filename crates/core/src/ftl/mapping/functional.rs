@@ -61,7 +61,7 @@ impl Ftl {
         for page in 0..pages {
             if self.map_state.as_mut().is_some_and(|state| state.take_changed(page)) {
                 let plane = self.map_home(page);
-                if !self.blocks.takes_map_write(plane) {
+                if self.blocks.room_for_map(plane) == 0 {
                     self.clean_map_now(plane);
                 }
                 self.write_map_now(page, MapCause::Functional);
