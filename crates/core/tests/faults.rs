@@ -124,6 +124,25 @@ fn a_partial_write_over_what_cannot_be_read_is_an_error_and_so_are_its_reads() {
 }
 
 #[test]
+fn a_trim_does_not_make_readable_what_a_read_before_it_waits_for() {
+    let mut device = device(&SMALL, &["faults.places=[\"read 0/0/0\"]"]);
+    serve(&mut device, Operation::Write, &[0]);
+    // The second write keeps what the first one keeps, which cannot be read; the read waits for that.
+    let sector = |tag, operation, lba| Request { sectors: 1, tag, ..Request::new(WRITE, operation, lba, 1) };
+    submit(&mut device, WRITE, sector(9, Operation::Write, 0));
+    submit(&mut device, WRITE, sector(10, Operation::Write, 1));
+    submit(&mut device, WRITE, sector(11, Operation::Read, 7));
+    submit(&mut device, WRITE, sector(12, Operation::Read, 1));
+    let trim = Request { tag: 13, ..units(&device, Operation::Trim, 0, 1) };
+    submit(&mut device, WRITE, trim);
+    let mut ends: Vec<(u64, Status)> = drain(&mut device).iter().map(|done| (done.request.tag, done.status)).collect();
+    ends.sort_unstable_by_key(|end| end.0);
+    let (ok, lost) = (Status::Ok, Status::Uncorrectable);
+    assert_eq!(ends, [(9, lost), (10, ok), (11, lost), (12, ok), (13, ok)]);
+    assert_eq!(serve(&mut device, Operation::Read, &[0])[0].status, ok);
+}
+
+#[test]
 fn a_lost_unit_that_cleaning_moves_stays_lost() {
     // The failed program has block 0 emptied; its page 0 cannot be read then.
     let mut device = device(&SMALL, &["faults.places=[\"program 0/0/2\", \"read 0/0/0\"]"]);

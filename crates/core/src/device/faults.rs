@@ -340,7 +340,7 @@ impl Device {
         let (older_is_complete, newer_is_complete) =
             (self.transactions[older].complete, self.transactions[newer].complete);
         if older_is_complete && !newer_is_complete {
-            self.transactions[newer].spoiled = self.transactions[older].spoiled && !self.transactions[older].trimmed;
+            self.transactions[newer].spoiled = self.transactions[older].spoiled;
             if self.options.verify {
                 let kept = self.contents.slots[older as usize].clone();
                 self.complete_contents(newer, &kept);

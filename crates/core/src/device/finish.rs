@@ -236,7 +236,7 @@ impl Device {
         self.transactions[newer].older = NONE;
         self.transactions[newer].source = if write.trimmed { 0 } else { write.place + 1 };
         if !self.transactions[newer].complete {
-            self.transactions[newer].spoiled = write.spoiled && !write.trimmed;
+            self.transactions[newer].spoiled = write.spoiled;
             if self.options.verify {
                 let kept = std::mem::take(&mut self.contents.slots[id as usize]);
                 self.complete_contents(newer, &kept);
