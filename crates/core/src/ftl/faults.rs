@@ -398,6 +398,13 @@ impl Ftl {
         self.replace_map_block(self.blocks.plane_of(block), map);
     }
 
+    /// After loading a state: by plane, the blocks that are owed to those of translation pages.
+    pub(super) fn set_owed(&mut self, owed: Vec<u32>) {
+        if let Some(faults) = &mut self.faults {
+            faults.owed = owed;
+        }
+    }
+
     /// Translation pages get a block in the place of one that failed, as soon as one of data is free.
     fn replace_map_block(&mut self, plane: PlaneId, map: bool) {
         if let Some(faults) = &mut self.faults {

@@ -68,7 +68,8 @@ impl Ftl {
     /// units beyond its own.
     pub fn load(&mut self, input: &mut Reader, spare: u64) -> Result<(), StateError> {
         let fails = self.faults.is_some();
-        input.section("media/blocks", |input| self.blocks.load(fails, input))?;
+        let owed = input.section("media/blocks", |input| self.blocks.load(fails, input))?;
+        self.set_owed(owed);
         let mut written = self.blocks.written();
         input.section("policy/mapping", |input| self.load_mapping(input, &mut written))?;
         input.section("media/map", |input| self.load_map(input, &written, spare))?;

@@ -44,6 +44,16 @@ fn what_fails_is_told_and_nothing_else_changes() {
     run_swarm(Case::faulty, CASES / 10);
 }
 
+/// What only millions of operations have found.
+#[test]
+fn cases_that_have_failed_once_pass() {
+    let faulty = [3714, 10_104, 19_914].map(Case::faulty);
+    for case in faulty.into_iter().chain([Case::dftl(9228)]) {
+        let failure = failure_of(&case, Mutant::None);
+        assert!(failure.is_none(), "case {}: {failure:?}", case.seed);
+    }
+}
+
 fn run_swarm(new: fn(u64) -> Case, cases: u64) {
     let (first, cases) = number("FLOATGATE_SEED").map_or((0, cases), |seed| (seed, 1));
     let soak = number("FLOATGATE_SOAK_OPS").unwrap_or(0);

@@ -63,8 +63,9 @@ impl Blocks {
         Stream::Map as usize + self.classes
     }
 
-    /// Reads what [`Blocks::save`] wrote; nothing is valid yet.
-    pub(in crate::ftl) fn load(&mut self, fails: bool, input: &mut Reader) -> Result<(), StateError> {
+    /// Reads what [`Blocks::save`] wrote; nothing is valid yet. Returns, by plane, the blocks that are owed to those of
+    /// translation pages.
+    pub(in crate::ftl) fn load(&mut self, fails: bool, input: &mut Reader) -> Result<Vec<u32>, StateError> {
         for block in &mut self.blocks {
             let state = input.u8()?;
             let Some(known) = STATES.get(usize::from(state & !MAP)) else {
@@ -77,15 +78,16 @@ impl Blocks {
                 return Err(input.damaged("a block that failed, in a device in which none does"));
             }
         }
+        let mut owed = Vec::with_capacity(self.planes.len());
         for plane in 0..self.planes.len() as u32 {
-            self.load_stock(plane, input)?;
+            owed.push(self.load_stock(plane, fails, input)?);
             self.load_frontiers(plane, input)?;
         }
         self.clock = input.count("host writes")?;
-        Ok(())
+        Ok(owed)
     }
 
-    fn load_stock(&mut self, plane: u32, input: &mut Reader) -> Result<(), StateError> {
+    fn load_stock(&mut self, plane: u32, fails: bool, input: &mut Reader) -> Result<u32, StateError> {
         let per_plane = self.blocks_per_plane.divisor();
         let first = plane * per_plane;
         let of_plane = &self.blocks[first as usize..(first + per_plane) as usize];
@@ -99,11 +101,14 @@ impl Blocks {
         let for_map = of_plane.iter().filter(|block| block.map && !block.failed).count() as u32;
         let bad = of_plane.iter().filter(|block| block.failed).count() as u32;
         let p = &self.planes[plane as usize];
-        let (Some(map_stock), all) = (p.map_stock.checked_sub(for_map), p.stock + p.map_stock) else {
+        let (Some(whole), all) = (p.map_stock.checked_sub(for_map), p.stock + p.map_stock) else {
             return Err(input.damaged(format!("{for_map} blocks of plane {plane} hold translation pages")));
         };
         // A logical block may have the last one, while it is one of those with two.
         let least = if of_plane.iter().any(|block| block.state == BlockState::Logical) { 0 } else { RESERVE };
+        // A block of data is given for one of translation pages that has failed when there is one beside the reserve.
+        let owed = if fails { (whole + least).saturating_sub(free).min(whole) } else { 0 };
+        let map_stock = whole - owed;
         let Some(stock) = free.checked_sub(map_stock).filter(|stock| *stock >= least) else {
             return Err(input.damaged(format!("plane {plane} has {free} of {all} blocks free, too few to go on with")));
         };
@@ -128,7 +133,7 @@ impl Blocks {
         }
         let p = &mut self.planes[plane as usize];
         (p.last_free, p.stock, p.map_stock, p.bad) = (last, stock, map_stock, bad);
-        Ok(())
+        Ok(owed)
     }
 
     fn load_frontiers(&mut self, plane: u32, input: &mut Reader) -> Result<(), StateError> {
