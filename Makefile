@@ -5,6 +5,8 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 CARGO ?= cargo
+# Of the whole workspace, so that libraries have the features that its tests give them, and are built once for both.
+BUILD = $(CARGO) build --workspace --bin floatgate --locked
 FLOATGATE := $(or $(CARGO_TARGET_DIR),target)/release/floatgate
 RUST_FILES = find crates fuzz/fuzz_targets -name '*.rs' -print0
 # The program of the tests' own profile, and the environment that the Python package is tested in.
@@ -34,7 +36,7 @@ help: ## This list
 .PHONY: demo
 demo: ## Build it, and run the requests of SQLite on ext4 on an aged SSD
 	@scripts/prerequisites.sh build
-	$(CARGO) build --release --locked --package floatgate
+	$(BUILD) --release
 	$(FLOATGATE) run $(DEVICE) $(TRACE) $(OPTIONS)
 
 .PHONY: test
@@ -52,26 +54,26 @@ test: ## All that must hold: format, lints, documentation, tests, and the dashbo
 .PHONY: test-python
 test-python: ## The tests of the Python package alone, in an environment below the build directory
 	@scripts/prerequisites.sh test
-	$(CARGO) build --package floatgate --locked
+	$(BUILD)
 	FLOATGATE=$(PROGRAM) scripts/test_python.sh $(PYTHON)
 
 .PHONY: test-cluster
 test-cluster: ## Sweeps on a real cluster of Ray, of which a worker dies; installs Ray, 80 MB, below the build directory
 	@scripts/prerequisites.sh test
-	$(CARGO) build --package floatgate --locked
+	$(BUILD)
 	FLOATGATE=$(PROGRAM) REQUIREMENTS=python/tests/cluster/requirements.txt \
 		scripts/test_python.sh $(PYTHON)-cluster python/tests/cluster
 
 .PHONY: check-report
 check-report: ## Open reports and a comparison in Chromium: no error, all figures there, dark, printed
 	@scripts/prerequisites.sh build
-	$(CARGO) build --release --locked --package floatgate
+	$(BUILD) --release
 	scripts/check_report.sh $(FLOATGATE)
 
 .PHONY: check-monitor
 check-monitor: ## Open the dashboard of a live device in Chromium: it moves, keys and buttons work, no error
 	@scripts/prerequisites.sh build
-	$(CARGO) build --release --locked --package floatgate
+	$(BUILD) --release
 	scripts/check_monitor.sh $(FLOATGATE)
 
 .PHONY: bench
@@ -82,8 +84,7 @@ bench: ## Measure the speed
 .PHONY: bench-live
 bench-live: ## Measure the live device over NBD and vhost-user, on two idle processors
 	@scripts/prerequisites.sh build
-	$(CARGO) build --release --locked --package floatgate
-	$(CARGO) build --release --locked --package floatgate-serve --examples
+	$(BUILD) --release --examples
 	scripts/bench_live.sh $(FLOATGATE) $(dir $(FLOATGATE))examples
 
 .PHONY: soak
@@ -91,7 +92,7 @@ soak: columns test-cluster ## Test for long: CASES cases, CUTS power cuts, OPERA
 	@scripts/prerequisites.sh build
 	PROPTEST_CASES=$(CASES) FLOATGATE_POWER_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CUTS) FLOATGATE_KILLS=$(KILLS) \
 		FLOATGATE_DEVICES=tiny,x25m $(CARGO) test --release --workspace --locked
-	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --locked --package floatgate-core --test model -- --nocapture
+	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --workspace --locked --test model -- --nocapture
 	FLOATGATE=$(FLOATGATE) FLOATGATE_FLEET_MB=800 \
 		scripts/test_python.sh $(PYTHON) python/tests/test_fleet.py
 	scripts/fuzz.sh $(FUZZ_SECONDS)
@@ -103,7 +104,7 @@ fuzz: ## Fuzz the readers of files with libFuzzer (nightly, cargo-fuzz) for FUZZ
 .PHONY: validate
 validate: ## Compare with papers, closed forms and other simulators, and write docs/validation.md
 	@scripts/prerequisites.sh build
-	$(CARGO) run --release --locked --package floatgate-validation
+	$(CARGO) run --release --locked --bin floatgate-validate
 
 .PHONY: studies
 studies: ## Do the studies of the papers and the tutorial again, and write their pages into docs/
@@ -113,7 +114,7 @@ studies: ## Do the studies of the papers and the tutorial again, and write their
 .PHONY: study-vssim
 study-vssim: ## Measure the SSDs of VSSIM's paper live, by fio, and offline, and write docs/studies/vssim.md
 	@scripts/prerequisites.sh build
-	$(CARGO) build --release --locked --package floatgate
+	$(BUILD) --release
 	python3 scripts/study_vssim.py --floatgate $(FLOATGATE)
 
 .PHONY: docs
@@ -123,7 +124,7 @@ docs: ## Build the site of the documentation below the build directory; broken l
 .PHONY: columns
 columns: ## Check with pyarrow and DuckDB what is written for them; installs both below the build directory
 	@scripts/prerequisites.sh build
-	$(CARGO) build --release --locked --package floatgate
+	$(BUILD) --release
 	python3 -m venv $(COLUMNS)
 	$(COLUMNS)/bin/python -m pip install --quiet pyarrow duckdb
 	$(COLUMNS)/bin/python -B scripts/check_columns.py $(FLOATGATE)
