@@ -196,20 +196,46 @@ fn a_page_is_read_while_a_core_works_on_the_next() {
 
 #[test]
 fn software_that_costs_nothing_changes_nothing() {
-    let run = |overrides: &[&str]| {
-        let overrides =
-            [&["geometry.page_size=16KiB", "host.link_bandwidth=1GB/s", "host.link_latency=1us"], overrides];
-        let mut device = build(device_config(&overrides.concat()), Options::default());
+    let run = |overrides: &[&[&str]]| {
+        let overrides = [&["geometry.page_size=16KiB"], overrides.concat().as_slice()].concat();
+        let mut device = build(device_config(&overrides), Options::default());
         fill(&mut device, 10_000);
         let mut rng = Rng::new(3, "nothing");
-        for _ in 0..5000 {
+        for index in 0..5000 {
             let operation = *[Read, Write, Operation::Trim].get(rng.below(3) as usize).unwrap();
-            let at = device.now() + Time(rng.below(100 * US));
+            // Some find dies that work, and some find them all at rest.
+            let pause = if index % 8 == 0 { 20_000 * US } else { 0 };
+            let at = device.now() + Time(pause + rng.below(100 * US));
             submit(&mut device, at, Request::new(at, operation, rng.below(70_000), 1 + rng.below(100) as u32));
         }
         drain(&mut device)
     };
-    assert_eq!(run(&[]), run(&["controller.firmware.cores=3"]));
+    let advanced = [
+        "geometry.planes=2",
+        "allocation={ static = { order = \"plane-die-chip-channel\" } }",
+        "nand.advanced={ multi_plane_read = \"wise\", multi_plane_program = \"wise\", cache_program = true }",
+    ];
+    let devices: [&[&str]; 5] = [
+        &["host.link_bandwidth=1GB/s", "host.link_latency=1us"],
+        &advanced,
+        &[advanced[0], "allocation=dynamic", advanced[2]],
+        &["geometry.pages_per_program=4"],
+        &["buffer.capacity=1MiB", "geometry.pages_per_program=2"],
+    ];
+    for device in devices {
+        assert_eq!(run(&[device]), run(&[device, &["controller.firmware.cores=3"]]), "{device:?}");
+    }
+}
+
+#[test]
+fn software_that_costs_nothing_leaves_the_pages_of_a_write_together() {
+    let overrides = ["geometry.channels=1", "geometry.chips=1", "geometry.planes=2"];
+    let advanced = ["nand.advanced.multi_plane_program=wise", "controller.firmware.cores=1"];
+    let mut device = build(device_config(&[&overrides[..], &advanced].concat()), Options::default());
+    let both = units(&device, Write, 0, 2);
+    submit(&mut device, Time::ZERO, both);
+    // Two transfers of 4 KiB at 25 ns a byte, and one program.
+    assert_eq!(drain(&mut device)[0].finish, Time(2 * 102_400_000 + 200 * US));
 }
 
 #[test]

@@ -183,8 +183,8 @@ impl Device {
                 // Looking it up searches the buffer once more: where no time passes in between, one unit needs no
                 // search before that. Several are read in the runs between those that are there.
                 match self.buffer {
-                    Some(_) if units.end > 1 || self.cores.is_some() => self.work_on_read(id, units, Work::Search),
-                    _ => self.work_on_read(id, units, Work::LookUp),
+                    Some(_) if units.end > 1 || self.cores.is_some() => self.work_by_page(id, units, Work::Search),
+                    _ => self.work_by_page(id, units, Work::LookUp),
                 }
                 self.part_done(id, self.now, NONE);
             }
@@ -209,17 +209,9 @@ impl Device {
         }
     }
 
-    /// Work on units of a write that have arrived: a flash page at a time, where that takes time.
+    /// Work on units of a write that have arrived.
     fn work_on_write(&mut self, id: u32, units: Range<u32>) {
-        if self.cores.is_none() {
-            return self.bring(id, units.len() as u32);
-        }
-        let mut first = units.start;
-        while first < units.end {
-            let end = self.end_of_page(id, first).min(units.end);
-            self.work(Work::Admit(id, end - first));
-            first = end;
-        }
+        self.work_by_page(id, units, |id, _, count| Work::Admit(id, count));
     }
 
     /// A request without data is served.

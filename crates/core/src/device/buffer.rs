@@ -53,13 +53,13 @@ impl Device {
                 continue;
             };
             if !missed.is_empty() {
-                self.work_on_read(id, missed, Work::LookUp);
+                self.work_by_page(id, missed, Work::LookUp);
             }
             missed = index + 1..index + 1;
             self.answer_from_buffer(id, entry, part);
         }
         if !missed.is_empty() {
-            self.work_on_read(id, missed, Work::LookUp);
+            self.work_by_page(id, missed, Work::LookUp);
         }
     }
 

@@ -122,10 +122,10 @@ impl Device {
         }
     }
 
-    /// Work on the units of a read, in pieces of a flash page where that takes time: what is done with a page goes on
-    /// while a core works on the next one.
+    /// Work on units of a request, in pieces of a flash page where that takes time: what is done with a page goes on
+    /// while a core works on the next one. Where it takes none, they stay together.
     #[inline(always)]
-    pub(super) fn work_on_read(&mut self, id: u32, units: Range<u32>, work: impl Fn(u32, u32, u32) -> Work) {
+    pub(super) fn work_by_page(&mut self, id: u32, units: Range<u32>, work: impl Fn(u32, u32, u32) -> Work) {
         if self.cores.is_none() || self.cost_of(work(id, units.start, 1)) == Time::ZERO {
             return self.go_on_with(work(id, units.start, units.len() as u32));
         }
