@@ -148,6 +148,34 @@ fn what_is_loaded_is_what_was_saved() {
     }
 }
 
+/// A unit of 80 KiB has 160 sectors, which are no multiple of the three that a bit of its mask stands for.
+#[test]
+fn the_last_sector_of_a_unit_that_is_not_whole_granules_is_kept() {
+    let config = small(&["geometry.page_size=80KiB", "geometry.mapping_unit=80KiB"]);
+    let mut device = build(config.clone(), Options { verify: true, ..Options::default() });
+    let write = |device: &mut Device, first: u64, sectors: u32| {
+        let before = device.ftl().counters;
+        let now = device.now();
+        submit(device, now, Request { tag: 7, ..Request::new(now, Operation::Write, first, sectors) });
+        drain(device);
+        let after = device.ftl().counters;
+        (after.updates_covered - before.updates_covered, after.updates_uncovered - before.updates_uncovered)
+    };
+    // The first unit: its last sector, again and again.
+    assert_eq!(write(&mut device, 159, 1), (0, 0), "nothing was there");
+    let last = saved(&device);
+    assert_eq!(write(&mut device, 159, 1), (1, 0), "nothing else is there");
+    assert_eq!(write(&mut device, 0, 159), (0, 1), "the last sector stays");
+    // The second unit, written whole first.
+    assert_eq!(write(&mut device, 160, 160), (0, 0));
+    assert_eq!(write(&mut device, 160, 159), (0, 1), "the last sector stays");
+    // What was saved with that one sector is loaded, and knows of it.
+    let mut loaded = load(&config, Options { verify: true, ..Options::default() }, &last).unwrap();
+    assert_eq!(saved(&loaded), last);
+    assert_eq!(write(&mut loaded, 159, 1), (1, 0));
+    assert_eq!(write(&mut loaded, 0, 159), (0, 1));
+}
+
 #[test]
 fn a_new_device_can_be_saved() {
     for overrides in DEVICES {

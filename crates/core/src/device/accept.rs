@@ -460,12 +460,11 @@ impl Device {
 
     /// Accepts a unit's write: from here on reads see it.
     fn accept_write(&mut self, id: u32, request: &Request, part: Part) {
-        let per_unit = self.ftl.shape().sectors_per_unit;
         self.slots_free -= 1;
         self.requests[id].remaining += 1;
         let before = self.ftl.map.get(part.lpn);
         let mapped = before != Location::Unmapped;
-        let update = self.ftl.partial.write(part.lpn.0, mapped, part.first, part.end, per_unit);
+        let update = self.ftl.partial.write(part.lpn.0, mapped, part.first, part.end);
         self.ftl.note_update(update);
         self.ftl.counters.host_units += 1;
         self.ftl.counters.host_bytes += u64::from(part.end - part.first) * 512;
@@ -488,8 +487,8 @@ impl Device {
         let mut write = Transaction::new(Kind::Write, Class::HostProgram);
         write.owner = pick.owner;
         if let (Some(buffer), true) = (self.buffer.as_deref(), pick.entry != Pick::PADDING) {
-            let (mapped, per_unit) = (before != Location::Unmapped, self.ftl.shape().sectors_per_unit);
-            let update = self.ftl.partial.write_set(pick.lpn, mapped, buffer.sectors_of(pick.entry), per_unit);
+            let mapped = before != Location::Unmapped;
+            let update = self.ftl.partial.write_set(pick.lpn, mapped, buffer.sectors_of(pick.entry));
             self.ftl.note_update(update);
             write.complete = update != Update::Uncovered;
             write.temperature = self.classify_buffered(pick, before);

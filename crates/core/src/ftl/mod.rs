@@ -290,7 +290,7 @@ impl Ftl {
     pub fn write_for(&mut self, lpn: Lpn, first: u32, end: u32, version: u32, request: Written) {
         let old = self.map.get(lpn);
         let mapped = old != Location::Unmapped;
-        let update = self.partial.write(lpn.0, mapped, first, end, self.shape.sectors_per_unit);
+        let update = self.partial.write(lpn.0, mapped, first, end);
         self.note_update(update);
         if update == Update::Uncovered {
             self.note_read(ReadCause::Rmw, self.shape.pages_per_unit);
@@ -338,9 +338,9 @@ impl Ftl {
     pub fn write_whole(&mut self, lpn: Lpn) {
         let old = self.map.get(lpn);
         let mapped = old != Location::Unmapped;
-        let update = self.partial.write(lpn.0, mapped, 0, self.shape.sectors_per_unit, self.shape.sectors_per_unit);
-        self.note_update(update);
         let sectors = self.shape.sectors_per_unit;
+        let update = self.partial.write(lpn.0, mapped, 0, sectors);
+        self.note_update(update);
         self.counters.host_bytes += u64::from(sectors) * 512;
         let class = self.classify(lpn, old, Written { sectors, ..Written::default() });
         self.place_now(lpn, old, None, class);
@@ -350,7 +350,7 @@ impl Ftl {
     pub fn write_to(&mut self, plane: PlaneId, lpn: Lpn) {
         debug_assert_eq!(self.map.get(lpn), Location::Unmapped);
         let sectors = self.shape.sectors_per_unit;
-        let update = self.partial.write(lpn.0, false, 0, sectors, sectors);
+        let update = self.partial.write(lpn.0, false, 0, sectors);
         self.note_update(update);
         self.counters.host_bytes += u64::from(sectors) * 512;
         let class = self.classify(lpn, Location::Unmapped, Written { sectors, ..Written::default() });

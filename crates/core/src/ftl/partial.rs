@@ -17,13 +17,15 @@ pub enum Update {
 
 /// The sector masks of units that are mapped and not whole.
 ///
-/// A bit stands for a sector, in units of more than 64 sectors for a 64th of them. Most devices never have such a
-/// unit: until the first one, nothing is looked up; after it, one bit tells whether there is a mask.
+/// A bit stands for a sector, in units of more than 64 sectors for a granule of them: a 64th, rounded up, and the last
+/// one what is left. Most devices never have such a unit: until the first one, nothing is looked up; after it, one bit
+/// tells whether there is a mask.
 #[derive(Clone, Debug)]
 pub struct PartialUnits {
     masks: BTreeMap<u32, u64>,
     flags: Vec<u64>,
     units: u32,
+    sectors: u32,
     granule: u32,
     full: u64,
 }
@@ -32,16 +34,17 @@ impl PartialUnits {
     /// No partly written unit, of `units` with `sectors` each.
     pub fn new(units: u32, sectors: u32) -> PartialUnits {
         let granule = sectors.div_ceil(64);
-        let bits = sectors / granule;
-        let full = if bits == 64 { !0 } else { (1 << bits) - 1 };
-        PartialUnits { masks: BTreeMap::new(), flags: Vec::new(), units, granule, full }
+        let full = !0 >> (64 - sectors.div_ceil(granule));
+        PartialUnits { masks: BTreeMap::new(), flags: Vec::new(), units, sectors, granule, full }
     }
 
     /// The mask of the sectors from `first` to before `end`: granules written at all, and granules written whole.
     fn masks_of(&self, first: u32, end: u32) -> (u64, u64) {
         let bits = |from: u32, to: u32| -> u64 { if from >= to { 0 } else { (!0u64 >> (64 - (to - from))) << from } };
         let touched = bits(first / self.granule, end.div_ceil(self.granule));
-        let whole = bits(first.div_ceil(self.granule), end / self.granule);
+        // The last granule may be shorter than the others.
+        let whole_end = if end == self.sectors { end.div_ceil(self.granule) } else { end / self.granule };
+        let whole = bits(first.div_ceil(self.granule), whole_end);
         (touched, whole)
     }
 
@@ -51,8 +54,8 @@ impl PartialUnits {
 
     /// Notes a write of the sectors from `first` to before `end` of a unit, and says how it meets what was there.
     #[inline]
-    pub fn write(&mut self, lpn: u32, mapped: bool, first: u32, end: u32, sectors: u32) -> Update {
-        if first == 0 && end == sectors {
+    pub fn write(&mut self, lpn: u32, mapped: bool, first: u32, end: u32) -> Update {
+        if first == 0 && end == self.sectors {
             if mapped && self.has_mask(lpn) {
                 self.forget(lpn);
             }
@@ -62,10 +65,11 @@ impl PartialUnits {
     }
 
     /// As [`PartialUnits::write`], of the sectors whose bits are set.
-    pub fn write_set(&mut self, lpn: u32, mapped: bool, set: &[u64], sectors: u32) -> Update {
+    pub fn write_set(&mut self, lpn: u32, mapped: bool, set: &[u64]) -> Update {
+        let sectors = self.sectors;
         let last = !0u64 >> (64 - (sectors - 1) % 64 - 1);
         if set[..set.len() - 1].iter().all(|&word| word == !0) && set[set.len() - 1] == last {
-            return self.write(lpn, mapped, 0, sectors, sectors);
+            return self.write(lpn, mapped, 0, sectors);
         }
         let held = |sector: u32| set[sector as usize / 64] >> (sector % 64) & 1 == 1;
         let (mut touched, mut whole) = (0, 0);
@@ -166,29 +170,79 @@ mod tests {
     fn updates_are_told_apart_by_sector() {
         // Hu et al. 2011, Figure 9, with its page of four sectors.
         let mut units = PartialUnits::new(10, 4);
-        assert_eq!(units.write(7, false, 1, 3, 4), Update::First);
-        assert_eq!(units.write(7, true, 0, 3, 4), Update::Covered, "sectors 0-2 over the valid 1-2");
-        assert_eq!(units.write(7, true, 3, 4, 4), Update::Uncovered);
-        assert_eq!(units.write(7, true, 0, 3, 4), Update::Uncovered, "sector 3 is valid and stays");
-        assert_eq!(units.write(7, true, 0, 4, 4), Update::Covered);
-        assert_eq!(units.write(8, false, 0, 4, 4), Update::First);
-        assert_eq!(units.write(8, true, 0, 1, 4), Update::Uncovered);
+        assert_eq!(units.write(7, false, 1, 3), Update::First);
+        assert_eq!(units.write(7, true, 0, 3), Update::Covered, "sectors 0-2 over the valid 1-2");
+        assert_eq!(units.write(7, true, 3, 4), Update::Uncovered);
+        assert_eq!(units.write(7, true, 0, 3), Update::Uncovered, "sector 3 is valid and stays");
+        assert_eq!(units.write(7, true, 0, 4), Update::Covered);
+        assert_eq!(units.write(8, false, 0, 4), Update::First);
+        assert_eq!(units.write(8, true, 0, 1), Update::Uncovered);
     }
 
     #[test]
     fn trimmed_units_start_anew() {
         let mut units = PartialUnits::new(10, 8);
-        units.write(1, false, 2, 3, 8);
+        units.write(1, false, 2, 3);
         units.forget(1);
-        assert_eq!(units.write(1, false, 0, 1, 8), Update::First);
-        assert_eq!(units.write(1, true, 0, 1, 8), Update::Covered);
+        assert_eq!(units.write(1, false, 0, 1), Update::First);
+        assert_eq!(units.write(1, true, 0, 1), Update::Covered);
     }
 
     #[test]
     fn large_units_count_in_64ths() {
         let mut units = PartialUnits::new(10, 512);
-        assert_eq!(units.write(0, false, 0, 8, 512), Update::First);
-        assert_eq!(units.write(0, true, 0, 8, 512), Update::Covered);
-        assert_eq!(units.write(0, true, 0, 7, 512), Update::Uncovered, "the granule is not replaced whole");
+        assert_eq!(units.write(0, false, 0, 8), Update::First);
+        assert_eq!(units.write(0, true, 0, 8), Update::Covered);
+        assert_eq!(units.write(0, true, 0, 7), Update::Uncovered, "the granule is not replaced whole");
+    }
+
+    #[test]
+    fn the_last_granule_may_be_shorter() {
+        // 80 KiB: 160 sectors, in 53 granules of three sectors and one of a single sector.
+        let units = || PartialUnits::new(10, 160);
+        let last = |units: &mut PartialUnits, mapped| units.write(0, mapped, 159, 160);
+        let (mut filled, mut empty) = (units(), units());
+        assert_eq!(filled.write(0, false, 0, 160), Update::First);
+        assert_eq!(filled.write(0, true, 0, 159), Update::Uncovered, "the last sector stays");
+        assert_eq!(filled.mask(0), 0, "it is whole still");
+        assert_eq!((last(&mut empty, false), last(&mut empty, true)), (Update::First, Update::Covered));
+        assert_eq!(empty.mask(0), 1 << 53);
+        assert_eq!(empty.write(0, true, 0, 159), Update::Uncovered);
+        assert_eq!(empty.mask(0), 0, "it is whole now");
+        // The same by sets of sectors.
+        let set = |first: usize, end: usize| {
+            let mut set = [0; 3];
+            (first..end).for_each(|sector| set[sector / 64] |= 1 << (sector % 64));
+            set
+        };
+        let mut units = units();
+        assert_eq!(units.write_set(0, false, &set(159, 160)), Update::First);
+        assert_eq!(units.write_set(0, true, &set(159, 160)), Update::Covered);
+        assert_eq!(units.write_set(0, true, &set(0, 159)), Update::Uncovered);
+        assert_eq!(units.write_set(0, true, &set(0, 160)), Update::Covered);
+    }
+
+    #[test]
+    fn a_range_meets_a_unit_as_the_set_of_its_sectors_does() {
+        for sectors in [1u32, 7, 63, 64, 65, 100, 127, 128, 129, 160, 200, 1000] {
+            let words = sectors.div_ceil(64) as usize;
+            let (mut ranges, mut sets) = (PartialUnits::new(1, sectors), PartialUnits::new(1, sectors));
+            let mut rng = crate::sim::rng::Rng::new(u64::from(sectors), "ranges");
+            for step in 0..300 {
+                // Now and then it is trimmed.
+                if step % 10 == 0 {
+                    ranges.forget(0);
+                    sets.forget(0);
+                }
+                let first = rng.below(sectors.into()) as u32;
+                let end =
+                    if rng.below(3) == 0 { sectors } else { first + 1 + rng.below((sectors - first).into()) as u32 };
+                let mut set = vec![0; words];
+                (first..end).for_each(|sector| set[sector as usize / 64] |= 1 << (sector % 64));
+                let mapped = step % 10 > 0;
+                assert_eq!(ranges.write(0, mapped, first, end), sets.write_set(0, mapped, &set), "{first}..{end}");
+                assert_eq!(ranges.mask(0), sets.mask(0), "{first}..{end} of {sectors}");
+            }
+        }
     }
 }
