@@ -248,6 +248,36 @@ fn page_padding_fills_a_block_up() {
     assert_eq!(padded_after(&script, "bplru"), (9, 7, 7, 2));
 }
 
+#[test]
+fn a_block_written_in_one_go_leaves_next_however_it_is_cut() {
+    // Unit 32 of an old block, then the block of units 8 to 15 in steps, then one unit more than there is room for.
+    let evicted = |steps: &[(u64, u32)]| {
+        let policy = "buffer.eviction={ bplru = { padding = false } }";
+        let mut device = device(&["geometry.pages=8", "buffer.capacity=36KiB", policy]);
+        let mut script = vec![(32 * 8, 8)];
+        script.extend(steps.iter().map(|&(first, count)| (64 + first, count)));
+        script.push((48 * 8, 8));
+        for (index, &(first, count)) in script.iter().enumerate() {
+            serve(&mut device, index as u64 * 1_000_000 * US, sectors(Write, first, count));
+        }
+        counts(&device).evictions.iter().sum::<u64>()
+    };
+    let in_steps_of = |step: u32| (0..64).step_by(step as usize).map(|at| (at.into(), step.min(64 - at))).collect();
+    let (whole, alone) = (8, 1);
+    for step in [4, 8, 12, 20, 64] {
+        let steps: Vec<(u64, u32)> = in_steps_of(step);
+        assert_eq!(evicted(&steps), whole, "steps of {step} sectors");
+    }
+    // Not in order, the halves of one unit; not in one go, half a unit twice; not all of it.
+    let halves: Vec<(u64, u32)> = in_steps_of(4);
+    let swapped: Vec<_> = [&halves[..4], &[halves[5], halves[4]], &halves[6..]].concat();
+    let again: Vec<_> = [&halves[..4], &halves[3..]].concat();
+    let skipped: Vec<_> = [&halves[..4], &halves[5..]].concat();
+    for steps in [swapped, again, skipped] {
+        assert_eq!(evicted(&steps), alone, "{steps:?}");
+    }
+}
+
 /// Random writes with so many outstanding: requests per second.
 fn rate(overrides: &[&str], depth: u32) -> f64 {
     let mut device = device(overrides);

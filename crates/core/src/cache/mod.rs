@@ -385,6 +385,7 @@ impl Buffer {
                 self.insert(lpn, dirty, false)
             }
         };
+        self.eviction.on_sectors(entry, first, end);
         self.hold(entry, first, end);
         if let Some(contents) = &mut self.contents {
             contents[entry as usize][first as usize..end as usize].fill(version);

@@ -13,7 +13,7 @@ use crate::sim::id::Lpn;
 pub struct BplruConfig {
     /// Whether the units of the block that are not in the buffer are read from flash and written with it.
     pub padding: bool,
-    /// Whether a block that was written from its first unit to its last in one go leaves next.
+    /// Whether a block that was written from its first sector to its last in one go leaves next.
     pub compensation: bool,
 }
 
@@ -30,10 +30,11 @@ pub struct Bplru {
     padding: bool,
     compensation: bool,
     units: ByBlock,
+    sectors_per_unit: u32,
     /// From the most to the least recently written.
     list: List,
     links: Links,
-    /// By block: the unit that is written next where all were written in order; out of reach where not.
+    /// By block: the sector that is written next where all were written in order; out of reach where not.
     next: Vec<u32>,
 }
 
@@ -46,6 +47,7 @@ impl Policy for Bplru {
             padding: options.padding,
             compensation: options.compensation,
             units,
+            sectors_per_unit: device.sectors_per_unit(),
             list: List::default(),
             links: Links::new(blocks),
             next: vec![0; blocks as usize],
@@ -56,36 +58,27 @@ impl Policy for Bplru {
 /// Not written in order.
 const OUT_OF_ORDER: u32 = u32::MAX;
 
-impl Bplru {
-    /// A unit of `block`, which is in the list, was written.
-    fn written(&mut self, entry: u32, block: u32) {
-        self.list.move_first(&mut self.links, block);
-        let (offset, per_block) = (self.units.offset(entry), self.units.per_block());
-        let next = &mut self.next[block as usize];
-        *next = if *next == offset { offset + 1 } else { OUT_OF_ORDER };
-        if *next == per_block && self.compensation {
-            // What was written in one go is not written again soon.
-            self.list.remove(&mut self.links, block);
-            self.list.push_last(&mut self.links, block);
-        }
-    }
-}
-
 impl EvictionPolicy for Bplru {
-    fn on_insert(&mut self, entry: u32, lpn: Lpn, _: bool, read: bool) {
+    fn on_insert(&mut self, entry: u32, lpn: Lpn, _: bool, _: bool) {
         let block = self.units.insert(entry, lpn);
         if self.units.count(block) == 1 {
             self.next[block as usize] = 0;
             self.list.push_first(&mut self.links, block);
         }
-        if !read {
-            self.written(entry, block);
-        }
     }
 
-    fn on_access(&mut self, entry: u32, write: bool, _: bool) {
-        if write {
-            self.written(entry, self.units.block_of(entry));
+    fn on_access(&mut self, _: u32, _: bool, _: bool) {}
+
+    fn on_sectors(&mut self, entry: u32, first: u32, end: u32) {
+        let block = self.units.block_of(entry);
+        self.list.move_first(&mut self.links, block);
+        let unit = self.units.offset(entry) * self.sectors_per_unit;
+        let next = &mut self.next[block as usize];
+        *next = if *next == unit + first { unit + end } else { OUT_OF_ORDER };
+        if *next == self.units.per_block() * self.sectors_per_unit && self.compensation {
+            // What was written in one go is not written again soon.
+            self.list.remove(&mut self.links, block);
+            self.list.push_last(&mut self.links, block);
         }
     }
 
@@ -128,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_block_written_in_one_go_leaves_next() {
-        use Step::{Take, Write};
+        use Step::{Take, Write, WritePart};
         // Section 3.3: the block that was written from its first unit to its last goes before older ones.
         let steps = [Write(9), Write(4), Write(5), Write(6), Write(7), Take, Take];
         assert_eq!(play("bplru", &steps), [vec![4, 5, 6, 7], vec![9]]);
@@ -137,5 +130,16 @@ mod tests {
         assert_eq!(play("bplru", &steps), [vec![9], vec![4, 5, 6, 7]], "not in order");
         let steps = [Write(9), Write(4), Write(5), Write(5), Write(6), Write(7), Take];
         assert_eq!(play("bplru", &steps), [vec![9]], "not in one go");
+        // Requests may cut units, here of four sectors: the block is written in order all the same.
+        let cut = |parts: &[Step]| {
+            let steps = [&[Write(9), Write(4), WritePart(5, 0, 2)], parts, &[Write(7), Take]].concat();
+            play("bplru", &steps)[0].len()
+        };
+        let (whole, older) = (4, 1);
+        assert_eq!(cut(&[WritePart(5, 2, 4), WritePart(6, 0, 1), WritePart(6, 1, 4)]), whole);
+        assert_eq!(cut(&[WritePart(5, 2, 4), WritePart(6, 2, 4), WritePart(6, 0, 2)]), older, "not in order");
+        assert_eq!(cut(&[WritePart(5, 0, 2), WritePart(5, 2, 4), Write(6)]), older, "written twice");
+        assert_eq!(cut(&[WritePart(5, 1, 4), Write(6)]), older, "a sector written twice");
+        assert_eq!(cut(&[WritePart(5, 3, 4), Write(6)]), older, "not all of it");
     }
 }

@@ -20,6 +20,9 @@ pub trait EvictionPolicy {
     /// A unit was hit: read, or written (`write`), which makes it dirty where `dirty`.
     fn on_access(&mut self, entry: u32, write: bool, dirty: bool);
 
+    /// The host has written the sectors from `first` to before `end` of a unit that the policy has just heard of.
+    fn on_sectors(&mut self, _entry: u32, _first: u32, _end: u32) {}
+
     /// A dirty unit is in flash now and stays.
     fn on_clean(&mut self, entry: u32);
 
@@ -84,6 +87,8 @@ mod test {
     pub enum Step {
         /// A write of a unit, which makes it dirty.
         Write(u32),
+        /// A write of some sectors of a unit, from the first to before the second.
+        WritePart(u32, u32, u32),
         /// A read of a unit that is there.
         Read(u32),
         /// A read brings a unit.
@@ -112,15 +117,20 @@ mod test {
         let entry_of = |there: &[Option<u32>], unit| there.iter().position(|held| *held == Some(unit));
         for &step in steps {
             match step {
-                Step::Write(unit) | Step::Fill(unit) => {
-                    let dirty = matches!(step, Step::Write(_));
-                    match entry_of(&there, unit) {
-                        Some(entry) => policy.on_access(entry as u32, dirty, dirty),
-                        None => {
-                            let entry = there.iter().position(Option::is_none).expect("there is room");
-                            there[entry] = Some(unit);
-                            policy.on_insert(entry as u32, Lpn(unit), dirty, !dirty);
-                        }
+                Step::Write(unit) | Step::WritePart(unit, ..) | Step::Fill(unit) => {
+                    let dirty = !matches!(step, Step::Fill(_));
+                    let entry = entry_of(&there, unit);
+                    let place = || there.iter().position(Option::is_none).expect("there is room");
+                    let number = entry.unwrap_or_else(place) as u32;
+                    match entry {
+                        Some(_) => policy.on_access(number, dirty, dirty),
+                        None => policy.on_insert(number, Lpn(unit), dirty, !dirty),
+                    }
+                    there[number as usize] = Some(unit);
+                    match step {
+                        Step::Write(_) => policy.on_sectors(number, 0, device.sectors_per_unit()),
+                        Step::WritePart(_, first, end) => policy.on_sectors(number, first, end),
+                        _ => {}
                     }
                 }
                 Step::Read(unit) => policy.on_access(entry_of(&there, unit).unwrap() as u32, false, false),
