@@ -29,6 +29,9 @@ const UNITS: [(&str, &str, u32); 7] = [
     ("64KiB", "64KiB", 1),
     ("8KiB", "2KiB", 1),
 ];
+/// Units of 160 sectors, in whose masks a bit stands for three of them.
+const LARGE_UNITS: (&str, &str, u32) = ("80KiB", "80KiB", 1);
+
 const VICTIMS: [&str; 7] = [
     "greedy",
     "fifo",
@@ -145,7 +148,7 @@ impl Case {
 
     fn draw(seed: u64, full: bool, scheme: Scheme, fails: bool) -> Case {
         let rng = &mut Rng::new(seed, "model");
-        let mut overrides = geometry(rng);
+        let mut overrides = geometry(rng, one_in(&mut Rng::new(seed, "model/large"), 12));
         let two = overrides.iter().any(|text| text == "geometry.planes=2");
         if two && one_in(&mut Rng::new(seed, "model/planes"), 4) {
             overrides.push("geometry.planes=4".to_owned());
@@ -153,6 +156,7 @@ impl Case {
         overrides.extend(policies(rng));
         if one_in(rng, 2) {
             advanced(rng, &mut overrides);
+            overlapping(&mut Rng::new(seed, "model/overlapping"), &mut overrides);
         }
         overrides.extend(times(rng));
         match scheme {
@@ -229,8 +233,9 @@ impl Load {
     }
 }
 
-fn geometry(rng: &mut Rng) -> Vec<String> {
-    let (page, unit, per_program) = *pick(rng, &UNITS);
+fn geometry(rng: &mut Rng, large: bool) -> Vec<String> {
+    let drawn = *pick(rng, &UNITS);
+    let (page, unit, per_program) = if large { LARGE_UNITS } else { drawn };
     let chips = between(rng, 1, 2);
     vec![
         format!("geometry.channels={}", between(rng, 1, 3)),
@@ -283,15 +288,31 @@ fn advanced(rng: &mut Rng, overrides: &mut Vec<String>) {
         options.push(format!("interleave={}", one_in(rng, 2)));
     }
     if (independent || has("nand.concurrency=die")) && !spans {
-        options.push(format!("cache_read={}", one_in(rng, 2)));
-        options.push(format!("cache_program={}", one_in(rng, 2)));
-        options.push(format!("suspend.program={}", one_in(rng, 2)));
-        options.push(format!("suspend.erase={}", one_in(rng, 2)));
-        options.push(format!("suspend.latency={}us", rng.below(20)));
-        options.push(format!("suspend.resume={}us", rng.below(20)));
-        options.push(format!("suspend.limit={}", between(rng, 1, 3)));
+        options.extend(overlaps(rng));
     }
     overrides.extend(options.iter().map(|option| format!("nand.advanced.{option}")));
+}
+
+/// The same for a chip of one die, which takes commands by itself as well.
+fn overlapping(rng: &mut Rng, overrides: &mut Vec<String>) {
+    let has = |option: &str| overrides.iter().any(|text| text == option);
+    let one_chip = has("nand.concurrency=chip") && has("geometry.chips_per_package=1");
+    if has("geometry.dies=1") && (one_chip || has("nand.concurrency=command")) && !has("geometry.page_size=2KiB") {
+        overrides.extend(overlaps(rng).iter().map(|option| format!("nand.advanced.{option}")));
+    }
+}
+
+/// What overlaps in a die.
+fn overlaps(rng: &mut Rng) -> [String; 7] {
+    [
+        format!("cache_read={}", one_in(rng, 2)),
+        format!("cache_program={}", one_in(rng, 2)),
+        format!("suspend.program={}", one_in(rng, 2)),
+        format!("suspend.erase={}", one_in(rng, 2)),
+        format!("suspend.latency={}us", rng.below(20)),
+        format!("suspend.resume={}us", rng.below(20)),
+        format!("suspend.limit={}", between(rng, 1, 3)),
+    ]
 }
 
 /// DFTL with caches down to one entry and many small translation pages, in planes with room for them.
