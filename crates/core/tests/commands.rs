@@ -77,6 +77,37 @@ fn a_two_plane_program_is_two_transfers_and_one_cell_time() {
 }
 
 #[test]
+fn pages_that_arrive_together_start_together() {
+    let advanced = ["nand.advanced.multi_plane_program=wise", "nand.advanced.multi_plane_read=wise"];
+    let ends = |overrides: &[&str]| {
+        let mut device = chip(1, &[&advanced[..], overrides].concat());
+        let both = write(&device, 0, 2);
+        let written = play(&mut device, &[(0, both)])[0].1;
+        let now = device.now().0;
+        let both = read(&device, 0, 2);
+        (written, play(&mut device, &[(now, both)])[0].1 - now)
+    };
+    let latency = 2 * 3 * US;
+    assert_eq!(ends(&["host.link_latency=3us"]), (latency + 2 * DATA + PROGRAM, latency + READ + 2 * DATA));
+    // With a bandwidth the first page is there before the second, and is programmed alone: 4.096 us at 1 GB/s. A
+    // read asks for both at once; the data of the second page follow those of the first over the link.
+    let (page, apart) = (4_096_000, 2 * (DATA + PROGRAM));
+    let bandwidth = ["host.link_bandwidth=1GB/s", "host.link_latency=3us"];
+    assert_eq!(ends(&bandwidth), (latency + page + apart, latency + READ + 2 * DATA + page));
+    assert_eq!(ends(&bandwidth[..1]), (page + apart, READ + 2 * DATA + page));
+    // So it is where a core takes time for each page: 1 us to give one a place, 2 us to look one up.
+    let lookup = "controller.firmware.lookup=\"1us\"";
+    assert_eq!(ends(&[lookup]), (US + apart, US + 2 * (READ + DATA)));
+    // The second page of a read waits for the first, and is alone then. What costs nothing holds nothing apart.
+    let allocation = "controller.firmware.allocation=\"1us\"";
+    assert_eq!(ends(&[allocation]), (US + apart, READ + 2 * DATA));
+    assert_eq!(
+        ends(&["controller.firmware.interrupt=\"1us\""]),
+        (2 * US + 2 * DATA + PROGRAM, 2 * US + READ + 2 * DATA)
+    );
+}
+
+#[test]
 fn command_cycles_come_before_the_data_of_each_plane() {
     let cycles = "bus.command_cycles={ read = 7, program = 8, erase = 5 }";
     let mut device = chip(1, &["nand.advanced.multi_plane_program=wise", cycles]);

@@ -13,7 +13,7 @@ struct Crossing {
     start: Time,
     /// Bytes in all; 0 for a command alone.
     bytes: u64,
-    /// It arrives in so many equal steps: a write by its mapping units.
+    /// It arrives in so many equal steps: a write by its flash pages.
     steps: u32,
     done: u32,
 }
@@ -52,8 +52,10 @@ impl Link {
         self.bandwidth.map_or(Time::ZERO, |bandwidth| transfer_time(bytes, bandwidth))
     }
 
-    /// Sends a request towards the device at `now`, with `bytes` of data that arrive in `steps`.
+    /// Sends a request towards the device at `now`, with `bytes` of data that arrive in `steps`; in one, where they
+    /// take no bandwidth and so are there at once.
     pub fn send(&mut self, now: Time, request: u32, bytes: u64, steps: u32) {
+        let steps = if self.bandwidth.is_some() { steps } else { 1 };
         let start = now.max(self.inward_free);
         self.inward_free = start.later(self.time_of(bytes));
         self.inward.push_back(Crossing { request, start, bytes, steps, done: 0 });
