@@ -817,7 +817,16 @@ fn channel_utilisation_is_that_of_the_paper() {
     assert_close("read", utilisation(&one, Operation::Read, 200), 0.7253, 0.005);
     let two_planes = ["geometry.chips=1", "geometry.dies=2", "geometry.planes=2"];
     let together = [&two_planes[..], &["nand.advanced.multi_plane_program=wise", "nand.advanced.strict=true"]].concat();
-    assert_close("interleaved two-plane write", utilisation(&together, Operation::Write, 400), 0.6911, 0.005);
+    // Dies by themselves: 4 X / (2 X + tPROG). As one command of both, the chip takes the next when both are done:
+    // 4 X / (4 X + tPROG).
+    let transfer = 2112.0 * 0.025;
+    let independent = 4.0 * transfer / (2.0 * transfer + 200.0);
+    assert_close("interleaved two-plane write", utilisation(&together, Operation::Write, 400), independent, 0.005);
+    assert_eq!((independent * 1000.0).round(), 691.0);
+    let one_command = [&together[..], &["nand.concurrency=command", "nand.advanced.interleave=true"]].concat();
+    let of_chip = 4.0 * transfer / (4.0 * transfer + 200.0);
+    assert_close("the same as one command", utilisation(&one_command, Operation::Write, 400), of_chip, 0.005);
+    assert_eq!((of_chip * 1000.0).round(), 514.0);
     // 2 chips of 2 dies, 2048 B at 30 ns: 94.0 %.
     let dies = ["geometry.chips=2", "geometry.dies=2", "geometry.planes=1"];
     let slow = [&dies[..], &["bus.transfer_spare=false", "bus.protocol={ sdr = \"30ns\" }"]].concat();
