@@ -88,7 +88,7 @@ pub struct Suspend {
     pub latency: Duration,
     /// From the resume command until the cells go on where they were.
     pub resume: Duration,
-    /// How often one operation is suspended at most.
+    /// How many read commands hold one operation back at most, be it suspended once or again.
     #[schemars(range(min = 1))]
     pub limit: u32,
 }
