@@ -314,10 +314,17 @@ WHY = {
     "copy-back half": "Half is what is expected where few pages of a victim are valid; where most are, neighbours "
     "follow each other and the parity is met more often (docs/model/commands.md). At twice the footprint victims are "
     "fuller.",
-    "copy-back wise": "What it saves is two transfers of 51 us for every second page that is moved (half of them "
-    "meet the parity). Under Dev, Fin1 and Rad cleaning is too small a part of the response time for that to show. "
-    "At twice the footprint it keeps the channel below its limit, and MSN and Ex gain 31 and 123 times; as more is "
-    "cleaned in the same time there, erases differ by up to 8 %.",
+    "copy-back wise": "What it saves is two transfers of 51 us for every second page that is moved (half of them meet "
+    "the parity). Under Dev, Fin1 and Rad cleaning is too small a part of the response time for that to show. At "
+    "twice the footprint it keeps the channel below its limit, and MSN and Ex gain 31 and 123 times. Cleaning with "
+    "basic commands falls behind there: it chooses a victim when 1.7 (MSN) and 1.6 (Ex) blocks of the plane are free, "
+    "instead of 3, and a victim that is chosen late has fewer valid pages. What keeps up better erases 6 to "
+    "11 % more; nothing is wasted, and basic commands on a bus of twice the speed erase 9 and 10 % more too "
+    "(docs/model/commands.md).",
+    "sooner": "It is twice the footprint. Cleaning with basic commands falls behind there: it chooses a victim when "
+    "1.7 (MSN) and 1.6 (Ex) blocks of the plane are free, instead of 3, and a victim that is chosen late has fewer "
+    "valid pages. What keeps up better erases 6 to 11 % more; nothing is wasted, and basic commands on a bus of twice "
+    "the speed erase 9 and 10 % more too (docs/model/commands.md).",
     "multi-plane": "Two pages take 2 X + tPROG = 302 us as one two-plane write, and as two writes to two idle chips, "
     "too: the channel is the same. A two-plane write gains only where chips are short, and the four chips of our "
     "channel are not, at these intervals. What is left is its price: 3 to 5 % more pages that are wasted and erased. "

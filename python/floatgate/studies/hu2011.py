@@ -554,7 +554,7 @@ _APPROACH_1 = Claim(
     "Section 4.3.4",
     why=hu.WHY["late page"],
 )
-_APPROACH_1_ERASES = Claim("That costs no erases (within 2 %).", "Section 4.3.4, Figure 18")
+_APPROACH_1_ERASES = Claim("That costs no erases (within 2 %).", "Section 4.3.4, Figure 18", why=hu.WHY["sooner"])
 
 
 @STUDY.exhibit("figure-18", "Figure 18: all advanced commands, in two ways")
