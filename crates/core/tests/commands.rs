@@ -161,6 +161,13 @@ fn dies_are_interleaved_in_one_command() {
     let now = device.now().0;
     let both = read(&device, 0, 2);
     assert_eq!(play(&mut device, &[(now, both)]), [(0, now + READ + 2 * DATA)]);
+    // With two planes each, the commands of the second die go while the cells of the first read.
+    let planes = ["nand.advanced.multi_plane_read=wise", "bus.command_cycles={ read = 8 }"];
+    let mut device = chip(2, &[&overrides[1..], &["nand.advanced.interleave=true"], &planes[..]].concat());
+    fill(&mut device, 4);
+    let all = read(&device, 0, 4);
+    assert_eq!(play(&mut device, &[(0, all)]), [(0, 2 * 200_000 + READ + 4 * DATA)]);
+    assert_eq!(merged(&device), [(Kind::Read, 2, 4, 1)]);
 }
 
 #[test]

@@ -270,6 +270,21 @@ fn dies() -> Vec<Figure> {
             4 * (A + X) + PROGRAM,
             &|d| vec![(0, write(d, 0, 20, 4))],
         ),
+        figure(
+            "interleaved-read",
+            "Interleaved read of two dies",
+            &["geometry.dies=2", "nand.advanced.interleave=true"],
+            A + READ + 2 * X,
+            &|d| vec![(0, read(d, 0, 0, 2))],
+        ),
+        cleaning(
+            "interleaved-erase",
+            "Interleaved erase of two dies",
+            &["geometry.dies=2", "nand.advanced.interleave=true"],
+            2 * A_ERASE + ERASE,
+            Order::Sequential,
+            |slices| erased(slices, 2),
+        ),
     ]
 }
 
@@ -281,6 +296,18 @@ fn caches() -> Vec<Figure> {
             &["nand.concurrency=die", "nand.advanced.cache_read=true"],
             3 * A + READ + 3 * X,
             &|d| vec![(0, read(d, 0, 0, 3))],
+        ),
+        figure(
+            "multi-plane-cache-read",
+            "Read cache: three pages of a block in each of two planes",
+            &[
+                "geometry.planes=2",
+                "nand.concurrency=die",
+                "nand.advanced.cache_read=true",
+                "nand.advanced.multi_plane_read=wise",
+            ],
+            6 * A + READ + 6 * X,
+            &|d| vec![(0, read(d, 0, 0, 6))],
         ),
         figure(
             "cache-program",
