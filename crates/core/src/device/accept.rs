@@ -422,10 +422,14 @@ impl Device {
         loop {
             let pending = &mut self.requests[id];
             if pending.admitted == pending.arrived {
+                let is_whole = pending.admitted == units(&pending.request, per_unit);
                 if pending.request.operation == Operation::WriteZeroes {
                     pending.start = pending.start.min(self.now);
+                    if is_whole {
+                        self.land_records(id);
+                    }
                 }
-                return pending.admitted == units(&pending.request, per_unit);
+                return is_whole;
             }
             if self.ftl.is_read_only() {
                 self.refuse_unit(id, back);
@@ -623,17 +627,29 @@ impl Device {
             self.requests[id].status = Status::ReadOnly;
             return self.done_at_once(id);
         }
-        let per_unit = self.ftl.shape().sectors_per_unit;
         for index in 0..self.units_of(id) {
-            let part = self.part_of(id, index);
             // A unit that is not covered whole keeps its data, as NVMe allows.
-            if part.end - part.first == per_unit {
-                self.deallocate(part.lpn);
+            if self.is_whole(id, index) {
+                self.deallocate(self.part_of(id, index).lpn);
             }
         }
+        self.land_records(id);
         self.done_at_once(id);
         // Block mapping lets go of writes that were trimmed while they waited.
         self.admit();
+    }
+
+    /// Whether a request covers all of its unit number `index`.
+    fn is_whole(&self, id: u32, index: u32) -> bool {
+        let part = self.part_of(id, index);
+        part.end - part.first == self.ftl.shape().sectors_per_unit
+    }
+
+    /// What a request with FUA has deallocated has to stay so: it waits for the records of that, as a flush would.
+    fn land_records(&mut self, id: u32) {
+        if self.must_land(&self.requests[id].request) && (0..self.units_of(id)).any(|index| self.is_whole(id, index)) {
+            self.flush_journal(id);
+        }
     }
 
     /// Deallocates a unit, with all writes of it that are in the buffer or on their way.

@@ -27,7 +27,9 @@ pub struct Hits {
     accounted: u64,
     compared: u64,
     bad: u64,
+    /// Devices that took no writes any more before all their cuts were done.
     read_only: u64,
+    pub cuts: u64,
 }
 
 /// The states that a cut is to hit.
@@ -63,6 +65,10 @@ pub struct Bench {
     tag: u64,
     case: Case,
     completions: Vec<Completion>,
+}
+
+fn deallocates(operation: Operation) -> bool {
+    matches!(operation, Operation::Trim | Operation::WriteZeroes)
 }
 
 fn is_in(state: &str, flash: &InFlight, writes_back: bool) -> bool {
@@ -118,6 +124,7 @@ impl Bench {
             }
             let target = STATES[self.rng.below(STATES.len() as u64) as usize];
             self.work(target)?;
+            hits.cuts += 1;
             let flash = self.cut(hits);
             self.recover(flash, target, hits)?;
         }
@@ -184,6 +191,7 @@ impl Bench {
             request.sectors = ((1 + self.rng.below(3)).min(UNITS - first / sectors) * sectors) as u32;
         }
         request.fua = operation == Operation::Write && self.rng.below(12) == 0;
+        request.fua |= self.case.lasting_trims && deallocates(operation) && self.tag.is_multiple_of(3);
         request.tag = self.tag;
         // Trims overtake writes that wait; what a read returns is known where nothing else is in progress.
         let alone = !matches!(operation, Operation::Flush | Operation::Write);

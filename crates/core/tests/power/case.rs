@@ -21,6 +21,8 @@ pub struct Case {
     pub trims: u64,
     /// Units that are written.
     pub hot: u64,
+    /// Some trims and zeroes have FUA.
+    pub lasting_trims: bool,
 }
 
 fn one_in(rng: &mut Rng, n: u64) -> bool {
@@ -77,6 +79,7 @@ impl Case {
             // Without a journal nothing can be said of trims.
             trims: if journal { [4, 12, 50][rng.below(3) as usize] } else { u64::MAX },
             hot: 8 + rng.below(UNITS - 7),
+            lasting_trims: false,
         }
     }
 

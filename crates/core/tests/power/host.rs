@@ -120,7 +120,7 @@ impl Host {
             let whole = unit.versions[version].iter().all(|&sector| sector == 0);
             let written =
                 request.operation == Operation::Write || (request.operation == Operation::WriteZeroes && !whole);
-            if self.protected || (written && (self.through || request.fua)) {
+            if self.protected || request.fua || (written && self.through) {
                 unit.promised = unit.promised.max(version);
             }
         }
