@@ -39,6 +39,8 @@ struct Platter {
     room: Option<usize>,
     /// Why nothing can be written.
     error: Option<io::ErrorKind>,
+    /// Why it cannot be synchronised.
+    sync_error: Option<io::ErrorKind>,
     /// Writes until the program is killed, in the middle of the next.
     life: Option<u64>,
     /// Something was written since it was synchronised.
@@ -110,7 +112,7 @@ impl Disk for TestDisk {
         let mut platter = self.0.lock().unwrap();
         platter.is_dirty = false;
         platter.syncs.push(rustix::thread::current_timer_slack()?);
-        platter.error.map_or(Ok(()), |error| Err(error.into()))
+        platter.error.or(platter.sync_error).map_or(Ok(()), |error| Err(error.into()))
     }
 
     fn allocated(&self) -> io::Result<u64> {
@@ -343,6 +345,36 @@ fn a_flush_waits_for_the_machines_disk_where_that_is_asked() {
     }
 }
 
+/// What the kernel could not write it may have forgotten: only what is opened anew is what is on the disk.
+#[test]
+fn a_disk_that_cannot_be_synchronised_takes_nothing_more() {
+    let (disk, config) = (TestDisk::default(), load(&["buffer.capacity=64KiB"]));
+    let mut device = Device::new(config.clone(), made_with()).unwrap();
+    let store = Opened::on(Box::new(disk.clone()), &config, true).unwrap().begin(&mut device).unwrap();
+    let bench = Bench::over(device, store, None);
+    let mut client = bench.client();
+    client.write(0, &[1; 4096], true).unwrap();
+    disk.set(|platter| platter.sync_error = Some(io::ErrorKind::Other));
+    assert_eq!(client.write(4096, &[2; 4096], true).unwrap_err().raw_os_error(), Some(5));
+    disk.set(|platter| platter.sync_error = None);
+    for power_is_cut in [false, true] {
+        pause();
+        if power_is_cut {
+            bench.server.power_cut().unwrap();
+            client = bench.client();
+        }
+        assert_eq!(client.flush().unwrap_err().raw_os_error(), Some(5), "{power_is_cut}");
+        assert_eq!(client.write(8192, &[3; 4096], false).unwrap_err().raw_os_error(), Some(5), "{power_is_cut}");
+    }
+    assert!(matches!(bench.end().image, Some(Err(_))));
+    let bench = Bench::new(&disk, &config);
+    let mut client = bench.client();
+    client.write(8192, &[3; 4096], true).unwrap();
+    let mut read = [0; 4096];
+    client.read(0, &mut read).unwrap();
+    assert_eq!(read, [1; 4096]);
+}
+
 /// By default the kernel may end waits 50 us late. The threads that serve, which are those that synchronise the disk,
 /// have it not do that.
 #[test]
@@ -562,11 +594,13 @@ fn record(lpn: u32) -> Record {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// What is in the file is what a simple model has, up to the instant at which its disk failed or it was killed.
+    /// What is in the file is what a simple model has, up to the instant at which its disk failed or it was killed; and
+    /// what is programmed from there on stays. It is the same for a power cut, after which the file is not opened anew.
     #[test]
     fn a_file_of_flash_is_flash(
         changes in prop::collection::vec(change(), 1..60),
         life in prop::option::of(0..300u64),
+        power_is_cut: bool,
     ) {
         let (disk, config) = (TestDisk::default(), load(&[]));
         let (mut flash, state) = Flash::open(Box::new(disk.clone()), &config).unwrap();
@@ -603,10 +637,18 @@ proptest! {
             instants.push(model.clone());
             prop_assert_eq!(&contents(&flash, &config), &model, "what has failed is read from memory");
         }
-        drop(flash);
         disk.set(|platter| platter.life = None);
-        let (flash, state) = Flash::open(Box::new(disk.clone()), &config).unwrap();
-        prop_assert_eq!(state, Some(State { boot: 1, clean: false }));
+        let open = || {
+            let (flash, state) = Flash::open(Box::new(disk.clone()), &config).unwrap();
+            assert_eq!(state, Some(State { boot: 1, clean: false }));
+            flash
+        };
+        if power_is_cut {
+            flash.cut().unwrap();
+        } else {
+            drop(flash);
+            flash = open();
+        }
         let found = contents(&flash, &config);
         let is = |instant: &Vec<(Vec<Option<u8>>, u32)>| {
             // Erases that were cut need not count.
@@ -614,6 +656,20 @@ proptest! {
         };
         prop_assert!(instants.iter().any(is), "{found:?}");
         if life.is_none() { prop_assert_eq!(&found, &model); }
+        let mut more = Vec::new();
+        for block in 0..BLOCKS {
+            // A unit of which the program was cut is not programmed again.
+            let mut places = (block * units..(block + 1) * units).map(Ppn).skip(found[block as usize].0.len());
+            let unit = |place: Ppn| [(record(place.0), Content::Bytes(&[0x77; 4096]))];
+            more.extend(places.find(|place| flash.program(*place, &unit(*place)).is_ok()));
+        }
+        prop_assert!(flash.failure().is_none());
+        drop(flash);
+        let (flash, mut bytes) = (open(), [0; 4096]);
+        for place in more {
+            prop_assert!(matches!(flash.read(place, Some(Lpn(place.0)), &mut bytes), Ok(true)), "{place:?} is gone");
+            prop_assert_eq!(bytes, [0x77; 4096]);
+        }
     }
 }
 

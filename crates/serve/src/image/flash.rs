@@ -5,7 +5,7 @@
 //! wait in memory, where they are read from, until it can be done: what is in the file is always what flash held at
 //! some instant, whenever the program is killed.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 
 use floatgate_core::config::DeviceConfig;
@@ -95,14 +95,13 @@ pub struct Flash {
     erases: Vec<u32>,
     /// By block: whether it is bad.
     bad: Vec<Option<Bad>>,
-    /// Blocks that are being erased.
-    erasing: BTreeSet<u32>,
     /// What is not in the file yet, since the first of it fails.
     late: VecDeque<Change>,
     failure: Option<io::Error>,
     /// Written since the file was last synchronised.
     dirty: bool,
-    /// Synchronising failed: what the kernel could not write it may not know any more.
+    /// Synchronising failed: what the kernel could not write it may have forgotten, and what is read may not be what is
+    /// on the disk. Nothing is accepted until the file is opened anew.
     unsure: bool,
     spare: (Vec<u8>, Vec<u8>),
 }
@@ -127,7 +126,6 @@ impl Flash {
             next: vec![if state.is_none() { 0 } else { UNKNOWN }; layout.blocks as usize],
             erases: vec![0; layout.blocks as usize],
             bad: vec![None; layout.blocks as usize],
-            erasing: BTreeSet::new(),
             disk: Clocked::new(disk),
             layout,
             late: VecDeque::new(),
@@ -138,6 +136,9 @@ impl Flash {
         };
         if state.is_some() {
             flash.read_table()?;
+            if let Some(error) = flash.failure.take() {
+                return Err(error.into());
+            }
         }
         Ok((flash, state))
     }
@@ -162,7 +163,8 @@ impl Flash {
         self.disk.take_spent()
     }
 
-    /// How often each block was erased. What was being erased when the program ended is erased now, and that counts.
+    /// How often each block was erased. What was being erased when the program ended, or the power was cut, is erased
+    /// now, and that counts.
     fn read_table(&mut self) -> Result<(), ImageError> {
         let mut table = vec![0; self.layout.table()];
         self.disk.read(self.layout.entry(0), &mut table)?;
@@ -173,8 +175,8 @@ impl Flash {
             if mark == Mark::Erasing {
                 let counted = erases.saturating_add(1);
                 self.erases[block as usize] = counted;
-                perform(&mut self.disk, &self.layout, &Change::Empty { block, erases })?;
-                perform(&mut self.disk, &self.layout, &Change::Erased { block, erases: counted })?;
+                self.change(Change::Empty { block, erases });
+                self.change(Change::Erased { block, erases: counted });
             }
         }
         Ok(())
@@ -194,7 +196,6 @@ impl Flash {
     pub fn mark_bad(&mut self, block: BlockId, bad: Bad) -> Result<(), String> {
         let place = self.bad.get_mut(block.index());
         *place.ok_or_else(|| format!("block {} lies beyond the device", block.0))? = Some(bad);
-        self.erasing.remove(&block.0);
         let mark = if bad == Bad::Factory { Mark::FactoryBad } else { Mark::GrownBad };
         self.change(Change::Bad { block: block.0, erases: self.erases[block.index()], mark });
         Ok(())
@@ -267,7 +268,6 @@ impl Flash {
         if self.bad[block.index()].is_some() {
             return Err(format!("block {} is bad, and erased: that breaks the rules of flash", block.0));
         }
-        self.erasing.insert(block.0);
         self.change(Change::Empty { block: block.0, erases: self.erases[block.index()] });
         Ok(())
     }
@@ -275,7 +275,6 @@ impl Flash {
     /// A block is erased, and has been so often.
     pub fn erased(&mut self, block: BlockId, erases: u32) -> Result<(), String> {
         self.set_next(block, 0)?;
-        self.erasing.remove(&block.0);
         self.erases[block.index()] = erases;
         self.change(Change::Erased { block: block.0, erases });
         Ok(())
@@ -365,17 +364,15 @@ impl Flash {
         }
     }
 
-    /// The power is cut: what waits is lost.
-    pub fn cut(&mut self) {
+    /// The power is cut: what waits is lost, and only the file knows what flash holds. Where that could not be
+    /// synchronised it cannot be believed either, and remains failed.
+    pub fn cut(&mut self) -> Result<(), ImageError> {
         self.late.clear();
-        self.failure = None;
-        self.next.fill(UNKNOWN);
-        for block in std::mem::take(&mut self.erasing) {
-            // It is empty, and will be programmed as it is.
-            let erases = self.erases[block as usize].saturating_add(1);
-            self.erases[block as usize] = erases;
-            self.change(Change::Erased { block, erases });
+        if !self.unsure {
+            self.failure = None;
         }
+        self.next.fill(UNKNOWN);
+        self.read_table()
     }
 
     /// What was being programmed is unreadable; so much of it as an unlucky instant leaves.

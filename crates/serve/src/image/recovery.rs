@@ -139,7 +139,7 @@ impl Store {
         options: Options,
         seed: u64,
     ) -> Result<(Device, Recovered), ImageError> {
-        self.cut(seed);
+        self.cut(seed)?;
         self.recover(config, options, false)
     }
 

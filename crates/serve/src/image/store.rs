@@ -10,6 +10,7 @@ use floatgate_core::sim::id::{Lpn, Ppn};
 use floatgate_core::workload::request::SECTOR;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::ImageError;
 use super::flash::{Content, Flash};
 use super::saved::{Entry, Places};
 use super::waiting::{Version, Waiting};
@@ -485,9 +486,9 @@ impl Store {
     }
 
     /// The power is cut: all that is in memory goes. Of the programs in progress some leave their units unreadable.
-    pub(super) fn cut(&mut self, seed: u64) {
+    pub(super) fn cut(&mut self, seed: u64) -> Result<(), ImageError> {
         let is_whole = self.flash.failure().is_none();
-        self.flash.cut();
+        self.flash.cut()?;
         let mut hit = None;
         for (place, units) in std::mem::take(&mut self.begun) {
             let luck = xxh3_64(&[seed.to_le_bytes(), u64::from(place).to_le_bytes()].concat());
@@ -502,5 +503,6 @@ impl Store {
         self.incoming.clear();
         self.freed.clear();
         self.places = Places::default();
+        Ok(())
     }
 }

@@ -39,8 +39,8 @@ pub struct Truth {
 
 enum Step {
     Write { fua: bool },
-    Trim,
-    Zeroes,
+    Trim { fua: bool },
+    Zeroes { fua: bool },
     Read,
 }
 
@@ -111,8 +111,8 @@ impl Truth {
             }
             taken.push(units.clone());
             let step = match self.luck.below(16) {
-                0..=1 => Step::Trim,
-                2 => Step::Zeroes,
+                0..=1 => Step::Trim { fua: self.luck.below(3) == 0 },
+                2 => Step::Zeroes { fua: self.luck.below(3) == 0 },
                 3..=5 => Step::Read,
                 other => Step::Write { fua: other == 6 },
             };
@@ -149,26 +149,29 @@ impl Truth {
     ) -> (u64, std::ops::Range<usize>, bool, usize) {
         let (offset, length) = ((first * SECTOR) as u64, ((end - first) * SECTOR) as u32);
         let units = first / self.sectors..end.div_ceil(self.sectors);
+        let flags = |fua| if fua { flag::FUA } else { 0 };
         match step {
             Step::Write { fua } => {
                 self.stamps += 1;
                 let mut data = vec![0; length as usize];
                 data.chunks_exact_mut(SECTOR).for_each(|sector| fill(sector, self.stamps));
                 self.writes(first, end, self.stamps);
-                let cookie = client.ask(command::WRITE, if fua { flag::FUA } else { 0 }, offset, length, &data);
+                let cookie = client.ask(command::WRITE, flags(fua), offset, length, &data);
                 (cookie, units, fua || self.protected, first)
             }
-            Step::Trim => {
+            Step::Trim { fua } => {
                 // Parts of units keep what they hold.
-                let (from, to) = (first.next_multiple_of(self.sectors), end / self.sectors * self.sectors);
-                if from < to {
-                    self.writes(from, to, 0);
+                let whole = first.div_ceil(self.sectors)..(end / self.sectors).max(first.div_ceil(self.sectors));
+                if !whole.is_empty() {
+                    self.writes(whole.start * self.sectors, whole.end * self.sectors, 0);
                 }
-                (client.ask(command::TRIM, 0, offset, length, &[]), units, self.protected, first)
+                let cookie = client.ask(command::TRIM, flags(fua), offset, length, &[]);
+                (cookie, whole, fua || self.protected, first)
             }
-            Step::Zeroes => {
+            Step::Zeroes { fua } => {
                 self.writes(first, end, 0);
-                (client.ask(command::WRITE_ZEROES, 0, offset, length, &[]), units, self.protected, first)
+                let cookie = client.ask(command::WRITE_ZEROES, flags(fua), offset, length, &[]);
+                (cookie, units, fua || self.protected, first)
             }
             Step::Read => (client.ask(command::READ, 0, offset, length, &[]), units, false, first),
         }
