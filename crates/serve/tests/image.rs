@@ -1,6 +1,6 @@
 //! Flash images: what is in them after power cuts, shutdowns, and trouble with their files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -573,8 +573,14 @@ fn a_large_image_is_sparse() {
 
 #[derive(Clone, Debug)]
 enum Change {
-    Program { block: u32, units: Vec<Option<u8>> },
-    Erase { block: u32 },
+    Program {
+        block: u32,
+        units: Vec<Option<u8>>,
+    },
+    /// Begins to erase a block, or ends it.
+    Erase {
+        block: u32,
+    },
 }
 
 const BLOCKS: u32 = 4;
@@ -583,7 +589,7 @@ fn change() -> impl Strategy<Value = Change> {
     let units = prop::collection::vec(prop::option::weighted(0.8, any::<u8>()), 1..5);
     prop_oneof![
         4 => (0..BLOCKS, units).prop_map(|(block, units)| Change::Program { block, units }),
-        1 => (0..BLOCKS).prop_map(|block| Change::Erase { block }),
+        2 => (0..BLOCKS).prop_map(|block| Change::Erase { block }),
     ]
 }
 
@@ -611,8 +617,10 @@ proptest! {
         // By block what was programmed, and the erases; all instants, of which the file may be at any.
         let mut model = vec![(Vec::<Option<u8>>::new(), 0); BLOCKS as usize];
         let mut instants = vec![model.clone()];
+        let mut erasing = BTreeSet::new();
         for change in changes {
             match change {
+                Change::Program { block, .. } if erasing.contains(&block) => continue,
                 Change::Program { block, units: contents } => {
                     let (held, _) = &mut model[block as usize];
                     if held.len() + contents.len() > units as usize { continue }
@@ -626,10 +634,13 @@ proptest! {
                     prop_assert!(flash.program(place, &list).is_err(), "programmed twice");
                     held.extend(contents);
                 }
-                Change::Erase { block } => {
+                Change::Erase { block } if erasing.insert(block) => {
                     model[block as usize].0.clear();
                     flash.erase(BlockId(block)).unwrap();
                     prop_assert!(flash.program(Ppn(block * units), &[(record(0), Content::Zeros)]).is_err());
+                }
+                Change::Erase { block } => {
+                    erasing.remove(&block);
                     model[block as usize].1 += 1;
                     flash.erased(BlockId(block), model[block as usize].1).unwrap();
                 }
@@ -655,6 +666,8 @@ proptest! {
             instant.iter().zip(&found).all(|(a, b)| a.0 == b.0 && a.1.abs_diff(b.1) <= 1)
         };
         prop_assert!(instants.iter().any(is), "{found:?}");
+        // What was being erased is erased now.
+        erasing.iter().for_each(|block| model[*block as usize].1 += 1);
         if life.is_none() { prop_assert_eq!(&found, &model); }
         let mut more = Vec::new();
         for block in 0..BLOCKS {
