@@ -162,19 +162,21 @@ fn a_signal_ends_it_and_the_result_is_there() {
     }
 }
 
+/// Calls the program where the server is; its status, and what it says.
+fn ask(live: &Live, arguments: &[&str]) -> (i32, String) {
+    let mut command = floatgate(&live.directory);
+    // No other server is to be found.
+    command.env("TMPDIR", live.directory.path()).env_remove("XDG_RUNTIME_DIR");
+    let output = command.args(arguments).stdin(Stdio::null()).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap(), String::from_utf8(text).unwrap())
+}
+
 #[test]
 fn a_running_server_is_asked_and_changed() {
     let mut live = Live::new(&["tiny", "--precondition", "none", "--dashboard", "--dashboard-token", "long-enough"]);
     assert!(live.welcome.contains("Dashboard at http://127.0.0.1:"), "{}", live.welcome);
     assert!(live.welcome.contains(&format!("floatgate top {}", live.path("ssd.ctl").display())), "{}", live.welcome);
-    let ask = |live: &Live, arguments: &[&str]| {
-        let mut command = floatgate(&live.directory);
-        // No other server is to be found.
-        command.env("TMPDIR", live.directory.path()).env_remove("XDG_RUNTIME_DIR");
-        let output = command.args(arguments).stdin(Stdio::null()).output().unwrap();
-        let text = [output.stdout, output.stderr].concat();
-        (output.status.code().unwrap(), String::from_utf8(text).unwrap())
-    };
     live.client("qemu-io", &["-f", "raw", "-c", "write 0 1M", &live.uri()]);
     let (status, text) = ask(&live, &["ctl", "speed", "0.5"]);
     assert_eq!((status, text.as_str()), (0, "simulated time goes on at a speed of 0.5\n"));
@@ -240,6 +242,16 @@ fn a_server_is_found_wherever_its_clients_come_in() {
     assert!(!short.contains("Running now"), "{short}");
     let gone = ask(&["serve", "--help"]);
     assert!(!gone.contains("Running now"), "a server that was killed has left its socket: {gone}");
+}
+
+/// What a replay of the recording cannot repeat.
+#[test]
+fn a_failure_that_was_asked_for_is_told_of() {
+    let mut live = Live::new(&["tiny", "--no-delay", "--set", "faults.program_rate=0", "--record", "requests.csv"]);
+    let (status, text) = ask(&live, &["ctl", "fail", "program"]);
+    assert_eq!(status, 0, "{text}");
+    let printed = String::from_utf8(live.end(Signal::INT).stdout).unwrap();
+    assert!(printed.contains("`ctl fail` had 1 operation fail while this was recorded"), "{printed}");
 }
 
 #[test]

@@ -271,6 +271,8 @@ pub struct Served {
     pub unreadable: u64,
     /// Power cuts.
     pub power_cuts: u64,
+    /// Operations that were asked to fail.
+    pub faults_asked: u64,
     /// The recovery after the last of them.
     pub recovered: Option<Recovered>,
 }
@@ -299,6 +301,7 @@ pub struct Engine {
     spare: Vec<Vec<u8>>,
     trouble: Option<String>,
     power_cuts: u64,
+    faults_asked: u64,
     recovered: Option<Recovered>,
     /// What a monitor wants to know.
     watch: Option<Box<Watch>>,
@@ -355,6 +358,7 @@ impl Engine {
             spare: Vec::new(),
             trouble: None,
             power_cuts: 0,
+            faults_asked: 0,
             recovered: None,
             watch: None,
         }
@@ -734,7 +738,9 @@ impl Engine {
 
     /// Has the next operation of a kind at a place fail: see [`Device::fail_next`].
     pub fn fail_next(&mut self, place: FaultPlace) -> Result<(), String> {
-        self.device.fail_next(place)
+        self.device.fail_next(place)?;
+        self.faults_asked += 1;
+        Ok(())
     }
 
     /// Cuts the power of a device that is served from its image, and lets it come again. All that is in memory goes:
@@ -805,12 +811,27 @@ impl Engine {
         let order = Order::of(Operation::Flush, 0, 0);
         // Where the image cannot be written, it is told when it is closed.
         if self.submit(Port(0), Wall::now(), &order).is_ok() {
-            while !self.in_flight.is_empty() && self.device.next_event_time().is_some() {
-                self.device.advance_to_completion(Time::NEVER);
-                self.collect();
-            }
+            self.hurry();
         }
         self.ports[0].due.clear();
+    }
+
+    /// Moves the device on, and takes the answers of a front end that are due; all there are where it `hurries`, for
+    /// which the device does at once what it has taken, however long that would take by the clock.
+    pub fn take(&mut self, port: Port, now: Wall, hurries: bool, into: &mut Vec<Answer>) {
+        if hurries {
+            self.hurry();
+            return self.take_due(port, Wall::NEVER, into);
+        }
+        self.advance(now);
+        self.take_due(port, now, into);
+    }
+
+    fn hurry(&mut self) {
+        while !self.in_flight.is_empty() && self.device.next_event_time().is_some() {
+            self.device.advance_to_completion(Time::NEVER);
+            self.collect();
+        }
     }
 
     /// How late answers have been so far.
@@ -859,6 +880,7 @@ impl Engine {
             image,
             unreadable,
             power_cuts: self.power_cuts,
+            faults_asked: self.faults_asked,
             recovered: self.recovered,
         }
     }

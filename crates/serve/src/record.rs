@@ -86,7 +86,7 @@ impl Recorder {
         }
     }
 
-    /// The power was cut: what is in progress will never be done, and is left out.
+    /// What is in progress will never be done, as after a power cut, and is left out.
     pub fn cut(&mut self) {
         for completion in self.open.drain(..) {
             self.written += 1;
@@ -119,6 +119,7 @@ impl Recorder {
 
     /// Writes what is left, and waits until it is in its place. Returns how many requests there are.
     pub fn finish(mut self) -> Result<u64, String> {
+        self.cut();
         self.hand_over();
         self.sender = None;
         let joined = self.thread.take().map_or(Ok(()), JoinHandle::join);

@@ -12,6 +12,45 @@ use crate::lateness::Turn;
 /// to wake, on another processor of a virtual machine, and to ask.
 const LINGER: Wall = Wall::from_us(100);
 
+/// How long what is in progress may take when the server ends, and how long clients have to take their last answers.
+const FAREWELL: Wall = Wall(5_000_000_000);
+
+/// The end of a loop. What is in progress has its time; then it is done ahead of it, for a device that is slowed down
+/// may take minutes, and nobody waits for that.
+#[derive(Clone, Copy, Debug)]
+pub struct Farewell {
+    /// [`Wall::NEVER`] until it begins.
+    pub until: Wall,
+    /// What is in progress need not take its time any more.
+    pub hurries: bool,
+}
+
+impl Farewell {
+    /// Not begun.
+    pub fn new() -> Farewell {
+        Farewell { until: Wall::NEVER, hurries: false }
+    }
+
+    /// The server ends.
+    pub fn begin(&mut self, now: Wall) {
+        self.until = now.later(FAREWELL);
+    }
+
+    /// Whether the server is about to end.
+    pub fn has_begun(&self) -> bool {
+        self.until < Wall::NEVER
+    }
+
+    /// Whether clients have had all the time that they get. Before that comes the time that the device has.
+    pub fn is_over(&mut self, now: Wall) -> bool {
+        if now <= self.until || self.hurries {
+            return now > self.until;
+        }
+        (self.until, self.hurries) = (now.later(FAREWELL), true);
+        false
+    }
+}
+
 /// The times of a loop.
 #[derive(Debug)]
 pub struct Rhythm {

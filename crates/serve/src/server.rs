@@ -136,6 +136,8 @@ pub struct Finished {
     pub unreadable: u64,
     /// Power cuts.
     pub power_cuts: u64,
+    /// Operations that were asked to fail.
+    pub faults_asked: u64,
     /// The recovery after the last of them.
     pub recovered: Option<Recovered>,
     /// What was found out of the host at the start.
@@ -307,8 +309,12 @@ impl Server {
             Pace::Timed(clock) => ("timed", clock.speed()),
         };
         let served = engine.finish(complete);
-        let deducted = |name: &str| if name == NBD { &costs.nbd } else { &costs.vhost_user };
-        let fronts = served.fronts.iter().map(|(name, lateness)| lateness.front(name, deducted(name))).collect();
+        let deducted = |name: &str| match name {
+            NBD => costs.nbd,
+            VHOST_USER => costs.vhost_user,
+            _ => Cost::default(),
+        };
+        let fronts = served.fronts.iter().map(|(name, lateness)| lateness.front(name, &deducted(name))).collect();
         let payload_errors = served.payload_errors;
         let live = Live { payload_errors, ..served.lateness.section(pace, speed.as_f64(), fronts) };
         Ok(Finished {
@@ -322,6 +328,7 @@ impl Server {
             image: served.image,
             unreadable: served.unreadable,
             power_cuts: served.power_cuts,
+            faults_asked: served.faults_asked,
             recovered: served.recovered,
             calibration,
         })

@@ -568,7 +568,7 @@ fn a_large_image_is_sparse() {
     let ImageAt::File(path) = &at else { unreachable!() };
     let taken = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(path).unwrap()) * 512;
     assert!(taken <= 128 << 10, "{taken}");
-    assert!(Wall::now().since(start) < Wall(2_000_000_000));
+    assert!(Wall::now().since(start) < Wall::from_us(20_000_000), "to read or write all of it would take an hour");
 }
 
 #[derive(Clone, Debug)]
@@ -669,20 +669,25 @@ proptest! {
         // What was being erased is erased now.
         erasing.iter().for_each(|block| model[*block as usize].1 += 1);
         if life.is_none() { prop_assert_eq!(&found, &model); }
-        let mut more = Vec::new();
-        for block in 0..BLOCKS {
-            // A unit of which the program was cut is not programmed again.
-            let mut places = (block * units..(block + 1) * units).map(Ppn).skip(found[block as usize].0.len());
-            let unit = |place: Ppn| [(record(place.0), Content::Bytes(&[0x77; 4096]))];
-            more.extend(places.find(|place| flash.program(*place, &unit(*place)).is_ok()));
-        }
-        prop_assert!(flash.failure().is_none());
-        drop(flash);
-        let (flash, mut bytes) = (open(), [0; 4096]);
-        for place in more {
-            prop_assert!(matches!(flash.read(place, Some(Lpn(place.0)), &mut bytes), Ok(true)), "{place:?} is gone");
-            prop_assert_eq!(bytes, [0x77; 4096]);
-        }
+        assert_goes_on(flash, units, open);
+    }
+}
+
+/// Programs the next unit of each block, which is there when the file is opened anew.
+fn assert_goes_on(mut flash: Flash, units: u32, open: impl Fn() -> Flash) {
+    let mut more = Vec::new();
+    for block in 0..BLOCKS {
+        // A unit of which the program was cut is not programmed again.
+        let mut places = (block * units..(block + 1) * units).map(Ppn);
+        let unit = |place: Ppn| [(record(place.0), Content::Bytes(&[0x77; 4096]))];
+        more.extend(places.find(|place| flash.program(*place, &unit(*place)).is_ok()));
+    }
+    assert!(flash.failure().is_none());
+    drop(flash);
+    let (flash, mut bytes) = (open(), [0; 4096]);
+    for place in more {
+        assert!(matches!(flash.read(place, Some(Lpn(place.0)), &mut bytes), Ok(true)), "{place:?} is gone");
+        assert_eq!(bytes, [0x77; 4096]);
     }
 }
 

@@ -29,8 +29,9 @@ use options::{options, sockets};
 use progress::until_in_progress;
 use replay::{Shared, assert_replays};
 
-fn device() -> Device {
-    let config = config::load("tiny", &[]).unwrap();
+fn device(overrides: &[&str]) -> Device {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    let config = config::load("tiny", &overrides).unwrap();
     let mut device = Device::new(config, DeviceOptions { attribution: true, ..DeviceOptions::default() }).unwrap();
     precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
     device
@@ -52,16 +53,26 @@ impl Bench {
         bench
     }
 
-    fn start(&mut self, change: impl FnOnce(&mut Options)) {
-        self.start_at(None, change);
+    /// A server on which a read takes 2.2 s.
+    fn slow() -> Bench {
+        let mut bench = Bench::new(|_| {});
+        bench.stop();
+        bench.start_over(device(&["nand.read=200us"]), None, |options| {
+            (options.no_delay, options.speed) = (false, "0.0001".parse().unwrap());
+        });
+        bench
     }
 
-    /// With a socket for NBD clients.
-    fn start_at(&mut self, nbd: Option<&Path>, change: impl FnOnce(&mut Options)) {
+    fn start(&mut self, change: impl FnOnce(&mut Options)) {
+        self.start_over(device(&[]), None, change);
+    }
+
+    /// Over a device, and with a socket for NBD clients.
+    fn start_over(&mut self, device: Device, nbd: Option<&Path>, change: impl FnOnce(&mut Options)) {
         let sockets = sockets(nbd, Some(&self.path));
         let mut options = Options { vhost_queues: 4, ..options() };
         change(&mut options);
-        self.server = Some(Server::start(device(), sockets, options).unwrap());
+        self.server = Some(Server::start(device, sockets, options).unwrap());
     }
 
     fn client(&self) -> Client {
@@ -125,7 +136,7 @@ fn the_disk_says_what_it_is() {
     let config = client.config().to_vec();
     let number = |at: usize| u32::from_le_bytes(config[at..at + 4].try_into().unwrap());
     let bytes = bench.server.as_ref().unwrap().vhost_user().map(|_| client.bytes()).unwrap();
-    assert_eq!(bytes, device().config().logical_bytes());
+    assert_eq!(bytes, device(&[]).config().logical_bytes());
     // Sectors of 512 B in units of 4 KiB: 2^3 of them.
     assert_eq!((number(20), config[24], number(28)), (512, 3, 8));
     assert_eq!(u16::from_le_bytes([config[34], config[35]]), 4, "queues");
@@ -223,7 +234,7 @@ fn who_connects_before_there_is_a_device_waits_for_it() {
     let (nbd, vhost_user) = (folder.path().join("nbd.sock"), folder.path().join("vhost.sock"));
     let sockets = sockets(Some(&nbd), Some(&vhost_user));
     let (one, other) = (UnixStream::connect(nbd).unwrap(), UnixStream::connect(vhost_user).unwrap());
-    let server = Server::start(device(), sockets, options()).unwrap();
+    let server = Server::start(device(&[]), sockets, options()).unwrap();
     let mut one = NbdClient::over(one).unwrap();
     let mut other = Client::over(other, Shape::default()).unwrap();
     one.write(8192, &[5; 4096], false).unwrap();
@@ -239,7 +250,7 @@ fn both_ways_in_see_the_same_disk() {
     let folder = tempfile::tempdir().unwrap();
     let (path, nbd) = (folder.path().join("vhost.sock"), folder.path().join("nbd.sock"));
     let mut bench = Bench { server: None, path, _folder: folder };
-    bench.start_at(Some(&nbd), |_| {});
+    bench.start_over(device(&[]), Some(&nbd), |_| {});
     let address = Address::Unix(nbd);
     let (mut one, mut other) = (NbdClient::connect(&address).unwrap(), bench.client());
     one.write(8192, &[5; 4096], false).unwrap();
@@ -276,16 +287,12 @@ fn a_client_goes_on_with_the_next_server() {
 /// What a server had taken and not answered when it was lost is done by the next, each once.
 #[test]
 fn what_a_lost_server_had_taken_is_done_again() {
-    let mut bench = Bench::new(|options| {
-        options.no_delay = false;
-        options.speed = "0.0001".parse().unwrap();
-    });
+    let mut bench = Bench::slow();
     let mut client = bench.client();
     for index in 0..8 {
         client.ask(0, 0, index * 8, 4096, &[]).unwrap().unwrap();
     }
     client.send(0).unwrap();
-    // A read takes 450 ms.
     until_in_progress(bench.server.as_ref().unwrap(), 8);
     assert_eq!(client.reply(0).unwrap(), None);
     // The server knows this client no more, as if it had been killed; the other one is new.
@@ -310,10 +317,7 @@ fn what_a_lost_server_had_taken_is_done_again() {
 /// What is in progress is answered before a queue stops, and before the server ends.
 #[test]
 fn a_queue_that_stops_has_answered() {
-    let mut bench = Bench::new(|options| {
-        options.no_delay = false;
-        options.speed = "0.0001".parse().unwrap();
-    });
+    let mut bench = Bench::slow();
     let mut client = bench.client();
     for index in 0..4 {
         client.ask(0, 0, index * 8, 4096, &[]).unwrap().unwrap();
@@ -365,7 +369,7 @@ fn a_recording_replays_to_the_same_latencies() {
         drop(client);
         let finished = bench.stop();
         assert_eq!(finished.recorded, Some(Ok(requests)));
-        assert_replays(&file.text(), requests, finished.digest, &mut device());
+        assert_replays(&file.text(), requests, finished.digest, &mut device(&[]));
     }
 }
 
@@ -469,7 +473,7 @@ fn hostile_messages_end_their_connection_only() {
     assert_eq!(read, [7; 4096]);
     drop((many, deaf));
     // There is room again, once the server has heard of it.
-    let again = (0..100).find_map(|_| {
+    let again = (0..2000).find_map(|_| {
         pause(Wall::from_us(10_000));
         Client::connect(&bench.path, Shape::default()).ok()
     });

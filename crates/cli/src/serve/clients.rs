@@ -53,7 +53,7 @@ pub fn commands(info: &Info) -> String {
 /// What clients of the servers that run are called with; those that do not answer are left out.
 pub fn of_running() -> String {
     /// A server answers at once; who asks for help does not wait for one that is stuck.
-    const PATIENCE: Duration = Duration::from_secs(1);
+    const PATIENCE: Duration = Duration::from_secs(3);
     let ask = |path: &Path| -> io::Result<Info> {
         let mut asker = Asker::connect(path)?;
         asker.set_patience(Some(PATIENCE))?;

@@ -7,8 +7,8 @@ use crate::run::report::plural;
 
 /// What is to be said of a run; `is_recorded` with a recording of it.
 pub fn of(done: &Finished, is_recorded: bool) -> impl Iterator<Item = String> {
-    let recording = if is_recorded { cut(done) } else { None };
-    [unfaithful(done), speeds(done), errors(done), recording].into_iter().flatten()
+    let recording = if is_recorded { [cut(done), failed(done)] } else { [None, None] };
+    [unfaithful(done), speeds(done), errors(done)].into_iter().chain(recording).flatten()
 }
 
 fn unfaithful(done: &Finished) -> Option<String> {
@@ -49,4 +49,12 @@ fn cut(done: &Finished) -> Option<String> {
     let what =
         "the recording goes on after a power cut, of which a replay knows nothing: its latencies differ from there";
     (done.power_cuts > 0).then(|| what.to_owned())
+}
+
+fn failed(done: &Finished) -> Option<String> {
+    let count = done.faults_asked;
+    let operations = plural(count, "operation");
+    (count > 0).then(|| {
+        format!("`ctl fail` had {count} {operations} fail while this was recorded, which a replay does not repeat")
+    })
 }

@@ -6,8 +6,8 @@
 //! overwrites, so that cleaning and recovery need not know of it. A record matters until a newer write of its unit is
 //! in flash. There is room for two records for each unit of the host, so that half of some unit is always free.
 //!
-//! Records are written at a flush, for a trim with FUA, when half a unit of them waits, and before a block is erased that
-//! holds a trimmed unit: an older version of that may be elsewhere. Until then the block has one dependant more.
+//! Records are written at a flush, for a trim with FUA, when half a unit of them waits, and before a block is erased
+//! that holds a trimmed unit: an older version of that may be elsewhere. Until then the block has one dependant more.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -18,7 +18,7 @@ use super::wire::{self, Errno};
 use crate::clock::{Wall, set_timer_slack};
 use crate::engine::{Answer, Engine, Order, Port};
 use crate::payload::PayloadError;
-use crate::rhythm::{Rhythm, lock, timeout};
+use crate::rhythm::{Farewell, Rhythm, lock, timeout};
 use crate::server::Bell;
 
 /// Clients at a time; another one is turned away.
@@ -26,9 +26,6 @@ const MOST_CLIENTS: usize = 64;
 
 /// A client has to have chosen its export by then.
 const HANDSHAKE: Wall = Wall(30_000_000_000);
-
-/// How long clients have to take their last answers when the server ends.
-const FAREWELL: Wall = Wall(5_000_000_000);
 
 /// How long no client is accepted where the system has no room for one.
 const PAUSE: Wall = Wall(100_000_000);
@@ -114,26 +111,29 @@ impl Front {
         set_timer_slack();
         self.clients.iter_mut().flatten().for_each(|(_, client)| client.send());
         let mut next = Wall::NEVER;
-        let mut leave_at = Wall::NEVER;
+        let mut farewell = Farewell::new();
         loop {
-            let called = self.wait(next.min(leave_at));
+            let called = self.wait(next.min(farewell.until));
             let now = Wall::now();
             if called {
                 self.receive(now);
             }
-            if leave_at == Wall::NEVER && self.stop.load(Ordering::Acquire) {
-                leave_at = now.later(FAREWELL);
+            if !farewell.has_begun() && self.stop.load(Ordering::Acquire) {
+                farewell.begin(now);
                 self.listeners.clear();
                 self.clients.iter_mut().flatten().for_each(|(_, client)| client.end());
-            } else if !called && now < next && leave_at == Wall::NEVER {
+            } else if !called && now < next && !farewell.has_begun() {
                 continue;
             }
             // Requests arrive when they have been read.
             let now = if called { Wall::now() } else { now };
-            next = self.serve(now);
+            if farewell.is_over(now) {
+                break;
+            }
+            next = self.serve(now, farewell.hurries);
             self.send();
             self.part(now);
-            if leave_at < Wall::NEVER && (now > leave_at || self.is_done()) {
+            if farewell.has_begun() && self.is_done() {
                 break;
             }
         }
@@ -225,8 +225,9 @@ impl Front {
         }
     }
 
-    /// Submits what was read, moves the device on and takes what is due. Returns when to look again.
-    fn serve(&mut self, now: Wall) -> Wall {
+    /// Submits what was read, moves the device on and takes what is due; or all there is, where it `hurries`. Returns
+    /// when to look again.
+    fn serve(&mut self, now: Wall, hurries: bool) -> Wall {
         let begun = self.rhythm.begin(now);
         let Front { engine, port, clients, pending, answers, rhythm, power_cuts, .. } = self;
         let (mut engine, locked) = lock(engine);
@@ -243,8 +244,7 @@ impl Front {
             };
             while request(client) {}
         }
-        engine.advance(now);
-        engine.take_due(*port, now, answers);
+        engine.take(*port, now, hurries, answers);
         let next = engine.next_look(*port);
         let disk = engine.take_disk_time();
         drop(engine);

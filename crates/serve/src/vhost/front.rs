@@ -25,14 +25,11 @@ use crate::engine::{Answer, Engine, Order, Port};
 use crate::lateness::Due;
 use crate::nbd::connection::Stream;
 use crate::nbd::listen::Listener;
-use crate::rhythm::{Rhythm, lock, timeout};
+use crate::rhythm::{Farewell, Rhythm, lock, timeout};
 use crate::server::Bell;
 
 /// Clients at a time; another one is turned away.
 const MOST_CLIENTS: usize = 8;
-
-/// How long what is in progress may take when the server ends.
-const FAREWELL: Wall = Wall(5_000_000_000);
 
 /// How long no client is accepted where the system has no room for one.
 const PAUSE: Wall = Wall(100_000_000);
@@ -166,26 +163,29 @@ impl Front {
     pub fn run(mut self) {
         set_timer_slack();
         let mut next = Wall::NEVER;
-        let mut leave_at = Wall::NEVER;
+        let mut farewell = Farewell::new();
         loop {
-            let called = self.wait(next.min(leave_at));
+            let called = self.wait(next.min(farewell.until));
             let now = Wall::now();
             self.receive(now);
-            if leave_at == Wall::NEVER && self.stop.load(Ordering::Acquire) {
-                leave_at = now.later(FAREWELL);
+            if !farewell.has_begun() && self.stop.load(Ordering::Acquire) {
+                farewell.begin(now);
                 self.listener = None;
-            } else if !called && now < next && leave_at == Wall::NEVER {
+            } else if !called && now < next && !farewell.has_begun() {
                 continue;
             }
-            if leave_at == Wall::NEVER {
+            if !farewell.has_begun() {
                 self.take();
             }
             // Requests arrive when they have been read.
             let now = if self.taken.is_empty() { now } else { Wall::now() };
-            next = self.serve(now);
+            if farewell.is_over(now) {
+                break;
+            }
+            next = self.serve(now, farewell.hurries);
             self.notify();
             self.part(now);
-            if leave_at < Wall::NEVER && (now > leave_at || self.pending.is_empty()) {
+            if farewell.has_begun() && self.pending.is_empty() {
                 break;
             }
         }
@@ -431,8 +431,9 @@ impl Front {
         self.taken.push(Taken { token, request, payload, is_awake, scale });
     }
 
-    /// Submits what was taken, moves the device on and answers what is due. Returns when to look again.
-    fn serve(&mut self, now: Wall) -> Wall {
+    /// Submits what was taken, moves the device on and answers what is due; or all there is, where it `hurries`.
+    /// Returns when to look again.
+    fn serve(&mut self, now: Wall, hurries: bool) -> Wall {
         let begun = self.rhythm.begin(now);
         let Front { engine, port, taken, payload, answers, rhythm, clients, pending, power_cuts, .. } = self;
         let (mut engine, locked) = lock(engine);
@@ -450,8 +451,7 @@ impl Front {
             let order = order(taken, payload);
             engine.submit(*port, now, &order).is_err()
         });
-        engine.advance(now);
-        engine.take_due(*port, now, answers);
+        engine.take(*port, now, hurries, answers);
         let next = engine.next_look(*port);
         let disk = engine.take_disk_time();
         drop(engine);

@@ -46,7 +46,7 @@ pub struct Live {
 /// How one way in was served in real time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveFront {
-    /// `nbd` or `vhost-user`.
+    /// `nbd`, `vhost-user`, or `control` of a `trim-all`.
     pub name: String,
     /// What sending and receiving take by themselves, found by a test at the start and deducted from the time of an
     /// answer, in microseconds of real time: of a read of 4 KiB that takes some 65 us. Less is deducted from a shorter
