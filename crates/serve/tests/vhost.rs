@@ -46,17 +46,20 @@ struct Bench {
 
 impl Bench {
     fn new(change: impl FnOnce(&mut Options)) -> Bench {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("vhost.sock");
-        let mut bench = Bench { server: None, path, _folder: folder };
+        let mut bench = Bench::without_server();
         bench.start(change);
         bench
     }
 
+    fn without_server() -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vhost.sock");
+        Bench { server: None, path, _folder: folder }
+    }
+
     /// A server on which a read takes 2.2 s.
     fn slow() -> Bench {
-        let mut bench = Bench::new(|_| {});
-        bench.stop();
+        let mut bench = Bench::without_server();
         bench.start_over(device(&["nand.read=200us"]), None, |options| {
             (options.no_delay, options.speed) = (false, "0.0001".parse().unwrap());
         });
@@ -247,9 +250,8 @@ fn who_connects_before_there_is_a_device_waits_for_it() {
 
 #[test]
 fn both_ways_in_see_the_same_disk() {
-    let folder = tempfile::tempdir().unwrap();
-    let (path, nbd) = (folder.path().join("vhost.sock"), folder.path().join("nbd.sock"));
-    let mut bench = Bench { server: None, path, _folder: folder };
+    let mut bench = Bench::without_server();
+    let nbd = bench.path.with_file_name("nbd.sock");
     bench.start_over(device(&[]), Some(&nbd), |_| {});
     let address = Address::Unix(nbd);
     let (mut one, mut other) = (NbdClient::connect(&address).unwrap(), bench.client());

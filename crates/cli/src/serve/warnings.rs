@@ -7,7 +7,7 @@ use crate::run::report::plural;
 
 /// What is to be said of a run; `is_recorded` with a recording of it.
 pub fn of(done: &Finished, is_recorded: bool) -> impl Iterator<Item = String> {
-    let recording = if is_recorded { [cut(done), failed(done)] } else { [None, None] };
+    let recording = [cut(done), failed(done)].into_iter().filter(move |_| is_recorded);
     [unfaithful(done), speeds(done), errors(done)].into_iter().chain(recording).flatten()
 }
 

@@ -422,14 +422,14 @@ impl Device {
         loop {
             let pending = &mut self.requests[id];
             if pending.admitted == pending.arrived {
-                let is_whole = pending.admitted == units(&pending.request, per_unit);
+                let is_all = pending.admitted == units(&pending.request, per_unit);
                 if pending.request.operation == Operation::WriteZeroes {
                     pending.start = pending.start.min(self.now);
-                    if is_whole {
+                    if is_all {
                         self.land_records(id);
                     }
                 }
-                return is_whole;
+                return is_all;
             }
             if self.ftl.is_read_only() {
                 self.refuse_unit(id, back);
@@ -453,7 +453,7 @@ impl Device {
             buffer.waiting -= 1;
         }
         self.trail_front(id, TimePart::Buffer);
-        if request.operation == Operation::WriteZeroes && part.end - part.first == self.ftl.shape().sectors_per_unit {
+        if request.operation == Operation::WriteZeroes && self.is_whole(part) {
             self.deallocate(part.lpn);
         } else if back {
             self.write_back(id, &request, part);
@@ -628,9 +628,10 @@ impl Device {
             return self.done_at_once(id);
         }
         for index in 0..self.units_of(id) {
+            let part = self.part_of(id, index);
             // A unit that is not covered whole keeps its data, as NVMe allows.
-            if self.is_whole(id, index) {
-                self.deallocate(self.part_of(id, index).lpn);
+            if self.is_whole(part) {
+                self.deallocate(part.lpn);
             }
         }
         self.land_records(id);
@@ -639,15 +640,16 @@ impl Device {
         self.admit();
     }
 
-    /// Whether a request covers all of its unit number `index`.
-    fn is_whole(&self, id: u32, index: u32) -> bool {
-        let part = self.part_of(id, index);
+    /// Whether a part of a request is all of its unit.
+    pub(super) fn is_whole(&self, part: Part) -> bool {
         part.end - part.first == self.ftl.shape().sectors_per_unit
     }
 
     /// What a request with FUA has deallocated has to stay so: it waits for the records of that, as a flush would.
     fn land_records(&mut self, id: u32) {
-        if self.must_land(&self.requests[id].request) && (0..self.units_of(id)).any(|index| self.is_whole(id, index)) {
+        if self.must_land(&self.requests[id].request)
+            && (0..self.units_of(id)).any(|index| self.is_whole(self.part_of(id, index)))
+        {
             self.flush_journal(id);
         }
     }

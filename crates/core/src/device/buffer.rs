@@ -205,8 +205,7 @@ impl Device {
     pub(super) fn has_place(&self, request: &Request, part: Part) -> bool {
         match self.buffer.as_deref() {
             Some(buffer) if buffer.writes_back() => {
-                let whole = || part.end - part.first == self.ftl.shape().sectors_per_unit;
-                let nothing = request.operation == Operation::WriteZeroes && whole();
+                let nothing = request.operation == Operation::WriteZeroes && self.is_whole(part);
                 nothing || (buffer.has_room(part.lpn) && (self.slots_free > 0 || !self.must_land(request)))
             }
             _ => self.slots_free > 0,
