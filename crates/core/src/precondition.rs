@@ -4,7 +4,7 @@ mod layout;
 
 use crate::device::Device;
 use crate::external::Written;
-use crate::ftl::Ftl;
+use crate::ftl::{Ftl, Shape};
 use crate::metrics::counters::Counters;
 pub use crate::metrics::summary::Reached;
 use crate::sim::id::{Lpn, PlaneId};
@@ -126,12 +126,16 @@ fn fill(ftl: &mut Ftl, on_progress: OnProgress) -> Result<(), String> {
 /// Fills the device so that a share of each block is superseded: as often as the share asks for, a unit is written
 /// twice in a row, and both copies land in the same plane.
 fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
+    if ftl.block_map.is_some() {
+        return Err(format!(
+            "aged={share}: with block mapping a unit has one place in its block, so that it cannot be written twice in a \
+             row there; take steady, stale=V or a workload"
+        ));
+    }
     let units = ftl.map.len();
     let shape = *ftl.shape();
-    let room: u64 = ftl.blocks.all().len() as u64 * u64::from(ftl.blocks.data_units())
-        - u64::from(shape.planes)
-            * u64::from(shape.soft + 1 + shape.classes + shape.map_blocks)
-            * u64::from(ftl.blocks.data_units());
+    let blocks: u32 = (0..shape.planes).map(|plane| ftl.blocks.good(PlaneId(plane)).saturating_sub(kept(&shape))).sum();
+    let room = u64::from(blocks) * u64::from(ftl.blocks.data_units());
     let needed = f64::from(units) / (1.0 - share);
     if needed > room as f64 {
         let most = (1.0 - f64::from(units) / room as f64).max(0.0);
@@ -163,18 +167,19 @@ fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String>
 
 /// Writes a share of the pages of each plane and makes all of them stale: the device is empty, and cleaning near.
 fn wear_in(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
+    if ftl.block_map.is_some() {
+        return wear_in_blocks(ftl, share, on_progress);
+    }
     let shape = *ftl.shape();
-    let data = u64::from(ftl.blocks.data_units());
-    let blocks = ftl.blocks.all().len() as u64 / u64::from(shape.planes);
-    let room = blocks.saturating_sub(u64::from(shape.soft + 2)) * data;
-    // Whole programs, as a share of what a plane holds; shares are decimal numbers of a few digits.
-    let group = u64::from(shape.units_per_program);
-    let wanted = (share * (blocks * data) as f64 + 1e-6) as u64 / group * group;
+    let good = (0..shape.planes).map(|plane| ftl.blocks.good(PlaneId(plane))).min().unwrap_or(0);
+    let room = u64::from(good.saturating_sub(kept(&shape))) * u64::from(ftl.blocks.data_units());
+    let wanted = whole_programs(ftl, share);
     if wanted > room {
-        let most = (room as f64 / (blocks * data) as f64 * 1000.0).floor() / 1000.0;
+        let most = most_of(ftl, room);
         return Err(format!(
-            "stale={share}: cleaning keeps {} blocks of each plane free; give at most stale={most:.3}",
-            shape.soft + 1
+            "stale={share}: {} blocks of each plane are kept free or open, or for translation pages; give at most \
+             stale={most:.3}",
+            kept(&shape)
         ));
     }
     let mut lpn = 0;
@@ -184,6 +189,58 @@ fn wear_in(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), Str
             ftl.write_to(PlaneId(plane), Lpn(lpn));
             ftl.trim(Lpn(lpn));
             lpn = (lpn + 1) % ftl.map.len();
+        }
+    }
+    Ok(())
+}
+
+/// Returns the blocks of a plane that cannot be full of invalid data before a run: those that are free when garbage
+/// collection stops, open ones, and those of translation pages.
+fn kept(shape: &Shape) -> u32 {
+    shape.soft + 1 + shape.classes + shape.map_blocks
+}
+
+/// Returns a share of the units of a plane, in whole programs. Shares are decimal numbers of a few digits.
+fn whole_programs(ftl: &Ftl, share: f64) -> u64 {
+    let group = u64::from(ftl.shape().units_per_program);
+    (share * units_of_a_plane(ftl) as f64 + 1e-6) as u64 / group * group
+}
+
+/// Returns `units` as a share of the units of a plane, rounded down to three digits.
+fn most_of(ftl: &Ftl, units: u64) -> f64 {
+    (units as f64 / units_of_a_plane(ftl) as f64 * 1000.0).floor() / 1000.0
+}
+
+fn units_of_a_plane(ftl: &Ftl) -> u64 {
+    ftl.blocks.all().len() as u64 / u64::from(ftl.shape().planes) * u64::from(ftl.blocks.data_units())
+}
+
+/// Writes whole logical blocks of each plane in order of their numbers, and trims them, until a share of the plane is
+/// invalid. With block mapping only a logical block can hold invalid pages, because a free block is an erased one.
+fn wear_in_blocks(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
+    let (planes, units) = (ftl.shape().planes, ftl.map.len());
+    let block = ftl.logical_blocks().units();
+    let mut owned = vec![Vec::new(); planes as usize];
+    for number in 0..units.div_ceil(block) {
+        owned[ftl.block_home(number).index()].push(number * block..units.min((number + 1) * block));
+    }
+    let wanted = whole_programs(ftl, share);
+    let room = owned.iter().map(|blocks| blocks.iter().map(|units| units.len() as u64).sum()).min().unwrap_or(0);
+    if wanted > room {
+        let most = most_of(ftl, room);
+        return Err(format!(
+            "stale={share}: with block mapping invalid pages are those of logical blocks, which have no more in each \
+             plane; give at most stale={most:.3}"
+        ));
+    }
+    for (plane, blocks) in owned.into_iter().enumerate() {
+        go_on(ftl, plane as f64 / f64::from(planes), on_progress)?;
+        let mut left = wanted as usize;
+        for written in blocks {
+            let written = written.start..written.end.min(written.start.saturating_add(left as u32));
+            left -= written.len();
+            written.clone().for_each(|lpn| ftl.write_whole(Lpn(lpn)));
+            written.for_each(|lpn| ftl.trim(Lpn(lpn)));
         }
     }
     Ok(())

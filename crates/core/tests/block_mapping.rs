@@ -6,6 +6,7 @@ use common::{device_config, drain, fill, submit, units};
 use floatgate_core::config::from_toml;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::counters::{Counters, ProgramCause, ReadCause};
+use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::workload::request::Operation;
 
 /// Cells to register, register to cells, erase, and a page over the channel: 4096 cycles of 25 ns.
@@ -114,11 +115,71 @@ fn what_would_have_no_meaning_is_refused() {
         ("allocation=dynamic", "it needs allocation = \"static\""),
         ("nand.advanced.copy_back=wise", "it needs nand.advanced.copy_back = \"off\""),
         ("nand.advanced.cache_program=true", "it needs nand.advanced.cache_program = false"),
+        ("durability.trim_journal=true", "durability.trim_journal"),
+        ("durability.checkpoint=1MiB", "durability.checkpoint"),
     ] {
         let overrides = ["mapping.scheme=block", "nand.concurrency=die", "geometry.dies=1", other].map(str::to_owned);
         let error = from_toml(common::BASE, "test.toml", &overrides).expect_err("a logical block has a plane");
         assert!(error.to_string().contains(advice), "{error}");
     }
+}
+
+/// Random overwrites of units one by one, with as many outstanding, all of which are answered.
+fn overwrite(device: &mut Device, requests: u64) {
+    let units_there = u64::from(device.ftl().map.len());
+    for tag in 0..requests {
+        let request = units(device, Operation::Write, tag * 7919 % units_there, 1);
+        let now = device.now();
+        submit(device, now, request);
+        while device.outstanding() >= 4 {
+            let at = device.next_event_time().unwrap_or_else(|| panic!("{}", device.explain_stall()));
+            device.advance_to(at);
+        }
+    }
+    assert_eq!(drain(device).len() as u64, requests, "{}", device.explain_stall());
+    device.check_invariants().unwrap();
+}
+
+#[test]
+fn invalid_pages_at_the_start_are_those_of_logical_blocks() {
+    for (more, share) in [("capacity.spare=0.5", 0.3), ("capacity.spare=0.5", 0.5), ("capacity.logical=40000KiB", 0.1)]
+    {
+        let mut device = common::build(
+            device_config(&["mapping.scheme=block", more]),
+            Options { verify: true, ..Options::default() },
+        );
+        let reached = precondition(&mut device, Precondition::Stale(share), 1, &mut |_| true).unwrap();
+        assert_eq!(reached.mapped, 0.0);
+        device.check_invariants().unwrap();
+        let of_plane = (share * 64.0 * 64.0 + 1e-6) as u64;
+        let mut counters = device.ftl().counters;
+        assert_eq!(counters.units_programmed, 4 * of_plane, "{more} {share}");
+        assert_eq!((counters.units_moved, counters.blocks_erased, counters.units_padded), (0, 0, 0));
+        // Each logical block that is written anew leaves its invalid pages behind: nothing is copied for that.
+        let units = device.ftl().map.len();
+        fill(&mut device, units);
+        counters = device.ftl().counters.since(&counters);
+        let blocks = of_plane.div_ceil(64) * 4;
+        assert_eq!((counters.units_moved, counters.blocks_erased, counters.merges), (0, blocks, [blocks, 0, 0]));
+        overwrite(&mut device, 500);
+        let erases: Vec<u32> = device.ftl().blocks.all().iter().map(|block| block.erases).collect();
+        let mean = f64::from(erases.iter().sum::<u32>()) / erases.len() as f64;
+        let variance = erases.iter().map(|&count| (f64::from(count) - mean).powi(2)).sum::<f64>() / erases.len() as f64;
+        assert!(variance.sqrt() < 3.0, "{more} {share}: deviation {}", variance.sqrt());
+    }
+}
+
+#[test]
+fn states_that_logical_blocks_cannot_be_in_are_refused() {
+    let refused = |to| {
+        let mut device =
+            common::build(device_config(&["mapping.scheme=block", "capacity.spare=0.5"]), Options::default());
+        precondition(&mut device, to, 1, &mut |_| true).unwrap_err()
+    };
+    let stale = refused(Precondition::Stale(0.51));
+    assert!(stale.contains("give at most stale=0.500"), "{stale}");
+    let aged = refused(Precondition::Aged(0.2));
+    assert!(aged.contains("aged=0.2: with block mapping") && aged.contains("steady"), "{aged}");
 }
 
 /// Two logical blocks on the planes of a die are written together when both wait for it: two transfers, and the time of

@@ -142,5 +142,13 @@ fn more_stale_than_cleaning_leaves_is_refused() {
     // 3 + 2 of 64 blocks stay: 59 of 64 are 0.921.
     let refused = precondition(&mut device, Precondition::Stale(0.93), 1, &mut |_| true).unwrap_err();
     assert!(refused.contains("at most stale=0.921"), "{refused}");
+    // Blocks that are bad, or hold translation pages, hold nothing stale.
+    for (more, most) in [("faults.factory_bad=10", 0.765), ("mapping.scheme={ dftl = { cache = \"64B\" } }", 0.875)] {
+        let mut device = common::device(&["gc.soft_threshold=3", more]);
+        let refused = precondition(&mut device, Precondition::Stale(0.9), 1, &mut |_| true).unwrap_err();
+        assert!(refused.contains(&format!("at most stale={most}")), "{more}: {refused}");
+        precondition(&mut device, Precondition::Stale(most), 1, &mut |_| true).unwrap();
+        assert_eq!(device.ftl().counters.blocks_erased, 0, "{more}: all that is written stays");
+    }
     assert!("stale=1".parse::<Precondition>().is_err());
 }

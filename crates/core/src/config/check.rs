@@ -57,7 +57,7 @@ impl DeviceConfig {
         }
         if check.problems.len() == so_far {
             check.capacity();
-            check.checkpoint();
+            check.durability();
             check.faults();
             check.thresholds();
             check.buffer();
@@ -405,14 +405,18 @@ impl Check<'_> {
         }
     }
 
-    fn checkpoint(&mut self) {
+    fn durability(&mut self) {
         let device = self.device;
+        let is_by_block = matches!(device.mapping.scheme, MappingConfig::Block(_));
+        if device.durability.trim_journal && is_by_block {
+            self.refuse("durability.trim_journal", true, NOT_WITH_BLOCKS);
+        }
         let Some(interval) = device.durability.checkpoint else { return };
         let range = Bytes(device.unit_bytes())..=Bytes(1 << 60);
         let why =
             "a mapping unit of the checkpoint is written for so many bytes of the host, of a mapping unit or more";
         self.in_range("durability.checkpoint", interval, range, why);
-        if let MappingConfig::Block(_) = &device.mapping.scheme {
+        if is_by_block {
             self.refuse("durability.checkpoint", interval, NOT_WITH_BLOCKS);
         }
     }
