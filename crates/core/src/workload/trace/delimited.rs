@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 
-use super::fields::{Decimal, Fields};
+use super::fields::{Decimal, Fields, number};
 use super::names::Names;
 use super::{DeviceName, Expected, Format, Framing, Parser, Record, TimeUnit, TraceOptions};
 use crate::workload::request::{Operation, SECTOR};
@@ -42,16 +42,19 @@ enum Column {
     Offset,
     Size,
     Device,
+    /// Whether the line is a request: see `keep`.
+    Filter,
     /// Nothing that is used.
     Other,
 }
 
-const COLUMNS: [(&str, Column); 6] = [
+const COLUMNS: [(&str, Column); 7] = [
     ("time", Column::Time),
     ("op", Column::Operation),
     ("offset", Column::Offset),
     ("size", Column::Size),
     ("device", Column::Device),
+    ("filter", Column::Filter),
     ("_", Column::Other),
 ];
 
@@ -69,12 +72,13 @@ enum Delimiter {
 ///
 /// | key | value |
 /// |---|---|
-/// | `columns` | the columns in order: `time`, `op`, `offset`, `size`, `device`, and `_` for one that is not used |
+/// | `columns` | the columns in order: `time`, `op`, `offset`, `size`, `device`, `filter`, and `_` for an unused one |
 /// | `delimiter` | `comma` (the default), `tab`, `semicolon`, `pipe`, `space` (any number of blanks), or a character |
 /// | `time` | unit of the time: `ps`, `ns`, `100ns`, `us`, `ms`, `s` |
 /// | `offset`, `size` | unit: `bytes`, `sectors`, `KiB`, `MiB`, or a number of bytes, like `4096` |
 /// | `read`, `write`, `trim`, `flush` | codes of the operation, several separated by commas |
 /// | `skip` | codes of lines that hold no request |
+/// | `keep` | values of the column `filter` of lines that hold one; all others are passed over |
 /// | `all` | `read` or `write`: what all requests do, where there is no column `op` |
 /// | `length` | the length of all requests, in the unit of `size`, where there is no column `size` |
 /// | `header` | lines to pass over at the start (0) |
@@ -87,12 +91,14 @@ pub struct Columns {
     size: u64,
     /// Code and operation; `None` for lines that are passed over.
     codes: Vec<(String, Option<Operation>)>,
+    /// Values of the filter of lines that are not passed over.
+    keep: Vec<String>,
     all: Option<Operation>,
     length: Option<u64>,
     header: u64,
 }
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "columns",
     "delimiter",
     "time",
@@ -103,6 +109,7 @@ const KEYS: [&str; 13] = [
     "trim",
     "flush",
     "skip",
+    "keep",
     "all",
     "length",
     "header",
@@ -168,6 +175,7 @@ impl Columns {
             offset: unit("offset", one("offset")?)?,
             size: unit("size", one("size")?)?,
             codes: codes(values)?,
+            keep: values.get("keep").cloned().unwrap_or_default(),
             all: one("all")?.map(all).transpose()?,
             length: number("length")?,
             header: number("header")?.unwrap_or(0),
@@ -195,6 +203,11 @@ impl Columns {
             (false, None | Some(0)) => {
                 return Err("without a column `size`, length=N (at least 1) says how long requests are".to_owned());
             }
+            _ => {}
+        }
+        match (has(Column::Filter), self.keep.is_empty()) {
+            (true, true) => return Err("`filter` needs the values of lines that are requests, like keep=D".to_owned()),
+            (false, false) => return Err("`keep` needs a column `filter`".to_owned()),
             _ => {}
         }
         match (has(Column::Time), self.time) {
@@ -297,6 +310,17 @@ impl Delimited {
     }
 }
 
+/// The fields of a line that are used.
+#[derive(Default)]
+struct Placed<'a> {
+    time: Option<&'a [u8]>,
+    code: Option<&'a [u8]>,
+    offset: Option<&'a [u8]>,
+    size: Option<&'a [u8]>,
+    device: Option<&'a [u8]>,
+    filter: Option<&'a [u8]>,
+}
+
 /// What the columns of a line say.
 struct Found<'a> {
     time: Decimal,
@@ -309,37 +333,54 @@ struct Found<'a> {
 impl Columns {
     /// `None` for a line that is passed over.
     fn read<'a>(&self, line: &'a [u8]) -> Result<Option<Found<'a>>, Expected> {
-        let operation = self.all.unwrap_or(Operation::Read);
-        let size = self.length.unwrap_or(0);
-        let mut found = Found { time: Decimal::whole(0), operation, offset: 0, size, device: None };
+        let mut fields = Placed::default();
+        let is_whole = self.place(line, &mut fields);
+        let is_kept = |field: &[u8]| self.keep.iter().any(|value| value.as_bytes() == field);
+        // The other columns of a line that is passed over may hold anything, or be missing.
+        if !self.keep.is_empty() && !fields.filter.is_some_and(is_kept) {
+            return Ok(None);
+        }
+        let code = fields.code.map(|field| self.codes.iter().find(|(code, _)| code.as_bytes() == field));
+        if let Some(Some((_, None))) = code {
+            return Ok(None);
+        }
+        if !is_whole {
+            return Err(Expected("as many columns as were described"));
+        }
+        let operation = match code {
+            Some(Some((_, operation))) => operation.unwrap_or(Operation::Read),
+            Some(None) => return Err(Expected("one of the codes that were given for operations")),
+            None => self.all.unwrap_or(Operation::Read),
+        };
+        let time = fields.time.map_or(Ok(Decimal::whole(0)), decimal)?;
+        let (mut offset, mut size) = (0, 0);
+        if operation != Operation::Flush {
+            let number = |field: Option<&[u8]>, else_, what| field.map_or(Ok(else_), |field| number(field, what));
+            offset = number(fields.offset, 0, "the offset, a whole number")?;
+            size = number(fields.size, self.length.unwrap_or(0), "the size, a whole number")?;
+        }
+        Ok(Some(Found { time, operation, offset, size, device: fields.device }))
+    }
+
+    /// Finds the fields of a line. Returns whether it has all columns.
+    fn place<'a>(&self, line: &'a [u8], fields: &mut Placed<'a>) -> bool {
         let mut rest = Some(line);
-        let mut numbers = [None; 2];
         for column in &self.columns {
-            let field = self.field(&mut rest).ok_or(Expected("as many columns as were described"))?;
+            let field = self.field(&mut rest);
+            if field.is_none() {
+                return false;
+            }
             match column {
-                Column::Time => found.time = decimal(field)?,
-                Column::Operation => match self.codes.iter().find(|(code, _)| code.as_bytes() == field) {
-                    Some((_, Some(operation))) => found.operation = *operation,
-                    Some((_, None)) => return Ok(None),
-                    None => return Err(Expected("one of the codes that were given for operations")),
-                },
-                Column::Offset => numbers[0] = Some(field),
-                Column::Size => numbers[1] = Some(field),
-                Column::Device => found.device = Some(field),
+                Column::Time => fields.time = field,
+                Column::Operation => fields.code = field,
+                Column::Offset => fields.offset = field,
+                Column::Size => fields.size = field,
+                Column::Device => fields.device = field,
+                Column::Filter => fields.filter = field,
                 Column::Other => {}
             }
         }
-        if found.operation == Operation::Flush {
-            found.size = 0;
-            return Ok(Some(found));
-        }
-        if let Some(field) = numbers[0] {
-            found.offset = integer(field, "the offset, a whole number")?;
-        }
-        if let Some(field) = numbers[1] {
-            found.size = integer(field, "the size, a whole number")?;
-        }
-        Ok(Some(found))
+        true
     }
 
     /// The next field, without blanks and quotes around it.
@@ -366,13 +407,6 @@ fn decimal(field: &[u8]) -> Result<Decimal, Expected> {
     let mut fields = Fields(field);
     let value = fields.decimal(WHAT)?;
     if fields.0.is_empty() { Ok(value) } else { Err(Expected(WHAT)) }
-}
-
-/// A whole number, in hexadecimal after `0x`.
-fn integer(field: &[u8], what: &'static str) -> Result<u64, Expected> {
-    let mut fields = Fields(field);
-    let value = if field.starts_with(b"0x") { fields.hexadecimal(what)? } else { fields.integer(what)? };
-    if fields.0.is_empty() { Ok(value) } else { Err(Expected(what)) }
 }
 
 impl Parser for Delimited {
@@ -450,6 +484,25 @@ mod tests {
     }
 
     #[test]
+    fn a_second_column_filters_lines() {
+        let spec = "columns=time,filter,op,_,offset,size;delimiter=space;time=s;offset=sectors;size=sectors;keep=D,I;\
+                    read=R;write=W";
+        let request = |operation, lba| Ok(Some((1, operation, lba, 8, "0".to_owned())));
+        assert_eq!(read(spec, "1 D R x 16 8"), request(Operation::Read, 16));
+        assert_eq!(read(spec, "1 I W x 16 8"), request(Operation::Write, 16));
+        // The rest of such lines need not be what it is in others, nor be there.
+        for other in ["1 C R x 16 8", "1 P N [fio]", "? U none", "CPU0", "1 C W x 16"] {
+            assert_eq!(read(spec, other), Ok(None), "{other}");
+        }
+        assert!(read(spec, "1 D Q x 16 8").unwrap_err().contains("codes"));
+        assert!(read(spec, "1 D R x 16").unwrap_err().contains("as many columns"));
+        // The filter may stand behind the operation.
+        let behind = "columns=op,offset,size,filter;offset=bytes;size=bytes;keep=D;read=R";
+        assert_eq!(read(behind, "X,?,?,C"), Ok(None));
+        assert_eq!(read(behind, "R,512,512,D"), Ok(Some((0, Operation::Read, 1, 1, "0".to_owned()))));
+    }
+
+    #[test]
     fn lines_that_do_not_fit_are_told() {
         assert!(read(SPEC, "5,R,1024,8").unwrap_err().contains("as many columns"));
         assert!(read(SPEC, "5,Q,1024,8,1").unwrap_err().contains("codes"));
@@ -495,6 +548,8 @@ mod tests {
         assert!(error(&format!("columns=offset,size;time=us;all=read{rest}")).contains("needs a column `time`"));
         assert!(error(&format!("columns=offset,size,op;read=R;write=R{rest}")).contains("two operations"));
         assert!(error(&format!("columns=offset,size;delimiter=ab;all=read{rest}")).contains("`ab` is no delimiter"));
+        assert!(error(&format!("columns=offset,size,filter;all=read{rest}")).contains("keep=D"));
+        assert!(error(&format!("columns=offset,size;keep=D;all=read{rest}")).contains("needs a column `filter`"));
         assert!(error(&format!("columns=offset,size;header=x;all=read{rest}")).contains("whole number"));
     }
 }

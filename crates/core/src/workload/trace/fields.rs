@@ -175,6 +175,13 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// The whole number that a field is, in hexadecimal after `0x`.
+pub(super) fn number(field: &[u8], what: &'static str) -> Result<u64, Expected> {
+    let mut fields = Fields(field);
+    let value = if field.starts_with(b"0x") { fields.hexadecimal(what)? } else { fields.integer(what)? };
+    if fields.0.is_empty() { Ok(value) } else { Err(Expected(what)) }
+}
+
 /// The value of no digits (none) or of more than 19, which may or may not fit.
 #[cold]
 fn long_integer(digits: &[u8]) -> Option<u64> {
