@@ -11,12 +11,19 @@ pub(super) struct Gap {
     pub(super) ps: u128,
     /// The line of the request behind it.
     pub(super) line: u64,
+    /// Requests before it.
+    before: u64,
 }
 
 /// Requests below which nothing can be said of what is usual.
 const FEW: u64 = 16;
 /// Shorter gaps do no harm: an hour, in ps.
 const SHORT: u128 = 3_600 * 10_u128.pow(12);
+/// As little as that, 100 s, does harm where few requests are on one side of the gap: rates over the whole time are
+/// those of a trace that is nearly all gap.
+const SHORT_AT_END: u128 = 100 * 10_u128.pow(12);
+/// One request in so many, or a single one, is few.
+const AT_END: u64 = 100;
 /// By how much a jump is longer than the mean of the other gaps.
 const UNUSUAL: u128 = 1_000;
 
@@ -46,7 +53,7 @@ impl Gaps {
         self.last = self.last.max(since);
         self.count += 1;
         if gap > self.longest.ps {
-            self.longest = Gap { ps: gap, line };
+            self.longest = Gap { ps: gap, line, before: self.count - 1 };
         }
         if let Some(most) = self.most
             && gap > most
@@ -58,13 +65,20 @@ impl Gaps {
     }
 
     /// The gap that is most of the trace, and longer than anyone waits: as a rule a clock that was set, or two
-    /// recordings in one file. Not one that is shortened.
+    /// recordings in one file; or a few requests far from all others. Not one that is shortened.
     pub(super) fn jump(&self) -> Option<Gap> {
         let Gap { ps, .. } = self.longest;
         let others = self.last.saturating_sub(ps);
-        let is_usual = self.count < FEW || ps < SHORT || others >= ps;
+        let short = if self.is_at_end(self.longest) { SHORT_AT_END } else { SHORT };
+        let is_usual = self.count < FEW || ps < short || others >= ps;
         let unusual = !is_usual && ps / UNUSUAL >= others / u128::from(self.count - 1);
         (unusual && self.most.is_none_or(|most| ps <= most)).then_some(self.longest)
+    }
+
+    /// Whether few requests are before or behind a gap.
+    fn is_at_end(&self, gap: Gap) -> bool {
+        let few = gap.before.min(self.count - gap.before);
+        few == 1 || few <= self.count / AT_END
     }
 
     /// What was done, or should be.
@@ -78,7 +92,21 @@ impl Gaps {
         }
         let jump = self.jump()?;
         let share = jump.ps as f64 / self.last as f64 * 100.0;
-        Some(format!("a gap of {} {}, {share:.4} % of the trace's time: {ADVICE}", span(jump.ps), jump.before(word)))
+        let gap = format!("a gap of {} {}, {share:.4} % of the trace's time", span(jump.ps), jump.before(word));
+        if !self.is_at_end(jump) {
+            return Some(format!("{gap}: {ADVICE}"));
+        }
+        let (few, side, leave_out) = if jump.before < self.count - jump.before {
+            (jump.before, "before", String::new())
+        } else {
+            let limit = format!("`--limit {}` leaves what is behind it out, ", jump.before);
+            (self.count - jump.before, "behind", limit)
+        };
+        let only = counted(few, "request");
+        Some(format!(
+            "{gap}, with only {only} {side} it: rates over the whole time are too low; {leave_out}`--max-gap 1s` \
+             shortens longer gaps to 1 s"
+        ))
     }
 }
 
@@ -137,6 +165,12 @@ mod tests {
         // Too few requests, half an hour only, and a gap as they all are.
         assert_eq!(jump(None, 10, 5, 86_400 * S), None);
         assert_eq!(jump(None, 100, 50, 1_800 * S), None);
+        // The last of 100 requests comes 1,000 s late, or all but the first; not 50 s.
+        assert_eq!(jump(None, 100, 99, 1_000 * S), Some(100));
+        assert_eq!(jump(None, 100, 1, 1_000 * S), Some(2));
+        assert_eq!(jump(None, 100, 99, 50 * S), None);
+        assert_eq!(jump(None, 1000, 990, 1_000 * S), Some(991));
+        assert_eq!(jump(None, 1000, 989, 1_000 * S), None);
         let mut daily = Gaps::new(None);
         (0..100).for_each(|n| assert!(daily.shorten(n * 86_400 * S, 1) == n * 86_400 * S));
         assert_eq!(daily.jump(), None);
@@ -146,5 +180,24 @@ mod tests {
         }
         let said = gaps.warning("line").unwrap();
         assert!(said.contains("10.0 days before line 51") && said.contains("--max-gap 1s"), "{said}");
+    }
+
+    #[test]
+    fn a_few_requests_far_from_the_others_are_told() {
+        let said = |before: u64, after: u64| {
+            let mut gaps = Gaps::new(None);
+            for n in 0..before + after {
+                let late = if n >= before { 1_000 * S } else { 0 };
+                gaps.shorten(u128::from(n) * S / 100 + late, n + 1);
+            }
+            gaps.warning("line").unwrap()
+        };
+        let last = said(99, 1);
+        assert!(last.contains("a gap of 1000.010 s before line 100, 99.90"), "{last}");
+        assert!(last.contains("only 1 request behind it: rates over the whole time are too low"), "{last}");
+        assert!(last.contains("`--limit 99`") && last.contains("`--max-gap 1s`"), "{last}");
+        let first = said(2, 500);
+        assert!(first.contains("before line 3") && first.contains("only 2 requests before it"), "{first}");
+        assert!(!first.contains("--limit"), "{first}");
     }
 }
