@@ -212,6 +212,7 @@ impl ServeArgs {
     ) -> Summary {
         let mut warnings: Vec<String> = not_steady(&state).into_iter().collect();
         warnings.extend(trouble.map(str::to_owned));
+        warnings.extend(done.device.wear_warning());
         warnings.extend(warnings::of(done, self.record.is_some()));
         warnings.iter().for_each(|warning| warn(warning));
         let about = About {

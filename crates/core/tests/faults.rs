@@ -288,6 +288,44 @@ fn failed_blocks_of_translation_pages_find_their_room() {
 }
 
 #[test]
+fn a_block_stands_as_many_erases_as_its_endurance() {
+    for (endurance, stands) in [("1", 1), ("3", 3)] {
+        let endurance = format!("nand.endurance={endurance}");
+        let mut device = device(&SMALL, &[&endurance, "faults={}"]);
+        // Three units, written over and over: a block of three pages is erased for each three writes, so that all
+        // blocks have had their erases after some 12 x 3 x 3 writes at the most.
+        let lpns: Vec<u64> = (0..400).map(|index| index % 3).collect();
+        let done = serve(&mut device, Operation::Write, &lpns);
+        drain(&mut device);
+        assert_eq!(done.last().map(|done| done.status), Some(Status::ReadOnly));
+        let (blocks, counters) = (device.ftl().blocks.all(), &device.ftl().counters);
+        assert!(blocks.iter().all(|block| block.erases <= stands));
+        let bad = || blocks.iter().filter(|block| block.state == BlockState::Bad);
+        assert!(bad().count() > 3 && bad().all(|block| block.erases == stands), "{}", bad().count());
+        assert_eq!(counters.faults.erases_failed, bad().count() as u64);
+        assert_eq!(counters.faults.blocks_grown_bad, bad().count() as u64);
+        assert_eq!(device.wear_warning(), None);
+        // All that was answered well is read.
+        assert!(serve(&mut device, Operation::Read, &[0, 1, 2]).iter().all(|done| done.status == Status::Ok));
+        device.check_invariants().unwrap();
+    }
+}
+
+#[test]
+fn nothing_wears_out_without_faults_and_that_is_told() {
+    let lpns: Vec<u64> = (0..400).map(|index| index % 3).collect();
+    let worn = |more: &[&str]| {
+        let mut device = device(&SMALL, more);
+        assert!(serve(&mut device, Operation::Write, &lpns).iter().all(|done| done.status == Status::Ok));
+        assert!(device.ftl().counters.blocks_erased > 100);
+        device.wear_warning()
+    };
+    let warning = worn(&["nand.endurance=2"]).expect("a warning");
+    assert!(warning.starts_with("12 of 12 blocks have had more than nand.endurance = 2 erases"), "{warning}");
+    assert_eq!([worn(&[]), worn(&["nand.endurance=0"]), worn(&["nand.endurance=0", "faults={}"])], [None, None, None]);
+}
+
+#[test]
 fn the_same_seed_fails_alike_and_another_does_not() {
     let run = |seed| {
         let config = device_config(&["faults={ program_rate = 0.01, erase_rate = 0.02, read_rate = 0.01 }"]);

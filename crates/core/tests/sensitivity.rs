@@ -85,7 +85,7 @@ const CASES: &[Case] = &[
     ("nand.read", &["nand.cell=mlc"], READS, &["-", "30us", "[\"25us\", \"35us\"]"]),
     ("nand.program", &["nand.cell=mlc"], WRITES, &["-", "300us", "[\"200us\", \"300us\"]"]),
     ("nand.erase", &[], WRITES, &["-", "2ms"]),
-    ("nand.endurance", &[], WRITES, &["-", "1000", "0"]),
+    ("nand.endurance", &["faults.erase_rate=0"], WRITES, &["-", "1000", "0", "1"]),
     ("nand.concurrency", &["geometry.dies=2", "geometry.chips_per_package=2"], MIX, ALL),
     ("nand.advanced.copy_back", &[], WRITES, ALL),
     ("nand.advanced.multi_plane_program", &[], WIDE, ALL),

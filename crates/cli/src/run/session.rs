@@ -265,6 +265,7 @@ impl<'a> Session<'a> {
             warnings.said.push(report::INTERRUPTED.to_owned());
         }
         warnings.add(partial_pages(&precondition, &device, &outcome.counters), front);
+        warnings.add(device.wear_warning(), front);
         if outcome.results.all().count() == 0 && outcome.complete {
             warnings.add([nothing_measured(&workload)], front);
         }

@@ -22,7 +22,8 @@ pub struct FaultsConfig {
     /// Share of program operations that fail. The block is then emptied and never used again.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub program_rate: f64,
-    /// Share of erases that fail. The block is never used again.
+    /// Share of erases that fail. The block is never used again. Each erase of a block that has had
+    /// `nand.endurance` erases fails too.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub erase_rate: f64,
     /// Share of page reads that find more wrong bits than can be corrected. The page stays unreadable.

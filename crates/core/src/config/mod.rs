@@ -245,7 +245,9 @@ pub struct Nand {
     pub program: OneOrMany<Duration>,
     /// Block erase (tBERS).
     pub erase: Duration,
-    /// Erases that a block stands, of which results tell the share used (`wear.life_used`); 0 when unknown.
+    /// Erases that a block stands; 0 when unknown. With a table `faults` the next erase of a block that has had so
+    /// many fails, and the block is bad. Without one nothing wears out: results tell the share used
+    /// (`wear.life_used`), and a run in which a block exceeds it warns.
     /// Default: what is usual for the cells, 100,000 for SLC, 10,000 for MLC, 3,000 for TLC and 1,000 for QLC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]

@@ -31,6 +31,24 @@ impl Device {
         self.ftl.faults.as_ref()?.read_only
     }
 
+    /// Returns a warning if blocks have had more erases than they stand, and are still used because nothing fails in
+    /// this device.
+    pub fn wear_warning(&self) -> Option<String> {
+        let stands = self.config.endurance();
+        if stands == 0 || self.ftl.faults.is_some() {
+            return None;
+        }
+        let erases = || self.ftl.blocks.all().iter().map(|block| block.erases);
+        let (worn, most) = (erases().filter(|count| *count > stands).count(), erases().max().unwrap_or(0));
+        (worn > 0).then(|| {
+            format!(
+                "{worn} of {} blocks have had more than nand.endurance = {stands} erases ({most} at most) and are used all \
+                 the same: blocks wear out only with a table [faults], which may be empty (--set faults.erase_rate=0)",
+                erases().count()
+            )
+        })
+    }
+
     /// What it has come to by what has failed; `None` where nothing does.
     pub fn fault_state(&self) -> Option<FaultState> {
         let faults = self.ftl.faults.as_ref()?;

@@ -54,6 +54,8 @@ pub struct Faults {
     places: Vec<(FaultPlace, bool)>,
     /// What was asked for while the device ran.
     asked: Vec<FaultPlace>,
+    /// Erases that a block stands; 0: any number.
+    endurance: u32,
     /// Units that cannot be read.
     lost: BTreeSet<u32>,
     /// Blocks that are to be emptied, in the order in which they failed.
@@ -89,6 +91,7 @@ impl Faults {
             ],
             places: config.places.iter().map(|&place| (place, true)).collect(),
             asked: Vec::new(),
+            endurance: device.endurance(),
             lost: BTreeSet::new(),
             waiting: Vec::new(),
             owed: vec![0; device.total_planes() as usize],
@@ -219,9 +222,12 @@ impl Ftl {
         self.operation_fails(FaultKind::Program, self.blocks.block_of(place), pages)
     }
 
-    /// Whether the erase of a block has failed, which ends now.
+    /// Returns whether the erase of a block has failed, which ends now: by chance, by order, or because the block has
+    /// had as many erases as it stands.
     pub fn erase_fails(&mut self, block: BlockId) -> bool {
-        self.operation_fails(FaultKind::Erase, block, 0..u32::MAX)
+        let has_failed = self.operation_fails(FaultKind::Erase, block, 0..u32::MAX);
+        let stands = self.faults.as_ref().map_or(0, |faults| faults.endurance);
+        has_failed || (stands > 0 && self.blocks.block(block).erases >= stands)
     }
 
     fn operation_fails(&mut self, kind: FaultKind, block: BlockId, pages: Range<u32>) -> bool {

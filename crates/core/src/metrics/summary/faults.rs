@@ -11,7 +11,7 @@ use crate::sim::time::Time;
 pub struct FaultsMet {
     /// Programs that failed; what they were to hold was programmed again elsewhere.
     pub programs_failed: u64,
-    /// Erases that failed.
+    /// Erases that failed, those of blocks that had had `config.nand.endurance` erases included.
     pub erases_failed: u64,
     /// Mapping units with data whose program failed. They are in `flash.units.programmed` and in write amplification.
     pub units_failed: u64,

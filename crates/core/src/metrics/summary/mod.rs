@@ -487,7 +487,8 @@ pub struct UnitClass {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Wear {
     /// Share of its endurance (`config.nand.endurance`) that the block with the most erases has used, 1 being all of
-    /// it; null where the endurance is 0, which is unknown.
+    /// it; null where the endurance is 0, which is unknown. It exceeds 1 on a device without a table `faults`, where
+    /// nothing wears out, and if preconditioning has erased a block more often.
     pub life_used: Option<f64>,
     /// Erases of a block, over all blocks.
     pub blocks: Spread,
