@@ -6,7 +6,9 @@ use std::io::Write;
 
 use corpus::samples;
 use floatgate_core::workload::Source;
-use floatgate_core::workload::trace::{Confidence, Converted, FORMATS, Format, Trace, TraceOptions, convert};
+use floatgate_core::workload::trace::{
+    Confidence, Converted, Devices, FORMATS, Format, FormatChoice, Trace, TraceOptions, convert,
+};
 use proptest::prelude::*;
 
 /// Format, confidence and number of requests of each sample.
@@ -161,4 +163,63 @@ proptest! {
         let (back, _) = converted(&there, &TraceOptions::default(), "fio");
         prop_assert_eq!(String::from_utf8(back).unwrap(), text);
     }
+}
+
+/// The options in the command that a warning prints.
+fn printed(warning: &str) -> TraceOptions {
+    let (_, after) = warning.split_once("--format '").unwrap_or_else(|| panic!("no command: {warning}"));
+    let choice: FormatChoice = after.split('\'').next().unwrap().parse().unwrap_or_else(|error| panic!("{error}"));
+    TraceOptions { format: Some(choice.format), columns: choice.columns, ..TraceOptions::default() }
+}
+
+#[test]
+fn bytes_where_sectors_are_expected_are_told_with_the_command_that_reads_them() {
+    let sectors: Vec<(u64, u64, u64)> = (1..=40).map(|n| (n * 1_000_000, n * n % 97 * 8, n % 5 * 8 + 8)).collect();
+    let line = |scale: u64| {
+        let lines = sectors
+            .iter()
+            .map(|(ns, lba, length)| format!("{ns} 0 {} {} {}\n", lba * scale, length * scale, ns / 1_000_000 % 3 % 2));
+        lines.collect::<String>()
+    };
+    let (right, wrong) = (line(1), line(512));
+    let (plain, digest) = read(right.as_bytes(), &TraceOptions::default());
+    assert_eq!(plain.warnings(), Vec::<String>::new());
+    let (trace, _) = read(wrong.as_bytes(), &TraceOptions::default());
+    let warning = trace.warnings().join("\n");
+    assert!(warning.contains("all addresses and lengths are multiples of 512"), "{warning}");
+    assert!(warning.contains("floatgate trace info /"), "{warning}");
+    let (again, of_again) = read(wrong.as_bytes(), &printed(&warning));
+    assert_eq!((again.warnings(), of_again), (Vec::new(), digest), "the command reads it as it was meant");
+    // Conversion warns alike, and so does the error where the trace seems too large for the device.
+    let (_, done) = converted(wrong.as_bytes(), &TraceOptions::default(), "spc");
+    assert!(done.warnings.iter().any(|warning| warning.contains("--format 'delimited:")), "{:?}", done.warnings);
+    for options in [TraceOptions::default(), TraceOptions { devices: Devices::Merge, ..TraceOptions::default() }] {
+        let file = file_of(wrong.as_bytes());
+        let opened = Trace::open(file.path(), &options, 200_000);
+        let error = opened.and_then(|mut trace| {
+            while trace.next_request()?.is_some() {}
+            Ok(())
+        });
+        let error = error.unwrap_err().to_string();
+        let advice = error.contains("--fit wrap") && error.contains("--format 'delimited:");
+        assert!(advice || options.devices == Devices::Merge, "{error}");
+    }
+}
+
+#[test]
+fn a_format_is_not_certain_where_its_units_are_a_guess() {
+    let detected = |line: &dyn Fn(u64) -> String| {
+        let text: String = (1..=40).map(line).collect();
+        read(text.as_bytes(), &TraceOptions::default()).0.detected()
+    };
+    // Pages of 4 KiB or blocks of 512 B: nothing tells.
+    let pages = detected(&|n| format!("{}.5 0 {} 1 {}\n", n * 3, n * 7 % 31, n % 2));
+    assert_eq!((pages.format.name, pages.confidence), ("disksim", Confidence::Ambiguous));
+    assert!(pages.to_string().contains("flashsim in us would fit as well"), "{pages}");
+    // Addresses that look like bytes, and times that look like another unit.
+    let bytes = detected(&|n| format!("0,{},4096,R,{n}\n", n * n % 97 * 4096));
+    assert_eq!((bytes.format.name, bytes.confidence), ("spc", Confidence::Doubtful));
+    let fast = detected(&|n| format!("0,{},4096,R,0.00000000{n:03}\n", n * n % 97));
+    assert_eq!((fast.format.name, fast.confidence), ("spc", Confidence::Doubtful));
+    assert!(fast.to_string().contains("doubtful"), "{fast}");
 }

@@ -140,7 +140,7 @@ const KNOWN: [Known; 17] = [
         write_bytes: 36_855_717_888,
         span_ps: 941_714_422_000_000 - 5_265_313_000_000,
         pages: 271_320,
-        ..Known::new("ssd-iozone-aligned2-100K.trace.xz", "disksim", Confidence::Certain)
+        ..Known::new("ssd-iozone-aligned2-100K.trace.xz", "disksim", Confidence::Ambiguous)
     },
     Known {
         reads: 51_780,
@@ -149,7 +149,7 @@ const KNOWN: [Known; 17] = [
         write_bytes: 8_936_939_520,
         span_ps: 498_398_596_000_000 - 7_961_833_000_000,
         pages: 1_533_388,
-        ..Known::new("ssd-postmark-aligned2.trace.xz", "disksim", Confidence::Certain)
+        ..Known::new("ssd-postmark-aligned2.trace.xz", "disksim", Confidence::Ambiguous)
     },
     Known {
         reads: 79_634,
@@ -158,7 +158,7 @@ const KNOWN: [Known; 17] = [
         write_bytes: 107_663_872,
         span_ps: 1_532_949_045_363_000 - 13_191_135_000,
         pages: 158_355,
-        ..Known::new("disksim_ascii.trace.xz", "disksim", Confidence::Certain)
+        ..Known::new("disksim_ascii.trace.xz", "disksim", Confidence::Ambiguous)
     },
     Known {
         reads: 46_974,

@@ -11,6 +11,10 @@ use crate::workload::SourceError;
 /// Lines or records that are looked at.
 const SAMPLE: usize = 200;
 
+/// Formats that are never found out, because others read their lines as well, in other units; they may be meant
+/// instead.
+const LOOK_ALIKES: [&Format; 1] = [&super::flashsim::FORMAT];
+
 /// How sure the format of a trace is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confidence {
@@ -22,6 +26,8 @@ pub enum Confidence {
     Likely,
     /// Other formats read the first lines as well.
     Ambiguous,
+    /// No other format reads them, but what this one reads looks like another unit.
+    Doubtful,
 }
 
 /// The format of a trace, and how it was found.
@@ -35,6 +41,16 @@ pub struct Detected {
     pub alternatives: Vec<&'static Format>,
 }
 
+impl Detected {
+    /// The same, where there is a doubt about a unit: the format that was found out is not certain then.
+    pub(super) fn in_doubt(self, is_odd: bool) -> Detected {
+        match self.confidence {
+            Confidence::Certain | Confidence::Likely if is_odd => Detected { confidence: Confidence::Doubtful, ..self },
+            _ => self,
+        }
+    }
+}
+
 impl fmt::Display for Detected {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let name = self.format.name;
@@ -42,6 +58,7 @@ impl fmt::Display for Detected {
             Confidence::Given => write!(f, "{name} (given)"),
             Confidence::Certain => write!(f, "{name} (certain: no other format fits)"),
             Confidence::Likely => write!(f, "{name} (likely: not all of its beginning fits)"),
+            Confidence::Doubtful => write!(f, "{name} (doubtful: what is read so is implausible, as a warning says)"),
             Confidence::Ambiguous => {
                 let others: Vec<String> =
                     self.alternatives.iter().map(|other| format!("{} in {}", other.name, other.unit)).collect();
@@ -87,7 +104,9 @@ pub(super) fn detect(frames: &Frames, options: &TraceOptions) -> Result<Detected
     let mut equal = fits.iter().filter(|(_, count)| *count == best).map(|(format, _)| *format);
     match equal.next() {
         Some(format) if best > 0 => {
-            let alternatives: Vec<&'static Format> = equal.collect();
+            let mut alternatives: Vec<&'static Format> = equal.collect();
+            let reads = |format: &&Format| parsed(format, &lines, frames.head(), options, |_| true) == best;
+            alternatives.extend(LOOK_ALIKES.into_iter().filter(reads));
             let confidence = match (alternatives.is_empty(), best == lines.len()) {
                 (false, _) => Confidence::Ambiguous,
                 (true, false) => Confidence::Likely,
@@ -128,11 +147,22 @@ fn content(frames: &Frames) -> Vec<&[u8]> {
     content
 }
 
-/// How many of the lines the format reads.
+/// How many of the lines are of the format.
 fn readable(format: &Format, lines: &[&[u8]], head: &[u8], options: &TraceOptions) -> usize {
+    parsed(format, lines, head, options, format.looks)
+}
+
+/// How many of the lines that look right the format reads.
+fn parsed(
+    format: &Format,
+    lines: &[&[u8]],
+    head: &[u8],
+    options: &TraceOptions,
+    looks: impl Fn(&[u8]) -> bool,
+) -> usize {
     let mut parser = format.parser(options);
     parser.begin(head);
-    lines.iter().filter(|line| (format.looks)(line) && parser.parse(line).is_ok()).count()
+    lines.iter().filter(|line| looks(line) && parser.parse(line).is_ok()).count()
 }
 
 /// A trace in which no line holds a request: it is empty, or its one line with anything in it was taken for a header.
@@ -231,19 +261,24 @@ mod tests {
         let certain = |text: &str| detected(text).unwrap().split(" (certain").next().unwrap().to_owned();
         assert_eq!(certain("0,20941264,8192,W,0.551706\n"), "spc");
         assert_eq!(certain("128166372003061629,hm,1,Read,383496192,32768,413\n"), "msr");
-        assert_eq!(certain("5265.313 0 6357144 8 0\n"), "disksim");
-        assert_eq!(certain("13\t30\t0\t5\t1\n"), "disksim");
+        assert_eq!(certain("5265.313 0 6357144 8 1b\n"), "disksim");
+        assert_eq!(certain("13\t30\t0\t5\t1e\n"), "disksim");
         assert_eq!(certain("\r\n# a comment\r\nAsu,Lba,Size,Opcode,Time\r\n0,1,512,r,1"), "spc");
     }
 
     #[test]
     fn ambiguity_is_said() {
         let text = detected("0 0 303567 7 0\n0 1 55590 6 1\n").unwrap();
-        assert!(text.starts_with("ssdsim (ambiguous: mqsim in ns, disksim in ms would fit"), "{text}");
+        assert!(text.starts_with("ssdsim (ambiguous: mqsim in ns, disksim in ms, flashsim in us would fit"), "{text}");
         let text = detected("0 0 303567 7 0\n0 1 55590 6 5\n").unwrap();
         assert!(text.starts_with("mqsim (ambiguous: disksim in ms"), "{text}");
         let text = detected("0,1,512,R,0\n0,1,512,R,1\n?\n").unwrap();
         assert!(text.starts_with("spc (likely"), "{text}");
+        // Blocks of 512 B, or pages of 4 KiB: nothing tells.
+        for text in ["5265.313 0 6357144 8 0\n", "13\t30\t0\t5\t1\n"] {
+            let text = detected(text).unwrap();
+            assert!(text.starts_with("disksim (ambiguous: flashsim in us would fit as well"), "{text}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! 1. `input`: bytes of a file, decompressed as its first bytes say;
 //! 2. `frames`: lines or binary records of those bytes, in place;
 //! 3. a format's `Parser`: a frame becomes a `Record`, in the trace's own time and devices;
-//! 4. `records`: bad lines, selection of devices, order in time, limit;
+//! 4. `records`: bad lines, selection of devices, order in time, limit; `units` watches over addresses and lengths;
 //! 5. `place`, `footprint`: the record's address on the simulated device;
 //! 6. `replay`: the [`Trace`], a [`Source`](super::Source) of requests in simulated time; `rate` and `gaps` watch over
 //!    it.
@@ -32,6 +32,7 @@ mod rate;
 mod reader;
 mod records;
 mod replay;
+mod units;
 pub mod words;
 
 pub use convert::{ConvertError, Converted, convert};

@@ -106,7 +106,7 @@ impl Placement {
                     _ => format!(", laid behind the {slot} before it,"),
                 };
                 let what = format!("device {} of the trace{laid} ends at sector {end}, and", records.device(*device));
-                return Err(records.error(extent.line, &placement.too_small(&what)));
+                return Err(records.misplaced(extent.line, &placement.too_small(&what)));
             }
             placement.bases.push(Base { device: *device, slot: slot as u32, start });
             start = end.checked_next_multiple_of(BOUNDARY).unwrap_or(u64::MAX);
@@ -114,7 +114,8 @@ impl Placement {
         placement.bases.sort_unstable_by_key(|base| base.device);
         if options.fit == Fit::Compact {
             let packed = survey.touched.pack(|device| placement.base(device).map_or(0, |base| base.slot));
-            placement.packed = Some(placement.checked(packed, records.name())?);
+            placement.packed =
+                Some(placement.checked(packed, records.name()).map_err(|error| with_doubt(error, &records))?);
         }
         Ok(placement)
     }
@@ -184,6 +185,15 @@ impl Placement {
     /// How many requests were moved into the device.
     pub(super) fn wrapped(&self) -> u64 {
         self.wrapped
+    }
+}
+
+/// An error of the size of a trace, which may be due to a unit that was not meant.
+#[cold]
+fn with_doubt(error: SourceError, records: &Records) -> SourceError {
+    match records.doubt() {
+        Some(doubt) => SourceError(format!("{}; {doubt}", error.0)),
+        None => error,
     }
 }
 

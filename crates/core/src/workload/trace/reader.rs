@@ -59,7 +59,7 @@ impl Reader {
     }
 
     /// The format, and how it was found.
-    pub fn detected(&self) -> &Detected {
+    pub fn detected(&self) -> Detected {
         self.records.detected()
     }
 

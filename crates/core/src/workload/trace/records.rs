@@ -7,6 +7,7 @@ use std::path::Path;
 use super::detect::{Detected, check, detect};
 use super::frames::{Frame, Frames, shown, shown_bytes};
 use super::input::Input;
+use super::units::UnitCheck;
 use super::{DeviceName, Devices, Expected, Framing, Parser, Record, Replay, TimeUnit, TraceOptions};
 use crate::workload::SourceError;
 
@@ -41,6 +42,7 @@ pub(super) struct Records {
     left: u64,
     /// Records read whose range was widened to sectors.
     widened: u64,
+    units: UnitCheck,
 }
 
 impl Records {
@@ -67,6 +69,7 @@ impl Records {
             last: (0, 0),
             left: options.limit.unwrap_or(u64::MAX),
             widened: 0,
+            units: UnitCheck::default(),
         })
     }
 
@@ -101,6 +104,7 @@ impl Records {
                     self.bad.in_header = false;
                     if self.selection.as_mut().is_none_or(|selection| selection.takes(record.device, &*self.parser)) {
                         self.widened += u64::from(record.widened);
+                        self.units.note(&record);
                         let ps = record.stamp.scaled(self.unit.exponent());
                         return Ok(Some(Entry { ps, line: frame.number, record }));
                     }
@@ -196,8 +200,23 @@ impl Records {
         self.frames.input()
     }
 
-    pub(super) fn detected(&self) -> &Detected {
-        &self.detected
+    /// The format, and how it was found, in the light of what has been read so far.
+    pub(super) fn detected(&self) -> Detected {
+        self.detected.clone().in_doubt(self.units.in_bytes(self.detected.format).is_some())
+    }
+
+    /// What is odd about addresses and lengths, as far as the trace has been read.
+    pub(super) fn doubt(&self) -> Option<String> {
+        self.units.warning(self.detected.format, self.unit, self.name())
+    }
+
+    /// An error of the place of a request, which may be due to a unit that was not meant.
+    #[cold]
+    pub(super) fn misplaced(&self, line: u64, what: &str) -> SourceError {
+        match self.doubt() {
+            Some(doubt) => self.error(line, &format!("{what}; {doubt}")),
+            None => self.error(line, what),
+        }
     }
 
     pub(super) fn unit(&self) -> TimeUnit {
@@ -229,6 +248,7 @@ impl Records {
             };
             warnings.push(format!("{name}: {text}"));
         }
+        warnings.extend(self.doubt().map(|text| format!("{name}: {text}")));
         warnings.extend(self.parser.warnings().into_iter().map(|text| format!("{name}: {text}")));
         warnings
     }

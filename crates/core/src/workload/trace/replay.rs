@@ -69,8 +69,13 @@ impl Trace {
     }
 
     /// The format, and how it was found.
-    pub fn detected(&self) -> &Detected {
-        self.records.detected()
+    pub fn detected(&self) -> Detected {
+        self.records.detected().in_doubt(self.rate().is_some())
+    }
+
+    /// What is implausible in the rate of the requests so far.
+    fn rate(&self) -> Option<String> {
+        self.rate.warning(self.records.unit(), self.gaps.jump().is_some())
     }
 
     /// The unit in which the trace's times are read.
@@ -92,7 +97,7 @@ impl Trace {
 
     /// The format, its confidence, the unit of time, and how many requests were read.
     pub fn description(&self) -> String {
-        let (detected, unit) = (self.records.detected(), self.records.unit());
+        let (detected, unit) = (self.detected(), self.records.unit());
         let requests = if self.count == 1 { "request" } else { "requests" };
         format!("format {detected}, times in {unit}, {} {requests} read", self.count)
     }
@@ -133,8 +138,10 @@ impl Source for Trace {
         };
         let base = *self.base.get_or_insert(entry.ps);
         let arrival = self.arrival(&entry, base)?;
-        let lba =
-            self.placement.place(&entry.record, self.merge).map_err(|what| self.records.error(entry.line, &what))?;
+        let lba = self
+            .placement
+            .place(&entry.record, self.merge)
+            .map_err(|what| self.records.misplaced(entry.line, &what))?;
         let request = Request::new(arrival, entry.record.operation, lba, entry.record.sectors);
         let request = Request { fua: entry.record.fua, ..request };
         self.rate.note(entry.line, arrival, request.bytes());
@@ -166,7 +173,7 @@ impl Source for Trace {
     fn warnings(&self) -> Vec<String> {
         let name = self.records.name();
         let mut warnings = self.records.warnings();
-        let rate = self.rate.warning(self.records.unit(), self.gaps.jump().is_some());
+        let rate = self.rate();
         let gaps = self.gaps.warning(self.records.frame_word());
         warnings.extend(rate.into_iter().chain(gaps).map(|warning| format!("{name}: {warning}")));
         let wrapped = self.placement.wrapped();

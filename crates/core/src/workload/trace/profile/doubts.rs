@@ -18,15 +18,13 @@ const LARGEST_DRIVE: u64 = 1 << 50;
 pub struct Doubts {
     rate: RateCheck,
     gaps: Gaps,
-    /// Greatest common divisors of lengths, addresses and times.
-    sectors: u64,
-    lba: u64,
+    /// Greatest common divisor of times.
     ps: u128,
 }
 
 impl Doubts {
     pub fn new() -> Doubts {
-        Doubts { rate: RateCheck::new(), gaps: Gaps::default(), sectors: 0, lba: 0, ps: 0 }
+        Doubts { rate: RateCheck::new(), gaps: Gaps::default(), ps: 0 }
     }
 
     /// Takes a request in; `since_start` is the time since the earliest, not decreasing.
@@ -34,10 +32,6 @@ impl Doubts {
         let arrival = Time(u64::try_from(since_start).unwrap_or(u64::MAX));
         self.gaps.shorten(since_start, item.line);
         self.rate.note(item.line, arrival, u64::from(item.sectors) * SECTOR);
-        if item.sectors > 0 {
-            self.sectors = gcd(self.sectors, u64::from(item.sectors));
-            self.lba = gcd(self.lba, item.lba);
-        }
         let ps = item.ps.unsigned_abs();
         if self.ps == 0 || !is_multiple(ps, self.ps) {
             self.ps = gcd_128(self.ps, ps);
@@ -51,18 +45,22 @@ impl Doubts {
 
     /// What is odd. `profile` is complete but for the warnings.
     pub fn warnings(&self, profile: &Profile, format: &Format, unit: TimeUnit) -> Vec<String> {
-        let mut warnings: Vec<String> = self.rate.warning(unit, self.gaps.jump().is_some()).into_iter().collect();
+        let mut warnings: Vec<String> = self.rate(unit).into_iter().collect();
         let word = if format.framing == Framing::Lines { "line" } else { "record" };
         warnings.extend(self.gaps.warning(word));
         warnings.extend(self.too_long(profile, unit));
         warnings.extend(order(profile));
         if profile.requests >= FEW {
             warnings.extend(self.coarse(profile));
-            warnings.extend(self.bytes_for_sectors(profile, format));
             warnings.extend(one_operation(profile, format));
         }
         warnings.extend(too_large(profile, format));
         warnings
+    }
+
+    /// What is implausible in the rate of the requests.
+    pub fn rate(&self, unit: TimeUnit) -> Option<String> {
+        self.rate.warning(unit, self.gaps.jump().is_some())
     }
 
     /// Longer than simulated time.
@@ -91,27 +89,6 @@ impl Doubts {
             "{:.0} % of the requests come at the same time as the one before ({coarse}): how they follow one another \
              within that time is not recorded",
             zero * 100.0
-        ))
-    }
-
-    /// Lengths or addresses that are multiples of a sector's bytes where they are counted in sectors.
-    fn bytes_for_sectors(&self, profile: &Profile, format: &Format) -> Option<String> {
-        let is_bytes = |divisor: u64| divisor > 0 && divisor.is_multiple_of(SECTOR);
-        let columns = format.columns.to_ascii_lowercase();
-        let counts = |words: &[&str]| words.iter().any(|word| columns.contains(word));
-        let large = profile.bytes / profile.requests.max(1) >= SECTOR * 1024;
-        let lengths = is_bytes(self.sectors) && large && counts(&["sectors", "blocks"]);
-        let addresses = is_bytes(self.lba) && counts(&["lba", "sector", "block"]) && (lengths || self.sectors < 512);
-        let what = match (lengths, addresses) {
-            (true, true) => "addresses and lengths",
-            (true, false) => "lengths",
-            (false, true) => "addresses",
-            (false, false) => return None,
-        };
-        Some(format!(
-            "all {what} are multiples of 512, and format {} counts them in sectors: they look like bytes. Divided by \
-             512, or read in a format that has bytes, the trace would be plausible",
-            format.name
         ))
     }
 }
@@ -164,13 +141,6 @@ fn is_multiple(value: u128, of: u128) -> bool {
         (Ok(value), Ok(of)) => value.is_multiple_of(of),
         _ => value.is_multiple_of(of),
     }
-}
-
-fn gcd(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 fn gcd_128(mut a: u128, mut b: u128) -> u128 {

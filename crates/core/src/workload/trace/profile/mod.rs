@@ -133,10 +133,11 @@ impl Profiler {
 
     /// The profile of what a reader has given, with what is odd about it. `file` is its name.
     pub fn finish_trace(self, reader: &Reader, file: &str) -> Profile {
-        let (detected, unit) = (reader.detected(), reader.unit());
+        let unit = reader.unit();
         let name = |device: u32| reader.device(device);
         let (mut profile, doubts) = self.profile(&name);
-        profile.trace = Some(origin(file, detected, unit));
+        let detected = reader.detected().in_doubt(doubts.rate(unit).is_some());
+        profile.trace = Some(origin(file, &detected, unit));
         profile.warnings = reader.warnings();
         let own = doubts.warnings(&profile, detected.format, unit);
         profile.warnings.extend(own.into_iter().map(|warning| format!("{file}: {warning}")));
@@ -303,6 +304,7 @@ fn origin(file: &str, detected: &Detected, unit: TimeUnit) -> Origin {
         Confidence::Certain => "certain",
         Confidence::Likely => "likely",
         Confidence::Ambiguous => "ambiguous",
+        Confidence::Doubtful => "doubtful",
     };
     Origin {
         file: file.to_owned(),

@@ -49,7 +49,8 @@ pub struct Origin {
     pub file: String,
     /// Its format.
     pub format: String,
-    /// How sure that is: `given`, `certain`, `likely` (not all of the first lines fit) or `ambiguous` (others fit too).
+    /// How sure that is: `given`, `certain`, `likely` (not all of the first lines fit), `ambiguous` (others fit
+    /// too) or `doubtful` (no other fits, but the unit of times, addresses or lengths seems to be another).
     pub confidence: String,
     /// The formats that fit as well.
     pub alternatives: Vec<String>,
