@@ -12,7 +12,7 @@ use floatgate_core::workload::trace::{
 use proptest::prelude::*;
 
 /// Format, confidence and number of requests of each sample.
-const KNOWN: [(&str, &str, Confidence, u64); 20] = [
+const KNOWN: [(&str, &str, Confidence, u64); 21] = [
     ("alibaba.csv", "alibaba", Confidence::Certain, 40),
     ("biotracer.txt", "biotracer", Confidence::Certain, 40),
     ("blkparse.txt", "blkparse", Confidence::Certain, 46),
@@ -20,6 +20,7 @@ const KNOWN: [(&str, &str, Confidence, u64); 20] = [
     ("blktrace.le", "blktrace", Confidence::Certain, 40),
     ("delimited.txt", "delimited", Confidence::Given, 40),
     ("disksim.txt", "disksim", Confidence::Certain, 40),
+    ("etw.csv", "etw", Confidence::Certain, 38),
     ("fio.v2", "fio", Confidence::Certain, 40),
     ("fio.v3", "fio", Confidence::Certain, 53),
     ("fiu.txt", "fiu", Confidence::Certain, 40),
@@ -222,4 +223,28 @@ fn a_format_is_not_certain_where_its_units_are_a_guess() {
     let fast = detected(&|n| format!("0,{},4096,R,0.00000000{n:03}\n", n * n % 97));
     assert_eq!((fast.format.name, fast.confidence), ("spc", Confidence::Doubtful));
     assert!(fast.to_string().contains("doubtful"), "{fast}");
+}
+
+#[test]
+fn windows_events_are_put_in_order_of_issue() {
+    let sample = samples().into_iter().find(|sample| sample.name == "etw.csv").expect("a sample");
+    let mut trace = Trace::open(file_of(&sample.bytes).path(), &sample.options, 1 << 40).unwrap();
+    let mut arrivals = Vec::new();
+    while let Some(request) = trace.next_request().unwrap() {
+        arrivals.push(request.arrival);
+    }
+    assert!(arrivals.is_sorted() && trace.warnings().is_empty(), "{:?}", trace.warnings());
+    // The events at which requests are issued have the same times.
+    let text = String::from_utf8(sample.bytes.clone()).unwrap();
+    let issued = text.lines().filter(|line| line.contains("Init, ") && !line.contains("TimeStamp"));
+    let issued: Vec<u64> = issued.map(|line| line.split(',').nth(1).unwrap().trim().parse().unwrap()).collect();
+    let expected: Vec<u64> = issued.iter().map(|us| (us - issued[0]) * 1_000_000).collect();
+    assert_eq!(arrivals.iter().map(|arrival| arrival.ps()).collect::<Vec<_>>(), expected);
+    // A window that is too small is an error, as for any format.
+    let small = TraceOptions { sort_window: 1, ..sample.options };
+    let error = Trace::open(file_of(&sample.bytes).path(), &small, 1 << 40).and_then(|mut trace| {
+        while trace.next_request()?.is_some() {}
+        Ok(())
+    });
+    assert!(error.unwrap_err().to_string().contains("--sort-window 1 is too small"));
 }

@@ -79,6 +79,7 @@ formats! {
     replay_log,
     tencent,
     systor,
+    etw,
     biotracer,
     floatgate,
     delimited,
@@ -180,6 +181,11 @@ trait Parser: Send {
     /// The name of a device that occurred in a [`Record`].
     fn device(&self, device: u32) -> DeviceName {
         DeviceName::Number(u64::from(device))
+    }
+
+    /// Requests by which one may stand behind those that were issued later, unless the user says otherwise.
+    fn sort_window(&self) -> u32 {
+        0
     }
 
     /// What the user should know of what has been read so far.

@@ -57,6 +57,7 @@ impl Records {
             Devices::Select(names) => Some(Selection::new(names)),
             Devices::SideBySide | Devices::Merge => None,
         };
+        let window = if options.sort_window > 0 { options.sort_window } else { parser.sort_window() };
         Ok(Records {
             frames,
             unit: options.time_unit.or(parser.unit()).unwrap_or(detected.format.unit),
@@ -64,7 +65,7 @@ impl Records {
             detected,
             selection,
             bad: BadLines { allowed: options.skip_bad_lines, ..BadLines::default() },
-            window: (options.sort_window > 0).then(|| Window::new(options.sort_window)),
+            window: (window > 0).then(|| Window::new(window)),
             ordered: options.replay == Replay::Timed || options.sort_window > 0,
             last: (0, 0),
             left: options.limit.unwrap_or(u64::MAX),
