@@ -141,6 +141,8 @@ pub struct Outcome {
     pub channels: Vec<ChannelTime>,
     /// Time spent in it, by die.
     pub dies: Vec<DieTime>,
+    /// Time for which each LUN worked in it; empty where operations cannot overlap.
+    pub luns: Vec<Time>,
     /// What the controller did in it.
     pub controller: ControllerWork,
 }
@@ -165,6 +167,7 @@ impl Outcome {
                 .map(|[data, command]| ChannelTime { data, command })
                 .collect(),
             dies: spent(&first.dies, &last.dies).map(|[cell, register_held]| DieTime { cell, register_held }).collect(),
+            luns: last.luns.iter().zip(&first.luns).map(|(last, first)| since(*last, *first)).collect(),
             controller: ControllerWork {
                 buffer: last.buffer.since(&first.buffer),
                 volatile_units: last.volatile_units,
@@ -190,6 +193,7 @@ impl Outcome {
             elapsed: self.elapsed,
             channels: &self.channels,
             dies: &self.dies,
+            luns: &self.luns,
             controller: &self.controller,
             erases: device.ftl().blocks.all().iter().map(|block| block.erases).collect(),
             faults: device.fault_state(),
@@ -633,6 +637,9 @@ impl<'a> Runner<'a> {
 
 /// What was spent between two readings of the times of a sample.
 fn spent<'a>(first: &'a [[i64; 2]], last: &'a [[i64; 2]]) -> impl Iterator<Item = [Time; 2]> + 'a {
-    let since = |last: i64, first: i64| Time(last.saturating_sub(first).max(0).unsigned_abs());
-    last.iter().zip(first).map(move |(last, first)| [since(last[0], first[0]), since(last[1], first[1])])
+    last.iter().zip(first).map(|(last, first)| [since(last[0], first[0]), since(last[1], first[1])])
+}
+
+fn since(last: i64, first: i64) -> Time {
+    Time(last.saturating_sub(first).max(0).unsigned_abs())
 }

@@ -32,6 +32,7 @@ impl Device {
         into.memory = self.memory_time(at);
         into.cores = self.core_times(at);
         self.array.time_until(at, &mut into.channels, &mut into.dies);
+        self.array.busy_until(at, &mut into.luns);
     }
 
     /// Whether anybody wants to know what waits. One test for all, since it is on the way of each operation.

@@ -33,6 +33,8 @@ pub struct Work<'a> {
     pub channels: &'a [ChannelTime],
     /// Time spent, by die.
     pub dies: &'a [DieTime],
+    /// Time for which each LUN worked; empty where operations cannot overlap.
+    pub luns: &'a [Time],
     /// Bytes of the host's writes and reads.
     pub bytes: [u64; 2],
     /// Time for which the port of the controller's memory worked.
@@ -58,6 +60,8 @@ impl Work<'_> {
         let on_channels = sum(&mut self.channels.iter().map(|time| time.data + time.command));
         let in_cells = sum(&mut self.dies.iter().map(|time| time.cell));
         let (cleaning_bus, cleaning_cells) = self.of_cleaning();
+        let (one_by_one, in_luns) = (in_cells + on_channels, self.in_luns().sum());
+        let cleaning_luns = (cleaning_cells + cleaning_bus).min(one_by_one);
         let mut demands = vec![
             Demand {
                 resource: "channels",
@@ -65,12 +69,12 @@ impl Work<'_> {
                 work: on_channels,
                 cleaning: cleaning_bus.min(on_channels),
             },
-            // A LUN is held while its own data move, too. Waiting for the channel is no work.
+            // What overlaps shortens cleaning by the same share as all other work.
             Demand {
                 resource: "dies",
-                units: self.config.total_planes() / self.config.planes_per_lun(),
-                work: in_cells + on_channels,
-                cleaning: (cleaning_cells + cleaning_bus).min(in_cells + on_channels),
+                units: self.luns(),
+                work: in_luns,
+                cleaning: cleaning_luns * in_luns / one_by_one.max(1),
             },
         ];
         if let Some(bandwidth) = self.config.host.link_bandwidth {
@@ -87,6 +91,27 @@ impl Work<'_> {
             demands.push(Demand { resource: "memory", units: 1, work: u128::from(self.memory.0), cleaning: 0 });
         }
         demands
+    }
+
+    /// LUNs of the device.
+    fn luns(&self) -> u32 {
+        self.config.total_planes() / self.config.planes_per_lun()
+    }
+
+    /// Time for which the LUNs of each channel worked, together, in ps: their cells or their own transfers. Waiting for
+    /// the channel is no work.
+    fn in_luns(&self) -> impl Iterator<Item = u128> {
+        let channels = self.channels.len().max(1);
+        let (dies, luns) = (self.dies.len() / channels, self.luns.len() / channels);
+        let sum = |times: &mut dyn Iterator<Item = Time>| times.map(|time| u128::from(time.0)).sum::<u128>();
+        self.channels.iter().enumerate().map(move |(i, channel)| {
+            if luns > 0 {
+                return sum(&mut self.luns[i * luns..][..luns].iter().copied());
+            }
+            // One phase follows another.
+            let cells = self.dies[i * dies..][..dies].iter().map(|die| die.cell);
+            sum(&mut cells.chain([channel.data, channel.command]))
+        })
     }
 
     /// Time of cleaning on the channels and in the cells, from what was counted: page times of several types count with
@@ -120,9 +145,13 @@ impl Work<'_> {
         };
         let channels = self.channels.iter().enumerate().map(|(i, time)| ("channel", i, time.data + time.command, 1));
         let dies = self.dies.iter().enumerate().map(|(i, time)| ("die", i, time.cell, lanes));
+        let each = self.luns.iter().enumerate().map(|(i, time)| ("LUN", i, *time, 1));
+        let per_channel = u64::from(self.luns()) / (self.channels.len() as u64).max(1);
+        let luns = self.in_luns().enumerate().map(|(i, ps)| ("LUNs of channel", i, Time(ps as u64), per_channel));
         let cores = self.cores.iter().enumerate().map(|(i, time)| ("core", i, *time, 1));
         let memory = [("memory", 0, self.memory, 1)];
-        for (resource, index, worked, lanes) in channels.chain(dies).chain(cores).chain(memory) {
+        let all = channels.chain(dies).chain(each).chain(luns).chain(cores).chain(memory);
+        for (resource, index, worked, lanes) in all {
             if worked.0 > elapsed.0.saturating_mul(lanes) {
                 return Err(OverBound { resource, index, worked_ps: worked.0, elapsed_ps: elapsed.0 });
             }
@@ -146,24 +175,33 @@ mod tests {
     fn nothing_works_for_longer_than_there_is_time() {
         let config = crate::config::load("hu2011", &[]).unwrap();
         let channels = vec![ChannelTime { data: Time(70), command: Time(30) }; config.geometry.channels as usize];
-        let mut dies = vec![DieTime::default(); 4];
+        let mut dies = vec![DieTime::default(); 32];
         let counters = Counters::default();
-        let work = |dies: &[DieTime]| {
+        let work = |dies: &[DieTime], luns: &[Time]| {
             let work = Work {
                 config: &config,
                 counters: &counters,
                 channels: &channels,
                 dies,
+                luns,
                 bytes: [0, 0],
                 memory: Time::ZERO,
                 cores: &[],
             };
             (work.check(Time(100)), work.check(Time(99)))
         };
-        let (enough, short) = work(&dies);
+        let (enough, short) = work(&dies, &[]);
         assert_eq!(enough, Ok(()));
         assert_eq!(short.unwrap_err().to_string(), "channel 0 worked for 100 ps within 99 ps");
         dies[3].cell = Time(101);
-        assert_eq!(work(&dies).0.unwrap_err().to_string(), "die 3 worked for 101 ps within 100 ps");
+        assert_eq!(work(&dies, &[]).0.unwrap_err().to_string(), "die 3 worked for 101 ps within 100 ps");
+        // A channel has four chips, of which each takes one command at a time, for eight dies.
+        dies.fill(DieTime { cell: Time(40), ..DieTime::default() });
+        let one_by_one = work(&dies, &[]).0.unwrap_err().to_string();
+        assert_eq!(one_by_one, "LUNs of channel 0 worked for 420 ps within 100 ps");
+        let mut luns = vec![Time(100); 16];
+        assert_eq!(work(&dies, &luns).0, Ok(()));
+        luns[5] = Time(101);
+        assert_eq!(work(&dies, &luns).0.unwrap_err().to_string(), "LUN 5 worked for 101 ps within 100 ps");
     }
 }

@@ -27,6 +27,8 @@ pub struct Sample {
     pub channels: Vec<[i64; 2]>,
     /// By die, time that its cells worked and that it was held otherwise, in picoseconds.
     pub dies: Vec<[i64; 2]>,
+    /// By LUN, time for which cells or transfers worked, in picoseconds; empty where operations cannot overlap.
+    pub luns: Vec<i64>,
     /// By class of units, where classes are told apart.
     pub classes: Vec<ClassCounts>,
     /// The least number of free blocks of a plane.

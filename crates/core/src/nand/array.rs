@@ -1,5 +1,6 @@
 //! Channels and what hangs on them: who holds a bus, which die is busy until when.
 
+mod busy;
 mod operation;
 mod overlap;
 mod saving;
@@ -13,6 +14,7 @@ use crate::sim::id::{ChannelId, LunId, PlaneId, Ppn, UnitId};
 use crate::sim::memory::Divider;
 use crate::sim::queue::EventQueue;
 use crate::sim::time::Time;
+use busy::BusyTime;
 pub use operation::{Kind, Member, Operation, Spot};
 use overlap::{Beside, Overlap};
 use watchers::Watchers;
@@ -176,6 +178,8 @@ pub struct Array {
     pub channel_time: Vec<ChannelTime>,
     /// Time spent, by die.
     pub die_time: Vec<DieTime>,
+    /// By LUN, where operations may overlap.
+    busy: Vec<BusyTime>,
     /// Commands that made several planes or dies work together.
     pub merged: Merged,
     /// Behind one pointer, so that one test tells whether anybody watches.
@@ -235,6 +239,7 @@ impl Array {
             switch_free: Time::ZERO,
             channel_time: vec![ChannelTime::default(); g.channels as usize],
             die_time: vec![DieTime::default(); (planes / g.planes) as usize],
+            busy: Array::busy_times(device, luns),
             merged: Merged::new(if device.nand.advanced.merges() { g.dies } else { 0 }, g.planes),
             watchers: None,
         }
@@ -615,6 +620,7 @@ impl Array {
         state.phase = Phase::Cell;
         state.cells += cell;
         self.time_of_die(plane).cell += cell;
+        self.book_busy(unit, from, end);
         self.events.set(unit.0, end);
         self.stamp_release(unit);
         if self.probe().is_some() {
@@ -639,6 +645,7 @@ impl Array {
             now.max(self.channels[self.channel_of_unit(unit).index()].busy_until)
         };
         let end = self.seize(unit, (kind, plane), from, 1, Time::ZERO, data);
+        self.book_busy(unit, from, end);
         self.events.set(unit.0, end);
         self.stamp_release(unit);
     }
@@ -765,6 +772,7 @@ impl Array {
     pub fn reset_times(&mut self) {
         self.channel_time.fill(ChannelTime::default());
         self.die_time.fill(DieTime::default());
+        self.reset_busy();
     }
 }
 

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use floatgate_core::device::Device;
 use floatgate_core::ftl::blocks::{Block, BlockState, RESERVE};
 use floatgate_core::ftl::mapping::NOWHERE;
+use floatgate_core::metrics::bounds::Work;
 use floatgate_core::metrics::counters::ProgramCause;
-use floatgate_core::nand::array::Kind;
+use floatgate_core::metrics::series::Sample;
+use floatgate_core::nand::array::{ChannelTime, DieTime, Kind};
 use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use floatgate_core::sim::time::Time;
@@ -142,6 +144,56 @@ pub fn check_lanes(device: &Device, probe: &Probe) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// No resource has worked for longer than there was time, up to now and all kinds of resources as a whole.
+pub fn check_bounds(device: &Device) -> Result<(), String> {
+    let (now, mut sample) = (device.now(), Sample::default());
+    device.sample(now, &mut sample);
+    let time = |ps: i64| Time(u64::try_from(ps).expect("nothing is measured before the first event"));
+    let channels =
+        sample.channels.iter().map(|&[data, command]| ChannelTime { data: time(data), command: time(command) });
+    let dies = sample.dies.iter().map(|&[cell, held]| DieTime { cell: time(cell), register_held: time(held) });
+    let work = Work {
+        config: device.config(),
+        counters: &sample.counters,
+        channels: &channels.collect::<Vec<_>>(),
+        dies: &dies.collect::<Vec<_>>(),
+        luns: &sample.luns.iter().copied().map(time).collect::<Vec<_>>(),
+        bytes: [0, 0],
+        memory: sample.memory,
+        cores: &sample.cores,
+    };
+    work.check(now).map_err(|error| error.to_string())?;
+    for demand in work.demands() {
+        let (most, cleaning) = (u128::from(now.0) * u128::from(demand.units), demand.cleaning);
+        if demand.work > most || cleaning > demand.work {
+            return Err(format!("{demand:?} within {now:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Where operations may overlap, each LUN has worked for as long as the phases that were seen cover.
+pub fn check_busy(device: &Device, probe: &Probe) -> Result<(), String> {
+    let mut booked = Vec::new();
+    device.array().busy_until(device.now(), &mut booked);
+    if booked.is_empty() {
+        return Ok(());
+    }
+    let lun_of = |slice: &Slice| device.array().lun_of(PlaneId(slice.plane)).index();
+    let mut slices: Vec<&Slice> = probe.slices().iter().collect();
+    slices.sort_by_key(|slice| slice.start);
+    let mut seen = vec![(0, Time::ZERO); booked.len()];
+    for slice in slices {
+        let (sum, until) = &mut seen[lun_of(slice)];
+        *sum += slice.end.since(slice.start.max(*until)).0 as i64;
+        *until = slice.end.max(*until);
+    }
+    match seen.iter().zip(&booked).position(|((sum, _), booked)| sum != booked) {
+        Some(lun) => Err(format!("LUN {lun} is booked for {} ps of {} ps seen", booked[lun], seen[lun].0)),
+        None => Ok(()),
+    }
 }
 
 /// Planes of a die that work at the same time do so in pages of the same number, with `strict` in blocks of the same

@@ -10,7 +10,7 @@ use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Completion, Operation, Request, Status};
 
-use crate::accounts::{check_blocks, check_lanes};
+use crate::accounts::{check_blocks, check_bounds, check_busy, check_lanes};
 use crate::case::{Case, Load, one_in, pick};
 use crate::common;
 use crate::reference::Reference;
@@ -75,6 +75,9 @@ impl Bench {
             let event = self.device.next_event_time();
             if room && (event.is_none() || self.rng.below(4) > 0) {
                 self.submit(load);
+                if self.submitted.is_multiple_of(64) {
+                    check_bounds(&self.device)?;
+                }
             } else {
                 let at = event.ok_or_else(|| self.device.explain_stall())?;
                 self.device.advance_to(at);
@@ -232,9 +235,11 @@ impl Bench {
             return Err(format!("{} of {} requests completed", self.completed, self.submitted));
         }
         self.device.check_invariants()?;
+        check_bounds(&self.device)?;
         check_blocks(&self.device, load.functional > 0)?;
         if let Some(probe) = self.device.array_mut().take_probe() {
             check_lanes(&self.device, &probe)?;
+            check_busy(&self.device, &probe)?;
         }
         self.reload()?;
         if self.device.config().faults.is_some() {

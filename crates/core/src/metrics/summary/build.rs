@@ -58,6 +58,8 @@ pub struct Measurement<'a> {
     pub channels: &'a [ChannelTime],
     /// Time spent, by die.
     pub dies: &'a [DieTime],
+    /// Time for which each LUN worked; empty where operations cannot overlap.
+    pub luns: &'a [Time],
     /// What the controller did.
     pub controller: &'a ControllerWork,
     /// Erases since birth, by block.
@@ -70,9 +72,9 @@ impl Measurement<'_> {
     /// What the device's resources had to do.
     pub fn work(&self) -> Work<'_> {
         let bytes = [Operation::Write, Operation::Read].map(|operation| self.results.of(operation).bytes);
-        let Measurement { config, counters, channels, dies, .. } = *self;
+        let Measurement { config, counters, channels, dies, luns, .. } = *self;
         let ControllerWork { memory, cores, .. } = self.controller;
-        Work { config, counters, channels, dies, bytes, memory: *memory, cores }
+        Work { config, counters, channels, dies, luns, bytes, memory: *memory, cores }
     }
 }
 

@@ -579,7 +579,8 @@ pub struct Bound {
     pub resource: String,
     /// How many of them there are.
     pub units: u32,
-    /// Seconds that each of them had to work, the work being spread evenly.
+    /// Seconds that each of them had to work, the work being spread evenly. Time for which operations of a die overlap
+    /// counts once.
     pub demand_s: f64,
     /// Share of `demand_s` that went into cleaning.
     pub cleaning: f64,

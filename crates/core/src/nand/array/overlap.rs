@@ -183,8 +183,10 @@ impl Array {
             now
         };
         let mut begin = moved;
+        self.book_busy(unit, now, moved);
         if kind == Kind::Read {
             self.time_of_die(plane).cell += cell;
+            self.book_busy(unit, moved, moved + cell);
         } else {
             begin = begin.max(self.events.time_of(unit.0).unwrap_or(now));
         }
@@ -221,8 +223,10 @@ impl Array {
             let end = moved + work;
             (end.max(now), end.since(now))
         } else {
+            let begin = moved.max(now);
             self.time_of_die(plane).cell += work;
-            (moved.max(now) + work, work)
+            self.book_busy(unit, begin, begin + work);
+            (begin + work, work)
         };
         // Up to now: its transfer, a read's cells, and then the wait for the one before it.
         let bus = moved.min(now) - start;
@@ -272,6 +276,7 @@ impl Array {
         let time = self.time_of_die(plane);
         time.cell = Time(time.cell.0 - left.0);
         time.register_held += held;
+        self.cut_busy(unit, now);
         let turn = self.book_turn(unit, lun, now);
         let turn = turn.map(|turn| self.book_head(unit).map_or(turn, |head| head.then(turn)));
         self.book_suspended(unit, lun, now);
@@ -336,6 +341,7 @@ impl Array {
         self.time_of_die(plane).cell += left;
         self.take_up(unit, left, holder, now);
         let begin = now + by.resume.time();
+        self.book_busy(unit, begin, begin + left);
         if self.probe().is_some() {
             self.show_cells(unit, begin, begin + left);
         }

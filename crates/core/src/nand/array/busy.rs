@@ -1,0 +1,136 @@
+//! Busy time of LUNs whose operations overlap: cells or transfers, and time with both counts once.
+//!
+//! [`Array`](super::Array) books every phase here when it starts, with its end, where cache commands, suspension or
+//! interleaved commands are on. Elsewhere the phases of a LUN follow one another, so their sum is its busy time.
+
+use super::{Array, signed};
+use crate::config::DeviceConfig;
+use crate::sim::id::UnitId;
+use crate::sim::time::Time;
+
+/// Busy time of one LUN.
+///
+/// A phase is booked when the phase before it is, or starts: so what is booked is one span from the past to `until`,
+/// but for one gap before cells that resume.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BusyTime {
+    /// Sum of the spans that are booked, each instant counted once.
+    booked: Time,
+    /// End of the last span.
+    until: Time,
+    /// Span before `until`, or before the last span, in which nothing is booked.
+    gap: (Time, Time),
+}
+
+impl BusyTime {
+    /// Counts from `from` to `to`, but for what is booked already.
+    fn book(&mut self, from: Time, to: Time) {
+        if from >= self.until {
+            self.gap = (self.until, from);
+            self.booked += to - from;
+            self.until = to;
+            return;
+        }
+        let filled = to.min(self.gap.1).since(from);
+        if filled > Time::ZERO {
+            debug_assert!(self.gap.0 <= from, "one transfer fits before cells that resume");
+            self.gap.0 = from + filled;
+        }
+        self.booked += filled + to.since(self.until);
+        self.until = self.until.max(to);
+    }
+
+    /// Removes what is booked after `at`.
+    fn cut(&mut self, at: Time) {
+        self.booked = Time(self.booked.0 - self.until.since(at).0);
+        self.until = self.until.min(at);
+    }
+
+    /// Returns the busy time up to `at`, in picoseconds. Nothing later has started.
+    fn at(&self, at: Time) -> i64 {
+        let ahead = self.until.since(at).0 - self.gap.1.since(self.gap.0.max(at)).0;
+        signed(self.booked) - ahead as i64
+    }
+}
+
+impl Array {
+    /// Creates the busy times of a device's LUNs: none where their operations cannot overlap.
+    pub(super) fn busy_times(device: &DeviceConfig, luns: u32) -> Vec<BusyTime> {
+        let overlap = device.nand.advanced.overlaps() || device.nand.advanced.interleave;
+        vec![BusyTime::default(); if overlap { luns as usize } else { 0 }]
+    }
+
+    /// Books that the LUN of a unit works from `from` to `to`.
+    #[inline]
+    pub(super) fn book_busy(&mut self, unit: UnitId, from: Time, to: Time) {
+        if !self.busy.is_empty() {
+            self.book_busy_time(unit, from, to);
+        }
+    }
+
+    #[inline(never)]
+    fn book_busy_time(&mut self, unit: UnitId, from: Time, to: Time) {
+        let lun = self.lun_of_unit(unit);
+        self.busy[lun.index()].book(from, to);
+    }
+
+    /// Removes what is booked after `at` for the LUN of a unit, whose cells are suspended.
+    pub(super) fn cut_busy(&mut self, unit: UnitId, at: Time) {
+        let lun = self.lun_of_unit(unit);
+        self.busy[lun.index()].cut(at);
+    }
+
+    /// Collects the busy time up to `at` by LUN, in picoseconds; of none where operations cannot overlap. Nothing may
+    /// have happened that is later. See [`Array::time_until`] for what was under way at [`Array::reset_times`].
+    pub fn busy_until(&self, at: Time, luns: &mut Vec<i64>) {
+        luns.clear();
+        luns.extend(self.busy.iter().map(|busy| busy.at(at)));
+    }
+
+    /// Forgets the busy time so far.
+    pub(super) fn reset_busy(&mut self) {
+        self.busy.iter_mut().for_each(|busy| busy.booked = Time::ZERO);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn booked(spans: &[(u64, u64)]) -> BusyTime {
+        let mut busy = BusyTime::default();
+        spans.iter().for_each(|&(from, to)| busy.book(Time(from), Time(to)));
+        busy
+    }
+
+    fn at_each(busy: &BusyTime, times: [u64; 4]) -> [i64; 4] {
+        times.map(|at| busy.at(Time(at)))
+    }
+
+    #[test]
+    fn time_with_cells_and_transfers_counts_once() {
+        // A transfer and its cells, a transfer while they work, and one that goes on after they have ended.
+        let busy = booked(&[(10, 20), (20, 50), (30, 40), (45, 60), (80, 90)]);
+        assert_eq!(at_each(&busy, [80, 85, 90, 99]), [50, 55, 60, 60]);
+    }
+
+    #[test]
+    fn a_transfer_may_come_before_cells_that_resume() {
+        // Cells resume at 50, and a transfer ends before that, or goes on while they work.
+        for (transfer, expected) in
+            [((35, 45), [10, 10, 15, 30]), ((45, 60), [0, 5, 10, 25]), ((35, 80), [10, 15, 20, 45])]
+        {
+            let busy = booked(&[(50, 70), transfer]);
+            assert_eq!(at_each(&busy, [45, 50, 55, 99]), expected, "{transfer:?}");
+        }
+    }
+
+    #[test]
+    fn cells_that_are_suspended_have_a_part_left() {
+        let mut busy = booked(&[(0, 50)]);
+        busy.cut(Time(20));
+        assert_eq!(busy.at(Time(20)), 20);
+        busy.book(Time(30), Time(60));
+        assert_eq!(busy.at(Time(60)), 50);
+    }
+}
