@@ -108,6 +108,7 @@ const CASES: &[Case] = &[
     ("bus.command_cycles.read", &[], READS, &["-", "7"]),
     ("bus.command_cycles.program", &[], WRITES, &["-", "7"]),
     ("bus.command_cycles.erase", &[], WRITES, &["-", "5"]),
+    ("bus.order", &["bus.command_cycles.read=7"], READS, ALL),
     ("bus.transfer_spare", &["geometry.spare_size=128B"], READS, &["-", "true"]),
     ("bus.way_switch", &[], READS, &["-", "1us"]),
     ("bus.channel_switch", &[], READS, &["-", "1us"]),

@@ -258,6 +258,7 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("bus.command_cycles.read", &[], "9"),
     ("bus.command_cycles.program", &[], "9"),
     ("bus.command_cycles.erase", &[], "9"),
+    ("bus.order", &[], "commands-first"),
     ("bus.transfer_spare", &[], "true"),
     ("bus.way_switch", &[], "1us"),
     ("bus.channel_switch", &[], "1us"),

@@ -276,6 +276,10 @@ pub struct Bus {
     /// Command and address cycles of each operation. All 0: commands take no time on the channel.
     #[serde(default)]
     pub command_cycles: CommandCycles,
+    /// What a channel carries first when several operations wait for it.
+    #[serde(default, skip_serializing_if = "BusOrder::is_default")]
+    #[schemars(extend("default" = "fcfs"))]
+    pub order: BusOrder,
     /// Transfers carry the spare bytes too.
     #[serde(default)]
     pub transfer_spare: bool,
@@ -321,6 +325,23 @@ pub struct CommandCycles {
     /// Of an erase.
     #[serde(default)]
     pub erase: u32,
+}
+
+/// What a channel carries first when several operations wait for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BusOrder {
+    /// The operation of the lowest rank that has waited longest, for command cycles and data alike (MQSim).
+    #[default]
+    Fcfs,
+    /// Command cycles that no data follow, those of reads, erases and copy-backs, before all data; then as `fcfs`.
+    CommandsFirst,
+}
+
+impl BusOrder {
+    fn is_default(&self) -> bool {
+        *self == BusOrder::default()
+    }
 }
 
 /// What a channel switch holds up.

@@ -583,7 +583,7 @@ impl Device {
         if self.array.channel_is_idle(channel, self.now) {
             return self.resume(unit);
         }
-        self.array.line_up(unit, rank, self.now);
+        self.array.request_more(unit, rank, self.now);
         self.serve_channel(channel);
     }
 

@@ -7,7 +7,7 @@ use crate::ftl::blocks::Stream;
 use crate::ftl::flash::FlashEvent;
 use crate::ftl::mapping::PADDING;
 use crate::metrics::counters::{ProgramCause, ReadCause};
-use crate::nand::array::{self, LunState, Operation, Spot};
+use crate::nand::array::{self, Cycles, LunState, Operation, Spot};
 use crate::scheduler::lines::NONE;
 use crate::scheduler::{Class, RANKS};
 use crate::sim::id::{BlockId, LunId, PlaneId, Ppn, UnitId};
@@ -73,19 +73,22 @@ impl Device {
     /// Starts a LUN that takes commands on `id`, the first that waits for it, or lines it up for its channel.
     pub(super) fn kick_for(&mut self, lun: LunId, rank: u8, id: u32) {
         let timing = self.array.timing();
-        let needs_channel = match self.transactions[id].kind {
+        // Command cycles of what moves no data when it starts.
+        let command = match self.transactions[id].kind {
             Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::CopyBack | Kind::MapRead | Kind::MergeRead => {
-                timing.read_command > Time::ZERO
+                Some(timing.read_command)
             }
-            Kind::Erase => timing.erase_command > Time::ZERO,
-            _ => true,
+            Kind::Erase => Some(timing.erase_command),
+            _ => None,
         };
+        let needs_channel = command != Some(Time::ZERO);
         let channel = self.array.channel_of(lun);
         let has_channel = self.array.channel_is_idle(channel, self.now);
         if !needs_channel || has_channel {
             return self.start_or_rest(UnitId(lun.0 * self.array.units_per_lun()), lun, Some((rank, id)), has_channel);
         }
-        self.array.request_start(lun, rank, self.now);
+        let cycles = if command.is_some() { Cycles::Command } else { Cycles::Data };
+        self.array.request_start(lun, rank, cycles, self.now);
         self.note_idle(lun, false);
         self.serve_channel(channel);
     }

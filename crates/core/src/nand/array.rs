@@ -34,6 +34,15 @@ pub enum LunState {
     Suspended,
 }
 
+/// What a unit waits for its channel with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cycles {
+    /// Command and address cycles that no data follow.
+    Command,
+    /// Data, with the command before those of a program.
+    Data,
+}
+
 /// What a unit does now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -92,8 +101,9 @@ struct Channel {
     turn: Time,
     /// The place of its release among the events of that instant: that of the transfer's start.
     release_order: u64,
-    /// Units that wait, by rank: first and last of each line.
-    lines: [(u32, u32); RANKS],
+    /// Units that wait, first and last of each line: a line for each rank, or with commands first one for the commands
+    /// of each rank and then one for the data of each.
+    lines: [(u32, u32); 2 * RANKS],
     /// One bit for each line that is not empty.
     waiting: u32,
     last_chip: u32,
@@ -213,7 +223,7 @@ impl Array {
             all_data: Time::ZERO,
             turn: Time::ZERO,
             release_order: 0,
-            lines: [(NOWHERE, NOWHERE); RANKS],
+            lines: [(NOWHERE, NOWHERE); 2 * RANKS],
             waiting: 0,
             last_chip: NOWHERE,
         };
@@ -402,30 +412,39 @@ impl Array {
     }
 
     /// Puts an idle LUN in line for its channel, to start a command there.
-    pub fn request_start(&mut self, lun: LunId, rank: u8, now: Time) {
+    pub fn request_start(&mut self, lun: LunId, rank: u8, cycles: Cycles, now: Time) {
         self.luns[lun.index()].state = LunState::Requesting;
-        self.line_up(UnitId(lun.0 * self.units_per_lun.divisor()), rank, now);
+        self.line_up(UnitId(lun.0 * self.units_per_lun.divisor()), rank, cycles, now);
     }
 
-    /// Puts a unit in line for its channel.
-    pub fn line_up(&mut self, unit: UnitId, rank: u8, now: Time) {
+    /// Puts a unit in line for its channel, to go on with its operation.
+    pub fn request_more(&mut self, unit: UnitId, rank: u8, now: Time) {
+        let Unit { phase, operation, .. } = &self.units[unit.index()];
+        // The data of a program's next page follow its command.
+        let is_command = *phase == Phase::NextPage && operation.kind != Kind::Program;
+        self.line_up(unit, rank, if is_command { Cycles::Command } else { Cycles::Data }, now);
+    }
+
+    fn line_up(&mut self, unit: UnitId, rank: u8, cycles: Cycles, now: Time) {
         if self.is_watched() {
             self.show_line_up(unit, now);
         }
-        self.join_channel_line(unit, rank);
+        self.join_channel_line(unit, rank, cycles);
     }
 
-    fn join_channel_line(&mut self, unit: UnitId, rank: u8) {
+    fn join_channel_line(&mut self, unit: UnitId, rank: u8, cycles: Cycles) {
+        let after_commands = self.timing.commands_first && cycles == Cycles::Data;
+        let number = usize::from(rank) + if after_commands { RANKS } else { 0 };
         let channel = self.channel_of_unit(unit);
         let channel = &mut self.channels[channel.index()];
-        let line = &mut channel.lines[usize::from(rank)];
+        let line = &mut channel.lines[number];
         let last = line.1;
         let state = &mut self.units[unit.index()];
         (state.rank, state.next) = (rank, NOWHERE);
         line.1 = unit.0;
         if last == NOWHERE {
             line.0 = unit.0;
-            channel.waiting |= 1 << rank;
+            channel.waiting |= 1 << number;
         } else {
             self.units[last as usize].next = unit.0;
         }
@@ -466,14 +485,14 @@ impl Array {
             self.events.set_stamped(resource, state.busy_until, state.release_order);
             return None;
         }
-        let rank = state.waiting.trailing_zeros() as usize;
-        let first = state.lines[rank].0;
+        let number = state.waiting.trailing_zeros() as usize;
+        let first = state.lines[number].0;
         let next = self.units[first as usize].next;
         let channel = &mut self.channels[channel.index()];
-        channel.lines[rank].0 = next;
+        channel.lines[number].0 = next;
         if next == NOWHERE {
-            channel.lines[rank].1 = NOWHERE;
-            channel.waiting &= !(1 << rank);
+            channel.lines[number].1 = NOWHERE;
+            channel.waiting &= !(1 << number);
         }
         if self.is_watched() && !self.asks(UnitId(first)) {
             self.show_grant(UnitId(first), now);

@@ -1,6 +1,6 @@
 //! How long everything takes, computed once from the device file.
 
-use crate::config::{BlockSummary, DeviceConfig, SwitchScope};
+use crate::config::{BlockSummary, BusOrder, DeviceConfig, SwitchScope};
 use crate::nand::array::Kind;
 use crate::sim::time::Time;
 
@@ -33,6 +33,8 @@ pub struct Timing {
     channel_switch: Time,
     /// Whether a channel switch holds up the whole controller.
     pub switch_is_shared: bool,
+    /// Whether commands without data take priority over data on the channels.
+    pub commands_first: bool,
 }
 
 impl Timing {
@@ -65,6 +67,7 @@ impl Timing {
             channel_switch_read: device.bus.channel_switch_read.unwrap_or(device.bus.channel_switch).time(),
             channel_switch: device.bus.channel_switch.time(),
             switch_is_shared: device.bus.channel_switch_scope == SwitchScope::Controller,
+            commands_first: device.bus.order == BusOrder::CommandsFirst,
         }
     }
 

@@ -114,6 +114,7 @@ const CHANGES: &[&str] = &[
     "bus.command_cycles.read=7",
     "bus.command_cycles.program=7",
     "bus.command_cycles.erase=5",
+    "bus.order=commands-first",
     "bus.transfer_spare=true",
     "bus.way_switch=1us",
     "bus.channel_switch=1us",

@@ -159,6 +159,7 @@ impl Case {
             overlapping(&mut Rng::new(seed, "model/overlapping"), &mut overrides);
         }
         overrides.extend(times(rng));
+        overrides.push(format!("bus.order={}", pick(&mut Rng::new(seed, "model/bus"), &["fcfs", "commands-first"])));
         match scheme {
             Scheme::Page => {}
             Scheme::Dftl => overrides.extend(map_in_flash(rng)),

@@ -1,7 +1,7 @@
 //! What overlaps in one unit: the next operation with the one before it (read cache, cache program), and reads with a
 //! program or an erase that is suspended for them. docs/model/commands.md says how.
 
-use super::{Array, Kind, LunState, Operation, Outcome, Phase};
+use super::{Array, Cycles, Kind, LunState, Operation, Outcome, Phase};
 use crate::config::advanced::Suspend;
 use crate::nand::ledger::{Holder, Turn, Wait};
 use crate::sim::id::{LunId, UnitId};
@@ -125,7 +125,7 @@ impl Array {
     /// Puts a unit that works in line for its channel, for the data of the next program.
     pub fn ask_ahead(&mut self, unit: UnitId, rank: u8) {
         self.units[unit.index()].beside = Beside::Asks;
-        self.join_channel_line(unit, rank);
+        self.join_channel_line(unit, rank, Cycles::Data);
     }
 
     /// Whether a unit has asked for its channel with [`Array::ask_ahead`].

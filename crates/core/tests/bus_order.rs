@@ -1,0 +1,182 @@
+//! What a channel carries first, `bus.order`: periods of chips that always have work, and who goes before whom.
+//!
+//! The closed forms are those of docs/model/timing.md. With `a` the command cycles, `X` the data of a page, and `n`
+//! chips that share a channel, each with reads waiting, n reads are done in every
+//!
+//! - max(n (a + X), a + tR + X) with `commands-first`: a command follows the data of its chip, and waits for nothing;
+//! - n X + max(a + tR, n a) with `fcfs`, where a > 0, (n - 1) a <= X and n > 1. The commands of all chips wait for the
+//!   data of all chips, and while the cells of the first chip read, the channel waits: a convoy.
+
+mod common;
+
+use common::{device, drain, submit};
+use floatgate_core::device::Device;
+use floatgate_core::nand::probe::{Phase, Probe, Slice};
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Operation, Request};
+
+const US: u64 = 1_000_000;
+/// Data of a page, 4096 B at 25 ns a byte.
+const DATA: u64 = 102_400_000;
+const ORDERS: [&str; 2] = ["fcfs", "commands-first"];
+
+/// A channel of `chips` chips of one plane, on which unit u is on chip u mod `chips`.
+fn channel(chips: u64, overrides: &[&str]) -> Device {
+    let chips_option = format!("geometry.chips={chips}");
+    let base =
+        ["geometry.channels=1", &chips_option, "allocation={ static = { order = \"s2\" } }", "geometry.blocks=32"];
+    let mut device = device(&[&base, overrides].concat());
+    common::fill(&mut device, 64 * chips as u32);
+    device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
+    device
+}
+
+fn request(operation: Operation, unit: u64) -> Request {
+    Request { tag: unit, ..Request::new(Time::ZERO, operation, unit * 8, 8) }
+}
+
+fn slices(device: &mut Device) -> Vec<Slice> {
+    drain(device);
+    device.array().probe().map(Probe::slices).unwrap_or_default().to_vec()
+}
+
+/// Operations of each chip: enough to forget how it began.
+const ROUNDS: u64 = 48;
+
+/// Time from one operation of chip 0 to the next, when all chips have had work for a while: mean over a few, which
+/// take turns where the load allows several patterns.
+fn period(device: &mut Device, chips: u64, operation: Operation) -> u64 {
+    for unit in 0..ROUNDS * chips {
+        submit(device, Time::ZERO, request(operation, unit));
+    }
+    let slices = slices(device);
+    let mut data: Vec<u64> =
+        slices.iter().filter(|s| s.phase == Phase::Data && s.plane == 0).map(|s| s.start.ps()).collect();
+    data.sort_unstable();
+    let (from, to) = (data[data.len() - 20], data[data.len() - 4]);
+    assert_eq!((to - from) % 16, 0, "{data:?}");
+    (to - from) / 16
+}
+
+#[test]
+fn saturated_reads_have_the_period_of_the_closed_form() {
+    // Cycles of 25 ns for a command, cells from far below the data of a page to far above those of all chips.
+    for cycles in [1, 7, 100] {
+        for read in [5, 25, 60, 110, 250, 450, 1100] {
+            for chips in 1..=8 {
+                let overrides = |order: &str| {
+                    [
+                        format!("bus.command_cycles.read={cycles}"),
+                        format!("nand.read={read}us"),
+                        format!("bus.order={order}"),
+                    ]
+                };
+                let (a, cells) = (cycles * 25_000, read * US);
+                let expected = [
+                    if chips == 1 { a + cells + DATA } else { chips * DATA + (a + cells).max(chips * a) },
+                    (chips * (a + DATA)).max(a + cells + DATA),
+                ];
+                for (order, expected) in ORDERS.into_iter().zip(expected) {
+                    let overrides = overrides(order);
+                    let mut device = channel(chips, &overrides.each_ref().map(String::as_str));
+                    let found = period(&mut device, chips, Operation::Read);
+                    assert_eq!(found, expected, "{order}: {chips} chips, {cycles} cycles, tR = {read} us");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn commands_without_time_know_no_order() {
+    for order in ORDERS {
+        for (chips, expected) in [(1, 25 * US + DATA), (2, 2 * DATA), (4, 4 * DATA)] {
+            let mut device = channel(chips, &[&format!("bus.order={order}")]);
+            assert_eq!(period(&mut device, chips, Operation::Read), expected, "{order}: {chips} chips");
+        }
+    }
+}
+
+#[test]
+fn programs_have_the_same_period_in_any_order() {
+    // Their data follow their commands without a gap: max(n (a + X), a + X + tPROG).
+    for order in ORDERS {
+        for chips in 1..=6 {
+            let mut device = channel(
+                chips,
+                &[&format!("bus.order={order}"), "bus.command_cycles.program=7", "controller.slots=9999"],
+            );
+            let one = 175_000 + DATA;
+            let found = period(&mut device, chips, Operation::Write);
+            assert_eq!(found, (chips * one).max(one + 200 * US), "{order}: {chips} chips");
+        }
+    }
+}
+
+/// From when to when a phase of an operation lasts.
+fn phase_of(slices: &[Slice], plane: u32, phase: Phase) -> (u64, u64) {
+    let slice = slices.iter().find(|slice| (slice.plane, slice.phase) == (plane, phase));
+    slice.map(|slice| (slice.start.ps(), slice.end.ps())).unwrap_or_else(|| panic!("plane {plane} has no {phase:?}"))
+}
+
+/// Chips 0 and 1 have data of host reads ready, first the one and then the other; while those of chip 0 leave, chips 2
+/// and 3 get something to do.
+fn behind_data(order: &str, scheduler: &str, third: Request, fourth: Request) -> Vec<Slice> {
+    let (order, scheduler) = (format!("bus.order={order}"), format!("scheduler={scheduler}"));
+    let cycles = "bus.command_cycles={ read = 7, program = 7, erase = 5 }";
+    let mut device = channel(4, &[&order, &scheduler, cycles]);
+    submit(&mut device, Time::ZERO, request(Operation::Read, 0));
+    submit(&mut device, Time::ZERO, request(Operation::Read, 1));
+    submit(&mut device, Time(50 * US), third);
+    submit(&mut device, Time(50 * US), fourth);
+    slices(&mut device)
+}
+
+const COMMAND: u64 = 175_000;
+
+#[test]
+fn a_command_goes_before_data_that_wait_for_longer() {
+    let free = COMMAND + 25 * US + DATA;
+    let (read, write) = (request(Operation::Read, 2), request(Operation::Write, 3));
+    let slices = behind_data("fcfs", "fcfs", read, write);
+    assert_eq!(phase_of(&slices, 1, Phase::Data), (free, free + DATA));
+    assert_eq!(phase_of(&slices, 2, Phase::Command), (free + DATA, free + DATA + COMMAND));
+    // A read is a command and moves its data later; the command of a program is one transfer with its data.
+    let slices = behind_data("commands-first", "fcfs", read, write);
+    assert_eq!(phase_of(&slices, 2, Phase::Command), (free, free + COMMAND));
+    assert_eq!(phase_of(&slices, 1, Phase::Data), (free + COMMAND, free + COMMAND + DATA));
+    assert_eq!(phase_of(&slices, 3, Phase::Command), (free + COMMAND + DATA, free + 2 * COMMAND + DATA));
+}
+
+/// Ranks decide among commands and among data: those of host reads go first, with this scheduler. A read for a partial
+/// write has the rank of a program, or of cleaning.
+#[test]
+fn a_command_goes_before_data_of_any_rank() {
+    let free = COMMAND + 25 * US + DATA;
+    let partial = Request { sectors: 3, ..request(Operation::Write, 2) };
+    let read = request(Operation::Read, 3);
+    let slices = behind_data("fcfs", "read-first", partial, read);
+    assert_eq!(phase_of(&slices, 1, Phase::Data), (free, free + DATA));
+    assert_eq!(phase_of(&slices, 3, Phase::Command), (free + DATA, free + DATA + COMMAND));
+    assert_eq!(phase_of(&slices, 2, Phase::Command), (free + DATA + COMMAND, free + DATA + 2 * COMMAND));
+    let slices = behind_data("commands-first", "read-first", partial, read);
+    assert_eq!(phase_of(&slices, 3, Phase::Command), (free, free + COMMAND));
+    assert_eq!(phase_of(&slices, 2, Phase::Command), (free + COMMAND, free + 2 * COMMAND));
+    assert_eq!(phase_of(&slices, 1, Phase::Data), (free + 2 * COMMAND, free + 2 * COMMAND + DATA));
+}
+
+/// The second page of a unit that spans two is read by a command of its own.
+#[test]
+fn the_next_page_of_a_unit_is_a_command() {
+    let spans = ["geometry.page_size=2KiB", "geometry.mapping_unit=4KiB", "bus.command_cycles.read=7"];
+    let (page, cells) = (DATA / 2, 25 * US);
+    for (order, second) in ORDERS.into_iter().zip([2 * page, page]) {
+        let mut device = channel(2, &[&spans[..], &[&format!("bus.order={order}")]].concat());
+        submit(&mut device, Time::ZERO, request(Operation::Read, 0));
+        submit(&mut device, Time::ZERO, request(Operation::Read, 1));
+        let slices = slices(&mut device);
+        let of_first = |slice: &&Slice| slice.plane == 0 && slice.phase == Phase::Command;
+        let commands: Vec<u64> = slices.iter().filter(of_first).map(|slice| slice.start.ps()).collect();
+        assert_eq!(commands, [0, COMMAND + cells + second], "{order}");
+    }
+}
