@@ -8,6 +8,7 @@ use floatgate_core::ftl::mapping::Location;
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::Operation::Write;
+use floatgate_core::workload::request::Request;
 
 /// Two channels with two chips of two dies with two planes each, one LUN for each chip.
 const SHAPE: [&str; 3] = ["geometry.dies=2", "geometry.planes=2", "nand.concurrency=command"];
@@ -119,4 +120,59 @@ fn a_full_device_levels_inside_each_channel() {
     assert_eq!((held(BY_CHANNEL, 17), held("allocation=dynamic", 17)), (2, 2));
     // 33 units: 17 on the first channel, 3 on one of its planes; all 16 planes share them as 3 too.
     assert_eq!((held(BY_CHANNEL, 32), held(BY_CHANNEL, 33), held("allocation=dynamic", 33)), (2, 3, 3));
+}
+
+/// One channel of four chips.
+const FOUR_CHIPS: [&str; 3] = ["geometry.channels=1", "geometry.chips=4", "allocation=dynamic"];
+
+/// Returns how long a write takes whose second unit keeps half of what the chip holds that is next in turn. The other
+/// chips are idle. With `busy`, another write occupies the channel when it arrives.
+fn time_of_late_update(overrides: &[&str], busy: bool) -> u64 {
+    let mut device = device(&[&FOUR_CHIPS[..], overrides].concat());
+    let chips = u64::from(device.config().geometry.chips);
+    let planes_per_chip = device.config().total_planes() / chips as u32;
+    // A round over all chips, or one less, if the write that occupies the channel takes one.
+    let spare = u64::from(busy);
+    let at = |number: u64| Time::from_ns(number * 2_000_000);
+    for number in 0..chips {
+        let request = units(&device, Write, if number == spare { 5 } else { 20 + number }, 1);
+        submit(&mut device, at(number), request);
+    }
+    drain(&mut device);
+    let next = plane_of(&device, 5) / planes_per_chip;
+    assert_eq!(u64::from(next), spare, "the chip that is next in turn holds what is kept");
+    let start = at(chips);
+    if busy {
+        let request = units(&device, Write, 40, 1);
+        submit(&mut device, start, request);
+    }
+    let per_unit = u64::from(device.config().sectors_per_unit());
+    let late = Request::new(start, Write, 4 * per_unit + per_unit / 2, per_unit as u32);
+    submit(&mut device, start, late);
+    let done = drain(&mut device);
+    let late = done.iter().find(|completion| completion.request.lba == late.lba).unwrap();
+    late.finish.since(start).0 / 1000
+}
+
+#[test]
+fn a_write_leaves_the_chip_alone_that_another_page_of_its_request_reads() {
+    const READ_NS: u64 = 25_000;
+    // The first unit goes to another chip; the second is read meanwhile, moves when the channel is free, and follows.
+    let expected = 3 * PAGE_NS + PROGRAM_NS;
+    assert_eq!(time_of_late_update(&[], false), expected);
+    assert_eq!(time_of_late_update(&["scheduler=read-first"], false), expected);
+    let dies = ["geometry.dies=2", "geometry.planes=2", "nand.concurrency=command"];
+    let merged = ["nand.advanced.interleave=true", "nand.advanced.multi_plane_program=wise"];
+    for advanced in [&merged[..1], &merged[1..], &merged[..]] {
+        assert_eq!(time_of_late_update(&[&dies[..], advanced].concat(), false), expected, "{advanced:?}");
+    }
+    // The command of the read goes first, and nothing moves while the cells are read.
+    let commands = ["bus.command_cycles.read=1"];
+    assert!(time_of_late_update(&commands, false) <= expected + 25);
+    // The read waits for the channel like the first unit, which lines up at the same chip.
+    assert_eq!(time_of_late_update(&[], true), expected + PAGE_NS);
+    assert!(time_of_late_update(&commands, true) <= expected + PAGE_NS + READ_NS + 25);
+    // Writes that leave a buffer together are like those of a request.
+    let buffer = ["buffer={ capacity = \"8KiB\", write = \"write-through\" }"];
+    assert_eq!(time_of_late_update(&buffer, false), expected);
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::firmware::Work;
+use super::pool::AFTER_HELD;
 use super::transaction::{Kind, Transaction};
 use super::{Device, LINK};
 use crate::cache::Pick;
@@ -372,10 +373,10 @@ impl Device {
         });
     }
 
-    /// Whether a write must not start before those that come with it are in line: they may be of its program, or of
-    /// planes or dies that work together.
+    /// Returns `true` if a write must not start before those that come with it are queued: they may fill its program or
+    /// share its command, and with dynamic allocation it must not occupy a LUN that one of them has to read first.
     pub(super) fn writes_go_together(&self) -> bool {
-        self.ftl.shape().units_per_program > 1 || self.merging.any
+        self.ftl.shape().units_per_program > 1 || self.merging.any || self.dynamic
     }
 
     fn admit_waiting(&mut self) {
@@ -403,6 +404,7 @@ impl Device {
 
     fn release_hold(&mut self) {
         self.hold = false;
+        self.orders += AFTER_HELD;
         // What starts may hold others in its turn.
         let mut held = std::mem::take(&mut self.held);
         held.drain(..).for_each(|lun| self.kick(lun));

@@ -7,6 +7,10 @@ use crate::scheduler::Class;
 use crate::scheduler::lines::{Line, NONE};
 use crate::sim::id::{ChannelId, Lpn, LunId, PlaneId};
 
+/// Distance in the order between what is queued for LUNs during a hold and the writes of a pool that are queued with it.
+/// Each LUN serves the former first, because only the latter can go elsewhere.
+pub(super) const AFTER_HELD: u64 = 1 << 24;
+
 /// The pools, with sets of planes by their position in the allocation's order.
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
@@ -74,7 +78,7 @@ impl Device {
     /// one.
     pub(super) fn queue_anywhere(&mut self, id: u32) {
         self.show_lined_up(id);
-        self.transactions[id].order = self.orders;
+        self.transactions[id].order = self.orders + if self.hold { AFTER_HELD } else { 0 };
         self.orders += 1;
         let pool = self.ftl.pool(Lpn(self.transactions[id].lpn));
         self.pool.lines[pool as usize].push(&mut self.transactions, id);
