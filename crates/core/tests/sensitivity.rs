@@ -39,6 +39,7 @@ hard_threshold = 1
 /// Reads at random, writes at random with cleaning, a mix of both, and small writes one after the other.
 const READS: &str = "rw=randread bs=4k iodepth=16 number_ios=500";
 const WRITES: &str = "rw=randwrite norandommap=1 bs=4k iodepth=16 number_ios=6000";
+const PARTS: &str = "rw=randrw norandommap=1 bs=1k iodepth=4 number_ios=2000";
 const MIX: &str = "rw=randrw norandommap=1 bs=4k iodepth=32 number_ios=4000";
 const SKEWED: &str =
     "rw=randwrite norandommap=1 bs=4k iodepth=16 number_ios=20000 random_distribution=zoned:80/20:20/80";
@@ -110,6 +111,7 @@ const CASES: &[Case] = &[
     ("bus.command_cycles.erase", &[], WRITES, &["-", "5"]),
     ("bus.order", &["bus.command_cycles.read=7"], READS, ALL),
     ("bus.transfer_spare", &["geometry.spare_size=128B"], READS, &["-", "true"]),
+    ("bus.partial_transfer", &[], PARTS, &["-", "true"]),
     ("bus.way_switch", &[], READS, &["-", "1us"]),
     ("bus.channel_switch", &[], READS, &["-", "1us"]),
     ("bus.channel_switch_read", &["bus.channel_switch=2us"], READS, &["-", "1us"]),

@@ -338,6 +338,9 @@ impl Check<'_> {
             let what = "must be 1 where a mapping unit spans pages";
             self.refuse("geometry.pages_per_program", g.pages_per_program, what);
         }
+        if self.device.bus.partial_transfer {
+            self.refuse("bus.partial_transfer", true, "must be false where a mapping unit spans pages");
+        }
     }
 
     /// What must fit into ids; everything is computed wide here, and may be computed in `u32` afterwards.

@@ -283,6 +283,11 @@ pub struct Bus {
     /// Transfers carry the spare bytes too.
     #[serde(default)]
     pub transfer_spare: bool,
+    /// Reads move only the sectors that are needed: host reads those that are requested, and reads for a partial write
+    /// those that it keeps. Otherwise, whole mapping units are moved. Programs move whole pages in either case. Needs
+    /// mapping units of at most a page.
+    #[serde(default)]
+    pub partial_transfer: bool,
     /// Lost when a channel turns from one chip to another.
     #[serde(default)]
     pub way_switch: Duration,

@@ -479,7 +479,7 @@ impl Device {
         write.owner = id;
         (write.first, write.end) = (part.first as u16, part.end as u16);
         write.version = if request.operation == Operation::WriteZeroes { BLANK } else { request.tag as u32 };
-        write.complete = update != Update::Uncovered;
+        self.note_kept(&mut write, part.lpn.0, part.end - part.first, update);
         let Request { sectors, stream, placement, .. } = *request;
         let written = Written { sectors, stream, placement, ..Written::default() };
         write.temperature = self.ftl.classify(part.lpn, before, written);
@@ -488,15 +488,26 @@ impl Device {
         self.start_on_write(write, part.lpn, before, None);
     }
 
+    /// Notes how many sectors of its unit a write keeps, which has so many of its own and was noted in the unit's mask.
+    #[inline]
+    fn note_kept(&self, write: &mut Transaction, lpn: u32, own: u32, update: Update) {
+        write.complete = update != Update::Uncovered;
+        if !write.complete {
+            write.units = (self.ftl.partial.written(lpn) - own) as u16;
+        }
+    }
+
     /// Accepts a unit's write that the buffer makes; returns it.
     pub(super) fn write_unit_of_buffer(&mut self, pick: Pick, before: Location) -> u32 {
         let mut write = Transaction::new(Kind::Write, Class::HostProgram);
         write.owner = pick.owner;
         if let (Some(buffer), true) = (self.buffer.as_deref(), pick.entry != Pick::PADDING) {
             let mapped = before != Location::Unmapped;
-            let update = self.ftl.partial.write_set(pick.lpn, mapped, buffer.sectors_of(pick.entry));
+            let own = buffer.sectors_of(pick.entry);
+            let update = self.ftl.partial.write_set(pick.lpn, mapped, own);
             self.ftl.note_update(update);
-            write.complete = update != Update::Uncovered;
+            let own = own.iter().map(|word| word.count_ones()).sum();
+            self.note_kept(&mut write, pick.lpn, own, update);
             write.temperature = self.classify_buffered(pick, before);
         } else {
             write.temperature = self.ftl.class_of(pick.lpn);
@@ -587,6 +598,7 @@ impl Device {
         read.owner = write;
         read.dependency = block.0;
         read.units = self.ftl.shape().pages_per_unit as u16;
+        read.end = self.transactions[write].units;
         self.dispatch(read);
     }
 

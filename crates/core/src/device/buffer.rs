@@ -164,13 +164,14 @@ impl Device {
         self.admit();
     }
 
-    /// A unit comes into the buffer: all of it, or the pages that were read of one that spans pages.
+    /// Fills the buffer with a unit: all of it, the pages that were read of one that spans pages, or the sectors that were
+    /// moved.
     fn fill_unit(&mut self, request: &Request, lpn: Lpn, ppn: Ppn) {
         let shape = *self.ftl.shape();
         let per_unit = shape.sectors_per_unit;
         let (mut first, mut end) = (0, per_unit);
-        if shape.pages_per_unit > 1 {
-            let per_page = per_unit / shape.pages_per_unit;
+        if shape.pages_per_unit > 1 || self.config.bus.partial_transfer {
+            let per_page = if shape.pages_per_unit > 1 { per_unit / shape.pages_per_unit } else { 1 };
             let start = u64::from(lpn.0) * u64::from(per_unit);
             let last = (request.lba + u64::from(request.sectors)).min(start + u64::from(per_unit));
             first = (request.lba.max(start) - start) as u32 / per_page * per_page;

@@ -269,7 +269,12 @@ impl Device {
             _ => u64::MAX,
         };
         let timing = self.array.timing();
-        let data = if spans { timing.page_out } else { timing.units_out[usize::from(read.units)] };
+        let needed = match cause {
+            ReadCause::Host | ReadCause::Rmw => timing.sectors_out(read.end),
+            _ => None,
+        };
+        let whole = || if spans { timing.page_out } else { timing.units_out[usize::from(read.units)] };
+        let data = needed.unwrap_or_else(whole);
         self.put(at, self.read(&read, pages, data, tag))
     }
 

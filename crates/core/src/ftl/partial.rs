@@ -106,6 +106,18 @@ impl PartialUnits {
         }
     }
 
+    /// Returns how many sectors of a mapped unit have been written, counted in whole granules.
+    pub fn written(&self, lpn: u32) -> u32 {
+        let last = self.sectors.div_ceil(self.granule) - 1;
+        match self.mask(lpn) {
+            0 => self.sectors,
+            mask if mask >> last & 1 == 1 => {
+                (mask.count_ones() - 1) * self.granule + self.sectors - last * self.granule
+            }
+            mask => mask.count_ones() * self.granule,
+        }
+    }
+
     /// The mask of a unit that is not whole; 0 for others.
     pub fn mask(&self, lpn: u32) -> u64 {
         if self.has_mask(lpn) { self.masks.get(&lpn).copied().unwrap_or_default() } else { 0 }

@@ -19,6 +19,8 @@ pub struct Timing {
     pub erase: Time,
     /// Data of so many mapping units out of a page, by their number.
     pub units_out: Vec<Time>,
+    /// Data of a number of sectors out of a page. Indexed by that number; empty unless `bus.partial_transfer` is set.
+    sectors_out: Vec<Time>,
     /// Data of one page out.
     pub page_out: Time,
     /// Data into all pages of one program command.
@@ -57,6 +59,7 @@ impl Timing {
             units_out: (0..=u64::from(device.units_per_page()))
                 .map(|units| device.data_time((units * device.unit_bytes()).min(page)))
                 .collect(),
+            sectors_out: sectors_out(device),
             page_out: page_time,
             program_in: Time(page_time.0 * u64::from(pages_in)),
             summary_in: match device.mapping.block_summary {
@@ -69,6 +72,12 @@ impl Timing {
             switch_is_shared: device.bus.channel_switch_scope == SwitchScope::Controller,
             commands_first: device.bus.order == BusOrder::CommandsFirst,
         }
+    }
+
+    /// Returns the time of `sectors` out of a page if reads move only what is needed.
+    #[inline]
+    pub fn sectors_out(&self, sectors: u16) -> Option<Time> {
+        self.sectors_out.get(usize::from(sectors)).copied()
     }
 
     /// Lost when the controller turns to another channel for an operation.
@@ -104,6 +113,16 @@ impl Timing {
     pub fn program(&self, page: u32) -> Time {
         self.program[page as usize % self.program.len()]
     }
+}
+
+/// Returns the times of each number of sectors out of a page if reads move only what is needed.
+fn sectors_out(device: &DeviceConfig) -> Vec<Time> {
+    if !device.bus.partial_transfer {
+        return Vec::new();
+    }
+    let sectors = u64::from(device.sectors_per_unit() * device.units_per_page());
+    let bytes = device.geometry.page_size.0 / sectors;
+    (0..=sectors).map(|sectors| device.data_time(sectors * bytes)).collect()
 }
 
 fn mean(times: &[Time]) -> Time {
