@@ -5,7 +5,7 @@ mod common;
 use common::{device, drain, submit, units};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::mapping::Location;
-use floatgate_core::sim::id::Lpn;
+use floatgate_core::sim::id::{Lpn, PlaneId};
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::Operation::Write;
 use floatgate_core::workload::request::Request;
@@ -175,4 +175,33 @@ fn a_write_leaves_the_chip_alone_that_another_page_of_its_request_reads() {
     // Writes that leave a buffer together are like those of a request.
     let buffer = ["buffer={ capacity = \"8KiB\", write = \"write-through\" }"];
     assert_eq!(time_of_late_update(&buffer, false), expected);
+}
+
+#[test]
+fn by_erases_a_write_goes_to_an_idle_plane_whose_next_block_was_erased_the_least() {
+    let by_erases = ["allocation={ dynamic = { tie = \"erases\" } }", "geometry.blocks=16", "capacity.spare=0.4"];
+    let mut device = device(&by_erases);
+    let planes = device.config().total_planes();
+    let logical = device.config().logical_units();
+    let mut rng = floatgate_core::sim::rng::Rng::new(7, "writes");
+    let (mut uneven, mut at) = (0, Time::ZERO);
+    for _ in 0..20_000 {
+        // Requests of one unit, each when the device is at rest: all planes with room are idle.
+        at = Time(at.0.max(device.now().0) + 1_000_000_000);
+        let lpn = rng.below(logical) as u32;
+        let blocks = &device.ftl().blocks;
+        let ready: Vec<PlaneId> = (0..planes).map(PlaneId).filter(|&plane| blocks.takes_host_write(plane)).collect();
+        let least = ready.iter().map(|&plane| blocks.erases_of_next(plane)).min().unwrap();
+        let allowed: Vec<u32> =
+            ready.iter().filter(|&&plane| blocks.erases_of_next(plane) == least).map(|plane| plane.0).collect();
+        uneven += u32::from(allowed.len() < ready.len());
+        let request = units(&device, Write, u64::from(lpn), 1);
+        submit(&mut device, at, request);
+        device.advance_to(device.now().later(Time::from_ns(PAGE_NS + PROGRAM_NS)));
+        let plane = plane_of(&device, lpn);
+        assert!(allowed.contains(&plane), "plane {plane} has taken a write that {allowed:?} had to take");
+        drain(&mut device);
+    }
+    assert!(uneven > 1000, "the rule matters: {uneven}");
+    device.check_invariants().unwrap();
 }

@@ -28,8 +28,9 @@ pub(super) struct Pool {
     /// Room to work in.
     candidates: PlaneSet,
     dealt: Vec<PlaneId>,
-    /// LUNs that line up for their channels: when they took a write last, and their position in the order.
-    lining_up: Vec<(u64, u32, LunId)>,
+    /// LUNs that line up for their channels: the erases that count, when they took a write last, and their position in
+    /// the order.
+    lining_up: Vec<(u32, u64, u32, LunId)>,
 }
 
 impl Pool {
@@ -146,7 +147,7 @@ impl Device {
         let group = self.ftl.shape().units_per_program;
         self.pool.dealt.clear();
         while !self.pool.lines[pool as usize].is_empty() {
-            let Some(named) = self.ftl.allocation.choose(pool, &self.pool.candidates) else { break };
+            let Some(named) = self.ftl.choose(pool, &self.pool.candidates) else { break };
             self.pool.candidates.set(self.ftl.allocation.order().position(named), false);
             let plane = self.in_turn(named);
             if !self.is_ready(plane) || !self.may_join_dealt(plane) {
@@ -192,10 +193,16 @@ impl Device {
         PlaneId(planes.start + (own.0 + shift.0) % units * per_unit + (own.1 + shift.1) % per_unit)
     }
 
-    /// The plane of `lun` with room that took a write least recently.
+    /// The plane of `lun` with room that took a write least recently, of those whose next free block has the fewest erases
+    /// if the allocation goes by them.
     fn least_recently_used(&self, lun: LunId) -> Option<PlaneId> {
         let ready = self.array.planes_of(lun).map(PlaneId).filter(|&plane| self.is_ready(plane));
-        ready.min_by_key(|plane| self.pool.used[plane.index()])
+        ready.min_by_key(|&plane| (self.erases_that_count(plane), self.pool.used[plane.index()]))
+    }
+
+    /// Returns the erases of the next free block of a plane if dynamic allocation goes by them, and 0 otherwise.
+    fn erases_that_count(&self, plane: PlaneId) -> u32 {
+        if self.ftl.allocation.by_erases() { self.ftl.blocks.erases_of_next(plane) } else { 0 }
     }
 
     /// Whether a plane takes writes of its pool.
@@ -231,7 +238,7 @@ impl Device {
         }
         while !self.merging.any && !self.pool.lines[line].is_empty() {
             self.find_idle_planes();
-            let Some(plane) = self.ftl.allocation.choose(pool, &self.pool.candidates) else { break };
+            let Some(plane) = self.ftl.choose(pool, &self.pool.candidates) else { break };
             self.offer(self.array.lun_of(plane));
         }
         if self.pool.lines[line].is_empty() {
@@ -254,11 +261,12 @@ impl Device {
             if self.ftl.allocation.pool_of(plane) == pool {
                 let lun = self.array.lun_of(plane);
                 let used = self.array.planes_of(lun).map(|plane| self.pool.used[plane as usize]).max();
-                lining_up.push((used.unwrap_or_default(), position, lun));
+                let erases = self.array.planes_of(lun).map(|plane| self.erases_that_count(PlaneId(plane))).min();
+                lining_up.push((erases.unwrap_or_default(), used.unwrap_or_default(), position, lun));
             }
         }
         lining_up.sort_unstable();
-        lining_up.drain(..).for_each(|(_, _, lun)| self.kick(lun));
+        lining_up.drain(..).for_each(|(.., lun)| self.kick(lun));
         self.pool.lining_up = lining_up;
     }
 

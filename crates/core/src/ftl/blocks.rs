@@ -435,6 +435,12 @@ impl Blocks {
         Some(self.index_in_plane(BlockId(block)))
     }
 
+    /// Returns how often the free block has been erased that has waited the longest in a plane; `u32::MAX` if none is free.
+    pub fn erases_of_next(&self, plane: PlaneId) -> u32 {
+        let p = &self.planes[plane.index()];
+        if p.stock + p.map_stock == 0 { u32::MAX } else { self.blocks[p.first_free as usize].erases }
+    }
+
     /// The first of the oldest free blocks of a plane whose address within the plane will do, by the one before it in
     /// line: `Some(None)` where it is the oldest of all.
     fn find_free(&self, plane: PlaneId, will_do: impl Fn(u32) -> bool) -> Option<Option<u32>> {

@@ -76,6 +76,8 @@ pub struct Ftl {
     shape: Shape,
     /// Planes that take host writes, by position in the allocation's order; only for schemes without a home.
     ready: PlaneSet,
+    /// Scratch space: the candidates whose next free block has the fewest erases.
+    least_erased: PlaneSet,
     /// By pool of the allocation and class: the plane of the last functional write.
     filling: Vec<PlaneId>,
     copies: Vec<(u32, u32)>,
@@ -164,6 +166,7 @@ impl Ftl {
             host_units: device.logical_units() as u32,
             checkpoint: Checkpoint::of(device),
             shape: Shape::new(device),
+            least_erased: PlaneSet::new(planes),
             ready,
             copies: Vec::with_capacity(device.units_per_block() as usize),
         };
@@ -190,6 +193,20 @@ impl Ftl {
     #[inline]
     pub fn pool(&self, lpn: Lpn) -> u32 {
         self.allocation.pool(self.shape.units_per_page.divide(lpn.0))
+    }
+
+    /// Chooses the plane of a write of `pool` among `candidates`, a set of positions in the scheme's order.
+    pub fn choose(&mut self, pool: u32, candidates: &PlaneSet) -> Option<PlaneId> {
+        if !self.allocation.by_erases() {
+            return self.allocation.choose(pool, candidates);
+        }
+        self.least_erased.copy_from(candidates);
+        let plane = |position| self.allocation.order().plane(position);
+        self.least_erased.keep_least(
+            |position| self.allocation.pool_of(plane(position)) == pool,
+            |position| self.blocks.erases_of_next(plane(position)),
+        );
+        self.allocation.choose(pool, &self.least_erased)
     }
 
     /// Planes that take host writes, by position; for schemes without a home.
@@ -426,7 +443,7 @@ impl Ftl {
     }
 
     fn choose_plane_now(&mut self, pool: u32) -> PlaneId {
-        if let Some(plane) = self.allocation.choose(pool, &self.ready) {
+        if let Some(plane) = self.choose_ready(pool) {
             return plane;
         }
         // With a low threshold all planes may be down to their reserve between two cleanings.
@@ -435,8 +452,15 @@ impl Ftl {
                 self.clean_until(plane, self.shape.soft + 1);
             }
         }
-        let chosen = self.allocation.choose(pool, &self.ready);
+        let chosen = self.choose_ready(pool);
         chosen.unwrap_or_else(|| unreachable!("an accepted device has a plane with room: config/check.rs"))
+    }
+
+    fn choose_ready(&mut self, pool: u32) -> Option<PlaneId> {
+        let ready = std::mem::take(&mut self.ready);
+        let chosen = self.choose(pool, &ready);
+        self.ready = ready;
+        chosen
     }
 
     /// Makes room for a host write: a block from stock, and cleaning when that leaves too few.

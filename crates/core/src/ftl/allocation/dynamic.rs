@@ -14,6 +14,8 @@ pub struct DynamicConfig {
     pub order: LevelOrder,
     /// Which planes a write may go to.
     pub scope: Scope,
+    /// Which of several idle planes takes a write.
+    pub tie: Tie,
 }
 
 impl DynamicConfig {
@@ -37,6 +39,18 @@ pub enum Scope {
     Channel,
 }
 
+/// Which of several idle planes takes a write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Tie {
+    /// The next one in turn, by the priority order.
+    #[default]
+    Turn,
+    /// One whose next free block has been erased the least (Hu et al. 2011, Sections 2.3 and 4.2, "erasure count of
+    /// blocks"). Equal ones take turns.
+    Erases,
+}
+
 /// Goes round the values of the first level in the priority order, and with each round on to the next plane behind
 /// the one that the value took last, in the order of the other levels (Hu et al. 2013, Sections 2.5 and 4.3); planes
 /// that are not idle are passed over. With all planes idle, that takes the least recently used one, so writes stripe;
@@ -49,6 +63,7 @@ pub struct Dynamic {
     order: Order,
     pools: Vec<Pool>,
     planes_per_pool: u32,
+    tie: Tie,
 }
 
 /// Where the writes of a pool may go.
@@ -83,7 +98,7 @@ impl Policy for Dynamic {
             }
             Pool { values: rounds, turn: 0 }
         });
-        Ok(Dynamic { pools: pools.collect(), planes_per_pool, order })
+        Ok(Dynamic { pools: pools.collect(), planes_per_pool, order, tie: options.tie })
     }
 }
 
@@ -126,6 +141,10 @@ impl AllocationPolicy for Dynamic {
         *turn = (value + 1) % values.len();
     }
 
+    fn by_erases(&self) -> bool {
+        self.tie == Tie::Erases
+    }
+
     fn order(&self) -> &Order {
         &self.order
     }
@@ -156,7 +175,7 @@ mod tests {
     #[test]
     fn a_pool_goes_round_the_planes_of_its_channel() {
         let device = crate::config::load("tiny", &[]).unwrap();
-        let options = DynamicConfig { order: "s1".parse().unwrap(), scope: Scope::Channel };
+        let options = DynamicConfig { order: "s1".parse().unwrap(), scope: Scope::Channel, ..Default::default() };
         let mut dynamic = Dynamic::new(&options, &device, 1).unwrap();
         let per_channel = dynamic.planes_per_pool;
         assert_eq!(dynamic.pools(), device.geometry.channels);
@@ -172,10 +191,43 @@ mod tests {
             assert_eq!(taken, (pool * per_channel..(pool + 1) * per_channel).collect::<Vec<_>>());
         }
     }
+
+    #[test]
+    fn of_idle_planes_those_whose_next_block_has_the_fewest_erases_take_turns() {
+        let device =
+            crate::config::load("hu2011", &["geometry.chips=2".to_owned(), "geometry.dies=1".to_owned()]).unwrap();
+        let options = DynamicConfig { tie: Tie::Erases, ..Default::default() };
+        let mut dynamic = Dynamic::new(&options, &device, 1).unwrap();
+        assert!(dynamic.by_erases());
+        // By position: 4 channels, 2 chips and 2 planes, the channels first.
+        let mut erases = [3, 1, 2, 9, 1, 1, 2, 9, 3, 3, 1, 9, 3, 3, 3, 9];
+        let mut idle = PlaneSet::new(dynamic.order.len());
+        (0..16).for_each(|position| idle.set(position, true));
+        let mut choose = |idle: &PlaneSet, erases: &[u32; 16]| {
+            let mut least = idle.clone();
+            least.keep_least(|_| true, |position| erases[position as usize]);
+            dynamic.choose(0, &least).map(|plane| dynamic.order.position(plane))
+        };
+        // Those that were erased once: one each on channels 0 and 2, two on channel 1. The channels take turns.
+        let taken: Vec<_> = (0..6).map(|_| choose(&idle, &erases).unwrap()).collect();
+        assert_eq!(taken, [4, 1, 10, 4, 5, 10]);
+        // While they are busy, those with two.
+        for position in [1, 4, 5, 10] {
+            idle.set(position, false);
+        }
+        let taken: Vec<_> = (0..3).map(|_| choose(&idle, &erases).unwrap()).collect();
+        assert_eq!(taken, [2, 6, 2]);
+        // The count of the next block changes when a block is taken.
+        erases[3] = 0;
+        assert_eq!(choose(&idle, &erases), Some(3));
+        idle.clear();
+        assert_eq!(choose(&idle, &erases), None);
+    }
+
     #[test]
     fn busy_planes_do_not_cost_a_value_its_turn() {
         let device = crate::config::load("hu2011", &[]).unwrap();
-        let options = DynamicConfig { order: "s6".parse().unwrap(), scope: Scope::Device };
+        let options = DynamicConfig { order: "s6".parse().unwrap(), ..Default::default() };
         let mut dynamic = Dynamic::new(&options, &device, 1).unwrap();
         let mut idle = PlaneSet::new(64);
         let mut taken = [0; 4];

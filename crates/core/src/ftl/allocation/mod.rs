@@ -3,7 +3,7 @@
 pub mod external;
 mod order;
 
-pub use dynamic::{DynamicConfig, Scope};
+pub use dynamic::{DynamicConfig, Scope, Tie};
 pub use order::{Level, LevelOrder, Order};
 
 use crate::external::Fault;
@@ -38,6 +38,12 @@ pub trait AllocationPolicy {
 
     /// A plane that it was not asked for has taken a write of its pool, as it was the first to have its channel.
     fn took(&mut self, _plane: PlaneId) {}
+
+    /// Returns `true` if, of several candidates, only those may be chosen whose next free block has the fewest erases. The
+    /// caller leaves the others out.
+    fn by_erases(&self) -> bool {
+        false
+    }
 
     /// The place of each plane in the scheme's order.
     fn order(&self) -> &Order;
@@ -109,6 +115,17 @@ impl PlaneSet {
     /// Adds what `other` holds.
     pub fn union_with(&mut self, other: &PlaneSet) {
         self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a |= b);
+    }
+
+    /// Keeps the positions whose cost is the lowest among those that are `allowed`.
+    pub fn keep_least(&mut self, allowed: impl Fn(u32) -> bool, cost: impl Fn(u32) -> u32) {
+        let positions = || (0..self.words.len() as u32 * 64).filter(|&p| self.contains(p) && allowed(p));
+        let least = positions().map(&cost).min();
+        for position in 0..self.words.len() as u32 * 64 {
+            if self.contains(position) && !(allowed(position) && Some(cost(position)) == least) {
+                self.set(position, false);
+            }
+        }
     }
 
     /// Keeps what `other` holds too.
