@@ -71,6 +71,7 @@ fn a_chip_serves_its_line() {
         ("fcfs", [0, 1, 2, 3, 4, 5]),
         // The first write runs, and is not interrupted; then reads go before all waiting writes, in their order.
         ("read-first", [0, 1, 3, 5, 2, 4]),
+        ("reads-before-writes", [0, 1, 3, 5, 2, 4]),
     ];
     for (scheduler, expected) in table {
         let mut device = machine(scheduler, &[]);
@@ -85,7 +86,8 @@ fn a_chip_serves_its_line() {
 fn a_channel_serves_its_line() {
     // While the data of w0 cross, w2 lines up for the channel, and then the data of r4.
     let script = "w0 w2 r4";
-    let table = [("fcfs", ["w0", "w2", "r4"]), ("read-first", ["w0", "r4", "w2"])];
+    let table =
+        [("fcfs", ["w0", "w2", "r4"]), ("read-first", ["w0", "r4", "w2"]), ("reads-before-writes", ["w0", "r4", "w2"])];
     for (scheduler, expected) in table {
         // Three chips on one channel: unit u is on chip u mod 6, and even chips are on channel 0.
         let mut device = machine(scheduler, &["geometry.chips=3"]);
@@ -110,6 +112,73 @@ fn a_chip_that_waits_for_its_channel_has_begun() {
         play(&mut device, script);
         assert_eq!(order_in_cells(&device, script, 2), ["w2", "r2"], "{scheduler}");
     }
+}
+
+#[test]
+fn a_chip_that_waits_for_its_channel_reads_where_reads_go_before_writes() {
+    // The first chip in line, one in the middle and the last, with and without commands on the channel, which wait for
+    // it with the data: the chip that has read writes after the others.
+    for (script, cells) in [
+        ("w0 w2 w4 w6 r2", ["w4", "w6", "w2"]),
+        ("w0 w2 w4 w6 r4", ["w2", "w6", "w4"]),
+        ("w0 w2 w4 w6 r6", ["w2", "w4", "w6"]),
+    ] {
+        for overrides in [&[][..], &["bus.command_cycles.read=7"]] {
+            let chips = 8;
+            let mut device = machine("reads-before-writes", &[&["geometry.chips=4"], overrides].concat());
+            for (index, word) in script.split_whitespace().enumerate() {
+                let (kind, chip) = word.split_at(1);
+                let chip: u64 = chip.parse().expect("a chip");
+                // Unit u is on chip u mod 8, and even chips are on channel 0.
+                let (operation, row) = if kind == "r" { (Operation::Read, 0) } else { (Operation::Write, 20) };
+                let lba = (row * chips + chip) * 8;
+                let request = Request { tag: index as u64, ..Request::new(Time::ZERO, operation, lba, 8) };
+                submit(&mut device, Time::from_ns(index as u64), request);
+            }
+            drain(&mut device);
+            let words: Vec<&str> = script.split_whitespace().collect();
+            let mut programs: Vec<&Slice> =
+                slices(&device).iter().filter(|s| s.phase == Phase::Cell && s.kind == Kind::Program).collect();
+            programs.sort_by_key(|s| s.start);
+            let order: Vec<&str> = programs.iter().map(|s| words[s.tag as usize]).collect();
+            assert_eq!(order, [&["w0"][..], &cells].concat(), "{script}, {overrides:?}");
+            let read = slices(&device).iter().find(|s| s.phase == Phase::Cell && s.tag == 4).expect("it was read");
+            let begins = if overrides.is_empty() { Time::from_ns(4) } else { Time(102_575_000) };
+            assert_eq!(read.start, begins, "{script}, {overrides:?}");
+            device.check_invariants().unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_a_partial_write_reads_goes_before_writes_as_well() {
+    // The chip programs; a write of a unit that it holds in part comes after two other writes for it.
+    let table = [("fcfs", 3), ("read-first", 3), ("reads-before-writes", 1)];
+    for (scheduler, expected) in table {
+        let mut device = machine(scheduler, &["geometry.channels=1", "geometry.chips=1"]);
+        for (index, lba) in [(0, 100 * 8), (1, 101 * 8), (2, 102 * 8), (3, 4)] {
+            let request = Request { tag: index, ..Request::new(Time::ZERO, Operation::Write, lba, 4) };
+            submit(&mut device, Time::from_ns(index), request);
+        }
+        drain(&mut device);
+        let mut cells: Vec<&Slice> = slices(&device).iter().filter(|s| s.phase == Phase::Cell).collect();
+        cells.sort_by_key(|s| s.start);
+        let read = cells.iter().position(|s| s.kind == Kind::Read);
+        assert_eq!(read, Some(expected), "{scheduler}");
+    }
+}
+
+#[test]
+fn reads_before_writes_ranks_all_classes() {
+    let device = common::device_config(&["scheduler=reads-before-writes"]);
+    let scheduler = device.scheduler.build(&device, 1).expect("valid");
+    let of = |rank| Class::ALL.into_iter().filter(|&class| scheduler.rank(class) == rank).collect::<Vec<_>>();
+    assert_eq!(of(0), [Class::UrgentGc, Class::Summary]);
+    assert_eq!(of(1), [Class::HostRead, Class::RmwRead, Class::MapRead]);
+    assert_eq!(of(2), [Class::HostProgram, Class::MapProgram]);
+    assert_eq!(of(3), [Class::Gc]);
+    // Nothing of the host comes between the steps of urgent garbage collection.
+    assert_eq!(host_operations_between(&cleaning("reads-before-writes", 3, true), Class::UrgentGc), 0);
 }
 
 #[test]

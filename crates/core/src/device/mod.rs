@@ -112,6 +112,8 @@ pub struct Device {
     array: Array,
     scheduler: Scheduler,
     ranks: [u8; Class::COUNT],
+    /// Whether LUNs that wait for their channels start more urgent operations first that arrive meanwhile.
+    reconsiders: bool,
     link: Option<Link>,
     requests: Requests,
     /// Requests beyond the queue depth.
@@ -221,6 +223,7 @@ impl Device {
         let mut device = Device {
             now: Time::ZERO,
             ranks: Class::ALL.map(|class| scheduler.rank(class)),
+            reconsiders: scheduler.reconsiders() && !config.nand.advanced.overlaps(),
             scheduler,
             link: Link::new(&config),
             requests: Requests::default(),

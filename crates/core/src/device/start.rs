@@ -60,12 +60,24 @@ impl Device {
     /// Starts an idle LUN on what waits for it, or lines it up for its channel.
     pub(super) fn kick(&mut self, lun: LunId) {
         if !self.lun_waits(lun) {
-            if self.overlapping.any && self.array.state(lun) == LunState::Busy {
-                self.overlap(lun);
+            match self.array.state(lun) {
+                LunState::Busy if self.overlapping.any => self.overlap(lun),
+                LunState::Requesting if self.reconsiders => self.reconsider(lun),
+                _ => {}
             }
             return;
         }
         if let Some((rank, id)) = self.first_for(lun) {
+            self.kick_for(lun, rank, id);
+        }
+    }
+
+    /// Starts a LUN that waits for its channel on a more urgent operation that has arrived meanwhile.
+    fn reconsider(&mut self, lun: LunId) {
+        let Some((rank, id)) = self.first_own(lun) else { return };
+        if rank < self.array.rank(lun) {
+            self.array.withdraw(lun, self.now);
+            self.note_idle(lun, true);
             self.kick_for(lun, rank, id);
         }
     }

@@ -425,6 +425,38 @@ impl Array {
         self.line_up(unit, rank, if is_command { Cycles::Command } else { Cycles::Data }, now);
     }
 
+    /// Takes a LUN out of the queue for its channel again, which has not been granted: it is idle.
+    pub fn withdraw(&mut self, lun: LunId, now: Time) {
+        let unit = UnitId(lun.0 * self.units_per_lun.divisor());
+        debug_assert!(self.state(lun) == LunState::Requesting && !self.asks(unit));
+        let Unit { rank, next, .. } = self.units[unit.index()];
+        let channel = self.channel_of_unit(unit).index();
+        // Of commands, or of data. At most the units of one channel are queued.
+        for number in [usize::from(rank), usize::from(rank) + RANKS] {
+            let (first, last) = self.channels[channel].lines[number];
+            let (mut before, mut at) = (NOWHERE, first);
+            while at != unit.0 && at != NOWHERE {
+                (before, at) = (at, self.units[at as usize].next);
+            }
+            if at == NOWHERE {
+                continue;
+            }
+            if before != NOWHERE {
+                self.units[before as usize].next = next;
+            }
+            let queue =
+                (if before == NOWHERE { next } else { first }, if next == NOWHERE { before } else { last });
+            let channel = &mut self.channels[channel];
+            channel.lines[number] = queue;
+            channel.waiting &= !(u32::from(queue.0 == NOWHERE) << number);
+            break;
+        }
+        if self.is_watched() {
+            self.show_grant(unit, now);
+        }
+        self.luns[lun.index()].state = LunState::Idle;
+    }
+
     fn line_up(&mut self, unit: UnitId, rank: u8, cycles: Cycles, now: Time) {
         if self.is_watched() {
             self.show_line_up(unit, now);

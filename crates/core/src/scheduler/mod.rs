@@ -57,6 +57,12 @@ pub const RANKS: usize = 4;
 pub trait SchedulerPolicy {
     /// The rank of operations of `class`, below [`RANKS`].
     fn rank(&self, class: Class) -> u8;
+
+    /// Returns `true` if a die that waits for its channel to start an operation starts a more urgent one first that
+    /// arrives meanwhile. Otherwise, it has begun.
+    fn reconsiders(&self) -> bool {
+        false
+    }
 }
 
 policy_family! {
@@ -66,6 +72,8 @@ policy_family! {
         fcfs::Fcfs = "fcfs",
         /// Host reads go before all else.
         read_first::ReadFirst = "read-first",
+        /// Reads go before writes, also those for partial writes, and garbage collection goes last.
+        reads_before_writes::ReadsBeforeWrites = "reads-before-writes",
     }
 }
 
