@@ -114,7 +114,7 @@ fn digest(device: &Device, results: &Results) -> u64 {
 /// A figure may change only with a line in CHANGELOG.md that says why.
 const GOLDEN: [u64; 6] = [
     7_505_737_643_389_490_322,
-    12_264_767_620_312_366_603,
+    9_814_204_334_344_322_978,
     10_649_245_355_328_041_820,
     9_186_090_957_338_195_075,
     3_848_169_378_494_471_812,

@@ -119,7 +119,7 @@ const CASES: &[Case] = &[
     ("allocation", &[], MIX, ALL),
     ("allocation.static.order", &[], STREAM, &["-", "s1", "s3"]),
     ("allocation.dynamic.order", &[], STREAM, &["s2", "s1"]),
-    ("allocation.dynamic.tie", &[], MIX, &["turn", "erases"]),
+    ("allocation.dynamic.tie", &[], SKEWED, &["turn", "erases"]),
     ("allocation.dynamic.scope", &[], MIX, &["device", "channel"]),
     ("temperature", &[], SKEWED, ALL),
     ("temperature.two-level-lru.hot", &[], SKEWED, &["0.05", "0.2"]),

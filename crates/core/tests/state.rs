@@ -260,6 +260,7 @@ const SHAPELESS: &[(&str, &[&str], &str)] = &[
     ("bus.command_cycles.erase", &[], "9"),
     ("bus.order", &[], "commands-first"),
     ("bus.transfer_spare", &[], "true"),
+    ("bus.partial_transfer", &[], "true"),
     ("bus.way_switch", &[], "1us"),
     ("bus.channel_switch", &[], "1us"),
     ("bus.channel_switch_read", &[], "1us"),

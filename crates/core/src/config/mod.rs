@@ -286,7 +286,7 @@ pub struct Bus {
     /// Reads move only the sectors that are needed: host reads those that are requested, and reads for a partial write
     /// those that it keeps. Otherwise, whole mapping units are moved. Programs move whole pages in either case. Needs
     /// mapping units of at most a page.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial_transfer: bool,
     /// Lost when a channel turns from one chip to another.
     #[serde(default)]

@@ -164,8 +164,8 @@ impl Device {
         self.admit();
     }
 
-    /// Fills the buffer with a unit: all of it, the pages that were read of one that spans pages, or the sectors that were
-    /// moved.
+    /// Fills the buffer with a unit: all of it, the pages that were read of one that spans pages, or the sectors that
+    /// were moved.
     fn fill_unit(&mut self, request: &Request, lpn: Lpn, ppn: Ppn) {
         let shape = *self.ftl.shape();
         let per_unit = shape.sectors_per_unit;

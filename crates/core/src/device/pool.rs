@@ -7,8 +7,8 @@ use crate::scheduler::Class;
 use crate::scheduler::lines::{Line, NONE};
 use crate::sim::id::{ChannelId, Lpn, LunId, PlaneId};
 
-/// Distance in the order between what is queued for LUNs during a hold and the writes of a pool that are queued with it.
-/// Each LUN serves the former first, because only the latter can go elsewhere.
+/// Distance in the order between what is queued for LUNs during a hold and the writes of a pool that are queued with
+/// it. Each LUN serves the former first, because only the latter can go elsewhere.
 pub(super) const AFTER_HELD: u64 = 1 << 24;
 
 /// The pools, with sets of planes by their position in the allocation's order.
@@ -193,8 +193,8 @@ impl Device {
         PlaneId(planes.start + (own.0 + shift.0) % units * per_unit + (own.1 + shift.1) % per_unit)
     }
 
-    /// The plane of `lun` with room that took a write least recently, of those whose next free block has the fewest erases
-    /// if the allocation goes by them.
+    /// The plane of `lun` with room that took a write least recently, of those whose next free block has the fewest
+    /// erases if the allocation goes by them.
     fn least_recently_used(&self, lun: LunId) -> Option<PlaneId> {
         let ready = self.array.planes_of(lun).map(PlaneId).filter(|&plane| self.is_ready(plane));
         ready.min_by_key(|&plane| (self.erases_that_count(plane), self.pool.used[plane.index()]))

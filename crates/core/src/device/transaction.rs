@@ -77,12 +77,13 @@ pub struct Transaction {
     pub spoiled: bool,
     /// Writes: the class of the unit (`temperature`).
     pub temperature: u8,
-    /// Reads: units that leave the page, or pages of a unit that spans them. Writes that are not complete: sectors of the
-    /// unit that they keep.
+    /// Reads: units that leave the page, or pages of a unit that spans them. Writes that are not complete: sectors of
+    /// the unit that they keep.
     pub units: u16,
     /// Writes and slot reads: the sectors of the unit, from and to before.
     pub first: u16,
-    /// See `first`; of host reads, how many sectors go to the host, and of reads for a partial write, how many it keeps.
+    /// See `first`; of host reads, how many sectors go to the host, and of reads for a partial write, how many it
+    /// keeps.
     pub end: u16,
     /// The plane, once it is fixed.
     pub plane: u32,

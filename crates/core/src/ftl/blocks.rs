@@ -435,7 +435,8 @@ impl Blocks {
         Some(self.index_in_plane(BlockId(block)))
     }
 
-    /// Returns how often the free block has been erased that has waited the longest in a plane; `u32::MAX` if none is free.
+    /// Returns how often the free block has been erased that has waited the longest in a plane; `u32::MAX` if none is
+    /// free.
     pub fn erases_of_next(&self, plane: PlaneId) -> u32 {
         let p = &self.planes[plane.index()];
         if p.stock + p.map_stock == 0 { u32::MAX } else { self.blocks[p.first_free as usize].erases }

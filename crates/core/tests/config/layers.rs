@@ -116,6 +116,7 @@ const CHANGES: &[&str] = &[
     "bus.command_cycles.erase=5",
     "bus.order=commands-first",
     "bus.transfer_spare=true",
+    "bus.partial_transfer=true",
     "bus.way_switch=1us",
     "bus.channel_switch=1us",
     "bus.channel_switch_read=2us",

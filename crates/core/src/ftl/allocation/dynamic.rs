@@ -15,7 +15,15 @@ pub struct DynamicConfig {
     /// Which planes a write may go to.
     pub scope: Scope,
     /// Which of several idle planes takes a write.
+    #[serde(skip_serializing_if = "Tie::is_default")]
     pub tie: Tie,
+}
+
+impl Tie {
+    /// Returns `true` for the default, which a device file need not name.
+    pub fn is_default(&self) -> bool {
+        *self == Tie::default()
+    }
 }
 
 impl DynamicConfig {

@@ -39,8 +39,8 @@ pub trait AllocationPolicy {
     /// A plane that it was not asked for has taken a write of its pool, as it was the first to have its channel.
     fn took(&mut self, _plane: PlaneId) {}
 
-    /// Returns `true` if, of several candidates, only those may be chosen whose next free block has the fewest erases. The
-    /// caller leaves the others out.
+    /// Returns `true` if, of several candidates, only those may be chosen whose next free block has the fewest erases.
+    /// The caller leaves the others out.
     fn by_erases(&self) -> bool {
         false
     }
