@@ -183,10 +183,18 @@ def _placed(text: str, directory: str) -> str:
     return _FILES.sub(named, text)
 
 
+def _is_file(name: str) -> bool:
+    """Return whether there is a file of this name; a workload in words may be longer than a name can be."""
+    try:
+        return Path(name).is_file()
+    except OSError:
+        return False
+
+
 def _with_content(text: str) -> list[str]:
     """Say what a workload is: its words, and the content of the file that they name."""
     named = [quoted or plain for quoted, plain in _FILES.findall(text)]
-    files = [name for name in (text, *named) if Path(name).is_file()]
+    files = [name for name in (text, *named) if _is_file(name)]
     return [text, *(content(name, Path(name).stat().st_mtime_ns, Path(name).stat().st_size) for name in files)]
 
 

@@ -92,7 +92,7 @@ def test_a_run_that_fails_fails_the_figure(tmp_path):
 
 def test_a_scratch_directory_goes_with_the_setting():
     setting = studies.Setting(requests=10)
-    place = setting.with_footprint(2.0)._place
+    place = setting.varied("twice the footprint")._place
     assert setting._place == place
     setting.workload("MSN")
     assert (place / "workloads").is_dir()
@@ -181,7 +181,8 @@ def test_better_follows_its_rule():
     assert verdict(a=(1.0, 2.0), b=(1.0, 1.2)) == "agrees"
     assert verdict(a=(1.0, 2.0), b=(1.0, 1.0)) == "agrees"
     assert verdict(a=(1.0, 2.0), b=(1.0, 0.9)) == "agrees in direction"
-    assert verdict(a=(1.0, 1.005), b=(1.0, 1.005)) == "agrees in direction"
+    assert verdict(a=(1.0, 1.005), b=(1.0, 1.005)) == "disagrees", "no effect is in no direction"
+    assert verdict(a=(1.0, 1.1), b=(1.0, 0.93)) == "agrees in direction"
     assert verdict(a=(1.0, 1.1), b=(1.0, 0.8)) == "disagrees"
     assert verdict(a=(1.0, 1.0)) == "disagrees"
     assert verdict(a=(0.0, 5.0)) == "agrees"
@@ -202,13 +203,69 @@ def test_number_follows_its_rule():
     assert study.number(CLAIM, 0.9, 1.5).verdict == "disagrees"
     assert study.number(CLAIM, 1.0, 1.5).verdict == "disagrees"
     assert study.number(CLAIM, 5.0, 10.0, neutral=0.0).verdict == "agrees in direction"
+    assert study.number(CLAIM, 1.15, 17.8).verdict == "disagrees", "a hundredth of the effect"
+    assert study.number(CLAIM, 2.8, 17.8).verdict == "agrees in direction"
+    assert study.number(CLAIM, 12.0, 2.0).verdict == "disagrees", "eleven times the effect"
+    assert study.number(CLAIM, 1.005, 1.04).verdict == "disagrees", "less than a hundredth"
+
+
+def test_what_a_claim_needs_is_told_by_where_it_agrees():
+    def needs(*verdicts):
+        first, *others = (study.Finding(CLAIM, verdict, "") for verdict in verdicts)
+        return page.needs(first, dict(zip(("half", "twice", "batches"), others, strict=False)))
+
+    yes, nearly, no = "agrees", "agrees in direction", "disagrees"
+    assert needs(yes) == "-"
+    assert needs(yes, yes, yes) == "nothing"
+    assert needs(no, no, no) == "met nowhere"
+    assert needs(no, nearly, no) == "in direction only"
+    assert needs(no, no, no, yes) == "agrees with batches"
+    assert needs(yes, yes, yes, no) == "not with batches"
+
+
+def test_batches_keep_the_rate_and_all_else():
+    single, batches = (workloads.generate("MSN", 32_000, batch=batch) for batch in (1, 8))
+    assert np.array_equal(single.lba, batches.lba)
+    assert np.array_equal(single.read, batches.read)
+    assert batches.moments()["interval_us"] == pytest.approx(single.moments()["interval_us"], rel=0.01)
+    gaps = np.diff(batches.arrival)
+    assert (gaps >= 0).all()
+    # But for batches that overlap, seven of eight gaps are those within a batch.
+    assert (gaps == workloads.BATCH_GAP_US * 1000).mean() == pytest.approx(7 / 8, abs=0.06)
+    assert (np.diff(single.arrival) == workloads.BATCH_GAP_US * 1000).mean() < 0.01
+
+
+def test_seeds_give_other_requests_with_the_same_moments(tmp_path):
+    first, second = (workloads.generate("Ex", 20_000, seed=seed) for seed in (0, 1))
+    assert not np.array_equal(first.lba, second.lba)
+    assert second.moments()["write_kib"] == pytest.approx(first.moments()["write_kib"], rel=0.05)
+    setting = studies.Setting(requests=60, seeds=(0, 1), directory=tmp_path, jobs=1)
+    found = studies.hu.grid(setting, ["Ex"], {"static": studies.hu.static("s2"), "dynamic": studies.hu.dynamic("s2")})
+    by_seed = [sample.of("all us", "dynamic", "Ex") for sample in found.samples]
+    assert len(set(by_seed)) == 2
+    assert found.of("all us", "dynamic", "Ex") == pytest.approx(statistics.mean(by_seed))
+    low, high = found.ranges("all us", "static")["dynamic"][0]
+    assert low < high
+    assert found.table("all us").column(studies.hu.SPREAD).to_pylist()[0] > 0
+
+
+def test_a_four_page_write_takes_what_both_readings_say(tmp_path):
+    setting = studies.Setting(quick=True, jobs=1, directory=tmp_path)
+    rows = {row["way"]: row for row in studies.hu.four_page_write(setting)}
+    two = rows["two interleaved writes of two dies"]
+    # Hu et al. 2011, Figure 19: X = 51.2 us, tPROG = 200 us.
+    assert rows["two multi-plane writes of a die"]["command us"] == pytest.approx(604.8)
+    assert two["command us"] == pytest.approx(604.8)
+    assert two["die us"] == pytest.approx(553.6)
+    assert studies.hu.channel_share(setting, "command") == pytest.approx(0.514, abs=0.005)
+    assert studies.hu.channel_share(setting, "die") == pytest.approx(0.691, abs=0.005)
 
 
 def test_verdicts_are_counted(written):
     text = (written / "park2015.html").read_text()
     found = re.search(r"Of (\d+) claims: (\d+) agrees, (\d+) agrees in direction, (\d+) disagrees", text)
     total, *parts = map(int, found.groups())
-    assert total == sum(parts) == 9
+    assert total == sum(parts) == 18
 
 
 def test_static_allocation_waits_as_a_queue_for_each_die_does(tmp_path):

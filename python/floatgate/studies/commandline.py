@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 #: All studies, by their names.
 STUDIES: dict[str, Study] = {study.name: study for study in (hu2011.STUDY, hu2013.STUDY, park2015.STUDY)}
 
-#: What each verdict is repeated at.
-_FOOTPRINTS = (0.5, 2.0)
+#: Random sequences of the standard runs.
+SEEDS = (0, 1, 2)
 
 
 def run(
@@ -68,14 +68,15 @@ def run(
     study, place = STUDIES[name], Path(out)
     chosen = study.chosen(figures)
     requests = workloads.QUICK_REQUESTS if quick else workloads.REQUESTS
+    seeds = SEEDS[:1] if quick or traces is not None else SEEDS
     setting = Setting(
-        requests=requests, traces=None if traces is None else Path(traces), directory=place, jobs=jobs, quick=quick,
-        progress=progress,
+        requests=requests, seeds=seeds, traces=None if traces is None else Path(traces), directory=place, jobs=jobs,
+        quick=quick, progress=progress,
     )  # fmt: skip
     parts = [page.Part(entry, entry.function(setting)) for entry in chosen]
-    for factor in () if quick else _FOOTPRINTS:
+    for variant in () if quick else study.variants:
         for part in parts:
-            part.repeats[factor] = part.entry.function(setting.with_footprint(factor)).findings
+            part.repeats[variant] = part.entry.function(setting.varied(variant)).findings
     words = ["floatgate", "study", name, *figures, *(["--quick"] if quick else [])]
     words += [] if traces is None else ["--traces", str(traces)]
     report = page.Report(study, setting, parts, " ".join(words))

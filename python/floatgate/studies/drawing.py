@@ -41,6 +41,8 @@ class Bars:
     reference: float | None = None
     log: bool = False
     title: str = ""
+    #: By series, the least and the largest value over the seeds of each category, or None for none.
+    ranges: Mapping[str, Sequence[tuple[float, float] | None]] | None = None
 
 
 def _style() -> AbstractContextManager[None]:
@@ -80,6 +82,9 @@ def _draw_bars(ax: Axes, panel: Bars) -> None:
             places, [value or 0.0 for value in values], width * 0.94, label=name, linewidth=0.6, edgecolor="black",
             color=_COLOURS[number % len(_COLOURS)], hatch=_HATCHES[number % len(_HATCHES)],
         )  # fmt: skip
+        for place, between in zip(places, (panel.ranges or {}).get(name, ()), strict=False):
+            if between is not None:
+                ax.plot([place, place], between, color="black", linewidth=0.9, marker="_", markersize=3)
         labels = ["-" if value is None else _short(value) for value in values]
         small = count * len(values) > 20
         ax.bar_label(drawn, labels, padding=1.5, fontsize=6 if small else 7, rotation=90 if small else 0)

@@ -39,7 +39,11 @@ STUDY = Study(
     "Performance impact and interplay of SSD parallelism through advanced commands, allocation strategy and data "
     "granularity",
     "Y. Hu, H. Jiang, D. Feng, L. Tian, H. Luo, S. Zhang, ICS 2011",
-    hu.ABOUT,
+    [
+        *hu.ABOUT,
+        "Not reproduced: Figures 5 to 7, which compare SSDsim with a prototype of an FPGA and eight flash chips, whose "
+        "measurements are not in the text.",
+    ],
     ["Web", "Dev", "Fin2", "MSN", "Ex", "Fin1", "Rad"],
 )
 
@@ -101,7 +105,9 @@ def figure_10(setting: Setting) -> Exhibit:
 
     def draw() -> Figure:
         return drawing.bars(
-            drawing.Bars("response time / best size", found.workloads, normalised, reference=1.0),
+            drawing.Bars(
+                "response time / best size", found.workloads, normalised, reference=1.0, ranges=_over_best(found, best)
+            ),
             drawing.Bars("un-covered updates,\n% of pages written", found.workloads, share),
         )
 
@@ -110,6 +116,24 @@ def figure_10(setting: Setting) -> Exhibit:
         "that replace a part of its valid sectors, and so need a read. Static allocation S2, non-aged SSD of 512 MiB."
     )
     return Exhibit(found.table("all us", "uncovered", "covered", "first"), draw, findings, caption)
+
+
+def _over_best(found: hu.Grid, best: Mapping[str, str]) -> dict[str, list[tuple[float, float] | None]]:
+    """Return the range over the seeds of response times over those of the best size of all seeds together."""
+    if len(found.samples) < 2:
+        return {}
+    return {
+        size: [
+            (min(ratios), max(ratios))
+            for name in found.workloads
+            if (
+                ratios := [
+                    each.of("all us", size, name) / each.of("all us", best[name], name) for each in found.samples
+                ]
+            )
+        ]
+        for size in PAGE_SIZES
+    }
 
 
 def _uncovered(found: hu.Grid, case: str, name: str) -> float:
@@ -144,6 +168,11 @@ _INSIGHT_3 = Claim(
     "Insight 3: on an aged SSD dynamic allocation is faster overall, but for the read-only workload (Web).",
     "Section 4.2, Figure 12 (b)",
     why=hu.WHY["allocation"],
+)
+_ENDURANCE = Claim(
+    "On an aged SSD dynamic allocation has the best endurance: fewer erases, under most workloads.",
+    "Section 6, Figure 12",
+    why=hu.WHY["endurance"],
 )
 _WEB = Claim("Under Web static allocation is faster overall, in both states.", "Section 4.2, Figure 12")
 
@@ -186,12 +215,12 @@ def figure_12(setting: Setting) -> Exhibit:
         ),
         holds(
             _PRONOUNCED,
-            aged > new * (1 + EQUAL),
+            aged > (1 + EQUAL) * max(1.0, new),
             f"static over dynamic, on average: {new:.3f} non-aged, {aged:.3f} aged",
-            nearly=aged > new,
         ),
         better(_INSIGHT_3, pairs("all us", "aged, dynamic", "aged, static S2", others)),
         better(_WEB, web),
+        better(_ENDURANCE, pairs("erases", "aged, dynamic", "aged, static S2", others)),
     ]
 
     def draw() -> Figure:
@@ -206,6 +235,10 @@ def figure_12(setting: Setting) -> Exhibit:
                     },
                     reference=1.0,
                     title=state,
+                    ranges={
+                        kind: found.ranges(f"{kind} us", f"{state}, static S2").get(f"{state}, dynamic", [])
+                        for kind in ("read", "write", "all")
+                    },
                 )
                 for state in _STATES
             )
@@ -471,7 +504,7 @@ def table_4(setting: Setting) -> Exhibit:
             _INSIGHT_7,
             min(large) > max(small) and max(small) < 1.03,
             told,
-            nearly=statistics.mean(large) > statistics.mean(small),
+            nearly=statistics.mean(large) > statistics.mean(small) * (1 + EQUAL),
         ),
     ]
 
@@ -601,7 +634,77 @@ def combined_exhibit(moving: hu.Grid, fixed: hu.Grid | None, claims: tuple[Claim
     return Exhibit(data, draw, findings, caption)
 
 
+_BEST_STATIC = {
+    ("multi-plane", "S3"): Claim(
+        "With multi-plane commands S3 is the best static order.", "Section 4.3.2", why=hu.WHY["best order"]
+    ),
+    ("interleave", "S4"): Claim(
+        "With interleave S4 is the best static order.", "Section 4.3.3", why=hu.WHY["best order"]
+    ),
+    ("all", "S6"): Claim(
+        "With all advanced commands S6 is the best static order.", "Section 4.3.4", why=hu.WHY["best order"]
+    ),
+}
+
+
+@STUDY.exhibit("static-orders", "Sections 4.3.2 to 4.3.4: the static order for each advanced command")
+def static_orders(setting: Setting) -> Exhibit:
+    """Compare static orders with multi-plane commands, with interleave and with all commands."""
+    found = hu.static_by_command(setting, CLEANED)
+    orders = [order.upper() for order in hu.STATIC_ONE]
+    findings = []
+    for (command, best), claim in _BEST_STATIC.items():
+        others = [order for order in orders if order != best]
+        findings.append(
+            better(
+                claim,
+                {
+                    name: (
+                        found.of("all us", f"{command}, {best}", name),
+                        min(found.of("all us", f"{command}, {order}", name) for order in others),
+                    )
+                    for name in found.workloads
+                },
+            )
+        )
+
+    def draw() -> Figure:
+        return drawing.bars(
+            *(
+                found.bars(
+                    "all us", f"{command}, {best}", f"response time / {best}", command,
+                    cases=[f"{command}, {order}" for order in orders],
+                )
+                for command, best in _BEST_STATIC
+            )
+        )  # fmt: skip
+
+    caption = (
+        "Mean response time by the order of static allocation, over that of the order that the paper uses for the "
+        "commands. One channel, aged; multi-plane writes blindly."
+    )
+    return Exhibit(found.table("all us", "erases"), draw, findings, caption)
+
+
 # Section 4.4: the order of the levels of parallelism.
+
+_FOUR_PAGES = (
+    Claim(
+        "A write of four pages to one chip takes less as two interleaved writes than as two multi-plane writes. With a "
+        "chip that takes its next command when both dies are done (command, as in the other figures).",
+        "Section 4.4, Figure 19",
+        why=hu.WHY["four pages"],
+    ),
+    Claim("The same, with dies that take commands by themselves (die).", "Section 4.4, Figure 19"),
+)
+_TWO_PAGES = Claim("A multi-plane read of two pages is 1.16 times as fast as two reads.", "Section 4.3.2", "1.16x")
+
+
+@STUDY.exhibit("figure-19", "Figure 19: a write of four pages, by plane and by die")
+def figure_19(setting: Setting) -> Exhibit:
+    """Write four pages to a chip in each way."""
+    return hu.four_page_exhibit(setting, _FOUR_PAGES, _TWO_PAGES)
+
 
 _CHANNEL_FIRST = Claim(
     "Dynamic: channel first is faster than chip first, under all workloads (SSD2, SSD1).",
@@ -738,9 +841,8 @@ def static_exhibit(setting: Setting, names: Sequence[str], claims: tuple[Claim, 
         better(claims[2], synthetic),
         holds(
             claims[3],
-            overall["S6"] == least,
+            overall["S6"] * (1 + EQUAL) < min(value for case, value in overall.items() if case != "S6"),
             f"mean over workloads, over the best: {told}",
-            nearly=overall["S6"] < least * (1 + EQUAL),
         ),
     ]
 

@@ -12,7 +12,7 @@ from floatgate.studies import drawing, workloads
 from floatgate.studies.study import RULES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -39,11 +39,11 @@ details{margin:.5rem 0}.data{overflow-x:auto}
 
 @dataclass
 class Part:
-    """An exhibit as it was run, and its findings at other footprints."""
+    """An exhibit as it was run, and its findings in the variants."""
 
     entry: Entry
     exhibit: Exhibit
-    repeats: dict[float, list[Finding]] = field(default_factory=dict)
+    repeats: dict[str, list[Finding]] = field(default_factory=dict)
 
     @cached_property
     def svg(self) -> str:
@@ -132,36 +132,55 @@ def _section(part: Part, figure: str) -> str:
 
 
 def _summary(report: Report) -> str:
-    """List all claims with their verdicts."""
-    factors = sorted({factor for part in report.parts for factor in part.repeats})
-    head = ["Claim", "Ours", *(f"{_times(factor)} footprint" for factor in factors)]
+    """List all claims with their verdicts, and with what each needs."""
+    variants = list(dict.fromkeys(variant for part in report.parts for variant in part.repeats))
+    head = ["Claim", "Ours", *variants, "What it needs"]
     rows = []
     for part in report.parts:
         for index, finding in enumerate(part.exhibit.findings):
             link = f'<a href="#{part.entry.key}">{escape(part.entry.key)}</a>: {escape(finding.claim.text)}'
-            rows.append([link, _verdict(finding), *(_verdict(part.repeats[factor][index]) for factor in factors)])
+            others = {variant: part.repeats[variant][index] for variant in variants}
+            rows.append([link, _verdict(finding), *map(_verdict, others.values()), needs(finding, others)])
     counts = ", ".join(f"{number} {verdict}" for verdict, number in report.counts().items())
-    return f"<p>Of {len(rows)} claims: {counts}.</p>\n{_table(head, rows)}"
+    text = f"<p>Of {len(rows)} claims: {counts}.</p>\n"
+    for variant in variants:
+        found: list[str] = [
+            part.repeats[variant][index].verdict for part in report.parts for index in range(len(part.exhibit.findings))
+        ]
+        text += f"<p>{escape(variant).capitalize()}: "
+        text += ", ".join(f"{found.count(verdict)} {verdict}" for verdict in _SIGNS) + ".</p>\n"
+    return f"{text}{_table(head, rows)}"
 
 
-def _times(factor: float) -> str:
-    return {0.5: "half the", 2.0: "twice the"}.get(factor, f"{factor:g} times the")
+def needs(finding: Finding, others: Mapping[str, Finding]) -> str:
+    """Say where a claim agrees: what it needs."""
+    where = {"the standard": finding, **others}
+    agreeing = [name for name, each in where.items() if each.verdict == "agrees"]
+    missing = [name for name in where if name not in agreeing]
+    if not others:
+        return "-"
+    if not missing:
+        return "nothing"
+    if not agreeing:
+        held = [name for name, each in where.items() if each.verdict == "agrees in direction"]
+        return "met nowhere" if not held else "in direction only"
+    return "agrees with " + ", ".join(agreeing) if len(agreeing) <= len(missing) else "not with " + ", ".join(missing)
 
 
 def _verdict(finding: Finding) -> str:
     return f'<span class="v {finding.verdict.split()[-1]}" style="white-space:nowrap">{_SIGNS[finding.verdict]}</span>'
 
 
-def _claims(findings: Sequence[Finding], repeats: dict[float, list[Finding]]) -> str:
+def _claims(findings: Sequence[Finding], repeats: dict[str, list[Finding]]) -> str:
     """Put claims, what the paper prints, ours and the verdicts beside each other."""
     if not findings:
         return ""
-    factors = sorted(repeats)
+    variants = list(repeats)
     rows: list[str] = []
     told: set[str] = set()
     for index, finding in enumerate(findings):
         claim = finding.claim
-        others = [repeats[factor][index] for factor in factors]
+        others = [repeats[variant][index] for variant in variants]
         cells = [
             f"{escape(claim.text)} <small>({escape(claim.where)})</small>", escape(claim.published) or "-",
             escape(finding.ours), _verdict(finding),
@@ -174,7 +193,7 @@ def _claims(findings: Sequence[Finding], repeats: dict[float, list[Finding]]) ->
             why = "as above." if claim.why in told else f"on the standard runs: {escape(claim.why)}"
             told.add(claim.why)
             rows.append(f'<tr class="why"><td colspan="{len(cells)}">Why, {why}</td></tr>')
-    head = ["The paper says", "It prints", "Ours", "Verdict", *(f"{_times(factor)} footprint" for factor in factors)]
+    head = ["The paper says", "It prints", "Ours", "Verdict", *variants]
     names = "".join(f"<th>{name}</th>" for name in head)
     return f'<div class="data"><table><thead><tr>{names}</tr></thead><tbody>\n' + "\n".join(rows) + \
         "\n</tbody></table></div>\n"  # fmt: skip
@@ -196,13 +215,16 @@ def _workloads(report: Report) -> str:
         rows.append(row)
     text = (
         f"Workloads: real traces where they were given, else generated with the moments of hu2011, Table 1, "
-        f"{report.setting.requests:,} requests each. The same for all figures. Changed once, after trial runs "
+        f"{report.setting.requests:,} requests each, means over {len(report.setting.seeds)} random sequences, whose "
+        f"range "
+        "the bars show; variants have one. The same for all figures. Changed once, after trial runs "
         "in which footprint and SSD were such that cleaning met nothing but stale blocks, and whose verdicts had been "
         "seen: footprint "
         f"{workloads.FOOTPRINT >> 20} MiB; regions of {workloads.REGION >> 10} KiB, of which that of rank k gets a "
         f"share ~ k^-{workloads.LOCALITY:g}; {workloads.SEQUENTIAL:.0%} of the requests go on where the last one "
         f"ended; "
-        "exponential intervals; geometric sizes, of which the printed share is of whole 4 KiB at whole 4 KiB, and the "
+        f"exponential intervals, in the variants between batches whose requests come {workloads.BATCH_GAP_US} us after "
+        "each other; geometric sizes, of which the printed share is of whole 4 KiB at whole 4 KiB, and the "
         "others are of sectors at any sector. The table prints all intervals in ms: those of the last four are us (a "
         "cut of the Develop trace is 300 s long only if read so)."
     )

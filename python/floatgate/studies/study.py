@@ -33,12 +33,24 @@ CLOSE = 0.10
 RULES = (
     f"A claim that one thing is better than another under all workloads *agrees* if no workload contradicts it by more "
     f"than {EQUAL:.0%} and most show it by more than that; *agrees in direction* if the geometric mean over the "
-    f"workloads is on its side; else it *disagrees*. A number *agrees* within {CLOSE:.0%}, *in direction* if it lies "
-    f"on "
-    f"the same side of no effect, else it *disagrees*. What is said to be equal agrees within 2 %. The rules were "
-    f"fixed "
-    f"before the first run."
+    f"workloads shows it by more than that; else it *disagrees*. A number *agrees* within {CLOSE:.0%}, *in direction* "
+    f"if "
+    f"it "
+    f"shows an effect on the same side that is more than {EQUAL:.0%} and not ten times smaller or larger, else it "
+    f"*disagrees*. What is said to be equal agrees within 2 %. The rules were fixed before the first run, and made "
+    f"stricter once: in direction needed no effect of any size before."
 )
+
+#: What each verdict is repeated at, one thing changed at a time: what is changed, and how.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "half the footprint": {"footprint": 0.5},
+    "twice the footprint": {"footprint": 2.0},
+    "batches of 8": {"batch": 8},
+    "batches of 32": {"batch": 32},
+    "first come, first served": {"scheduler": "fcfs"},
+}
+#: Of those, what patterns of jobs can be repeated at.
+FOOTPRINTS = ("half the footprint", "twice the footprint")
 
 
 @dataclass(frozen=True)
@@ -80,7 +92,7 @@ def better(claim: Claim, pairs: Mapping[str, tuple[float, float]]) -> Finding:
     if not against and 2 * len(shown) >= len(ratios):
         verdict: Verdict = "agrees"
     else:
-        verdict = "agrees in direction" if mean > 1.001 else "disagrees"
+        verdict = "agrees in direction" if mean > 1 + EQUAL else "disagrees"
     return Finding(claim, verdict, _spread(ratios, mean, f"better in {len(shown)} of {len(ratios)}"))
 
 
@@ -102,10 +114,15 @@ def number(claim: Claim, ours: float, published: float, *, neutral: float = 1.0,
     verdict: Verdict = "disagrees"
     if published and abs(ours / published - 1) <= CLOSE:
         verdict = "agrees"
-    elif (ours - neutral) * (published - neutral) > 0 and abs(ours - neutral) > EQUAL * max(1.0, abs(neutral)):
+    elif abs(ours - neutral) > EQUAL * max(1.0, abs(neutral)) and _is_same_effect(ours - neutral, published - neutral):
         verdict = "agrees in direction"
     off = f", {ours / published - 1:+.0%}" if published else ""
     return Finding(claim, verdict, f"{ours:.3g}{unit} (paper {published:.4g}{unit}{off})")
+
+
+def _is_same_effect(ours: float, published: float) -> bool:
+    """Return whether two effects have one sign, and are not ten times apart."""
+    return bool(published) and 0.1 < ours / published < 10
 
 
 def holds(claim: Claim, true: bool, ours: str, *, nearly: bool = False) -> Finding:
@@ -163,6 +180,12 @@ class Setting:
         Requests of each workload.
     footprint
         What the footprint of generated workloads is multiplied by.
+    batch
+        Requests of generated workloads that come together; 1 for each by itself.
+    scheduler
+        Which waiting operation a chip takes next, as the option ``scheduler`` of a device.
+    seeds
+        Random sequences of generated workloads: figures are means over them, and show their range.
     traces
         A directory with real traces, which are replayed in the place of generated workloads.
     directory
@@ -177,6 +200,9 @@ class Setting:
 
     requests: int = workloads.REQUESTS
     footprint: float = 1.0
+    batch: int = 1
+    scheduler: str = "reads-before-writes"
+    seeds: tuple[int, ...] = (0,)
     traces: Path | None = None
     directory: Path | None = None
     jobs: int | None = None
@@ -188,14 +214,16 @@ class Setting:
     def _place(self) -> Path:
         return self._scratch.place if self.directory is None else self.directory
 
-    def with_footprint(self, footprint: float) -> Setting:
-        """Give the same with another footprint."""
-        return replace(self, footprint=footprint)
+    def varied(self, name: str) -> Setting:
+        """Return the setting of a variant, one of :data:`VARIANTS`, with one seed."""
+        return replace(self, seeds=self.seeds[:1], **VARIANTS[name])
 
-    def workload(self, name: str) -> workloads.Made:
-        """Give a workload of the papers."""
-        place = self._place / "workloads"
-        return workloads.workload(name, place, requests=self.requests, footprint=self.footprint, traces=self.traces)
+    def workload(self, name: str, seed: int = 0) -> workloads.Made:
+        """Return a workload of the papers."""
+        return workloads.workload(
+            name, self._place / "workloads", requests=self.requests, footprint=self.footprint, batch=self.batch,
+            seed=seed, traces=self.traces,
+        )  # fmt: skip
 
     def rows(self, points: Iterable[Mapping[str, Any]], **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401
         """Run points as :func:`floatgate.sweep` does, and give their rows; a point may have a ``layout``.
@@ -255,9 +283,21 @@ class Study:
         What is run, and how what the paper leaves open is read: paragraphs.
     workloads
         The workloads that it uses, by their names in :mod:`floatgate.studies.workloads`.
+    variants
+        What its verdicts are repeated at, of :data:`VARIANTS`.
     """
 
-    def __init__(self, name: str, title: str, citation: str, about: Sequence[str], workloads: Sequence[str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        citation: str,
+        about: Sequence[str],
+        workloads: Sequence[str],
+        *,
+        variants: Sequence[str] = tuple(VARIANTS),
+    ) -> None:
+        self.variants = tuple(variants)
         self.name = name
         self.title = title
         self.citation = citation

@@ -1,9 +1,9 @@
 """What the studies run: every parameter of every generated workload stands here, and nowhere else.
 
 The traces of the papers are not ours to give away. Where the user has them (``traces=``), they are replayed; else a
-workload is made with the moments that the papers print. What the papers leave open (footprint, locality, how sizes and
-gaps are spread) was fixed before the first whole run, is the same for all figures, and is not tuned: studies repeat
-each verdict at half and at twice the footprint.
+workload is made with the moments that the papers print. What the papers leave open (footprint, locality, burstiness,
+how sizes and gaps are spread) was fixed before the first whole run, is the same for all figures, and is not tuned:
+studies repeat each verdict at half and at twice the footprint, and with requests in batches.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ REGION = 64 << 10
 LOCALITY = 1.0
 #: The share of the requests that start where the last one of their kind ended.
 SEQUENTIAL = 0.2
+#: Requests of a batch come so many microseconds after each other, where they come in batches.
+BATCH_GAP_US = 20
 #: Requests of a workload, and in a quick study.
 REQUESTS = 100_000
 QUICK_REQUESTS = 1_500
@@ -124,7 +126,16 @@ class Made:
     real: bool
 
 
-def workload(name: str, directory: Path, *, requests: int, footprint: float = 1.0, traces: Path | None = None) -> Made:
+def workload(
+    name: str,
+    directory: Path,
+    *,
+    requests: int,
+    footprint: float = 1.0,
+    batch: int = 1,
+    seed: int = 0,
+    traces: Path | None = None,
+) -> Made:
     """Give a workload of the papers: the real trace if it is there, else a generated one.
 
     Parameters
@@ -137,6 +148,10 @@ def workload(name: str, directory: Path, *, requests: int, footprint: float = 1.
         Requests after which it ends.
     footprint
         What :data:`FOOTPRINT` is multiplied by.
+    batch
+        Requests that come together, :data:`BATCH_GAP_US` apart; 1 for each by itself. The mean interval is the same.
+    seed
+        Number of the random sequence; each gives other requests with the same moments.
     traces
         A directory with the real traces, called as :data:`FILES` has them.
 
@@ -150,11 +165,11 @@ def workload(name: str, directory: Path, *, requests: int, footprint: float = 1.
         reading = {"format": None, **FILES[name][1]} if _is_ssdsim(found) else {}
         trace = Trace(found, fit="wrap", limit=requests, name=name, **reading)  # type: ignore[arg-type]
         return Made(trace, f"the trace {found.name}, its first {requests} requests at most", real=True)
-    place = directory / f"{name}-{requests}-{footprint:g}-{_digest()}.ascii"
+    place = directory / f"{name}-{requests}-{footprint:g}-{batch}-{seed}-{_digest()}.ascii"
     if not place.is_file():
         directory.mkdir(parents=True, exist_ok=True)
         with draft(place) as partial:
-            _write(partial, generate(name, requests, footprint))
+            _write(partial, generate(name, requests, footprint, batch, seed))
     return Made(Trace(place, format="ssdsim", name=name), "generated", real=False)
 
 
@@ -172,7 +187,7 @@ def _found(name: str, traces: Path) -> Path | None:
 
 def _digest() -> str:
     """Name all parameters, so that a workload of other ones has another name."""
-    said = (REGION, LOCALITY, SEQUENTIAL, FOOTPRINT, LARGEST, SEED, TABLE_1, TABLE_6, _GENERATION)
+    said = (REGION, LOCALITY, SEQUENTIAL, FOOTPRINT, LARGEST, SEED, TABLE_1, TABLE_6, _GENERATION, BATCH_GAP_US)
     return hashlib.sha256(repr(said).encode()).hexdigest()[:8]
 
 
@@ -196,23 +211,32 @@ class Requests:
         }
 
 
-def generate(name: str, requests: int, footprint: float = 1.0) -> Requests:
+def generate(name: str, requests: int, footprint: float = 1.0, batch: int = 1, seed: int = 0) -> Requests:
     """Make the requests of a workload: the same ones on every machine."""
     import numpy as np  # noqa: PLC0415 (not needed to list studies)
 
-    random = np.random.default_rng([SEED, *name.encode()])
+    random = np.random.default_rng([SEED + seed, *name.encode()])
     size = int(FOOTPRINT * footprint)
     if name in TABLE_6:
         return _intense(TABLE_6[name], requests, size, random)
     moments = TABLE_1[name]
     arrival = np.cumsum(random.exponential(moments.interval_us * 1e3, requests)).astype(np.int64)
-    arrival -= arrival[0]
+    arrival = _batches(arrival - arrival[0], batch)
     read = random.random(requests) < moments.read_share
     mean = np.where(read, moments.read_kib, moments.write_kib)
     whole = random.random(requests) < (moments.multiples or 0.0)
     sectors = np.where(whole, _multiples(mean, random), _others(mean, random, moments.multiples is not None))
     sectors = np.minimum(sectors, LARGEST // _SECTOR)
     return Requests(arrival, read, _places(sectors, read, size, random), sectors)
+
+
+def _batches(arrival: NDArray[np.int64], batch: int) -> NDArray[np.int64]:
+    """Let requests come in batches, each when its first one would; the mean interval stays the same."""
+    import numpy as np  # noqa: PLC0415
+
+    index = np.arange(len(arrival))
+    first = index // batch * batch
+    return np.sort(arrival[first] + (index - first) * BATCH_GAP_US * 1000)
 
 
 def _multiples(mean_kib: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.int64]:
