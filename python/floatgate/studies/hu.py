@@ -475,8 +475,17 @@ WHY = {
     "are spread over the planes by either, so that victims hold equally few valid pages: erases differ by less "
     "than 1 %, under Fin2 by 4 %. What the paper calls endurance is also how evenly erases are spread, for which "
     "see Table 3.",
-    "best order": "BEST ORDER",
-    "one channel": "ONE CHANNEL",
+    "best order": "On one channel at Poisson arrivals chips are mostly idle, and an order that goes to another chip "
+    "first is "
+    "ahead with every command: under Fin1 with multi-plane commands S2 takes 324 us, S3 366, S6 451. S2 sends "
+    "the second page of a request to a chip of its own, which takes 2 X + tPROG. An order that sends it to the "
+    "same chip merges it with the first only if the command allows that, and has it wait for the whole chip "
+    "otherwise; multi-plane commands need equal addresses, too. Interleave does not: there S4 and S2 are "
+    "within 3 %.",
+    "one channel": "Under Fin1 and Fin2 most reads are of one or two pages, whose neighbors dynamic allocation has put "
+    "anywhere: there the counts are the paper's. Under the others reads have so many pages that several lie in "
+    "each of four channels with either allocation; of these, scattered pages add little. Pages that are read "
+    "before they are written are laid out evenly, as in the paper.",
     "interleave static": "INTERLEAVE STATIC",
     "page": "Two pages of 2 KiB go over two of the four channels at once, 51 + 200 us; one page of 4 KiB takes 102 + "
     "200 "
@@ -498,11 +507,11 @@ WHY = {
     "stays slower overall: 89 % of its requests are reads of several pages. A part of SSDsim's own advantage is "
     "that dynamic allocation does not move back what a partial write keeps (see above).",
     "wear": "Static: a hot spot of ours is a region of 64 KiB, which S2 stripes over 32 of the 64 planes, so hot "
-    "regions wear planes evenly (deviation below 3 under Dev, Ex and MSN); only the small requests of Fin1 and Rad do "
-    "not (13 and 8). Hot single pages, which real traces have, would show. Dynamic: ours goes round the channels, and "
-    "takes what was used least recently where several are free, so that all planes get nearly the same number of "
-    "pages: the deviation is 0 to 0.5 with basic commands, less than the paper's, and up to 2.7 with advanced ones. A "
-    "factor with next to nothing as its divisor says little; 0 counts as a factor of 1000.",
+    "regions wear planes evenly (deviation below 3 under Dev, Ex and MSN); only the small requests of Fin1 and "
+    "Rad do not (13 and 8). Hot single pages, which real traces have, would show. Dynamic: ours goes round the "
+    "channels, and takes what was used least recently where several are free, so that all planes get nearly "
+    "the same number of pages: the deviation is 0 to 0.4 with basic commands, less than the paper's. A factor "
+    "with next to nothing as its divisor says little; 0 counts as a factor of 1000.",
     "copy-back": "How bad blind copy-back is depends on how much each victim has to move, that is on how full the "
     "SSD is. Every second copy wastes a page. If a victim has a share u of valid pages, erases grow to (1 - u) / (1 "
     "- 1.5 u) times, and without bound as u nears 2/3. At our footprint u is 0.17 under MSN: the formula gives 1.12, "
@@ -530,10 +539,11 @@ WHY = {
     "multi-plane pages": "Dynamic allocation lets the planes of a die take turns, so their next pages stay close "
     "together, and aligning them wastes one now and then. The paper's next pages are farther apart: it wastes about "
     "one page for each that is written. For copy-back see above: it goes with how much is moved.",
-    "mpr": "15 % is the gain of a request that is exactly one two-plane read: 2 (tR + X) = 142.4 us becomes tR + 2 X "
-    "= 122.4 us, 1.16 times. The requests of Web have eight pages on a channel whose other chips read meanwhile, so "
-    "that only the first tR shows: at most 20 of 430 us, 1.05 times. Our gain is below that, as not all requests "
-    "start at an even page.",
+    "mpr": "A request that is exactly one two-plane read gains 1.16 times (Figure 19 has it alone): 2 (tR + X) = "
+    "142.4 us becomes tR + 2 X = 122.4 us. The requests of Web have eight pages on a channel whose other chips "
+    "read meanwhile, so that only the first tR shows: at most 20 of 430 us, 1.05 times. Our gain is below "
+    "that, as not all requests start at an even page, and a part of a page moves fewer sectors than the "
+    "formula has.",
     "late page": "It is Fin1, whose writes replace parts of pages. The page that has to be read first is ready after "
     "the command has started, and the dynamic order, which puts the second page on another die of the same chip, "
     "lets it wait there: the time for dies grows from 13 to 83 us. With writes of whole pages at the same rate there "

@@ -33,12 +33,10 @@ CLOSE = 0.10
 RULES = (
     f"A claim that one thing is better than another under all workloads *agrees* if no workload contradicts it by more "
     f"than {EQUAL:.0%} and most show it by more than that; *agrees in direction* if the geometric mean over the "
-    f"workloads shows it by more than that; else it *disagrees*. A number *agrees* within {CLOSE:.0%}, *in direction* "
-    f"if "
-    f"it "
-    f"shows an effect on the same side that is more than {EQUAL:.0%} and not ten times smaller or larger, else it "
-    f"*disagrees*. What is said to be equal agrees within 2 %. The rules were fixed before the first run, and made "
-    f"stricter once: in direction needed no effect of any size before."
+    f"workloads shows it by more than that; else it *disagrees*. A number *agrees* within {CLOSE:.0%} if it shows the "
+    f"effect, by more than {EQUAL:.0%} on the same side; it is *in direction* if it does so and the effect is not ten "
+    "times smaller or larger; else it *disagrees*. What is said to be equal agrees within 2 %. The rules were fixed "
+    "before the first run, and made stricter once: no effect of any size was needed before."
 )
 
 #: What each verdict is repeated at, one thing changed at a time: what is changed, and how.
@@ -112,17 +110,14 @@ def equal(claim: Claim, pairs: Mapping[str, tuple[float, float]], within: float 
 def number(claim: Claim, ours: float, published: float, *, neutral: float = 1.0, unit: str = "") -> Finding:
     """Hold a number that is printed; `neutral` is the number that would say that there is no effect."""
     verdict: Verdict = "disagrees"
-    if published and abs(ours / published - 1) <= CLOSE:
+    least = EQUAL * max(1.0, abs(neutral))
+    shows = abs(ours - neutral) > least and (ours - neutral) * (published - neutral) > 0
+    if published and abs(ours / published - 1) <= CLOSE and (shows or abs(published - neutral) <= least):
         verdict = "agrees"
-    elif abs(ours - neutral) > EQUAL * max(1.0, abs(neutral)) and _is_same_effect(ours - neutral, published - neutral):
+    elif shows and 0.1 < (ours - neutral) / (published - neutral) < 10:
         verdict = "agrees in direction"
     off = f", {ours / published - 1:+.0%}" if published else ""
     return Finding(claim, verdict, f"{ours:.3g}{unit} (paper {published:.4g}{unit}{off})")
-
-
-def _is_same_effect(ours: float, published: float) -> bool:
-    """Return whether two effects have one sign, and are not ten times apart."""
-    return bool(published) and 0.1 < ours / published < 10
 
 
 def holds(claim: Claim, true: bool, ours: str, *, nearly: bool = False) -> Finding:
