@@ -230,7 +230,7 @@ impl Device {
             host_line: VecDeque::new(),
             returning: BinaryHeap::new(),
             transactions: Transactions::default(),
-            waiting: Waiting::new(array.luns(), config.planes_per_lun(), merging.any),
+            waiting: Waiting::new(array.luns(), config.planes_per_lun(), merging.any || config.units_per_program() > 1),
             merging,
             running: vec![NONE; array.units() as usize],
             overlapping: Overlapping::new(&config),

@@ -394,19 +394,15 @@ impl Device {
         self.put(at, self.program(Class::HostProgram, plane, first, tag))
     }
 
-    /// The next write in line when it goes to the same plane and is of the same class.
+    /// Takes the next write that can fill the program of a write of this class to `plane`: from the queue of the plane,
+    /// where operations of other kinds may wait between the writes, or from the pool. Returns [`NONE`] without one.
     fn pop_companion(&mut self, rank: u8, plane: PlaneId, class: u8) -> u32 {
-        let lun = self.array.lun_of(plane);
-        let id = self.waiting.first(lun, plane, rank);
-        if id != NONE {
-            let next = &self.transactions[id];
-            return if next.kind == Kind::Write && next.plane == plane.0 && next.temperature == class {
-                self.waiting.pop(lun, plane, rank, &mut self.transactions)
-            } else {
-                NONE
-            };
-        }
-        self.take_of_class(plane, class)
+        let key = (self.array.lun_of(plane), plane, rank);
+        let id = self.waiting.pop_suitable(key, &mut self.transactions, |transactions, id| {
+            let Transaction { kind, temperature, .. } = transactions[id];
+            kind == Kind::Write && temperature == class
+        });
+        if id != NONE { id } else { self.take_of_class(plane, class) }
     }
 
     /// Gives a write its place: what it supersedes is stale from now on, and kept until the program has ended.

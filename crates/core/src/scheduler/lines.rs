@@ -81,4 +81,28 @@ impl Line {
         }
         id
     }
+
+    /// Removes and returns the first transaction that `suits`, if it is among the `depth` oldest ones.
+    #[inline]
+    pub fn pop_suitable<L: Links>(&mut self, links: &mut L, depth: u32, suits: impl Fn(&L, u32) -> bool) -> u32 {
+        let (mut before, mut id) = (NONE, self.first);
+        for _ in 0..depth {
+            if id == NONE {
+                break;
+            }
+            if suits(links, id) {
+                let next = links.next(id);
+                match before {
+                    NONE => self.first = next,
+                    before => links.set_next(before, next),
+                }
+                if self.last == id {
+                    self.last = before;
+                }
+                return id;
+            }
+            (before, id) = (id, links.next(id));
+        }
+        NONE
+    }
 }

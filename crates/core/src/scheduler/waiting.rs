@@ -12,6 +12,9 @@ pub trait Ordered: Links {
     fn order(&self, id: u32) -> u64;
 }
 
+/// Limit of the search for a transaction that is not the first of its queue, so that a long queue costs nothing.
+const LOOK_AHEAD: u32 = 8;
+
 /// The lines of all LUNs.
 #[derive(Clone, Debug)]
 pub struct Waiting {
@@ -108,6 +111,20 @@ impl Waiting {
         id
     }
 
+    /// Removes and returns the first transaction that `suits` in the queue of a LUN and its plane, if it is among the
+    /// [`LOOK_AHEAD`] oldest ones.
+    #[inline]
+    pub fn pop_suitable<L: Ordered>(
+        &mut self,
+        (lun, plane, rank): (LunId, PlaneId, u8),
+        links: &mut L,
+        suits: impl Fn(&L, u32) -> bool,
+    ) -> u32 {
+        let id = self.change((lun, plane, rank), links, |line, links| line.pop_suitable(links, LOOK_AHEAD, suits));
+        self.counts[lun.index()][usize::from(rank)] -= u32::from(id != NONE);
+        id
+    }
+
     /// The lowest rank with which anything waits for `lun`.
     #[inline(always)]
     pub fn rank_of_first(&self, lun: LunId) -> Option<u8> {
@@ -196,7 +213,7 @@ mod tests {
                 let same_line = |entry: &(u8, u32, u32)| {
                     entry.0 == rank && (entry.1 == plane || (!by_plane && entry.1 / planes_per_lun == of_lun))
                 };
-                match rng.below(8) {
+                match rng.below(9) {
                     0..3 => {
                         waiting.push(lun, PlaneId(plane), rank, &mut next, id);
                         model.push((rank, plane, id));
@@ -210,6 +227,14 @@ mod tests {
                         [1000 + id, 2000 + id].into_iter().for_each(|id| others.push(&mut next, id));
                         waiting.put_before(lun, PlaneId(plane), rank, &mut next, (others, 2));
                         model.splice(0..0, [(rank, plane, 1000 + id), (rank, plane, 2000 + id)]);
+                    }
+                    5 => {
+                        let odd = |entry: &&(u8, u32, u32)| entry.2 % 2 == 1;
+                        let near = model.iter().filter(|entry| same_line(entry)).take(LOOK_AHEAD as usize);
+                        let found = near.copied().find(|entry| odd(&entry));
+                        let id = waiting.pop_suitable((lun, PlaneId(plane), rank), &mut next, |_, id| id % 2 == 1);
+                        assert_eq!(id, found.map_or(NONE, |entry| entry.2));
+                        model.retain(|entry| Some(*entry) != found);
                     }
                     _ => {
                         let at = model.iter().position(same_line);
