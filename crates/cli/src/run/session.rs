@@ -467,24 +467,34 @@ fn told(error: io::Error) -> String {
     format!("cannot write {error}")
 }
 
-/// The warning where writes leave parts of their pages empty, on a device whose state was reached by full ones.
+/// Returns the warning that writes leave space in their programs empty: why, and how to get the state that they make.
 fn partial_pages(precondition: &Precondition, device: &Device, counters: &Counters) -> Option<String> {
-    /// The share of the places in the pages written that may be empty, as some are at the end of every run.
+    /// The share of the space in the pages written that may be empty, as some is at the end of every run.
     const NEGLIGIBLE: f64 = 0.1;
     let config = device.config();
     let pages = counters.pages_programmed[ProgramCause::Host as usize];
-    let places = (pages * u64::from(config.units_per_page())) as f64;
-    let empty = 1.0 - counters.host_units as f64 / places.max(1.0);
+    let padding = counters.pages_programmed[ProgramCause::Padding as usize];
+    let space = ((pages + padding) * u64::from(config.units_per_page())) as f64;
+    let empty = counters.units_padded as f64 / space.max(1.0);
+    let (flushes, timeouts) = (counters.units_cut_by_flush, counters.units_cut_by_timeout);
     let is_steady = precondition.reached.converged.is_some();
-    (is_steady && config.units_per_page() > 1 && counters.host_units > 0 && empty > NEGLIGIBLE).then(|| {
+    if empty <= NEGLIGIBLE || counters.host_units == 0 || !(is_steady || flushes + timeouts > 0) {
+        return None;
+    }
+    let cause = if flushes + timeouts > 0 {
         format!(
-            "{:.0} % of the places in the pages that the host wrote stayed empty, for its writes are smaller than a \
-             page of {}; --precondition steady fills pages, so that write amplification begins below that of these writes: \
-             look at it over time, or precondition with the job itself (docs/model/preconditioning.md)",
-            empty * 100.0,
-            readable(u128::from(config.geometry.page_size.0))
+            "{flushes} of its programs were cut short by FLUSH or FUA, and {timeouts} by controller.fill_timeout ({})",
+            config.controller.fill_timeout
         )
-    })
+    } else {
+        format!("its writes are smaller than a program of {} pages", config.geometry.pages_per_program)
+    };
+    let state = match is_steady {
+        true => "; --precondition steady fills programs, so start from the state of this job instead: give the job itself \
+                    as --precondition (docs/model/preconditioning.md)",
+        false => "",
+    };
+    Some(format!("{:.0} % of the space that the host programmed stayed empty: {cause}{state}", empty * 100.0))
 }
 
 /// The warning where no request was measured.

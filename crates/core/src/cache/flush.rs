@@ -111,11 +111,24 @@ impl Buffer {
             self.entries[entry as usize].out = true;
             self.out.push_last(&mut self.entries, entry);
         }
+        self.dirty_units = 0;
     }
 
     /// Whether a unit is dirty.
     pub fn has_dirty(&self) -> bool {
         !self.dirty.is_empty()
+    }
+
+    /// Returns the number of dirty units that nothing has asked for yet.
+    #[inline]
+    pub fn dirty_units(&self) -> u32 {
+        self.dirty_units
+    }
+
+    /// Picks the unit that has been dirty for the longest time, among those that nothing has asked for yet.
+    pub fn pick_oldest(&mut self) -> Option<Pick> {
+        let entry = self.dirty.first();
+        (entry != NONE).then(|| self.pick(entry, NONE))
     }
 
     /// Evicts units until those that wait have room coming, and down to the low water mark where the buffer is above
@@ -160,6 +173,7 @@ impl Buffer {
             if state.dirty && !state.out {
                 state.out = true;
                 self.dirty.remove(&mut self.entries, entry);
+                self.dirty_units -= 1;
                 self.out.push_last(&mut self.entries, entry);
             } else if !state.dirty && state.flights == 0 {
                 self.counts.evicted_clean += 1;

@@ -114,6 +114,8 @@ pub struct Buffer {
     words: usize,
     /// Dirty units: those that nothing asks for yet, by when they became dirty, and those to be written out.
     dirty: List,
+    /// Length of `dirty`.
+    dirty_units: u32,
     out: List,
     /// Units to be read and written with their block.
     padding: VecDeque<u32>,
@@ -166,6 +168,7 @@ impl Buffer {
             masks: vec![0; if words > 1 { units as usize * words } else { 0 }],
             words,
             dirty: List::default(),
+            dirty_units: 0,
             out: List::default(),
             padding: VecDeque::new(),
             eviction,
@@ -419,12 +422,14 @@ impl Buffer {
         state.dirty = true;
         state.epoch = self.barriers.add();
         self.dirty.push_last(&mut self.entries, entry);
+        self.dirty_units += 1;
     }
 
     /// An entry is not dirty any more.
     fn unlink_dirty(&mut self, entry: u32) {
         let state = &mut self.entries[entry as usize];
         let list = if state.out { &mut self.out } else { &mut self.dirty };
+        self.dirty_units -= u32::from(!state.out);
         (state.dirty, state.out) = (false, false);
         list.remove(&mut self.entries, entry);
     }

@@ -198,14 +198,16 @@ impl Device {
             Operation::Trim => self.work(Work::Trim(id)),
             Operation::Flush if self.ftl.is_read_only() => self.flush_read_only(id),
             Operation::Flush => {
-                self.stop_filling();
+                self.hurry_filling();
                 let journalling = self.flush_journal(id);
                 if !self.flush(id) {
                     if journalling {
-                        return self.part_done(id, self.now, NONE);
+                        self.part_done(id, self.now, NONE);
+                    } else {
+                        self.done_at_once(id);
                     }
-                    self.done_at_once(id);
                 }
+                self.release_urgent();
             }
         }
     }

@@ -245,7 +245,8 @@ impl Device {
         let pick = buffer.pick(entry, id);
         buffer.picked.push_back(pick);
         self.slots_free -= 1;
-        self.work(Work::WriteOut(1));
+        let more = self.pick_missing();
+        self.work(Work::WriteOut(1 + more));
     }
 
     /// With write-through: the buffer keeps a copy of what goes to flash.
@@ -283,6 +284,10 @@ impl Device {
             buffer.make_room();
             if !buffer.has_out() || self.slots_free == 0 || self.ftl.is_read_only() {
                 return;
+            }
+            if !buffer.has_out() {
+                let missing = self.pick_missing();
+                return if missing > 0 { self.work(Work::WriteOut(missing)) };
             }
             // The map is asked for ahead of time, as for requests of the host.
             buffer.upcoming().inspect(|&lpn| self.ftl.map.prefetch(lpn));
@@ -337,6 +342,7 @@ impl Device {
                     }
                 }
             }
+            device.release_urgent();
         });
     }
 

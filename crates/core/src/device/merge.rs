@@ -55,6 +55,11 @@ impl Merging {
         }
     }
 
+    /// Returns the number of planes that one program command can fill.
+    pub(super) fn planes_per_program(&self) -> u32 {
+        if self.planes[array::Kind::Program as usize] { self.group.divisor() } else { 1 }
+    }
+
     /// The planes that can work together with `plane`, itself among them.
     #[inline]
     fn group_of(&self, plane: PlaneId) -> std::ops::Range<u32> {

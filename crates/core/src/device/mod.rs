@@ -240,7 +240,7 @@ impl Device {
             stalled: vec![Line::default(); planes],
             unadmitted: VecDeque::new(),
             slots_free: config.controller.slots,
-            filling: Filling::new(&config, dynamic.then(|| ftl.allocation.pools())).map(Box::new),
+            filling: Filling::new(&config, dynamic.then(|| ftl.allocation.pools()), &merging).map(Box::new),
             buffer: Buffer::new(&config, options.seed, options.verify)?.map(Box::new),
             cores: firmware.map(|firmware| Box::new(Cores::new(firmware))),
             hold: false,

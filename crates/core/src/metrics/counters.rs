@@ -231,6 +231,10 @@ pub struct Counters {
     pub units_programmed: u64,
     /// Mapping units programmed without data, to fill a page or a wordline.
     pub units_padded: u64,
+    /// Program units handed over before they were full, because a FLUSH or FUA waited for them.
+    pub units_cut_by_flush: u64,
+    /// Program units handed over before they were full, because of `controller.fill_timeout`.
+    pub units_cut_by_timeout: u64,
     /// Units that were superseded by a host write.
     pub units_superseded: u64,
     /// Units that were trimmed.
@@ -302,6 +306,8 @@ impl Counters {
             host_bytes,
             units_programmed,
             units_padded,
+            units_cut_by_flush,
+            units_cut_by_timeout,
             units_superseded,
             units_trimmed,
             units_moved,

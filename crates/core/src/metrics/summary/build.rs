@@ -313,6 +313,8 @@ impl Flash {
             commands: FlashCommands {
                 read: counters.read_commands,
                 program: counters.program_commands,
+                cut_by_flush: counters.units_cut_by_flush,
+                cut_by_timeout: counters.units_cut_by_timeout,
                 erase: counters.blocks_erased,
                 copy_back: counters.copy_backs,
                 merged: merged.shapes().map(shape).collect(),

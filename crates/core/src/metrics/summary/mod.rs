@@ -336,6 +336,14 @@ pub struct FlashCommands {
     pub read: u64,
     /// Program commands; one may fill several pages.
     pub program: u64,
+    /// Program units (`controller.fill_timeout`) that were handed over before they were full, because a FLUSH or FUA
+    /// waited for them.
+    #[serde(default)]
+    pub cut_by_flush: u64,
+    /// Program units that were handed over before they were full, because their first write had waited for
+    /// `controller.fill_timeout` and there were not enough others.
+    #[serde(default)]
+    pub cut_by_timeout: u64,
     /// Blocks erased, each by one command or together with others.
     pub erase: u64,
     /// Pages moved within their plane by copy-back; they are among the reads and programs.
