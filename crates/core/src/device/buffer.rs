@@ -282,7 +282,7 @@ impl Device {
         loop {
             let Some(buffer) = &mut self.buffer else { return };
             buffer.make_room();
-            if !buffer.has_out() || self.slots_free == 0 || self.ftl.is_read_only() {
+            if self.slots_free == 0 || self.ftl.is_read_only() {
                 return;
             }
             if !buffer.has_out() {
@@ -357,9 +357,6 @@ impl Device {
         }
         buffer.counts.written_out += 1;
         buffer.counts.padding += u64::from(padding);
-        if buffer.dram.takes_time() {
-            buffer.dram.pass(self.now, self.ftl.shape().sectors_per_unit);
-        }
         let id = self.write_unit_of_buffer(pick, before);
         let Some(buffer) = &mut self.buffer else { return true };
         if buffer.flights.len() <= id as usize {
@@ -367,6 +364,16 @@ impl Device {
         }
         buffer.flights[id as usize] = Some(pick);
         true
+    }
+
+    /// Moves the data of a write of the buffer from the controller's memory to the flash channel, which takes time at the
+    /// memory's port.
+    #[inline]
+    pub(super) fn fetch_from_memory(&mut self, id: u32) {
+        let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| buffer.dram.takes_time()) else { return };
+        if buffer.flights.get(id as usize).is_some_and(Option::is_some) {
+            buffer.dram.pass(self.now, self.ftl.shape().sectors_per_unit);
+        }
     }
 
     /// Asks for what the end of a write of the buffer will touch, and the beginning of the next one of its plane. They

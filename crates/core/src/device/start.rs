@@ -419,6 +419,7 @@ impl Device {
             let old = Ppn(source - 1);
             self.ftl.blocks.invalidate(old);
             self.ftl.counters.units_superseded += 1;
+        self.fetch_from_memory(id);
             let block = self.ftl.blocks.depend(old);
             self.transactions[id].dependency = block.0;
             self.note_bound(id, old);
