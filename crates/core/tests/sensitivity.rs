@@ -145,6 +145,7 @@ const CASES: &[Case] = &[
     ("gc.victim", &[], WRITES, ALL),
     ("gc.victim.d-choices.d", &[], WRITES, &["2", "5"]),
     ("gc.frontiers", &[], WRITES, ALL),
+    ("gc.pace", &[], WRITES, &["queued", "proportional"]),
     ("scheduler", &[], MIX, ALL),
     ("controller.slots", &[], WRITES, &["-", "2"]),
     ("faults.factory_bad", &[], WRITES, &["0", "1"]),

@@ -399,6 +399,10 @@ pub struct Gc {
     pub victim: VictimConfig,
     /// Where moved units are written.
     pub frontiers: Frontiers,
+    /// When the operations of garbage collection take priority over host writes. See docs/model/cleaning.md.
+    #[serde(skip_serializing_if = "GcPace::is_default")]
+    #[schemars(extend("default" = "queued"))]
+    pub pace: GcPace,
 }
 
 impl Default for Gc {
@@ -409,7 +413,26 @@ impl Default for Gc {
             trigger: TriggerConfig::default(),
             victim: VictimConfig::default(),
             frontiers: Frontiers::Separate,
+            pace: GcPace::Queued,
         }
+    }
+}
+
+/// When garbage collection takes priority over host writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum GcPace {
+    /// At or below the hard threshold. Above it, its operations queue with those of the host.
+    #[default]
+    Queued,
+    /// Also while the plane has less free space, open blocks included, than the soft threshold and half a block: garbage
+    /// collection frees as much space as the host fills. With more, it works only while the die is idle.
+    Proportional,
+}
+
+impl GcPace {
+    fn is_default(&self) -> bool {
+        *self == GcPace::default()
     }
 }
 

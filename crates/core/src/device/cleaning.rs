@@ -5,13 +5,59 @@ use super::firmware::Work;
 use super::transaction::{Kind, Transaction};
 use crate::ftl::gc::job::Step;
 use crate::scheduler::Class;
+use crate::nand::array::LunState;
 use crate::scheduler::lines::Line;
-use crate::sim::id::{BlockId, PlaneId};
+use crate::sim::id::{BlockId, LunId, PlaneId};
 
 impl Device {
-    /// How urgent cleaning of a plane is.
+    /// Returns the scheduling class of garbage collection in a plane.
     pub(super) fn cleaning_class(&self, plane: PlaneId) -> Class {
-        if self.ftl.blocks.stock(plane) <= self.ftl.shape().hard { Class::UrgentGc } else { Class::Gc }
+        let is_urgent =
+            if self.paces { self.is_behind(plane) } else { self.ftl.blocks.stock(plane) <= self.ftl.shape().hard };
+        if is_urgent { Class::UrgentGc } else { Class::Gc }
+    }
+
+    /// With `gc.pace = "proportional"`: returns `true` if a plane, or one that works together with it, has to free
+    /// space before the host takes more of it.
+    ///
+    /// A plane that is far behind, as after a change of the threshold, does not stop the host until it has caught up:
+    /// garbage collection frees twice as much as the host fills.
+    fn is_behind(&self, plane: PlaneId) -> bool {
+        self.paces && self.merging.planes_together(plane).any(|plane| {
+            let job = &self.jobs[plane.index()];
+            let blocks = &self.ftl.blocks;
+            !job.is_resting(&self.ftl, plane)
+                && job.free_units(&self.ftl, plane) < self.ftl.pace_level()
+                && (job.reclaimed < 2 * self.ftl.shape().units_per_program || !blocks.takes_host_write(plane))
+        })
+    }
+
+    /// With `gc.pace = "proportional"`: returns `true` if garbage collection of a plane leaves its die to the host.
+    fn gives_way(&self, plane: PlaneId) -> bool {
+        let lun = self.array.lun_of(plane);
+        self.paces
+            && self.cleaning_class(plane) == Class::Gc
+            && !(self.array.state(lun) == LunState::Idle && self.first_for(lun).is_none())
+    }
+
+    /// With `gc.pace = "proportional"`: continues garbage collection in the planes of a die that has nothing else to do.
+    #[cold]
+    pub(super) fn clean_idle(&mut self, lun: LunId) {
+        self.while_holding(self.merging.any, |device| {
+            for plane in device.array.planes_of(lun).map(PlaneId) {
+                if device.wants_step(plane) {
+                    device.step(plane);
+                }
+            }
+        });
+    }
+
+    /// With `gc.pace = "proportional"`: a host program takes space of a plane.
+    pub(super) fn clean_behind(&mut self, plane: PlaneId) {
+        self.jobs[plane.index()].reclaimed = 0;
+        for plane in self.merging.planes_together(plane) {
+            self.clean(plane);
+        }
     }
 
     /// A block has left the stock of a plane.
@@ -26,11 +72,17 @@ impl Device {
         if self.ftl.block_map.is_some() {
             return; // Merging frees blocks instead.
         }
-        let job = &self.jobs[plane.index()];
-        let due = self.ftl.blocks.stock(plane) <= self.ftl.shape().soft || !job.is_idle();
-        if !job.busy && (due || self.has_failed(plane)) {
+        if self.wants_step(plane) && !self.gives_way(plane) {
             self.step(plane);
         }
+    }
+
+    /// Returns `true` if garbage collection of a plane has something to do and nothing of it is in flight.
+    #[inline]
+    fn wants_step(&self, plane: PlaneId) -> bool {
+        let job = &self.jobs[plane.index()];
+        let is_due = self.ftl.blocks.stock(plane) <= self.ftl.shape().soft || !job.is_idle();
+        !job.busy && (is_due || self.has_failed(plane))
     }
 
     /// The controller's software has come to the choice of a block.
@@ -45,6 +97,8 @@ impl Device {
         if self.ftl.is_read_only() {
             return; // What is being moved stays where it is.
         }
+        // As things stand when it is chosen: it may bring the plane up to its pace.
+        let class = self.cleaning_class(plane);
         let step = self.jobs[plane.index()].next_step(&mut self.ftl, plane);
         self.update_moved(plane);
         self.give_way(plane);
@@ -84,7 +138,7 @@ impl Device {
             }
         };
         self.jobs[plane.index()].busy = true;
-        transaction.class = self.cleaning_class(plane);
+        transaction.class = class;
         transaction.plane = plane.0;
         self.dispatch(transaction);
     }

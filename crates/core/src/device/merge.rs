@@ -67,6 +67,14 @@ impl Merging {
         first..first + self.group.divisor()
     }
 
+    /// Returns the planes whose pages are programmed together with those of `plane`, itself included.
+    #[inline]
+    pub(super) fn planes_together(&self, plane: PlaneId) -> impl Iterator<Item = PlaneId> + use<> {
+        let is_alone = !self.planes[array::Kind::Program as usize];
+        let planes = if is_alone { plane.0..plane.0 + 1 } else { self.group_of(plane) };
+        planes.map(PlaneId)
+    }
+
     /// The other planes that can work together with `plane`.
     #[inline]
     fn others_of(&self, plane: PlaneId) -> impl Iterator<Item = PlaneId> + use<> {

@@ -35,7 +35,7 @@ impl Device {
             }
             started
         });
-        if !started && !has_channel {
+        if !started && (!has_channel || self.paces) {
             // What needed no channel turned out to be none; what comes behind it may need one.
             self.kick(lun);
         }
@@ -69,6 +69,8 @@ impl Device {
         }
         if let Some((rank, id)) = self.first_for(lun) {
             self.kick_for(lun, rank, id);
+        } else if self.paces {
+            self.clean_idle(lun);
         }
     }
 
@@ -390,6 +392,9 @@ impl Device {
         } else if self.dynamic {
             self.ftl.refresh_ready(plane);
         }
+        if self.paces {
+            self.clean_behind(plane);
+        }
         let tag = self.tag_of(self.transactions[id].owner);
         self.put(at, self.program(Class::HostProgram, plane, first, tag))
     }
@@ -414,12 +419,12 @@ impl Device {
         let source = std::mem::take(&mut write.source);
         let lpn = write.lpn;
         self.ftl.map.set_owner(place, lpn);
+        self.fetch_from_memory(id);
         self.prefetch_for_buffer(id, lpn);
         if source > 0 {
             let old = Ppn(source - 1);
             self.ftl.blocks.invalidate(old);
             self.ftl.counters.units_superseded += 1;
-        self.fetch_from_memory(id);
             let block = self.ftl.blocks.depend(old);
             self.transactions[id].dependency = block.0;
             self.note_bound(id, old);

@@ -229,6 +229,13 @@ impl Ftl {
         self.ready.set(position, self.blocks.takes_host_write(plane));
     }
 
+    /// Returns the free units of a plane, open blocks included, that `gc.pace = "proportional"` keeps: those of
+    /// `gc.soft_threshold` free blocks, and of half a block for those that are open.
+    #[inline]
+    pub fn pace_level(&self) -> u32 {
+        (2 * self.shape.soft + 1) * self.blocks.data_units() / 2
+    }
+
     /// Counts a host write of some sectors of a unit.
     #[inline]
     pub fn note_update(&mut self, update: Update) {

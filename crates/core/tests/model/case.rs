@@ -178,6 +178,9 @@ impl Case {
         limits(rng, &mut overrides, full);
         controller(&mut Rng::new(seed, "model/controller"), &mut overrides);
         overrides.push(format!("gc.trigger={}", pick(&mut Rng::new(seed, "model/trigger"), &TRIGGERS)));
+        if one_in(&mut Rng::new(seed, "model/pace"), 3) {
+            overrides.push("gc.pace=proportional".to_owned());
+        }
         Case { seed, overrides, load: Load::new(rng) }
     }
 

@@ -69,6 +69,12 @@ impl Case {
         if one_in(rng, 3) {
             overrides.push("allocation={ dynamic = {} }".to_owned());
         }
+        if one_in(&mut Rng::new(seed, "power/pace"), 3) {
+            overrides.push("gc.pace=proportional".to_owned());
+            if (page, per_program) != (unit, 1) && page >= unit {
+                overrides.push("controller.fill_timeout=300us".to_owned());
+            }
+        }
         Case::checkpoint(seed, unit, &mut overrides);
         Case::faults(&mut Rng::new(seed, "power/faults"), &mut overrides);
         Case {

@@ -55,6 +55,8 @@ pub struct Job {
     pub writing: usize,
     /// Units of the page that is on its way within the plane.
     pub back: Vec<Copy>,
+    /// Invalid units that were passed over since the last host program of the plane.
+    pub reclaimed: u32,
     /// Units that the victim still gains: what blind copy-backs may waste, but for one program.
     pub gain: u32,
     /// Victims that are read out and not yet erased, without those that have failed.
@@ -86,6 +88,11 @@ impl Job {
             && self.copies.is_empty()
             && self.back.is_empty()
             && self.doomed + self.leaving == 0
+    }
+
+    /// Returns `true` if the plane needs no garbage collection and none is in hand.
+    pub fn is_resting(&self, ftl: &Ftl, plane: PlaneId) -> bool {
+        self.is_idle() && ftl.blocks.stock(plane) > ftl.shape().soft
     }
 
     /// Whether units of a block are still to be read or to be programmed elsewhere.
@@ -130,6 +137,17 @@ impl Job {
             }
             self.held += u32::from(ftl.faults.is_some() && !ftl.blocks.block(victim).failed);
         }
+    }
+
+    /// Returns the free units of a plane, those included that its open blocks and the victims in hand will have when all
+    /// that was read is programmed.
+    pub fn free_units(&self, ftl: &Ftl, plane: PlaneId) -> u32 {
+        let (blocks, data) = (&ftl.blocks, ftl.blocks.data_units());
+        let of_host = if ftl.shape().single_frontier { 0 } else { blocks.host_room(plane) };
+        let passed = self.victim.map_or(0, |victim| self.cursor - blocks.first_unit(victim).0);
+        let in_hand = (self.copies.len() - self.writing + self.back.len()) as u32;
+        let free = (blocks.stock(plane) + self.doomed) * data + blocks.room_for_moved(plane) + of_host + passed;
+        free.saturating_sub(in_hand)
     }
 
     /// Blocks that will be free when what is in hand has been moved.
@@ -208,6 +226,7 @@ impl Job {
                 self.copies.push(Copy { lpn, from: unit, to: Ppn(0) });
             }
         }
+        self.reclaimed += page_end - self.cursor - (self.copies.len() - before) as u32;
         self.cursor = page_end;
         // Wise copy-back moves nothing stale: a page of it would give up what the controller packs together.
         let whole = self.copies.len() - before == ftl.shape().units_per_page.divisor() as usize;
