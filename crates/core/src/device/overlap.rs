@@ -6,7 +6,7 @@ use crate::config::Frontiers;
 use crate::nand::array::{self, Operation, Spot};
 use crate::nand::ledger::Holder;
 use crate::scheduler::lines::NONE;
-use crate::sim::id::{LunId, PlaneId, UnitId};
+use crate::sim::id::{LunId, PlaneId, Ppn, UnitId};
 
 /// Which operations overlap.
 #[derive(Clone, Copy, Debug)]
@@ -77,26 +77,43 @@ impl Device {
         }
     }
 
-    /// Whether the write `id` and what waits for the other planes of a program that runs fill the next page of the
-    /// same blocks: what the cache register takes.
+    /// Returns `true` if the write `id`, and what waits for the other planes of a program that runs, fill the next page of
+    /// the same blocks, which the cache register takes. Writes of the pool do so only while no plane is idle for them.
     fn follows(&self, unit: UnitId, rank: u8, id: u32) -> bool {
-        let pooled = self.first_of_pool(PlaneId(self.array.planes_of_unit(unit).start));
-        if self.array.operation(unit).kind != array::Kind::Program || id == pooled {
+        if self.array.operation(unit).kind != array::Kind::Program {
             return false;
         }
         let planes = self.array.planes_at_work(unit);
-        let lun = self.array.lun_of_unit(unit);
-        let blocks = &self.ftl.blocks;
-        planes.clone().any(|(plane, _)| plane.0 == self.transactions[id].plane)
+        let (lun, blocks) = (self.array.lun_of_unit(unit), &self.ftl.blocks);
+        let is_pooled = id == self.first_of_pool(PlaneId(self.array.planes_of_unit(unit).start));
+        let is_there = if is_pooled {
+            self.pool_fills(planes.clone())
+        } else {
+            planes.clone().any(|(plane, _)| plane.0 == self.transactions[id].plane)
+        };
+        is_there
             && planes.clone().all(|(plane, place)| {
                 let waiting = self.waiting.first(lun, plane, rank);
                 let next = blocks.next_place(plane, self.stream_of_next(plane, rank));
-                waiting != NONE
-                    && self.transactions[waiting].kind == Kind::Write
-                    && self.transactions[waiting].plane == plane.0
+                let is_next = if is_pooled {
+                    waiting == NONE
+                } else {
+                    waiting != NONE
+                        && self.transactions[waiting].kind == Kind::Write
+                        && self.transactions[waiting].plane == plane.0
+                };
+                is_next
                     && blocks.takes_host_write(plane)
                     && next.is_some_and(|next| blocks.block_of(next) == blocks.block_of(place) && next.0 > place.0)
             })
+    }
+
+    /// Returns `true` if the pool has writes for a program in each of these planes, and no idle plane takes them.
+    fn pool_fills(&self, mut planes: impl Iterator<Item = (PlaneId, Ppn)>) -> bool {
+        let Some((plane, _)) = planes.next() else { return false };
+        let others = planes.count() as u32;
+        let needed = (1 + others) * self.ftl.shape().units_per_program;
+        !self.any_plane_is_idle() && (others == 0 || self.pool_count(plane, needed) == needed)
     }
 
     /// Lets the data of the next program in while the cells work for the last one.
@@ -105,9 +122,15 @@ impl Device {
     }
 
     fn bind_ahead(&mut self, unit: UnitId, rank: u8, id: u32) {
-        let planes = self.array.planes_at_work(unit).count() as u32;
         let lun = self.array.lun_of_unit(unit);
-        self.waiting.pop(lun, PlaneId(self.transactions[id].plane), rank, &mut self.transactions);
+        let lead = self.array.operation(unit).plane;
+        let planes = self.array.planes_at_work(unit).count() as u32;
+        if id == self.first_of_pool(lead) {
+            self.take_from_pool(lead);
+            self.ftl.allocation.took(lead);
+        } else {
+            self.waiting.pop(lun, PlaneId(self.transactions[id].plane), rank, &mut self.transactions);
+        }
         if !self.bind_to_merge(id, rank, Spot::Ahead(unit)) {
             return;
         }

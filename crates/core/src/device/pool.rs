@@ -140,28 +140,20 @@ impl Device {
     }
 
     /// Deals the writes of a pool to the planes of idle LUNs on idle channels, by the order of the allocation, and then
-    /// starts those: so that what goes to one die or chip goes in one command.
+    /// starts those: so that what goes to one die or chip goes in one command. Where writes are gathered into program
+    /// units, a die takes a whole one: all of its planes that program together come before the next one in the order.
     fn deal_pool(&mut self, pool: u32) {
         self.find_idle_planes();
-        let rank = self.ranks[Class::HostProgram as usize];
-        let group = self.ftl.shape().units_per_program;
         self.pool.dealt.clear();
         while !self.pool.lines[pool as usize].is_empty() {
             let Some(named) = self.ftl.choose(pool, &self.pool.candidates) else { break };
-            self.pool.candidates.set(self.ftl.allocation.order().position(named), false);
             let plane = self.in_turn(named);
-            if !self.is_ready(plane) || !self.may_join_dealt(plane) {
-                continue;
-            }
-            let class = self.transactions[self.first_of_pool(plane)].temperature;
-            for _ in 0..group {
-                let id = self.take_of_class(plane, class);
-                if id == NONE {
-                    break;
+            self.deal(pool, named, plane);
+            if self.filling.is_some() {
+                for other in self.merging.planes_together(plane).filter(|&other| other != plane) {
+                    self.deal(pool, other, other);
                 }
-                self.waiting.push(self.array.lun_of(plane), plane, rank, &mut self.transactions, id);
             }
-            self.pool.dealt.push(plane);
         }
         if self.pool.dealt.is_empty() {
             return;
@@ -171,6 +163,26 @@ impl Device {
                 device.kick(device.array.lun_of(device.pool.dealt[index]));
             }
         });
+    }
+
+    /// Deals the writes of one program to `plane`, in the turn of `named`, if it has room and can work together with the
+    /// planes that were dealt to.
+    fn deal(&mut self, pool: u32, named: PlaneId, plane: PlaneId) {
+        self.pool.candidates.set(self.ftl.allocation.order().position(named), false);
+        let first = self.pool.lines[pool as usize].first();
+        if first == NONE || !self.is_ready(plane) || !self.may_join_dealt(plane) {
+            return;
+        }
+        let class = self.transactions[first].temperature;
+        let rank = self.ranks[Class::HostProgram as usize];
+        for _ in 0..self.ftl.shape().units_per_program {
+            let id = self.take_of_class(plane, class);
+            if id == NONE {
+                break;
+            }
+            self.waiting.push(self.array.lun_of(plane), plane, rank, &mut self.transactions, id);
+        }
+        self.pool.dealt.push(plane);
     }
 
     /// The plane that takes what the order deals to `named`. The first of a LUN is its plane that was used least
@@ -284,6 +296,12 @@ impl Device {
         if !self.merging.any {
             candidates.intersect_with(self.ftl.ready());
         }
+    }
+
+    /// Returns `true` if some idle LUN has a plane with room.
+    #[inline]
+    pub(super) fn any_plane_is_idle(&self) -> bool {
+        self.pool.idle.next_common(self.ftl.ready(), 0).is_some()
     }
 
     /// Gives the oldest write of its pool to an idle LUN.
