@@ -1,0 +1,140 @@
+//! How buffered writes reach the flash of present-day devices: whole program units, garbage collection that keeps pace
+//! with the host, and a state that preconditioning reaches without time. See docs/model/mapping.md and cleaning.md.
+
+mod common;
+
+use common::{assert_close, build, device_config, drain, rate, submit, units};
+use floatgate_core::config::load;
+use floatgate_core::device::{Device, Options};
+use floatgate_core::metrics::counters::{Counters, ProgramCause};
+use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::run::{NoWatcher, Outcome, run};
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::{Operation, Request};
+use floatgate_core::workload::{Source, synthetic};
+
+/// A built-in device of two channels in steady state, and the write
+/// amplification that preconditioning found.
+fn steady(name: &str, overrides: &[&str]) -> (Device, f64) {
+    let base = ["geometry.channels=2", "geometry.blocks=60"];
+    let overrides: Vec<String> = base.iter().chain(overrides).map(|o| (*o).to_owned()).collect();
+    let config = load(name, &overrides).unwrap_or_else(|error| panic!("{error}"));
+    let mut device = build(config, Options::default());
+    let reached = precondition(&mut device, Precondition::Steady, 1, &mut |_| true).expect("the state can be reached");
+    assert_eq!(reached.converged, Some(true));
+    (device, reached.write_amplification.expect("writes"))
+}
+
+fn play(device: &mut Device, text: &str) -> Outcome {
+    let jobs = synthetic::parse(text, device.config().logical_bytes(), 5).expect("a valid job");
+    let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| job.source).collect();
+    run(device, &mut sources, &mut NoWatcher).expect("all requests complete")
+}
+
+fn amplification(counted: &Counters) -> f64 {
+    (counted.units_programmed + counted.units_padded) as f64 / counted.host_units as f64
+}
+
+fn share_empty(counted: &Counters) -> f64 {
+    counted.units_padded as f64 / (counted.units_programmed + counted.units_padded) as f64
+}
+
+/// Units that the host could write in a second if all planes did nothing but the programs, reads and erases that these
+/// writes took.
+fn bound(device: &Device, counted: &Counters) -> f64 {
+    let config = device.config();
+    let timing = device.array().timing();
+    let programs = (counted.units_programmed + counted.units_padded) as f64 / f64::from(config.units_per_program());
+    let reads = counted.pages_read.iter().sum::<u64>() as f64;
+    let mean_read = (0..config.geometry.pages_per_program).map(|page| timing.read(page).as_s()).sum::<f64>()
+        / f64::from(config.geometry.pages_per_program);
+    let busy = programs * timing.program(0).as_s()
+        + reads * (mean_read + timing.units_out[2].as_s())
+        + counted.blocks_erased as f64 * timing.erase.as_s();
+    counted.host_units as f64 * f64::from(config.total_planes()) / busy
+}
+
+/// The same write amplification as without time, hardly any empty space, and what the flash can take, from a steady state
+/// at once.
+#[test]
+fn random_writes_of_a_present_day_device_are_limited_by_its_flash() {
+    for (name, capacity) in [("tlc-nvme", "capacity.logical=13GiB"), ("qlc-nvme", "capacity.logical=22GiB")] {
+        let (mut device, functional) = steady(name, &[capacity]);
+        let writes = |count| format!("rw=randwrite norandommap=1 bs=4k iodepth=256 number_ios={count} randseed={count}");
+        play(&mut device, &writes(600_000));
+        let outcome = play(&mut device, &writes(600_001));
+        let counted = outcome.counters;
+        assert_close(&format!("{name}: write amplification"), amplification(&counted), functional, 0.03);
+        assert!(share_empty(&counted) < 0.01, "{name}: {} of the space is empty", share_empty(&counted));
+        assert_close(&format!("{name}: writes a second"), rate(&outcome), bound(&device, &counted), 0.10);
+    }
+}
+
+#[test]
+fn garbage_collection_that_keeps_pace_delays_all_writes_alike() {
+    let p99_over_median = |pace: &str| {
+        let (mut device, _) = steady("tlc-nvme", &["capacity.logical=13GiB", &format!("gc.pace={pace}")]);
+        let job = "rw=randwrite norandommap=1 bs=4k iodepth=256 number_ios=300000";
+        let outcome = play(&mut device, job);
+        let latency = &outcome.results.all().latency;
+        latency.quantile_us(0.99) / latency.quantile_us(0.5)
+    };
+    assert!(p99_over_median("proportional") < 2.0);
+    assert!(p99_over_median("queued") > 3.0);
+}
+
+/// One plane whose wordlines have three pages of a unit; a buffer of 64 units.
+fn small(overrides: &[&str]) -> Device {
+    let base = ["geometry.pages=63", "geometry.pages_per_program=3", "allocation=dynamic", "buffer.capacity=256KiB"];
+    let overrides: Vec<&str> = base.iter().chain(&["controller.fill_timeout=500us"]).chain(overrides).copied().collect();
+    build(device_config(&overrides), Options::default())
+}
+
+fn submit_write(device: &mut Device, unit: u64, fua: bool) {
+    let request = Request { fua, ..units(device, Operation::Write, unit, 1) };
+    submit(device, Time::ZERO, request);
+}
+
+fn programs(device: &Device) -> (u64, u64) {
+    let counters = &device.ftl().counters;
+    (counters.program_commands, counters.pages_programmed[ProgramCause::Padding as usize])
+}
+
+/// Above the high-water mark one unit has to leave: two that were dirty longer go with it.
+#[test]
+fn a_buffer_completes_the_program_unit_that_it_begins() {
+    let mut device = small(&["buffer.high_water=0.5", "buffer.low_water=0.5"]);
+    (0..33).for_each(|unit| submit_write(&mut device, unit, false));
+    device.advance_to(Time::from_us(5000));
+    assert_eq!(programs(&device), (1, 0));
+    assert_eq!(device.buffer().map(|buffer| buffer.occupancy()[1]), Some(30), "one program of three units");
+}
+
+/// A time-out asks the buffer first: units that came since complete the program.
+#[test]
+fn a_time_out_takes_what_the_buffer_has() {
+    let mut device = small(&[]);
+    (0..4).for_each(|unit| submit_write(&mut device, unit, false));
+    submit_write(&mut device, 9, true);
+    drain(&mut device);
+    assert_eq!(programs(&device), (1, 0), "FUA takes along what is dirty");
+    assert_eq!(device.buffer().map(|buffer| buffer.occupancy()[1]), Some(2));
+    let now = device.now();
+    submit(&mut device, now, Request::new(now, Operation::Flush, 0, 0));
+    drain(&mut device);
+    assert_eq!(programs(&device), (2, 1), "a flush writes the rest");
+    assert_eq!(device.ftl().counters.units_cut_by_flush, 1);
+}
+
+/// An operation of garbage collection between two writes of a plane leaves their program whole, with any allocation.
+#[test]
+fn other_operations_do_not_split_programs() {
+    for allocation in ["allocation=static", "allocation=dynamic"] {
+        let overrides = ["geometry.page_size=16KiB", "capacity.spare=0.3", allocation];
+        let mut device = build(device_config(&overrides), Options::default());
+        precondition(&mut device, Precondition::Steady, 1, &mut |_| true).expect("the state can be reached");
+        // Writes of a whole page, of which each unit is a request, with reads of the same class between them.
+        let outcome = play(&mut device, "rw=randwrite norandommap=1 bs=16k iodepth=16 number_ios=20000");
+        assert!(share_empty(&outcome.counters) < 0.01, "{allocation}: {}", share_empty(&outcome.counters));
+    }
+}
