@@ -13,7 +13,7 @@ impl Device {
     /// Returns the scheduling class of garbage collection in a plane.
     pub(super) fn cleaning_class(&self, plane: PlaneId) -> Class {
         let is_urgent =
-            if self.paces { self.is_behind(plane) } else { self.ftl.blocks.stock(plane) <= self.ftl.shape().hard };
+            if self.ftl.shape().paces { self.is_behind(plane) } else { self.ftl.blocks.stock(plane) <= self.ftl.shape().hard };
         if is_urgent { Class::UrgentGc } else { Class::Gc }
     }
 
@@ -23,7 +23,7 @@ impl Device {
     /// A plane that is far behind, as after a change of the threshold, does not stop the host until it has caught up:
     /// garbage collection frees twice as much as the host fills.
     fn is_behind(&self, plane: PlaneId) -> bool {
-        self.paces && self.merging.planes_together(plane).any(|plane| {
+        self.ftl.shape().paces && self.merging.planes_together(plane).any(|plane| {
             let job = &self.jobs[plane.index()];
             let blocks = &self.ftl.blocks;
             !job.is_resting(&self.ftl, plane)
@@ -35,7 +35,7 @@ impl Device {
     /// With `gc.pace = "proportional"`: returns `true` if garbage collection of a plane leaves its die to the host.
     fn gives_way(&self, plane: PlaneId) -> bool {
         let lun = self.array.lun_of(plane);
-        self.paces
+        self.ftl.shape().paces
             && self.cleaning_class(plane) == Class::Gc
             && !(self.array.state(lun) == LunState::Idle && self.first_for(lun).is_none())
     }

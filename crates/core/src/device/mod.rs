@@ -37,7 +37,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::cache::Buffer;
-use crate::config::{DeviceConfig, GcPace};
+use crate::config::DeviceConfig;
 use crate::external::Fault;
 use crate::ftl::Ftl;
 use crate::ftl::gc::job::Job;
@@ -147,8 +147,6 @@ pub struct Device {
     /// Those LUNs.
     held: Vec<LunId>,
     jobs: Vec<Job>,
-    /// Garbage collection keeps pace with the host's writes.
-    paces: bool,
     /// Where the map is in flash.
     map_traffic: MapTraffic,
     /// With block mapping.
@@ -248,7 +246,6 @@ impl Device {
             hold: false,
             held: Vec::new(),
             jobs: vec![Job::new(choices_take_time); planes],
-            paces: config.gc.pace == GcPace::Proportional,
             block_traffic: BlockTraffic::new(&ftl),
             is_recovered: false,
             journal: Journal::new(&config).map(Box::new),

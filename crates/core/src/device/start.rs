@@ -35,7 +35,7 @@ impl Device {
             }
             started
         });
-        if !started && (!has_channel || self.paces) {
+        if !started && (!has_channel || self.ftl.shape().paces) {
             // What needed no channel turned out to be none; what comes behind it may need one.
             self.kick(lun);
         }
@@ -69,7 +69,7 @@ impl Device {
         }
         if let Some((rank, id)) = self.first_for(lun) {
             self.kick_for(lun, rank, id);
-        } else if self.paces {
+        } else if self.ftl.shape().paces {
             self.clean_idle(lun);
         }
     }
@@ -392,7 +392,7 @@ impl Device {
         } else if self.dynamic {
             self.ftl.refresh_ready(plane);
         }
-        if self.paces {
+        if self.ftl.shape().paces {
             self.clean_behind(plane);
         }
         let tag = self.tag_of(self.transactions[id].owner);

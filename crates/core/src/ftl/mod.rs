@@ -27,13 +27,14 @@ use checkpoint::Checkpoint;
 use durable::Durable;
 use faults::Faults;
 use flash::FlashEvent;
+use gc::job::Job;
 use gc::trigger::Trigger;
 use mapping::{BlockMap, Location, MapState, PADDING, PageMap};
 use partial::{PartialUnits, Update};
 use temperature::Classes;
 
 use crate::config::advanced::Waste;
-use crate::config::{BlockSummary, DeviceConfig, Frontiers};
+use crate::config::{BlockSummary, DeviceConfig, Frontiers, GcPace};
 use crate::external::{Fault, PlaneState, Written};
 use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
 use crate::nand::media::Media;
@@ -116,6 +117,8 @@ pub struct Shape {
     pub trim_journal: bool,
     /// Classes of what the host writes.
     pub classes: u32,
+    /// Whether garbage collection keeps pace with the host (`gc.pace`).
+    pub paces: bool,
 }
 
 impl Shape {
@@ -136,6 +139,7 @@ impl Shape {
             map_blocks: device.map_blocks(),
             trim_journal: device.durability.trim_journal,
             classes: device.temperature.classes(),
+            paces: device.gc.pace == GcPace::Proportional,
         }
     }
 }
@@ -404,6 +408,9 @@ impl Ftl {
         let place = self.program_now(plane, stream, ProgramCause::Host, lpn.0);
         self.written_now(lpn, old, place, contents);
         self.close_if_full(place, stream);
+        if self.shape.paces && self.blocks.room(plane, stream).is_multiple_of(self.shape.units_per_program) {
+            self.keep_pace(plane);
+        }
     }
 
     /// A host write has been programmed: `old` is where its unit was when it came, if anywhere.
@@ -474,7 +481,8 @@ impl Ftl {
     #[cold]
     fn open_for_host(&mut self, plane: PlaneId) {
         // One block of stock is taken by this write, so cleaning keeps one more than the threshold ready.
-        self.clean_until(plane, self.shape.soft + 1);
+        let kept = if self.shape.paces { self.blocks.kept(plane) } else { self.shape.soft };
+        self.clean_until(plane, kept + 1);
     }
 
     /// Programs one unit at the next place of a frontier.
@@ -524,14 +532,36 @@ impl Ftl {
 
     /// Cleans at once until the plane has `stock` free blocks, or nothing would gain any.
     fn clean_until(&mut self, plane: PlaneId, stock: u32) {
-        while self.blocks.stock(plane) < stock && self.wants_cleaning(plane, self.blocks.stock(plane)) {
-            let Some(victim) = self.blocks.take_victim(plane, 0) else { break };
-            self.note_victim(plane, victim);
-            self.move_all(plane, victim);
-            self.blocks.doom(victim);
-            self.erase_now(victim);
-        }
+        while self.blocks.stock(plane) < stock && self.collect(plane) {}
         self.refresh_ready(plane);
+    }
+
+    /// Collects garbage until the plane has the free space that `gc.pace = "proportional"` keeps, or no block would gain
+    /// anything.
+    ///
+    /// In time a victim is moved page by page and the free space stays at that level. Here it rises by a whole victim, so
+    /// it starts below the level by half of what a victim frees, for which the mean of all closed blocks stands.
+    fn keep_pace(&mut self, plane: PlaneId) {
+        let is_behind = |ftl: &Ftl| {
+            let PlaneState { stale, closed, .. } = ftl.blocks.plane_state(plane);
+            Job::default().free_units(ftl, plane) + stale / closed.max(1) < ftl.pace_level()
+        };
+        while is_behind(self) && self.collect(plane) {}
+        self.refresh_ready(plane);
+    }
+
+    /// Moves the valid units of a victim and erases it. Returns `false` if the trigger wants no garbage collection, or no
+    /// block would gain anything.
+    fn collect(&mut self, plane: PlaneId) -> bool {
+        if !self.wants_cleaning(plane, self.blocks.stock(plane)) {
+            return false;
+        }
+        let Some(victim) = self.blocks.take_victim(plane, 0) else { return false };
+        self.note_victim(plane, victim);
+        self.move_all(plane, victim);
+        self.blocks.doom(victim);
+        self.erase_now(victim);
+        true
     }
 
     /// Moves all valid units of a victim.
@@ -611,7 +641,9 @@ impl Ftl {
                 self.pad(plane, *stream, group);
             }
             // Cleaning in time stops above the soft threshold: a plane left at it would start with one of its own.
-            self.clean_until(plane, self.shape.soft + 1);
+            if !self.shape.paces {
+                self.clean_until(plane, self.shape.soft + 1);
+            }
             self.pad(plane, Stream::Gc, group);
             self.refresh_ready(plane);
         }
