@@ -58,7 +58,7 @@ fn bound(device: &Device, counted: &Counters) -> f64 {
 /// at once.
 #[test]
 fn random_writes_of_a_present_day_device_are_limited_by_its_flash() {
-    for (name, capacity) in [("tlc-nvme", "capacity.logical=13GiB"), ("qlc-nvme", "capacity.logical=22GiB")] {
+    for (name, capacity) in [("tlc-nvme", "capacity.logical=13GiB"), ("qlc-nvme", "capacity.logical=17GiB")] {
         let (mut device, functional) = steady(name, &[capacity]);
         let outcome = play(&mut device, "rw=randwrite norandommap=1 bs=4k iodepth=256 number_ios=500000");
         let counted = outcome.counters;
@@ -84,7 +84,8 @@ fn garbage_collection_that_keeps_pace_delays_all_writes_alike() {
 /// One plane whose wordlines have three pages of a unit; a buffer of 64 units.
 fn small(overrides: &[&str]) -> Device {
     let base = ["geometry.pages=63", "geometry.pages_per_program=3", "allocation=dynamic", "buffer.capacity=256KiB"];
-    let overrides: Vec<&str> = base.iter().chain(&["controller.fill_timeout=500us"]).chain(overrides).copied().collect();
+    let overrides: Vec<&str> =
+        base.iter().chain(&["controller.fill_timeout=500us"]).chain(overrides).copied().collect();
     build(device_config(&overrides), Options::default())
 }
 

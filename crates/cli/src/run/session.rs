@@ -490,8 +490,10 @@ fn partial_pages(precondition: &Precondition, device: &Device, counters: &Counte
         format!("its writes are smaller than a program of {} pages", config.geometry.pages_per_program)
     };
     let state = match is_steady {
-        true => "; --precondition steady fills programs, so start from the state of this job instead: give the job itself \
-                    as --precondition (docs/model/preconditioning.md)",
+        true => {
+            "; --precondition steady fills programs, so start from the state of this job instead: give the job itself \
+                    as --precondition (docs/model/preconditioning.md)"
+        }
         false => "",
     };
     Some(format!("{:.0} % of the space that the host programmed stayed empty: {cause}{state}", empty * 100.0))

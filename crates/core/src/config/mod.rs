@@ -425,8 +425,9 @@ pub enum GcPace {
     /// At or below the hard threshold. Above it, its operations queue with those of the host.
     #[default]
     Queued,
-    /// Also while the plane has less free space, open blocks included, than the soft threshold and half a block: garbage
-    /// collection frees as much space as the host fills. With more, it works only while the die is idle.
+    /// While the plane has less free space, open blocks included, than the soft threshold and half a block: garbage
+    /// collection frees as much space as the host fills. With more, it works only while the die is idle. The hard
+    /// threshold has no effect.
     Proportional,
 }
 

@@ -287,7 +287,9 @@ impl Device {
             }
             if !buffer.has_out() {
                 let missing = self.pick_missing();
-                return if missing > 0 { self.work(Work::WriteOut(missing)) };
+                return if missing > 0 {
+                    self.work(Work::WriteOut(missing))
+                };
             }
             // The map is asked for ahead of time, as for requests of the host.
             buffer.upcoming().inspect(|&lpn| self.ftl.map.prefetch(lpn));
@@ -366,8 +368,7 @@ impl Device {
         true
     }
 
-    /// Moves the data of a write of the buffer from the controller's memory to the flash channel, which takes time at the
-    /// memory's port.
+    /// Moves the data of a write of the buffer out of the controller's memory, which occupies the memory's port.
     #[inline]
     pub(super) fn fetch_from_memory(&mut self, id: u32) {
         let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| buffer.dram.takes_time()) else { return };

@@ -4,16 +4,16 @@ use super::Device;
 use super::firmware::Work;
 use super::transaction::{Kind, Transaction};
 use crate::ftl::gc::job::Step;
-use crate::scheduler::Class;
 use crate::nand::array::LunState;
+use crate::scheduler::Class;
 use crate::scheduler::lines::Line;
 use crate::sim::id::{BlockId, LunId, PlaneId};
 
 impl Device {
     /// Returns the scheduling class of garbage collection in a plane.
     pub(super) fn cleaning_class(&self, plane: PlaneId) -> Class {
-        let is_urgent =
-            if self.ftl.shape().paces { self.is_behind(plane) } else { self.ftl.blocks.stock(plane) <= self.ftl.shape().hard };
+        let shape = self.ftl.shape();
+        let is_urgent = if shape.paces { self.is_behind(plane) } else { self.ftl.blocks.stock(plane) <= shape.hard };
         if is_urgent { Class::UrgentGc } else { Class::Gc }
     }
 
@@ -23,13 +23,14 @@ impl Device {
     /// A plane that is far behind, as after a change of the threshold, does not stop the host until it has caught up:
     /// garbage collection frees twice as much as the host fills.
     fn is_behind(&self, plane: PlaneId) -> bool {
-        self.ftl.shape().paces && self.merging.planes_together(plane).any(|plane| {
-            let job = &self.jobs[plane.index()];
-            let blocks = &self.ftl.blocks;
-            !job.is_resting(&self.ftl, plane)
-                && job.free_units(&self.ftl, plane) < self.ftl.pace_level()
-                && (job.reclaimed < 2 * self.ftl.shape().units_per_program || !blocks.takes_host_write(plane))
-        })
+        self.ftl.shape().paces
+            && self.merging.planes_together(plane).any(|plane| {
+                let job = &self.jobs[plane.index()];
+                let blocks = &self.ftl.blocks;
+                !job.is_resting(&self.ftl, plane)
+                    && job.free_units(&self.ftl, plane) < self.ftl.pace_level()
+                    && (job.reclaimed < 2 * self.ftl.shape().units_per_program || !blocks.takes_host_write(plane))
+            })
     }
 
     /// With `gc.pace = "proportional"`: returns `true` if garbage collection of a plane leaves its die to the host.
@@ -40,7 +41,7 @@ impl Device {
             && !(self.array.state(lun) == LunState::Idle && self.first_for(lun).is_none())
     }
 
-    /// With `gc.pace = "proportional"`: continues garbage collection in the planes of a die that has nothing else to do.
+    /// With `gc.pace = "proportional"`: continues garbage collection in the planes of a die that is idle.
     #[cold]
     pub(super) fn clean_idle(&mut self, lun: LunId) {
         self.while_holding(self.merging.any, |device| {

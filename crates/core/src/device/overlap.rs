@@ -77,8 +77,8 @@ impl Device {
         }
     }
 
-    /// Returns `true` if the write `id`, and what waits for the other planes of a program that runs, fill the next page of
-    /// the same blocks, which the cache register takes. Writes of the pool do so only while no plane is idle for them.
+    /// Returns `true` if the write `id`, and those queued for the other planes of a running program, fill the next page
+    /// of the same blocks, so that the cache register takes them. Writes of the pool do so only if no plane is idle.
     fn follows(&self, unit: UnitId, rank: u8, id: u32) -> bool {
         if self.array.operation(unit).kind != array::Kind::Program {
             return false;

@@ -165,8 +165,8 @@ impl Device {
         });
     }
 
-    /// Deals the writes of one program to `plane`, in the turn of `named`, if it has room and can work together with the
-    /// planes that were dealt to.
+    /// Deals the writes of one program to `plane`, in the turn of `named`, if it has room and can join the planes that
+    /// were dealt to.
     fn deal(&mut self, pool: u32, named: PlaneId, plane: PlaneId) {
         self.pool.candidates.set(self.ftl.allocation.order().position(named), false);
         let first = self.pool.lines[pool as usize].first();
