@@ -84,7 +84,9 @@ fn a_buffer_writes_back_like_the_host_and_keeps_what_was_moved() {
     // Three sectors of a unit leave the buffer when two other units come: what they keep is read then.
     let back = "buffer={ capacity = \"8KiB\", read = false }";
     let mut device = machine(&[back, PARTIAL]);
-    [(2, 3), (8, 8)].map(|(lba, sectors)| time(&mut device, Write, lba, sectors));
+    for (lba, sectors) in [(2, 3), (8, 8)] {
+        time(&mut device, Write, lba, sectors);
+    }
     assert_eq!(time(&mut device, Write, 16, 8), READ + 5 * SECTOR + 8 * SECTOR + PROGRAM);
 }
 
