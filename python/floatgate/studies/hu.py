@@ -486,7 +486,6 @@ WHY = {
     "anywhere: there the counts are the paper's. Under the others reads have so many pages that several lie in "
     "each of four channels with either allocation; of these, scattered pages add little. Pages that are read "
     "before they are written are laid out evenly, as in the paper.",
-    "interleave static": "INTERLEAVE STATIC",
     "page": "Two pages of 2 KiB go over two of the four channels at once, 51 + 200 us; one page of 4 KiB takes 102 + "
     "200 "
     "us. With static S2 the smallest page is ahead as long as the chips are mostly idle, under every workload. "
@@ -512,43 +511,48 @@ WHY = {
     "channels, and takes what was used least recently where several are free, so that all planes get nearly "
     "the same number of pages: the deviation is 0 to 0.4 with basic commands, less than the paper's. A factor "
     "with next to nothing as its divisor says little; 0 counts as a factor of 1000.",
-    "copy-back": "How bad blind copy-back is depends on how much each victim has to move, that is on how full the "
-    "SSD is. Every second copy wastes a page. If a victim has a share u of valid pages, erases grow to (1 - u) / (1 "
-    "- 1.5 u) times, and without bound as u nears 2/3. At our footprint u is 0.17 under MSN: the formula gives 1.12, "
-    "the run 1.15; 17.8 needs u = 0.65. At twice the footprint, where u is 0.47 and more, the collapse of the paper "
-    "is there: response times grow to 35 times under MSN and Ex, erases to 9 times under Rad and 7.5 times under Dev.",
+    "copy-back": "How bad blind copy-back is depends on how much each victim has to move, that is on how full the SSD "
+    "is, "
+    "and on whether garbage collection is in the way at all. Every second copy wastes a page. If a victim has "
+    "a share u of valid pages, erases grow to (1 - u) / (1 - 1.5 u) times, and without bound as u nears 2/3. "
+    "At our footprint u is 0.17 under MSN: the formula gives 1.12, the run 1.15; 17.8 needs u = 0.65. And with "
+    "SSDsim's order garbage collection runs when the host waits for nothing, so that response times do not "
+    "show it. At twice the footprint, where u is 0.5 and more, the collapse of the paper is there: response "
+    "times grow to 12 times under MSN, erases to 9 times under Rad and 7 times under Dev.",
     "copy-back half": "Half is what is expected where few pages of a victim are valid; where most are, neighbours "
     "follow each other and the parity is met more often (docs/model/commands.md). At twice the footprint victims are "
     "fuller.",
-    "copy-back wise": "What it saves is two transfers of 51 us for every second page that is moved (half of them meet "
-    "the parity). Under Dev, Fin1 and Rad cleaning is too small a part of the response time for that to show. At "
-    "twice the footprint it keeps the channel below its limit, and MSN and Ex gain 31 and 123 times. Cleaning with "
-    "basic commands falls behind there: it chooses a victim when 1.7 (MSN) and 1.6 (Ex) blocks of the plane are free, "
-    "instead of 3, and a victim that is chosen late has fewer valid pages. What keeps up better erases 6 to "
-    "11 % more; nothing is wasted, and basic commands on a bus of twice the speed erase 9 and 10 % more too "
-    "(docs/model/commands.md).",
-    "sooner": "It is twice the footprint. Cleaning with basic commands falls behind there: it chooses a victim when "
-    "1.7 (MSN) and 1.6 (Ex) blocks of the plane are free, instead of 3, and a victim that is chosen late has fewer "
-    "valid pages. What keeps up better erases 6 to 11 % more; nothing is wasted, and basic commands on a bus of twice "
-    "the speed erase 9 and 10 % more too (docs/model/commands.md).",
+    "copy-back wise": "What it saves is two transfers for every second page that is moved (half of them meet the "
+    "parity). With "
+    "SSDsim's order garbage collection runs when the host waits for nothing, so that this does not show; first "
+    "come, first served, MSN gains 4 %. At twice the footprint it decides whether the channel keeps up: with "
+    "basic commands it does not under MSN and Ex, and writes queue for minutes. The pages that thousands of "
+    "waiting writes will replace are still valid then, so that a victim has 44 valid pages instead of 33 "
+    "(MSN), and basic commands erase more, not less.",
+    "sooner": "It is twice the footprint. With basic commands the channel does not keep up under MSN and Ex there, and "
+    "writes queue for minutes. The pages that thousands of waiting writes will replace are still valid then, "
+    "so that victims are fuller, and basic commands erase more than what keeps up (see Figure 14); with static "
+    "allocation, under Ex, less.",
     "multi-plane": "Two pages take 2 X + tPROG = 302 us as one two-plane write, and as two writes to two idle chips, "
-    "too: the channel is the same. A two-plane write gains only where chips are short, and the four chips of our "
-    "channel are not, at these intervals. What is left is its price: 3 to 5 % more pages that are wasted and erased. "
-    "The paper's workloads must have had their chips busy: with the real cut of Develop (--traces), which comes in "
-    "bursts, blind multi-plane writes are 1.34 times as fast with dynamic allocation.",
+    "too: the "
+    "channel is the same. A two-plane write gains only where chips are short, and the four chips of our "
+    "channel mostly are not. What is left is its price: 3 to 5 % more pages that are wasted and erased, and a "
+    "chip that is busy for both pages. Batches do not change that: then the channel is short, which both ways "
+    "fill alike. With static S3, which sends the second page to the other plane in any case, it is 1 to 6 % "
+    "faster.",
     "multi-plane pages": "Dynamic allocation lets the planes of a die take turns, so their next pages stay close "
-    "together, and aligning them wastes one now and then. The paper's next pages are farther apart: it wastes about "
-    "one page for each that is written. For copy-back see above: it goes with how much is moved.",
+    "together, and "
+    "aligning them wastes one now and then. The paper's next pages are farther apart: it wastes about one page "
+    "for each that is written. For copy-back see above: it goes with how much is moved.",
     "mpr": "A request that is exactly one two-plane read gains 1.16 times (Figure 19 has it alone): 2 (tR + X) = "
     "142.4 us becomes tR + 2 X = 122.4 us. The requests of Web have eight pages on a channel whose other chips "
     "read meanwhile, so that only the first tR shows: at most 20 of 430 us, 1.05 times. Our gain is below "
     "that, as not all requests start at an even page, and a part of a page moves fewer sectors than the "
     "formula has.",
-    "late page": "It is Fin1, whose writes replace parts of pages. The page that has to be read first is ready after "
-    "the command has started, and the dynamic order, which puts the second page on another die of the same chip, "
-    "lets it wait there: the time for dies grows from 13 to 83 us. With writes of whole pages at the same rate there "
-    "is no such wait (251 us with every command), with unaligned ones there is (411 instead of 305 us): tried by "
-    "itself. An allocation that looked for another chip for the late page would avoid it.",
+    "late page": "It is batches, under Web and Dev. The chip takes its next command when all dies of an interleaved "
+    "one are "
+    "done: a read whose data wait behind those of another die keeps the chip. Reads of Web wait for the "
+    "channel for 201 instead of 91 us, and less for dies, in batches of 8 (attribution).",
     "four levels": "One page after the other, two levels go to two chips of a channel and four levels to two dies of "
     "one: 2 X + "
     "tPROG in both cases, as long as chips are idle, which they mostly are at Poisson arrivals. Then the chip is "
@@ -556,17 +560,19 @@ WHY = {
     "four levels cost more than they give. In batches chips are short, and static allocation gains from four "
     "levels under Ex, Fin1 and Rad, up to 1.15 times in batches of 32, but nowhere under Dev, whose reads "
     "decide. The 20 % under Ex are not reached: 6 % in batches of 32.",
-    "load": "The order of chip, die and plane matters where chips are short. One channel at these intervals keeps "
-    "its chips idle most of the time: all orders are within 1 to 2 %, and the sign is that of details. What makes "
-    "the difference in the paper is that chips of merged commands are free for others sooner; "
-    "docs/model/parallelism.md has the orders under loads that are higher.",
+    "load": "The order of chip, die and plane matters where chips are short. One channel at these intervals keeps its "
+    "chips idle most of the time, and in batches the channel itself is short: all orders are within 1 to 3 %, "
+    "and the sign is that of details. What makes the difference in the paper is that chips of merged commands "
+    "are free for others sooner; docs/model/parallelism.md has the orders under loads that are higher.",
     "even": "It goes with where the data lie that are read. Here they lie where the allocation puts them, so that "
     "with chip first a read of eight pages has one channel: 430 us against 71 us. hu2013, Section 4.2, lays them "
     "evenly over all chips instead, whatever the allocation; the next line is for that reading.",
     "planes first": "It is Ex, whose larger requests put a second page on some of the channels. S2 sends it to another "
-    "chip, the others to the same one, where it waits if it does not make it into one command with the first: "
-    "writes wait 9 us for dies with S2, 27 with S6, 31 and 36 with S3 and S5 (attribution), which blind multi-plane "
-    "writes also cost 89,000 pages for 511,000 written.",
-    "order": "Under the real workloads all orders but S1 are equal, so the mean over workloads is decided by "
-    "fractions of a per cent, and S2 is as good as S6. See above for Syn1 to Syn4.",
+    "chip, "
+    "the others to the same one, where it waits if it does not make it into one command with the first: writes "
+    "wait 8 us for dies with S2, 16 with S6, 26 and 28 with S3 and S5 (attribution), which blind multi-plane "
+    "writes also cost 90,000 pages for 511,000 written.",
+    "order": "Under the real workloads all orders but S1 are nearly equal, so the mean over workloads is decided by "
+    "fractions of a per cent: S2 and S4 are the best, and S6 is within half a per cent of them, and equal in "
+    "batches of 32. See above for Syn1 to Syn4.",
 }

@@ -102,9 +102,9 @@ _SAME_TREND = {
         ("copy-back wise", "wise copy-back is faster.", hu.WHY["copy-back wise"]),
         ("multi-plane", "blind multi-plane writes are faster (S3).", hu.WHY["multi-plane"]),
         ("multi-plane erases", "blind multi-plane writes erase more (S3).", ""),
-        ("interleave", "interleave is faster (S4).", hu.WHY["interleave static"]),
+        ("interleave", "interleave is faster (S4).", hu.WHY["late page"]),
         ("all", "approach 1 is faster than basic commands (S6).", hu.WHY["multi-plane"]),
-        ("all wise", "approach 2 is faster than basic commands (S6).", hu.WHY["interleave static"]),
+        ("all wise", "approach 2 is faster than basic commands (S6).", hu.WHY["late page"]),
     )
 }
 
