@@ -10,8 +10,8 @@ use crate::policy::Policy;
 pub struct ReadsBeforeWritesConfig {}
 
 /// All that the host waits for is read before anything is written, at the die and at the channel; reads for partial
-/// writes are reads like those of the host. Garbage collection starts when nothing of the host waits, and below the hard
-/// threshold it goes first (SSDsim, `process()` and `gc()`: read commands, then data, then writes of each channel). A
+/// writes are reads like those of the host. Garbage collection starts when nothing of the host waits, and goes first
+/// below the hard threshold (SSDsim, `process()` and `gc()`: read commands, then data, then writes of each channel). A
 /// die that waits for its channel to write is idle until then, and reads, unless operations of the die may overlap.
 #[derive(Clone, Debug)]
 pub struct ReadsBeforeWrites;

@@ -372,7 +372,7 @@ fn places() -> Vec<Figure> {
             "partial-write",
             "Un-covered update: three sectors of a page of four",
             &[],
-            2 * (A + X) + READ + PROGRAM,
+            2 * A + X / 4 + X + READ + PROGRAM,
             &|_| vec![(0, Request { tag: 0, ..Request::new(Time::ZERO, Operation::Write, 0, 3) })],
         ),
         figure(
