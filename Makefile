@@ -27,6 +27,9 @@ OPERATIONS ?= 100000000
 FUZZ_SECONDS ?= 60
 # Kills and power cuts of a live device, each with a look at every sector, and rounds of fio's own verification.
 KILLS ?= 500
+# Tests of what most often breaks, for `make check`, and the random devices that they draw.
+FAST := model determinism timing bus_order queueing theory write_path fill buffer unloaded commands tidy config
+FAST_CASES ?= 150
 
 .PHONY: help
 help: ## This list
@@ -39,11 +42,15 @@ demo: ## Build it, and run the requests of SQLite on ext4 on an aged SSD
 	$(BUILD) --release
 	$(FLOATGATE) run $(DEVICE) $(TRACE) $(OPTIONS)
 
-.PHONY: test
-test: ## All that must hold: format, lints, documentation, tests, and the dashboard in Chromium
+.PHONY: check
+check: ## The inner loop: format, lints and the fast tests of the core, in three minutes after a build
 	@scripts/prerequisites.sh test
 	$(RUST_FILES) | xargs -0 rustfmt --check --edition 2024
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	FLOATGATE_CASES=$(FAST_CASES) $(CARGO) test --workspace --lib $(addprefix --test ,$(FAST)) --locked
+
+.PHONY: test
+test: check ## All that must hold: format, lints, documentation, tests, and the dashboard in Chromium
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	python3 -B -m unittest discover --start-directory scripts
 	$(CARGO) test --workspace --locked
@@ -90,7 +97,7 @@ bench-live: ## Measure the live device over NBD and vhost-user, on two idle proc
 .PHONY: soak
 soak: columns test-cluster ## Test for long: CASES cases, CUTS power cuts, OPERATIONS of the reference model, fuzzing
 	@scripts/prerequisites.sh build
-	PROPTEST_CASES=$(CASES) FLOATGATE_POWER_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CUTS) FLOATGATE_KILLS=$(KILLS) \
+	PROPTEST_CASES=$(CASES) FLOATGATE_CASES=$(CASES) FLOATGATE_POWER_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CUTS) FLOATGATE_KILLS=$(KILLS) \
 		FLOATGATE_DEVICES=tiny,x25m $(CARGO) test --release --workspace --locked
 	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --workspace --locked --test model -- --nocapture
 	FLOATGATE=$(FLOATGATE) FLOATGATE_FLEET_MB=800 \

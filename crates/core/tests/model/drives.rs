@@ -8,7 +8,7 @@ use floatgate_core::workload::request::{Operation, Request};
 
 use crate::bench::PATIENCE;
 use crate::case::Case;
-use crate::{common, number};
+use crate::{cases, common, number};
 
 /// Which units are written.
 #[derive(Clone, Copy, Debug)]
@@ -69,17 +69,17 @@ fn write_over(case: &Case, pattern: Pattern, timed: bool) -> Result<(), String> 
 
 #[test]
 fn accepted_devices_take_ten_drive_writes() {
-    write_over_all(Case::full, 150);
+    write_over_all(Case::full, cases(10));
 }
 
 #[test]
 fn accepted_devices_with_their_map_in_flash_take_ten_drive_writes() {
-    write_over_all(Case::full_dftl, 150);
+    write_over_all(Case::full_dftl, cases(10));
 }
 
 #[test]
 fn accepted_devices_that_map_blocks_take_ten_drive_writes() {
-    write_over_all(Case::full_block, 150);
+    write_over_all(Case::full_block, cases(10));
 }
 
 fn write_over_all(new: fn(u64) -> Case, cases: u64) {

@@ -2,7 +2,8 @@
 //! last acknowledged write, and no unit, block, slot or request is lost.
 //!
 //! Swarm testing (Groce et al., "Swarm testing", ISSTA 2012): each case draws which features are on and how likely
-//! each operation is. `FLOATGATE_SEED=n` repeats case n alone; `FLOATGATE_SOAK_OPS=n` goes on for n operations.
+//! each operation is. `FLOATGATE_SEED=n` repeats case n alone; `FLOATGATE_CASES=n` runs n cases of the first kind and as
+//! many of the others in proportion; `FLOATGATE_SOAK_OPS=n` goes on for n operations.
 
 mod accounts;
 mod bench;
@@ -21,27 +22,32 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.replace('_', "").parse().ok())
 }
 
-/// Cases that are always run.
-const CASES: u64 = 5000;
+/// Random devices of each kind, unless `FLOATGATE_CASES` says otherwise.
+const CASES: u64 = 1500;
+
+/// Returns the number of cases of a kind that runs one for each `share` of the first kind.
+fn cases(share: u64) -> u64 {
+    number("FLOATGATE_CASES").unwrap_or(CASES) / share
+}
 
 #[test]
 fn reads_return_the_last_acknowledged_write() {
-    run_swarm(Case::new, CASES);
+    run_swarm(Case::new, cases(1));
 }
 
 #[test]
 fn a_map_in_flash_changes_no_answer() {
-    run_swarm(Case::dftl, CASES / 2);
+    run_swarm(Case::dftl, cases(2));
 }
 
 #[test]
 fn mapping_blocks_changes_no_answer() {
-    run_swarm(Case::block, CASES / 2);
+    run_swarm(Case::block, cases(2));
 }
 
 #[test]
 fn what_fails_is_told_and_nothing_else_changes() {
-    run_swarm(Case::faulty, CASES / 10);
+    run_swarm(Case::faulty, cases(10));
 }
 
 /// What only millions of operations have found.
