@@ -426,7 +426,7 @@ pub enum GcPace {
     #[default]
     Queued,
     /// While the plane has less free space, open blocks included, than the soft threshold and half a block: garbage
-    /// collection frees as much space as the host fills. With more, it works only while the die is idle. The hard
+    /// collection frees as much space as the host fills. With more, it rests. The hard
     /// threshold has no effect.
     Proportional,
 }

@@ -181,6 +181,7 @@ impl Device {
             Operation::Read => {
                 let units = 0..self.units_of(id);
                 self.requests[id].remaining += units.end;
+                self.note_host_read();
                 // Looking it up searches the buffer once more: where no time passes in between, one unit needs no
                 // search before that. Several are read in the runs between those that are there.
                 match self.buffer {

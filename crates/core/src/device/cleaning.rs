@@ -20,16 +20,16 @@ impl Device {
     /// With `gc.pace = "proportional"`: returns `true` if a plane, or one that works together with it, has to free
     /// space before the host takes more of it.
     ///
-    /// A plane that is far behind, as after a change of the threshold, does not stop the host until it has caught up:
-    /// garbage collection frees twice as much as the host fills.
+    /// A plane that is far below its level, as after a change of the threshold, does not stop the host until it has
+    /// caught up: garbage collection frees twice as much as the host fills.
     fn is_behind(&self, plane: PlaneId) -> bool {
         self.ftl.shape().paces
             && self.merging.planes_together(plane).any(|plane| {
                 let job = &self.jobs[plane.index()];
                 let blocks = &self.ftl.blocks;
-                !job.is_resting(&self.ftl, plane)
-                    && job.free_units(&self.ftl, plane) < self.ftl.pace_level()
-                    && (job.reclaimed < 2 * self.ftl.shape().units_per_program || !blocks.takes_host_write(plane))
+                !blocks.takes_host_write(plane)
+                    || (job.free_units(&self.ftl, plane) < self.ftl.pace_level()
+                        && job.reclaimed < 2 * self.ftl.shape().units_per_program)
             })
     }
 

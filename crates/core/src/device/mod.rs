@@ -342,6 +342,7 @@ impl Device {
         if self.is_recovered {
             self.clean_recovered();
         }
+        self.forget_host_reads();
         if self.has_room() {
             self.enter(now, request)
         } else {

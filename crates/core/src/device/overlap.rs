@@ -5,8 +5,10 @@ use super::transaction::Kind;
 use crate::config::Frontiers;
 use crate::nand::array::{self, Operation, Spot};
 use crate::nand::ledger::Holder;
+use crate::nand::timing::Timing;
 use crate::scheduler::lines::NONE;
 use crate::sim::id::{LunId, PlaneId, Ppn, UnitId};
+use crate::sim::time::Time;
 
 /// Which operations overlap.
 #[derive(Clone, Copy, Debug)]
@@ -15,9 +17,17 @@ pub(super) struct Overlapping {
     pub(super) program: bool,
     /// Whether anything overlaps at all.
     pub(super) any: bool,
+    /// Time without host reads after which programs of the pool are loaded ahead: [`QUIET_PROGRAMS`].
+    quiet: Time,
+    /// Time from which there have been no host reads for so long.
+    quiet_from: Time,
     /// Writes of the host go to the blocks of copies.
     shared: bool,
 }
+
+/// Program times without a host read after which writes that may go anywhere are loaded ahead. A program with another one
+/// loaded behind it cannot be suspended, so that a read waits for both; what that gains is the time of the transfer.
+const QUIET_PROGRAMS: u64 = 50;
 
 impl Overlapping {
     pub(super) fn new(device: &crate::config::DeviceConfig) -> Overlapping {
@@ -26,12 +36,30 @@ impl Overlapping {
             read: advanced.cache_read,
             program: advanced.cache_program,
             any: advanced.overlaps(),
+            quiet: Time(Timing::new(device).program(0).0.saturating_mul(QUIET_PROGRAMS)),
+            quiet_from: Time::ZERO,
             shared: device.gc.frontiers == Frontiers::Single || device.temperature.classes() > 1,
         }
     }
 }
 
 impl Device {
+    /// Notes a host read.
+    #[inline]
+    pub(super) fn note_host_read(&mut self) {
+        if self.overlapping.program {
+            self.overlapping.quiet_from = self.now.later(self.overlapping.quiet);
+        }
+    }
+
+    /// Forgets the last host read if the device has been at rest since, as one does whose state is loaded.
+    #[inline]
+    pub(super) fn forget_host_reads(&mut self) {
+        if self.overlapping.program && self.is_idle() {
+            self.overlapping.quiet_from = Time::ZERO;
+        }
+    }
+
     /// Something waits for a LUN that works: what could overlap with what it does? LUNs are units here
     /// (config/check.rs).
     #[inline]
@@ -108,12 +136,14 @@ impl Device {
             })
     }
 
-    /// Returns `true` if the pool has writes for a program in each of these planes, and no idle plane takes them.
+    /// Returns `true` if the pool has writes for a program in each of these planes, no idle plane takes them, and there
+    /// have been no host reads for a while.
     fn pool_fills(&self, mut planes: impl Iterator<Item = (PlaneId, Ppn)>) -> bool {
         let Some((plane, _)) = planes.next() else { return false };
         let others = planes.count() as u32;
         let needed = (1 + others) * self.ftl.shape().units_per_program;
-        !self.any_plane_is_idle() && (others == 0 || self.pool_count(plane, needed) == needed)
+        let is_quiet = self.now >= self.overlapping.quiet_from;
+        is_quiet && !self.any_plane_is_idle() && (others == 0 || self.pool_count(plane, needed) == needed)
     }
 
     /// Lets the data of the next program in while the cells work for the last one.

@@ -90,11 +90,6 @@ impl Job {
             && self.doomed + self.leaving == 0
     }
 
-    /// Returns `true` if the plane needs no garbage collection and none is in hand.
-    pub fn is_resting(&self, ftl: &Ftl, plane: PlaneId) -> bool {
-        self.is_idle() && ftl.blocks.stock(plane) > ftl.shape().soft
-    }
-
     /// Whether units of a block are still to be read or to be programmed elsewhere.
     pub fn moves(&self, block: BlockId, ftl: &Ftl) -> bool {
         self.victim == Some(block)
@@ -190,6 +185,10 @@ impl Job {
         let (stock, shape) = (ftl.blocks.stock(plane), *ftl.shape());
         let coming = self.doomed - self.held;
         if stock + coming > shape.soft || !ftl.wants_cleaning(plane, stock + coming) {
+            return false;
+        }
+        let is_paced = shape.paces && ftl.blocks.takes_host_write(plane);
+        if is_paced && self.free_units(ftl, plane) >= ftl.pace_level() {
             return false;
         }
         // A whole victim must find room, behind what is in hand; if it does not, that is programmed first. With a
