@@ -536,11 +536,11 @@ impl Ftl {
         self.refresh_ready(plane);
     }
 
-    /// Collects garbage until the plane has the free space that `gc.pace = "proportional"` keeps, or no block would gain
-    /// anything.
+    /// Collects garbage until the plane has the free space that `gc.pace = "proportional"` keeps, or no block would
+    /// gain anything.
     ///
-    /// In time a victim is moved page by page and the free space stays at that level. Here it rises by a whole victim, so
-    /// it starts below the level by half of what a victim frees, for which the mean of all closed blocks stands.
+    /// In time a victim is moved page by page, and the free space stays at that level. Here it rises by a whole victim,
+    /// so it starts below the level by half of what a victim frees, for which the mean of all closed blocks stands.
     fn keep_pace(&mut self, plane: PlaneId) {
         let is_behind = |ftl: &Ftl| {
             let PlaneState { stale, closed, .. } = ftl.blocks.plane_state(plane);

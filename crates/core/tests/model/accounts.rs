@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use floatgate_core::config::GcPace;
 use floatgate_core::device::Device;
 use floatgate_core::ftl::blocks::{Block, BlockState, RESERVE};
+use floatgate_core::ftl::gc::job::Job;
 use floatgate_core::ftl::mapping::NOWHERE;
 use floatgate_core::metrics::bounds::Work;
 use floatgate_core::metrics::counters::ProgramCause;
@@ -46,7 +48,11 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         // A block with fewer stale units than a program gains nothing.
         let hidden = blocks.iter().filter(is_data).count() as u32 * (config.units_per_program() - 1);
         let stale: u32 = blocks.iter().filter(is_data).map(|b| data - u32::from(b.valid)).sum();
-        if ftl.blocks.stock(PlaneId(plane)) + u32::from(functional) <= least && stale > hidden {
+        let is_due = match config.gc.pace {
+            GcPace::Queued => ftl.blocks.stock(PlaneId(plane)) + u32::from(functional) <= least,
+            GcPace::Proportional => is_behind(device, PlaneId(plane), functional),
+        };
+        if is_due && stale > hidden {
             return Err(format!("plane {plane}: cleaning rests with {free} free blocks, threshold {least}"));
         }
     }
@@ -225,4 +231,13 @@ fn check_addresses(device: &Device, probe: &Probe) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Returns `true` if a plane at rest has less free space than `gc.pace = "proportional"` keeps. Functional mode moves whole
+/// victims, and starts up to half a victim later.
+fn is_behind(device: &Device, plane: PlaneId, functional: bool) -> bool {
+    let (config, ftl) = (device.config(), device.ftl());
+    let slack = if functional { ftl.blocks.data_units() } else { 0 };
+    let is_low = Job::default().free_units(ftl, plane) + slack < ftl.pace_level();
+    !ftl.blocks.takes_host_write(plane) || (config.gc.trigger.is_default() && is_low)
 }
