@@ -97,7 +97,8 @@ bench-live: ## Measure the live device over NBD and vhost-user, on two idle proc
 .PHONY: soak
 soak: columns test-cluster ## Test for long: CASES cases, CUTS power cuts, OPERATIONS of the reference model, fuzzing
 	@scripts/prerequisites.sh build
-	PROPTEST_CASES=$(CASES) FLOATGATE_CASES=$(CASES) FLOATGATE_POWER_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CUTS) FLOATGATE_KILLS=$(KILLS) \
+	FLOATGATE_CASES=$(CASES) \
+		PROPTEST_CASES=$(CASES) FLOATGATE_POWER_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CUTS) FLOATGATE_KILLS=$(KILLS) \
 		FLOATGATE_DEVICES=tiny,x25m $(CARGO) test --release --workspace --locked
 	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --workspace --locked --test model -- --nocapture
 	FLOATGATE=$(FLOATGATE) FLOATGATE_FLEET_MB=800 \
