@@ -1,6 +1,7 @@
 //! The physical space: blocks, their states, the stock of free ones, and the frontiers that writes go to.
 
 mod failing;
+mod runs;
 mod saving;
 
 use super::gc::victim::Victim;
@@ -732,6 +733,17 @@ impl Blocks {
     pub fn prefetch(&self, ppn: Ppn) {
         crate::sim::memory::prefetch(&self.valid, (ppn.0 / 64) as usize);
         crate::sim::memory::prefetch(&self.blocks, self.block_of(ppn).index());
+    }
+
+    /// What the victim policy will touch when a unit is invalidated, asked for ahead of time; its block should be in the
+    /// cache by now.
+    #[inline]
+    pub fn prefetch_candidate(&self, ppn: Ppn) {
+        let id = self.block_of(ppn);
+        let block = &self.blocks[id.index()];
+        if block.state == BlockState::Closed {
+            self.victim.prefetch(id, u32::from(block.valid).saturating_sub(1));
+        }
     }
 
     /// Checks everything that must hold against a count from scratch; for tests.

@@ -27,7 +27,6 @@ use checkpoint::Checkpoint;
 use durable::Durable;
 use faults::Faults;
 use flash::FlashEvent;
-use gc::job::Job;
 use gc::trigger::Trigger;
 use mapping::{BlockMap, Location, MapState, PADDING, PageMap};
 use partial::{PartialUnits, Update};
@@ -97,6 +96,8 @@ pub struct Shape {
     pub pages_per_unit: u32,
     /// Mapping units that one program command fills.
     pub units_per_program: u32,
+    /// The same, to divide by.
+    pub program_units: Divider,
     /// Pages that it fills.
     pub pages_per_program: u32,
     /// Stock at or below which cleaning goes on.
@@ -129,6 +130,7 @@ impl Shape {
             units_per_page: Divider::new(device.units_per_page()),
             pages_per_unit: device.pages_per_unit(),
             units_per_program: device.units_per_program(),
+            program_units: Divider::new(device.units_per_program()),
             pages_per_program: device.geometry.pages_per_program * device.pages_per_unit(),
             soft: device.soft_threshold(),
             hard: device.gc.hard_threshold.of(device.geometry.blocks),
@@ -226,6 +228,14 @@ impl Ftl {
         }
     }
 
+    /// Asks for what the victim policy touches when `lpn` is invalidated, after [`Ftl::prefetch`].
+    #[inline]
+    pub fn prefetch_candidate(&self, lpn: Lpn) {
+        if let Location::Flash(ppn) = self.map.get(lpn) {
+            self.blocks.prefetch_candidate(ppn);
+        }
+    }
+
     /// Brings the set of planes that take host writes up to date.
     #[inline]
     pub fn refresh_ready(&mut self, plane: PlaneId) {
@@ -299,11 +309,12 @@ impl Ftl {
         self.counters.pages_read[cause as usize] += u64::from(pages);
     }
 
-    /// Counts the choice of a victim.
-    pub fn note_victim(&mut self, plane: PlaneId, victim: BlockId) {
+    /// Counts the choice of a victim, while `erasing` blocks of the plane hold nothing any more and wait for their erase
+    /// or are being erased.
+    pub fn note_victim(&mut self, plane: PlaneId, victim: BlockId, erasing: u32) {
         self.counters.victims += 1;
         self.counters.victim_valid_units += u64::from(self.blocks.block(victim).valid);
-        self.counters.stock_at_choice += u64::from(self.blocks.stock(plane));
+        self.counters.stock_at_choice += u64::from(self.blocks.stock(plane) + erasing);
         self.counters.open_units_at_choice += u64::from(self.blocks.open_units(plane));
     }
 
@@ -410,6 +421,8 @@ impl Ftl {
         self.close_if_full(place, stream);
         if self.shape.paces && self.blocks.room(plane, stream).is_multiple_of(self.shape.units_per_program) {
             self.keep_pace(plane);
+        } else if self.shape.single_frontier && self.blocks.offset_in_block(place) + 1 == self.shape.units_per_program {
+            self.clean_until(plane, self.shape.soft + 1);
         }
     }
 
@@ -447,8 +460,9 @@ impl Ftl {
         let index = (pool * self.shape.classes) as usize + usize::from(class);
         let filling = self.filling[index];
         let room = self.blocks.room(filling, Stream::HOST[usize::from(class)]);
-        let begun = !room.is_multiple_of(self.shape.units_per_program);
-        if begun && self.allocation.pool_of(filling) == pool {
+        let begun = self.shape.program_units.divide_with_rest(room).1 != 0;
+        let one_pool = self.filling.len() == self.shape.classes as usize;
+        if begun && (one_pool || self.allocation.pool_of(filling) == pool) {
             return filling;
         }
         let chosen = self.choose_plane_now(pool);
@@ -477,12 +491,18 @@ impl Ftl {
         chosen
     }
 
-    /// Makes room for a host write: a block from stock, and cleaning when that leaves too few.
+    /// Makes room for a host write, which takes a free block of the plane.
+    ///
+    /// With frontiers of their own, host writes and moved units do not share the block, so garbage is collected before
+    /// it is opened. Moved units that share the host's block follow the host's first program in it, as in time: the
+    /// block is opened first, and garbage collected after that program. So it is where garbage collection keeps pace
+    /// with the host.
     #[cold]
     fn open_for_host(&mut self, plane: PlaneId) {
-        // One block of stock is taken by this write, so cleaning keeps one more than the threshold ready.
-        let kept = if self.shape.paces { self.blocks.kept(plane) } else { self.shape.soft };
-        self.clean_until(plane, kept + 1);
+        let shape = &self.shape;
+        let collects_later = shape.single_frontier || shape.paces;
+        let free = if collects_later { self.blocks.kept(plane) } else { shape.soft };
+        self.clean_until(plane, free + 1);
     }
 
     /// Programs one unit at the next place of a frontier.
@@ -530,76 +550,6 @@ impl Ftl {
         self.blocks.fault().or_else(|| self.trigger.fault()).or_else(|| self.allocation.fault()).or_else(classes)
     }
 
-    /// Cleans at once until the plane has `stock` free blocks, or nothing would gain any.
-    fn clean_until(&mut self, plane: PlaneId, stock: u32) {
-        while self.blocks.stock(plane) < stock && self.collect(plane) {}
-        self.refresh_ready(plane);
-    }
-
-    /// Collects garbage until the plane has the free space that `gc.pace = "proportional"` keeps, or no block would
-    /// gain anything.
-    ///
-    /// In time a victim is moved page by page, and the free space stays at that level. Here it rises by a whole victim,
-    /// so it starts below the level by half of what a victim frees, for which the mean of all closed blocks stands.
-    fn keep_pace(&mut self, plane: PlaneId) {
-        let is_behind = |ftl: &Ftl| {
-            let PlaneState { stale, closed, .. } = ftl.blocks.plane_state(plane);
-            Job::default().free_units(ftl, plane) + stale / closed.max(1) < ftl.pace_level()
-        };
-        while is_behind(self) && self.collect(plane) {}
-        self.refresh_ready(plane);
-    }
-
-    /// Moves the valid units of a victim and erases it. Returns `false` if the trigger wants no garbage collection, or no
-    /// block would gain anything.
-    fn collect(&mut self, plane: PlaneId) -> bool {
-        if !self.wants_cleaning(plane, self.blocks.stock(plane)) {
-            return false;
-        }
-        let Some(victim) = self.blocks.take_victim(plane, 0) else { return false };
-        self.note_victim(plane, victim);
-        self.move_all(plane, victim);
-        self.blocks.doom(victim);
-        self.erase_now(victim);
-        true
-    }
-
-    /// Moves all valid units of a victim.
-    fn move_all(&mut self, plane: PlaneId, victim: BlockId) {
-        let mut copies = std::mem::take(&mut self.copies);
-        copies.clear();
-        let first = self.blocks.first_unit(victim).0;
-        let end = first + self.blocks.data_units();
-        let mut last_page = u32::MAX;
-        for unit in first..end {
-            if self.blocks.is_valid(Ppn(unit)) {
-                let lpn = self.map.owner(Ppn(unit));
-                self.map.prefetch(Lpn(lpn));
-                copies.push((lpn, unit));
-                let page = self.shape.units_per_page.divide(unit);
-                if page != last_page {
-                    self.note_read(ReadCause::Gc, self.shape.pages_per_unit);
-                    last_page = page;
-                }
-            }
-        }
-        for &(lpn, from) in &copies {
-            let stream = self.blocks.moved_stream(plane, self.class_of(lpn));
-            let place = self.program_now(plane, stream, ProgramCause::Gc, lpn);
-            if let Some(media) = &mut self.media {
-                media.copy(Ppn(from), place);
-            }
-            self.copy_loss(Ppn(from), place);
-            self.blocks.invalidate(Ppn(from));
-            self.map.set_flash(Lpn(lpn), place);
-            self.note_changed(Lpn(lpn));
-            self.blocks.validate(place);
-            self.close_if_full(place, stream);
-            self.note_moved(Lpn(lpn));
-        }
-        self.copies = copies;
-    }
-
     /// Erases a block without dependants.
     pub fn erase_now(&mut self, block: BlockId) {
         if let Some(media) = &mut self.media {
@@ -641,7 +591,9 @@ impl Ftl {
                 self.pad(plane, *stream, group);
             }
             // Cleaning in time stops above the soft threshold: a plane left at it would start with one of its own.
-            if !self.shape.paces {
+            if self.shape.paces {
+                self.keep_pace(plane);
+            } else {
                 self.clean_until(plane, self.shape.soft + 1);
             }
             self.pad(plane, Stream::Gc, group);

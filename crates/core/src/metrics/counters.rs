@@ -257,7 +257,8 @@ pub struct Counters {
     pub victims: u64,
     /// Valid units of the victims when chosen.
     pub victim_valid_units: u64,
-    /// Free blocks of the plane, summed over the choices of a victim.
+    /// Free blocks of the plane, those that wait for their erase or are being erased included, summed over the choices
+    /// of a victim.
     pub stock_at_choice: u64,
     /// Unwritten units of the plane's open blocks, summed over the choices of a victim.
     pub open_units_at_choice: u64,

@@ -205,7 +205,7 @@ impl Job {
         }
         let least = room_to_leave(ftl, plane, in_hand);
         let Some(victim) = ftl.blocks.take_victim(plane, least) else { return false };
-        ftl.note_victim(plane, victim);
+        ftl.note_victim(plane, victim, self.doomed);
         self.take(ftl, victim, data - u32::from(ftl.blocks.block(victim).valid) - least);
         true
     }

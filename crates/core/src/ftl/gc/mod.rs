@@ -1,5 +1,6 @@
 //! Cleaning: reclaiming the space of superseded units.
 
+mod functional;
 pub mod job;
 pub mod trigger;
 pub mod victim;

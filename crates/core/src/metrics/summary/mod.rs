@@ -139,6 +139,11 @@ pub struct Reached {
     /// Write amplification of preconditioning, in mapping units; of its last drive write where it went on until that
     /// stood still. Null where nothing was written.
     pub write_amplification: Option<f64>,
+    /// Write amplification of the same writes while planes have only `config.gc.hard_threshold` free blocks, as under a
+    /// load that outpaces garbage collection; left out unless it is more than a tenth lower. Under other loads, a run
+    /// from this state comes to a write amplification between the two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_amplification_at_hard: Option<f64>,
     /// Share of the logical units that are mapped.
     pub mapped: f64,
     /// Whether write amplification stood still; null where that was not asked for.
@@ -458,7 +463,8 @@ pub struct Cleaning {
     /// Share of the victims' mapping units that need not be moved, being superseded, trimmed or padding; null without
     /// victims.
     pub efficiency: Option<f64>,
-    /// Free blocks of the plane when a victim was chosen in it, on average; null without victims.
+    /// Free blocks of the plane when a victim was chosen in it, on average, those that wait for their erase or are being
+    /// erased included; null without victims.
     pub stock_blocks: Option<f64>,
     /// Copies that the host overwrote while they were being programmed.
     pub copies_in_vain: u64,

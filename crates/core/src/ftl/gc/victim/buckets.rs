@@ -3,6 +3,7 @@
 use super::Candidates;
 use crate::config::DeviceConfig;
 use crate::sim::id::{BlockId, PlaneId};
+use crate::sim::memory::{Divider, prefetch};
 use crate::state::{Reader, StateError, Writer};
 
 /// For each plane and each number of valid units, a list of the candidates that have it, oldest entry first.
@@ -11,13 +12,19 @@ use crate::state::{Reader, StateError, Writer};
 /// as nodes, linking and unlinking have no branches.
 #[derive(Clone, Debug)]
 pub struct Buckets {
-    next: Vec<u32>,
-    prev: Vec<u32>,
+    nodes: Vec<Node>,
     /// A lower bound of the fewest valid units of any candidate, by plane.
     least: Vec<u32>,
     blocks: u32,
-    blocks_per_plane: u32,
+    blocks_per_plane: Divider,
     units: u32,
+}
+
+/// Neighbours of a node in its list.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    next: u32,
+    prev: u32,
 }
 
 impl Buckets {
@@ -25,13 +32,11 @@ impl Buckets {
     pub fn new(device: &DeviceConfig) -> Buckets {
         let (blocks, planes, units) = (device.total_blocks(), device.total_planes(), device.data_units_per_block());
         let nodes = blocks + planes * (units + 1);
-        let links: Vec<u32> = (0..nodes).collect();
         Buckets {
-            next: links.clone(),
-            prev: links,
+            nodes: (0..nodes).map(|node| Node { next: node, prev: node }).collect(),
             least: vec![units; planes as usize],
             blocks,
-            blocks_per_plane: device.geometry.blocks,
+            blocks_per_plane: Divider::new(device.geometry.blocks),
             units,
         }
     }
@@ -41,13 +46,13 @@ impl Buckets {
     }
 
     fn plane(&self, block: BlockId) -> u32 {
-        block.0 / self.blocks_per_plane
+        self.blocks_per_plane.divide(block.0)
     }
 
     fn unlink(&mut self, block: BlockId) {
-        let (next, prev) = (self.next[block.index()], self.prev[block.index()]);
-        self.next[prev as usize] = next;
-        self.prev[next as usize] = prev;
+        let Node { next, prev } = self.nodes[block.index()];
+        self.nodes[prev as usize].next = next;
+        self.nodes[next as usize].prev = prev;
     }
 
     /// Adds a candidate behind those with as many valid units.
@@ -55,11 +60,10 @@ impl Buckets {
         debug_assert!(valid <= self.units);
         let plane = self.plane(block);
         let head = self.head(plane, valid);
-        let last = self.prev[head];
-        self.next[last as usize] = block.0;
-        self.prev[block.index()] = last;
-        self.next[block.index()] = head as u32;
-        self.prev[head] = block.0;
+        let last = self.nodes[head].prev;
+        self.nodes[last as usize].next = block.0;
+        self.nodes[block.index()] = Node { next: head as u32, prev: last };
+        self.nodes[head].prev = block.0;
         let least = &mut self.least[plane as usize];
         *least = (*least).min(valid);
     }
@@ -70,6 +74,13 @@ impl Buckets {
         self.insert(block, valid);
     }
 
+    /// Asks for what [`Buckets::update`] of these touches first, ahead of time.
+    #[inline]
+    pub fn prefetch(&self, block: BlockId, valid: u32) {
+        prefetch(&self.nodes, block.index());
+        prefetch(&self.nodes, self.head(self.plane(block), valid));
+    }
+
     /// Takes a candidate out.
     pub fn remove(&mut self, block: BlockId) {
         self.unlink(block);
@@ -77,7 +88,7 @@ impl Buckets {
 
     /// The candidate of `plane` that has had exactly `valid` units for the longest time.
     pub fn oldest_with(&self, plane: PlaneId, valid: u32) -> Option<BlockId> {
-        let first = self.next[self.head(plane.0, valid)];
+        let first = self.nodes[self.head(plane.0, valid)].next;
         (first < self.blocks).then_some(BlockId(first))
     }
 
@@ -98,11 +109,11 @@ impl Buckets {
     pub fn all(&self, plane: PlaneId) -> impl Iterator<Item = BlockId> {
         (0..=self.units).flat_map(move |valid| {
             let head = self.head(plane.0, valid) as u32;
-            let mut node = self.next[head as usize];
+            let mut node = self.nodes[head as usize].next;
             std::iter::from_fn(move || {
                 let block = BlockId(node);
                 (node != head).then(|| {
-                    node = self.next[block.index()];
+                    node = self.nodes[block.index()].next;
                     block
                 })
             })
@@ -120,12 +131,12 @@ impl Buckets {
         out: &mut Writer,
         more: impl Fn(&mut Writer, BlockId) -> Result<(), StateError>,
     ) -> Result<(), StateError> {
-        for head in self.blocks..self.next.len() as u32 {
-            let mut block = self.next[head as usize];
+        for head in self.blocks..self.nodes.len() as u32 {
+            let mut block = self.nodes[head as usize].next;
             while block != head {
                 out.u32(block)?;
                 more(out, BlockId(block))?;
-                block = self.next[block as usize];
+                block = self.nodes[block as usize].next;
             }
         }
         Ok(())

@@ -50,6 +50,10 @@ impl VictimPolicy for CostBenefit {
         self.candidates.update(block, valid);
     }
 
+    fn prefetch(&self, block: BlockId, valid: u32) {
+        self.candidates.prefetch(block, valid);
+    }
+
     fn take(&mut self, plane: PlaneId, clock: u64) -> Option<BlockId> {
         let least = self.candidates.least(plane)?;
         let units = self.candidates.units();

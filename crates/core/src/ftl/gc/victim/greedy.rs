@@ -35,6 +35,10 @@ impl VictimPolicy for Greedy {
         self.candidates.update(block, valid);
     }
 
+    fn prefetch(&self, block: BlockId, valid: u32) {
+        self.candidates.prefetch(block, valid);
+    }
+
     fn take(&mut self, plane: PlaneId, _: u64) -> Option<BlockId> {
         let valid = self.candidates.least(plane)?;
         let block = self.candidates.oldest_with(plane, valid)?;

@@ -26,6 +26,9 @@ pub trait VictimPolicy {
     /// A unit of the candidate `block` was superseded or trimmed; `valid` remain.
     fn on_invalidate(&mut self, block: BlockId, valid: u32, clock: u64);
 
+    /// Asks for what [`VictimPolicy::on_invalidate`] of these will touch, ahead of time.
+    fn prefetch(&self, _block: BlockId, _valid: u32) {}
+
     /// Chooses a victim of `plane` and takes it off the candidates; `None` when none would gain anything.
     fn take(&mut self, plane: PlaneId, clock: u64) -> Option<BlockId>;
 

@@ -1,0 +1,70 @@
+//! Validity of many units of a block at a time, a word of bits after another.
+
+use super::{BlockState, Blocks};
+use crate::sim::id::{BlockId, Ppn};
+
+impl Blocks {
+    /// Calls `visit` for each valid unit of a block, in order.
+    #[inline]
+    pub fn for_each_valid(&self, id: BlockId, mut visit: impl FnMut(Ppn)) {
+        let first = self.first_unit(id).0;
+        for (word, mask) in masks(first, self.data_units) {
+            let mut bits = self.valid[word] & mask;
+            while bits != 0 {
+                visit(Ppn(word as u32 * 64 + bits.trailing_zeros()));
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    /// Marks all valid units of a victim as moved.
+    pub fn invalidate_all(&mut self, id: BlockId) {
+        let first = self.first_unit(id).0;
+        for (word, mask) in masks(first, self.data_units) {
+            self.valid[word] &= !mask;
+        }
+        let block = &mut self.blocks[id.index()];
+        debug_assert_ne!(block.state, BlockState::Closed, "a candidate tells the victim policy of each unit");
+        block.valid = 0;
+    }
+
+    /// Marks `units` programmed units of one block, from `first` on, as valid.
+    pub fn validate_run(&mut self, first: Ppn, units: u32) {
+        for (word, mask) in masks(first.0, units) {
+            debug_assert!(self.valid[word] & mask == 0, "a unit is programmed once between erases");
+            self.valid[word] |= mask;
+        }
+        let block = self.block_of(first);
+        debug_assert_eq!(block, self.block_of(Ppn(first.0 + units - 1)), "a run lies in one block");
+        self.blocks[block.index()].valid += units as u16;
+    }
+}
+
+/// Splits `count` bits from `first` on, at least one, into words: index of each word, and its bits among them.
+#[inline]
+fn masks(first: u32, count: u32) -> impl Iterator<Item = (usize, u64)> {
+    let (end, first_word) = (first + count, first / 64);
+    let last_word = (end - 1) / 64;
+    (first_word..=last_word).map(move |word| {
+        let low = if word == first_word { !0 << (first % 64) } else { !0 };
+        let high = if word == last_word { !0 >> (63 - (end - 1) % 64) } else { !0 };
+        (word as usize, low & high)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::masks;
+
+    #[test]
+    fn masks_cover_each_bit_once() {
+        for (first, count) in [(0, 1), (0, 64), (63, 1), (63, 2), (1, 62), (5, 300), (128, 128), (100, 28), (100, 29)] {
+            let bits: Vec<u32> = masks(first, count)
+                .flat_map(|(word, mask)| {
+                    (0..64).filter(move |bit| mask >> bit & 1 == 1).map(move |bit| word as u32 * 64 + bit)
+                })
+                .collect();
+            assert_eq!(bits, (first..first + count).collect::<Vec<_>>());
+        }
+    }
+}
