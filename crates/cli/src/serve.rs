@@ -25,7 +25,7 @@ use crate::run::detail::Detail;
 use crate::run::interrupt::Interrupt;
 use crate::run::progress::Terminal;
 use crate::run::report;
-use crate::run::session::{Chosen, not_steady};
+use crate::run::session::{Chosen, depends_on_load, not_steady};
 use crate::run::trace::whole;
 
 /// `floatgate serve`.
@@ -210,7 +210,8 @@ impl ServeArgs {
         trouble: Option<&str>,
         before: Option<&Path>,
     ) -> Summary {
-        let mut warnings: Vec<String> = not_steady(&state).into_iter().collect();
+        let mut warnings: Vec<String> =
+            not_steady(&state).into_iter().chain(depends_on_load(&state, &chosen.config)).collect();
         warnings.extend(trouble.map(str::to_owned));
         warnings.extend(done.device.wear_warning());
         warnings.extend(warnings::of(done, self.record.is_some()));

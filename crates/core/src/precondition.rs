@@ -1,17 +1,16 @@
 //! Preconditioning: bringing the device into a state before the measured part, in functional mode.
 
+mod jobs;
 mod layout;
+mod steady;
 
 use crate::device::Device;
-use crate::external::Written;
 use crate::ftl::{Ftl, Shape};
 use crate::metrics::counters::Counters;
 pub use crate::metrics::summary::Reached;
 use crate::sim::id::{Lpn, PlaneId};
-use crate::sim::rng::Rng;
-use crate::workload::request::{Operation, Request};
-use crate::workload::{Pace, Source, SourceError};
 
+pub use jobs::precondition_with;
 pub use layout::{Layout, lay_out};
 
 /// The state that a device is brought into.
@@ -58,7 +57,7 @@ impl std::str::FromStr for Precondition {
 pub type OnProgress<'a> = &'a mut dyn FnMut(f64) -> bool;
 
 /// Units between two calls for progress.
-const PROGRESS_EVERY: u32 = 1 << 18;
+const PROGRESS_EVERY: u64 = 1 << 18;
 
 /// Brings `device` into a state; fails where the device cannot be in it, or when told not to go on.
 pub fn precondition(
@@ -67,9 +66,13 @@ pub fn precondition(
     seed: u64,
     on_progress: OnProgress,
 ) -> Result<Reached, String> {
+    let mut reached = Reached::default();
+    if to == Precondition::Steady && device.ftl().block_map.is_none() {
+        let on_progress = &mut |_| on_progress(0.0);
+        reached.write_amplification_at_hard = steady::at_hard_threshold(device.config(), seed, on_progress)?;
+    }
     let ftl = device.ftl_mut();
     let before = ftl.counters;
-    let mut reached = Reached::default();
     match to {
         Precondition::None => {}
         Precondition::Fill => fill(ftl, on_progress)?,
@@ -77,17 +80,21 @@ pub fn precondition(
         Precondition::Stale(share) => wear_in(ftl, share, on_progress)?,
         Precondition::Steady => {
             fill(ftl, &mut |share| on_progress(share / 4.0))?;
-            reached.converged = Some(overwrite(ftl, seed, &mut reached.write_amplification, on_progress)?);
+            let (amplification, converged) = steady::overwrite(ftl, seed, on_progress)?;
+            (reached.write_amplification, reached.converged) = (Some(amplification), Some(converged));
+            steady::keep_if_apart(&mut reached);
         }
     }
-    ftl.seal();
-    finish(ftl, &before, &mut reached);
+    seal(ftl, &before, &mut reached);
     ftl.fault().map_or(Ok(reached), |fault| Err(fault.to_string()))
 }
 
-/// Fills in what a state is described by.
-fn finish(ftl: &Ftl, before: &Counters, reached: &mut Reached) {
-    let counted = ftl.counters.since(before);
+/// Ends functional mode, and describes the state that was reached.
+fn seal(ftl: &mut Ftl, before: &Counters, reached: &mut Reached) {
+    let padded = ftl.counters.since(before).units_padded;
+    ftl.seal();
+    // What sealing pads is no part of what the writes have cost.
+    let counted = Counters { units_padded: padded, ..ftl.counters.since(before) };
     let units = f64::from(ftl.map.len());
     reached.mapped = ftl.blocks.valid_data() as f64 / units;
     reached.drive_writes = counted.host_units as f64 / units;
@@ -96,9 +103,9 @@ fn finish(ftl: &Ftl, before: &Counters, reached: &mut Reached) {
     }
 }
 
-/// Units programmed for each unit that the host wrote.
+/// Units programmed, padding included, for each unit that the host wrote.
 fn amplification(counted: &Counters) -> f64 {
-    counted.units_programmed as f64 / counted.host_units as f64
+    (counted.units_programmed + counted.units_padded) as f64 / counted.host_units as f64
 }
 
 const STOPPED: &str = "preconditioning was stopped";
@@ -115,7 +122,7 @@ fn go_on(ftl: &Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
 fn fill(ftl: &mut Ftl, on_progress: OnProgress) -> Result<(), String> {
     let units = ftl.map.len();
     for lpn in 0..units {
-        if lpn % PROGRESS_EVERY == 0 {
+        if u64::from(lpn).is_multiple_of(PROGRESS_EVERY) {
             go_on(ftl, f64::from(lpn) / f64::from(units), on_progress)?;
         }
         ftl.write_whole(Lpn(lpn));
@@ -150,7 +157,7 @@ fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String>
     let extra = (share / (1.0 - share) * 4_294_967_296.0) as u64;
     let mut owed = vec![0u64; shape.planes as usize];
     for lpn in 0..units {
-        if lpn % PROGRESS_EVERY == 0 {
+        if u64::from(lpn).is_multiple_of(PROGRESS_EVERY) {
             go_on(ftl, f64::from(lpn) / f64::from(units), on_progress)?;
         }
         let plane = ftl.home(Lpn(lpn)).map_or(lpn % shape.planes, |plane| plane.0);
@@ -244,130 +251,4 @@ fn wear_in_blocks(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<
         }
     }
     Ok(())
-}
-
-/// Writes of one drive size each, in random order, at least and at most.
-const DRIVE_WRITES: std::ops::RangeInclusive<u32> = 3..=20;
-
-/// Overwrites uniformly at random, a drive size at a time, until two have the same write amplification within 1 %.
-fn overwrite(ftl: &mut Ftl, seed: u64, last: &mut Option<f64>, on_progress: OnProgress) -> Result<bool, String> {
-    let mut rng = Rng::new(seed, "precondition");
-    for round in 1..=*DRIVE_WRITES.end() {
-        let before = ftl.counters;
-        random_drive_write(ftl, &mut rng, &mut |share| {
-            let expected = f64::from(*DRIVE_WRITES.start());
-            on_progress((0.25 + 0.75 * (f64::from(round - 1) + share) / expected).min(0.99))
-        })?;
-        let now = amplification(&ftl.counters.since(&before));
-        let previous = last.replace(now);
-        let still = previous.is_some_and(|previous| (now / previous - 1.0).abs() < 0.01);
-        if round >= *DRIVE_WRITES.start() && still {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Writes in a batch; the map entries of the next batch are asked for while this one is written.
-const BATCH: usize = 32;
-
-fn random_drive_write(ftl: &mut Ftl, rng: &mut Rng, on_progress: OnProgress) -> Result<(), String> {
-    let units = ftl.map.len();
-    let mut draw = |ftl: &Ftl| {
-        let batch: [Lpn; BATCH] = std::array::from_fn(|_| Lpn(rng.below(u64::from(units)) as u32));
-        batch.iter().for_each(|&lpn| ftl.map.prefetch(lpn));
-        batch
-    };
-    let mut next = draw(ftl);
-    let mut written = 0;
-    while written < units {
-        let batch = std::mem::replace(&mut next, draw(ftl));
-        batch.iter().for_each(|&lpn| ftl.prefetch(lpn));
-        let count = (units - written).min(BATCH as u32);
-        batch[..count as usize].iter().for_each(|&lpn| ftl.write_whole(lpn));
-        if written / PROGRESS_EVERY != (written + count) / PROGRESS_EVERY {
-            go_on(ftl, f64::from(written) / f64::from(units), on_progress)?;
-        }
-        written += count;
-    }
-    Ok(())
-}
-
-/// Brings `device` into the state that a workload leaves behind, as fast as it can be worked out. The requests of
-/// several sources take turns; times in them mean nothing here.
-pub fn precondition_with(
-    device: &mut Device,
-    sources: &mut [Box<dyn Source>],
-    on_progress: OnProgress,
-) -> Result<Reached, SourceError> {
-    let before = device.ftl().counters;
-    if sources.iter().any(|source| ends_by_time_alone(source.as_ref())) {
-        let what = "a workload to precondition with is served without time, so `runtime` cannot end it: give it size, \
-                    io_size or number_ios";
-        return Err(SourceError(what.to_owned()));
-    }
-    let mut ended = vec![false; sources.len()];
-    let mut served = 0u64;
-    while ended.contains(&false) {
-        for (index, source) in sources.iter_mut().enumerate() {
-            let others = source.waits_for();
-            let others = others.start..others.end.min(index);
-            if ended[index] || ended.get(others).is_some_and(|others| others.contains(&false)) {
-                continue;
-            }
-            match source.next_request()? {
-                Some(request) => {
-                    device.serve_now(&request);
-                }
-                None => ended[index] = true,
-            }
-        }
-        served += 1;
-        let share = || sources.iter().find_map(|source| source.progress()).unwrap_or(0.0);
-        if served.is_multiple_of(u64::from(PROGRESS_EVERY)) {
-            go_on(device.ftl(), share(), on_progress).map_err(SourceError)?;
-        }
-    }
-    let mut reached = Reached::default();
-    device.ftl_mut().seal();
-    finish(device.ftl(), &before, &mut reached);
-    device.ftl().fault().map_or(Ok(reached), |fault| Err(SourceError(fault.to_string())))
-}
-
-/// Whether only simulated time would end a source.
-fn ends_by_time_alone(source: &dyn Source) -> bool {
-    !matches!(source.pace(), Pace::Timed { .. }) && source.stop_at().is_some() && source.progress().is_none()
-}
-
-impl Device {
-    /// Serves a request at once, without time; for preconditioning with a workload and for tests. Nothing may be in
-    /// progress. Returns what a read returns, with `verify`; `None` when the request lies outside the device.
-    pub fn serve_now(&mut self, request: &Request) -> Option<Vec<u32>> {
-        let per_unit = self.config().sectors_per_unit();
-        let end = request.lba.checked_add(u64::from(request.sectors))?;
-        if end > self.config().logical_sectors() {
-            return None;
-        }
-        let Request { sectors, stream, placement, .. } = *request;
-        let written = Written { sectors, stream, placement, ..Written::default() };
-        let ftl = self.ftl_mut();
-        let mut contents = Vec::new();
-        let mut sector = request.lba;
-        while sector < end {
-            let unit = sector / u64::from(per_unit);
-            let start = unit * u64::from(per_unit);
-            let (first, stop) = ((sector - start) as u32, (end.min(start + u64::from(per_unit)) - start) as u32);
-            let (lpn, whole) = (Lpn(unit as u32), stop - first == per_unit);
-            match request.operation {
-                Operation::Read if ftl.media.is_some() => contents.extend(ftl.read_contents(lpn, first, stop)),
-                Operation::Read | Operation::Flush => {}
-                Operation::Write => ftl.write_for(lpn, first, stop, request.tag as u32, written),
-                Operation::Trim | Operation::WriteZeroes if whole => ftl.trim(lpn),
-                Operation::Trim => {}
-                Operation::WriteZeroes => ftl.write_for(lpn, first, stop, crate::nand::media::BLANK, written),
-            }
-            sector = start + u64::from(stop);
-        }
-        Some(contents)
-    }
 }

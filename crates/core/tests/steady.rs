@@ -84,3 +84,29 @@ fn a_job_ends_after_its_runtime() {
         assert!(measured < end + Time::from_us(20_000), "{text}: {measured:?}");
     }
 }
+
+/// With a wide gap between the thresholds, the free blocks of a plane, and so write amplification, depend on the load.
+#[test]
+fn a_wide_gap_between_the_thresholds_is_reported() {
+    let gap = |soft: u32| {
+        let soft = format!("gc.soft_threshold={soft}");
+        let sets = ["geometry.channels=1", "geometry.blocks=512", "geometry.pages=32", "capacity.spare=0.1", &soft];
+        let mut device = build(device_config(&sets), Options::default());
+        let reached = precondition(&mut device, Precondition::Steady, 3, &mut |_| true).expect("the state exists");
+        (device, reached)
+    };
+    let (mut device, reached) = gap(30);
+    let soft = reached.write_amplification.expect("there were writes");
+    let hard = reached.write_amplification_at_hard.expect("it is far lower");
+    let mut run = |load: &str| {
+        let text = |seed: u32| format!("rw=randwrite norandommap=1 bs=4k {load} number_ios=120000 randseed={seed}");
+        job(&mut device, &text(1));
+        amplification(&job(&mut device, &text(2)).counters)
+    };
+    // Garbage collection keeps up with a host that waits, and takes no more blocks than it must under one that does not.
+    assert_close("a light load", run("rate_iops=200"), soft, 0.03);
+    assert_close("a heavy load", run("iodepth=64"), hard, 0.03);
+    let between = run("iodepth=1");
+    assert!(between < soft && between > hard, "{soft} to {hard}: {between}");
+    assert_eq!(gap(3).1.write_amplification_at_hard, None);
+}

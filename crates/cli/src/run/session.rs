@@ -252,6 +252,7 @@ impl<'a> Session<'a> {
         }
         lay_out(args, &mut device, &mut precondition, front).map_err(Subject::Precondition.stop())?;
         warnings.add(not_steady(&precondition), front);
+        warnings.add(depends_on_load(&precondition, device.config()), front);
         workload.begin_logs().map_err(Subject::Output.stop())?;
         let stopwatch = Stopwatch::start();
         device.array_mut().set_probe(observer.probe());
@@ -320,6 +321,20 @@ pub fn not_steady(precondition: &Precondition) -> Option<String> {
             precondition.reached.drive_writes
         )
     })
+}
+
+/// Returns the warning that the steady state depends on the load, where it does.
+pub fn depends_on_load(precondition: &Precondition, config: &DeviceConfig) -> Option<String> {
+    let reached = &precondition.reached;
+    let (soft, hard) = (reached.write_amplification?, reached.write_amplification_at_hard?);
+    Some(format!(
+        "the steady state depends on the load: --precondition steady keeps more than {} blocks of each plane free \
+         (gc.soft_threshold), with a write amplification of {soft:.2}; under a load that outpaces garbage collection they \
+         fall to {} (gc.hard_threshold), where it is {hard:.2}; for the state of a job, give it a ramp_time until its \
+         write amplification stands still (docs/model/preconditioning.md)",
+        config.soft_threshold(),
+        config.hard_threshold(),
+    ))
 }
 
 /// Brings a new device, which is stepped by hand, into the state that was asked for.

@@ -2,15 +2,15 @@
 //!
 //! CPU seconds of this process, not wall time: other load on the machine moves them by a few per cent only. Each case
 //! runs three times or more, in turn with those that it is compared with; the best counts, because nothing makes a run
-//! faster than it is. Arguments, after `--`: the names of the cases to run (`functional`, `timed`, `attribution`,
-//! `controller`, `advanced`, `scaling`); none runs all.
+//! faster than it is. Arguments, after `--`: the names of the cases to run (`functional`, `preconditioning`,
+//! `timed`, `attribution`, `controller`, `advanced`, `scaling`); none runs all.
 
 mod bare;
 
 use floatgate_core::config::{self, DeviceConfig};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::counters::Counters;
-use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::precondition::{Precondition, precondition, precondition_with};
 use floatgate_core::run::{NoWatcher, run};
 use floatgate_core::workload::{Source, synthetic};
 use rustix::time::{ClockId, clock_gettime};
@@ -82,6 +82,46 @@ fn functional() {
         "fill of bench-1t:                     {seconds:6.1} CPU s   (bar 15); {:.1} M units/s",
         units / seconds / 1e6
     );
+}
+
+/// Preconditioning of a present-day drive, which has large maps, by both ways: `--precondition steady`, and by a job.
+fn preconditioning() {
+    let new = || {
+        let overrides = ["geometry.blocks=240".to_owned(), "capacity={ spare = 0.12 }".to_owned()];
+        let config = config::load("tlc-nvme", &overrides).expect("an accepted device");
+        Device::new(config, Options::default()).expect("a checked device")
+    };
+    let show = |what: &str, seconds: f64, counted: &Counters| {
+        let (units, pages) = (counted.units_programmed as f64, counted.pages_programmed_total() as f64);
+        println!(
+            "tlc-nvme {what}: {seconds:5.1} CPU s; {:5.1} M units, {:4.1} M pages, {:4.1} M host writes/CPU s   (bar 20)",
+            units / seconds / 1e6,
+            pages / seconds / 1e6,
+            counted.host_units as f64 / seconds / 1e6
+        );
+    };
+    let mut device = new();
+    let (seconds, ()) = timed(|| bring(&mut device, Precondition::Steady));
+    show("to `steady`              ", seconds, &device.ftl().counters);
+    for (what, text) in [
+        ("by writes of 128 KiB in order", "rw=write bs=128k"),
+        ("by random writes of 4 KiB    ", "rw=randwrite bs=4k"),
+        ("by uniform writes of 4 KiB   ", "rw=randwrite bs=4k norandommap=1"),
+        ("by zipf writes of 4 KiB      ", "rw=randwrite bs=4k random_distribution=zipf:1.1"),
+    ] {
+        let mut device = new();
+        let units = f64::from(device.ftl().map.len());
+        bring(&mut device, Precondition::Fill);
+        let text = format!("{text} io_size={}", 2 * device.config().logical_bytes());
+        let jobs = synthetic::parse(&text, device.config().logical_bytes(), 1).expect("a valid job");
+        let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| job.source).collect();
+        let before = device.ftl().counters;
+        let (seconds, _) =
+            timed(|| precondition_with(&mut device, &mut sources, &mut |_| true).expect("the state can be reached"));
+        let counted = device.ftl().counters.since(&before);
+        assert!(counted.host_units as f64 > units, "the job has written the drive");
+        show(what, seconds, &counted);
+    }
 }
 
 /// The full model in time.
@@ -260,8 +300,9 @@ fn scaling() {
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let cases: [(&str, fn()); 6] = [
+    let cases: [(&str, fn()); 7] = [
         ("functional", functional),
+        ("preconditioning", preconditioning),
         ("timed", timed_cases),
         ("attribution", attribution),
         ("controller", controller),

@@ -1,6 +1,7 @@
 //! Laying out what a workload reads before it writes it, so that such reads find data in flash.
 
-use super::{OnProgress, PROGRESS_EVERY, Reached, STOPPED, ends_by_time_alone};
+use super::jobs::ends_by_time_alone;
+use super::{OnProgress, PROGRESS_EVERY, Reached, STOPPED};
 use crate::device::Device;
 use crate::ftl::allocation::{LevelOrder, Order};
 use crate::ftl::mapping::Location;
@@ -93,9 +94,9 @@ fn find_missing(
     on_progress: OnProgress,
 ) -> Result<(), SourceError> {
     let mut written = UnitSet::new(device.ftl().map.len());
-    let mut requests = 0u32;
+    let mut requests = 0u64;
     while let Some(request) = source.next_request()? {
-        requests = requests.wrapping_add(1);
+        requests += 1;
         if requests.is_multiple_of(PROGRESS_EVERY) && !on_progress(source.progress().unwrap_or(0.0)) {
             return Err(SourceError(STOPPED.to_owned()));
         }

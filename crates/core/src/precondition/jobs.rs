@@ -1,0 +1,252 @@
+//! Preconditioning by workloads: their requests are served without time, in the order in which they would arrive.
+
+use super::{OnProgress, PROGRESS_EVERY, Reached, go_on, seal};
+use crate::device::Device;
+use crate::external::Written;
+use crate::ftl::Ftl;
+use crate::sim::id::Lpn;
+use crate::sim::time::Time;
+use crate::workload::request::{Operation, Request};
+use crate::workload::{Pace, Source, SourceError};
+
+/// Brings `device` into the state that workloads leave behind, in functional mode.
+///
+/// Open-loop requests are served in the order of their arrivals. Closed-loop sources have no time here: they take
+/// turns, a request each, and an open-loop source has a turn, too, in which the earliest arrival of all is served.
+pub fn precondition_with(
+    device: &mut Device,
+    sources: &mut [Box<dyn Source>],
+    on_progress: OnProgress,
+) -> Result<Reached, SourceError> {
+    let before = device.ftl().counters;
+    if sources.iter().any(|source| ends_by_time_alone(source.as_ref())) {
+        let what = "a workload to precondition with is served without time, so `runtime` cannot end it: give it size, \
+                    io_size or number_ios";
+        return Err(SourceError(what.to_owned()));
+    }
+    let mut turns = Turns::new(sources);
+    let [mut batch, mut next, mut after] = [(); 3].map(|()| Vec::with_capacity(BATCH));
+    let mut served = 0u64;
+    turns.read(&mut next, device.ftl())?;
+    turns.read(&mut after, device.ftl())?;
+    while !next.is_empty() {
+        (batch, next, after) = (next, after, batch);
+        turns.read(&mut after, device.ftl())?;
+        prefetch(device.ftl(), &batch, &next);
+        for request in &batch {
+            device.serve_now(request);
+        }
+        if served / PROGRESS_EVERY != (served + batch.len() as u64) / PROGRESS_EVERY {
+            go_on(device.ftl(), turns.progress(), on_progress).map_err(SourceError)?;
+        }
+        served += batch.len() as u64;
+    }
+    let mut reached = Reached::default();
+    seal(device.ftl_mut(), &before, &mut reached);
+    device.ftl().fault().map_or(Ok(reached), |fault| Err(SourceError(fault.to_string())))
+}
+
+/// Returns `true` if only simulated time would end a source.
+pub(super) fn ends_by_time_alone(source: &dyn Source) -> bool {
+    !matches!(source.pace(), Pace::Timed { .. }) && source.stop_at().is_some() && source.progress().is_none()
+}
+
+/// Requests in a batch. While one is served, the caches fetch what the next two touch.
+const BATCH: usize = 32;
+
+/// Units of a request that are asked for ahead of time; the processor finds those after them by itself.
+const UNITS_AHEAD: u32 = 32;
+
+/// Map entries in a cache line.
+const ENTRIES_PER_LINE: usize = 16;
+
+/// Asks for what a batch and the one after it will touch, whose map entries were asked for when they were read.
+fn prefetch(ftl: &Ftl, batch: &[Request], next: &[Request]) {
+    for request in next {
+        units_ahead(ftl, request).for_each(|unit| ftl.prefetch(Lpn(unit)));
+    }
+    for request in batch {
+        units_ahead(ftl, request).for_each(|unit| ftl.prefetch_candidate(Lpn(unit)));
+    }
+}
+
+/// The first units of a request, as far as they are the device's.
+#[inline]
+fn units_ahead(ftl: &Ftl, request: &Request) -> std::ops::Range<u32> {
+    let (per_unit, units) = (ftl.shape().unit_sectors, ftl.map.len());
+    let device_end = u64::from(units) * u64::from(per_unit.divisor());
+    let end = request.lba.saturating_add(u64::from(request.sectors)).min(device_end);
+    if request.lba >= end || matches!(request.operation, Operation::Read | Operation::Flush) {
+        return 0..0;
+    }
+    let first = per_unit.divide_long(request.lba) as u32;
+    first..(first + UNITS_AHEAD).min(per_unit.divide_long(end - 1) as u32 + 1)
+}
+
+/// Merges the requests of several sources.
+struct Turns<'a> {
+    sources: &'a mut [Box<dyn Source>],
+    states: Vec<State>,
+    /// Source that has the next turn.
+    turn: usize,
+}
+
+/// How far a source is.
+#[derive(Clone, Debug)]
+struct State {
+    /// True for an open loop, whose requests come with the times of their arrivals.
+    timed: bool,
+    /// Time at which it starts, from which its arrivals count; `None` while it waits for other sources.
+    begin: Option<Time>,
+    /// Next request of an open loop.
+    next: Option<Request>,
+    /// Time of the last arrival.
+    last: Time,
+    ended: bool,
+}
+
+impl<'a> Turns<'a> {
+    fn new(sources: &'a mut [Box<dyn Source>]) -> Turns<'a> {
+        let state = |source: &Box<dyn Source>| State {
+            timed: matches!(source.pace(), Pace::Timed { .. }),
+            begin: None,
+            next: None,
+            last: Time::ZERO,
+            ended: false,
+        };
+        Turns { states: sources.iter().map(state).collect(), sources, turn: 0 }
+    }
+
+    fn progress(&self) -> f64 {
+        self.sources.iter().find_map(|source| source.progress()).unwrap_or(0.0)
+    }
+
+    /// Reads a batch of requests, and asks for the map entries of their units. It is empty when all sources have ended.
+    fn read(&mut self, batch: &mut Vec<Request>, ftl: &Ftl) -> Result<(), SourceError> {
+        batch.clear();
+        if let ([source], [State { timed: false, .. }]) = (&mut self.sources[..], &self.states[..]) {
+            while let Some(request) = if batch.len() < BATCH { source.next_request()? } else { None } {
+                batch.push(request);
+            }
+        } else {
+            while let Some(request) = if batch.len() < BATCH { self.next_request()? } else { None } {
+                batch.push(request);
+            }
+        }
+        for request in &*batch {
+            units_ahead(ftl, request).step_by(ENTRIES_PER_LINE).for_each(|unit| ftl.map.prefetch(Lpn(unit)));
+        }
+        Ok(())
+    }
+
+    /// Returns the next request; `None` when all sources have ended.
+    fn next_request(&mut self) -> Result<Option<Request>, SourceError> {
+        let mut passed = 0;
+        while passed < self.states.len() {
+            let index = self.turn;
+            self.turn = if index + 1 == self.states.len() { 0 } else { index + 1 };
+            let had_ended = self.states[index].ended;
+            if let Some(request) = self.take_turn(index)? {
+                return Ok(Some(request));
+            }
+            // Others may have waited for a source that has ended now.
+            passed = if self.states[index].ended && !had_ended { 0 } else { passed + 1 };
+        }
+        Ok(None)
+    }
+
+    /// Returns the request of a turn of a source, if it has one.
+    fn take_turn(&mut self, index: usize) -> Result<Option<Request>, SourceError> {
+        if !self.starts(index)? || self.states[index].ended {
+            return Ok(None);
+        }
+        if !self.states[index].timed {
+            let request = self.sources[index].next_request()?;
+            self.states[index].ended = request.is_none();
+            return Ok(request);
+        }
+        // All open loops that can start have started, as they might have the earliest arrival.
+        for other in 0..self.states.len() {
+            self.starts(other)?;
+        }
+        let arrivals = self.states.iter().enumerate().filter_map(|(i, state)| Some((state.next.as_ref()?.arrival, i)));
+        let Some((_, earliest)) = arrivals.min() else { return Ok(None) };
+        let request = self.states[earliest].next.take();
+        self.read_next(earliest)?;
+        Ok(request)
+    }
+
+    /// Starts a source that waits for none any more; returns `true` if it has started.
+    fn starts(&mut self, index: usize) -> Result<bool, SourceError> {
+        if self.states[index].begin.is_some() {
+            return Ok(true);
+        }
+        let others = self.sources[index].waits_for();
+        let others = self.states.get(others.start..others.end.min(index)).unwrap_or_default();
+        if others.iter().any(|other| !other.ended) {
+            return Ok(false);
+        }
+        let at = others.iter().map(|other| other.last).max().unwrap_or(Time::ZERO);
+        let begin = Time(at.0.saturating_add(self.sources[index].start_delay().0));
+        self.states[index].begin = Some(begin);
+        self.states[index].last = begin;
+        if self.states[index].timed {
+            self.read_next(index)?;
+        }
+        Ok(true)
+    }
+
+    /// Reads the next request of an open loop.
+    fn read_next(&mut self, index: usize) -> Result<(), SourceError> {
+        let (source, state) = (&mut self.sources[index], &mut self.states[index]);
+        let begin = state.begin.unwrap_or(Time::ZERO);
+        state.next = source.next_request()?;
+        match &mut state.next {
+            Some(request) => {
+                request.arrival = Time(request.arrival.0.saturating_add(begin.0));
+                state.last = request.arrival;
+            }
+            None => {
+                state.ended = true;
+                let stop = source.stop_at().filter(|_| source.out_of_time());
+                state.last = state.last.max(Time(begin.0.saturating_add(stop.unwrap_or(Time::ZERO).0)));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Device {
+    /// Serves a request at once, without time; for preconditioning with a workload and for tests. Nothing may be in
+    /// progress. Returns what a read returns, with `verify`; `None` when the request lies outside the device.
+    pub fn serve_now(&mut self, request: &Request) -> Option<Vec<u32>> {
+        let end = request.lba.checked_add(u64::from(request.sectors))?;
+        if end > self.config().logical_sectors() {
+            return None;
+        }
+        let Request { sectors, stream, placement, .. } = *request;
+        let written = Written { sectors, stream, placement, ..Written::default() };
+        let ftl = self.ftl_mut();
+        let divider = ftl.shape().unit_sectors;
+        let per_unit = divider.divisor();
+        let mut contents = Vec::new();
+        let mut sector = request.lba;
+        let mut unit = divider.divide_long(sector) as u32;
+        while sector < end {
+            let start = u64::from(unit) * u64::from(per_unit);
+            let (first, stop) = ((sector - start) as u32, (end.min(start + u64::from(per_unit)) - start) as u32);
+            let (lpn, whole) = (Lpn(unit), stop - first == per_unit);
+            match request.operation {
+                Operation::Read if ftl.media.is_some() => contents.extend(ftl.read_contents(lpn, first, stop)),
+                Operation::Read | Operation::Flush => {}
+                Operation::Write => ftl.write_for(lpn, first, stop, request.tag as u32, written),
+                Operation::Trim | Operation::WriteZeroes if whole => ftl.trim(lpn),
+                Operation::Trim => {}
+                Operation::WriteZeroes => ftl.write_for(lpn, first, stop, crate::nand::media::BLANK, written),
+            }
+            sector = start + u64::from(stop);
+            unit += 1;
+        }
+        Some(contents)
+    }
+}

@@ -1,0 +1,111 @@
+//! The steady state of uniform random writes, in functional mode.
+//!
+//! Functional mode collects garbage at once, so each plane always has more free blocks than `gc.soft_threshold`. In
+//! time, the host goes on between the two thresholds: the more it outpaces garbage collection, the nearer the free
+//! blocks come to `gc.hard_threshold`. Blocks that are not kept free hold invalid units, so write amplification falls.
+
+use super::{OnProgress, PROGRESS_EVERY, Reached, amplification, fill, go_on};
+use crate::config::units::{BlockCount, Bytes};
+use crate::config::{Capacity, DeviceConfig, GcPace};
+use crate::ftl::Ftl;
+use crate::ftl::blocks::RESERVE;
+use crate::sim::id::Lpn;
+use crate::sim::rng::Rng;
+
+/// Writes of one drive size each, in random order, at least and at most.
+const DRIVE_WRITES: std::ops::RangeInclusive<u32> = 3..=20;
+
+/// Overwrites uniformly at random, a drive size at a time, until two have the same write amplification within 1 %.
+/// Returns the last one, and whether that is so.
+pub(super) fn overwrite(ftl: &mut Ftl, seed: u64, on_progress: OnProgress) -> Result<(f64, bool), String> {
+    let mut rng = Rng::new(seed, "precondition");
+    let mut last = None;
+    for round in 1..=*DRIVE_WRITES.end() {
+        let before = ftl.counters;
+        random_drive_write(ftl, &mut rng, &mut |share| {
+            let expected = f64::from(*DRIVE_WRITES.start());
+            on_progress((0.25 + 0.75 * (f64::from(round - 1) + share) / expected).min(0.99))
+        })?;
+        let now = amplification(&ftl.counters.since(&before));
+        let previous = last.replace(now);
+        let still = previous.is_some_and(|previous| (now / previous - 1.0).abs() < 0.01);
+        if round >= *DRIVE_WRITES.start() && still {
+            return Ok((now, true));
+        }
+    }
+    Ok((last.unwrap_or(1.0), false))
+}
+
+/// Writes in a batch. While one is written, the caches fetch what the next two touch.
+const BATCH: usize = 32;
+
+fn random_drive_write(ftl: &mut Ftl, rng: &mut Rng, on_progress: OnProgress) -> Result<(), String> {
+    let units = ftl.map.len();
+    let mut draw = |ftl: &Ftl| {
+        let batch: [Lpn; BATCH] = std::array::from_fn(|_| Lpn(rng.below(u64::from(units)) as u32));
+        batch.iter().for_each(|&lpn| ftl.map.prefetch(lpn));
+        batch
+    };
+    let mut next = draw(ftl);
+    let mut after = draw(ftl);
+    let mut written = 0;
+    while written < units {
+        let batch = std::mem::replace(&mut next, after);
+        if units - written > BATCH as u32 {
+            after = draw(ftl);
+        }
+        next.iter().for_each(|&lpn| ftl.prefetch(lpn));
+        batch.iter().for_each(|&lpn| ftl.prefetch_candidate(lpn));
+        let count = (units - written).min(BATCH as u32);
+        batch[..count as usize].iter().for_each(|&lpn| ftl.write_whole(lpn));
+        if u64::from(written) / PROGRESS_EVERY != u64::from(written + count) / PROGRESS_EVERY {
+            go_on(ftl, f64::from(written) / f64::from(units), on_progress)?;
+        }
+        written += count;
+    }
+    Ok(())
+}
+
+/// Blocks between the thresholds, above which the state depends on the load. Garbage collection itself moves the free
+/// blocks of a plane by one or two.
+const NARROW: u32 = 2;
+
+/// The difference of two write amplifications that is worth telling.
+const APART: f64 = 1.1;
+
+/// Write amplification of the same writes while each plane keeps no more free blocks than `gc.hard_threshold`, found on
+/// a device of one plane with its share of the data; `None` where the thresholds are too close to matter.
+pub(super) fn at_hard_threshold(
+    config: &DeviceConfig,
+    seed: u64,
+    on_progress: OnProgress,
+) -> Result<Option<f64>, String> {
+    let hard = config.hard_threshold().max(RESERVE);
+    let spare = |free: u32| {
+        let blocks = config.geometry.blocks - config.frontiers_per_plane() - config.map_blocks() - free;
+        1.0 - config.units_to_hold() as f64 / (f64::from(blocks) * f64::from(config.data_units_per_block()))
+    };
+    let soft = config.soft_threshold();
+    let is_paced = config.gc.pace == GcPace::Proportional; // Its free space does not depend on the load.
+    let is_narrow = soft <= hard + NARROW || spare(hard) < APART * spare(soft);
+    if is_paced || is_narrow || !config.externals().is_empty() {
+        return Ok(None);
+    }
+    let mut plane = config.clone();
+    let geometry = &mut plane.geometry;
+    (geometry.channels, geometry.chips, geometry.dies, geometry.planes) = (1, 1, 1, 1);
+    plane.capacity = Capacity::Logical(Bytes(config.units_to_hold() * u64::from(config.unit_bytes())));
+    plane.gc.soft_threshold = BlockCount::Blocks(hard);
+    plane.gc.hard_threshold = BlockCount::Blocks(hard);
+    plane.allocation = Default::default();
+    (plane.durability, plane.faults) = (Default::default(), None);
+    let mut ftl = Ftl::new(&plane, seed, false)?;
+    fill(&mut ftl, &mut |share| on_progress(share / 4.0))?;
+    overwrite(&mut ftl, seed, on_progress).map(|(amplification, _)| Some(amplification))
+}
+
+/// Forgets the write amplification at the hard threshold where the one that was reached hardly differs.
+pub(super) fn keep_if_apart(reached: &mut Reached) {
+    let soft = reached.write_amplification.unwrap_or_default();
+    reached.write_amplification_at_hard = reached.write_amplification_at_hard.filter(|hard| soft > APART * hard);
+}
