@@ -444,8 +444,7 @@ impl Array {
             if before != NOWHERE {
                 self.units[before as usize].next = next;
             }
-            let queue =
-                (if before == NOWHERE { next } else { first }, if next == NOWHERE { before } else { last });
+            let queue = (if before == NOWHERE { next } else { first }, if next == NOWHERE { before } else { last });
             let channel = &mut self.channels[channel];
             channel.lines[number] = queue;
             channel.waiting &= !(u32::from(queue.0 == NOWHERE) << number);
