@@ -735,8 +735,7 @@ impl Blocks {
         crate::sim::memory::prefetch(&self.blocks, self.block_of(ppn).index());
     }
 
-    /// What the victim policy will touch when a unit is invalidated, asked for ahead of time; its block should be in the
-    /// cache by now.
+    /// Asks for what the victim policy touches when a unit is invalidated, ahead of time; after [`Blocks::prefetch`].
     #[inline]
     pub fn prefetch_candidate(&self, ppn: Ppn) {
         let id = self.block_of(ppn);

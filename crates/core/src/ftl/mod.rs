@@ -21,7 +21,7 @@ pub mod temperature;
 pub(crate) use recovery::Scan;
 pub use recovery::{RecoverError, Recovery};
 
-use allocation::{Allocation, PlaneSet};
+use allocation::{Allocation, AllocationConfig, PlaneSet};
 use blocks::{Blocks, Stream};
 use checkpoint::Checkpoint;
 use durable::Durable;
@@ -120,6 +120,8 @@ pub struct Shape {
     pub classes: u32,
     /// Whether garbage collection keeps pace with the host (`gc.pace`).
     pub paces: bool,
+    /// True if each write may go to any plane of the device (dynamic allocation).
+    pub one_pool: bool,
 }
 
 impl Shape {
@@ -142,6 +144,7 @@ impl Shape {
             trim_journal: device.durability.trim_journal,
             classes: device.temperature.classes(),
             paces: device.gc.pace == GcPace::Proportional,
+            one_pool: matches!(&device.allocation, AllocationConfig::Dynamic(options) if options.pools(device) == 1),
         }
     }
 }
@@ -309,8 +312,8 @@ impl Ftl {
         self.counters.pages_read[cause as usize] += u64::from(pages);
     }
 
-    /// Counts the choice of a victim, while `erasing` blocks of the plane hold nothing any more and wait for their erase
-    /// or are being erased.
+    /// Counts the choice of a victim. `erasing` blocks of the plane hold no data any more: they wait for their erase or
+    /// are being erased.
     pub fn note_victim(&mut self, plane: PlaneId, victim: BlockId, erasing: u32) {
         self.counters.victims += 1;
         self.counters.victim_valid_units += u64::from(self.blocks.block(victim).valid);
@@ -401,9 +404,9 @@ impl Ftl {
         if self.block_map.is_some() {
             return self.place_in_block(lpn, old, contents);
         }
-        let plane = match self.home(lpn) {
-            Some(plane) => plane,
-            None => self.choose_now(self.pool(lpn), class),
+        let plane = match self.shape.one_pool {
+            true => self.choose_now(0, class),
+            false => self.home(lpn).unwrap_or_else(|| self.choose_now(self.pool(lpn), class)),
         };
         self.place_on(plane, lpn, old, contents, class);
     }
@@ -461,8 +464,7 @@ impl Ftl {
         let filling = self.filling[index];
         let room = self.blocks.room(filling, Stream::HOST[usize::from(class)]);
         let begun = self.shape.program_units.divide_with_rest(room).1 != 0;
-        let one_pool = self.filling.len() == self.shape.classes as usize;
-        if begun && (one_pool || self.allocation.pool_of(filling) == pool) {
+        if begun && (self.shape.one_pool || self.allocation.pool_of(filling) == pool) {
             return filling;
         }
         let chosen = self.choose_plane_now(pool);

@@ -107,14 +107,14 @@ struct State {
 
 impl<'a> Turns<'a> {
     fn new(sources: &'a mut [Box<dyn Source>]) -> Turns<'a> {
-        let state = |source: &Box<dyn Source>| State {
-            timed: matches!(source.pace(), Pace::Timed { .. }),
+        let state = |pace| State {
+            timed: matches!(pace, Pace::Timed { .. }),
             begin: None,
             next: None,
             last: Time::ZERO,
             ended: false,
         };
-        Turns { states: sources.iter().map(state).collect(), sources, turn: 0 }
+        Turns { states: sources.iter().map(|source| state(source.pace())).collect(), sources, turn: 0 }
     }
 
     fn progress(&self) -> f64 {

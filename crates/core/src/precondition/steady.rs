@@ -94,7 +94,7 @@ pub(super) fn at_hard_threshold(
     let mut plane = config.clone();
     let geometry = &mut plane.geometry;
     (geometry.channels, geometry.chips, geometry.dies, geometry.planes) = (1, 1, 1, 1);
-    plane.capacity = Capacity::Logical(Bytes(config.units_to_hold() * u64::from(config.unit_bytes())));
+    plane.capacity = Capacity::Logical(Bytes(config.units_to_hold() * config.unit_bytes()));
     plane.gc.soft_threshold = BlockCount::Blocks(hard);
     plane.gc.hard_threshold = BlockCount::Blocks(hard);
     plane.allocation = Default::default();

@@ -1,7 +1,7 @@
 //! Garbage collection without time: all valid units of a victim move at once.
 //!
-//! Functional writes ([`Ftl::write`]) call it. A victim moves in runs, each to one block, so that the bits and counts of
-//! a run change together.
+//! Functional writes ([`Ftl::write`]) call it. A victim moves in runs, each to one block, so that the bits and counts
+//! of a run change together.
 
 use super::job::Job;
 use crate::external::PlaneState;

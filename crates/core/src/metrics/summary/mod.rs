@@ -463,8 +463,8 @@ pub struct Cleaning {
     /// Share of the victims' mapping units that need not be moved, being superseded, trimmed or padding; null without
     /// victims.
     pub efficiency: Option<f64>,
-    /// Free blocks of the plane when a victim was chosen in it, on average, those that wait for their erase or are being
-    /// erased included; null without victims.
+    /// Free blocks of the plane when a victim was chosen in it, on average, including those that wait for their erase
+    /// or are being erased; null without victims.
     pub stock_blocks: Option<f64>,
     /// Copies that the host overwrote while they were being programmed.
     pub copies_in_vain: u64,
