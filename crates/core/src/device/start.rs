@@ -87,21 +87,20 @@ impl Device {
     /// Starts a LUN that takes commands on `id`, the first that waits for it, or lines it up for its channel.
     pub(super) fn kick_for(&mut self, lun: LunId, rank: u8, id: u32) {
         let timing = self.array.timing();
-        // Command cycles of what moves no data when it starts.
-        let command = match self.transactions[id].kind {
+        let needs_channel = match self.transactions[id].kind {
             Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::CopyBack | Kind::MapRead | Kind::MergeRead => {
-                Some(timing.read_command)
+                timing.read_command > Time::ZERO
             }
-            Kind::Erase => Some(timing.erase_command),
-            _ => None,
+            Kind::Erase => timing.erase_command > Time::ZERO,
+            _ => true,
         };
-        let needs_channel = command != Some(Time::ZERO);
         let channel = self.array.channel_of(lun);
         let has_channel = self.array.channel_is_idle(channel, self.now);
         if !needs_channel || has_channel {
             return self.start_or_rest(UnitId(lun.0 * self.array.units_per_lun()), lun, Some((rank, id)), has_channel);
         }
-        let cycles = if command.is_some() { Cycles::Command } else { Cycles::Data };
+        let is_program = self.transactions[id].kind.of_array() == array::Kind::Program;
+        let cycles = if is_program { Cycles::Data } else { Cycles::Command };
         self.array.request_start(lun, rank, cycles, self.now);
         self.note_idle(lun, false);
         self.serve_channel(channel);

@@ -90,8 +90,9 @@ struct Unit {
     held_back: u32,
 }
 
-/// A bus.
+/// A bus. What each transfer needs lies in one cache line, the queues in the next.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 struct Channel {
     busy_until: Time,
     /// What it carries at last: the data of each plane, and of all.
@@ -101,12 +102,12 @@ struct Channel {
     turn: Time,
     /// The place of its release among the events of that instant: that of the transfer's start.
     release_order: u64,
-    /// Units that wait, first and last of each line: a line for each rank, or with commands first one for the commands
-    /// of each rank and then one for the data of each.
-    lines: [(u32, u32); 2 * RANKS],
     /// One bit for each line that is not empty.
     waiting: u32,
     last_chip: u32,
+    /// Units that wait, first and last of each line: a line for each rank, or with commands first one for the commands
+    /// of each rank and then one for the data of each.
+    lines: [(u32, u32); 2 * RANKS],
 }
 
 impl Channel {

@@ -10,27 +10,31 @@ use crate::sim::time::Time;
 
 /// Busy time of one LUN.
 ///
-/// A phase is booked when the phase before it is, or starts: so what is booked is one span from the past to `until`,
-/// but for one gap before cells that resume.
+/// A phase is booked when it starts, or with the phase before it. So what is booked ahead is one span up to `until`,
+/// except for one gap before cells that resume.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BusyTime {
     /// Sum of the spans that are booked, each instant counted once.
     booked: Time,
     /// End of the last span.
     until: Time,
-    /// Span before `until`, or before the last span, in which nothing is booked.
+    /// Span before cells that resume, in which nothing is booked. Means nothing once that is over.
     gap: (Time, Time),
 }
 
 impl BusyTime {
     /// Counts from `from` to `to`, but for what is booked already.
+    #[inline(always)]
     fn book(&mut self, from: Time, to: Time) {
-        if from >= self.until {
-            self.gap = (self.until, from);
-            self.booked += to - from;
-            self.until = to;
-            return;
+        if from < self.until {
+            return self.book_overlapping(from, to);
         }
+        self.booked += to - from;
+        self.until = to;
+    }
+
+    #[inline(never)]
+    fn book_overlapping(&mut self, from: Time, to: Time) {
         let filled = to.min(self.gap.1).since(from);
         if filled > Time::ZERO {
             debug_assert!(self.gap.0 <= from, "one transfer fits before cells that resume");
@@ -38,6 +42,13 @@ impl BusyTime {
         }
         self.booked += filled + to.since(self.until);
         self.until = self.until.max(to);
+    }
+
+    /// Counts from `from` to `to`, for cells that resume and about which this is known at `now`.
+    fn resume(&mut self, now: Time, from: Time, to: Time) {
+        debug_assert!(self.until <= now, "the cells of a LUN that has work are not resumed");
+        self.gap = (now, from);
+        self.book(from, to);
     }
 
     /// Removes what is booked after `at`.
@@ -61,17 +72,18 @@ impl Array {
     }
 
     /// Books that the LUN of a unit works from `from` to `to`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn book_busy(&mut self, unit: UnitId, from: Time, to: Time) {
         if !self.busy.is_empty() {
-            self.book_busy_time(unit, from, to);
+            let lun = self.lun_of_unit(unit);
+            self.busy[lun.index()].book(from, to);
         }
     }
 
-    #[inline(never)]
-    fn book_busy_time(&mut self, unit: UnitId, from: Time, to: Time) {
+    /// Books that the LUN of a unit, whose cells resume, works from `from` to `to`.
+    pub(super) fn resume_busy(&mut self, unit: UnitId, now: Time, from: Time, to: Time) {
         let lun = self.lun_of_unit(unit);
-        self.busy[lun.index()].book(from, to);
+        self.busy[lun.index()].resume(now, from, to);
     }
 
     /// Removes what is booked after `at` for the LUN of a unit, whose cells are suspended.
@@ -120,7 +132,10 @@ mod tests {
         for (transfer, expected) in
             [((35, 45), [10, 10, 15, 30]), ((45, 60), [0, 5, 10, 25]), ((35, 80), [10, 15, 20, 45])]
         {
-            let busy = booked(&[(50, 70), transfer]);
+            let mut busy = booked(&[(0, 10)]);
+            busy.cut(Time(0));
+            busy.resume(Time(30), Time(50), Time(70));
+            busy.book(Time(transfer.0), Time(transfer.1));
             assert_eq!(at_each(&busy, [45, 50, 55, 99]), expected, "{transfer:?}");
         }
     }

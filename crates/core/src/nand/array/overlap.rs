@@ -341,7 +341,7 @@ impl Array {
         self.time_of_die(plane).cell += left;
         self.take_up(unit, left, holder, now);
         let begin = now + by.resume.time();
-        self.book_busy(unit, begin, begin + left);
+        self.resume_busy(unit, now, begin, begin + left);
         if self.probe().is_some() {
             self.show_cells(unit, begin, begin + left);
         }
