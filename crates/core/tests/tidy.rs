@@ -112,6 +112,7 @@ const LAYERS: &[(&str, Uses)] = &[
         "precondition",
         &[
             ("sim", "what a device has gone through before the run"),
+            ("config", "one plane of a device, for its steady state at the hard threshold"),
             ("workload", "as above"),
             ("device", "as above"),
             ("metrics::counters", "how far it has come"),

@@ -54,8 +54,8 @@ fn bound(device: &Device, counted: &Counters) -> f64 {
     counted.host_units as f64 * f64::from(config.total_planes()) / busy
 }
 
-/// The same write amplification as without time, hardly any empty space, and what the flash can take, from a steady state
-/// at once.
+/// The same write amplification as without time, hardly any empty space, and what the flash can take, from a steady
+/// state at once.
 #[test]
 fn random_writes_of_a_present_day_device_are_limited_by_its_flash() {
     for (name, capacity) in [("tlc-nvme", "capacity.logical=13GiB"), ("qlc-nvme", "capacity.logical=17GiB")] {

@@ -25,8 +25,8 @@ pub(super) struct Overlapping {
     shared: bool,
 }
 
-/// Program times without a host read after which writes that may go anywhere are loaded ahead. A program with another one
-/// loaded behind it cannot be suspended, so that a read waits for both; what that gains is the time of the transfer.
+/// Program times without a host read after which pooled writes are loaded ahead. A program with another one loaded
+/// behind it cannot be suspended, so that a read waits for both; what that gains is the time of the transfer.
 const QUIET_PROGRAMS: u64 = 50;
 
 impl Overlapping {

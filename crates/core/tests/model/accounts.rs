@@ -233,8 +233,8 @@ fn check_addresses(device: &Device, probe: &Probe) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns `true` if a plane at rest has less free space than `gc.pace = "proportional"` keeps. Functional mode moves whole
-/// victims, and starts up to half a victim later.
+/// Returns `true` if a plane at rest has less free space than `gc.pace = "proportional"` keeps. Functional mode moves
+/// whole victims, and starts up to half a victim later.
 fn is_behind(device: &Device, plane: PlaneId, functional: bool) -> bool {
     let (config, ftl) = (device.config(), device.ftl());
     let slack = if functional { ftl.blocks.data_units() } else { 0 };

@@ -2,8 +2,8 @@
 //! last acknowledged write, and no unit, block, slot or request is lost.
 //!
 //! Swarm testing (Groce et al., "Swarm testing", ISSTA 2012): each case draws which features are on and how likely
-//! each operation is. `FLOATGATE_SEED=n` repeats case n alone; `FLOATGATE_CASES=n` runs n cases of the first kind and as
-//! many of the others in proportion; `FLOATGATE_SOAK_OPS=n` goes on for n operations.
+//! each operation is. `FLOATGATE_SEED=n` repeats case n alone; `FLOATGATE_CASES=n` runs n cases of the first kind and
+//! as many of the others in proportion; `FLOATGATE_SOAK_OPS=n` goes on for n operations.
 
 mod accounts;
 mod bench;

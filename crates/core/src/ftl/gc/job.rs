@@ -134,8 +134,8 @@ impl Job {
         }
     }
 
-    /// Returns the free units of a plane: of free and open blocks, of victims that await their erase, and of the scanned
-    /// part of the current one, less the units that were read and are not programmed yet.
+    /// Returns the free units of a plane: of free and open blocks, of victims that await their erase, and of the
+    /// scanned part of the current one, less the units that were read and are not programmed yet.
     pub fn free_units(&self, ftl: &Ftl, plane: PlaneId) -> u32 {
         let (blocks, data) = (&ftl.blocks, ftl.blocks.data_units());
         let of_host = if ftl.shape().single_frontier { 0 } else { blocks.host_room(plane) };
