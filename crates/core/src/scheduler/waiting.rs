@@ -112,7 +112,7 @@ impl Waiting {
     }
 
     /// Removes and returns the first transaction that `suits` in the queue of a LUN and its plane, if it is among the
-    /// [`LOOK_AHEAD`] oldest ones.
+    /// eight oldest ones.
     #[inline]
     pub fn pop_suitable<L: Ordered>(
         &mut self,
