@@ -41,6 +41,37 @@ fn info_is_for_people_and_for_programs() {
 }
 
 #[test]
+fn each_command_prints_how_a_file_in_bytes_is_read() {
+    let line = |n: u64| format!("{} 0 {} {} {}\n", n * 1_000_000, n * n % 997 * 4096, n % 4 * 4096 + 4096, n % 2);
+    let text: String = (0..500).map(line).collect();
+    let bench = Bench::calling(&[], &[("in bytes.trace", &text)]);
+    let command = |output: &str| -> String {
+        let words: Vec<&str> = output.split_whitespace().collect();
+        let words = words.join(" ");
+        let start = words.find("`floatgate trace info ").unwrap_or_else(|| panic!("no command: {output}"));
+        words[start + 1..].split('`').next().unwrap().to_owned()
+    };
+    let info = bench.good(&["trace", "info", "in bytes.trace"]);
+    let printed = command(&info);
+    let (_, format) = printed.split_once(" --format ").unwrap();
+    assert!(printed.starts_with("floatgate trace info 'in bytes.trace' --format 'delimited:columns="), "{printed}");
+    for arguments in [
+        &["run", "tiny", "in bytes.trace"][..],
+        &["run", "tiny", "in bytes.trace", "--fit", "wrap"],
+        &["trace", "convert", "in bytes.trace", "out.txt", "--to", "mqsim"],
+    ] {
+        let output = bench.run(arguments);
+        assert_eq!(command(&String::from_utf8_lossy(&output.stderr)), printed, "{arguments:?}");
+    }
+    let format = format.trim_matches('\'');
+    let read = bench.good(&["trace", "info", "in bytes.trace", "--format", format, "--json"]);
+    let profile: Value = serde_json::from_str(&read).unwrap();
+    assert_eq!((profile["requests"].as_u64(), profile["bytes"].as_u64()), (Some(500), Some(500 * 2560 * 4)));
+    assert_eq!(profile["warnings"].as_array().map(Vec::len), Some(0), "{profile}");
+    bench.good(&["run", "tiny", "in bytes.trace", "--format", format]);
+}
+
+#[test]
 fn what_cannot_be_looked_at_is_told() {
     let bench = bench();
     assert!(bench.refused(&["trace", "info", "none"]).contains("none: cannot open the trace"));

@@ -85,16 +85,25 @@ impl UnitCheck {
             _ => "lengths",
         };
         let columns = found.columns(format, unit);
-        let quoted = if name.contains(|c: char| c.is_whitespace() || "'\"$&;()".contains(c)) {
-            format!("\"{name}\"")
-        } else {
-            name.to_owned()
-        };
+        let quoted = quoted(name);
         Some(format!(
             "all {what} are multiples of 512, and format {} counts them in sectors: they look like bytes. If they are, \
              `floatgate trace info {quoted} --format '{columns}'` reads them so, as `--format` does in other commands",
             format.name
         ))
+    }
+}
+
+/// What messages call standard input, which is `-` in commands.
+const STANDARD_INPUT: &str = "standard input";
+
+/// Returns the name of a file as a shell reads it.
+fn quoted(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%".contains(c);
+    match name {
+        STANDARD_INPUT => "-".to_owned(),
+        _ if name.chars().all(is_plain) => name.to_owned(),
+        _ => format!("'{}'", name.replace('\'', "'\\''")),
     }
 }
 
@@ -133,6 +142,12 @@ mod tests {
             "mqsim" => format!("{columns} {}", u8::from(last != "0")),
             _ => line.to_owned(),
         }
+    }
+
+    #[test]
+    fn names_are_quoted_for_the_shell() {
+        let names = ["standard input", "dir/fin-1.csv.xz", "my trace", "it's $1"];
+        assert_eq!(names.map(quoted), ["-", "dir/fin-1.csv.xz", "'my trace'", "'it'\\''s $1'"]);
     }
 
     #[test]
