@@ -234,10 +234,10 @@ fn check_addresses(device: &Device, probe: &Probe) -> Result<(), String> {
 }
 
 /// Returns `true` if a plane at rest has less free space than `gc.pace = "proportional"` keeps. Functional mode moves
-/// whole victims, and starts up to half a victim later.
+/// whole victims, starts up to half a victim later, and makes room for the host when the host needs it.
 fn is_behind(device: &Device, plane: PlaneId, functional: bool) -> bool {
     let (config, ftl) = (device.config(), device.ftl());
     let slack = if functional { ftl.blocks.data_units() } else { 0 };
     let is_low = Job::default().free_units(ftl, plane) + slack < ftl.pace_level();
-    !ftl.blocks.takes_host_write(plane) || (config.gc.trigger.is_default() && is_low)
+    (!functional && !ftl.blocks.takes_host_write(plane)) || (config.gc.trigger.is_default() && is_low)
 }
