@@ -118,10 +118,11 @@ impl Device {
 
     /// Makes all stages that hold writes urgent, for a flush.
     pub(super) fn hurry_filling(&mut self) {
-        let Some(filling) = &mut self.filling else { return };
-        for (number, stage) in (0..).zip(&mut filling.stages) {
-            if stage.count > 0 && !std::mem::replace(&mut stage.is_urgent, true) {
-                filling.urgent.push(number);
+        for index in 0..self.filling.as_deref().map_or(0, |filling| filling.due.len()) {
+            let Some(filling) = self.filling.as_deref() else { return };
+            let (_, number, turn) = filling.due[index];
+            if filling.stages[number as usize].turn == turn {
+                self.hurry(number);
             }
         }
     }
