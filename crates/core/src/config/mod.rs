@@ -276,7 +276,7 @@ pub struct Bus {
     /// Command and address cycles of each operation. All 0: commands take no time on the channel.
     #[serde(default)]
     pub command_cycles: CommandCycles,
-    /// What a channel carries first when several operations wait for it.
+    /// Order in which a channel serves the operations that wait for it.
     #[serde(default, skip_serializing_if = "BusOrder::is_default")]
     #[schemars(extend("default" = "fcfs"))]
     pub order: BusOrder,
@@ -332,7 +332,7 @@ pub struct CommandCycles {
     pub erase: u32,
 }
 
-/// What a channel carries first when several operations wait for it.
+/// Order in which a channel serves the operations that wait for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BusOrder {

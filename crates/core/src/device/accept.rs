@@ -491,7 +491,7 @@ impl Device {
         self.start_on_write(write, part.lpn, before, None);
     }
 
-    /// Notes how many sectors of its unit a write keeps, which has so many of its own and was noted in the unit's mask.
+    /// Records how many sectors of its unit a write keeps: those that were ever written, less its `own`.
     #[inline]
     fn note_kept(&self, write: &mut Transaction, lpn: u32, own: u32, update: Update) {
         write.complete = update != Update::Uncovered;

@@ -112,7 +112,7 @@ pub struct Device {
     array: Array,
     scheduler: Scheduler,
     ranks: [u8; Class::COUNT],
-    /// Whether LUNs that wait for their channels start more urgent operations first that arrive meanwhile.
+    /// True if a LUN that waits for its channel yields to more urgent operations that arrive in the meantime.
     reconsiders: bool,
     link: Option<Link>,
     requests: Requests,

@@ -19,7 +19,7 @@ pub(super) struct Overlapping {
     pub(super) any: bool,
     /// Time without host reads after which programs of the pool are loaded ahead: [`QUIET_PROGRAMS`].
     quiet: Time,
-    /// Time from which there have been no host reads for so long.
+    /// Time at which `quiet` has passed since the last host read.
     quiet_from: Time,
     /// Writes of the host go to the blocks of copies.
     shared: bool,

@@ -96,7 +96,7 @@ pub struct Shape {
     pub pages_per_unit: u32,
     /// Mapping units that one program command fills.
     pub units_per_program: u32,
-    /// The same, to divide by.
+    /// `units_per_program` as a divisor.
     pub program_units: Divider,
     /// Pages that it fills.
     pub pages_per_program: u32,
@@ -118,7 +118,7 @@ pub struct Shape {
     pub trim_journal: bool,
     /// Classes of what the host writes.
     pub classes: u32,
-    /// Whether garbage collection keeps pace with the host (`gc.pace`).
+    /// True if garbage collection keeps pace with the host (`gc.pace`).
     pub paces: bool,
     /// True if each write may go to any plane of the device (dynamic allocation).
     pub one_pool: bool,

@@ -34,7 +34,7 @@ pub enum LunState {
     Suspended,
 }
 
-/// What a unit waits for its channel with.
+/// Bus cycles that a unit queues for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cycles {
     /// Command and address cycles that no data follow.
@@ -418,7 +418,7 @@ impl Array {
         self.line_up(UnitId(lun.0 * self.units_per_lun.divisor()), rank, cycles, now);
     }
 
-    /// Puts a unit in line for its channel, to go on with its operation.
+    /// Queues a unit for its channel, to continue its operation.
     pub fn request_more(&mut self, unit: UnitId, rank: u8, now: Time) {
         let Unit { phase, operation, .. } = &self.units[unit.index()];
         // The data of a program's next page follow its command.

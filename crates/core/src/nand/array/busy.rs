@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn time_with_cells_and_transfers_counts_once() {
-        // A transfer and its cells, a transfer while they work, and one that goes on after they have ended.
+        // A transfer, its cells, a transfer within them, a transfer that outlasts them, and a later one.
         let busy = booked(&[(10, 20), (20, 50), (30, 40), (45, 60), (80, 90)]);
         assert_eq!(at_each(&busy, [80, 85, 90, 99]), [50, 55, 60, 60]);
     }
