@@ -6,9 +6,11 @@ mod common;
 use common::{assert_close, build, device_config, drain, rate, submit, units};
 use floatgate_core::config::load;
 use floatgate_core::device::{Device, Options};
+use floatgate_core::ftl::mapping::Location;
 use floatgate_core::metrics::counters::{Counters, ProgramCause};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::run::{NoWatcher, Outcome, run};
+use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Operation, Request};
 use floatgate_core::workload::{Source, synthetic};
@@ -68,6 +70,16 @@ fn random_writes_of_a_present_day_device_are_limited_by_its_flash() {
     }
 }
 
+/// The address decides the plane or the channel of a write, so that a program unit has to wait for its own writes.
+#[test]
+fn the_buffer_fills_the_program_units_of_any_allocation() {
+    for allocation in ["allocation=static", "allocation.dynamic.scope=channel"] {
+        let (mut device, _) = steady("tlc-nvme", &["capacity.logical=13GiB", allocation]);
+        let counted = play(&mut device, "rw=randwrite norandommap=1 bs=4k iodepth=256 number_ios=200000").counters;
+        assert!(share_empty(&counted) < 0.005, "{allocation}: {} of the space is empty", share_empty(&counted));
+    }
+}
+
 #[test]
 fn garbage_collection_that_keeps_pace_delays_all_writes_alike() {
     let p99_over_median = |pace: &str| {
@@ -107,6 +119,27 @@ fn a_buffer_completes_the_program_unit_that_it_begins() {
     device.advance_to(Time::from_us(5000));
     assert_eq!(programs(&device), (1, 0));
     assert_eq!(device.buffer().map(|buffer| buffer.occupancy()[1]), Some(30), "one program of three units");
+}
+
+/// Where the address of a unit decides its plane, one that has to leave takes others of its plane along.
+#[test]
+fn a_buffer_completes_the_program_unit_of_a_plane() {
+    let overrides = ["geometry.planes=2", "allocation=static", "buffer.high_water=0.5", "buffer.low_water=0.5"];
+    let mut device = small(&overrides);
+    (0..33).for_each(|unit| submit_write(&mut device, unit, false));
+    device.advance_to(Time::from_us(5000));
+    assert_eq!(programs(&device), (1, 0));
+    let is_in_flash = |unit: &u32| matches!(device.ftl().map.get(Lpn(*unit)), Location::Flash(_));
+    assert_eq!((0..33).filter(is_in_flash).collect::<Vec<_>>(), [0, 8, 16], "the oldest of the first of eight");
+}
+
+/// Slots are few: the buffer begins no program unit that it cannot complete.
+#[test]
+fn no_program_unit_is_begun_without_slots_for_it() {
+    let overrides = ["geometry.channels=4", "allocation=static", "controller.slots=8", "buffer.capacity=4MiB"];
+    let mut device = small(&overrides);
+    let outcome = play(&mut device, "rw=randwrite norandommap=1 bs=4k iodepth=64 number_ios=5000");
+    assert_eq!((outcome.counters.units_padded, outcome.counters.units_cut_by_timeout), (0, 0));
 }
 
 /// A time-out asks the buffer first: units that came since complete the program.

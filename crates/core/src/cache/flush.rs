@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::list::{Linked, NONE};
-use super::{Buffer, Pick, Why};
+use super::{Buffer, Dirt, Pick, Why};
 use crate::sim::id::Lpn;
 use crate::sim::memory::prefetch;
 
@@ -107,27 +107,27 @@ impl Buffer {
 
     /// All dirty units are to be written out.
     pub fn write_out_all(&mut self) {
-        while let Some(entry) = self.dirty.pop_first(&mut self.entries) {
-            self.entries[entry as usize].out = true;
-            self.out.push_last(&mut self.entries, entry);
+        for list in 0..self.dirty.len() {
+            while self.dirty[list].count > 0 {
+                self.send_out(self.dirty[list].waiting.first());
+            }
         }
-        self.dirty_units = 0;
     }
 
-    /// Whether a unit is dirty.
+    /// Whether there is a dirty unit that nothing has asked for yet.
     pub fn has_dirty(&self) -> bool {
-        !self.dirty.is_empty()
+        self.dirty_units > 0
     }
 
-    /// Returns the number of dirty units that nothing has asked for yet.
+    /// Returns the number of units in a list of dirty ones.
     #[inline]
-    pub fn dirty_units(&self) -> u32 {
-        self.dirty_units
+    pub fn dirty_in(&self, list: u16) -> u32 {
+        self.dirty[usize::from(list)].count
     }
 
-    /// Picks the unit that has been dirty for the longest time, among those that nothing has asked for yet.
-    pub fn pick_oldest(&mut self) -> Option<Pick> {
-        let entry = self.dirty.first();
+    /// Picks the unit of a list that has been dirty for the longest time.
+    pub fn pick_oldest(&mut self, list: u16) -> Option<Pick> {
+        let entry = self.dirty[usize::from(list)].waiting.first();
         (entry != NONE).then(|| self.pick(entry, NONE))
     }
 
@@ -169,16 +169,15 @@ impl Buffer {
             let state = &mut self.entries[entry as usize];
             state.leaving = true;
             self.coming += 1;
-            any_dirty |= state.dirty;
-            if state.dirty && !state.out {
-                state.out = true;
-                self.dirty.remove(&mut self.entries, entry);
-                self.dirty_units -= 1;
-                self.out.push_last(&mut self.entries, entry);
-            } else if !state.dirty && state.flights == 0 {
-                self.counts.evicted_clean += 1;
-                self.coming -= 1;
-                self.release(entry);
+            any_dirty |= state.is_dirty();
+            match state.dirt {
+                Dirt::Waiting => self.send_out(entry),
+                Dirt::Clean if state.flights == 0 => {
+                    self.counts.evicted_clean += 1;
+                    self.coming -= 1;
+                    self.release(entry);
+                }
+                Dirt::Clean | Dirt::Out => {}
             }
         }
         if let (Some(per_block), Some(first), true) = (self.eviction.padded_block(), first, any_dirty) {
@@ -213,24 +212,41 @@ impl Buffer {
     /// Whether anything is to be written out.
     #[inline]
     pub fn has_out(&self) -> bool {
-        !self.out.is_empty() || !self.padding.is_empty()
+        self.out_units > 0 || !self.padding.is_empty()
+    }
+
+    /// The list of dirty units from which the next unit is written out, if there is one.
+    #[inline]
+    pub fn next_list(&self) -> Option<u16> {
+        self.out_order.iter().copied().find(|&list| !self.dirty[usize::from(list)].out.is_empty())
+    }
+
+    /// A program unit is complete: the next unit comes from another list.
+    pub fn turn(&mut self) {
+        if let Some(list) = self.out_order.pop_front() {
+            self.dirty[usize::from(list)].is_in_order = !self.dirty[usize::from(list)].out.is_empty();
+            self.out_order.extend(Some(list).filter(|&list| self.dirty[usize::from(list)].is_in_order));
+        }
     }
 
     /// The next unit to be written out.
     pub fn pick_next(&mut self) -> Option<Pick> {
-        match self.out.first() {
-            NONE => {
-                let lpn = self.padding.pop_front()?;
-                Some(Pick { entry: Pick::PADDING, lpn, owner: NONE, epoch: 0 })
+        while self.out_units > 0 {
+            let list = *self.out_order.front()?;
+            match self.dirty[usize::from(list)].out.first() {
+                NONE => self.turn(),
+                entry => return Some(self.pick(entry, NONE)),
             }
-            entry => Some(self.pick(entry, NONE)),
         }
+        let lpn = self.padding.pop_front()?;
+        Some(Pick { entry: Pick::PADDING, lpn, owner: NONE, epoch: 0 })
     }
 
     /// The unit that is picked as the third after the next one, or evicted then.
     #[inline]
     pub fn upcoming(&self) -> Option<Lpn> {
-        let (mut entry, mut left) = (self.out.first(), 3);
+        let next = self.out_order.front().map_or(NONE, |&list| self.dirty[usize::from(list)].out.first());
+        let (mut entry, mut left) = (next, 3);
         while left > 0 && entry != NONE {
             entry = self.entries.behind(entry);
             left -= 1;
@@ -243,7 +259,7 @@ impl Buffer {
     /// unless it is to stay.
     pub fn pick_companion(&mut self, lpn: Lpn) -> Option<Pick> {
         let entry = self.entry(lpn)?;
-        self.entries[entry as usize].dirty.then(|| self.pick(entry, NONE))
+        self.entries[entry as usize].is_dirty().then(|| self.pick(entry, NONE))
     }
 
     /// A dirty unit is on its way to flash, for `owner`.
@@ -284,7 +300,7 @@ impl Buffer {
         self.barriers.done(pick.epoch);
         let state = &mut self.entries[pick.entry as usize];
         state.flights -= 1;
-        if state.flights > 0 || state.dirty {
+        if state.flights > 0 || state.is_dirty() {
             return;
         }
         if state.lpn == NONE {

@@ -31,19 +31,33 @@ struct Entry {
     epoch: u32,
     /// Writes of it that are on their way to flash.
     flights: u32,
-    /// It holds sectors that no write on its way to flash has; it is in one of the two lists.
-    dirty: bool,
-    /// Of the two lists it is in that of the units to be written out.
-    out: bool,
+    /// The list of dirty units that it joins.
+    list: u16,
+    dirt: Dirt,
     /// It goes when it is clean.
     leaving: bool,
+}
+
+/// Whether an entry holds sectors that no write on its way to flash has, and which list it is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dirt {
+    /// It holds none, and is in no list.
+    Clean,
+    /// Nothing has asked for them yet: it is in its list of dirty units.
+    Waiting,
+    /// They are to be written out.
+    Out,
 }
 
 const _: () = assert!(size_of::<Entry>() == 32);
 
 impl Entry {
     const fn of(lpn: u32) -> Entry {
-        Entry { mask: 0, lpn, links: [NONE; 2], epoch: 0, flights: 0, dirty: false, out: false, leaving: false }
+        Entry { mask: 0, lpn, links: [NONE; 2], epoch: 0, flights: 0, list: 0, dirt: Dirt::Clean, leaving: false }
+    }
+
+    fn is_dirty(&self) -> bool {
+        self.dirt != Dirt::Clean
     }
 
     const NOTHING: Entry = Entry::of(NONE);
@@ -100,6 +114,18 @@ pub enum Why {
     Fill,
 }
 
+/// Dirty units that would fill the same program unit.
+#[derive(Clone, Copy, Debug, Default)]
+struct Dirty {
+    /// Units that nothing asks for yet, in the order in which they became dirty, and how many there are.
+    waiting: List,
+    count: u32,
+    /// Units that are to be written out.
+    out: List,
+    /// True if it is in `out_order`.
+    is_in_order: bool,
+}
+
 /// The buffer.
 #[derive(Clone, Debug)]
 pub struct Buffer {
@@ -112,11 +138,13 @@ pub struct Buffer {
     /// Where a unit has more than 64 sectors: those that each entry holds, `words` words for each.
     masks: Vec<u64>,
     words: usize,
-    /// Dirty units: those that nothing asks for yet, by when they became dirty, and those to be written out.
-    dirty: List,
-    /// Length of `dirty`.
+    /// Dirty units by the program unit that they would fill.
+    dirty: Vec<Dirty>,
+    /// Dirty units that nothing asks for yet, and those that are to be written out.
     dirty_units: u32,
-    out: List,
+    out_units: u32,
+    /// Lists with units to be written out, the next first; they can have become empty.
+    out_order: VecDeque<u16>,
     /// Units to be read and written with their block.
     padding: VecDeque<u32>,
     eviction: Eviction,
@@ -153,8 +181,8 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// The empty buffer of a device; `None` where it has none.
-    pub fn new(device: &DeviceConfig, seed: u64, verify: bool) -> Result<Option<Buffer>, String> {
+    /// The empty buffer of a device; `None` where it has none. Dirty units are kept in so many `lists`.
+    pub fn new(device: &DeviceConfig, lists: u16, seed: u64, verify: bool) -> Result<Option<Buffer>, String> {
         let Some(config) = device.active_buffer() else { return Ok(None) };
         let units = device.buffer_units();
         let sectors = device.sectors_per_unit();
@@ -167,9 +195,10 @@ impl Buffer {
             free: (0..units).rev().collect(),
             masks: vec![0; if words > 1 { units as usize * words } else { 0 }],
             words,
-            dirty: List::default(),
+            dirty: vec![Dirty::default(); usize::from(lists)],
             dirty_units: 0,
-            out: List::default(),
+            out_units: 0,
+            out_order: VecDeque::with_capacity(usize::from(lists)),
             padding: VecDeque::new(),
             eviction,
             victims: Vec::with_capacity(units as usize),
@@ -238,23 +267,23 @@ impl Buffer {
     pub fn is_pending(&self, lpn: Lpn) -> bool {
         self.entry(lpn).is_some_and(|entry| {
             let entry = &self.entries[entry as usize];
-            entry.dirty || entry.flights > 0
+            entry.is_dirty() || entry.flights > 0
         })
     }
 
     /// Whether an entry is dirty.
     pub fn is_dirty(&self, entry: u32) -> bool {
-        self.entries[entry as usize].dirty
+        self.entries[entry as usize].is_dirty()
     }
 
-    /// After a power cut that it survived: a unit that flash does not have, with its versions for verification. Returns
-    /// its entry; none where there is no room.
-    pub fn restore(&mut self, lpn: Lpn, sectors: u32, versions: Option<&[u32]>) -> Option<u32> {
+    /// After a power cut that it survived: a unit that flash does not have joins a list of dirty ones, with its
+    /// versions for verification. Returns its entry; none where there is no room.
+    pub fn restore(&mut self, lpn: Lpn, sectors: u32, list: u16, versions: Option<&[u32]>) -> Option<u32> {
         if !self.has_room(lpn) {
             return None;
         }
         let counts = self.counts;
-        let entry = self.write(lpn, 0, sectors, 0, true);
+        let entry = self.write(lpn, 0, sectors, 0, Some(list));
         if let (Some(contents), Some(versions)) = (&mut self.contents, versions) {
             contents[entry as usize].copy_from_slice(versions);
         }
@@ -264,7 +293,7 @@ impl Buffer {
 
     /// Whether nothing is dirty or on its way.
     pub fn is_clean(&self) -> bool {
-        self.dirty.is_empty() && self.out.is_empty() && self.volatile == 0 && self.coming == 0
+        !self.has_dirty() && self.out_units == 0 && self.volatile == 0 && self.coming == 0
     }
 
     /// Forgets all units, which must be clean.
@@ -369,9 +398,9 @@ impl Buffer {
         self.entry(lpn).is_some() || !self.free.is_empty()
     }
 
-    /// A host write of some sectors of a unit, for which there is a place; returns its entry. `dirty` where flash is
-    /// to get them from here.
-    pub fn write(&mut self, lpn: Lpn, first: u32, end: u32, version: u32, dirty: bool) -> u32 {
+    /// A host write of some sectors of a unit, for which there is a place; returns its entry. Where flash is to get
+    /// them from here, the unit joins a list of `dirty` ones.
+    pub fn write(&mut self, lpn: Lpn, first: u32, end: u32, version: u32, dirty: Option<u16>) -> u32 {
         let entry = match self.entry(lpn) {
             Some(entry) => {
                 self.counts.writes_hit += 1;
@@ -379,13 +408,13 @@ impl Buffer {
                     self.coming -= 1;
                     self.eviction.on_insert(entry, lpn, true, false);
                 } else {
-                    self.eviction.on_access(entry, true, dirty);
+                    self.eviction.on_access(entry, true, dirty.is_some());
                 }
                 entry
             }
             None => {
                 self.counts.writes_new += 1;
-                self.insert(lpn, dirty, false)
+                self.insert(lpn, dirty.is_some(), false)
             }
         };
         self.eviction.on_sectors(entry, first, end);
@@ -393,8 +422,8 @@ impl Buffer {
         if let Some(contents) = &mut self.contents {
             contents[entry as usize][first as usize..end as usize].fill(version);
         }
-        if dirty {
-            self.note_dirty(entry);
+        if let Some(list) = dirty {
+            self.note_dirty(entry, list);
         }
         entry
     }
@@ -410,28 +439,48 @@ impl Buffer {
         entry
     }
 
-    fn note_dirty(&mut self, entry: u32) {
+    fn note_dirty(&mut self, entry: u32, list: u16) {
         let state = &mut self.entries[entry as usize];
-        if state.dirty {
+        if state.is_dirty() {
             return; // What is written out next has the new sectors too.
         }
         if state.flights == 0 {
             self.volatile += 1;
             self.volatile_peak = self.volatile_peak.max(self.volatile);
         }
-        state.dirty = true;
+        (state.dirt, state.list) = (Dirt::Waiting, list);
         state.epoch = self.barriers.add();
-        self.dirty.push_last(&mut self.entries, entry);
+        let dirty = &mut self.dirty[usize::from(list)];
+        dirty.waiting.push_last(&mut self.entries, entry);
+        dirty.count += 1;
         self.dirty_units += 1;
     }
 
-    /// An entry is not dirty any more.
+    /// An entry leaves the list that it is in.
     fn unlink_dirty(&mut self, entry: u32) {
         let state = &mut self.entries[entry as usize];
-        let list = if state.out { &mut self.out } else { &mut self.dirty };
-        self.dirty_units -= u32::from(!state.out);
-        (state.dirty, state.out) = (false, false);
-        list.remove(&mut self.entries, entry);
+        let dirty = &mut self.dirty[usize::from(state.list)];
+        if std::mem::replace(&mut state.dirt, Dirt::Clean) == Dirt::Out {
+            self.out_units -= 1;
+            return dirty.out.remove(&mut self.entries, entry);
+        }
+        dirty.waiting.remove(&mut self.entries, entry);
+        dirty.count -= 1;
+        self.dirty_units -= 1;
+    }
+
+    /// A dirty entry is to be written out.
+    fn send_out(&mut self, entry: u32) {
+        self.unlink_dirty(entry);
+        let state = &mut self.entries[entry as usize];
+        state.dirt = Dirt::Out;
+        let list = state.list;
+        let dirty = &mut self.dirty[usize::from(list)];
+        dirty.out.push_last(&mut self.entries, entry);
+        self.out_units += 1;
+        if !std::mem::replace(&mut dirty.is_in_order, true) {
+            self.out_order.push_back(list);
+        }
     }
 
     /// What a read has brought: the sectors from `first` to before `end` that are not here yet. Returns whether there
@@ -471,10 +520,10 @@ impl Buffer {
         let Some(entry) = self.entry(lpn) else { return };
         self.counts.dropped += 1;
         let state = self.entries[entry as usize];
-        if state.dirty || state.flights > 0 {
+        if state.is_dirty() || state.flights > 0 {
             self.volatile -= 1;
         }
-        if state.dirty {
+        if state.is_dirty() {
             self.unlink_dirty(entry);
             self.barriers.done(state.epoch);
         }
@@ -498,8 +547,8 @@ impl Buffer {
 
     /// Checks the buffer against a count from scratch; for tests. Nothing may be on its way.
     pub fn recount(&self) -> Result<(), String> {
-        let dirty = self.entries.iter().filter(|entry| entry.dirty).count() as u64;
-        if dirty != self.volatile || self.coming != 0 || !self.out.is_empty() || self.waiting != 0 {
+        let dirty = self.entries.iter().filter(|entry| entry.is_dirty()).count() as u64;
+        if dirty != self.volatile || self.coming != 0 || self.out_units != 0 || self.waiting != 0 {
             return Err(format!(
                 "buffer: {dirty} units are dirty and {} volatile, {} entries go and {} units wait at rest",
                 self.volatile, self.coming, self.waiting

@@ -229,9 +229,10 @@ impl Device {
         pending.remaining += 1;
         pending.start = pending.start.min(self.now);
         self.note_buffered(request, part);
+        let list = self.list_of(part.lpn);
         let Some(buffer) = &mut self.buffer else { return };
         buffer.counts.writes_back += 1;
-        let entry = buffer.write(part.lpn, part.first, part.end, version, true);
+        let entry = buffer.write(part.lpn, part.first, part.end, version, Some(list));
         if let Some(durable) = &mut self.ftl.durable {
             durable.note_in_buffer(entry);
         }
@@ -243,9 +244,8 @@ impl Device {
             buffer.dram.pass(self.now, sectors);
         }
         let pick = buffer.pick(entry, id);
-        buffer.picked.push_back(pick);
-        self.slots_free -= 1;
-        let more = self.pick_missing();
+        self.pick_up(pick);
+        let more = self.complete_begun();
         self.work(Work::WriteOut(1 + more));
     }
 
@@ -257,7 +257,7 @@ impl Device {
         }
         // What is evicted is clean, so that there is room at once.
         debug_assert!(buffer.has_room(part.lpn));
-        buffer.write(part.lpn, part.first, part.end, version, false);
+        buffer.write(part.lpn, part.first, part.end, version, None);
         buffer.make_room();
         if buffer.dram.takes_time() {
             buffer.dram.pass(self.now, part.end - part.first);
@@ -285,26 +285,37 @@ impl Device {
             if self.slots_free == 0 || self.ftl.is_read_only() {
                 return;
             }
-            if !buffer.has_out() {
-                let missing = self.pick_missing();
-                return if missing > 0 {
-                    self.work(Work::WriteOut(missing))
-                };
+            let list = buffer.next_list();
+            if self.has_begun_other(list) {
+                match self.complete_begun() {
+                    0 if self.has_begun_other(list) => return,
+                    0 => {}
+                    units => {
+                        self.work(Work::WriteOut(units));
+                        continue;
+                    }
+                }
             }
+            if !self.has_slots_for(list) {
+                return;
+            }
+            let Some(buffer) = &mut self.buffer else { return };
             // The map is asked for ahead of time, as for requests of the host.
             buffer.upcoming().inspect(|&lpn| self.ftl.map.prefetch(lpn));
             let Some(pick) = buffer.pick_next() else { return };
-            buffer.picked.push_back(pick);
-            self.slots_free -= 1;
+            self.pick_up(pick);
             let alone = pick.entry == Pick::PADDING || self.ftl.shape().units_per_program == 1;
-            let companions = if alone { 0 } else { self.pick_companions(Lpn(pick.lpn)) };
+            let companions = if alone { 0 } else { self.pick_companions(Lpn(pick.lpn), list) };
+            if let (true, Some(buffer)) = (self.is_complete(list), &mut self.buffer) {
+                buffer.turn();
+            }
             self.work(Work::WriteOut(1 + companions));
         }
     }
 
-    /// Picks the dirty units that would fill the program of `lpn`: those of its flash page, and of the pages that
-    /// share its wordline where the address says so.
-    fn pick_companions(&mut self, lpn: Lpn) -> u32 {
+    /// Picks the dirty units that would fill the program of `lpn`, of `list`: those of its flash page, and of the pages
+    /// that share its wordline where the address says so.
+    fn pick_companions(&mut self, lpn: Lpn, list: Option<u16>) -> u32 {
         let shape = *self.ftl.shape();
         let page = shape.units_per_page.divide(lpn.0);
         let per_program = if shape.pages_per_unit > 1 { 1 } else { shape.pages_per_program };
@@ -315,13 +326,15 @@ impl Device {
         for index in 0..per_program {
             let from = u64::from(first + index * stride) * u64::from(shape.units_per_page.divisor());
             for unit in from..from + u64::from(shape.units_per_page.divisor()) {
-                let Some(buffer) = self.buffer.as_deref_mut().filter(|_| self.slots_free > 0) else { return count };
+                if self.slots_free == 0 || self.is_complete(list) {
+                    return count;
+                }
+                let Some(buffer) = &mut self.buffer else { return count };
                 let Some(pick) = u32::try_from(unit).ok().and_then(|unit| buffer.pick_companion(Lpn(unit))) else {
                     continue;
                 };
                 buffer.counts.companions += 1;
-                buffer.picked.push_back(pick);
-                self.slots_free -= 1;
+                self.pick_up(pick);
                 count += 1;
             }
         }
@@ -332,8 +345,7 @@ impl Device {
     pub(super) fn write_out(&mut self, units: u32) {
         self.while_holding(self.writes_go_together(), |device| {
             for _ in 0..units {
-                let picked = device.buffer.as_deref_mut().and_then(|buffer| buffer.picked.pop_front());
-                let Some(pick) = picked else { break };
+                let Some(pick) = device.next_picked() else { break };
                 if !device.write_picked(pick) {
                     device.slots_free += 1;
                     device.landed(pick);

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use super::firmware::Work;
 use super::merge::Merging;
 use super::{Device, FILL};
+use crate::cache::Pick;
 use crate::config::DeviceConfig;
 use crate::metrics::attribution::Part as TimePart;
 use crate::scheduler::lines::{Line, NONE};
@@ -20,10 +21,14 @@ use crate::sim::time::Time;
 struct Stage {
     waiting: Line,
     count: u32,
+    /// Units that the buffer has picked for it and that are not written yet.
+    coming: u32,
     /// Number of program units that have left, which distinguishes entries of `due`.
     turn: u32,
     /// True if somebody waits for a write of it: it leaves when nothing more is coming.
     is_urgent: bool,
+    /// True if the buffer has picked a unit for it, and not looked yet for those that it lacks.
+    is_begun: bool,
 }
 
 /// The program units that are being gathered.
@@ -32,19 +37,24 @@ pub(super) struct Filling {
     timeout: Time,
     /// Mapping units of a program unit.
     group: u32,
+    /// True if the buffer completes program units: with several classes, the address of a unit does not tell which
+    /// stage it will go to.
+    is_completed: bool,
     /// Indexed by plane, or by pool with dynamic allocation; then by class.
     stages: Vec<Stage>,
     /// Time at which the first write of a stage has waited long enough, with the stage and its turn; oldest first.
     due: VecDeque<(Time, u32, u32)>,
-    /// Stages that are urgent.
-    urgent: Vec<u32>,
+    /// Stages that are urgent, and those that are begun, in the order in which they became so.
+    urgent: VecDeque<u32>,
+    begun: VecDeque<u32>,
 }
 
 impl Filling {
     /// Creates empty stages for each plane, or for each of `pools`. Returns `None` if writes do not wait for others.
     pub(super) fn new(config: &DeviceConfig, pools: Option<u32>, merging: &Merging) -> Option<Filling> {
         let timeout = config.controller.fill_timeout.time();
-        let stages = (pools.unwrap_or(config.total_planes()) * config.temperature.classes()) as usize;
+        let places = pools.unwrap_or(config.total_planes());
+        let stages = (places * config.temperature.classes()) as usize;
         let per_program = config.units_per_program();
         // All units of a program unit hold a slot at the same time.
         let planes = if pools.is_some() { merging.planes_per_program() } else { 1 };
@@ -52,10 +62,23 @@ impl Filling {
         (timeout > Time::ZERO).then(|| Filling {
             timeout,
             group: per_program * planes,
+            is_completed: config.temperature.classes() == 1 && u16::try_from(places).is_ok(),
             stages: vec![Stage::default(); stages],
             due: VecDeque::with_capacity(stages),
-            urgent: Vec::with_capacity(stages),
+            urgent: VecDeque::with_capacity(stages),
+            begun: VecDeque::with_capacity(stages),
         })
+    }
+
+    /// Returns the number of lists in which the buffer keeps its dirty units: one for each stage that it completes.
+    pub(super) fn lists(filling: Option<&Filling>) -> u16 {
+        filling.filter(|filling| filling.is_completed).map_or(1, |filling| filling.stages.len() as u16)
+    }
+
+    /// Returns the number of units that a stage lacks, besides those that are coming.
+    fn missing(&self, number: u32) -> u32 {
+        let stage = &self.stages[number as usize];
+        self.group - 1 - (stage.count + stage.coming + self.group - 1) % self.group
     }
 
     /// Returns the stage whose time-out is next, and when it is.
@@ -81,9 +104,8 @@ impl Device {
     /// Adds a write that has all its data to its program unit, which leaves when it is full, or when somebody waits for
     /// it and nothing more is coming.
     pub(super) fn stage(&mut self, id: u32) {
-        let lpn = Lpn(self.transactions[id].lpn);
-        let place = self.ftl.home(lpn).map_or_else(|| self.ftl.pool(lpn), |plane| plane.0);
-        let number = place * self.ftl.shape().classes + u32::from(self.transactions[id].temperature);
+        let number = self.destination_of(Lpn(self.transactions[id].lpn)) * self.ftl.shape().classes
+            + u32::from(self.transactions[id].temperature);
         let is_urgent = self.is_urgent(self.transactions[id].owner);
         let Some(filling) = &mut self.filling else { return };
         let stage = &mut filling.stages[number as usize];
@@ -102,6 +124,45 @@ impl Device {
         }
     }
 
+    /// Returns the plane that the address of a unit names, or its pool with dynamic allocation.
+    fn destination_of(&self, lpn: Lpn) -> u32 {
+        self.ftl.home(lpn).map_or_else(|| self.ftl.pool(lpn), |plane| plane.0)
+    }
+
+    /// Returns the buffer's list of dirty units that a unit belongs to.
+    pub(super) fn list_of(&self, lpn: Lpn) -> u16 {
+        match Filling::lists(self.filling.as_deref()) {
+            1 => 0,
+            _ => self.destination_of(lpn) as u16,
+        }
+    }
+
+    /// Gives a unit that the buffer writes out a slot; [`Device::write_out`] takes it from there.
+    pub(super) fn pick_up(&mut self, pick: Pick) {
+        self.slots_free -= 1;
+        let number = usize::from(self.list_of(Lpn(pick.lpn)));
+        if let Some(filling) = self.filling.as_deref_mut().filter(|filling| filling.is_completed) {
+            let stage = &mut filling.stages[number];
+            stage.coming += 1;
+            if !std::mem::replace(&mut stage.is_begun, true) {
+                filling.begun.push_back(number as u32);
+            }
+        }
+        if let Some(buffer) = &mut self.buffer {
+            buffer.picked.push_back(pick);
+        }
+    }
+
+    /// Takes the next unit that was picked up.
+    pub(super) fn next_picked(&mut self) -> Option<Pick> {
+        let pick = self.buffer.as_deref_mut()?.picked.pop_front()?;
+        let number = usize::from(self.list_of(Lpn(pick.lpn)));
+        if let Some(filling) = self.filling.as_deref_mut().filter(|filling| filling.is_completed) {
+            filling.stages[number].coming -= 1;
+        }
+        Some(pick)
+    }
+
     /// Returns `true` if a write of `request` must not wait for the time-out: the request completes only when it is in
     /// flash, or a flush waits for it.
     fn is_urgent(&self, request: u32) -> bool {
@@ -112,7 +173,7 @@ impl Device {
     fn hurry(&mut self, number: u32) {
         let Some(filling) = &mut self.filling else { return };
         if !std::mem::replace(&mut filling.stages[number as usize].is_urgent, true) {
-            filling.urgent.push(number);
+            filling.urgent.push_back(number);
         }
     }
 
@@ -132,7 +193,7 @@ impl Device {
         if self.filling.as_deref().is_none_or(|filling| filling.urgent.is_empty()) || self.more_is_coming() {
             return;
         }
-        while let Some(number) = self.filling.as_deref_mut().and_then(|filling| filling.urgent.pop()) {
+        while let Some(number) = self.filling.as_deref_mut().and_then(|filling| filling.urgent.pop_front()) {
             self.ftl.counters.units_cut_by_flush += 1;
             self.release_stage(number);
         }
@@ -141,7 +202,7 @@ impl Device {
     /// Returns `true` if the buffer is handing over units.
     fn more_is_coming(&self) -> bool {
         let Some(buffer) = self.buffer.as_deref() else { return false };
-        let hands_over = buffer.has_out() && self.slots_free > 0 && !self.ftl.is_read_only();
+        let hands_over = buffer.has_out() && self.has_slots_for(buffer.next_list()) && !self.ftl.is_read_only();
         !buffer.picked.is_empty() || hands_over
     }
 
@@ -179,39 +240,79 @@ impl Device {
             if at > self.now {
                 break;
             }
-            let missing = self.pick_missing();
-            if missing == 0 {
+            let picked = self.pick_missing(number);
+            let Some(filling) = &mut self.filling else { return };
+            if filling.stages[number as usize].coming == 0 || filling.missing(number) > 0 {
                 self.ftl.counters.units_cut_by_timeout += 1;
                 self.release_stage(number);
                 continue;
             }
             // The firmware takes a while to bring them.
-            if let Some(filling) = &mut self.filling {
-                filling.postpone(self.now);
+            filling.postpone(self.now);
+            if picked > 0 {
+                self.work(Work::WriteOut(picked));
             }
-            self.work(Work::WriteOut(missing));
         }
         self.arm_fill();
     }
 
-    /// Picks the oldest dirty units of the buffer that the program unit in the making lacks, and returns their number;
-    /// none if it lacks nothing, or if there are not enough of them.
+    /// Returns `true` if there are slots for the program unit that the next unit of a list of the buffer goes to: none
+    /// is begun without.
+    pub(super) fn has_slots_for(&self, list: Option<u16>) -> bool {
+        let units = match (self.filling.as_deref(), list) {
+            (Some(filling), Some(list)) if filling.is_completed => match filling.missing(u32::from(list)) {
+                0 => filling.group,
+                missing => missing,
+            },
+            _ => 1,
+        };
+        self.slots_free >= units.min(self.config.controller.slots)
+    }
+
+    /// Returns `true` if the buffer has begun a program unit other than that of `list`.
+    pub(super) fn has_begun_other(&self, list: Option<u16>) -> bool {
+        let begun = self.filling.as_deref().and_then(|filling| filling.begun.front());
+        begun.is_some_and(|&number| list.is_none_or(|list| u32::from(list) != number))
+    }
+
+    /// Returns `true` if the units picked up from this list of the buffer make up whole program units.
+    pub(super) fn is_complete(&self, list: Option<u16>) -> bool {
+        let filling = self.filling.as_deref().filter(|filling| filling.is_completed);
+        filling.zip(list).is_some_and(|(filling, list)| filling.missing(u32::from(list)) == 0)
+    }
+
+    /// Completes the program units that the buffer has begun. Returns the number of units picked for that.
     ///
-    /// Only one stage for all writes can take any unit. With several, the address decides which stage a unit goes to.
-    pub(super) fn pick_missing(&mut self) -> u32 {
-        let (Some(filling), Some(buffer)) = (self.filling.as_deref(), self.buffer.as_deref_mut()) else { return 0 };
-        let [stage] = &filling.stages[..] else { return 0 };
-        let begun = (stage.count + buffer.picked.len() as u32) % filling.group;
-        let missing = if begun == 0 { 0 } else { filling.group - begun };
-        if buffer.dirty_units() < missing || self.slots_free < missing || self.ftl.is_read_only() {
+    /// What lacks slots is completed when there are some.
+    pub(super) fn complete_begun(&mut self) -> u32 {
+        let mut picked = 0;
+        while let Some(filling) = &mut self.filling
+            && let Some(&number) = filling.begun.front()
+            && filling.missing(number) <= self.slots_free
+        {
+            picked += self.pick_missing(number);
+            let Some(filling) = &mut self.filling else { break };
+            filling.begun.pop_front();
+            filling.stages[number as usize].is_begun = false;
+        }
+        picked
+    }
+
+    /// Picks the oldest dirty units that a stage lacks, and returns their number; none if there are not enough of them.
+    fn pick_missing(&mut self, number: u32) -> u32 {
+        let Some(filling) = self.filling.as_deref().filter(|filling| filling.is_completed) else { return 0 };
+        let (list, missing) = (number as u16, filling.missing(number));
+        let has_enough = self.buffer.as_deref().is_some_and(|buffer| buffer.dirty_in(list) >= missing);
+        if !has_enough || self.slots_free < missing || self.ftl.is_read_only() {
             return 0;
         }
         for _ in 0..missing {
-            let pick = buffer.pick_oldest();
-            buffer.picked.extend(pick);
+            let pick = self.buffer.as_deref_mut().and_then(|buffer| buffer.pick_oldest(list));
+            pick.into_iter().for_each(|pick| self.pick_up(pick));
         }
-        buffer.counts.companions += u64::from(missing);
-        self.slots_free -= missing;
+        if let Some(buffer) = &mut self.buffer {
+            buffer.counts.companions += u64::from(missing);
+        }
         missing
     }
 

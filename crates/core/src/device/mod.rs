@@ -220,6 +220,7 @@ impl Device {
             let pools = if dynamic { ftl.allocation.pools() } else { 0 };
             array.set_ledger(Ledger::new(array.luns(), array.units_per_lun(), config.geometry.channels, pools));
         }
+        let filling = Filling::new(&config, dynamic.then(|| ftl.allocation.pools()), &merging);
         let mut device = Device {
             now: Time::ZERO,
             ranks: Class::ALL.map(|class| scheduler.rank(class)),
@@ -240,8 +241,8 @@ impl Device {
             stalled: vec![Line::default(); planes],
             unadmitted: VecDeque::new(),
             slots_free: config.controller.slots,
-            filling: Filling::new(&config, dynamic.then(|| ftl.allocation.pools()), &merging).map(Box::new),
-            buffer: Buffer::new(&config, options.seed, options.verify)?.map(Box::new),
+            buffer: Buffer::new(&config, Filling::lists(filling.as_ref()), options.seed, options.verify)?.map(Box::new),
+            filling: filling.map(Box::new),
             cores: firmware.map(|firmware| Box::new(Cores::new(firmware))),
             hold: false,
             held: Vec::new(),

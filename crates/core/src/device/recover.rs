@@ -185,9 +185,10 @@ impl Device {
             let newer = self.ftl.place_in_flash(lpn).is_some_and(|place| {
                 self.ftl.durable.as_ref().is_some_and(|durable| durable.sequence(place) >= sequence)
             });
+            let list = self.list_of(lpn);
             let Some(buffer) = self.buffer.as_mut().filter(|_| !newer) else { continue };
             let versions = flash.saved_versions(lpn, sequence);
-            let Some(entry) = buffer.restore(lpn, sectors, versions.as_deref()) else { continue };
+            let Some(entry) = buffer.restore(lpn, sectors, list, versions.as_deref()) else { continue };
             report.units_saved += 1;
             if let Some(durable) = &mut self.ftl.durable {
                 durable.set_coming(sequence, true);
