@@ -273,6 +273,12 @@ impl Device {
         &self.config
     }
 
+    /// Returns the number of sectors that the host sees.
+    #[inline]
+    pub fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
     /// The clock: all that happens up to here has happened.
     pub fn now(&self) -> Time {
         self.now

@@ -83,6 +83,22 @@ fn units_ahead(ftl: &Ftl, request: &Request) -> std::ops::Range<u32> {
     first..(first + UNITS_AHEAD).min(per_unit.divide_long(end - 1) as u32 + 1)
 }
 
+/// Fills a batch with what `next` returns, up to the end.
+#[inline(always)]
+fn fill(
+    batch: &mut Vec<Request>,
+    mut next: impl FnMut() -> Result<Option<Request>, SourceError>,
+) -> Result<(), SourceError> {
+    while batch.len() < BATCH {
+        match next() {
+            Ok(Some(request)) => batch.push(request),
+            Ok(None) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// Merges the requests of several sources.
 struct Turns<'a> {
     sources: &'a mut [Box<dyn Source>],
@@ -125,13 +141,9 @@ impl<'a> Turns<'a> {
     fn read(&mut self, batch: &mut Vec<Request>, ftl: &Ftl) -> Result<(), SourceError> {
         batch.clear();
         if let ([source], [State { timed: false, .. }]) = (&mut self.sources[..], &self.states[..]) {
-            while let Some(request) = if batch.len() < BATCH { source.next_request()? } else { None } {
-                batch.push(request);
-            }
+            fill(batch, || source.next_request())?;
         } else {
-            while let Some(request) = if batch.len() < BATCH { self.next_request()? } else { None } {
-                batch.push(request);
-            }
+            fill(batch, || self.next_request())?;
         }
         for request in &*batch {
             units_ahead(ftl, request).step_by(ENTRIES_PER_LINE).for_each(|unit| ftl.map.prefetch(Lpn(unit)));
@@ -221,7 +233,7 @@ impl Device {
     /// progress. Returns what a read returns, with `verify`; `None` when the request lies outside the device.
     pub fn serve_now(&mut self, request: &Request) -> Option<Vec<u32>> {
         let end = request.lba.checked_add(u64::from(request.sectors))?;
-        if end > self.config().logical_sectors() {
+        if end > self.sectors() {
             return None;
         }
         let Request { sectors, stream, placement, .. } = *request;

@@ -116,7 +116,7 @@ fn find_missing(
 fn units_of(device: &Device, request: &Request) -> std::ops::Range<u32> {
     let per_unit = u64::from(device.config().sectors_per_unit());
     match request.lba.checked_add(u64::from(request.sectors)) {
-        Some(end) if end <= device.config().logical_sectors() && request.sectors > 0 => {
+        Some(end) if end <= device.sectors() && request.sectors > 0 => {
             (request.lba / per_unit) as u32..end.div_ceil(per_unit) as u32
         }
         _ => 0..0,
