@@ -395,3 +395,43 @@ fn what_is_read_is_laid_out_before() {
     let endless = "rw=randread bs=4k runtime=1s time_based";
     says(&[endless, "--precondition", "none", "--layout", "even"], "`runtime` cannot end it");
 }
+
+/// All requests are answered within the ramp time, and the device works on beyond it.
+#[test]
+fn a_ramp_time_that_covers_every_request_is_a_warning() {
+    let bench = Bench::with_device();
+    for job in ["rw=read number_ios=1 ramp_time=1ms", "rw=write number_ios=1 ramp_time=100us"] {
+        let summary = bench.json(&[job, "--set", "host.link_latency=10us"]);
+        assert_eq!(summary["requests"]["all"]["count"], 0, "{job}");
+        let warning = summary["warnings"][0].as_str().unwrap();
+        assert!(warning.starts_with("nothing arrived in the measured part: the workload ended within its ramp_time"));
+    }
+}
+
+/// Work before the first measured request counts with the time in which it was done.
+#[test]
+fn cores_work_for_no_longer_than_there_is_time() {
+    let bench = Bench::with_device();
+    let job = "rw=read number_ios=2 ramp_time=1us";
+    let summary = bench.json(&[job, "--precondition", "none", "--set", "controller.firmware.lookup=1000"]);
+    let utilization = summary["firmware"]["utilization"].as_f64().unwrap();
+    assert!(utilization > 0.0 && utilization <= 1.0, "{utilization}");
+}
+
+/// A device that has become read-only does not look faster for the requests that it refuses.
+#[test]
+fn requests_that_are_not_served_are_in_no_figure() {
+    let bench = Bench::with_device();
+    let job = "rw=randwrite bs=4k iodepth=4 number_ios=20000 norandommap=1";
+    let summary = bench.json(&[job, "--precondition", "fill", "--set", "faults.erase_rate=1"]);
+    let all = &summary["requests"]["all"];
+    let (served, refused) = (all["count"].as_u64().unwrap(), all["errors"].as_u64().unwrap());
+    assert_eq!(served + refused, 20_000);
+    assert!(refused > 1000, "{refused}");
+    let rate = served as f64 / summary["measured_s"].as_f64().unwrap();
+    assert!((all["iops"].as_f64().unwrap() / rate - 1.0).abs() < 1e-9);
+    assert!(all["latency_us"]["min"].as_f64().unwrap() > 1.0, "a refusal takes no time");
+    let warnings: Vec<&str> = summary["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(warnings.iter().any(|warning| warning.contains("requests were not served")), "{warnings:?}");
+    assert!(summary["write_amplification"].as_f64().unwrap() >= 1.0);
+}

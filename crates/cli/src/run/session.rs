@@ -15,6 +15,7 @@ use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::Completion;
 use floatgate_core::workload::{Source, readable};
 use floatgate_report::columns::Origin;
+use floatgate_report::number::grouped;
 
 use super::cost::{self, Stopwatch};
 use super::trace::TraceArgs;
@@ -267,7 +268,9 @@ impl<'a> Session<'a> {
         }
         warnings.add(partial_pages(&precondition, &device, &outcome.counters), front);
         warnings.add(device.wear_warning(), front);
-        if outcome.results.all().count() == 0 && outcome.complete {
+        let (served, refused) = (outcome.results.all().count(), outcome.results.all().errors);
+        warnings.add(not_served(served, refused, device.read_only_since()), front);
+        if served + refused == 0 && outcome.complete {
             warnings.add([nothing_measured(&workload)], front);
         }
         let about = About {
@@ -522,6 +525,23 @@ fn nothing_measured(workload: &Workload) -> String {
         false => "the workload has no requests".to_owned(),
     };
     format!("nothing arrived in the measured part: {why}")
+}
+
+/// Returns the warning that requests were not served, where there are some.
+fn not_served(served: u64, refused: u64, read_only_since: Option<Time>) -> Option<String> {
+    let all = grouped(served + refused);
+    let why = match read_only_since {
+        Some(at) => {
+            format!("the device takes no writes since {:.3} s, because too many of its blocks are bad", at.as_s())
+        }
+        None => "they were beyond the end of the device, or their data could not be read".to_owned(),
+    };
+    (refused > 0).then(|| {
+        format!(
+            "{} of {all} requests were not served: {why}; throughput and latencies are without them",
+            grouped(refused)
+        )
+    })
 }
 
 /// Warnings, each of which is said once.

@@ -340,6 +340,7 @@ impl Device {
         while id != NONE {
             let owner = std::mem::replace(&mut self.transactions[id].owner, NONE);
             if owner != NONE {
+                self.ftl.counters.units_unwritten += u64::from(!self.writes_back());
                 self.trail_stall(id);
                 self.trail_spend(id, TimePart::Cleaning);
                 self.requests[owner].status = Status::ReadOnly;

@@ -9,7 +9,7 @@
 //! Records are written at a flush, for a trim with FUA, when half a unit of them waits, and before a block is erased
 //! that holds a trimmed unit: an older version of that may be elsewhere. Until then the block has one dependant more.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::transaction::{Kind, Transaction};
 use super::{Device, Mutant};
@@ -24,19 +24,23 @@ use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::state::{Reader, StateError, Writer};
 use crate::workload::request::Status;
 
-/// A record that is not written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Waiting {
-    lpn: u32,
-    sequence: u64,
-    /// The block that holds what was trimmed, or [`NONE`].
-    block: u32,
+/// The number of a trim, and its unit.
+type Record = (u64, u32);
+
+/// A block that holds units of records that are not in flash.
+#[derive(Clone, Debug, Default)]
+struct Held {
+    /// Number of these records.
+    records: u32,
+    /// Those of them that are not being written; oldest first.
+    waiting: VecDeque<Record>,
 }
 
 /// A unit of the journal that is being programmed.
 #[derive(Clone, Debug, Default)]
 struct Writing {
-    records: Vec<Waiting>,
+    /// The block of each of its new records, or [`NONE`].
+    blocks: Vec<u32>,
     /// All trims up to this number are in flash when it has ended.
     upto: u64,
 }
@@ -55,9 +59,10 @@ pub(super) struct Journal {
     live: Vec<u32>,
     /// The last trim of each unit that is trimmed, and which unit of the journal has it, or [`NONE`].
     trims: BTreeMap<u32, (u64, u32)>,
-    waiting: Vec<Waiting>,
-    /// Blocks that hold units of `waiting`, or of `writing`, and how many.
-    held: BTreeMap<u32, u32>,
+    /// Records that are not written, with the block that holds what was trimmed, or [`NONE`].
+    waiting: BTreeMap<Record, u32>,
+    /// Blocks that hold units of `waiting`, or of `writing`.
+    held: BTreeMap<u32, Held>,
     writing: Option<Writing>,
     /// The unit of it that is on its way, and its transaction.
     slot: u32,
@@ -82,7 +87,7 @@ impl Journal {
             by_live: (0..units as u32).map(|slot| (0, slot)).collect(),
             live: vec![0; units as usize],
             trims: BTreeMap::new(),
-            waiting: Vec::new(),
+            waiting: BTreeMap::new(),
             held: BTreeMap::new(),
             writing: None,
             slot: NONE,
@@ -108,8 +113,11 @@ impl Journal {
 
     /// A newer write of a unit is in flash, or a newer trim came.
     fn forget(&mut self, lpn: u32) {
-        if let Some((_, slot)) = self.trims.remove(&lpn) {
-            self.count(slot, -1);
+        let Some((sequence, slot)) = self.trims.remove(&lpn) else { return };
+        self.count(slot, -1);
+        // A record that a block waits for has to be written all the same.
+        if self.waiting.get(&(sequence, lpn)) == Some(&NONE) {
+            self.waiting.remove(&(sequence, lpn));
         }
     }
 
@@ -130,7 +138,7 @@ impl Journal {
         if self.trims.get(&lpn).is_none_or(|known| known.0 < sequence) {
             self.forget(lpn);
             self.trims.insert(lpn, (sequence, NONE));
-            self.waiting.push(Waiting { lpn, sequence, block: NONE });
+            self.waiting.insert((sequence, lpn), NONE);
         }
     }
 
@@ -196,17 +204,9 @@ impl Journal {
         Some(records.map(record).collect())
     }
 
-    /// Forgets waiting trims that do not matter any more; whether any are left.
-    fn any_waiting(&mut self) -> bool {
-        let trims = &self.trims;
-        self.waiting
-            .retain(|waiting| trims.get(&waiting.lpn) == Some(&(waiting.sequence, NONE)) || waiting.block != NONE);
-        !self.waiting.is_empty()
-    }
-
     /// Takes records for the next unit of it, and keeps those of its records that matter.
-    fn take(&mut self, now: u64, urgent: impl Fn(u32) -> bool) -> Option<u32> {
-        if !self.any_waiting() {
+    fn take(&mut self, now: u64, doomed: impl Iterator<Item = BlockId>) -> Option<u32> {
+        if self.waiting.is_empty() {
             return None;
         }
         let &(_, slot) = self.by_live.first()?;
@@ -214,36 +214,40 @@ impl Journal {
         self.slots[slot as usize].retain(|(lpn, number)| trims.get(lpn) == Some(&(*number, slot)));
         self.slot = slot;
         self.writing = Some(Writing::default());
-        self.add(now, urgent);
+        self.add(now, doomed);
         Some(slot)
     }
 
     /// Adds what waits to the unit that is to be programmed, as far as it has room: those records first whose blocks
     /// cannot be erased for them.
-    fn add(&mut self, now: u64, urgent: impl Fn(u32) -> bool) {
+    fn add(&mut self, now: u64, doomed: impl Iterator<Item = BlockId>) {
         let Some(mut writing) = self.writing.take() else { return };
-        self.any_waiting();
         let slot = self.slot;
-        let count = self.waiting.len().min(self.room.saturating_sub(self.slots[slot as usize].len()));
-        self.waiting.sort_by_key(|waiting| (waiting.block == NONE || !urgent(waiting.block), waiting.sequence));
-        let records: Vec<Waiting> = self.waiting.drain(..count).collect();
-        self.waiting.sort_by_key(|waiting| waiting.sequence);
-        for &Waiting { lpn, sequence, .. } in &records {
+        let room = self.room.saturating_sub(self.slots[slot as usize].len());
+        let of_doomed = doomed.filter_map(|block| self.held.get(&block.0));
+        let mut urgent: Vec<Record> = of_doomed.flat_map(|held| held.waiting.iter().take(room)).copied().collect();
+        urgent.sort_unstable();
+        for taken in 0..room {
+            let next = urgent.get(taken).copied().or_else(|| self.waiting.keys().next().copied());
+            let Some((sequence, lpn)) = next else { break };
+            let block = self.waiting.remove(&(sequence, lpn)).unwrap_or(NONE);
+            if let Some(held) = self.held.get_mut(&block) {
+                held.waiting.pop_front(); // Those of a block leave oldest first.
+            }
+            writing.blocks.push(block);
             if self.trims.get(&lpn) == Some(&(sequence, NONE)) {
                 self.trims.insert(lpn, (sequence, slot));
                 self.count(slot, 1);
                 self.slots[slot as usize].push((lpn, sequence));
             }
         }
-        writing.records.extend(records);
-        writing.upto = self.waiting.first().map_or(now, |first| first.sequence - 1);
+        writing.upto = self.waiting.first_key_value().map_or(now, |(&(sequence, _), _)| sequence - 1);
         self.writing = Some(writing);
     }
 
     /// Whether nothing but records that are being written holds a block.
     fn writes_all_of(&self, block: u32) -> bool {
-        let records = self.writing.iter().flat_map(|writing| &writing.records);
-        self.held.get(&block).copied() == Some(records.filter(|record| record.block == block).count() as u32)
+        self.writing.is_some() && self.held.get(&block).is_some_and(|held| held.waiting.is_empty())
     }
 }
 
@@ -254,11 +258,12 @@ impl Device {
         journal.forget(lpn.0);
         journal.trims.insert(lpn.0, (sequence, NONE));
         let block = stale.map_or(NONE, |place| self.ftl.blocks.block_of(place).0);
-        journal.waiting.push(Waiting { lpn: lpn.0, sequence, block });
+        journal.waiting.insert((sequence, lpn.0), block);
         if let Some(place) = stale {
             let held = journal.held.entry(block).or_default();
-            *held += 1;
-            if *held == 1 {
+            held.records += 1;
+            held.waiting.push_back((sequence, lpn.0));
+            if held.records == 1 {
                 self.ftl.blocks.depend(place);
             }
         }
@@ -316,8 +321,7 @@ impl Device {
     }
 
     fn is_doomed_held(&self) -> bool {
-        let doomed = |block: &u32| self.ftl.blocks.block(BlockId(*block)).state == BlockState::Doomed;
-        self.journal.as_ref().is_some_and(|journal| journal.held.keys().any(doomed))
+        self.journal.as_ref().is_some_and(|journal| self.ftl.blocks.doomed().any(|block| journal.holds(block.0)))
     }
 
     /// Writes the next unit of the journal, unless one is on its way.
@@ -327,8 +331,7 @@ impl Device {
         }
         let (blocks, now) = (&self.ftl.blocks, self.ftl.sequence);
         let Some(journal) = self.journal.as_mut().filter(|journal| journal.writing.is_none()) else { return };
-        let urgent = |block: u32| blocks.block(BlockId(block)).state == BlockState::Doomed;
-        let Some(slot) = journal.take(now, urgent) else { return self.end_journal_flushes(u64::MAX) };
+        let Some(slot) = journal.take(now, blocks.doomed()) else { return self.end_journal_flushes(u64::MAX) };
         let lpn = Lpn(journal.first + slot);
         self.write_own(lpn);
     }
@@ -337,7 +340,7 @@ impl Device {
     fn add_to_journal(&mut self) {
         let (blocks, now) = (&self.ftl.blocks, self.ftl.sequence);
         if let Some(journal) = &mut self.journal {
-            journal.add(now, |block| blocks.block(BlockId(block)).state == BlockState::Doomed);
+            journal.add(now, blocks.doomed());
         }
     }
 
@@ -458,8 +461,8 @@ impl Device {
     /// gain: until the unit is programmed it is in no one's way, and from then on that block holds nothing newest.
     pub(super) fn lends_to_journal(&self, plane: PlaneId) -> bool {
         let Some(journal) = self.journal.as_ref().filter(|_| self.has_room_to_lend(plane)) else { return false };
-        let gained = |&block: &u32| self.waits_for_one(plane, BlockId(block)) && journal.writes_all_of(block);
-        journal.held.keys().any(gained)
+        let gained = |block: BlockId| self.waits_for_one(plane, block) && journal.writes_all_of(block.0);
+        self.ftl.blocks.doomed().any(gained)
     }
 
     /// Whether what a plane moves finds room, and one program more behind it.
@@ -492,15 +495,15 @@ impl Device {
     /// A unit of the journal is in flash.
     fn journal_ended(&mut self) {
         let Some(journal) = &mut self.journal else { return };
-        let Some(Writing { records, upto }) = journal.writing.take() else { return };
+        let Some(Writing { blocks, upto }) = journal.writing.take() else { return };
         if let Some(durable) = &mut self.ftl.durable {
             durable.tell(FlashEvent::Journalled { sequence: upto });
         }
         let mut free = Vec::new();
-        for block in records.iter().map(|record| record.block).filter(|&block| block != NONE) {
-            let held = journal.held.entry(block).or_default();
-            *held = held.saturating_sub(1);
-            if *held == 0 {
+        for block in blocks {
+            let Some(held) = journal.held.get_mut(&block) else { continue };
+            held.records -= 1;
+            if held.records == 0 {
                 journal.held.remove(&block);
                 free.push(block);
             }

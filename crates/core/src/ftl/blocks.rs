@@ -4,6 +4,8 @@ mod failing;
 mod runs;
 mod saving;
 
+use std::collections::BTreeSet;
+
 use super::gc::victim::Victim;
 use crate::config::advanced::Waste;
 use crate::config::{DeviceConfig, Frontiers};
@@ -127,6 +129,8 @@ pub struct Blocks {
     gc_frontier: usize,
     /// Classes of what the host writes, each with a frontier of its own.
     classes: usize,
+    /// Doomed blocks.
+    doomed: BTreeSet<u32>,
     /// Counts host writes; the clock of victim policies.
     pub clock: u64,
     /// For tests of the tests: erase without waiting.
@@ -171,6 +175,7 @@ impl Blocks {
             next_free: (1..=device.total_blocks()).collect(),
             planes: (0..planes).map(plane).collect(),
             valid: zeroed_words(total_units.div_ceil(64)),
+            doomed: BTreeSet::new(),
             victim: victim()?,
             map_victim: if for_map > 0 { Some(victim()?) } else { None },
             units_per_block: Divider::new(device.units_per_block()),
@@ -632,6 +637,12 @@ impl Blocks {
     /// All valid units of a victim have been read.
     pub fn doom(&mut self, id: BlockId) {
         self.blocks[id.index()].state = BlockState::Doomed;
+        self.doomed.insert(id.0);
+    }
+
+    /// Returns the doomed blocks.
+    pub fn doomed(&self) -> impl Iterator<Item = BlockId> + '_ {
+        self.doomed.iter().copied().map(BlockId)
     }
 
     /// Whether a doomed block has nothing left that depends on it.
@@ -660,6 +671,7 @@ impl Blocks {
     /// A block has been erased: back to stock.
     pub fn erased(&mut self, id: BlockId) {
         let plane = self.plane_of(id);
+        self.doomed.remove(&id.0);
         let block = &mut self.blocks[id.index()];
         debug_assert_eq!(block.valid, 0, "nothing valid is erased");
         block.state = BlockState::Free;

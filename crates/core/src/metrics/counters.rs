@@ -264,6 +264,8 @@ pub struct Counters {
     pub open_units_at_choice: u64,
     /// Logical blocks of block mapping whose two blocks became one, by [`MergeKind`].
     pub merges: [u64; MergeKind::ALL.len()],
+    /// Units of accepted host writes that were answered without being programmed, because the device became read-only.
+    pub units_unwritten: u64,
     /// Where the map is in flash.
     pub map: MapCounters,
     /// Where something fails.
@@ -321,7 +323,8 @@ impl Counters {
             victims,
             victim_valid_units,
             stock_at_choice,
-            open_units_at_choice
+            open_units_at_choice,
+            units_unwritten
         )
     }
 

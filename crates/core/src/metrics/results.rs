@@ -8,9 +8,9 @@ use crate::workload::request::{Completion, Operation, Status};
 /// The requests of one operation.
 #[derive(Clone, Debug, Default)]
 pub struct OperationResults {
-    /// Bytes of all requests.
+    /// Bytes of the requests that were served.
     pub bytes: u64,
-    /// Requests that did not end well.
+    /// Requests that were not served. They are in no other figure.
     pub errors: u64,
     /// Arrival to finish.
     pub latency: Latency,
@@ -23,7 +23,7 @@ pub struct OperationResults {
 }
 
 impl OperationResults {
-    /// Requests.
+    /// Returns the number of requests that were served.
     pub fn count(&self) -> u64 {
         self.latency.count()
     }
@@ -31,8 +31,11 @@ impl OperationResults {
     #[inline(always)]
     fn record(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
         let Completion { request, status, start, finish } = completion;
+        if *status != Status::Ok {
+            self.errors += 1;
+            return;
+        }
         self.bytes += request.bytes();
-        self.errors += u64::from(*status != Status::Ok);
         self.latency.record(finish.since(request.arrival));
         self.waiting += u128::from(start.since(request.arrival).0);
         self.service += u128::from(finish.since(*start).0);

@@ -79,7 +79,7 @@ pub struct Answered {
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Those that did not end well.
+    /// Those that were not served, which are in no other figure.
     pub errors: u64,
     /// Their latencies, summed, in picoseconds.
     pub latency_sum: u128,
@@ -108,8 +108,11 @@ fn middle_of(step: u16) -> u64 {
 
 impl Answered {
     fn record(&mut self, answer: &Answer) {
+        if answer.failed {
+            self.errors += 1;
+            return;
+        }
         self.bytes += answer.bytes;
-        self.errors += u64::from(answer.failed);
         self.note(answer.latency);
     }
 

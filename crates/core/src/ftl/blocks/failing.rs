@@ -89,6 +89,7 @@ impl Blocks {
         let block = &mut self.blocks[id.index()];
         debug_assert!(block.failed);
         (block.state, block.map) = (BlockState::Bad, false);
+        self.doomed.remove(&id.0);
     }
 
     /// The host leaves so many free blocks of a plane to cleaning.

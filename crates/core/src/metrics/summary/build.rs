@@ -101,7 +101,10 @@ impl Summary {
             distributions: Distributions::new(results, measurement.profile),
             unmapped_reads: counters.unmapped_reads,
             flash: Flash::new(config, counters, measurement.merged),
-            write_amplification: ratio(units_programmed(config, counters), counters.host_units),
+            write_amplification: ratio(
+                units_programmed(config, counters),
+                counters.host_units.saturating_sub(counters.units_unwritten),
+            ),
             write_amplification_bytes: ratio(
                 counters.pages_programmed_total() * config.geometry.page_size.0,
                 counters.host_bytes,
@@ -426,11 +429,11 @@ impl Spread {
 
 impl Utilization {
     fn new(measurement: &Measurement) -> Utilization {
-        let Measurement { config, measured, channels, dies, .. } = *measurement;
-        if measured == Time::ZERO {
+        let Measurement { config, elapsed, channels, dies, .. } = *measurement;
+        if elapsed == Time::ZERO {
             return Utilization::default();
         }
-        let busy = |first: Time, second: Time, lanes: u32| busy(first, second, measured, lanes);
+        let busy = |first: Time, second: Time, lanes: u32| busy(first, second, elapsed, lanes);
         let channels: Vec<_> = channels.iter().map(|time| busy(time.data, time.command, 1)).collect();
         // Planes that work by themselves spend the time of their die several times over.
         let lanes = if config.nand.concurrency == Concurrency::Plane { config.geometry.planes } else { 1 };
@@ -444,8 +447,8 @@ impl Utilization {
 }
 
 /// The shares of two ways to be busy, and of idleness.
-fn busy(first: Time, second: Time, measured: Time, lanes: u32) -> [f64; 3] {
-    let time = measured.ps() as f64 * f64::from(lanes);
+fn busy(first: Time, second: Time, elapsed: Time, lanes: u32) -> [f64; 3] {
+    let time = elapsed.ps() as f64 * f64::from(lanes);
     // What is booked beyond the measured time: see `Utilization`.
     let whole = time.max((first + second).ps() as f64);
     if whole <= 0.0 {

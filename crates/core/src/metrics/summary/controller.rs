@@ -51,7 +51,8 @@ pub struct BufferUse {
     pub volatile_units_peak: u64,
     /// Units that it would have lost at the end of the run.
     pub volatile_units_end: u64,
-    /// Share of the measured time for which the port of the memory worked; null where that is no time.
+    /// Share of the time from the start of the measured part to its last completion for which the port of the memory
+    /// worked; null where that is no time.
     pub memory_utilization: Option<f64>,
 }
 
@@ -125,7 +126,7 @@ impl BufferUse {
             fua_waited: counts.fua_waited,
             volatile_units_end: volatile_units.0,
             volatile_units_peak: volatile_units.1,
-            memory_utilization: share(memory.ps(), measurement.measured.ps()),
+            memory_utilization: share(memory.ps(), measurement.elapsed.ps()),
         })
     }
 }
@@ -133,7 +134,8 @@ impl BufferUse {
 /// What the controller's software did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FirmwareUse {
-    /// Share of the measured time for which the cores worked, on average; null where that is no time.
+    /// Share of the time from the start of the measured part to its last completion for which the cores worked, on
+    /// average; null where that is no time.
     pub utilization: Option<f64>,
     /// The same of each core, in their order.
     pub cores: Vec<f64>,
@@ -149,10 +151,10 @@ pub struct FirmwareUse {
 impl FirmwareUse {
     pub(super) fn new(measurement: &Measurement) -> Option<FirmwareUse> {
         measurement.config.controller.firmware.as_ref()?;
-        let measured = measurement.measured.ps() as f64;
+        let elapsed = measurement.elapsed.ps() as f64;
         let cores = &measurement.controller.cores;
-        let shares: Vec<f64> = match measured > 0.0 {
-            true => cores.iter().map(|time| time.ps() as f64 / measured).collect(),
+        let shares: Vec<f64> = match elapsed > 0.0 {
+            true => cores.iter().map(|time| time.ps() as f64 / elapsed).collect(),
             false => Vec::new(),
         };
         let mean = (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64);

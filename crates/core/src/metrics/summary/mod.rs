@@ -183,11 +183,12 @@ impl Requests {
 /// The requests of one operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Operations {
-    /// Requests.
+    /// Requests that were served.
     pub count: u64,
     /// Bytes that they were for.
     pub bytes: u64,
-    /// Those among them that were not served well, such as one beyond the end of the device.
+    /// Requests that were not served, such as writes to a device that has become read-only. No other figure counts
+    /// them.
     pub errors: u64,
     /// Requests per second, from the first arrival to the last completion of all operations; null where that is no
     /// time.
@@ -523,10 +524,10 @@ pub struct Spread {
     pub max: u64,
 }
 
-/// How busy channels and dies were, as shares of the measured time.
+/// How busy channels and dies were, as shares of the time from the start of the measured part to its last completion.
 ///
-/// An operation that began before the measured time, or goes on after it, counts with the part within. All null where
-/// `measured_s` is 0.
+/// An operation that began before that time, or goes on after it, counts with the part within. All null where it is no
+/// time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Utilization {
     /// Over all channels.
@@ -559,7 +560,7 @@ pub struct DieShares {
     pub idle: Share,
 }
 
-/// A share of the measured time, from 0 to 1; null where that is no time.
+/// A share of a time, from 0 to 1; null where that is none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
     /// Mean of all.

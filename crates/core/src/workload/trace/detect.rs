@@ -8,7 +8,7 @@ use super::records::holds_nothing;
 use super::{FORMATS, Format, Framing, TraceOptions};
 use crate::workload::SourceError;
 
-/// Lines or records that are looked at.
+/// Lines that should hold a request, or records, that are looked at.
 const SAMPLE: usize = 200;
 
 /// Formats that are never found out, because others read their lines as well, in other units; they may be meant
@@ -88,7 +88,8 @@ pub(super) fn detect(frames: &Frames, options: &TraceOptions) -> Result<Detected
     let asked = options.format.or_else(|| options.columns.as_ref().map(|_| &super::delimited::FORMAT));
     let is_binary = asked.is_some_and(|format| format.framing == Framing::Records);
     let lines = content(frames);
-    if frames.head().is_empty() || (lines.is_empty() && !is_binary) {
+    let is_named_and_long = asked.is_some() && !frames.has_ended();
+    if frames.head().is_empty() || (lines.is_empty() && !is_binary && !is_named_and_long) {
         return Err(nothing_in(frames));
     }
     if let Some(format) = asked {
@@ -139,7 +140,10 @@ fn detect_binary(frames: &Frames, options: &TraceOptions) -> Option<Detected> {
 /// The first lines that should hold a request.
 fn content(frames: &Frames) -> Vec<&[u8]> {
     let mut content: Vec<&[u8]> = Vec::new();
-    for line in frames.sample_lines(SAMPLE) {
+    for line in frames.sample_lines(usize::MAX) {
+        if content.len() == SAMPLE {
+            break;
+        }
         if !holds_nothing(line, content.is_empty()) {
             content.push(line);
         }
@@ -169,8 +173,13 @@ fn parsed(
 #[cold]
 fn nothing_in(frames: &Frames) -> SourceError {
     let name = frames.input().name();
-    let first = frames.sample_lines(SAMPLE).into_iter().find(|line| !holds_nothing(line, false));
+    let first = frames.sample_lines(usize::MAX).into_iter().find(|line| !holds_nothing(line, false));
     SourceError(match first {
+        None if !frames.has_ended() => format!(
+            "{name}: the format cannot be told: the first {} KiB hold empty lines and comments only. Name it with \
+             `--format`",
+            frames.head().len() >> 10
+        ),
         _ if frames.head().is_empty() => format!("{name}: the trace holds no request: the file is empty"),
         None => format!("{name}: the trace holds no request: there are empty lines and comments only"),
         Some(line) => format!(
@@ -254,6 +263,17 @@ mod tests {
         file.write_all(text.as_bytes()).unwrap();
         let frames = Frames::new(Input::open(file.path(), "trace".to_owned()).unwrap()).unwrap();
         detect(&frames, &TraceOptions::default()).map(|detected| detected.to_string()).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn comments_before_the_first_request_do_not_hide_the_format() {
+        let trace = "0,0,4096,R,0\n".repeat(3);
+        for lines in [200, 1000] {
+            let found = detected(&("#\n".repeat(lines) + &trace));
+            assert!(found.as_ref().is_ok_and(|found| found.starts_with("spc")), "{lines}: {found:?}");
+        }
+        let error = detected(&("# nothing\n".repeat(40_000) + &trace)).unwrap_err();
+        assert!(error.contains("Name it with `--format`"), "{error}");
     }
 
     #[test]

@@ -63,6 +63,11 @@ impl Frames {
         &self.input
     }
 
+    /// Returns `true` if nothing follows what is at hand.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
     /// Records from the start of the file, as a parser cuts them: as many as are at hand, at most `most`. What follows
     /// the first that it cannot cut is one record.
     pub(super) fn sample_records(&self, most: usize, parser: &mut dyn Parser) -> Vec<&[u8]> {
@@ -87,7 +92,7 @@ impl Frames {
 
     /// Lines from the start of the file, before any has been given out: as many as are at hand, at most `most`.
     pub(super) fn sample_lines(&self, most: usize) -> Vec<&[u8]> {
-        let mut lines: Vec<&[u8]> = self.head().split(|byte| *byte == b'\n').take(most + 1).collect();
+        let mut lines: Vec<&[u8]> = self.head().split(|byte| *byte == b'\n').take(most.saturating_add(1)).collect();
         // The last one may be cut off, or be the nothing behind the last line's end.
         if lines.len() > 1 && (lines.len() > most || !self.ended || lines.last().is_some_and(|line| line.is_empty())) {
             lines.pop();

@@ -8,6 +8,9 @@ use crate::sim::id::{BlockId, PlaneId};
 use crate::sim::rng::Rng;
 use crate::state::{Reader, StateError, Writer};
 
+/// The most blocks that are drawn for a victim: each takes time.
+const MOST: u32 = 1000;
+
 /// Options of d-choices.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -39,7 +42,11 @@ pub struct DChoices {
 impl Policy for DChoices {
     type Config = DChoicesConfig;
     fn check(options: &DChoicesConfig, _: &DeviceConfig) -> Result<(), String> {
-        if options.d == 0 { Err("d = 0 draws no block: d must be 1 or more".to_owned()) } else { Ok(()) }
+        match options.d {
+            0 => Err("d = 0 draws no block: d must be 1 or more".to_owned()),
+            d if d > MOST => Err(format!("d = {d}: at most {MOST} blocks are drawn; greedy looks at all")),
+            _ => Ok(()),
+        }
     }
 
     fn new(options: &DChoicesConfig, device: &DeviceConfig, seed: u64) -> Result<Self, String> {
