@@ -12,7 +12,7 @@ use crate::scheduler::Class;
 use crate::scheduler::lines::{Line, NONE};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::sim::time::Time;
-use crate::workload::request::Status;
+use crate::workload::request::{SECTOR, Status};
 
 impl Device {
     /// Has the next operation of this kind at this place fail, once. An error where the device file has no `[faults]`,
@@ -340,7 +340,7 @@ impl Device {
         while id != NONE {
             let owner = std::mem::replace(&mut self.transactions[id].owner, NONE);
             if owner != NONE {
-                self.ftl.counters.units_unwritten += u64::from(!self.writes_back());
+                self.note_unwritten(id);
                 self.trail_stall(id);
                 self.trail_spend(id, TimePart::Cleaning);
                 self.requests[owner].status = Status::ReadOnly;
@@ -351,6 +351,15 @@ impl Device {
                 self.complete_unwritten(id, newer);
             }
             id = newer;
+        }
+    }
+
+    /// Counts a host write that will not be programmed. Data in a write-back buffer stay there and do not count.
+    fn note_unwritten(&mut self, id: u32) {
+        if !self.writes_back() {
+            let Transaction { first, end, .. } = self.transactions[id];
+            self.ftl.counters.units_unwritten += 1;
+            self.ftl.counters.bytes_unwritten += u64::from(end - first) * SECTOR;
         }
     }
 

@@ -264,8 +264,10 @@ pub struct Counters {
     pub open_units_at_choice: u64,
     /// Logical blocks of block mapping whose two blocks became one, by [`MergeKind`].
     pub merges: [u64; MergeKind::ALL.len()],
-    /// Units of accepted host writes that were answered without being programmed, because the device became read-only.
+    /// Mapping units of accepted host writes that failed because the device became read-only.
     pub units_unwritten: u64,
+    /// Bytes of these writes.
+    pub bytes_unwritten: u64,
     /// Where the map is in flash.
     pub map: MapCounters,
     /// Where something fails.
@@ -324,7 +326,8 @@ impl Counters {
             victim_valid_units,
             stock_at_choice,
             open_units_at_choice,
-            units_unwritten
+            units_unwritten,
+            bytes_unwritten
         )
     }
 

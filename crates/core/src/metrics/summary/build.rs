@@ -107,7 +107,7 @@ impl Summary {
             ),
             write_amplification_bytes: ratio(
                 counters.pages_programmed_total() * config.geometry.page_size.0,
-                counters.host_bytes,
+                counters.host_bytes.saturating_sub(counters.bytes_unwritten),
             ),
             map_cache: MapCache::new(&counters.map),
             cleaning: Cleaning::new(config, counters),
