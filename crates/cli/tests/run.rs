@@ -396,19 +396,23 @@ fn what_is_read_is_laid_out_before() {
     says(&[endless, "--precondition", "none", "--layout", "even"], "`runtime` cannot end it");
 }
 
-/// All requests are answered within the ramp time, and the device works on beyond it.
+/// All requests complete within the ramp time. The trim starts garbage collection that ends after it.
 #[test]
 fn a_ramp_time_that_covers_every_request_is_a_warning() {
-    let bench = Bench::with_device();
-    for job in ["rw=read number_ios=1 ramp_time=1ms", "rw=write number_ios=1 ramp_time=100us"] {
-        let summary = bench.json(&[job, "--set", "host.link_latency=10us"]);
-        assert_eq!(summary["requests"]["all"]["count"], 0, "{job}");
+    let bench = Bench::calling(&["run"], &[]);
+    let read = "tiny|rw=read number_ios=1 ramp_time=1ms|--set|host.link_latency=10us";
+    let trim = "tiny|rw=randtrim number_ios=1 ramp_time=1us|--precondition|steady|--seed|1762|--set|capacity.spare=0.3|\
+                --set|gc.trigger=lazy";
+    for run in [read, trim] {
+        let arguments: Vec<&str> = run.split('|').collect();
+        let summary = bench.json(&arguments);
+        assert_eq!(summary["requests"]["all"]["count"], 0, "{run}");
         let warning = summary["warnings"][0].as_str().unwrap();
         assert!(warning.starts_with("nothing arrived in the measured part: the workload ended within its ramp_time"));
     }
 }
 
-/// Work before the first measured request counts with the time in which it was done.
+/// Cores work on requests of the ramp time after the measured part has started.
 #[test]
 fn cores_work_for_no_longer_than_there_is_time() {
     let bench = Bench::with_device();
@@ -418,7 +422,7 @@ fn cores_work_for_no_longer_than_there_is_time() {
     assert!(utilization > 0.0 && utilization <= 1.0, "{utilization}");
 }
 
-/// A device that has become read-only does not look faster for the requests that it refuses.
+/// A read-only device refuses writes at once, which must not make it look faster.
 #[test]
 fn requests_that_are_not_served_are_in_no_figure() {
     let bench = Bench::with_device();
