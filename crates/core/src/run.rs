@@ -522,7 +522,7 @@ impl<'a> Runner<'a> {
             return self.advance_looking(until, watcher);
         }
         if self.last.is_some() {
-            // All is answered within the ramp time: nothing is measured, though the device may work beyond it.
+            // Every request completed within the ramp time, so nothing is measured, even if the device works beyond it.
             self.device.advance_to_completion(until);
             return Ok(());
         }

@@ -70,7 +70,7 @@ fn random_writes_of_a_present_day_device_are_limited_by_its_flash() {
     }
 }
 
-/// The address decides the plane or the channel of a write, so that a program unit has to wait for its own writes.
+/// With these allocations the address of a unit determines its plane or channel, and so its program unit.
 #[test]
 fn the_buffer_fills_the_program_units_of_any_allocation() {
     for allocation in ["allocation=static", "allocation.dynamic.scope=channel"] {
@@ -121,7 +121,7 @@ fn a_buffer_completes_the_program_unit_that_it_begins() {
     assert_eq!(device.buffer().map(|buffer| buffer.occupancy()[1]), Some(30), "one program of three units");
 }
 
-/// Where the address of a unit decides its plane, one that has to leave takes others of its plane along.
+/// With static allocation, an evicted unit is written back together with other units of its plane.
 #[test]
 fn a_buffer_completes_the_program_unit_of_a_plane() {
     let overrides = ["geometry.planes=2", "allocation=static", "buffer.high_water=0.5", "buffer.low_water=0.5"];
@@ -133,7 +133,7 @@ fn a_buffer_completes_the_program_unit_of_a_plane() {
     assert_eq!((0..33).filter(is_in_flash).collect::<Vec<_>>(), [0, 8, 16], "the oldest of the first of eight");
 }
 
-/// Slots are few: the buffer begins no program unit that it cannot complete.
+/// Two program units and two slots more: the buffer does not start a third program unit.
 #[test]
 fn no_program_unit_is_begun_without_slots_for_it() {
     let overrides = ["geometry.channels=4", "allocation=static", "controller.slots=8", "buffer.capacity=4MiB"];

@@ -527,20 +527,17 @@ fn nothing_measured(workload: &Workload) -> String {
     format!("nothing arrived in the measured part: {why}")
 }
 
-/// Returns the warning that requests were not served, where there are some.
+/// Returns a warning if requests failed.
 fn not_served(served: u64, refused: u64, read_only_since: Option<Time>) -> Option<String> {
     let all = grouped(served + refused);
     let why = match read_only_since {
         Some(at) => {
-            format!("the device takes no writes since {:.3} s, because too many of its blocks are bad", at.as_s())
+            format!("the device became read-only at {:.3} s, because too many of its blocks were bad", at.as_s())
         }
-        None => "they were beyond the end of the device, or their data could not be read".to_owned(),
+        None => "they were beyond the end of the device, or their data were uncorrectable".to_owned(),
     };
     (refused > 0).then(|| {
-        format!(
-            "{} of {all} requests were not served: {why}; throughput and latencies are without them",
-            grouped(refused)
-        )
+        format!("{} of {all} requests were not served: {why}; throughput and latencies exclude them", grouped(refused))
     })
 }
 

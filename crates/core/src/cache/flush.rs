@@ -105,7 +105,7 @@ impl Buffer {
         self.barriers.take_all()
     }
 
-    /// All dirty units are to be written out.
+    /// Selects all dirty units for write-back.
     pub fn write_out_all(&mut self) {
         for list in 0..self.dirty.len() {
             while self.dirty[list].count > 0 {
@@ -114,18 +114,18 @@ impl Buffer {
         }
     }
 
-    /// Whether there is a dirty unit that nothing has asked for yet.
+    /// Returns `true` if a dirty unit is not selected for write-back yet.
     pub fn has_dirty(&self) -> bool {
         self.dirty_units > 0
     }
 
-    /// Returns the number of units in a list of dirty ones.
+    /// Returns the number of dirty units in a list that are not selected for write-back yet.
     #[inline]
     pub fn dirty_in(&self, list: u16) -> u32 {
         self.dirty[usize::from(list)].count
     }
 
-    /// Picks the unit of a list that has been dirty for the longest time.
+    /// Picks the oldest of these units. Returns `None` if there is none.
     pub fn pick_oldest(&mut self, list: u16) -> Option<Pick> {
         let entry = self.dirty[usize::from(list)].waiting.first();
         (entry != NONE).then(|| self.pick(entry, NONE))
@@ -209,19 +209,19 @@ impl Buffer {
         }
     }
 
-    /// Whether anything is to be written out.
+    /// Returns `true` if a unit is selected for write-back.
     #[inline]
     pub fn has_out(&self) -> bool {
         self.out_units > 0 || !self.padding.is_empty()
     }
 
-    /// The list of dirty units from which the next unit is written out, if there is one.
+    /// Returns the list that the next unit to write back is in, or `None` if no dirty unit is selected.
     #[inline]
     pub fn next_list(&self) -> Option<u16> {
         self.out_order.iter().copied().find(|&list| !self.dirty[usize::from(list)].out.is_empty())
     }
 
-    /// A program unit is complete: the next unit comes from another list.
+    /// Moves the first list to the end of the order, so that the next unit to write back comes from another list.
     pub fn turn(&mut self) {
         if let Some(list) = self.out_order.pop_front() {
             self.dirty[usize::from(list)].is_in_order = !self.dirty[usize::from(list)].out.is_empty();
@@ -229,7 +229,7 @@ impl Buffer {
         }
     }
 
-    /// The next unit to be written out.
+    /// Picks the next unit to write back.
     pub fn pick_next(&mut self) -> Option<Pick> {
         while self.out_units > 0 {
             let list = *self.out_order.front()?;

@@ -31,21 +31,21 @@ struct Entry {
     epoch: u32,
     /// Writes of it that are on their way to flash.
     flights: u32,
-    /// The list of dirty units that it joins.
+    /// Index in `Buffer::dirty` of its list while it is dirty.
     list: u16,
     dirt: Dirt,
     /// It goes when it is clean.
     leaving: bool,
 }
 
-/// Whether an entry holds sectors that no write on its way to flash has, and which list it is in.
+/// Dirty state of an entry. A dirty entry holds sectors that are in no outstanding write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dirt {
-    /// It holds none, and is in no list.
+    /// Not dirty, and in no list.
     Clean,
-    /// Nothing has asked for them yet: it is in its list of dirty units.
+    /// Dirty, and in the `waiting` list.
     Waiting,
-    /// They are to be written out.
+    /// Selected for write-back, and in the `out` list.
     Out,
 }
 
@@ -56,6 +56,7 @@ impl Entry {
         Entry { mask: 0, lpn, links: [NONE; 2], epoch: 0, flights: 0, list: 0, dirt: Dirt::Clean, leaving: false }
     }
 
+    /// Returns `true` if the entry is dirty, selected for write-back or not.
     fn is_dirty(&self) -> bool {
         self.dirt != Dirt::Clean
     }
@@ -114,15 +115,16 @@ pub enum Why {
     Fill,
 }
 
-/// Dirty units that would fill the same program unit.
+/// Dirty units that belong to the same program unit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Dirty {
-    /// Units that nothing asks for yet, in the order in which they became dirty, and how many there are.
+    /// Units that are not selected for write-back, in the order in which they became dirty.
     waiting: List,
+    /// Length of `waiting`.
     count: u32,
-    /// Units that are to be written out.
+    /// Units that are selected for write-back, in the order of selection.
     out: List,
-    /// True if it is in `out_order`.
+    /// True if the index of this list is in `Buffer::out_order`.
     is_in_order: bool,
 }
 
@@ -138,12 +140,13 @@ pub struct Buffer {
     /// Where a unit has more than 64 sectors: those that each entry holds, `words` words for each.
     masks: Vec<u64>,
     words: usize,
-    /// Dirty units by the program unit that they would fill.
+    /// Dirty units, indexed by the program unit that they belong to.
     dirty: Vec<Dirty>,
-    /// Dirty units that nothing asks for yet, and those that are to be written out.
+    /// Number of units in all `waiting` lists.
     dirty_units: u32,
+    /// Number of units in all `out` lists.
     out_units: u32,
-    /// Lists with units to be written out, the next first; they can have become empty.
+    /// Indices of the lists to write back, next first. A list stays here until its turn, even if it is empty by then.
     out_order: VecDeque<u16>,
     /// Units to be read and written with their block.
     padding: VecDeque<u32>,
@@ -181,7 +184,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// The empty buffer of a device; `None` where it has none. Dirty units are kept in so many `lists`.
+    /// Creates an empty buffer with `lists` lists of dirty units. Returns `None` if the device has no buffer.
     pub fn new(device: &DeviceConfig, lists: u16, seed: u64, verify: bool) -> Result<Option<Buffer>, String> {
         let Some(config) = device.active_buffer() else { return Ok(None) };
         let units = device.buffer_units();
@@ -271,13 +274,13 @@ impl Buffer {
         })
     }
 
-    /// Whether an entry is dirty.
+    /// Returns `true` if an entry is dirty.
     pub fn is_dirty(&self, entry: u32) -> bool {
         self.entries[entry as usize].is_dirty()
     }
 
-    /// After a power cut that it survived: a unit that flash does not have joins a list of dirty ones, with its
-    /// versions for verification. Returns its entry; none where there is no room.
+    /// Restores a dirty unit that survived a power cut, and adds it to a list. `versions` are its contents, for
+    /// verification. Returns its entry, or `None` if the buffer is full.
     pub fn restore(&mut self, lpn: Lpn, sectors: u32, list: u16, versions: Option<&[u32]>) -> Option<u32> {
         if !self.has_room(lpn) {
             return None;
@@ -398,8 +401,8 @@ impl Buffer {
         self.entry(lpn).is_some() || !self.free.is_empty()
     }
 
-    /// A host write of some sectors of a unit, for which there is a place; returns its entry. Where flash is to get
-    /// them from here, the unit joins a list of `dirty` ones.
+    /// Stores sectors of a host write, for which there must be room, and returns the entry. With write-back, `dirty` is
+    /// the list that the unit is added to; with write-through it is `None`.
     pub fn write(&mut self, lpn: Lpn, first: u32, end: u32, version: u32, dirty: Option<u16>) -> u32 {
         let entry = match self.entry(lpn) {
             Some(entry) => {
@@ -439,6 +442,7 @@ impl Buffer {
         entry
     }
 
+    /// Marks an entry as dirty and adds it to a list.
     fn note_dirty(&mut self, entry: u32, list: u16) {
         let state = &mut self.entries[entry as usize];
         if state.is_dirty() {
@@ -456,7 +460,7 @@ impl Buffer {
         self.dirty_units += 1;
     }
 
-    /// An entry leaves the list that it is in.
+    /// Marks a dirty entry as clean and removes it from its list.
     fn unlink_dirty(&mut self, entry: u32) {
         let state = &mut self.entries[entry as usize];
         let dirty = &mut self.dirty[usize::from(state.list)];
@@ -469,7 +473,7 @@ impl Buffer {
         self.dirty_units -= 1;
     }
 
-    /// A dirty entry is to be written out.
+    /// Selects a waiting entry for write-back.
     fn send_out(&mut self, entry: u32) {
         self.unlink_dirty(entry);
         let state = &mut self.entries[entry as usize];

@@ -21,13 +21,13 @@ use crate::sim::time::Time;
 struct Stage {
     waiting: Line,
     count: u32,
-    /// Units that the buffer has picked for it and that are not written yet.
+    /// Units that the buffer has picked for this stage and that the firmware has not written yet.
     coming: u32,
     /// Number of program units that have left, which distinguishes entries of `due`.
     turn: u32,
     /// True if somebody waits for a write of it: it leaves when nothing more is coming.
     is_urgent: bool,
-    /// True if the buffer has picked a unit for it, and not looked yet for those that it lacks.
+    /// True if the stage is in `Filling::begun`.
     is_begun: bool,
 }
 
@@ -37,15 +37,16 @@ pub(super) struct Filling {
     timeout: Time,
     /// Mapping units of a program unit.
     group: u32,
-    /// True if the buffer completes program units: with several classes, the address of a unit does not tell which
-    /// stage it will go to.
+    /// True if the buffer completes program units. With several temperature classes it cannot, because the address of
+    /// a dirty unit does not determine its stage.
     is_completed: bool,
     /// Indexed by plane, or by pool with dynamic allocation; then by class.
     stages: Vec<Stage>,
     /// Time at which the first write of a stage has waited long enough, with the stage and its turn; oldest first.
     due: VecDeque<(Time, u32, u32)>,
-    /// Stages that are urgent, and those that are begun, in the order in which they became so.
+    /// Urgent stages, oldest first.
     urgent: VecDeque<u32>,
+    /// Stages that the buffer has picked a unit for since it last completed them, oldest first.
     begun: VecDeque<u32>,
 }
 
@@ -70,12 +71,13 @@ impl Filling {
         })
     }
 
-    /// Returns the number of lists in which the buffer keeps its dirty units: one for each stage that it completes.
+    /// Returns the number of lists of dirty units that the buffer needs: one for each stage that it completes.
     pub(super) fn lists(filling: Option<&Filling>) -> u16 {
         filling.filter(|filling| filling.is_completed).map_or(1, |filling| filling.stages.len() as u16)
     }
 
-    /// Returns the number of units that a stage lacks, besides those that are coming.
+    /// Returns the number of units that a stage needs to become a whole program unit, in addition to those that are
+    /// coming.
     fn missing(&self, number: u32) -> u32 {
         let stage = &self.stages[number as usize];
         self.group - 1 - (stage.count + stage.coming + self.group - 1) % self.group
@@ -124,7 +126,7 @@ impl Device {
         }
     }
 
-    /// Returns the plane that the address of a unit names, or its pool with dynamic allocation.
+    /// Returns the home plane of a unit, or its pool with dynamic allocation.
     fn destination_of(&self, lpn: Lpn) -> u32 {
         self.ftl.home(lpn).map_or_else(|| self.ftl.pool(lpn), |plane| plane.0)
     }
@@ -137,7 +139,7 @@ impl Device {
         }
     }
 
-    /// Gives a unit that the buffer writes out a slot; [`Device::write_out`] takes it from there.
+    /// Reserves a slot for a unit that the buffer has picked, and queues the unit for [`Device::write_out`].
     pub(super) fn pick_up(&mut self, pick: Pick) {
         self.slots_free -= 1;
         let number = usize::from(self.list_of(Lpn(pick.lpn)));
@@ -153,7 +155,7 @@ impl Device {
         }
     }
 
-    /// Takes the next unit that was picked up.
+    /// Dequeues the next unit of [`Device::pick_up`].
     pub(super) fn next_picked(&mut self) -> Option<Pick> {
         let pick = self.buffer.as_deref_mut()?.picked.pop_front()?;
         let number = usize::from(self.list_of(Lpn(pick.lpn)));
@@ -256,8 +258,8 @@ impl Device {
         self.arm_fill();
     }
 
-    /// Returns `true` if there are slots for the program unit that the next unit of a list of the buffer goes to: none
-    /// is begun without.
+    /// Returns `true` if enough slots are free to complete the program unit of a list of the buffer. A program unit
+    /// that is begun without them would wait for its time-out.
     pub(super) fn has_slots_for(&self, list: Option<u16>) -> bool {
         let units = match (self.filling.as_deref(), list) {
             (Some(filling), Some(list)) if filling.is_completed => match filling.missing(u32::from(list)) {
@@ -275,18 +277,17 @@ impl Device {
         begun.is_some_and(|&number| list.is_none_or(|list| u32::from(list) != number))
     }
 
-    /// Returns `true` if the units picked up from this list of the buffer make up whole program units.
+    /// Returns `true` if the units picked from a list of the buffer form whole program units.
     pub(super) fn is_complete(&self, list: Option<u16>) -> bool {
         let filling = self.filling.as_deref().filter(|filling| filling.is_completed);
         filling.zip(list).is_some_and(|(filling, list)| filling.missing(u32::from(list)) == 0)
     }
 
-    /// Completes the program units that the buffer has begun. Returns the number of units picked for that.
-    ///
-    /// What lacks slots is completed when there are some.
+    /// Completes the program units that the buffer has begun, and returns the number of units picked for them. Stops at
+    /// the first one that needs more slots than are free.
     pub(super) fn complete_begun(&mut self) -> u32 {
         let mut picked = 0;
-        while let Some(filling) = &mut self.filling
+        while let Some(filling) = &self.filling
             && let Some(&number) = filling.begun.front()
             && filling.missing(number) <= self.slots_free
         {
@@ -298,7 +299,8 @@ impl Device {
         picked
     }
 
-    /// Picks the oldest dirty units that a stage lacks, and returns their number; none if there are not enough of them.
+    /// Picks the oldest dirty units to complete a stage, and returns their number. Picks none if there are too few
+    /// dirty units or slots.
     fn pick_missing(&mut self, number: u32) -> u32 {
         let Some(filling) = self.filling.as_deref().filter(|filling| filling.is_completed) else { return 0 };
         let (list, missing) = (number as u16, filling.missing(number));

@@ -24,22 +24,22 @@ use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::state::{Reader, StateError, Writer};
 use crate::workload::request::Status;
 
-/// The number of a trim, and its unit.
+/// Sequence number of a trim, and the mapping unit that was trimmed.
 type Record = (u64, u32);
 
-/// A block that holds units of records that are not in flash.
+/// Records whose trimmed data are in the same block, and which are not in flash yet.
 #[derive(Clone, Debug, Default)]
 struct Held {
-    /// Number of these records.
+    /// Number of records.
     records: u32,
-    /// Those of them that are not being written; oldest first.
+    /// Records that are not being written either, oldest first.
     waiting: VecDeque<Record>,
 }
 
 /// A unit of the journal that is being programmed.
 #[derive(Clone, Debug, Default)]
 struct Writing {
-    /// The block of each of its new records, or [`NONE`].
+    /// Block that holds the trimmed data, or [`NONE`], for each record that this write adds.
     blocks: Vec<u32>,
     /// All trims up to this number are in flash when it has ended.
     upto: u64,
@@ -59,9 +59,9 @@ pub(super) struct Journal {
     live: Vec<u32>,
     /// The last trim of each unit that is trimmed, and which unit of the journal has it, or [`NONE`].
     trims: BTreeMap<u32, (u64, u32)>,
-    /// Records that are not written, with the block that holds what was trimmed, or [`NONE`].
+    /// Records that are not being written, with the block that holds the trimmed data, or [`NONE`].
     waiting: BTreeMap<Record, u32>,
-    /// Blocks that hold units of `waiting`, or of `writing`.
+    /// Records of `waiting` and `writing`, by the block that holds the trimmed data.
     held: BTreeMap<u32, Held>,
     writing: Option<Writing>,
     /// The unit of it that is on its way, and its transaction.
@@ -115,7 +115,7 @@ impl Journal {
     fn forget(&mut self, lpn: u32) {
         let Some((sequence, slot)) = self.trims.remove(&lpn) else { return };
         self.count(slot, -1);
-        // A record that a block waits for has to be written all the same.
+        // A block cannot be erased before its records are written, so those stay.
         if self.waiting.get(&(sequence, lpn)) == Some(&NONE) {
             self.waiting.remove(&(sequence, lpn));
         }
@@ -245,9 +245,9 @@ impl Journal {
         self.writing = Some(writing);
     }
 
-    /// Whether nothing but records that are being written holds a block.
+    /// Returns `true` if the records of a block are all being written.
     fn writes_all_of(&self, block: u32) -> bool {
-        self.writing.is_some() && self.held.get(&block).is_some_and(|held| held.waiting.is_empty())
+        self.held.get(&block).is_some_and(|held| held.waiting.is_empty())
     }
 }
 

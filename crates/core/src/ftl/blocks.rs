@@ -129,7 +129,7 @@ pub struct Blocks {
     gc_frontier: usize,
     /// Classes of what the host writes, each with a frontier of its own.
     classes: usize,
-    /// Doomed blocks.
+    /// Blocks in [`BlockState::Doomed`], of which there are only a few per plane.
     doomed: BTreeSet<u32>,
     /// Counts host writes; the clock of victim policies.
     pub clock: u64,
@@ -634,7 +634,7 @@ impl Blocks {
         self.victim.fault().or_else(|| self.map_victim.as_ref()?.fault())
     }
 
-    /// All valid units of a victim have been read.
+    /// Marks a victim whose valid units have all been read.
     pub fn doom(&mut self, id: BlockId) {
         self.blocks[id.index()].state = BlockState::Doomed;
         self.doomed.insert(id.0);

@@ -10,7 +10,7 @@ use crate::workload::request::{Completion, Operation, Status};
 pub struct OperationResults {
     /// Bytes of the requests that were served.
     pub bytes: u64,
-    /// Requests that were not served. They are in no other figure.
+    /// Requests that failed. No other field includes them.
     pub errors: u64,
     /// Arrival to finish.
     pub latency: Latency,

@@ -79,7 +79,7 @@ pub struct Answered {
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Those that were not served, which are in no other figure.
+    /// Requests that failed. No other field includes them.
     pub errors: u64,
     /// Their latencies, summed, in picoseconds.
     pub latency_sum: u128,

@@ -83,7 +83,7 @@ fn units_ahead(ftl: &Ftl, request: &Request) -> std::ops::Range<u32> {
     first..(first + UNITS_AHEAD).min(per_unit.divide_long(end - 1) as u32 + 1)
 }
 
-/// Fills a batch with what `next` returns, up to the end.
+/// Fills a batch with the requests that `next` returns.
 #[inline(always)]
 fn fill(
     batch: &mut Vec<Request>,

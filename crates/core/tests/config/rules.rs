@@ -64,7 +64,7 @@ const REFUSED: &[(&[&str], &str)] = &[
     ),
     (&["durability.checkpoint=1MiB", "geometry.blocks=3"], "; durability.checkpoint takes "),
     (&["gc.hard_threshold=3"], "gc.hard_threshold = 3: 3 blocks, at most gc.soft_threshold = 2 blocks"),
-    (&["gc.victim.d-choices.d=1001"], "gc.victim.d-choices: d = 1001: at most 1000 blocks are drawn"),
+    (&["gc.victim.d-choices.d=1001"], "gc.victim.d-choices: d = 1001: must be at most 1000; to compare all"),
     (&["gc.victim.d-choices.d=0"], "gc.victim.d-choices: d = 0 draws no block: d must be 1 or more"),
     (&["controller.slots=0"], "controller.slots = 0: must be from 1 to 1048576"),
     (&["geometry.page_size=16KiB", "controller.slots=3"], "controller.slots = 3: must be from 4 to"),

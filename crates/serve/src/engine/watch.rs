@@ -61,14 +61,14 @@ pub struct Look {
     pub warnings: Vec<String>,
 }
 
-/// All requests of an operation.
+/// Counts of the requests of one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// How many.
+    /// Requests that were served.
     pub count: u64,
-    /// Their bytes.
+    /// Bytes of the requests that were served.
     pub bytes: u64,
-    /// Those that did not end well.
+    /// Requests that failed.
     pub errors: u64,
 }
 

@@ -71,9 +71,9 @@ fn device(metrics: &mut Metrics, info: &Info, frame: &Frame) {
 fn requests(metrics: &mut Metrics, frame: &Frame) {
     type Of = fn(&super::frame::Requests) -> f64;
     let counters: [(&str, &str, Of); 3] = [
-        ("requests_total", "Requests that were answered.", |requests| requests.count as f64),
-        ("request_bytes_total", "Bytes of the requests that were answered.", |requests| requests.bytes as f64),
-        ("request_errors_total", "Requests that did not end well.", |requests| requests.errors as f64),
+        ("requests_total", "Requests that were served.", |requests| requests.count as f64),
+        ("request_bytes_total", "Bytes of the requests that were served.", |requests| requests.bytes as f64),
+        ("request_errors_total", "Requests that failed.", |requests| requests.errors as f64),
     ];
     for (name, help, of) in counters {
         metrics.begin(name, "counter", help);

@@ -51,8 +51,8 @@ pub struct BufferUse {
     pub volatile_units_peak: u64,
     /// Units that it would have lost at the end of the run.
     pub volatile_units_end: u64,
-    /// Share of the time from the start of the measured part to its last completion for which the port of the memory
-    /// worked; null where that is no time.
+    /// Utilization of the memory port from the start of the measured part to its last completion; null if that period
+    /// has no length.
     pub memory_utilization: Option<f64>,
 }
 
@@ -134,8 +134,8 @@ impl BufferUse {
 /// What the controller's software did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FirmwareUse {
-    /// Share of the time from the start of the measured part to its last completion for which the cores worked, on
-    /// average; null where that is no time.
+    /// Mean utilization of the cores from the start of the measured part to its last completion; null if that period
+    /// has no length.
     pub utilization: Option<f64>,
     /// The same of each core, in their order.
     pub cores: Vec<f64>,

@@ -187,8 +187,7 @@ pub struct Operations {
     pub count: u64,
     /// Bytes that they were for.
     pub bytes: u64,
-    /// Requests that were not served, such as writes to a device that has become read-only. No other figure counts
-    /// them.
+    /// Requests that failed, such as writes to a device that has become read-only. No other field includes them.
     pub errors: u64,
     /// Requests per second, from the first arrival to the last completion of all operations; null where that is no
     /// time.
@@ -524,10 +523,10 @@ pub struct Spread {
     pub max: u64,
 }
 
-/// How busy channels and dies were, as shares of the time from the start of the measured part to its last completion.
+/// Utilization of channels and dies from the start of the measured part to its last completion.
 ///
-/// An operation that began before that time, or goes on after it, counts with the part within. All null where it is no
-/// time.
+/// If an operation starts before that period or ends after it, only the part within the period counts. All values are
+/// null if the period has no length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Utilization {
     /// Over all channels.
@@ -560,7 +559,7 @@ pub struct DieShares {
     pub idle: Share,
 }
 
-/// A share of a time, from 0 to 1; null where that is none.
+/// Share of a period, from 0 to 1; null if the period has no length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
     /// Mean of all.

@@ -176,8 +176,7 @@ fn nothing_in(frames: &Frames) -> SourceError {
     let first = frames.sample_lines(usize::MAX).into_iter().find(|line| !holds_nothing(line, false));
     SourceError(match first {
         None if !frames.has_ended() => format!(
-            "{name}: the format cannot be told: the first {} KiB hold empty lines and comments only. Name it with \
-             `--format`",
+            "{name}: cannot detect the format: the first {} KiB are empty lines and comments; name it with `--format`",
             frames.head().len() >> 10
         ),
         _ if frames.head().is_empty() => format!("{name}: the trace holds no request: the file is empty"),
@@ -273,7 +272,7 @@ mod tests {
             assert!(found.as_ref().is_ok_and(|found| found.starts_with("spc")), "{lines}: {found:?}");
         }
         let error = detected(&("# nothing\n".repeat(40_000) + &trace)).unwrap_err();
-        assert!(error.contains("Name it with `--format`"), "{error}");
+        assert!(error.contains("name it with `--format`"), "{error}");
     }
 
     #[test]

@@ -8,15 +8,15 @@ use crate::sim::id::{BlockId, PlaneId};
 use crate::sim::rng::Rng;
 use crate::state::{Reader, StateError, Writer};
 
-/// The most blocks that are drawn for a victim: each takes time.
+/// Largest `d`. It bounds the time that the choice of a victim takes.
 const MOST: u32 = 1000;
 
 /// Options of d-choices.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DChoicesConfig {
-    /// Blocks drawn, with replacement, 1 or more. 1 is `random`, a large number nearly `greedy`.
-    #[schemars(range(min = 1))]
+    /// Blocks drawn, with replacement, from 1 to 1000. 1 is `random`, a large number nearly `greedy`.
+    #[schemars(range(min = 1, max = 1000))]
     pub d: u32,
 }
 
@@ -44,7 +44,7 @@ impl Policy for DChoices {
     fn check(options: &DChoicesConfig, _: &DeviceConfig) -> Result<(), String> {
         match options.d {
             0 => Err("d = 0 draws no block: d must be 1 or more".to_owned()),
-            d if d > MOST => Err(format!("d = {d}: at most {MOST} blocks are drawn; greedy looks at all")),
+            d if d > MOST => Err(format!("d = {d}: must be at most {MOST}; to compare all blocks, use `greedy`")),
             _ => Ok(()),
         }
     }
