@@ -285,7 +285,7 @@ impl Device {
             if self.slots_free == 0 || self.ftl.is_read_only() {
                 return;
             }
-            let list = buffer.next_list();
+            let (list, has_out) = (buffer.next_list(), buffer.has_out());
             if self.has_begun_other(list) {
                 match self.complete_begun() {
                     0 if self.has_begun_other(list) => return,
@@ -296,7 +296,7 @@ impl Device {
                     }
                 }
             }
-            if !self.has_slots_for(list) {
+            if !has_out || !self.has_slots_for(list) {
                 return;
             }
             let Some(buffer) = &mut self.buffer else { return };
