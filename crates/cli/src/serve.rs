@@ -73,6 +73,10 @@ pub struct ServeArgs {
     /// Let flushes and FUA writes wait for the machine's own disk, so that they outlive its crash, too: slow
     #[arg(long, requires = "image")]
     image_sync: bool,
+    /// Serve an image of which records are damaged and cannot be restored: the units that they belong to read as older
+    /// data or as zeros
+    #[arg(long, requires = "image")]
+    image_salvage: bool,
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_hyphen_values = true)]
     seed: u64,

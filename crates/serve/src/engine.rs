@@ -406,7 +406,15 @@ impl Engine {
         let image = image.map(|error| format!("the file of the image cannot be written, clients get errors: {error}"));
         let recording = self.books.recorder.as_ref().and_then(Recorder::trouble);
         let recording = recording.map(|error| format!("the recording has ended, the device is still served: {error}"));
-        image.into_iter().chain(recording).collect()
+        image.into_iter().chain(recording).chain(self.damage()).collect()
+    }
+
+    /// Describes damage in the file of the image.
+    fn damage(&self) -> Vec<String> {
+        match &self.kept {
+            Kept::InFlash(store, _) => store.damage(),
+            Kept::Apart(_) => Vec::new(),
+        }
     }
 
     /// Requests that failed because their payload could not be kept or fetched.

@@ -57,7 +57,8 @@ pub fn begin(args: &ServeArgs, chosen: &Chosen, terminal: &Terminal) -> Result<B
             path.display()
         )));
     }
-    let (device, store, recovered) = opened.recover(chosen.config.clone(), options).map_err(failure)?;
+    let (device, store, recovered) =
+        opened.recover(chosen.config.clone(), options, args.image_salvage).map_err(failure)?;
     let mapped = recovered.device.units_mapped as f64 / chosen.config.logical_units().max(1) as f64;
     let state = Precondition { asked: "image".to_owned(), reached: Reached { mapped, ..Reached::default() } };
     Ok(Begun { device, state, image: Some((store, options)), recovered: Some(recovered) })
@@ -82,6 +83,9 @@ pub fn section(finished: &Finished, at_start: Option<&Recovered>) -> Option<Live
         pages_read: recovered.device.pages_read,
         units_mapped: recovered.device.units_mapped,
         torn_units: recovered.device.torn_units,
+        records_repaired: recovered.damage.repaired,
+        records_lost: recovered.damage.records_lost,
+        payload_lost: recovered.damage.payload_lost,
         journal_records: recovered.device.journal_records,
         blocks_accounted: recovered.device.blocks_accounted,
         blocks_erased: recovered.device.blocks_erased,

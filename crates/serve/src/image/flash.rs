@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::ftl::flash::{Bad, Record};
+use floatgate_core::ftl::flash::{Bad, Record, RecordKind};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -17,8 +17,10 @@ use super::ImageError;
 use super::disk::{Clocked, Disk};
 use super::header::{self, Header};
 use super::layout::{
-    GRAIN, Layout, Mark, SAVED_HEAD, SLOT, Slot, Stored, anchor, entry, is_erased, read_anchor, read_entry,
+    GRAIN, Layout, Mark, SAVED_HEAD, SLOT, Slot, SlotState, Stored, TORN, anchor, entry, is_erased, read_anchor,
+    read_entry,
 };
+use super::repair::repair;
 use crate::clock::Wall;
 
 /// What goes into a unit.
@@ -103,16 +105,21 @@ pub struct Flash {
     /// Synchronising failed: what the kernel could not write it may have forgotten, and what is read may not be what is
     /// on the disk. Nothing is accepted until the file is opened anew.
     unsure: bool,
+    /// Records that were damaged and have been restored since this was last asked.
+    repaired: u64,
     spare: (Vec<u8>, Vec<u8>),
 }
+
+/// Records of one recovery that may be restored by trying pairs of bits, which takes some milliseconds each.
+const PAIRS: u64 = 1000;
 
 impl Flash {
     /// The flash in a file; with what the file says of its last use, or without where it is a new one.
     pub fn open(mut disk: Box<dyn Disk>, config: &DeviceConfig) -> Result<(Flash, Option<State>), ImageError> {
         let layout = Layout::of(config);
-        let state = match is_new(&*disk, &layout)? {
-            true => None,
-            false => check(&*disk, &layout, config)?,
+        let (state, repaired) = match is_new(&*disk, &layout)? {
+            true => (None, 0),
+            false => check(&mut *disk, &layout, config)?,
         };
         if state.is_none() {
             disk.resize(0)?;
@@ -132,6 +139,7 @@ impl Flash {
             failure: None,
             dirty: false,
             unsure: false,
+            repaired,
             spare: Default::default(),
         };
         if state.is_some() {
@@ -168,7 +176,13 @@ impl Flash {
     fn read_table(&mut self) -> Result<(), ImageError> {
         let mut table = vec![0; self.layout.table()];
         self.disk.read(self.layout.entry(0), &mut table)?;
-        for (block, bytes) in (0..).zip(table.as_chunks().0) {
+        for (block, bytes) in (0..).zip(table.as_chunks_mut::<8>().0) {
+            // A digest of 24 bits is too short to try pairs of bits.
+            let is_valid = |bytes: &[u8]| bytes.try_into().is_ok_and(|bytes| read_entry(block, bytes).is_some());
+            if !is_valid(bytes) && repair(bytes, false, is_valid) {
+                self.disk.write(self.layout.entry(block), bytes)?;
+                self.repaired += 1;
+            }
             let wrong = || ImageError::Damaged(format!("the erase count of block {block}"));
             let (erases, mark) = read_entry(block, *bytes).ok_or_else(wrong)?;
             (self.erases[block as usize], self.bad[block as usize]) = (erases, mark.bad());
@@ -204,7 +218,7 @@ impl Flash {
     /// The program of so many units from `place` on has failed: they are unreadable.
     pub fn fail(&mut self, place: Ppn, units: u32) -> Result<(), String> {
         self.check_order(place, units)?;
-        let slots = vec![0xff; SLOT * units as usize];
+        let slots = TORN.repeat(units as usize);
         let payload = vec![0; self.layout.unit as usize * units as usize];
         self.change(Change::Program { place: place.0, slots, payload });
         Ok(())
@@ -256,10 +270,73 @@ impl Flash {
     }
 
     /// The unit of a block behind the last that holds anything.
-    fn first_unwritten(&self, block: u32) -> io::Result<u32> {
+    fn first_unwritten(&mut self, block: u32) -> io::Result<u32> {
         let mut slots = vec![0; self.layout.units as usize * SLOT];
         self.disk.read(self.layout.block(block).0, &mut slots)?;
-        Ok(slots.chunks_exact(SLOT).rposition(|slot| !is_erased(slot)).map_or(0, |last| last as u32 + 1))
+        let first = block * self.layout.units;
+        for (place, slot) in (first..first + self.layout.units).zip(slots.chunks_exact(SLOT)).rev() {
+            let state = SlotState::parse(place, slot);
+            let is_damaged = state == SlotState::Damaged;
+            let state = if is_damaged { self.repair_slot(place)? } else { state };
+            if state != SlotState::Erased {
+                return Ok(place - first + 1);
+            }
+        }
+        Ok(0)
+    }
+
+    /// Restores a damaged record in the file if one or two bits of it are wrong. Returns its state afterwards.
+    pub fn repair_slot(&mut self, place: u32) -> io::Result<SlotState> {
+        let mut bytes = [0; SLOT];
+        self.disk.read(self.layout.slot(place), &mut bytes)?;
+        let is_valid = |bytes: &[u8]| SlotState::parse(place, bytes) != SlotState::Damaged;
+        if !is_valid(&bytes) && repair(&mut bytes, self.repaired < PAIRS, is_valid) {
+            self.disk.write(self.layout.slot(place), &bytes)?;
+            self.repaired += 1;
+        }
+        Ok(SlotState::parse(place, &bytes))
+    }
+
+    /// Reads the payload of a unit, and restores it in the file if one bit of it is wrong.
+    pub fn read_repaired(&mut self, place: Ppn) -> Result<Vec<u8>, ReadError> {
+        let mut bytes = vec![0; self.layout.unit as usize];
+        match self.read(place, None, &mut bytes) {
+            Ok(_) => return Ok(bytes),
+            Err(error @ ReadError::Io(_)) => return Err(error),
+            Err(ReadError::Unreadable(_)) => {}
+        }
+        let unreadable = || ReadError::Unreadable(place.0);
+        let Some(Slot { payload: Stored::Bytes(digest), .. }) = Slot::parse(place.0, &self.slot(place.0)?) else {
+            return Err(unreadable());
+        };
+        if !repair(&mut bytes, false, |bytes| xxh3_64(bytes) == digest) {
+            return Err(unreadable());
+        }
+        self.disk.write(self.layout.payload(place.0), &bytes)?;
+        self.repaired += 1;
+        Ok(bytes)
+    }
+
+    /// Has a unit hold nothing from now on: the machine stopped before its payload was written.
+    pub fn discard(&mut self, place: u32, slot: &Slot) -> io::Result<()> {
+        let record = Record { kind: RecordKind::Padding, opened: slot.record.opened, ..Record::default() };
+        let slot = Slot { record, payload: Stored::Zeros, part: slot.part };
+        self.disk.write(self.layout.slot(place), &slot.bytes(place))
+    }
+
+    /// Restores the head of what is saved at a place if one or two bits of it are wrong; `is_valid` accepts heads.
+    pub fn repair_saved(&mut self, number: u32, head: &mut [u8], is_valid: impl Fn(&[u8]) -> bool) -> io::Result<bool> {
+        if !repair(head, self.repaired < PAIRS, is_valid) {
+            return Ok(false);
+        }
+        self.disk.write(self.layout.saved(number), head)?;
+        self.repaired += 1;
+        Ok(true)
+    }
+
+    /// Returns how many records were damaged and have been restored since this was last called.
+    pub fn take_repaired(&mut self) -> u64 {
+        std::mem::take(&mut self.repaired)
     }
 
     /// Begins to erase a block: what it held is gone, and it takes nothing until [`Flash::erased`].
@@ -379,7 +456,7 @@ impl Flash {
     pub fn tear(&mut self, place: Ppn, units: u32) {
         let unit = self.layout.unit as usize;
         let torn = vec![0xa5; (unit * units as usize) / 2];
-        let slots = vec![0xff; SLOT * units as usize];
+        let slots = TORN.repeat(units as usize);
         // Where that fails, the power was cut a moment earlier.
         let _ = self.disk.write(self.layout.payload(place.0), &torn);
         let _ = self.disk.write(self.layout.slot(place.0), &slots);
@@ -467,9 +544,9 @@ fn is_new(disk: &dyn Disk, layout: &Layout) -> Result<bool, ImageError> {
     Ok(is_erased(&magic) && size == layout.end() && disk.allocated()? < header::ROOM)
 }
 
-/// Checks that a file is the image of a device. Returns what it says of its last use, which it does not where its
-/// making was interrupted.
-fn check(disk: &dyn Disk, layout: &Layout, config: &DeviceConfig) -> Result<Option<State>, ImageError> {
+/// Checks that a file is the image of a device. Returns its last use, `None` if its making was interrupted, and how many
+/// records were restored.
+fn check(disk: &mut dyn Disk, layout: &Layout, config: &DeviceConfig) -> Result<(Option<State>, u64), ImageError> {
     let size = disk.size()?;
     let mut bytes = vec![0; size.min(header::ROOM - GRAIN) as usize];
     disk.read(0, &mut bytes)?;
@@ -480,10 +557,15 @@ fn check(disk: &dyn Disk, layout: &Layout, config: &DeviceConfig) -> Result<Opti
     let mut state = [0; State::BYTES];
     disk.read(layout.state(), &mut state)?;
     if is_erased(&state) {
-        return Ok(None);
+        return Ok((None, 0));
+    }
+    let is_valid = |bytes: &[u8]| bytes.try_into().is_ok_and(|bytes| State::parse(bytes).is_some());
+    let is_restored = !is_valid(&state) && repair(&mut state, true, is_valid);
+    if is_restored {
+        disk.write(layout.state(), &state)?;
     }
     let wrong = || ImageError::Damaged("what it says of its last use".to_owned());
-    State::parse(&state).ok_or_else(wrong).map(Some)
+    Ok((Some(State::parse(&state).ok_or_else(wrong)?), u64::from(is_restored)))
 }
 
 /// Does something to the file. Doing it again after it failed, or was interrupted, does the same.

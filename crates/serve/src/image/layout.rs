@@ -234,6 +234,35 @@ impl Slot {
     }
 }
 
+/// State of a unit's record in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotState {
+    /// Nothing was programmed since the last erase of the block.
+    Erased,
+    /// The program failed, or the power was cut during the program: see [`TORN`].
+    Torn,
+    /// A record that fits its digest.
+    Holds(Slot),
+    /// Something else, which nobody wrote.
+    Damaged,
+}
+
+/// The record of a unit whose program failed or was torn by a power cut.
+pub const TORN: [u8; SLOT] = [0xff; SLOT];
+
+impl SlotState {
+    /// Reads the record of the unit at `place`. Records do not straddle pages of the kernel's page cache, so that a
+    /// kill leaves each of them whole or unwritten: what fits none of the other states is damaged.
+    pub fn parse(place: u32, bytes: &[u8]) -> SlotState {
+        match Slot::parse(place, bytes) {
+            Some(slot) => SlotState::Holds(slot),
+            None if is_erased(bytes) => SlotState::Erased,
+            None if bytes == TORN => SlotState::Torn,
+            None => SlotState::Damaged,
+        }
+    }
+}
+
 /// Whether a slot was never written since its block was erased.
 pub fn is_erased(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)

@@ -2,7 +2,8 @@
 //!
 //! [`disk`] is the file, [`header`] says whose it is, [`layout`] where everything is in it. [`flash`] keeps units and
 //! their records by the rules of flash, [`waiting`] what is in the controller's memory meanwhile and [`saved`] what of
-//! that outlives a power cut. [`store`] does to them what the device tells; [`recovery`] begins and begins again.
+//! that outlives a power cut. [`store`] does to them what the device tells; [`recovery`] begins and begins again, and
+//! [`repair`] restores damaged records.
 //! `docs/reference/image.md` has the form of the file, `docs/decisions/0019-image.md` why it is like this.
 
 pub mod disk;
@@ -10,6 +11,7 @@ pub mod flash;
 pub mod header;
 pub mod layout;
 pub mod recovery;
+pub mod repair;
 pub mod saved;
 pub mod store;
 pub mod waiting;
@@ -18,7 +20,7 @@ use std::io;
 
 use floatgate_core::state::Difference;
 
-pub use recovery::{ImageAt, Opened, Recovered};
+pub use recovery::{Damage, ImageAt, Opened, Recovered};
 pub use store::Store;
 
 /// Why an image cannot be used.
@@ -41,6 +43,12 @@ pub enum ImageError {
     /// It is damaged, or was not written by this program.
     #[error("it is damaged: {0}")]
     Damaged(String),
+    /// Records cannot be read.
+    #[error(
+        "it is damaged: {0} records cannot be read, so that it is not known whose data are lost; restore a copy of it, or \
+         add --image-salvage to serve the rest: what is lost then reads as older data, or as zeros"
+    )]
+    Lost(u64),
     /// It is that of another device.
     #[error("it is the image of another device: {}", listed(.0))]
     Differs(Vec<Difference>),

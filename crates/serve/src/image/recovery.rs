@@ -1,11 +1,12 @@
 //! Beginning: a new image, or what a power cut has left of one.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::flash::{Bad, FlashImage, Outbox, Saved, UnitState};
+use floatgate_core::ftl::flash::{Bad, FlashImage, Outbox, RecordKind, Saved, UnitState};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use floatgate_core::sim::time::Time;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
@@ -13,7 +14,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 use super::ImageError;
 use super::disk::{Disk, SystemFile};
 use super::flash::{Flash, State};
-use super::layout::{GRAIN, SAVED_HEAD, SLOT, Slot, Stored, is_erased};
+use super::layout::{GRAIN, SAVED_HEAD, SLOT, Slot, SlotState, Stored, is_erased};
 use super::saved::{Entry, Places};
 use super::store::Store;
 use super::waiting::Version;
@@ -45,11 +46,46 @@ pub struct Recovered {
     pub after_shutdown: bool,
     /// The payload of each unit was checked, because the machine itself may have stopped meanwhile.
     pub payload_checked: bool,
+    /// Damage that was found in the file.
+    pub damage: Damage,
+}
+
+/// Damage that recoveries found in a file: bits that nobody wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// Records of which one or two bits were wrong, and that were restored.
+    pub repaired: u64,
+    /// Records that could not be restored; only with salvage.
+    pub records_lost: u64,
+    /// Units with damaged payload; only where all payload was checked.
+    pub payload_lost: u64,
+}
+
+impl Damage {
+    /// Adds what another recovery found.
+    fn add(&mut self, other: Damage) {
+        self.repaired += other.repaired;
+        self.records_lost += other.records_lost;
+        self.payload_lost += other.payload_lost;
+    }
+
+    /// Describes each kind of damage that there is.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        let Damage { repaired, records_lost, payload_lost } = *self;
+        let of = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
+        let repaired = of(repaired, "records of the image were damaged and have been restored: check its disk");
+        let records = of(
+            records_lost,
+            "records of the image are damaged: the units that they belong to read as older data or as zeros",
+        );
+        let payload = of(payload_lost, "units of the image are damaged: reads of them get an I/O error");
+        [repaired, records, payload].into_iter().flatten()
+    }
 }
 
 impl Display for Recovered {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        let Recovered { device, wall, after_shutdown, payload_checked } = self;
+        let Recovered { device, wall, after_shutdown, payload_checked, .. } = self;
         let after = if *after_shutdown { "a shutdown" } else { "a power cut" };
         let checked = if *payload_checked { ", and all payload checked since the machine was restarted" } else { "" };
         let (simulated, real) = (Time(device.time_ps).as_us() / 1e3, wall.as_us() / 1e3);
@@ -103,13 +139,23 @@ impl Opened {
         }
     }
 
-    /// Goes on with the device that the file holds.
-    pub fn recover(self, config: DeviceConfig, options: Options) -> Result<(Device, Store, Recovered), ImageError> {
+    /// Goes on with the device that the file holds. With `salvages` also if records cannot be read, and it is not known
+    /// whose data are lost.
+    pub fn recover(
+        self,
+        config: DeviceConfig,
+        options: Options,
+        salvages: bool,
+    ) -> Result<(Device, Store, Recovered), ImageError> {
         let mut store = self.store;
-        let same_boot = self.state.is_some_and(|state| boot() == Some(state.boot));
-        let after_shutdown = self.state.is_some_and(|state| state.clean);
-        let (device, mut recovered) = store.recover(config, options, !same_boot)?;
-        recovered.after_shutdown = after_shutdown;
+        store.salvages = salvages;
+        let after = match self.state {
+            Some(state) if state.clean => After::Shutdown,
+            Some(state) if boot() == Some(state.boot) => After::Kill,
+            _ => After::Crash,
+        };
+        let checks_payload = self.state.is_none_or(|state| boot() != Some(state.boot));
+        let (device, recovered) = store.recover(config, options, after, checks_payload)?;
         store.use_file(false)?;
         Ok((device, store, recovered))
     }
@@ -140,44 +186,63 @@ impl Store {
         seed: u64,
     ) -> Result<(Device, Recovered), ImageError> {
         self.cut(seed)?;
-        self.recover(config, options, false)
+        self.recover(config, options, After::Kill, false)
     }
 
     fn recover(
         &mut self,
         config: DeviceConfig,
         options: Options,
+        after: After,
         payload_checked: bool,
     ) -> Result<(Device, Recovered), ImageError> {
         let start = Wall::now();
-        let saved = self.load_saved()?;
-        let mut reading = Reading { store: self, saved, window: Window::default(), payload_checked };
+        let (saved, found) = self.load_saved(after)?;
+        let salvages = self.salvages;
+        let mut reading = Reading::of(self, saved, after, payload_checked);
         let recovered = Device::recover(config, options, &mut reading);
+        let records_lost = found.records_lost + reading.damaged.len() as u64 + reading.journal_lost;
+        let payload_lost = found.payload_lost + reading.payload_lost;
+        if records_lost > 0 && !salvages {
+            return Err(ImageError::Lost(records_lost));
+        }
         let (mut device, recovery) = recovered.map_err(|error| ImageError::Damaged(error.to_string()))?;
+        let damage = Damage { repaired: self.flash.take_repaired(), records_lost, payload_lost };
+        self.damage.add(damage);
         let mut outbox = Outbox::default();
         device.take_flash(&mut outbox);
         self.apply(&outbox, None);
         let wall = Wall::now().since(start);
-        Ok((device, Recovered { device: recovery, wall, after_shutdown: false, payload_checked }))
+        let after_shutdown = after == After::Shutdown;
+        Ok((device, Recovered { device: recovery, wall, after_shutdown, payload_checked, damage }))
     }
 
-    /// What a memory with power-loss protection held.
-    fn load_saved(&mut self) -> Result<Vec<Saved>, ImageError> {
+    /// What a memory with power-loss protection held, and the damage to that.
+    fn load_saved(&mut self, after: After) -> Result<(Vec<Saved>, Damage), ImageError> {
         let layout = *self.flash.layout();
         let size = self.flash.disk().size()?;
         let count = layout.places_saved(size);
-        let (mut saved, mut taken, mut trims) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut saved, mut taken, mut trims, mut damage) = (Vec::new(), Vec::new(), Vec::new(), Damage::default());
         for number in 0..count {
             let mut head = [0; SLOT];
             let there = size.saturating_sub(layout.saved(number)).min(SLOT as u64) as usize;
             self.flash.disk().read(layout.saved(number), &mut head[..there])?;
+            let is_valid = |head: &[u8]| is_erased(head) || Entry::parse(number, head).is_some();
+            let is_whole = there == SLOT && !is_valid(&head);
+            if is_whole && !self.flash.repair_saved(number, &mut head, is_valid)? && after != After::Crash {
+                damage.records_lost += 1;
+            }
             match Entry::parse(number, &head) {
                 Some(Entry::Write { lpn, sequence, digest }) => {
                     let mut bytes = digest.map(|_| vec![0; layout.unit as usize]);
                     if let Some(bytes) = &mut bytes {
                         self.flash.disk().read(layout.saved(number) + SAVED_HEAD as u64, bytes)?;
                     }
-                    if digest == bytes.as_deref().map(xxh3_64) {
+                    if digest != bytes.as_deref().map(xxh3_64) && after != After::Crash {
+                        // The payload is written first, so it was there: reads of it get an error.
+                        damage.payload_lost += u64::from(bytes.take().is_some());
+                    }
+                    if bytes.is_none() || digest == bytes.as_deref().map(xxh3_64) {
                         taken.push(number);
                         saved.push(Saved::Write { lpn, sequence });
                         let bytes = bytes.map(Into::into);
@@ -194,7 +259,7 @@ impl Store {
             }
         }
         self.places = Places::found(count, &taken, trims);
-        Ok(saved)
+        Ok((saved, damage))
     }
 }
 
@@ -205,15 +270,38 @@ struct Window {
     bytes: Vec<u8>,
 }
 
+/// How the last use of a file ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    /// With a shutdown: all is on the machine's disk.
+    Shutdown,
+    /// With the end of the program, or a power cut of the device: the kernel has all that was written.
+    Kill,
+    /// Perhaps with that of the machine: the kernel may have written records without their payload.
+    Crash,
+}
+
 /// The file as a recovery reads it.
 struct Reading<'a> {
     store: &'a mut Store,
     saved: Vec<Saved>,
     window: Window,
+    after: After,
     payload_checked: bool,
+    /// Places whose records are damaged.
+    damaged: BTreeSet<u32>,
+    /// Units of the trim journal with damaged payload.
+    journal_lost: u64,
+    /// Units of the host with damaged payload.
+    payload_lost: u64,
 }
 
-impl Reading<'_> {
+impl<'a> Reading<'a> {
+    fn of(store: &'a mut Store, saved: Vec<Saved>, after: After, payload_checked: bool) -> Reading<'a> {
+        let (window, damaged) = (Window::default(), BTreeSet::new());
+        Reading { store, saved, window, after, payload_checked, damaged, journal_lost: 0, payload_lost: 0 }
+    }
+
     fn slot(&mut self, place: u32) -> Result<&[u8], String> {
         let flash = &self.store.flash;
         let at = flash.layout().slot(place);
@@ -227,12 +315,16 @@ impl Reading<'_> {
         Ok(&self.window.bytes[skipped..skipped + SLOT])
     }
 
-    fn state(&mut self, place: u32) -> Result<Result<Slot, UnitState>, String> {
-        let bytes = self.slot(place)?;
-        if is_erased(bytes) {
-            return Ok(Err(UnitState::Erased));
+    fn state(&mut self, place: u32) -> Result<SlotState, String> {
+        let mut state = SlotState::parse(place, self.slot(place)?);
+        if state == SlotState::Damaged && !self.damaged.contains(&place) {
+            state = self.store.flash.repair_slot(place).map_err(|error| format!("the image: {error}"))?;
+            self.window.bytes.clear();
+            if state == SlotState::Damaged {
+                self.damaged.insert(place);
+            }
         }
-        Ok(Slot::parse(place, bytes).ok_or(UnitState::Torn))
+        Ok(state)
     }
 
     /// Whether the payload is what was programmed.
@@ -261,11 +353,18 @@ impl FlashImage for Reading<'_> {
 
     fn unit(&mut self, place: Ppn) -> Result<UnitState, String> {
         let slot = match self.state(place.0)? {
-            Ok(slot) => slot,
-            Err(state) => return Ok(state),
+            SlotState::Holds(slot) => slot,
+            SlotState::Erased => return Ok(UnitState::Erased),
+            SlotState::Torn | SlotState::Damaged => return Ok(UnitState::Torn),
         };
         if self.payload_checked && !self.is_right(place.0, &slot)? {
-            return Ok(UnitState::Torn);
+            if self.after == After::Crash {
+                let discarded = self.store.flash.discard(place.0, &slot);
+                discarded.map_err(|error| format!("the image: {error}"))?;
+                self.window.bytes.clear();
+                return Ok(UnitState::Torn);
+            }
+            self.payload_lost += u64::from(slot.record.kind == RecordKind::Data);
         }
         // A program is one: where the kernel was stopped between its records, none of its units counts.
         let (part, parts) = slot.part;
@@ -274,18 +373,27 @@ impl FlashImage for Reading<'_> {
             return Ok(UnitState::Torn);
         }
         for index in (0..parts).filter(|index| *index != part) {
-            let other = self.state(place.0 - part + index)?;
-            if !other.is_ok_and(|other| other.part == (index, parts)) {
-                return Ok(UnitState::Torn);
+            match self.state(place.0 - part + index)? {
+                SlotState::Holds(other) if other.part == (index, parts) => {}
+                // It was written with the others.
+                SlotState::Damaged => {}
+                _ => return Ok(UnitState::Torn),
             }
         }
         Ok(UnitState::Holds(slot.record))
     }
 
     fn own(&mut self, place: Ppn, into: &mut Vec<u8>) -> Result<(), String> {
-        let mut bytes = vec![0; self.store.flash.layout().unit as usize];
-        self.store.flash.read(place, None, &mut bytes).map_err(|error| format!("the image: {error}"))?;
-        into.extend_from_slice(&bytes);
+        let is_journal = |state| matches!(state, SlotState::Holds(slot) if slot.record.kind == RecordKind::Journal);
+        match self.store.flash.read_repaired(place) {
+            Ok(bytes) => into.extend_from_slice(&bytes),
+            Err(_) if is_journal(self.state(place.0)?) => {
+                self.journal_lost += 1;
+                // No records.
+                into.resize(into.len() + self.store.flash.layout().unit as usize, 0);
+            }
+            Err(error) => return Err(format!("the image: {error}")),
+        }
         Ok(())
     }
 

@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::ImageError;
 use super::flash::{Content, Flash};
+use super::recovery::Damage;
 use super::saved::{Entry, Places};
 use super::waiting::{Version, Waiting};
 use crate::clock::Wall;
@@ -99,6 +100,10 @@ pub struct Store {
     breach: Option<String>,
     tried: Wall,
     unreadable: u64,
+    /// Damage that recoveries found.
+    pub(super) damage: Damage,
+    /// A recovery goes on if records cannot be read.
+    pub(super) salvages: bool,
 }
 
 impl Store {
@@ -117,6 +122,8 @@ impl Store {
             breach: None,
             tried: Wall(0),
             unreadable: 0,
+            damage: Damage::default(),
+            salvages: false,
         }
     }
 
@@ -408,6 +415,12 @@ impl Store {
         self.breach.as_deref()
     }
 
+    /// Describes the damage that was found in the file.
+    pub fn damage(&self) -> Vec<String> {
+        let unreadable = "units of the image are damaged: reads of them get an I/O error; check its disk".to_owned();
+        self.damage.warnings().chain((self.unreadable > 0).then_some(unreadable)).collect()
+    }
+
     /// Units that could not be read.
     pub fn unreadable(&self) -> u64 {
         self.unreadable
@@ -428,7 +441,10 @@ impl Store {
             let length = (unit - skipped).min(into.len() - at);
             let piece = &mut into[at..at + length];
             if let Some(version) = self.waiting.newest(lpn) {
-                let bytes = version.bytes.as_ref().ok_or(PayloadError::Failed)?;
+                let Some(bytes) = &version.bytes else {
+                    self.unreadable += 1;
+                    return Err(PayloadError::Failed);
+                };
                 piece.copy_from_slice(&bytes[skipped..skipped + length]);
                 at += length;
                 continue;

@@ -115,6 +115,15 @@ pub struct LiveRecovery {
     pub units_mapped: u64,
     /// Units that a power cut had left unreadable.
     pub torn_units: u64,
+    /// Records of the file that were damaged and have been restored.
+    #[serde(default)]
+    pub records_repaired: u64,
+    /// Records of the file that are damaged; the units that they belong to read as older data or as zeros.
+    #[serde(default)]
+    pub records_lost: u64,
+    /// Units whose payload was found damaged when all payload was checked.
+    #[serde(default)]
+    pub payload_lost: u64,
     /// Records of trims.
     pub journal_records: u64,
     /// Blocks that were not read, because the checkpoint (`durability.checkpoint`) has their accounts.
