@@ -497,7 +497,16 @@ impl Engine {
         match (order.operation, order.data) {
             (Operation::Write, Some(data)) => payload.write(offset, data),
             (Operation::Write, None) => payload.zero(range),
-            (Operation::Trim | Operation::WriteZeroes, _) => {
+            (Operation::Trim, _) => {
+                // As the FTL does, which keeps what it maps: units that are covered in part keep their data.
+                let unit = self.device.config().unit_bytes();
+                let whole = range.start.next_multiple_of(unit)..range.end / unit * unit;
+                if !whole.is_empty() {
+                    payload.discard(whole);
+                }
+                Ok(())
+            }
+            (Operation::WriteZeroes, _) => {
                 payload.discard(range);
                 Ok(())
             }

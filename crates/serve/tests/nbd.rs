@@ -94,7 +94,7 @@ fn what_is_written_is_read_on_every_connection() {
                 }
                 2 => {
                     client.trim(start as u64, length).unwrap();
-                    model[start..end].fill(0);
+                    model[options::trimmed(start..end)].fill(0);
                 }
                 3 => {
                     client.write_zeroes(start as u64, length, if byte % 2 == 0 { flag::NO_HOLE } else { 0 }).unwrap();

@@ -118,7 +118,8 @@ fn what_is_written_is_read() {
             }
             match operation {
                 0 | 1 => model[start..end].fill(byte),
-                2 | 3 => model[start..end].fill(0),
+                2 => model[options::trimmed(start..end)].fill(0),
+                3 => model[start..end].fill(0),
                 _ => {}
             }
         }
