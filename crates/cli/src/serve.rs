@@ -220,6 +220,8 @@ impl ServeArgs {
         warnings.extend(done.device.wear_warning());
         warnings.extend(warnings::of(done, self.record.is_some()));
         warnings.iter().for_each(|warning| warn(warning));
+        // These were told when they came up.
+        warnings.extend(done.warnings.iter().cloned());
         let about = About {
             seed: self.seed,
             device: Named { name: chosen.config.name.clone(), digest: chosen.plain_digest.clone() },

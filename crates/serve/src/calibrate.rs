@@ -127,7 +127,7 @@ pub fn nbd_cost(spin: Wall) -> io::Result<Cost> {
         let mut front = nbd::front::Front::new(nbd::front::Parts {
             engine: bench.engine.clone(),
             port: bench.port,
-            export: Export { name: "calibrate".to_owned(), description: String::new(), bytes: BYTES, unit: 4096 },
+            export: Export { name: "calibrate".to_owned(), description: String::new(), bytes: BYTES, unit: 4096, read_only: false },
             listeners: Vec::new(),
             bell: Arc::clone(&bench.bell),
             stop: Arc::clone(&bench.stop),
@@ -145,7 +145,7 @@ pub fn vhost_cost(spin: Wall) -> io::Result<Cost> {
         let mut front = vhost::front::Front::new(vhost::front::Parts {
             engine: bench.engine.clone(),
             port: bench.port,
-            disk: Disk { name: "calibrate".to_owned(), bytes: BYTES, unit: 4096, queues: 1 },
+            disk: Disk { name: "calibrate".to_owned(), bytes: BYTES, unit: 4096, queues: 1, read_only: false },
             listener: None,
             bell: Arc::clone(&bench.bell),
             stop: Arc::clone(&bench.stop),

@@ -269,6 +269,8 @@ pub struct Served {
     pub image: Option<Result<(), String>>,
     /// Units of an image that could not be read.
     pub unreadable: u64,
+    /// Lasting troubles of the device and its image.
+    pub warnings: Vec<String>,
     /// Power cuts.
     pub power_cuts: u64,
     /// Operations that were asked to fail.
@@ -406,15 +408,20 @@ impl Engine {
         let image = image.map(|error| format!("the file of the image cannot be written, clients get errors: {error}"));
         let recording = self.books.recorder.as_ref().and_then(Recorder::trouble);
         let recording = recording.map(|error| format!("the recording has ended, the device is still served: {error}"));
-        image.into_iter().chain(recording).chain(self.damage()).collect()
+        image.into_iter().chain(recording).chain(self.condition()).collect()
     }
 
-    /// Describes damage in the file of the image.
-    fn damage(&self) -> Vec<String> {
-        match &self.kept {
+    /// Describes the lasting troubles of the device and its image: damage, and that it is read-only.
+    fn condition(&self) -> Vec<String> {
+        let damage = match &self.kept {
             Kept::InFlash(store, _) => store.damage(),
             Kept::Apart(_) => Vec::new(),
-        }
+        };
+        let read_only = self.device.read_only_since().map(|since| {
+            let at = since.as_s();
+            format!("the device is read-only since {at:.3} s, because too many of its blocks are bad: writes fail")
+        });
+        damage.into_iter().chain(read_only).collect()
     }
 
     /// Requests that failed because their payload could not be kept or fetched.
@@ -872,6 +879,7 @@ impl Engine {
         let end = answered.max(self.device.now()).max(self.answered_until());
         self.device.advance_to(end);
         self.collect();
+        let warnings = self.condition();
         let mut last = Sample::default();
         self.device.sample(end, &mut last);
         let first = self.books.first.unwrap_or_else(|| last.clone());
@@ -896,6 +904,7 @@ impl Engine {
             payload_bytes,
             image,
             unreadable,
+            warnings,
             power_cuts: self.power_cuts,
             faults_asked: self.faults_asked,
             recovered: self.recovered,

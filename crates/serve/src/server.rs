@@ -134,6 +134,8 @@ pub struct Finished {
     pub image: Option<Result<(), String>>,
     /// Units of an image that could not be read.
     pub unreadable: u64,
+    /// Lasting troubles of the device and its image.
+    pub warnings: Vec<String>,
     /// Power cuts.
     pub power_cuts: u64,
     /// Operations that were asked to fail.
@@ -327,6 +329,7 @@ impl Server {
             payload_bytes: served.payload_bytes,
             image: served.image,
             unreadable: served.unreadable,
+            warnings: served.warnings,
             power_cuts: served.power_cuts,
             faults_asked: served.faults_asked,
             recovered: served.recovered,
@@ -343,12 +346,14 @@ fn export_of(device: &Device) -> Export {
         description: format!("{}, simulated by Floatgate", config.name),
         bytes: config.logical_bytes(),
         unit: u32::try_from(config.unit_bytes()).unwrap_or(u32::MAX),
+        read_only: device.read_only_since().is_some(),
     }
 }
 
 /// The same as a virtio block device.
 fn disk_of(export: &Export, queues: u16) -> Disk {
-    Disk { name: export.name.clone(), bytes: export.bytes, unit: export.unit, queues: queues.max(1) }
+    let Export { name, bytes, unit, read_only, .. } = export.clone();
+    Disk { name, bytes, unit, queues: queues.max(1), read_only }
 }
 
 /// Starts a thread.

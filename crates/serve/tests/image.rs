@@ -14,6 +14,7 @@ use floatgate_serve::clock::Wall;
 use floatgate_serve::image::disk::Disk;
 use floatgate_serve::image::flash::{Content, Flash, State};
 use floatgate_serve::image::{ImageAt, ImageError, Opened, Recovered, Store};
+use floatgate_serve::nbd::wire::export;
 use floatgate_serve::vhost::client::{Client as VhostClient, Shape};
 use floatgate_serve::{Finished, Options, Server};
 use proptest::prelude::*;
@@ -567,12 +568,16 @@ fn faults_reach_the_client_and_outlive_the_server() {
     assert_eq!(refused.and_then(|error| error.raw_os_error()), Some(1), "it takes no writes");
     assert_eq!(client.trim(0, 4096).unwrap_err().raw_os_error(), Some(1));
     client.write(4096, &[9; 4096], false).unwrap_err();
+    assert!(bench.client().flags() & export::READ_ONLY != 0, "who comes now knows");
+    let is_told = |warnings: &[String]| warnings.iter().any(|text| text.contains("the device is read-only since"));
+    assert!(is_told(&engine.lock().unwrap().warnings()));
     for (offset, byte) in [(0, 2), (4096, 3)] {
         client.read(offset, &mut read).unwrap();
         assert_eq!(read, [byte; 4096], "what was there before is read");
     }
     drop((engine, client));
-    bench.end();
+    assert!(is_told(&bench.end().warnings));
+    assert!(Bench::new(&disk, &config).client().flags() & export::READ_ONLY != 0, "after a restart, too");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 const BYTES: u64 = 1 << 20;
 
 fn export() -> Export {
-    Export { name: "ssd".to_owned(), description: "a test".to_owned(), bytes: BYTES, unit: 4096 }
+    Export { name: "ssd".to_owned(), description: "a test".to_owned(), bytes: BYTES, unit: 4096, read_only: false }
 }
 
 /// What came of a conversation.

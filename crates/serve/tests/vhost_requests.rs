@@ -25,7 +25,13 @@ fn memory() -> Memory {
 }
 
 fn disk() -> Disk {
-    Disk { name: "a disk of a name that is too long".to_owned(), bytes: 64 << 20, unit: 4096, queues: 2 }
+    Disk {
+        name: "a disk of a name that is too long".to_owned(),
+        bytes: 64 << 20,
+        unit: 4096,
+        queues: 2,
+        read_only: false,
+    }
 }
 
 fn put(memory: &Memory, table: u64, descriptors: &[(u64, u32, u16, u16)]) {
@@ -222,4 +228,10 @@ proptest! {
             prop_assert!(!matches!(kind, Kind::Read | Kind::Write) || bytes <= LONGEST_PAYLOAD);
         }
     }
+}
+
+#[test]
+fn a_read_only_device_says_so() {
+    let offered = |read_only| Disk { read_only, ..disk() }.features() >> 5 & 1; // VIRTIO_BLK_F_RO
+    assert_eq!((offered(false), offered(true)), (0, 1));
 }

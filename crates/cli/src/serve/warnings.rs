@@ -41,7 +41,12 @@ fn speeds(done: &Finished) -> Option<String> {
 }
 
 fn errors(done: &Finished) -> Option<String> {
-    let (count, why) = (done.live.payload_errors, "memory, or the disk of the image, was full or broken");
+    let count = done.live.payload_errors;
+    let why = match (&done.image, done.unreadable) {
+        (None, _) => "memory for payload was full (--memory)",
+        (Some(_), 0) => "the disk of the image was full or broken",
+        (Some(_), _) => "units of the image are damaged, or its disk was full or broken",
+    };
     (count > 0).then(|| format!("{} {} failed that the device served: {why}", grouped(count), plural(count, "request")))
 }
 

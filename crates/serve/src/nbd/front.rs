@@ -195,6 +195,7 @@ impl Front {
         if listeners.contains(&true) {
             let (engine, _) = lock(&self.engine);
             part_after_cut(&engine, &mut self.power_cuts, &mut self.pending, &mut self.clients);
+            self.export.read_only = engine.is_read_only();
         }
         self.part(now);
         for index in (0..listeners.len()).filter(|index| listeners[*index]) {

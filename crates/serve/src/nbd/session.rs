@@ -39,6 +39,8 @@ pub struct Export {
     pub bytes: u64,
     /// Bytes of a mapping unit: requests of whole ones are the fastest.
     pub unit: u32,
+    /// The device takes no writes any more.
+    pub read_only: bool,
 }
 
 /// A request of the host.
@@ -280,6 +282,7 @@ impl Session {
         let always = export::HAS_FLAGS | export::FLUSH | export::FUA | export::TRIM | export::WRITE_ZEROES;
         // All connections reach one device, whose flush knows of no connection.
         let always = always | export::MULTI_CONN | export::FAST_ZERO;
+        let always = if self.export.read_only { always | export::READ_ONLY } else { always };
         if self.structured { always | export::DF } else { always }
     }
 

@@ -40,6 +40,8 @@ pub mod handshake {
 pub mod export {
     /// The flags mean something.
     pub const HAS_FLAGS: u16 = 1;
+    /// Writes are refused.
+    pub const READ_ONLY: u16 = 1 << 1;
     /// Flush.
     pub const FLUSH: u16 = 1 << 2;
     /// Force unit access.

@@ -5,7 +5,7 @@
 use floatgate_core::workload::request::SECTOR;
 use virtio_bindings::virtio_blk::{
     VIRTIO_BLK_F_BLK_SIZE, VIRTIO_BLK_F_DISCARD, VIRTIO_BLK_F_FLUSH, VIRTIO_BLK_F_MQ, VIRTIO_BLK_F_SEG_MAX,
-    VIRTIO_BLK_F_SIZE_MAX, VIRTIO_BLK_F_TOPOLOGY, VIRTIO_BLK_F_WRITE_ZEROES, VIRTIO_BLK_ID_BYTES, VIRTIO_BLK_S_IOERR,
+    VIRTIO_BLK_F_RO, VIRTIO_BLK_F_SIZE_MAX, VIRTIO_BLK_F_TOPOLOGY, VIRTIO_BLK_F_WRITE_ZEROES, VIRTIO_BLK_ID_BYTES, VIRTIO_BLK_S_IOERR,
     VIRTIO_BLK_S_UNSUPP, VIRTIO_BLK_T_DISCARD, VIRTIO_BLK_T_FLUSH, VIRTIO_BLK_T_GET_ID, VIRTIO_BLK_T_IN,
     VIRTIO_BLK_T_OUT, VIRTIO_BLK_T_WRITE_ZEROES, VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP,
 };
@@ -27,6 +27,8 @@ pub struct Disk {
     pub unit: u32,
     /// Queues that a client may use.
     pub queues: u16,
+    /// The device takes no writes any more.
+    pub read_only: bool,
 }
 
 /// Pieces of payload that a request may have.
@@ -64,6 +66,11 @@ pub const FEATURES: u64 = 1 << VIRTIO_F_VERSION_1
     | 1 << VIRTIO_BLK_F_WRITE_ZEROES;
 
 impl Disk {
+    /// Features that a client is offered.
+    pub fn features(&self) -> u64 {
+        FEATURES | u64::from(self.read_only) << VIRTIO_BLK_F_RO
+    }
+
     fn sectors(&self) -> u64 {
         self.bytes / SECTOR
     }

@@ -330,6 +330,7 @@ impl Front {
     }
 
     fn accept(&mut self, now: Wall) {
+        self.disk.read_only = lock(&self.engine).0.is_read_only();
         while let Some(listener) = &self.listener {
             let accepted = match listener.accept() {
                 Ok(Some(Stream::Unix(socket))) if self.clients.iter().flatten().count() < MOST_CLIENTS => {

@@ -18,7 +18,7 @@ use virtio_queue::QueueT;
 use vm_memory::{GuestAddress, GuestMemoryRegion, GuestRegionMmap};
 
 use super::Memory;
-use super::blk::{Disk, FEATURES};
+use super::blk::Disk;
 use super::inflight::{self, Inflight};
 use super::ring::{LARGEST, Lost, Ring};
 
@@ -146,11 +146,11 @@ impl VhostUserBackendReqHandlerMut for Session {
     }
 
     fn get_features(&mut self) -> Result<u64> {
-        Ok(FEATURES | PROTOCOL)
+        Ok(self.disk.features() | PROTOCOL)
     }
 
     fn set_features(&mut self, features: u64) -> Result<()> {
-        if features & !(FEATURES | PROTOCOL) != 0 {
+        if features & !(self.disk.features() | PROTOCOL) != 0 {
             return Err(Error::FeatureMismatch);
         }
         self.features = features;
