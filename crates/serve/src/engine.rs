@@ -233,15 +233,23 @@ pub struct PowerCut {
     pub requests_lost: usize,
     /// Units that were accepted and were not in flash.
     pub units_lost: usize,
+    /// Trimmed units whose records were not in flash; `None` if trims are never recorded there.
+    pub trims_lost: Option<u64>,
+    /// The memory outlives power cuts (`buffer.power_loss_protection`).
+    pub protected: bool,
     /// What recovery found.
     pub recovered: Recovered,
 }
 
 impl Display for PowerCut {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        let PowerCut { requests_lost, units_lost, recovered, .. } = self;
-        write!(f, "the power was cut: {requests_lost} requests and {units_lost} units were in the device's memory; ")?;
-        write!(f, "{recovered}")
+        let PowerCut { requests_lost, units_lost, trims_lost, protected, recovered, .. } = self;
+        let trims = match trims_lost {
+            Some(count) => format!("{units_lost} units and {count} trims were in the device's memory"),
+            None => format!("{units_lost} units were in the device's memory, and all trims (`durability.trim_journal`)"),
+        };
+        let kept = if *protected { ", which kept them" } else { "" };
+        write!(f, "the power was cut: {requests_lost} requests, {trims}{kept}; {recovered}")
     }
 }
 
@@ -782,6 +790,7 @@ impl Engine {
         };
         self.power_cuts += 1;
         let (at, requests_lost, units_lost) = (self.device.now(), self.in_flight.len(), store.units_waiting());
+        let (trims_lost, protected) = (self.device.trims_in_memory(), store.protects());
         let config = self.device.config().clone();
         let (mut device, recovered) = store.power_cycle(config, *options, self.power_cuts).map_err(|error| {
             let what = format!("no device can be made of the image after a power cut: {error}");
@@ -791,7 +800,7 @@ impl Engine {
         self.device = device;
         self.recovered = Some(recovered.clone());
         self.begin_anew();
-        Ok(PowerCut { at, requests_lost, units_lost, recovered })
+        Ok(PowerCut { at, requests_lost, units_lost, trims_lost, protected, recovered })
     }
 
     /// Forgets requests and what was measured.

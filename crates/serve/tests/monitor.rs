@@ -63,7 +63,8 @@ impl Bench {
 
     /// With flash to come back from.
     fn on_image() -> Bench {
-        let mut device = device();
+        let config = config::load("tiny", &["durability.trim_journal=true".to_owned()]).unwrap();
+        let mut device = Device::new(config, made_with()).unwrap();
         let opened = Opened::open(&ImageAt::Memory, device.config(), false).unwrap();
         let store = opened.begin(&mut device).unwrap();
         Bench::of(device, |options| options.image = Some((store, made_with())), |_| {})
@@ -321,10 +322,31 @@ fn a_power_cut_needs_flash_to_come_back_from() {
     let bench = Bench::on_image();
     let told = bench.ask(&Command::PowerCut);
     let message = told["message"].as_str().unwrap();
-    assert!(message.starts_with("the power was cut: 0 requests and 0 units"), "{told}");
+    assert!(message.starts_with("the power was cut: 0 requests, 0 units and 0 trims were in the device's memory"), "{told}");
     assert!(message.contains("recovered after a power cut"), "{told}");
     let finished = bench.end();
     assert_eq!(finished.power_cuts, 1);
+}
+
+/// Losing trims that were not flushed is the contract of a drive. A message that names them, and a `trim-all` that
+/// flushes, leave nobody surprised.
+#[test]
+fn a_power_cut_tells_of_trims_and_leaves_those_of_trim_all() {
+    let bench = Bench::on_image();
+    let mut read = [0; 65536];
+    let mut client = bench.client();
+    client.write(0, &[9; 65536], true).unwrap();
+    client.trim(0, 65536).unwrap();
+    let told = bench.ask(&Command::PowerCut);
+    assert!(told["message"].as_str().unwrap().contains("0 units and 16 trims were"), "{told}");
+    bench.client().read(0, &mut read).unwrap();
+    assert_eq!(read, [9; 65536]);
+    assert_eq!(bench.ask(&Command::TrimAll)["ok"], true);
+    let told = bench.ask(&Command::PowerCut);
+    assert!(told["message"].as_str().unwrap().contains("0 units and 0 trims were"), "{told}");
+    bench.client().read(0, &mut read).unwrap();
+    assert_eq!(read, [0; 65536]);
+    bench.end();
 }
 
 #[test]

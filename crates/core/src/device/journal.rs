@@ -280,6 +280,14 @@ impl Device {
         }
     }
 
+    /// Returns the number of trims whose records are not in flash, and `None` without a trim journal
+    /// (`durability.trim_journal`). A power cut undoes these trims.
+    pub fn trims_in_memory(&self) -> Option<u64> {
+        let journal = self.journal.as_ref()?;
+        let writing = journal.writing.as_ref().map_or(0, |writing| writing.blocks.len());
+        Some((journal.waiting.len() + writing) as u64)
+    }
+
     /// A flush waits for the records of all trims before it; false where there is nothing to wait for.
     pub(super) fn flush_journal(&mut self, id: u32) -> bool {
         let protected = self.buffer().is_some_and(|buffer| buffer.is_protected());

@@ -147,6 +147,11 @@ impl Store {
         accepted
     }
 
+    /// Returns `true` if what is in memory outlives a power cut.
+    pub fn protects(&self) -> bool {
+        self.protects
+    }
+
     /// Units that were accepted and are not in flash.
     pub fn units_waiting(&self) -> usize {
         self.waiting.count()

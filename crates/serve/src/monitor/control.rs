@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use floatgate_core::config::FaultPlace;
-use floatgate_core::workload::request::{Operation, SECTOR};
+use floatgate_core::workload::request::{Operation, SECTOR, Status};
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -92,7 +92,8 @@ impl Control {
         }
     }
 
-    /// Trims all of the device, as a host would: piece by piece, so that others' requests come in between.
+    /// Trims all of the device and flushes that, as a host would: piece by piece, so that others' requests come in
+    /// between.
     async fn trim_all(&self) -> Result<String, String> {
         /// Of a piece, rounded up to whole units: what the FTL does in well under a millisecond.
         const PIECE: u64 = 16 << 20;
@@ -106,13 +107,17 @@ impl Control {
         if lock(&self.engine).is_read_only() {
             return Err("nothing is trimmed: the device takes no writes any more".to_owned());
         }
-        for offset in (0..bytes).step_by(piece as usize) {
+        let pieces = (0..bytes).step_by(piece as usize).map(|offset| {
             let sectors = piece.min(bytes - offset) / SECTOR;
-            let order = Order { token: offset, ..Order::of(Operation::Trim, offset / SECTOR, sectors as u32) };
+            Order::of(Operation::Trim, offset / SECTOR, sectors as u32)
+        });
+        for order in pieces.chain([Order::of(Operation::Flush, 0, 0)]) {
             let submitted = lock(&self.engine).submit(port, Wall::now(), &order);
             submitted.map_err(|error| format!("not all is trimmed: {error}"))?;
-            if !self.answered(port).await {
-                return Err("not all is trimmed: the power was cut meanwhile".to_owned());
+            match self.answered(port).await {
+                Some(Status::Ok) => {}
+                Some(_) => return Err("not all is trimmed: the device takes no writes any more".to_owned()),
+                None => return Err("not all is trimmed: the power was cut meanwhile".to_owned()),
             }
             if self.ends.load(Ordering::Acquire) {
                 return Err("not all is trimmed: the server ends".to_owned());
@@ -121,8 +126,8 @@ impl Control {
         Ok(format!("trimmed all {bytes} bytes"))
     }
 
-    /// Waits until a request of `port` is answered; whether it is, for a power cut ends it without.
-    async fn answered(&self, port: Port) -> bool {
+    /// Waits until a request of `port` is answered, and returns how it ended; `None` if a power cut ends it.
+    async fn answered(&self, port: Port) -> Option<Status> {
         let mut answers = Vec::new();
         loop {
             let now = Wall::now();
@@ -131,7 +136,7 @@ impl Control {
                 engine.advance(now);
                 engine.take_due(port, now, &mut answers);
                 if !answers.is_empty() || engine.trouble().is_some() || !engine.waits(port) {
-                    return !answers.is_empty();
+                    return answers.pop().map(|answer| answer.status);
                 }
                 engine.next_look(port)
             };
