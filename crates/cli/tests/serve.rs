@@ -7,7 +7,10 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
+use floatgate_serve::client::Client as NbdClient;
+use floatgate_serve::nbd::wire::command;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -91,6 +94,65 @@ except nbd.Error as error:
     assert_eq!(served, [2, 3, 1, 1, 1], "zeros that stay allocated are written");
     let recorded = fs::read_to_string(live.path("live.csv")).unwrap();
     assert!(recorded.contains(",write,2048,32,0,") && recorded.contains(",write,2049,1,1,"), "FUA: {recorded}");
+}
+
+/// Clients that do not collect their replies, or do not send the rest of a request, take a bounded amount of memory and
+/// keep no other client waiting.
+#[test]
+fn what_clients_leave_undone_is_bounded() {
+    const LONGEST: u32 = 32 << 20;
+    let live = Live::new(&["tiny", "--precondition", "none", "--no-delay", "--memory", "256MiB"]);
+    let address = format!("unix:{}", live.path("ssd.sock").display()).parse().unwrap();
+    let client = || NbdClient::connect(&address).unwrap();
+    let mut good = client();
+    good.write(0, &[7; 4096], false).unwrap();
+    let mut rude: Vec<NbdClient> = (0..40).map(|_| client()).collect();
+    for client in &mut rude {
+        client.ask(command::READ, 0, 0, LONGEST, &[]);
+        client.ask(command::READ, 0, 0, LONGEST, &[]);
+        client.send().unwrap();
+    }
+    let mut slow: Vec<NbdClient> = (0..20).map(|_| client()).collect();
+    for client in &mut slow {
+        client.ask(command::WRITE, 0, 0, LONGEST, &vec![1; LONGEST as usize / 2]);
+    }
+    // A client that is not read from blocks; it is dropped with its socket.
+    let sending = slow.into_iter().map(|mut client| std::thread::spawn(move || client.send()));
+    let sending: Vec<_> = sending.collect();
+    let mut slowest = Duration::ZERO;
+    for _ in 0..20 {
+        let start = Instant::now();
+        let mut read = [0; 4096];
+        good.read(0, &mut read).unwrap();
+        assert_eq!(read, [7; 4096]);
+        slowest = slowest.max(start.elapsed());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let most = live.peak_memory();
+    assert!(most < 450 << 20, "{most} bytes");
+    assert!(slowest < Duration::from_millis(500), "{slowest:?}");
+    // Those who hold what others wait for are parted with.
+    let start = Instant::now();
+    let mut all = vec![0; LONGEST as usize];
+    good.read(0, &mut all).unwrap();
+    assert!(start.elapsed() < Duration::from_secs(25), "{:?}", start.elapsed());
+    drop(rude);
+    drop(live);
+    sending.into_iter().for_each(|thread| drop(thread.join()));
+}
+
+/// As many clients as there is room for, which do nothing, keep others out for a while only.
+#[test]
+fn idle_clients_make_room() {
+    let live = Live::new(&["tiny", "--precondition", "none", "--no-delay"]);
+    let address = format!("unix:{}", live.path("ssd.sock").display()).parse().unwrap();
+    let silent: Vec<NbdClient> = (0..64).map(|_| NbdClient::connect(&address).unwrap()).collect();
+    let refused = NbdClient::connect(&address).err().unwrap().to_string();
+    assert!(refused.contains("64 clients are connected"), "{refused}");
+    std::thread::sleep(Duration::from_secs(31));
+    let mut late = NbdClient::connect(&address).unwrap();
+    late.write(0, &[1; 4096], true).unwrap();
+    assert_eq!(silent.into_iter().filter_map(|mut client| client.flush().err()).count(), 1, "one gave up its place");
 }
 
 #[test]

@@ -48,6 +48,13 @@ impl Live {
         text
     }
 
+    /// Bytes of memory that it had at most.
+    pub fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.as_ref().unwrap().id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
     /// Ends it by a signal; returns how.
     pub fn end(&mut self, signal: Signal) -> Output {
         let child = self.child.take().unwrap();

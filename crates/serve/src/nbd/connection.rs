@@ -6,7 +6,8 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-use super::session::{Command, Export, Session, Taken};
+use super::budget::{Budget, SHARE};
+use super::session::{Command, Export, Kind, Session, Taken};
 use crate::clock::Wall;
 use crate::lateness::Due;
 use crate::turnaround::Turnaround;
@@ -74,6 +75,8 @@ pub struct Connection {
     filled: usize,
     /// Bytes from `taken` on that it needs to go on.
     needs: usize,
+    /// Bytes of `needs` that the budget has granted; 0 where it needs no more than [`INPUT`].
+    granted: usize,
     output: VecDeque<Vec<u8>>,
     /// Bytes of the first of them that were sent, and of all that were not.
     sent: usize,
@@ -82,6 +85,10 @@ pub struct Connection {
     in_flight: u32,
     promised: usize,
     turnaround: Turnaround,
+    /// When bytes last went in or out.
+    active: Wall,
+    /// A request that has come waits until there is room for it, or for its answer.
+    is_held: bool,
     /// Nothing more is read; it is closed when all is sent.
     ending: bool,
     broken: bool,
@@ -100,12 +107,15 @@ impl Connection {
             taken: 0,
             filled: 0,
             needs: 1,
+            granted: 0,
             waiting: greeting.len(),
             output: VecDeque::from([greeting]),
             sent: 0,
             in_flight: 0,
             promised: 0,
             turnaround: Turnaround::default(),
+            active: now,
+            is_held: false,
             ending: false,
             broken: false,
         }
@@ -116,9 +126,31 @@ impl Connection {
         self.in_flight < MOST_IN_FLIGHT && self.promised + self.waiting < MOST_PROMISED
     }
 
+    /// Returns the bytes of memory that its requests and replies take, or may come to take.
+    pub fn used(&self) -> usize {
+        self.input.len().max(self.granted).saturating_sub(INPUT) + self.promised + self.waiting
+    }
+
+    /// Whether a request waits for room.
+    pub fn is_held(&self) -> bool {
+        self.is_held
+    }
+
+    /// How long it has had nothing to do; not at all while a request is in progress or a reply is not collected.
+    pub fn idle_for(&self, now: Wall) -> Wall {
+        let is_idle = self.in_flight == 0 && self.waiting == 0;
+        if is_idle { now.since(self.active) } else { Wall(0) }
+    }
+
+    /// How long it has kept memory beyond its share by neither collecting replies nor sending the rest of a request.
+    pub fn stalls_for(&self, now: Wall) -> Wall {
+        let is_slow = self.waiting > 0 || self.granted > 0;
+        if is_slow && self.used() > SHARE { now.since(self.active) } else { Wall(0) }
+    }
+
     /// Whether to wait for its bytes.
     pub fn wants_input(&self) -> bool {
-        !self.ending && self.has_room()
+        !self.ending && self.has_room() && self.needs <= INPUT.max(self.granted)
     }
 
     /// Whether to wait until it takes bytes.
@@ -142,8 +174,9 @@ impl Connection {
     }
 
     /// Reads what has come.
-    pub fn receive(&mut self) {
+    pub fn receive(&mut self, now: Wall) {
         self.make_room();
+        self.active = now;
         match self.stream.read(&mut self.input[self.filled..]) {
             Ok(0) => {
                 // Who has left does not want answers; who has only stopped asking gets them.
@@ -159,16 +192,24 @@ impl Connection {
     fn make_room(&mut self) {
         if self.taken == self.filled {
             (self.taken, self.filled) = (0, 0);
-            if self.input.len() > INPUT && self.needs <= INPUT {
-                self.input = vec![0; INPUT];
-            }
         }
         if self.taken + self.needs > self.input.len() || self.filled == self.input.len() {
             self.input.copy_within(self.taken..self.filled, 0);
             (self.taken, self.filled) = (0, self.filled - self.taken);
         }
         if self.needs.max(self.filled + 1) > self.input.len() {
-            self.input.resize(self.needs.max(2 * INPUT), 0);
+            // Memory that nothing is written to takes no room: a client may never send the rest.
+            let mut larger = vec![0; self.needs.max(2 * INPUT)];
+            larger[..self.filled].copy_from_slice(&self.input[..self.filled]);
+            self.input = larger;
+        }
+    }
+
+    /// Gives back the room of a long request that was taken.
+    fn shrink(&mut self) {
+        if self.input.len() > INPUT && self.taken == self.filled && self.granted == 0 {
+            (self.taken, self.filled) = (0, 0);
+            self.input = vec![0; INPUT];
         }
     }
 
@@ -177,22 +218,37 @@ impl Connection {
     pub fn next_request(
         &mut self,
         now: Wall,
+        budget: &mut Budget,
         request: impl FnOnce(&Session, &Command, f32, &mut Vec<u8>) -> Begun,
     ) -> bool {
+        self.is_held = !self.has_room() && self.taken < self.filled;
         if self.ending || self.broken || !self.has_room() {
             return false;
         }
-        let Connection { session, input, taken, filled, needs, output, waiting, in_flight, turnaround, .. } = self;
+        let used = self.used();
+        let Connection {
+            session, input, taken, filled, needs, granted, output, waiting, in_flight, turnaround, ..
+        } = self;
         let out = place(output);
         let before = out.len();
-        let (used, begun) = match session.take(&input[*taken..*filled], out) {
+        let (length, begun) = match session.take(&input[*taken..*filled], out) {
             Taken::Bytes(count) => (count, Begun::Answered),
+            Taken::Command(_, command @ Command { kind: Kind::Read, .. })
+                if !budget.take(used, command.length as usize) =>
+            {
+                self.is_held = true;
+                return false;
+            }
             Taken::Command(count, command) => {
                 let scale = turnaround.asks(|| now, *in_flight);
                 (count, request(session, &command, scale, out))
             }
             Taken::Needs(count) => {
                 *needs = count;
+                if count > INPUT && *granted == 0 {
+                    let is_granted = budget.take(used, count - INPUT);
+                    (*granted, self.is_held) = (if is_granted { count } else { 0 }, !is_granted);
+                }
                 return false;
             }
             Taken::End => {
@@ -202,12 +258,13 @@ impl Connection {
             }
         };
         *waiting += out.len() - before;
-        *taken += used;
-        *needs = 1;
+        *taken += length;
+        (*needs, *granted) = (1, 0);
         if let Begun::InProgress(promised) = begun {
             self.in_flight += 1;
             self.promised += promised;
         }
+        self.shrink();
         true
     }
 
@@ -237,8 +294,9 @@ impl Connection {
         self.output.push_back(std::mem::take(bytes));
     }
 
-    /// Sends what the socket takes.
-    pub fn send(&mut self) {
+    /// Sends what the socket takes. Returns `true` if that was anything.
+    pub fn send(&mut self, now: Wall) -> bool {
+        let before = self.waiting;
         while self.waiting > 0 && !self.broken {
             const SLICES: usize = 32;
             let mut slices = [IoSlice::new(&[]); SLICES];
@@ -250,11 +308,16 @@ impl Connection {
             }
             match self.stream.write_vectored(&slices[..count]) {
                 Ok(count) => self.note_sent(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => self.broken = true,
             }
         }
+        let has_sent = self.waiting < before;
+        if has_sent {
+            self.active = now;
+        }
+        has_sent
     }
 
     fn note_sent(&mut self, count: usize) {

@@ -11,6 +11,7 @@ use floatgate_core::sim::slab::Slab;
 use floatgate_core::workload::request::{Operation, SECTOR, Status};
 use rustix::event::{PollFd, PollFlags, poll};
 
+use super::budget::Budget;
 use super::connection::{Begun, Connection};
 use super::listen::Listener;
 use super::session::{Command, Export, Kind, Session};
@@ -21,8 +22,21 @@ use crate::payload::PayloadError;
 use crate::rhythm::{Farewell, Rhythm, lock, timeout};
 use crate::server::Bell;
 
-/// Clients at a time; another one is turned away.
+/// Clients that are served at a time. Another one takes the place of one that is idle, or is refused.
 const MOST_CLIENTS: usize = 64;
+
+/// Connections beyond those that may ask for the export, to be told if there is no place.
+const MOST_ASKING: usize = 8;
+
+/// How long a client has to be idle before another one takes its place, where all places are taken.
+const IDLE: Wall = Wall(30_000_000_000);
+
+/// How long a client may hold memory that others wait for, while it neither collects its replies nor sends the rest of
+/// its request.
+const STALL: Wall = Wall(10_000_000_000);
+
+/// How soon what waits for a time, and not for a socket, is looked at.
+const SOON: Wall = Wall(1_000_000_000);
 
 /// A client has to have chosen its export by then.
 const HANDSHAKE: Wall = Wall(30_000_000_000);
@@ -55,6 +69,8 @@ pub struct Front {
     ready: Vec<(bool, bool)>,
     answers: Vec<Answer>,
     accept_after: Wall,
+    /// A client has to have done something by some time.
+    is_timed: bool,
     /// Of the device, when last looked.
     power_cuts: u64,
 }
@@ -95,6 +111,7 @@ impl Front {
             ready: Vec::new(),
             answers: Vec::new(),
             accept_after: Wall(0),
+            is_timed: false,
             power_cuts: 0,
         }
     }
@@ -109,7 +126,7 @@ impl Front {
     /// Serves until the server is to end, and what is in progress then is answered.
     pub fn run(mut self) {
         set_timer_slack();
-        self.clients.iter_mut().flatten().for_each(|(_, client)| client.send());
+        self.send(Wall::now());
         let mut next = Wall::NEVER;
         let mut farewell = Farewell::new();
         loop {
@@ -122,7 +139,7 @@ impl Front {
                 farewell.begin(now);
                 self.listeners.clear();
                 self.clients.iter_mut().flatten().for_each(|(_, client)| client.end());
-            } else if !called && now < next && !farewell.has_begun() {
+            } else if !called && now < next && !farewell.has_begun() && !(self.is_timed && self.part(now)) {
                 continue;
             }
             // Requests arrive when they have been read.
@@ -131,8 +148,11 @@ impl Front {
                 break;
             }
             next = self.serve(now, farewell.hurries);
-            self.send();
-            self.part(now);
+            let has_sent = self.send(now);
+            if (self.part(now) || has_sent) && self.clients.iter().flatten().any(|(_, client)| client.is_held()) {
+                // There may be room for what it waits with.
+                next = Wall(0);
+            }
             if farewell.has_begun() && self.is_done() {
                 break;
             }
@@ -148,8 +168,9 @@ impl Front {
     /// Waits until a socket calls, or until `until`; whether one called.
     fn wait(&mut self, until: Wall) -> bool {
         let now = Wall::now();
-        let shakes = self.clients.iter().flatten().any(|(_, client)| !client.session.is_serving());
-        let limit = if shakes { now.later(Wall(1_000_000_000)) } else { Wall::NEVER };
+        let is_timed = |client: &Connection| !client.session.is_serving() || client.is_held();
+        self.is_timed = self.clients.iter().flatten().any(|(_, client)| is_timed(client));
+        let limit = if self.is_timed { now.later(SOON) } else { Wall::NEVER };
         let sleep = self.rhythm.sleep(now, until, limit);
         let accepts = now >= self.accept_after;
         let mut fds = Vec::with_capacity(self.clients.len() + self.listeners.len() + 1);
@@ -186,7 +207,7 @@ impl Front {
         let listeners: Vec<bool> = ready.by_ref().take(self.listeners.len()).map(|(called, _)| called).collect();
         for ((_, client), (readable, _)) in self.clients.iter_mut().flatten().zip(ready) {
             if readable && client.wants_input() {
-                client.receive();
+                client.receive(now);
             } else if readable {
                 client.lose();
             }
@@ -201,13 +222,18 @@ impl Front {
         for index in (0..listeners.len()).filter(|index| listeners[*index]) {
             self.accept(index, now);
         }
+        self.share_places(now);
     }
 
     fn accept(&mut self, listener: usize, now: Wall) {
         loop {
             match self.listeners[listener].accept() {
-                Ok(Some(stream)) if self.clients.iter().flatten().count() < MOST_CLIENTS => self.welcome(stream, now),
-                Ok(Some(_)) => {} // Closed at once.
+                // Without a place it is closed at once.
+                Ok(Some(stream)) => {
+                    if self.has_place(now) {
+                        self.welcome(stream, now);
+                    }
+                }
                 Ok(None) => return,
                 Err(_) => {
                     self.accept_after = now.later(PAUSE);
@@ -215,6 +241,37 @@ impl Front {
                 }
             }
         }
+    }
+
+    /// Makes a place for another connection, that of one which has not chosen its export for long if need be. Returns
+    /// `false` if there is none.
+    fn has_place(&mut self, now: Wall) -> bool {
+        if self.clients.iter().flatten().count() < MOST_CLIENTS + MOST_ASKING {
+            return true;
+        }
+        let asking = self.clients.iter_mut().filter(|place| {
+            place.as_ref().is_some_and(|(_, client)| !client.session.is_serving() && now.since(client.since) > SOON)
+        });
+        let oldest = asking.min_by_key(|place| place.as_ref().map(|(_, client)| client.since));
+        oldest.map(|place| *place = None).is_some()
+    }
+
+    /// Where all places are taken and another client asks for one, parts with the client that has been idle for longest.
+    /// Who asks is refused if none has been.
+    fn share_places(&mut self, now: Wall) {
+        let clients = self.clients.iter().flatten().count();
+        let mut serving = self.clients.iter().flatten().filter(|(_, client)| client.session.is_serving()).count();
+        if serving == clients {
+            return;
+        }
+        if serving >= MOST_CLIENTS {
+            let idle = |place: &Option<(u64, Connection)>| place.as_ref().map(|(_, client)| client.idle_for(now));
+            let idlest =
+                self.clients.iter_mut().filter(|place| idle(place) >= Some(IDLE)).max_by_key(|place| idle(place));
+            serving -= usize::from(idlest.map(|place| *place = None).is_some());
+        }
+        let asking = self.clients.iter_mut().flatten().filter(|(_, client)| !client.session.is_serving());
+        asking.for_each(|(_, client)| client.session.set_full(serving >= MOST_CLIENTS));
     }
 
     fn welcome(&mut self, stream: super::connection::Stream, now: Wall) {
@@ -235,10 +292,11 @@ impl Front {
         part_after_cut(&engine, power_cuts, pending, clients);
         engine.sent(*port, answers, &rhythm.turn);
         engine.awake(*port);
+        let mut budget = Budget::beside(clients.iter().flatten().map(|(_, client)| client.used()));
         for (index, place) in clients.iter_mut().enumerate() {
             let Some((generation, client)) = place else { continue };
             let mut request = |client: &mut Connection| {
-                client.next_request(now, |session, command, scale, out| {
+                client.next_request(now, &mut budget, |session, command, scale, out| {
                     let token = Pending { client: index, generation: *generation, ..Pending::of(session, command) };
                     begin(&mut engine, *port, now, scale, session, command, token, pending, out)
                 })
@@ -261,22 +319,28 @@ impl Front {
         next
     }
 
-    fn send(&mut self) {
-        for (_, client) in self.clients.iter_mut().flatten() {
-            client.send();
-        }
+    /// Sends what sockets take. Returns `true` if that was anything.
+    fn send(&mut self, now: Wall) -> bool {
+        self.clients.iter_mut().flatten().fold(false, |any, (_, client)| client.send(now) || any)
     }
 
-    /// Parts with clients that are gone, or that never say what they want.
-    fn part(&mut self, now: Wall) {
+    /// Parts with clients that are gone, that never say what they want, or that hold memory that others wait for.
+    /// Returns `true` if there was one.
+    fn part(&mut self, now: Wall) -> bool {
+        let is_short = self.clients.iter().flatten().any(|(_, client)| client.is_held());
+        let mut any = false;
         for place in &mut self.clients {
             let over = |(_, client): &(u64, Connection)| {
-                client.is_over() || (!client.session.is_serving() && now.since(client.since) > HANDSHAKE)
+                client.is_over()
+                    || (!client.session.is_serving() && now.since(client.since) > HANDSHAKE)
+                    || (is_short && client.stalls_for(now) > STALL)
             };
             if place.as_ref().is_some_and(over) {
                 *place = None;
+                any = true;
             }
         }
+        any
     }
 }
 

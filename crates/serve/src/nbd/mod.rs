@@ -4,7 +4,8 @@
 //! [`front`] the loop that serves all clients. Encryption is left out: a Unix socket needs none, and TCP is meant for
 //! this machine.
 
-pub(crate) mod connection;
+mod budget;
+pub mod connection;
 pub mod front;
 pub mod listen;
 pub mod session;

@@ -122,7 +122,12 @@ pub struct Session {
     no_zeroes: bool,
     structured: bool,
     allocation: bool,
+    /// No more clients are served now.
+    is_full: bool,
 }
+
+/// The answer to a client for which there is no place.
+const FULL: &str = "64 clients are connected, and none of them has been idle for 30 s: disconnect one, or try again";
 
 impl Session {
     /// Begins a conversation, with what the server says first.
@@ -130,7 +135,13 @@ impl Session {
         out.extend_from_slice(&wire::GREETING.to_be_bytes());
         out.extend_from_slice(&wire::OPTION.to_be_bytes());
         out.extend_from_slice(&(handshake::FIXED | handshake::NO_ZEROES).to_be_bytes());
-        Session { export, state: State::Greeting, options: 0, no_zeroes: false, structured: false, allocation: false }
+        let (state, options) = (State::Greeting, 0);
+        Session { export, state, options, no_zeroes: false, structured: false, allocation: false, is_full: false }
+    }
+
+    /// Refuses to serve a client that has not chosen its export yet, or no longer does.
+    pub fn set_full(&mut self, is_full: bool) {
+        self.is_full = is_full;
     }
 
     /// Whether requests are served: the export is chosen.
@@ -232,7 +243,7 @@ impl Session {
 
     /// The old way to choose the export; false where there is no such one.
     fn export_name(&mut self, data: &[u8], out: &mut Vec<u8>) -> bool {
-        if !std::str::from_utf8(data).is_ok_and(|name| self.is_named(name)) {
+        if self.is_full || !std::str::from_utf8(data).is_ok_and(|name| self.is_named(name)) {
             return false;
         }
         out.extend_from_slice(&self.export.bytes.to_be_bytes());
@@ -257,6 +268,7 @@ impl Session {
                 self.structured = true;
                 Ok(())
             }
+            option::GO if self.is_full => Err((reply::ERR_POLICY, FULL)),
             option::INFO | option::GO => self.describe(option, data, out),
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(option, data, out),
             option::LIST | option::STRUCTURED_REPLY => Err((reply::ERR_INVALID, "this option has no data")),

@@ -92,6 +92,8 @@ pub mod reply {
     pub const META_CONTEXT: u32 = 4;
     /// The option is not known.
     pub const ERR_UNSUP: u32 = 1 << 31 | 1;
+    /// The server does not allow it now.
+    pub const ERR_POLICY: u32 = 1 << 31 | 2;
     /// Its data make no sense.
     pub const ERR_INVALID: u32 = 1 << 31 | 3;
     /// There is no such export.
