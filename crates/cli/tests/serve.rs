@@ -99,6 +99,7 @@ except nbd.Error as error:
 /// Clients that do not collect their replies, or do not send the rest of a request, take a bounded amount of memory and
 /// keep no other client waiting.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "clients of a server that runs by the clock")]
 fn what_clients_leave_undone_is_bounded() {
     const LONGEST: u32 = 32 << 20;
     let live = Live::new(&["tiny", "--precondition", "none", "--no-delay", "--memory", "256MiB"]);
@@ -143,6 +144,7 @@ fn what_clients_leave_undone_is_bounded() {
 
 /// As many clients as there is room for, which do nothing, keep others out for a while only.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "clients of a server that runs by the clock")]
 fn idle_clients_make_room() {
     let live = Live::new(&["tiny", "--precondition", "none", "--no-delay"]);
     let address = format!("unix:{}", live.path("ssd.sock").display()).parse().unwrap();

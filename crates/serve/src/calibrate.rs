@@ -127,7 +127,13 @@ pub fn nbd_cost(spin: Wall) -> io::Result<Cost> {
         let mut front = nbd::front::Front::new(nbd::front::Parts {
             engine: bench.engine.clone(),
             port: bench.port,
-            export: Export { name: "calibrate".to_owned(), description: String::new(), bytes: BYTES, unit: 4096, read_only: false },
+            export: Export {
+                name: "calibrate".to_owned(),
+                description: String::new(),
+                bytes: BYTES,
+                unit: 4096,
+                read_only: false,
+            },
             listeners: Vec::new(),
             bell: Arc::clone(&bench.bell),
             stop: Arc::clone(&bench.stop),

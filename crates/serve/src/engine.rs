@@ -246,7 +246,9 @@ impl Display for PowerCut {
         let PowerCut { requests_lost, units_lost, trims_lost, protected, recovered, .. } = self;
         let trims = match trims_lost {
             Some(count) => format!("{units_lost} units and {count} trims were in the device's memory"),
-            None => format!("{units_lost} units were in the device's memory, and all trims (`durability.trim_journal`)"),
+            None => {
+                format!("{units_lost} units were in the device's memory, and all trims (`durability.trim_journal`)")
+            }
         };
         let kept = if *protected { ", which kept them" } else { "" };
         write!(f, "the power was cut: {requests_lost} requests, {trims}{kept}; {recovered}")

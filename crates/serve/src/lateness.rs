@@ -57,6 +57,9 @@ pub struct Turn {
     pub waited: bool,
     /// Of the time since then, without the processor.
     pub preempted: Wall,
+    /// Before that, since it last waited, without the processor or overslept: of each earlier turn half of what it
+    /// counted for in the turn after it, because what was late has been made up for by then.
+    pub preempted_before: Wall,
     /// Of the time since then, for the lock of the device.
     pub locked: Wall,
     /// In calls for the file of the flash image: since then, and in the turn before where this one followed at once.
@@ -86,7 +89,7 @@ impl Due {
     pub fn cause(&self, turn: &Turn) -> Cause {
         let best = self.at_best();
         let overslept = if turn.waited { turn.awake.since(best) } else { Wall(0) };
-        let host = overslept.later(turn.preempted);
+        let host = overslept.later(turn.preempted).later(turn.preempted_before.min(turn.awake.since(best)));
         let all = turn.sent.since(best);
         let disk = turn.disk.min(all);
         let work = all.since(host).since(turn.locked).since(disk);
@@ -237,6 +240,12 @@ mod tests {
         assert_eq!(due(1000, 900).cause(&turn(1030, false, 0, 0, 1032)), Cause::Work);
         // Awake in time, and then not on the processor.
         assert_eq!(due(1000, 900).cause(&turn(1000, true, 4000, 0, 5000)), Cause::Host);
+        // Awake late from a turn in which the processor was taken away, for most of that time or for little of it.
+        let taken_before = |us| Turn { preempted_before: Wall::from_us(us), ..turn(1030, false, 0, 0, 1032) };
+        assert_eq!(due(1000, 900).cause(&taken_before(4000)), Cause::Host);
+        assert_eq!(due(1000, 900).cause(&taken_before(12)), Cause::Work);
+        // It was taken away before the answer was due.
+        assert_eq!(due(1030, 900).cause(&Turn { sent: us(1050), ..taken_before(4000) }), Cause::Work);
         assert_eq!(due(1000, 900).cause(&turn(1000, true, 0, 40, 1050)), Cause::Lock);
         assert_eq!(due(1000, 900).cause(&turn(1000, true, 0, 0, 1050)), Cause::Work);
         // Awake late from other work, most of which was a flush of the image's file; then, less of it was.

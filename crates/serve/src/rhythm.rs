@@ -65,6 +65,10 @@ pub struct Rhythm {
     slept: Wall,
     /// How long the last turn was in calls for the file of the flash image.
     disk: Wall,
+    /// What the last wait was to end for.
+    due: Wall,
+    /// How long the host kept the last turn: what it overslept, and the time without the processor.
+    kept: Wall,
 }
 
 /// A turn that has begun.
@@ -85,12 +89,14 @@ impl Rhythm {
             ended: (Wall::NEVER, Wall(0)),
             slept: Wall(0),
             disk: Wall(0),
+            due: Wall::NEVER,
+            kept: Wall(0),
         }
     }
 
     /// How long to sleep of a wait until something is due, or until a limit; `None` for as long as nobody calls.
     pub fn sleep(&mut self, now: Wall, due: Wall, limit: Wall) -> Option<Wall> {
-        self.turn.waited = due > now;
+        (self.turn.waited, self.due) = (due > now, due);
         if now < self.linger {
             return Some(Wall(0));
         }
@@ -123,10 +129,13 @@ impl Rhythm {
         let in_turn =
             sent.since(begun.now).since(self.ended.1.since(begun.cpu)).since(locked).since(disk).since(Wall(1000));
         let preempted = begun.taken_away.later(in_turn);
-        let before = if self.turn.waited { Wall(0) } else { self.disk };
-        self.disk = disk;
-        let disk = disk.later(before);
-        self.turn = Turn { awake: begun.now, waited: self.turn.waited, locked, disk, sent, preempted };
+        let Turn { waited, preempted_before: earlier, .. } = self.turn;
+        let (disk_before, preempted_before) =
+            if waited { Default::default() } else { (self.disk, self.kept.later(Wall(earlier.0 / 2))) };
+        let overslept = if waited { begun.now.since(self.due) } else { Wall(0) };
+        (self.disk, self.kept) = (disk, preempted.later(overslept));
+        let disk = disk.later(disk_before);
+        self.turn = Turn { awake: begun.now, waited, locked, disk, sent, preempted, preempted_before };
     }
 }
 

@@ -322,7 +322,10 @@ fn a_power_cut_needs_flash_to_come_back_from() {
     let bench = Bench::on_image();
     let told = bench.ask(&Command::PowerCut);
     let message = told["message"].as_str().unwrap();
-    assert!(message.starts_with("the power was cut: 0 requests, 0 units and 0 trims were in the device's memory"), "{told}");
+    assert!(
+        message.starts_with("the power was cut: 0 requests, 0 units and 0 trims were in the device's memory"),
+        "{told}"
+    );
     assert!(message.contains("recovered after a power cut"), "{told}");
     let finished = bench.end();
     assert_eq!(finished.power_cuts, 1);

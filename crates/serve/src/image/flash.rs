@@ -544,8 +544,8 @@ fn is_new(disk: &dyn Disk, layout: &Layout) -> Result<bool, ImageError> {
     Ok(is_erased(&magic) && size == layout.end() && disk.allocated()? < header::ROOM)
 }
 
-/// Checks that a file is the image of a device. Returns its last use, `None` if its making was interrupted, and how many
-/// records were restored.
+/// Checks that a file is the image of a device. Returns its last use, `None` if its making was interrupted, and how
+/// many records were restored.
 fn check(disk: &mut dyn Disk, layout: &Layout, config: &DeviceConfig) -> Result<(Option<State>, u64), ImageError> {
     let size = disk.size()?;
     let mut bytes = vec![0; size.min(header::ROOM - GRAIN) as usize];

@@ -1,11 +1,11 @@
 //! Damaged records: restores those of which one or two bits have changed.
 //!
 //! Every record in the file carries a digest. A record that was read with a wrong bit fits its digest again when that
-//! bit is inverted, and nothing else close to it does: of the 130,816 records that differ from a damaged one of 64 bytes
-//! in two bits, one would fit a 64-bit digest by chance once in 10^14 times.
+//! bit is inverted, and nothing else close to it does: of the 130,816 records that differ from a damaged one of 64
+//! bytes in two bits, one would fit a 64-bit digest by chance once in 10^14 times.
 
-/// Inverts one bit of `bytes`, or two bits if `tries_pairs`, so that `is_valid` accepts them. Returns `false` and leaves
-/// `bytes` unchanged if there is no such bit.
+/// Inverts one bit of `bytes`, or two bits if `tries_pairs`, so that `is_valid` accepts them. Returns `false` and
+/// leaves `bytes` unchanged if there is no such bit.
 pub fn repair(bytes: &mut [u8], tries_pairs: bool, is_valid: impl Fn(&[u8]) -> bool) -> bool {
     let bits = bytes.len() * 8;
     let invert = |bytes: &mut [u8], bit: usize| bytes[bit / 8] ^= 1 << (bit % 8);

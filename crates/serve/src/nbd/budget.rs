@@ -1,7 +1,7 @@
 //! Memory for the requests and replies of NBD clients: one budget for all of them.
 //!
-//! Each client has a share that nobody can take from it, so that small requests always go on. What a client needs beyond
-//! its share comes from a pool. A request that does not fit waits in its socket until others have been served.
+//! Each client has a share that nobody can take from it, so that small requests always go on. What a client needs
+//! beyond its share comes from a pool. A request that does not fit waits in its socket until others have been served.
 
 /// Bytes that a client may use whatever the others do.
 pub const SHARE: usize = 1 << 20;

@@ -139,8 +139,11 @@ impl Front {
                 farewell.begin(now);
                 self.listeners.clear();
                 self.clients.iter_mut().flatten().for_each(|(_, client)| client.end());
-            } else if !called && now < next && !farewell.has_begun() && !(self.is_timed && self.part(now)) {
-                continue;
+            } else if !called && now < next && !farewell.has_begun() {
+                let has_parted = self.is_timed && self.part(now);
+                if !has_parted {
+                    continue;
+                }
             }
             // Requests arrive when they have been read.
             let now = if called { Wall::now() } else { now };
@@ -256,8 +259,8 @@ impl Front {
         oldest.map(|place| *place = None).is_some()
     }
 
-    /// Where all places are taken and another client asks for one, parts with the client that has been idle for longest.
-    /// Who asks is refused if none has been.
+    /// Where all places are taken and another client asks for one, parts with the client that has been idle for
+    /// longest. Who asks is refused if none has been.
     fn share_places(&mut self, now: Wall) {
         let clients = self.clients.iter().flatten().count();
         let mut serving = self.clients.iter().flatten().filter(|(_, client)| client.session.is_serving()).count();
