@@ -1,6 +1,5 @@
 //! `floatgate trace synth`: a synthetic workload that is like a trace.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use floatgate_core::workload::synthetic;
@@ -12,6 +11,7 @@ use floatgate_core::workload::trace::profile::Profile;
 
 use super::info::{check_reading, print, profile};
 use crate::failure::Failure;
+use crate::output::write_whole;
 use crate::run::interrupt::Interrupt;
 use crate::run::progress::Reporter;
 use crate::run::trace::{TraceArgs, one_or_more, whole};
@@ -139,7 +139,7 @@ fn profile_of_job(model: &Model, seed: u64) -> Result<Profile, Failure> {
     fit::profile_of(job.source.as_mut()).map_err(Failure::mistake)
 }
 
-/// Writes the workload beside its place, and moves it there when it is whole.
+/// Writes the workload to a file.
 fn write(path: &Path, form: Form, model: &Model) -> Result<(), Failure> {
     let text = match form {
         Form::Model => model.to_json(),
@@ -148,11 +148,7 @@ fn write(path: &Path, form: Form, model: &Model) -> Result<(), Failure> {
             words::file(&words::words(model).map_err(Failure::mistake)?, &name, &model.source)
         }
     };
-    let error = |why: std::io::Error| Failure::fault(format!("cannot write {}: {why}", path.display()));
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    fs::write(&partial, text).map_err(error)?;
-    fs::rename(&partial, path).map_err(error)
+    write_whole(path, text.as_bytes()).map_err(Failure::Fault)
 }
 
 /// The comparison for people.

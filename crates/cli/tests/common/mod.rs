@@ -131,6 +131,18 @@ impl Bench {
     }
 }
 
+/// Makes a node of a character device of memory, such as 7, `/dev/full`. One of its own: a program that replaces the
+/// node, as root, must not replace that of the machine. Returns `false`, and says so, where that cannot be done.
+#[cfg(target_os = "linux")]
+pub fn node(path: &std::path::Path, minor: &str) -> bool {
+    let made = Command::new("mknod").arg(path).args(["c", "1", minor]).stderr(Stdio::null()).status();
+    let can = made.is_ok_and(|made| made.success()) && fs::OpenOptions::new().write(true).open(path).is_ok();
+    if !can {
+        println!("no device node can be made and opened here, so that is not tested");
+    }
+    can
+}
+
 pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }

@@ -1,0 +1,330 @@
+//! A file in the making. A regular file is written beside its place and moved there when it is whole; what is not a
+//! regular file, such as a device node or a pipe, is opened and written in place, because it cannot be replaced.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow};
+
+/// Bytes that are written at once.
+const BUFFER: usize = 1 << 18;
+
+/// Symbolic links that may lead from one to the next; the limit of Linux.
+const MOST_LINKS: usize = 40;
+
+/// A file in the making.
+#[derive(Debug)]
+pub struct Draft {
+    file: BufWriter<Sink>,
+    /// Path that the user gave.
+    place: PathBuf,
+    /// Where it is written and where it goes; `None` if it is written in place.
+    beside: Option<Beside>,
+    /// The file at `beside` is left there when this is dropped.
+    stays: bool,
+}
+
+/// Paths of a regular file in the making.
+#[derive(Debug)]
+struct Beside {
+    /// The place, or what its symbolic links lead to.
+    target: PathBuf,
+    /// The target with `.partial` behind its name.
+    partial: PathBuf,
+}
+
+/// Returns the path of a regular file while it is made.
+pub fn partial(place: &Path) -> PathBuf {
+    let mut name = resolved(place).unwrap_or_else(|_| place.to_owned()).into_os_string();
+    name.push(".partial");
+    PathBuf::from(name)
+}
+
+/// Follows symbolic links, also one that leads nowhere: opening it would make the file that it names.
+pub fn resolved(place: &Path) -> io::Result<PathBuf> {
+    let mut at = place.to_owned();
+    for _ in 0..MOST_LINKS {
+        if !fs::symlink_metadata(&at).is_ok_and(|found| found.is_symlink()) {
+            return Ok(at);
+        }
+        let to = fs::read_link(&at)?;
+        at = at.parent().unwrap_or(Path::new("")).join(to);
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+impl Draft {
+    /// Creates a file. Fails if its place is a directory, or cannot be written to.
+    pub fn new(place: &Path) -> Result<Draft> {
+        anyhow::ensure!(!place.is_dir(), "cannot write {}: it is a directory", place.display());
+        // Errors have the name that the user gave: nobody has heard of the other one.
+        let cannot = || format!("cannot write {}", place.display());
+        let found = fs::metadata(place).ok();
+        if found.as_ref().is_some_and(|found| !found.is_file()) {
+            anyhow::ensure!(!is_socket(place), "cannot write {}: it is a socket", place.display());
+            let file = OpenOptions::new().write(true).open(place).with_context(cannot)?;
+            return Ok(Draft::of(file, place, None));
+        }
+        let target = resolved(place).with_context(cannot)?;
+        let partial = partial(&target);
+        let file = create(&partial, found.as_ref()).with_context(cannot)?;
+        Ok(Draft::of(file, place, Some(Beside { target, partial })))
+    }
+
+    fn of(file: File, place: &Path, beside: Option<Beside>) -> Draft {
+        let file = BufWriter::with_capacity(BUFFER, Sink(file));
+        Draft { file, place: place.to_owned(), beside, stays: false }
+    }
+
+    /// Leaves what was written of a regular file beside its place if it is not published.
+    pub fn kept(mut self) -> Draft {
+        self.stays = true;
+        self
+    }
+
+    /// Creates a file with these bytes, ready to be published.
+    pub fn whole(place: &Path, bytes: &[u8]) -> Result<Draft> {
+        let mut draft = Draft::new(place)?;
+        draft.write(bytes)?;
+        draft.complete()?;
+        Ok(draft)
+    }
+
+    /// Returns the path that the user gave.
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    /// Returns the path of what was written so far; `None` if it is written in place.
+    pub fn written(&self) -> Option<&Path> {
+        self.beside.as_ref().map(|beside| beside.partial.as_path())
+    }
+
+    /// Where its content goes.
+    pub fn writer(&mut self) -> &mut impl Write {
+        &mut self.file
+    }
+
+    /// Adds to it.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).with_context(|| format!("cannot write {}", self.place.display()))
+    }
+
+    /// Brings all of it to the disk, or to the device or the reader that stands for one.
+    pub fn complete(&mut self) -> Result<()> {
+        let sync = |file: &File| if self.beside.is_some() { file.sync_all() } else { Ok(()) };
+        let done = self.file.flush().and_then(|()| sync(&self.file.get_ref().0));
+        done.with_context(|| format!("cannot write {}", self.place.display()))
+    }
+
+    /// Moves the file to its place; it must be complete.
+    pub fn publish(mut self) -> Result<()> {
+        if let Some(Beside { target, partial }) = &self.beside {
+            fs::rename(partial, target).with_context(|| format!("cannot write {}", self.place.display()))?;
+        }
+        self.stays = true;
+        Ok(())
+    }
+
+    /// Returns an error that names the file, so that it can be reported as it is.
+    fn named(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{}: {error}", self.place.display()))
+    }
+}
+
+/// Creates the file at `partial`, with the permissions of what it will replace, and locks it: two writers of one place
+/// would mix their bytes.
+fn create(partial: &Path, replaced: Option<&Metadata>) -> Result<File> {
+    loop {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(partial)?;
+        if !lock(&file) {
+            return Err(anyhow!("another process is writing it"));
+        }
+        // Another writer may have moved it to its place, or removed it, before it was locked here.
+        if !is_at(&file, partial)? {
+            continue;
+        }
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+            replaced.map_or(Ok(()), |replaced| file.set_permissions(replaced.permissions()))?;
+        }
+        return Ok(file);
+    }
+}
+
+/// Locks a file or directory until it is closed, however the process ends. Returns `false` if another process has it;
+/// where the file system has no locks, nothing is locked.
+#[cfg(unix)]
+pub fn lock(file: &File) -> bool {
+    use rustix::fs::{FlockOperation, flock};
+    flock(file, FlockOperation::NonBlockingLockExclusive) != Err(rustix::io::Errno::WOULDBLOCK)
+}
+
+/// Locks nothing.
+#[cfg(not(unix))]
+pub fn lock(_: &File) -> bool {
+    true
+}
+
+#[cfg(unix)]
+fn is_socket(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    fs::metadata(path).is_ok_and(|found| found.file_type().is_socket())
+}
+
+#[cfg(not(unix))]
+fn is_socket(_: &Path) -> bool {
+    false
+}
+
+/// Returns `true` if the path leads to this file.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let opened = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(found) => Ok((found.dev(), found.ino()) == (opened.dev(), opened.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns `true`: without locks nobody waits for another.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> io::Result<bool> {
+    Ok(true)
+}
+
+/// The file itself.
+#[derive(Debug)]
+struct Sink(File);
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(|error| match error.kind() {
+            // That is no failure of standard output alone, whose reader may have had enough.
+            io::ErrorKind::BrokenPipe => io::Error::other("its reader has closed it"),
+            _ => error,
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Errors name the file.
+impl Write for Draft {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes).map_err(|error| self.named(&error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush().map_err(|error| self.named(&error))
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if let (Some(beside), false) = (&self.beside, self.stays) {
+            // A failure to tidy up must not hide the failure that led here.
+            let _ = fs::remove_file(&beside.partial);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn published(place: &Path, bytes: &[u8]) {
+        Draft::whole(place, bytes).unwrap().publish().unwrap();
+    }
+
+    fn error(place: &Path) -> String {
+        format!("{:#}", Draft::whole(place, b"page").unwrap_err())
+    }
+
+    #[test]
+    fn errors_name_the_file_that_was_asked_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("missing/page.html");
+        let said = error(&place);
+        assert!(said.starts_with(&format!("cannot write {}: ", place.display())), "{said}");
+        assert_eq!(error(directory.path()), format!("cannot write {}: it is a directory", directory.path().display()));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_not_published_goes() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("file");
+        let mut draft = Draft::new(&place).unwrap();
+        draft.write(b"half").unwrap();
+        drop(draft);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        let mut draft = Draft::new(&place).unwrap();
+        draft.write(b"whole").unwrap();
+        draft.complete().unwrap();
+        assert!(!place.exists());
+        draft.publish().unwrap();
+        assert_eq!(fs::read(&place).unwrap(), b"whole");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_permissions_kept() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::create_dir(at("far")).unwrap();
+        fs::write(at("far/target"), "old").unwrap();
+        fs::set_permissions(at("far/target"), fs::Permissions::from_mode(0o600)).unwrap();
+        symlink("far/target", at("link")).unwrap();
+        symlink("link", at("chain")).unwrap();
+        symlink("far/none", at("dangling")).unwrap();
+        symlink("loop", at("loop")).unwrap();
+        assert_eq!(partial(&at("chain")), at("far/target.partial"));
+        published(&at("chain"), b"new");
+        published(&at("dangling"), b"made");
+        assert_eq!(fs::read(at("far/target")).unwrap(), b"new");
+        assert_eq!(fs::metadata(at("far/target")).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read(at("far/none")).unwrap(), b"made");
+        assert!(["link", "chain", "dangling"].iter().all(|name| at(name).is_symlink()));
+        assert!(error(&at("loop")).ends_with("too many symbolic links"), "{}", error(&at("loop")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_regular_file_is_written_in_place() {
+        use std::os::unix::fs::FileTypeExt;
+        use std::os::unix::net::UnixListener;
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let made = std::process::Command::new("mkfifo").arg(at("fifo")).status().unwrap();
+        assert!(made.success());
+        let reader = std::thread::spawn({
+            let fifo = at("fifo");
+            move || fs::read(fifo).unwrap()
+        });
+        published(&at("fifo"), b"heard");
+        assert_eq!(reader.join().unwrap(), b"heard");
+        assert!(fs::metadata(at("fifo")).unwrap().file_type().is_fifo());
+        let _socket = UnixListener::bind(at("socket")).unwrap();
+        assert!(error(&at("socket")).ends_with("socket: it is a socket"), "{}", error(&at("socket")));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn one_place_has_one_writer() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("file");
+        let first = Draft::new(&place).unwrap();
+        assert!(error(&place).ends_with("file: another process is writing it"), "{}", error(&place));
+        drop(first);
+        published(&place, b"second");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+}
