@@ -1,12 +1,12 @@
 //! `floatgate compare`: results beside each other.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use floatgate_report::compare::{Comparison, groups};
 
 use crate::failure::{Failure, say};
-use crate::output;
+use crate::output::{self, Named, keep_apart};
 
 /// `floatgate compare`.
 #[derive(clap::Args)]
@@ -26,6 +26,13 @@ pub struct CompareArgs {
 /// Runs the command.
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let groups = groups(&args.results).map_err(Failure::mistake)?;
+    if let Some(place) = &args.out {
+        let directories = groups.iter().flat_map(|group| &group.runs).map(|run| Path::new(&run.path).parent());
+        let mut inputs: Vec<Named> = directories.flatten().flat_map(output::data_of).collect();
+        let given = groups.iter().flat_map(|group| &group.runs).map(|run| Named::new("the result", &run.path));
+        inputs.extend(given);
+        keep_apart(&inputs, &[Named::new("--out", place)])?;
+    }
     let comparison = Comparison::new(&groups);
     for warning in &comparison.warnings {
         say(&format!("warning: {warning}"));

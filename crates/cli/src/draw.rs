@@ -1,12 +1,12 @@
 //! `floatgate draw`: a timing diagram of a span of a timeline.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use floatgate_report::diagram::{self, Asked};
 
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Named, keep_apart};
 use crate::span::{Span, span};
 
 /// `floatgate draw`.
@@ -37,11 +37,14 @@ pub fn run(args: &DrawArgs) -> Result<(), Failure> {
             output::TIMELINE
         )));
     }
+    let place = args.out.clone().unwrap_or_else(|| timeline.with_file_name(output::DIAGRAM));
+    let mut inputs = output::data_of(timeline.parent().unwrap_or(Path::new("")));
+    inputs.push(Named::new("the timeline", &timeline));
+    keep_apart(&inputs, &[Named::new("the diagram", &place)])?;
     let name = timeline.display().to_string();
     let file = File::open(&timeline).map_err(|error| Failure::mistake(format!("cannot read {name}: {error}")))?;
     let Span { from, to } = args.span.unwrap_or(Span::WHOLE);
     let asked = Asked { span: (from, to), title: args.title.clone() };
     let svg = diagram::draw(file, &name, &asked).map_err(Failure::Mistake)?;
-    let place = args.out.clone().unwrap_or_else(|| timeline.with_file_name(output::DIAGRAM));
     output::write_whole(&place, svg.as_bytes()).map_err(Failure::Fault)
 }

@@ -1,5 +1,6 @@
 //! The files of a result: written beside their place, and moved there when all of them are whole.
 
+mod apart;
 mod draft;
 
 use std::fs;
@@ -11,6 +12,7 @@ use floatgate_report::columns::series::{Row, read_merged};
 use floatgate_report::html;
 
 use crate::run::detail::Detail;
+pub use apart::{Named, keep_apart};
 pub use draft::{Draft, partial};
 
 /// The result.
@@ -28,6 +30,9 @@ pub const DIAGRAM: &str = "timeline.svg";
 /// Files beside the summary that a run may write, or that are made of those. What there is of an earlier run would be
 /// taken for that of this one.
 const DETAILS: [&str; 5] = ["requests.csv", "requests.parquet", SERIES, TIMELINE, DIAGRAM];
+
+/// All files of a result.
+pub const FILES: [&str; 7] = [SUMMARY, REPORT, DETAILS[0], DETAILS[1], DETAILS[2], DETAILS[3], DETAILS[4]];
 
 /// Where a result goes.
 #[derive(Debug)]
@@ -83,6 +88,12 @@ impl Directory {
         report.publish()?;
         result.publish()
     }
+}
+
+/// Returns the files of a result that others are made of.
+pub fn data_of(directory: &Path) -> Vec<Named> {
+    let data = FILES.iter().filter(|file| ![REPORT, DIAGRAM].contains(file)).map(|file| directory.join(file));
+    data.filter(|path| path.exists()).map(|path| Named::new("a file of the result,", path)).collect()
 }
 
 /// The windows of a `series.parquet`, as many as the report shows.

@@ -6,7 +6,7 @@ use floatgate_core::metrics::summary::Summary;
 use floatgate_report::html;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Named, keep_apart};
 
 /// `floatgate report`.
 #[derive(clap::Args)]
@@ -27,6 +27,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     let summary =
         Summary::from_json(&text).map_err(|error| Failure::mistake(format!("{}: {error}", path.display())))?;
     let place = args.out.clone().unwrap_or_else(|| args.directory.join(output::REPORT));
+    keep_apart(&output::data_of(&args.directory), &[Named::new("--out", &place)])?;
     let series = args.directory.join(output::SERIES);
     let windows = if series.exists() { output::windows(&series).map_err(Failure::Fault)? } else { Vec::new() };
     let report = html::report(&summary, &html::points(&windows));

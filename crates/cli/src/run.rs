@@ -2,6 +2,7 @@
 
 pub mod cost;
 pub(crate) mod detail;
+mod files;
 pub mod interrupt;
 mod iolog;
 pub mod progress;

@@ -99,3 +99,80 @@ impl Each for Vec<String> {
         self.iter().map(String::as_str).collect()
     }
 }
+
+#[test]
+fn no_output_overwrites_an_input_or_another_output() {
+    let bench = bench();
+    bench.file("jobs.fio", "[a]\nrw=read\nnumber_ios=4\ninclude more.inc\n");
+    bench.file("more.inc", "bs=8k\nwrite_iolog=more.inc\n");
+    bench.file("t.csv.partial", TRACE);
+    fs::hard_link(bench.path("t.spc"), bench.path("hard")).unwrap();
+    let replay = "read_iolog=t.spc write_iolog=t.spc";
+    let two = format!("{JOB} write_iolog=s; name=b {JOB} write_iolog=./s");
+    let logged = |path: &str| format!("{JOB} write_iolog={path}");
+    let (log, in_result, in_state) = (logged("s"), logged("R/series.parquet"), logged("old"));
+    let commands: [&[&str]; 20] = [
+        &["run", "d.toml", JOB, "--save-state", "d.toml"],
+        &["run", "d.toml", JOB, "--save-state", "./d.toml"],
+        &["run", "d.toml", "t.spc", "--save-state", "hard"],
+        &["run", "d.toml", "trace=t.spc offset=1MiB", "--save-state", "t.spc"],
+        &["run", "d.toml", JOB, "--precondition", "t.spc", "--save-state", "t.spc"],
+        &["run", "d.toml", &log, "--save-state", "s"],
+        &["run", "d.toml", &two],
+        &["run", "d.toml", replay],
+        &["run", "d.toml", "jobs.fio"],
+        &["run", "d.toml", &in_state, "--load-state", "old"],
+        &["run", "d.toml", &in_result, "--out", "R"],
+        &["run", "d.toml", JOB, "--out", "R", "--save-state", "R/summary.json"],
+        &["run", "d.toml", &log, "--seeds", "2", "--out", "S"],
+        &["trace", "convert", "t.spc", "t.spc", "--to", "msr"],
+        &["trace", "convert", "t.spc", "hard", "--to", "msr"],
+        &["trace", "convert", "t.csv.partial", "t.csv", "--to", "msr"],
+        &["report", "R", "--out", "R/summary.json"],
+        &["report", "R", "--out", "R/requests.parquet"],
+        &["compare", "a=R", "b=R", "--out", "R/summary.json"],
+        &["draw", "R", "..100us", "--out", "R/timeline.json.gz"],
+    ];
+    let before = contents(&bench);
+    for arguments in commands {
+        let error = bench.refused(arguments);
+        let said = ["would overwrite", "are the same file", "each of the seeds would write it"];
+        assert!(said.iter().any(|said| error.contains(said)), "{arguments:?}: {error}");
+        assert!(contents(&bench) == before, "{arguments:?}");
+    }
+    let model = bench.file("m.json", &bench.good(&["trace", "synth", "--moments", "msn", "-o", "made.json"]));
+    let _ = fs::copy(bench.path("made.json"), &model).unwrap();
+    assert!(bench.refused(&["run", "d.toml", "m.json", "--save-state", "m.json"]).contains("would overwrite"));
+    let columns = ["trace", "convert", "t.spc", "columns.toml", "--to", "msr", "--columns", "columns.toml"];
+    let error = bench.refused(&columns);
+    assert!(error.contains("the output columns.toml would overwrite --columns columns.toml"), "{error}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_trace_on_standard_input_is_not_overwritten() {
+    let bench = bench();
+    let mut command = bench.command(&["trace", "convert", "-", "t.spc", "--to", "msr"]);
+    let output = command.stdin(fs::File::open(bench.path("t.spc")).unwrap()).output().unwrap();
+    let error = common::stderr(&output);
+    assert!(error.contains("the output t.spc would overwrite the trace /dev/stdin"), "{error}");
+    assert_eq!(fs::read_to_string(bench.path("t.spc")).unwrap(), TRACE);
+}
+
+/// All files below, with what they hold.
+fn contents(bench: &Bench) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![bench.path("")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => found.push((path.clone(), fs::read(path).unwrap())),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+

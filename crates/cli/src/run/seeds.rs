@@ -7,7 +7,8 @@ use std::str::FromStr;
 use floatgate_report::compare::{Comparison, group};
 
 use super::progress::Terminal;
-use super::{RunArgs, run_one};
+use super::session::Chosen;
+use super::{RunArgs, files, run_one};
 use crate::failure::{Failure, say};
 
 /// Seeds, from the first to the last.
@@ -38,6 +39,9 @@ pub fn run(args: &RunArgs, seeds: &Seeds, terminal: &Terminal) -> Result<(), Fai
         return Err(Failure::mistake("--seeds needs a directory for the results: give --out DIR"));
     };
     let place = |seed: u64| out.join(format!("seed-{seed}"));
+    let all: Vec<u64> = (seeds.first..=seeds.last).collect();
+    let chosen = Chosen::load(&args.device.device, &args.device.overrides).map_err(Failure::mistake)?;
+    files::check(args, &chosen, Some(&all))?;
     for seed in seeds.first..=seeds.last {
         say(&format!("seed {seed} of {} to {}: {}", seeds.first, seeds.last, place(seed).display()));
         run_one(&RunArgs { seed, out: Some(place(seed)), ..args.clone() }, terminal)?;

@@ -214,6 +214,7 @@ impl<'a> Session<'a> {
     ) -> Result<Session<'a>, Stopped> {
         let workload = several::open(&args.workloads, &args.trace, &chosen.config, args.seed);
         let workload = workload.map_err(|failure| subject_of(args).stopped(failure))?;
+        super::files::check(args, &chosen, None).map_err(Subject::Output.stop())?;
         let mut warnings = Warnings::default();
         warnings.add(workload.warnings(), front);
         let place = args.save_state.as_deref().map(state::Place::open).transpose().map_err(Subject::Output.stop())?;

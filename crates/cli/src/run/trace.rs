@@ -14,6 +14,7 @@ use floatgate_core::workload::trace::{
 use tempfile::TempDir;
 
 use crate::failure::Failure;
+use crate::output::Named;
 
 /// How a trace is read: see docs/reference/traces.md.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -29,7 +30,7 @@ pub struct TraceArgs {
     format: Option<FormatChoice>,
     /// Read the columns of format delimited from a TOML file
     #[arg(long, value_name = "FILE", value_parser = columns)]
-    columns: Option<Columns>,
+    columns: Option<ColumnsFile>,
     /// Event of blkparse and blktrace traces that is the request: D (issued), Q (queued), I (inserted) or C (completed)
     /// [default: the first of D, Q, I that there is]
     #[arg(long)]
@@ -68,8 +69,15 @@ pub struct TraceArgs {
     stdin: StandardInput,
 }
 
-fn columns(path: &str) -> Result<Columns, String> {
-    Columns::from_file(Path::new(path))
+/// Columns that were read from a file.
+#[derive(Clone, Debug)]
+struct ColumnsFile {
+    path: PathBuf,
+    columns: Columns,
+}
+
+fn columns(path: &str) -> Result<ColumnsFile, String> {
+    Ok(ColumnsFile { path: path.into(), columns: Columns::from_file(Path::new(path))? })
 }
 
 /// A whole number.
@@ -88,6 +96,9 @@ pub fn one_or_more(text: &str) -> Result<u64, String> {
 
 /// What stands for standard input in the place of a trace's path.
 pub const STDIN: &str = "-";
+
+/// Where a system has standard input among its files.
+pub const STDIN_FILE: &str = "/dev/stdin";
 
 /// Standard input, kept in a file: a trace is read more than once, and by each seed of a run.
 #[derive(Clone, Debug, Default)]
@@ -142,6 +153,18 @@ impl TraceArgs {
         Ok(words)
     }
 
+    /// Returns the path of the file that `--columns` was read from.
+    pub fn columns_file(&self) -> Option<&Path> {
+        self.columns.as_ref().map(|file| file.path.as_path())
+    }
+
+    /// Returns the files that a trace at this path is read from.
+    pub fn inputs(&self, path: &Path) -> Vec<Named> {
+        let path = if path == Path::new(STDIN) { Path::new(STDIN_FILE) } else { path };
+        let columns = self.columns_file().map(|columns| Named::new("--columns", columns));
+        columns.into_iter().chain([Named::new("the trace", path)]).collect()
+    }
+
     /// Options that contradict each other are mistakes.
     pub fn check(&self) -> Result<(), Failure> {
         let in_format = self.format.as_ref().is_some_and(|choice| choice.columns.is_some());
@@ -157,7 +180,9 @@ impl TraceArgs {
         TraceOptions {
             called: None,
             format: choice.map(|choice| choice.format),
-            columns: choice.and_then(|choice| choice.columns.clone()).or_else(|| self.columns.clone()),
+            columns: choice
+                .and_then(|choice| choice.columns.clone())
+                .or_else(|| self.columns.as_ref().map(|file| file.columns.clone())),
             action: self.action,
             time_unit: self.time_unit,
             time_scale: self.time_scale.unwrap_or_default(),

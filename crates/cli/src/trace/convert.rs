@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use floatgate_core::workload::trace::{self, ConvertError, Converted, Format, Packing};
 
 use crate::failure::{Failure, say};
-use crate::output::Draft;
+use crate::output::{Draft, Named, keep_apart};
 use crate::run::progress::Reporter;
 use crate::run::trace::TraceArgs;
 
@@ -38,6 +38,7 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
         say(&told(args, &converted));
         return Ok(());
     }
+    keep_apart(&args.trace.inputs(&args.input), &[Named::new("the output", &args.output)])?;
     let cannot = |error: io::Error| Failure::fault(format!("cannot write {}: {error}", args.output.display()));
     let mut draft = Draft::new(&args.output)?;
     let converted = write(args, draft.writer(), cannot)?;

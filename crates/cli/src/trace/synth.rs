@@ -11,7 +11,7 @@ use floatgate_core::workload::trace::profile::Profile;
 
 use super::info::{check_reading, print, profile};
 use crate::failure::Failure;
-use crate::output::write_whole;
+use crate::output::{Named, keep_apart, write_whole};
 use crate::run::interrupt::Interrupt;
 use crate::run::progress::Reporter;
 use crate::run::trace::{TraceArgs, one_or_more, whole};
@@ -61,6 +61,10 @@ enum Form {
 /// Runs the command.
 pub fn run(args: &SynthArgs) -> Result<(), Failure> {
     let form = args.out.as_deref().map_or(Ok(Form::Model), form_of)?;
+    if let Some(out) = &args.out {
+        let inputs = args.file.iter().flat_map(|file| args.trace.inputs(file)).collect::<Vec<_>>();
+        keep_apart(&inputs, &[Named::new("--out", out)])?;
+    }
     let interrupt = Interrupt::with_message("\nstopping; Ctrl-C again stops at once")?;
     let (trace, mut fitted) = match &args.moments {
         Some(text) => of_moments(args, text)?,

@@ -126,8 +126,8 @@ pub fn read_file(path: &Path, device_bytes: u64, seed: u64) -> Result<(Vec<Job>,
 /// The largest job file.
 const MAX_FILE: u64 = 1 << 20;
 
-/// The text of a file.
-fn text_of(path: &Path) -> Result<String, String> {
+/// Returns the text of a job file.
+pub fn text_of(path: &Path) -> Result<String, String> {
     let name = path.display();
     let metadata = std::fs::metadata(path).map_err(|error| format!("cannot read {name}: {error}"))?;
     if !metadata.is_file() || metadata.len() > MAX_FILE {

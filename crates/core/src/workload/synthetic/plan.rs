@@ -20,6 +20,24 @@ pub enum Planned {
     Replayed(Box<Recipe>),
 }
 
+impl Planned {
+    /// Returns where its requests are to be written; `None` if they are not.
+    pub fn log(&self) -> Option<&Log> {
+        match self {
+            Planned::Made(job) => job.place.write_iolog.as_ref(),
+            Planned::Replayed(recipe) => recipe.place.write_iolog.as_ref(),
+        }
+    }
+
+    /// Returns the path of the trace that it replays, if it does.
+    pub fn trace(&self) -> Option<&std::path::Path> {
+        match self {
+            Planned::Made(_) => None,
+            Planned::Replayed(recipe) => Some(recipe.path()),
+        }
+    }
+}
+
 /// Where a job stands among the others.
 #[derive(Clone, Debug)]
 pub struct Place {

@@ -51,6 +51,11 @@ const KEYS: &[&str] = &[
 ];
 
 impl Recipe {
+    /// Returns the path of the trace.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Of a job with `read_iolog`.
     pub fn new(options: &Options, path: &str, from: String, mut place: Place) -> Result<Recipe, String> {
         let (stop_at, measure_from) = times_of(options)?;

@@ -1,0 +1,132 @@
+//! Outputs that must not overwrite an input, or each other: checked before anything is read for them or written.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::draft::{partial, resolved};
+use crate::failure::Failure;
+
+/// A file of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// What errors call it, such as `--save-state s`.
+    pub called: String,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+impl Named {
+    /// A file that errors call `kind` and its path.
+    pub fn new(kind: &str, path: impl Into<PathBuf>) -> Named {
+        let path = path.into();
+        Named { called: format!("{kind} {}", path.display()), path }
+    }
+}
+
+/// What a path leads to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Identity {
+    /// A file by device and inode, whatever its name.
+    File(u64, u64),
+    /// A file that is not there yet, or one on a system without inodes.
+    Name(PathBuf),
+}
+
+/// Refuses an output that is an input or another output. Links count as what they lead to; character devices, such as
+/// `/dev/null`, may be several files of a command.
+pub fn keep_apart(inputs: &[Named], outputs: &[Named]) -> Result<(), Failure> {
+    let read: BTreeMap<Identity, &Named> =
+        inputs.iter().filter_map(|input| Some((identity(&input.path)?, input))).collect();
+    let mut written: BTreeMap<Identity, &Named> = BTreeMap::new();
+    for output in outputs {
+        let Some(place) = identity(&output.path) else { continue };
+        if let Some(input) = read.get(&place) {
+            return Err(overwrites(output, input, ""));
+        }
+        let made_at = partial(&output.path);
+        if let Some(input) = identity(&made_at).and_then(|made_at| read.get(&made_at)) {
+            let why = format!(", because it is kept in {} while it is written", made_at.display());
+            return Err(overwrites(output, input, &why));
+        }
+        if let Some(other) = written.insert(place, output) {
+            let (one, other) = (&other.called, &output.called);
+            return Err(Failure::mistake(format!("{one} and {other} are the same file: give each a name of its own")));
+        }
+    }
+    Ok(())
+}
+
+fn overwrites(output: &Named, input: &Named, why: &str) -> Failure {
+    let (output, input) = (&output.called, &input.called);
+    Failure::mistake(format!("{output} would overwrite {input}{why}: give the output another name"))
+}
+
+/// Returns what a path leads to; `None` for what may be read and written by several at once, and for what cannot be
+/// told: opening it fails then, with the reason.
+fn identity(path: &Path) -> Option<Identity> {
+    match fs::metadata(path) {
+        Ok(found) => of_found(path, &found),
+        Err(_) => {
+            let path = resolved(path).ok()?;
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            Some(Identity::Name(fs::canonicalize(parent).ok()?.join(path.file_name()?)))
+        }
+    }
+}
+
+#[cfg(unix)]
+fn of_found(_: &Path, found: &fs::Metadata) -> Option<Identity> {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    (!found.file_type().is_char_device()).then(|| Identity::File(found.dev(), found.ino()))
+}
+
+#[cfg(not(unix))]
+fn of_found(path: &Path, _: &fs::Metadata) -> Option<Identity> {
+    fs::canonicalize(path).ok().map(Identity::Name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(inputs: &[&Path], outputs: &[&Path]) -> Option<String> {
+        let named = |paths: &[&Path]| paths.iter().map(|path| Named::new("file", *path)).collect::<Vec<_>>();
+        match keep_apart(&named(inputs), &named(outputs)) {
+            Ok(()) => None,
+            Err(Failure::Mistake(error)) => Some(error.to_string()),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_what_they_lead_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("file"), "").unwrap();
+        fs::hard_link(at("file"), at("hard")).unwrap();
+        std::os::unix::fs::symlink("file", at("soft")).unwrap();
+        std::os::unix::fs::symlink("new", at("dangling")).unwrap();
+        let there = |name: &str| directory.path().join(".").join(name);
+        for output in [at("file"), at("hard"), at("soft"), there("file")] {
+            let error = said(&[&at("file")], &[&output]).unwrap();
+            assert!(error.contains(&format!("file {} would overwrite file ", output.display())), "{error}");
+        }
+        assert!(said(&[], &[&at("new"), &there("new")]).unwrap().contains("are the same file"));
+        assert!(said(&[], &[&at("new"), &at("dangling")]).unwrap().contains("are the same file"));
+        assert!(said(&[], &[&at("soft"), &at("hard")]).unwrap().contains("are the same file"));
+        assert_eq!(said(&[&at("file")], &[&at("new"), &at("other")]), None);
+        let null = Path::new("/dev/null");
+        assert_eq!(said(&[null], &[null, null]), None);
+    }
+
+    #[test]
+    fn what_an_output_is_kept_in_while_it_is_written_counts() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("t.csv.partial"), "").unwrap();
+        let error = said(&[&at("t.csv.partial")], &[&at("t.csv")]).unwrap();
+        assert!(error.contains("because it is kept in"), "{error}");
+    }
+}
