@@ -2,6 +2,7 @@
 
 mod apart;
 mod draft;
+mod lock;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use floatgate_report::html;
 use crate::run::detail::Detail;
 pub use apart::{Named, keep_apart};
 pub use draft::{Draft, partial};
+pub use lock::Lock;
 
 /// The result.
 pub const SUMMARY: &str = "summary.json";
@@ -40,20 +42,14 @@ pub struct Directory {
     path: PathBuf,
     /// Begun before the run, so that a directory that cannot be written to is found out then.
     summary: PathBuf,
+    _lock: Lock,
 }
 
 impl Directory {
-    /// Makes the directory where there is none, and sees whether it can be written to.
+    /// Creates the directory if there is none, locks it, and finds out whether it can be written to.
     pub fn open(path: &Path) -> Result<Directory> {
-        if path.is_file() {
-            bail!(
-                "--out {0}: there is a file of that name, and results go into a directory: give another name, or remove \
-                 the file",
-                path.display()
-            );
-        }
-        fs::create_dir_all(path).with_context(|| format!("cannot make the directory {}", path.display()))?;
-        let directory = Directory { path: path.to_owned(), summary: path.join(SUMMARY) };
+        let lock = Lock::of(path)?;
+        let directory = Directory { path: path.to_owned(), summary: path.join(SUMMARY), _lock: lock };
         Draft::new(&directory.summary)?;
         Ok(directory)
     }

@@ -176,3 +176,30 @@ fn contents(bench: &Bench) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     found
 }
 
+#[cfg(unix)]
+#[expect(clippy::disallowed_methods, reason = "waits for another process")]
+#[test]
+fn two_runs_do_not_write_into_one_directory() {
+    let bench = bench();
+    let long = "rw=randrw bs=4k iodepth=8 number_ios=100m norandommap=1";
+    let begun = |out: &str| {
+        let child = bench.command(&["run", "tiny", long, "--out", "D", "--requests", "csv"]).spawn().unwrap();
+        let partial = bench.path(out).join("requests.csv.partial");
+        while !fs::metadata(&partial).is_ok_and(|file| file.len() > 0) {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        child
+    };
+    let mut first = begun("D");
+    for arguments in [&["run", "tiny", JOB, "--out", "D"][..], &["run", "tiny", JOB, "--out", "D", "--seeds", "2"]] {
+        let error = bench.error(1, arguments);
+        assert!(error.contains("--out D: another run writes its result there"), "{error}");
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    bench.good(&["run", "tiny", JOB, "--out", "D", "--requests", "csv"]);
+    let mut files: Vec<_> = fs::read_dir(bench.path("D")).unwrap().map(|file| file.unwrap().file_name()).collect();
+    files.sort();
+    assert!(files.iter().all(|name| !name.to_string_lossy().contains("partial")), "{files:?}");
+}
+

@@ -10,6 +10,7 @@ use super::progress::Terminal;
 use super::session::Chosen;
 use super::{RunArgs, files, run_one};
 use crate::failure::{Failure, say};
+use crate::output::Lock;
 
 /// Seeds, from the first to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,7 @@ pub fn run(args: &RunArgs, seeds: &Seeds, terminal: &Terminal) -> Result<(), Fai
     let all: Vec<u64> = (seeds.first..=seeds.last).collect();
     let chosen = Chosen::load(&args.device.device, &args.device.overrides).map_err(Failure::mistake)?;
     files::check(args, &chosen, Some(&all))?;
+    let _lock = Lock::of(out)?;
     for seed in seeds.first..=seeds.last {
         say(&format!("seed {seed} of {} to {}: {}", seeds.first, seeds.last, place(seed).display()));
         run_one(&RunArgs { seed, out: Some(place(seed)), ..args.clone() }, terminal)?;
