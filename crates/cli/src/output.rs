@@ -49,6 +49,13 @@ impl Directory {
     /// Creates the directory if there is none, locks it, and finds out whether it can be written to.
     pub fn open(path: &Path) -> Result<Directory> {
         let lock = Lock::of(path)?;
+        if let Some(seed) = seeds_in(path).first() {
+            bail!(
+                "--out {0} has results of a run with --seeds, such as {0}/seed-{seed}, which `floatgate compare` would \
+                 pass over: give another directory, or remove them",
+                path.display()
+            );
+        }
         let directory = Directory { path: path.to_owned(), summary: path.join(SUMMARY), _lock: lock };
         Draft::new(&directory.summary)?;
         Ok(directory)
@@ -84,6 +91,16 @@ impl Directory {
         report.publish()?;
         result.publish()
     }
+}
+
+/// Returns the seeds whose results a run with `--seeds` has left in a directory, in order.
+pub fn seeds_in(directory: &Path) -> Vec<u64> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let with_result = entries.filter(|entry| entry.path().join(SUMMARY).exists());
+    let seed = |entry: fs::DirEntry| entry.file_name().to_str()?.strip_prefix("seed-")?.parse().ok();
+    let mut seeds: Vec<u64> = with_result.filter_map(seed).collect();
+    seeds.sort_unstable();
+    seeds
 }
 
 /// Returns the files of a result that others are made of.

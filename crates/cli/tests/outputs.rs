@@ -203,3 +203,30 @@ fn two_runs_do_not_write_into_one_directory() {
     assert!(files.iter().all(|name| !name.to_string_lossy().contains("partial")), "{files:?}");
 }
 
+#[test]
+fn seeds_of_another_run_are_not_left_behind() {
+    let bench = Bench::new();
+    let with = |seeds: &str, job: &str| {
+        let words = ["run", "tiny", job, "--precondition", "none", "--seeds", seeds, "--out", "D"];
+        words.map(str::to_owned).to_vec()
+    };
+    let other = JOB.replace("500", "400");
+    bench.good(&with("3", JOB).each());
+    // More seeds, or some again, of the same run.
+    bench.good(&with("4..5", JOB).each());
+    bench.good(&with("2", JOB).each());
+    let error = bench.refused(&with("4", &other).each());
+    assert!(error.contains("--out D has D/seed-5 of another run, which this one would not replace"), "{error}");
+    let error = bench.refused(&with("3", &other).each());
+    assert!(error.contains("D/seed-4 and 1 more of another run"), "{error}");
+    let error = bench.error(1, &["run", "tiny", JOB, "--out", "D"]);
+    assert!(error.contains("--out D has results of a run with --seeds, such as D/seed-1"), "{error}");
+    assert!(bench.json(&["compare", "D"])["warnings"].as_array().unwrap().is_empty());
+    // As a run leaves it that was stopped after its first seed.
+    bench.good(&["run", "tiny", &other, "--precondition", "none", "--out", "D/seed-1"]);
+    let warnings = bench.json(&["compare", "D"])["warnings"].to_string();
+    assert!(warnings.contains("D/seed-1/summary.json and D/seed-2/summary.json differ in more than"), "{warnings}");
+    bench.good(&["run", "tiny", JOB, "--out", "E"]);
+    let error = bench.refused(&["run", "tiny", JOB, "--seeds", "2", "--out", "E"]);
+    assert!(error.contains("--out E has the result of a run without --seeds"), "{error}");
+}

@@ -1,16 +1,18 @@
 //! The same run with several seeds.
 
+use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use floatgate_core::metrics::summary::Summary;
 use floatgate_report::compare::{Comparison, group};
 
 use super::progress::Terminal;
 use super::session::Chosen;
 use super::{RunArgs, files, run_one};
 use crate::failure::{Failure, say};
-use crate::output::Lock;
+use crate::output::{Lock, SUMMARY, seeds_in};
 
 /// Seeds, from the first to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,7 @@ pub fn run(args: &RunArgs, seeds: &Seeds, terminal: &Terminal) -> Result<(), Fai
     let chosen = Chosen::load(&args.device.device, &args.device.overrides).map_err(Failure::mistake)?;
     files::check(args, &chosen, Some(&all))?;
     let _lock = Lock::of(out)?;
+    refuse_others(args, &chosen, out, &all)?;
     for seed in seeds.first..=seeds.last {
         say(&format!("seed {seed} of {} to {}: {}", seeds.first, seeds.last, place(seed).display()));
         run_one(&RunArgs { seed, out: Some(place(seed)), ..args.clone() }, terminal)?;
@@ -53,6 +56,37 @@ pub fn run(args: &RunArgs, seeds: &Seeds, terminal: &Terminal) -> Result<(), Fai
     let text = Comparison::new(&[group]).text();
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
+}
+
+/// Refuses a directory with results that `floatgate compare` would take for some of this run: that of a run without
+/// `--seeds`, and those of seeds that this run does not write, if they are of another device, workload or version.
+fn refuse_others(args: &RunArgs, chosen: &Chosen, out: &Path, seeds: &[u64]) -> Result<(), Failure> {
+    let name = out.display();
+    if out.join(SUMMARY).exists() {
+        return Err(Failure::mistake(format!(
+            "--out {name} has the result of a run without --seeds, which `floatgate compare` would read instead of these: \
+             give another directory, or remove it"
+        )));
+    }
+    let digest = chosen.config.digest();
+    let is_other = |seed: &u64| {
+        let text = fs::read_to_string(out.join(format!("seed-{seed}")).join(SUMMARY)).unwrap_or_default();
+        let same = |summary: Summary| {
+            let again = without_places(args.given.iter().cloned(), *seed);
+            summary.config_digest == digest
+                && summary.version == env!("CARGO_PKG_VERSION")
+                && summary.arguments == again
+        };
+        !Summary::from_json(&text).is_ok_and(same)
+    };
+    let others = seeds_in(out).into_iter().filter(|seed| !seeds.contains(seed));
+    let others: Vec<String> = others.filter(is_other).map(|seed| format!("{name}/seed-{seed}")).collect();
+    let (Some(first), more) = (others.first(), others.len().saturating_sub(1)) else { return Ok(()) };
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    Err(Failure::mistake(format!(
+        "--out {name} has {first}{more} of another run, which this one would not replace and `floatgate compare` would \
+         read with it: remove what is stale, or give another directory"
+    )))
 }
 
 /// What this program was called with, without where results go and how they are printed, and with this seed.

@@ -9,6 +9,9 @@ mod text;
 
 pub use inputs::{InputError, group, grouped, groups, labelled_group};
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use floatgate_core::metrics::summary::Summary;
 use floatgate_core::workload::synthetic::looks_like_job;
 use serde::Serialize;
@@ -171,8 +174,26 @@ fn same_but_seed(a: &Summary, b: &Summary) -> bool {
         && a.complete == b.complete
 }
 
+/// Returns a warning for each directory whose seeds are of different runs, as one leaves it that replaced only some.
+fn mixed(groups: &[Group]) -> Vec<String> {
+    let mut first_of: BTreeMap<&Path, &Run> = BTreeMap::new();
+    let mut mixed = BTreeMap::new();
+    for run in groups.iter().flat_map(|group| &group.runs) {
+        let Some(seed) = Path::new(&run.path).parent() else { continue };
+        let name = seed.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix("seed-"));
+        let (Some(all), true) = (seed.parent(), name.is_some_and(|seed| seed.parse::<u64>().is_ok())) else { continue };
+        let first = first_of.entry(all).or_insert(run);
+        if !same_but_seed(&first.summary, &run.summary) {
+            mixed.entry(all).or_insert_with(|| {
+                format!("{} and {} differ in more than their seed: remove what is stale", first.path, run.path)
+            });
+        }
+    }
+    mixed.into_values().collect()
+}
+
 fn warnings(groups: &[Group]) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let mut warnings = mixed(groups);
     let first = &groups[0].runs[0].summary;
     for group in groups {
         let (label, summary) = (&group.label, &group.runs[0].summary);
