@@ -1,6 +1,7 @@
 """The extension module: bindings of the simulator. The package's other modules are what to use."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol, final
 
 import pyarrow as pa
@@ -12,12 +13,15 @@ __all__ = [
     "__version__",
     "_provoke_panic",
     "builtin_names",
+    "check_result",
     "check_summary",
+    "check_table",
     "command",
     "compare",
     "policy_names",
     "report",
     "run",
+    "seal",
     "state_info",
 ]
 
@@ -120,6 +124,9 @@ def run(
 ) -> tuple[str, pa.Table | None, pa.Table | None]: ...
 def report(summary: str, series: pa.Table | None) -> str: ...
 def check_summary(name: str, json: str) -> None: ...
+def check_result(path: Path, summary: str) -> None: ...
+def check_table(path: Path, summary: str, table: Path) -> None: ...
+def seal(directory: Path, summary: str, written: list[str]) -> str: ...
 def compare(results: list[tuple[str, bool, list[tuple[str, str]]]]) -> tuple[str, str, str]: ...
 def state_info(path: str) -> str: ...
 def _provoke_panic(text: str) -> None: ...

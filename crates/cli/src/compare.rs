@@ -26,6 +26,9 @@ pub struct CompareArgs {
 /// Runs the command.
 pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let groups = groups(&args.results).map_err(Failure::mistake)?;
+    if let Some(note) = groups.iter().flat_map(|group| &group.runs).find_map(|run| run.note.as_ref()) {
+        say(&format!("note: {note}"));
+    }
     if let Some(place) = &args.out {
         let directories = groups.iter().flat_map(|group| &group.runs).map(|run| Path::new(&run.path).parent());
         let mut inputs: Vec<Named> = directories.flatten().flat_map(output::data_of).collect();

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use floatgate_report::diagram::{self, Asked};
+use floatgate_report::digests::check_alone;
 
 use crate::failure::Failure;
 use crate::output::{self, Named, keep_apart};
@@ -42,6 +43,7 @@ pub fn run(args: &DrawArgs) -> Result<(), Failure> {
     inputs.push(Named::new("the timeline", &timeline));
     keep_apart(&inputs, &[Named::new("the diagram", &place)])?;
     let name = timeline.display().to_string();
+    check_alone(&timeline).map_err(Failure::Mistake)?;
     let file = File::open(&timeline).map_err(|error| Failure::mistake(format!("cannot read {name}: {error}")))?;
     let Span { from, to } = args.span.unwrap_or(Span::WHOLE);
     let asked = Asked { span: (from, to), title: args.title.clone() };

@@ -9,7 +9,7 @@ use floatgate_report::number::{TimeUnit, grouped, percent};
 use floatgate_report::story::{self, Blocker, Choice, OperationStory, OrderStory, Story, WaitStory};
 use floatgate_report::words;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, say};
 
 /// `floatgate explain`.
 #[derive(clap::Args)]
@@ -35,6 +35,9 @@ const MOST_OPERATIONS: usize = 8;
 /// Runs the command.
 pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
     let story = story::tell(&args.directory, &args.request).map_err(Failure::Mistake)?;
+    if let Some(note) = &story.note {
+        say(&format!("note: {note}"));
+    }
     let text = if args.json {
         serde_json::to_string_pretty(&story).map_err(Failure::fault)? + "\n"
     } else {

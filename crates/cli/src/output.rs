@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use floatgate_core::metrics::summary::Summary;
 use floatgate_report::columns::series::{Row, read_merged};
+use floatgate_report::digests::{DIGESTS, Digests, run_of};
 use floatgate_report::html;
 
 use crate::run::detail::Detail;
@@ -34,7 +35,7 @@ pub const DIAGRAM: &str = "timeline.svg";
 const DETAILS: [&str; 5] = ["requests.csv", "requests.parquet", SERIES, TIMELINE, DIAGRAM];
 
 /// All files of a result.
-pub const FILES: [&str; 7] = [SUMMARY, REPORT, DETAILS[0], DETAILS[1], DETAILS[2], DETAILS[3], DETAILS[4]];
+pub const FILES: [&str; 8] = [SUMMARY, REPORT, DIGESTS, DETAILS[0], DETAILS[1], DETAILS[2], DETAILS[3], DETAILS[4]];
 
 /// Where a result goes.
 #[derive(Debug)]
@@ -74,13 +75,19 @@ impl Directory {
 
     /// Writes the result, and moves all files to their places.
     pub fn write(&self, summary: &Summary, detail: Detail) -> Result<()> {
-        let result = Draft::whole(&self.summary, summary.to_json().as_bytes())?;
-        let mut details = detail.finish()?;
+        let text = summary.to_json();
+        let run = run_of(&text)?;
+        let result = Draft::whole(&self.summary, text.as_bytes())?;
+        let mut details = detail.finish(&run)?;
         details.iter_mut().try_for_each(Draft::complete)?;
         let series = details.iter().find(|draft| draft.place() == self.path.join(SERIES));
         let series = series.and_then(Draft::written).map(windows).transpose()?.unwrap_or_default();
         let report = html::report(summary, &html::points(&series));
         let report = Draft::whole(&self.path.join(REPORT), report.as_bytes())?;
+        // What is written in place, such as to a pipe, is not there to be read again.
+        let files = details.iter().chain([&result]).filter(|draft| draft.written().is_some());
+        let digests = Digests::new(&run, files.map(|draft| (name_of(draft), draft.content())));
+        let digests = Draft::whole(&self.path.join(DIGESTS), digests.to_json().as_bytes())?;
         for name in DETAILS {
             let place = self.path.join(name);
             if !details.iter().any(|draft| draft.place() == place) {
@@ -89,8 +96,14 @@ impl Directory {
         }
         details.into_iter().try_for_each(Draft::publish)?;
         report.publish()?;
-        result.publish()
+        result.publish()?;
+        digests.publish()
     }
+}
+
+/// Returns the name of a file in its directory.
+fn name_of(draft: &Draft) -> String {
+    draft.place().file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Returns the seeds whose results a run with `--seeds` has left in a directory, in order.

@@ -1,11 +1,14 @@
 //! `floatgate report`: the report of a result, again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use floatgate_core::metrics::summary::Summary;
+use floatgate_report::columns::run_in;
+use floatgate_report::columns::series::Row;
+use floatgate_report::digests::Checked;
 use floatgate_report::html;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, say};
 use crate::output::{self, Named, keep_apart};
 
 /// `floatgate report`.
@@ -26,10 +29,21 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::mistake(format!("cannot read {}: {error}", path.display())))?;
     let summary =
         Summary::from_json(&text).map_err(|error| Failure::mistake(format!("{}: {error}", path.display())))?;
+    let checked = Checked::of_summary(&path, &text).map_err(Failure::Mistake)?;
     let place = args.out.clone().unwrap_or_else(|| args.directory.join(output::REPORT));
     keep_apart(&output::data_of(&args.directory), &[Named::new("--out", &place)])?;
     let series = args.directory.join(output::SERIES);
-    let windows = if series.exists() { output::windows(&series).map_err(Failure::Fault)? } else { Vec::new() };
+    let windows = if series.exists() { windows(&checked, &series).map_err(Failure::Fault)? } else { Vec::new() };
     let report = html::report(&summary, &html::points(&windows));
+    if let Some(note) = checked.note() {
+        say(&format!("note: {note}"));
+    }
     output::write_whole(&place, report.as_bytes()).map_err(Failure::Fault)
+}
+
+/// The windows of a result.
+fn windows(checked: &Checked, series: &Path) -> anyhow::Result<Vec<Row>> {
+    checked.file(series)?;
+    checked.run(series, run_in(series)?.as_deref())?;
+    output::windows(series)
 }

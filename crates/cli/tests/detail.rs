@@ -62,7 +62,7 @@ fn records(path: &Path) -> Vec<String> {
 fn parquet_and_csv_hold_the_same() {
     let (_keep, parquet) = run(&["--requests", "parquet"]);
     let (_keep, csv) = run(&["--requests", "csv"]);
-    assert_eq!(names(&parquet), ["report.html", "requests.parquet", "series.parquet", "summary.json"]);
+    assert_eq!(names(&parquet), ["digests.json", "report.html", "requests.parquet", "series.parquet", "summary.json"]);
     let all = records(&parquet.join("requests.parquet"));
     assert_eq!(all, records(&csv.join("requests.csv")));
     let summary = summary(&parquet);
@@ -562,16 +562,22 @@ fn a_timeline_of_another_device_is_no_witness() {
     let (keep, result) = run(&["--requests", "csv"]);
     let (_other, others) = run(&["--timeline", "--set", "gc.victim=fifo"]);
     fs::copy(others.join("timeline.json.gz"), result.join("timeline.json.gz")).unwrap();
-    let output = floatgate(keep.path(), &["explain", "result", "max"]);
-    assert!(!output.status.success());
-    let said = String::from_utf8(output.stderr).unwrap();
+    let refused = || {
+        let output = floatgate(keep.path(), &["explain", "result", "max"]);
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = refused();
+    assert!(said.contains("timeline.json.gz is not among the files of this result"), "{said}");
+    fs::remove_file(result.join("digests.json")).unwrap();
+    let said = refused();
     assert!(said.contains("timeline.json.gz is of a run on another device"), "{said}");
 }
 
 #[test]
 fn what_is_missing_is_told_with_the_option_that_makes_it() {
     let (keep, result) = run(&[]);
-    assert_eq!(names(&result), ["report.html", "series.parquet", "summary.json"]);
+    assert_eq!(names(&result), ["digests.json", "report.html", "series.parquet", "summary.json"]);
     let error = |arguments: &[&str]| {
         let output = floatgate(keep.path(), arguments);
         assert_eq!(output.status.code(), Some(2));
@@ -656,7 +662,7 @@ fn an_interrupted_run_leaves_whole_files() {
     let count = summary(&result)["requests"]["all"]["count"].as_u64().unwrap();
     assert_eq!(
         names(&result),
-        ["report.html", "requests.parquet", "series.parquet", "summary.json", "timeline.json.gz"]
+        ["digests.json", "report.html", "requests.parquet", "series.parquet", "summary.json", "timeline.json.gz"]
     );
     assert_eq!(records(&result.join("requests.parquet")).len() as u64, count);
     let rows = read_series(&result.join("series.parquet")).unwrap();

@@ -52,11 +52,13 @@ fn outputs_leave_links_and_pipes_what_they_are() {
         }
         let made = std::process::Command::new("mkfifo").arg(bench.path(name)).status().unwrap();
         assert!(made.success());
-        let fifo = bench.path(name);
-        let reader = std::thread::spawn(move || fs::read(fifo).unwrap());
+        let mut reader = std::process::Command::new("cat");
+        let heard = fs::File::create(bench.path("heard")).unwrap();
+        let mut reader = reader.arg(bench.path(name)).stdout(heard).spawn().unwrap();
         bench.good(arguments);
         assert!(fs::metadata(bench.path(name)).unwrap().file_type().is_fifo(), "{arguments:?}");
-        assert!(reader.join().unwrap() == whole, "{arguments:?}");
+        assert!(reader.wait().unwrap().success());
+        assert!(fs::read(bench.path("heard")).unwrap() == whole, "{arguments:?}");
         fs::remove_file(bench.path(name)).unwrap();
     }
     assert_eq!(fs::read_dir(bench.path("far")).unwrap().count(), 2, "nothing is left");

@@ -226,7 +226,7 @@ fn every_request_can_be_written_down() {
     let files = fs::read_dir(bench.path("new/result")).unwrap().map(|entry| entry.unwrap().file_name());
     let mut files: Vec<_> = files.collect();
     files.sort();
-    assert_eq!(files, ["report.html", "series.parquet", "summary.json"]);
+    assert_eq!(files, ["digests.json", "report.html", "series.parquet", "summary.json"]);
 }
 
 #[test]

@@ -25,7 +25,7 @@ mod _floatgate {
     #[pymodule_export]
     use crate::policies::Units;
     #[pymodule_export]
-    use crate::result::{check_summary, compare, report};
+    use crate::result::{check_result, check_summary, check_table, compare, report, seal};
     #[pymodule_export]
     use crate::run::{command, run};
     #[pymodule_export]

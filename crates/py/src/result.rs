@@ -1,9 +1,13 @@
 //! What is made of results.
 
+use std::path::{Path, PathBuf};
+
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
 use floatgate_core::metrics::summary::Summary;
+use floatgate_report::columns::run_in;
 use floatgate_report::columns::series::{Row, read_rows};
 use floatgate_report::compare::{Comparison, Run, grouped, labelled_group};
+use floatgate_report::digests::{self, Checked};
 use floatgate_report::html;
 use pyo3::prelude::*;
 
@@ -18,6 +22,35 @@ fn read(py: Python<'_>, name: &str, json: &str) -> PyResult<Summary> {
 #[pyfunction]
 pub fn check_summary(py: Python<'_>, name: &str, json: &str) -> PyResult<()> {
     read(py, name, json).map(|_| ())
+}
+
+/// Fails where the file at `path`, which has the text of a summary, is not as its run wrote it.
+#[pyfunction]
+pub fn check_result(py: Python<'_>, path: PathBuf, summary: &str) -> PyResult<()> {
+    checked(py, &path, summary).map(|_| ())
+}
+
+/// Fails where a Parquet file beside the summary at `path` is damaged, or of another run.
+#[pyfunction]
+pub fn check_table(py: Python<'_>, path: PathBuf, summary: &str, table: PathBuf) -> PyResult<()> {
+    let checked = checked(py, &path, summary)?;
+    let check = || -> anyhow::Result<()> {
+        checked.file(&table)?;
+        checked.run(&table, run_in(&table)?.as_deref())
+    };
+    py.detach(check).map_err(|error| exception(py, "ResultError", &format!("{error:#}")))
+}
+
+fn checked(py: Python<'_>, path: &Path, summary: &str) -> PyResult<Checked> {
+    Checked::of_summary(path, summary).map_err(|error| exception(py, "ResultError", &format!("{error:#}")))
+}
+
+/// The text of `digests.json` for a directory to which a summary and these files have just been written. Data of
+/// another run that are there are removed.
+#[pyfunction]
+pub fn seal(py: Python<'_>, directory: PathBuf, summary: &str, written: Vec<String>) -> PyResult<String> {
+    let sealed = py.detach(|| digests::seal(&directory, summary, &written));
+    sealed.map(|digests| digests.to_json()).map_err(|error| exception(py, "OutputError", &format!("{error:#}")))
 }
 
 /// The page of a result.
@@ -41,7 +74,7 @@ type Labelled = (String, bool, Vec<(String, String)>);
 pub fn compare(py: Python<'_>, results: Vec<Labelled>) -> PyResult<(String, String, String)> {
     let (mut groups, mut others) = (Vec::new(), Vec::new());
     for (label, is_group, runs) in results {
-        let run = |(path, json): (String, String)| Ok(Run { summary: read(py, &path, &json)?, path });
+        let run = |(path, json): (String, String)| Ok(Run { summary: read(py, &path, &json)?, path, note: None });
         let runs = runs.into_iter().map(run).collect::<PyResult<Vec<Run>>>()?;
         if is_group {
             let group = labelled_group(&label, runs);

@@ -15,6 +15,7 @@ use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::Completion;
 use floatgate_report::columns::requests::{self, RequestsWriter};
 use floatgate_report::columns::series::{self, Row, RowsWriter};
+use floatgate_report::digests::run_of;
 use pyo3::prelude::*;
 
 use crate::device::DeviceConfig;
@@ -64,8 +65,10 @@ pub fn run(
         let mut kept = Kept::new(&session, requests, series)?;
         let mut finished = session.run(&mut kept, front)?;
         finished.workload.finish_logs().map_err(Subject::Output.stop())?;
-        let (requests, windows) = kept.finish().map_err(in_memory)?;
-        Ok((finished.summary.to_json(), requests, windows))
+        let summary = finished.summary.to_json();
+        let run = run_of(&summary).map_err(|error| Subject::Output.stopped(Failure::Fault(error)))?;
+        let (requests, windows) = kept.finish(&run).map_err(in_memory)?;
+        Ok((summary, requests, windows))
     })?;
     Ok((summary, requests.map(PyArrowType), windows.map(PyArrowType)))
 }
@@ -108,9 +111,9 @@ impl Kept {
         series.take_closed().iter().try_for_each(|window| rows.write(Row::new(window, &self.config)))
     }
 
-    fn finish(self) -> io::Result<(Option<PyTable>, Option<PyTable>)> {
-        let requests = self.requests.map(RequestsWriter::finish).transpose()?;
-        Ok((requests, self.windows.map(|(_, rows)| rows.finish()).transpose()?))
+    fn finish(self, run: &str) -> io::Result<(Option<PyTable>, Option<PyTable>)> {
+        let requests = self.requests.map(|requests| requests.finish(Some(run))).transpose()?;
+        Ok((requests, self.windows.map(|(_, rows)| rows.finish(Some(run))).transpose()?))
     }
 }
 

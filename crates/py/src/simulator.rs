@@ -187,7 +187,7 @@ impl Simulator {
         let table = Batches::new(&requests::fields(), Vec::new());
         let mut writer = RequestsWriter::to(table, &["all".to_owned()], BATCH);
         let written = completions.iter().enumerate().try_for_each(|(index, c)| writer.write(c, breakdowns.get(index)));
-        let table = written.and_then(|()| writer.finish());
+        let table = written.and_then(|()| writer.finish(None));
         table.map(PyArrowType).map_err(|error| exception(py, "OutputError", &error.to_string()))
     }
 

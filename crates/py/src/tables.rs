@@ -64,8 +64,13 @@ impl Table for Batches {
         Ok(())
     }
 
-    fn finish(self) -> io::Result<PyTable> {
-        PyTable::try_new(self.batches, self.schema).map_err(plain)
+    fn finish(self, metadata: Vec<(String, String)>) -> io::Result<PyTable> {
+        let mut all = self.schema.metadata().clone();
+        all.extend(metadata);
+        let schema = Arc::new(Schema::clone(&self.schema).with_metadata(all));
+        let adapted = self.batches.into_iter().map(|batch| batch.with_schema(Arc::clone(&schema)));
+        let batches = adapted.collect::<Result<Vec<_>, _>>().map_err(plain)?;
+        PyTable::try_new(batches, schema).map_err(plain)
     }
 }
 

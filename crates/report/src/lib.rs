@@ -5,6 +5,7 @@ pub mod columns;
 pub mod command;
 pub mod compare;
 pub mod diagram;
+pub mod digests;
 mod figure;
 pub mod html;
 pub mod number;

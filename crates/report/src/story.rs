@@ -18,7 +18,9 @@ use floatgate_core::workload::request::Operation;
 use serde::Serialize;
 
 use crate::columns::requests::{find_request, read_latencies, status_name};
+use crate::columns::run_in;
 use crate::command::{again, quoted};
+use crate::digests::Checked;
 
 pub use choice::Choice;
 
@@ -61,6 +63,9 @@ pub struct Story {
     pub timeline: Option<TimelineStory>,
     /// What to run for a timeline that covers the request; null where there is one.
     pub rerun: Option<String>,
+    /// What should be known of the files that it was read from; no part of the story.
+    #[serde(skip)]
+    pub note: Option<String>,
 }
 
 /// Where a request stands.
@@ -209,6 +214,11 @@ fn requests_of(directory: &Path) -> Result<PathBuf> {
     }
 }
 
+/// Returns the digest of the run that a file of requests holds; one in CSV has no room for it.
+fn run_of(requests: &Path) -> Result<Option<String>> {
+    if requests.extension().is_some_and(|extension| extension == "csv") { Ok(None) } else { run_in(requests) }
+}
+
 /// Tells the story of a request of the result in `directory`.
 pub fn tell(directory: &Path, choice: &Choice) -> Result<Story> {
     let summary = directory.join("summary.json");
@@ -217,17 +227,22 @@ pub fn tell(directory: &Path, choice: &Choice) -> Result<Story> {
     }
     let text = std::fs::read_to_string(&summary).with_context(|| format!("cannot read {}", summary.display()))?;
     let result = Summary::from_json(&text).map_err(|error| anyhow!("{}: {error}", summary.display()))?;
+    let checked = Checked::of_summary(&summary, &text)?;
     let requests = requests_of(directory)?;
+    checked.file(&requests)?;
+    checked.run(&requests, run_of(&requests)?.as_deref())?;
     let number = choice.find(&requests)?;
     let Some((asked, mut story)) = of_request(&requests, number, &result.config)? else {
         let there = choice::There::of(&requests)?.said();
         bail!("there is no request {number}: {} {there}", requests.display())
     };
     let among = choice.among().unwrap_or(Some(asked.operation));
+    story.note = checked.note();
     story.standing = standing(&requests, among, asked.latency())?;
     let timeline = directory.join("timeline.json.gz");
     if timeline.exists() {
-        let mut witness = blame::witness(&timeline, &asked, &result.config_digest)?;
+        checked.file(&timeline)?;
+        let mut witness = blame::witness(&timeline, &asked, &result.config_digest, &checked)?;
         if !matches!(result.config.allocation, AllocationConfig::Static(_)) {
             let writes = witness.operations.iter_mut().filter(|operation| operation.what == "host write");
             writes.for_each(|write| write.any_die = true);
@@ -303,6 +318,7 @@ fn of_request(requests: &Path, number: u64, config: &DeviceConfig) -> Result<Opt
             operations: None,
             timeline: None,
             rerun: None,
+            note: None,
         };
         found = Some((asked, story));
         Ok(())

@@ -562,9 +562,10 @@ impl<W: Write> TimelineWriter<W> {
         }
     }
 
-    /// Completes the file, and gives back where it was written to.
-    pub fn finish(mut self) -> io::Result<W> {
-        self.put_raw("\n]}\n")?;
+    /// Completes the file of a run with this digest, and returns where it was written to.
+    pub fn finish(mut self, run: Option<&str>) -> io::Result<W> {
+        let run = run.map(|run| format!(",\"run\":\"{run}\"")).unwrap_or_default();
+        self.put_raw(&format!("\n]{run}}}\n"))?;
         self.out.finish()
     }
 }
@@ -604,6 +605,8 @@ pub struct Covered {
     pub device: String,
     /// As in the summary.
     pub config_digest: String,
+    /// Digest of the run; `None` in files of older versions.
+    pub run: Option<String>,
 }
 
 /// Bytes of an event at most. Those that are written have a few hundred.
@@ -635,24 +638,28 @@ pub fn read_events(input: impl Read, name: &str, each: &mut dyn FnMut(&Value) ->
         about["schema"] == SCHEMA,
         "{name} has not the form {SCHEMA} that this version of floatgate reads: run again"
     );
-    loop {
+    let run = loop {
         read_line(&mut input, &mut line).with_context(told)?;
         match line.trim_end_matches(',') {
-            "]}" => {
+            end if end.starts_with(']') => {
+                // The head of an object for the list that has ended, and what comes after it.
+                let end: Value = serde_json::from_str(&format!("{{\"events\":[{end}")).with_context(told)?;
+                let run = end["run"].as_str().map(str::to_owned);
                 // What is packed is whole only where its end has been read.
                 read_line(&mut input, &mut line).with_context(told)?;
                 anyhow::ensure!(line.is_empty(), "{name} goes on behind its end: it is not as it was written");
-                break;
+                break run;
             }
             "" => anyhow::bail!("{name} ends early: it is not whole, so run again"),
             event => each(&serde_json::from_str(event).with_context(told)?)?,
         }
-    }
+    };
     Ok(Covered {
         from: Time(about["from_ps"].as_u64().unwrap_or(0)),
         to: about["to_ps"].as_u64().map(Time),
         device: about["device"].as_str().unwrap_or_default().to_owned(),
         config_digest: about["config_digest"].as_str().unwrap_or_default().to_owned(),
+        run,
     })
 }
 

@@ -59,7 +59,7 @@ fn millions_of_requests_are_kept_in_the_memory_of_thousands() {
             _ => {}
         }
     }
-    drop(writer.finish().unwrap());
+    drop(writer.finish(None).unwrap());
     assert!(most.max(anonymous_kib()) < early + 3_000, "from {early} to {most} KiB");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "what waited leaves no file");
 

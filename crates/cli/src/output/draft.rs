@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
+use floatgate_report::digests::{Content, Hasher};
 
 /// Bytes that are written at once.
 const BUFFER: usize = 1 << 18;
@@ -73,7 +74,7 @@ impl Draft {
     }
 
     fn of(file: File, place: &Path, beside: Option<Beside>) -> Draft {
-        let file = BufWriter::with_capacity(BUFFER, Sink(file));
+        let file = BufWriter::with_capacity(BUFFER, Sink { file, hasher: Hasher::default() });
         Draft { file, place: place.to_owned(), beside, stays: false }
     }
 
@@ -101,6 +102,11 @@ impl Draft {
         self.beside.as_ref().map(|beside| beside.partial.as_path())
     }
 
+    /// Returns what is in the file, which must be complete.
+    pub fn content(&self) -> Content {
+        self.file.get_ref().hasher.content()
+    }
+
     /// Where its content goes.
     pub fn writer(&mut self) -> &mut impl Write {
         &mut self.file
@@ -114,7 +120,7 @@ impl Draft {
     /// Brings all of it to the disk, or to the device or the reader that stands for one.
     pub fn complete(&mut self) -> Result<()> {
         let sync = |file: &File| if self.beside.is_some() { file.sync_all() } else { Ok(()) };
-        let done = self.file.flush().and_then(|()| sync(&self.file.get_ref().0));
+        let done = self.file.flush().and_then(|()| sync(&self.file.get_ref().file));
         done.with_context(|| format!("cannot write {}", self.place.display()))
     }
 
@@ -196,21 +202,26 @@ fn is_at(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The file itself.
+/// The file itself, and the digest of what is in it.
 #[derive(Debug)]
-struct Sink(File);
+struct Sink {
+    file: File,
+    hasher: Hasher,
+}
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes).map_err(|error| match error.kind() {
-            // That is no failure of standard output alone, whose reader may have had enough.
+        let written = self.file.write(bytes).map_err(|error| match error.kind() {
+            // A broken pipe is no failure only for standard output, whose reader may have had enough.
             io::ErrorKind::BrokenPipe => io::Error::other("its reader has closed it"),
             _ => error,
-        })
+        })?;
+        self.hasher.update(&bytes[..written]);
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.file.flush()
     }
 }
 
@@ -304,12 +315,9 @@ mod tests {
         let at = |name: &str| directory.path().join(name);
         let made = std::process::Command::new("mkfifo").arg(at("fifo")).status().unwrap();
         assert!(made.success());
-        let reader = std::thread::spawn({
-            let fifo = at("fifo");
-            move || fs::read(fifo).unwrap()
-        });
+        let reader = std::process::Command::new("cat").arg(at("fifo")).stdout(std::process::Stdio::piped()).spawn();
         published(&at("fifo"), b"heard");
-        assert_eq!(reader.join().unwrap(), b"heard");
+        assert_eq!(reader.unwrap().wait_with_output().unwrap().stdout, b"heard");
         assert!(fs::metadata(at("fifo")).unwrap().file_type().is_fifo());
         let _socket = UnixListener::bind(at("socket")).unwrap();
         assert!(error(&at("socket")).ends_with("socket: it is a socket"), "{}", error(&at("socket")));

@@ -146,7 +146,8 @@ impl Detail {
             }
         };
         let width = args.series.flatten().map_or(Width::Adaptive, |width| Width::Fixed(width.time()));
-        let writer = SeriesWriter::new(directory.draft("series.parquet")?, origin).context("cannot write")?;
+        let draft = directory.draft("series.parquet")?;
+        let writer = SeriesWriter::new(draft, directory.path(), origin).context("cannot write")?;
         let windows = Some(Windows { series: Series::new(width), writer, config: config.clone() });
         let mut timeline = None;
         let mut span = None;
@@ -173,14 +174,15 @@ impl Detail {
         ))
     }
 
-    /// Completes the files.
-    pub fn finish(self) -> Result<Vec<Draft>> {
+    /// Completes the files of a run with this digest.
+    pub fn finish(self, run: &str) -> Result<Vec<Draft>> {
+        let run = Some(run);
         let requests = self.requests.map(|requests| match requests {
-            Requests::Parquet(requests) => requests.finish(),
+            Requests::Parquet(requests) => requests.finish(run),
             Requests::Csv(requests) => Ok(requests.finish()),
         });
-        let series = self.windows.map(|windows| windows.writer.finish());
-        let timeline = self.timeline.map(TimelineWriter::finish);
+        let series = self.windows.map(|windows| windows.writer.finish(run));
+        let timeline = self.timeline.map(|timeline| timeline.finish(run));
         let drafts: io::Result<Vec<Draft>> = [requests, series, timeline].into_iter().flatten().collect();
         drafts.context("cannot write")
     }

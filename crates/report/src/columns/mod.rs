@@ -1,6 +1,11 @@
 //! Results by column, for programs that analyse data: Parquet files, and CSV.
 
+use std::path::Path;
+
+use anyhow::Result;
+
 mod csv;
+mod pages;
 pub mod requests;
 pub mod series;
 pub mod spool;
@@ -17,6 +22,23 @@ pub struct Origin {
     pub workload: String,
     /// Seed of all random numbers.
     pub seed: u64,
+}
+
+/// Key of the digest that identifies the run, which is known at its end.
+const RUN: &str = "floatgate.run";
+
+/// Returns what a file keeps of its run when it is completed; nothing of a run without a result.
+fn of_run(run: Option<&str>) -> Vec<(String, String)> {
+    run.map(|run| (RUN.to_owned(), run.to_owned())).into_iter().collect()
+}
+
+/// Returns the digest of the run that a Parquet file holds.
+///
+/// # Errors
+///
+/// It is not a Parquet file.
+pub fn run_in(path: &Path) -> Result<Option<String>> {
+    table::run_in(path, RUN)
 }
 
 impl Origin {

@@ -9,11 +9,11 @@ use floatgate_core::metrics::attribution::{Breakdown, Part};
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Completion, Operation, Status};
 
-use super::Origin;
 pub use super::csv::CsvRequests;
 use super::csv::read_csv;
 use super::spool::SpoolingWriter;
 use super::table::{Batch, Columns, Field, Kind, Rows, Table, TableReader};
+use super::{Origin, of_run};
 
 /// The form of the file.
 const SCHEMA: &str = "floatgate-requests-1";
@@ -148,10 +148,10 @@ impl<T: Table> RequestsWriter<T> {
         Ok(())
     }
 
-    /// Completes the table.
-    pub fn finish(mut self) -> io::Result<T::Whole> {
+    /// Completes the table of a run with this digest.
+    pub fn finish(mut self, run: Option<&str>) -> io::Result<T::Whole> {
         self.flush()?;
-        self.table.finish()
+        self.table.finish(of_run(run))
     }
 }
 

@@ -11,8 +11,8 @@ use floatgate_core::metrics::series::{Answered, Window};
 use floatgate_core::metrics::summary::units_programmed;
 use floatgate_core::workload::request::Operation;
 
-use super::Origin;
 use super::table::{Columns, Field, Kind, Rows, Table, TableReader, TableWriter};
+use super::{Origin, of_run};
 
 /// The form of the file.
 const SCHEMA: &str = "floatgate-series-1";
@@ -331,9 +331,9 @@ pub type SeriesWriter<W> = RowsWriter<TableWriter<W>>;
 const GROUP: usize = 1 << 20;
 
 impl<W: Write + Send> SeriesWriter<W> {
-    /// Begins the file.
-    pub fn new(out: W, origin: &Origin) -> io::Result<SeriesWriter<W>> {
-        Ok(RowsWriter::to(TableWriter::new(out, &fields(), metadata(origin))?))
+    /// Begins the file. What waits for the end of its column is kept in a file without a name in `folder`.
+    pub fn new(out: W, folder: &Path, origin: &Origin) -> io::Result<SeriesWriter<W>> {
+        Ok(RowsWriter::to(TableWriter::new(out, folder, &fields(), metadata(origin))?))
     }
 }
 
@@ -374,10 +374,10 @@ impl<T: Table> RowsWriter<T> {
         Ok(())
     }
 
-    /// Completes the table.
-    pub fn finish(mut self) -> io::Result<T::Whole> {
+    /// Completes the table of a run with this digest.
+    pub fn finish(mut self, run: Option<&str>) -> io::Result<T::Whole> {
         self.flush()?;
-        self.table.finish()
+        self.table.finish(of_run(run))
     }
 }
 

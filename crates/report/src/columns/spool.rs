@@ -3,18 +3,17 @@
 //! The columns of a group follow each other in a Parquet file, so that each has to be complete before the next one.
 
 use std::fs::File;
-use std::io::{self, Seek, Write};
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use parquet::column::page::{CompressedPage, PageWriteSpec, PageWriter};
 use parquet::column::writer::{ColumnWriter, get_column_writer, get_typed_column_writer_mut};
 use parquet::data_type::DataType;
-use parquet::errors::Result as ParquetResult;
 use parquet::file::properties::WriterPropertiesBuilder;
-use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
-use super::table::{Columns, Encoder, Field, Kind, Table, begin, next, plain};
+use super::pages::Pages;
+use super::table::{Columns, Encoder, Field, Kind, Table, begin, end, next, plain};
 
 /// Rows of the smallest group but the last one.
 const SMALLEST: u64 = 1 << 20;
@@ -34,6 +33,8 @@ pub struct SpoolingWriter<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     /// The encoded pages of each column of the group, in files that go with their last handle.
     spools: Vec<File>,
+    /// Where those are.
+    folder: PathBuf,
     /// What writes to them.
     columns: Vec<ColumnWriter<'static>>,
     /// Rows of the group, and of all before it.
@@ -58,15 +59,20 @@ impl<W: Write + Send> SpoolingWriter<W> {
         };
         let writer = begin(out, fields, metadata, pages)?;
         let spools: io::Result<Vec<File>> = fields.iter().map(|_| tempfile::tempfile_in(folder)).collect();
-        Ok(SpoolingWriter { writer, spools: spools?, columns: Vec::new(), rows: 0, rows_before: 0 })
+        Ok(SpoolingWriter {
+            writer,
+            spools: spools?,
+            folder: folder.to_owned(),
+            columns: Vec::new(),
+            rows: 0,
+            rows_before: 0,
+        })
     }
 
     /// Begins the columns of a group.
     fn open(&mut self) -> io::Result<()> {
         for (spool, description) in self.spools.iter_mut().zip(self.writer.schema_descr().columns()) {
-            spool.set_len(0)?;
-            spool.rewind()?;
-            let pages = Box::new(Pages(TrackedWrite::new(spool.try_clone()?)));
+            let pages = Box::new(Pages::new(spool, &self.folder)?);
             self.columns.push(get_column_writer(description.clone(), self.writer.properties().clone(), pages));
         }
         Ok(())
@@ -95,11 +101,11 @@ impl<W: Write + Send> Table for SpoolingWriter<W> {
         if self.rows >= SMALLEST.max(self.rows_before / PART) { self.close() } else { Ok(()) }
     }
 
-    fn finish(mut self) -> io::Result<W> {
+    fn finish(mut self, metadata: Vec<(String, String)>) -> io::Result<W> {
         if !self.columns.is_empty() {
             self.close()?;
         }
-        self.writer.into_inner().map_err(plain)
+        end(self.writer, metadata)
     }
 }
 
@@ -120,18 +126,5 @@ impl Encoder for Group<'_> {
         column.write_batch(values, defined, repeated).map_err(plain)?;
         *self.rows = column.get_total_rows_written();
         Ok(())
-    }
-}
-
-/// Pages of a column that are written one behind the other.
-struct Pages(TrackedWrite<File>);
-
-impl PageWriter for Pages {
-    fn write_page(&mut self, page: CompressedPage) -> ParquetResult<PageWriteSpec> {
-        SerializedPageWriter::new(&mut self.0).write_page(page)
-    }
-
-    fn close(&mut self) -> ParquetResult<()> {
-        Ok(self.0.flush()?)
     }
 }

@@ -6,20 +6,24 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical};
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
+use parquet::column::writer::{get_column_writer, get_typed_column_writer_mut};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterPropertiesPtr};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::{ColumnPath, Type, TypePtr};
+use parquet::schema::types::{ColumnDescPtr, ColumnPath, Type, TypePtr};
+
+use super::pages::Pages;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +81,8 @@ pub trait Table: Sized {
     /// Adds a group of rows: `write` is called once, and writes all columns in their order.
     fn group(&mut self, write: &mut dyn FnMut(&mut dyn Columns) -> io::Result<()>) -> io::Result<()>;
 
-    /// Completes it.
-    fn finish(self) -> io::Result<Self::Whole>;
+    /// Completes it, with these keys and values beside those that it was begun with.
+    fn finish(self, metadata: Vec<(String, String)>) -> io::Result<Self::Whole>;
 }
 
 /// The columns of a group of rows in the making: each call writes the next one.
@@ -192,15 +196,38 @@ pub(super) fn next<C>(column: Option<C>) -> io::Result<C> {
     column.ok_or_else(|| io::Error::other("more columns than the table has"))
 }
 
+/// Completes a file.
+pub(super) fn end<W: Write + Send>(
+    mut writer: SerializedFileWriter<W>,
+    metadata: Vec<(String, String)>,
+) -> io::Result<W> {
+    for (key, value) in metadata {
+        writer.append_key_value_metadata(KeyValue { key, value: Some(value) });
+    }
+    writer.into_inner().map_err(plain)
+}
+
+/// Returns a value that a file keeps beside its rows.
+pub(super) fn run_in(path: &Path, key: &str) -> Result<Option<String>> {
+    let told = || format!("cannot read {}", path.display());
+    let file = std::fs::File::open(path).with_context(told)?;
+    Ok(TableReader { reader: SerializedFileReader::new(file).with_context(told)? }.metadata(key))
+}
+
 /// A file in the making, each of whose groups is handed over whole.
 pub struct TableWriter<W: Write + Send> {
     writer: SerializedFileWriter<W>,
+    /// The pages of the column that is being written, in a file that goes with its last handle.
+    spool: File,
+    /// Where that is.
+    folder: PathBuf,
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    /// Begins a file with these columns.
-    pub fn new(out: W, fields: &[Field], metadata: Vec<(String, String)>) -> io::Result<TableWriter<W>> {
-        Ok(TableWriter { writer: begin(out, fields, metadata, |properties| properties)? })
+    /// Begins a file with these columns, whose pages wait in `folder`.
+    pub fn new(out: W, folder: &Path, fields: &[Field], metadata: Vec<(String, String)>) -> io::Result<TableWriter<W>> {
+        let writer = begin(out, fields, metadata, |properties| properties)?;
+        Ok(TableWriter { writer, spool: tempfile::tempfile_in(folder)?, folder: folder.to_owned() })
     }
 }
 
@@ -208,19 +235,27 @@ impl<W: Write + Send> Table for TableWriter<W> {
     type Whole = W;
 
     fn group(&mut self, write: &mut dyn FnMut(&mut dyn Columns) -> io::Result<()>) -> io::Result<()> {
-        let mut group = GroupWriter { group: self.writer.next_row_group().map_err(plain)? };
+        let columns = self.writer.schema_descr().columns().to_vec().into_iter();
+        let properties = Arc::clone(self.writer.properties());
+        let group = self.writer.next_row_group().map_err(plain)?;
+        let mut group = GroupWriter { group, columns, properties, spool: &mut self.spool, folder: &self.folder };
         write(&mut group)?;
         group.group.close().map(|_| ()).map_err(plain)
     }
 
-    fn finish(self) -> io::Result<W> {
-        self.writer.into_inner().map_err(plain)
+    fn finish(self, metadata: Vec<(String, String)>) -> io::Result<W> {
+        end(self.writer, metadata)
     }
 }
 
 /// A group of rows in the making.
 struct GroupWriter<'a, W: Write + Send> {
     group: SerializedRowGroupWriter<'a, W>,
+    /// The columns that are not written yet.
+    columns: std::vec::IntoIter<ColumnDescPtr>,
+    properties: WriterPropertiesPtr,
+    spool: &'a mut File,
+    folder: &'a Path,
 }
 
 impl<W: Write + Send> Encoder for GroupWriter<'_, W> {
@@ -230,9 +265,11 @@ impl<W: Write + Send> Encoder for GroupWriter<'_, W> {
         defined: Option<&[i16]>,
         repeated: Option<&[i16]>,
     ) -> io::Result<()> {
-        let mut column = next(self.group.next_column().map_err(plain)?)?;
-        column.typed::<T>().write_batch(values, defined, repeated).map_err(plain)?;
-        column.close().map_err(plain)
+        let pages = Box::new(Pages::new(self.spool, self.folder)?);
+        let mut column = get_column_writer(next(self.columns.next())?, Arc::clone(&self.properties), pages);
+        let typed = get_typed_column_writer_mut::<T>(&mut column);
+        typed.write_batch(values, defined, repeated).map_err(plain)?;
+        column.close().and_then(|closed| self.group.append_column(self.spool, closed)).map_err(plain)
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use floatgate_core::metrics::summary::{ReadError, Summary};
 
 use super::{Group, Run, same_but_seed};
+use crate::digests::Checked;
 
 /// Why results cannot be compared.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,9 @@ pub enum InputError {
         /// Why not.
         error: ReadError,
     },
+    /// A file is not as its run wrote it.
+    #[error("{0}")]
+    Damaged(String),
     /// Neither a result nor a directory with one.
     #[error("{0} has no summary.json, and no seed-*/summary.json: give the directory of a result, or its summary.json")]
     Empty(String),
@@ -172,7 +176,8 @@ fn read_file(path: &Path) -> Result<Run, InputError> {
     let shown = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|error| InputError::Unreadable { path: shown.clone(), error })?;
     let summary = Summary::from_json(&text).map_err(|error| InputError::NoResult { path: shown.clone(), error })?;
-    Ok(Run { path: shown, summary })
+    let checked = Checked::of_summary(path, &text).map_err(|error| InputError::Damaged(format!("{error:#}")))?;
+    Ok(Run { path: shown, summary, note: checked.note() })
 }
 
 /// Puts a run without a label to those that it differs from in nothing but the seed, or else in a group of its own.

@@ -31,6 +31,8 @@ pub struct Run {
     pub path: String,
     /// The result.
     pub summary: Summary,
+    /// What should be known of the file.
+    pub note: Option<String>,
 }
 
 /// Runs that are taken together.

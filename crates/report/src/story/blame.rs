@@ -8,6 +8,7 @@ use floatgate_core::sim::time::Time;
 use serde_json::Value;
 
 use super::{Asked, Blocker, OperationStory, OrderStory, PhaseStory, TimelineStory, WaitStory, order};
+use crate::digests::Checked;
 use crate::timeline::{BUS, Covered, ps, read_timeline};
 
 /// A span of time in picoseconds.
@@ -76,7 +77,7 @@ pub(super) struct Witness {
 }
 
 /// What a timeline tells of a request.
-pub(super) fn witness(timeline: &Path, asked: &Asked, config_digest: &str) -> Result<Witness> {
+pub(super) fn witness(timeline: &Path, asked: &Asked, config_digest: &str, checked: &Checked) -> Result<Witness> {
     let request = asked.number;
     let (own, covered, is_there) = own_operations(timeline, request)?;
     anyhow::ensure!(
@@ -84,6 +85,7 @@ pub(super) fn witness(timeline: &Path, asked: &Asked, config_digest: &str) -> Re
         "{} is of a run on another device: run again, with --timeline",
         timeline.display()
     );
+    checked.run(timeline, covered.run.as_deref())?;
     let others = others_of(timeline, &own)?;
     let mut told: Vec<OperationStory> = own.iter().map(|(op, own)| tell(*op, own, request, &others)).collect();
     told.sort_by(|a, b| a.granted_us.total_cmp(&b.granted_us).then(a.op.cmp(&b.op)));

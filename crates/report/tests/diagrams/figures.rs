@@ -65,7 +65,7 @@ impl Figure {
             TimelineWriter::new(Vec::new(), device.config(), self.luns.clone(), &streams, whole, u64::MAX).unwrap();
         writer.slices(&self.slices).unwrap();
         self.completions.iter().for_each(|completion| writer.completed(completion, None).unwrap());
-        writer.finish().unwrap()
+        writer.finish(None).unwrap()
     }
 
     /// The phases that are drawn.

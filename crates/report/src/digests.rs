@@ -1,0 +1,260 @@
+//! Digests of a result: `digests.json` holds one of each file, and one that identifies the run, which other files hold
+//! as well. So files of different runs in one directory, and damage, are noticed when the result is read.
+//!
+//! The digest of the run is that of its summary without `run`, which says what the simulation cost. It is the same
+//! wherever and however often the run is repeated.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+
+/// Name of the file.
+pub const DIGESTS: &str = "digests.json";
+
+/// Value of `schema` in files of this form.
+const SCHEMA: &str = "floatgate-digests-1";
+
+/// Files that have a digest, beside the summary: what other files are made of.
+const DATA: [&str; 4] = ["requests.csv", "requests.parquet", "series.parquet", "timeline.json.gz"];
+
+/// Name of the result itself.
+const SUMMARY: &str = "summary.json";
+
+/// Largest `digests.json` that is read.
+const LARGEST: u64 = 1 << 20;
+
+/// Bytes of a file that are read at once.
+const BUFFER: usize = 1 << 18;
+
+/// The bytes of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Content {
+    /// How many they are.
+    pub bytes: u64,
+    /// Their digest, XXH3 with 128 bits, in hexadecimal digits.
+    pub xxh3: String,
+}
+
+/// Makes a [`Content`] of bytes as they are written or read.
+#[derive(Clone, Default)]
+pub struct Hasher {
+    state: Box<Xxh3>,
+    bytes: u64,
+}
+
+impl std::fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "Hasher of {} bytes", self.bytes)
+    }
+}
+
+impl Hasher {
+    /// Adds bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.state.update(bytes);
+        self.bytes += bytes.len() as u64;
+    }
+
+    /// Returns what was added.
+    pub fn content(&self) -> Content {
+        Content { bytes: self.bytes, xxh3: format!("{:032x}", self.state.digest128()) }
+    }
+}
+
+/// Returns the content of a file.
+fn content_of(path: &Path) -> io::Result<Content> {
+    let mut file = File::open(path)?;
+    let (mut hasher, mut buffer) = (Hasher::default(), vec![0; BUFFER]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hasher.content()),
+            count => hasher.update(&buffer[..count]),
+        }
+    }
+}
+
+/// Returns the digest that identifies the run of a summary.
+///
+/// # Errors
+///
+/// The text is not an object in JSON.
+pub fn run_of(summary: &str) -> Result<String> {
+    let mut json: Value = serde_json::from_str(summary)?;
+    json.as_object_mut().context("it is not an object")?.shift_remove("run");
+    Ok(format!("{:032x}", xxh3_128(json.to_string().as_bytes())))
+}
+
+/// The content of `digests.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Digests {
+    schema: String,
+    /// Digest that identifies the run.
+    run: String,
+    /// By name.
+    files: BTreeMap<String, Content>,
+}
+
+impl Digests {
+    /// Of a run and its files.
+    pub fn new(run: &str, files: impl IntoIterator<Item = (String, Content)>) -> Digests {
+        Digests { schema: SCHEMA.to_owned(), run: run.to_owned(), files: files.into_iter().collect() }
+    }
+
+    /// As JSON, with a line feed at the end.
+    pub fn to_json(&self) -> String {
+        let json = serde_json::to_string_pretty(self);
+        json.unwrap_or_else(|error| unreachable!("a tree of strings and numbers: {error}")) + "\n"
+    }
+
+    /// Reads the digests of a directory; `None` if it has none.
+    fn read(directory: &Path) -> Result<Option<Digests>> {
+        let path = directory.join(DIGESTS);
+        let mut text = String::new();
+        let read = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.and_then(|file| file.take(LARGEST).read_to_string(&mut text)),
+        };
+        read.with_context(|| format!("cannot read {}", path.display()))?;
+        let damaged = |why: String| anyhow!("{} is damaged ({why}): run again", path.display());
+        let digests: Digests = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+        ensure!(digests.schema == SCHEMA, damaged(format!("its form is not {SCHEMA}")));
+        Ok(Some(digests))
+    }
+}
+
+/// A result whose files are checked when they are read.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    directory: PathBuf,
+    run: String,
+    /// `None` if the directory has no `digests.json`: it was made by hand, or by an older version.
+    digests: Option<Digests>,
+}
+
+impl Checked {
+    /// Of the summary at a path, which has this text and can be read.
+    ///
+    /// # Errors
+    ///
+    /// The summary is not as the run wrote it.
+    pub fn of_summary(path: &Path, text: &str) -> Result<Checked> {
+        let directory = path.parent().unwrap_or(Path::new("")).to_owned();
+        let run = run_of(text).with_context(|| path.display().to_string())?;
+        let of_result = path.file_name().is_some_and(|name| name == SUMMARY);
+        let digests = if of_result { Digests::read(&directory)? } else { None };
+        let checked = Checked { directory, run, digests };
+        if let Some(digests) = &checked.digests {
+            checked.compare(path, || {
+                let mut hasher = Hasher::default();
+                hasher.update(text.as_bytes());
+                Ok(hasher.content())
+            })?;
+            if digests.run != checked.run {
+                bail!("{} is damaged, or of another run than {}: run again", checked.place(), path.display());
+            }
+        }
+        Ok(checked)
+    }
+
+    /// Checks a file of the directory by its bytes, and by the digest of the run that it holds, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// The file is damaged, or of another run.
+    pub fn file(&self, path: &Path) -> Result<()> {
+        self.compare(path, || content_of(path).with_context(|| format!("cannot read {}", path.display())))
+    }
+
+    fn compare(&self, path: &Path, content: impl FnOnce() -> Result<Content>) -> Result<()> {
+        let Some(digests) = &self.digests else { return Ok(()) };
+        let (name, place) = (path.file_name().unwrap_or_default().to_string_lossy(), self.place());
+        let Some(known) = digests.files.get(name.as_ref()) else {
+            bail!("{} is not among the files of this result, which {place} lists: run again", path.display())
+        };
+        if content()? != *known {
+            bail!(
+                "{} is not as its run wrote it: it is damaged, changed, or of another run than {place}; run again",
+                path.display()
+            );
+        }
+        Ok(())
+    }
+
+    /// Checks the digest of the run that a file holds; one of an older version holds none.
+    ///
+    /// # Errors
+    ///
+    /// It is of another run.
+    pub fn run(&self, path: &Path, run: Option<&str>) -> Result<()> {
+        match run {
+            Some(run) if run != self.run => {
+                let summary = self.directory.join(SUMMARY);
+                bail!("{} is of another run than {}: run again", path.display(), summary.display())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns what the user should know if the files cannot be checked.
+    pub fn note(&self) -> Option<String> {
+        self.digests
+            .is_none()
+            .then(|| format!("{} is missing, so damage and files of another run may not be noticed", self.place()))
+    }
+
+    fn place(&self) -> String {
+        self.directory.join(DIGESTS).display().to_string()
+    }
+}
+
+/// Checks a file beside others by its bytes, if its directory has digests, for a reader that needs no summary.
+///
+/// # Errors
+///
+/// The file is damaged, or not one of the result.
+pub fn check_alone(path: &Path) -> Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("")).to_owned();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let digests = if DATA.contains(&name.as_ref()) { Digests::read(&directory)? } else { None };
+    Checked { directory, run: String::new(), digests }.file(path)
+}
+
+/// Makes the `digests.json` of a directory to which a summary with this text and the files `written` have just been
+/// written. Data of another run that the directory still has are removed.
+///
+/// # Errors
+///
+/// A file cannot be read or removed.
+pub fn seal(directory: &Path, summary: &str, written: &[String]) -> Result<Digests> {
+    let run = run_of(summary)?;
+    let before = Digests::read(directory).ok().flatten().filter(|digests| digests.run == run);
+    let mut files = BTreeMap::new();
+    for name in DATA {
+        let path = directory.join(name);
+        let kept = before.as_ref().and_then(|digests| digests.files.get(name));
+        match (written.iter().any(|written| written == name), kept) {
+            (false, None) => match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("cannot remove {}", path.display()));
+                }
+                _ => continue,
+            },
+            (false, Some(known)) => files.insert(name.to_owned(), known.clone()),
+            (true, _) => {
+                let content = content_of(&path).with_context(|| format!("cannot read {}", path.display()))?;
+                files.insert(name.to_owned(), content)
+            }
+        };
+    }
+    let mut hasher = Hasher::default();
+    hasher.update(summary.as_bytes());
+    files.insert(SUMMARY.to_owned(), hasher.content());
+    Ok(Digests::new(&run, files))
+}
