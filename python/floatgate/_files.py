@@ -16,6 +16,7 @@ from floatgate.exceptions import OptionError, OutputError
 
 if TYPE_CHECKING:
     import argparse
+    import os
 
     import pyarrow as pa
 
@@ -78,8 +79,20 @@ def select(table: pa.Table, columns: Iterable[str]) -> pa.Table:
     return table.select(columns)
 
 
-def check_output(path: str) -> None:
-    """Refuse what cannot be written, before anything is run for it."""
+def keep_apart(inputs: Iterable[str | os.PathLike[str]], output: str | os.PathLike[str]) -> None:
+    """Refuse an output that would overwrite what is read; links are what they lead to."""
+    for path in inputs:
+        try:
+            same = Path(path).samefile(output)
+        except OSError:
+            continue  # One of them is not there.
+        if same:
+            raise OptionError(f"{output} would overwrite {path}: give the output another name")
+
+
+def check_output(path: str, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
+    """Refuse what cannot be written, or is an input, before anything is run for it."""
+    keep_apart(inputs, path)
     if Path(path).suffix not in (".csv", ".parquet"):
         raise OptionError(f"{path}: the name of a table ends in .csv or .parquet")
     if not Path(path).absolute().parent.is_dir():
@@ -90,11 +103,19 @@ def check_output(path: str) -> None:
 def draft(place: Path) -> Iterator[Path]:
     """Give a file beside a place that goes there when it is whole, and is gone where it never is.
 
-    Nobody else writes to it: not another thread, process or machine that makes a file for the same place.
+    Nobody else writes to it: not another thread, process or machine that makes a file for the same place. Symbolic
+    links are followed. What is not a regular file, such as a device node or a pipe, cannot be replaced and is given
+    itself.
     """
+    if place.exists() and not place.is_file():
+        yield place
+        return
+    place = place.resolve() if place.is_symlink() else place
     partial = place.with_name(f"{place.name}.{uuid.uuid4().hex}.partial")
     try:
         yield partial
+        if place.is_file():
+            partial.chmod(place.stat().st_mode)
         partial.replace(place)
     finally:
         # Ctrl-C may come at any time.

@@ -371,7 +371,7 @@ def command(arguments: list[str]) -> int:
     _files.add_engine(made)
     chosen = made.parse_args(arguments)
     if chosen.out:
-        _files.check_output(chosen.out)
+        _files.check_output(chosen.out, chosen.traces)
     volumes = None
     if chosen.volumes:
         if not all(number.strip().isdigit() for number in chosen.volumes.split(",")):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from floatgate import _floatgate, _html
-from floatgate._files import draft
+from floatgate._files import draft, keep_apart
 from floatgate.exceptions import OutputError, ResultError
 from floatgate.plotting import ResultPlots
 from floatgate.summary import Summary
@@ -24,6 +24,10 @@ _REQUESTS = "requests.parquet"
 _SERIES = "series.parquet"
 _SUMMARY = "summary.json"
 _REPORT = "report.html"
+_DIGESTS = "digests.json"
+
+#: What the command may have written beside these.
+_OTHERS = [_REQUESTS, "requests.csv", "timeline.json.gz"]
 
 
 class Result:
@@ -107,7 +111,9 @@ class Result:
             raise ResultError(f"the {what} of this run were not kept: run it with {option}")
         import pyarrow.parquet as pq  # noqa: PLC0415 (half a second, and not always needed)
 
-        return pq.read_table(self._directory / name, read_dictionary=_TEXTS)
+        path = self._directory / name
+        _floatgate.check_table(self._directory / _SUMMARY, self._summary.to_json(), path)
+        return pq.read_table(path, read_dictionary=_TEXTS, page_checksum_verification=True)
 
     @property
     def _has_series(self) -> bool:
@@ -140,12 +146,17 @@ class Result:
         OutputError
             It cannot be written.
         """
-        return _write_page(path, _REPORT, self.to_html())
+        page = self.to_html()
+        if self._directory is not None:
+            data = [_SUMMARY, _DIGESTS, _SERIES, *_OTHERS]
+            keep_apart([self._directory / name for name in data], path)
+        return _write_page(path, _REPORT, page)
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write all that was kept of the run to a directory, as ``floatgate run --out`` does.
 
-        `floatgate compare`, `explain` and `report` read it, and :func:`load` does.
+        `floatgate compare`, `explain` and `report` read it, and :func:`load` does. Data of another run that are in the
+        directory are removed.
 
         Parameters
         ----------
@@ -165,15 +176,20 @@ class Result:
         import pyarrow.parquet as pq  # noqa: PLC0415 (half a second, and not always needed)
 
         place = Path(directory)
+        written: list[str] = []
         try:
             place.mkdir(parents=True, exist_ok=True)
             for name, table in ((_REQUESTS, self._requests), (_SERIES, self._series)):
                 if table is not None:
-                    pq.write_table(table, place / name, compression="snappy")
+                    with draft(place / name) as partial:
+                        pq.write_table(table, partial, compression="snappy", write_page_checksum=True)
+                    written.append(name)
         except OSError as error:
             raise OutputError(f"cannot write {place}: {error}") from error
         self.report(place / _REPORT)
-        _write(place / _SUMMARY, self._summary.to_json().encode())
+        summary = self._summary.to_json()
+        _write(place / _SUMMARY, summary.encode())
+        _write(place / _DIGESTS, _floatgate.seal(place, summary, written).encode())
         return place
 
     @property
@@ -256,7 +272,7 @@ def load(directory: str | os.PathLike[str]) -> Result:
     Raises
     ------
     ResultError
-        There is no result, or it is of another version's form.
+        There is no result, it is of another version's form, or it is not as it was written (``digests.json``).
     """
     place = Path(directory)
     place = place if place.is_dir() else place.parent
@@ -266,4 +282,5 @@ def load(directory: str | os.PathLike[str]) -> Result:
     except OSError as error:
         raise ResultError(f"cannot read {path}: {error}") from error
     _floatgate.check_summary(str(path), text)
+    _floatgate.check_result(path, text)
     return Result(Summary(text), directory=place)

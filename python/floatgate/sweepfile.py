@@ -141,7 +141,7 @@ def command(arguments: list[str]) -> int:
     store = place_of("sweep", chosen, said)
     output = chosen.out or said.get("output")
     if output:
-        _files.check_output(output)
+        _files.check_output(output, [chosen.file])
     try:
         with engine(chosen.scheduler):
             table = sweep(space, **options, store=store, n_jobs=chosen.jobs, progress=False if chosen.quiet else None)

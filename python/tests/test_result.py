@@ -2,7 +2,10 @@
 
 import copy
 import json
+import os
 import pickle
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -124,3 +127,72 @@ def test_an_exception_of_progress_ends_the_run():
 
     with pytest.raises(LookupError, match="running|preconditioning"):
         fg.run("tiny", "rw=randrw bs=4k iodepth=8 number_ios=10m", progress=progress)
+
+
+def test_damage_and_files_of_other_runs_are_noticed(tmp_path):
+    for name, seed in (("a", 1), ("b", 2)):
+        fg.run("tiny", "rw=randrw number_ios=1k", seed=seed, requests=True).save(tmp_path / name)
+    a, b = tmp_path / "a", tmp_path / "b"
+    for name in ("requests.parquet", "series.parquet", "summary.json"):
+        own = (a / name).read_bytes()
+        damaged = bytearray(own)
+        damaged[len(own) // 3] ^= 4
+        for content in (damaged, (b / name).read_bytes()):
+            (a / name).write_bytes(content)
+            with pytest.raises(fg.ResultError):
+                read(a)
+        (a / name).write_bytes(own)
+    read(a)
+    # Without the digests of files, by that of the run.
+    (a / "digests.json").unlink()
+    read(a)
+    shutil.copy(b / "requests.parquet", a)
+    with pytest.raises(fg.ResultError, match="of another run than"):
+        read(a)
+
+
+def read(place):
+    result = fg.load(place)
+    result.series()
+    result.requests()
+
+
+def test_save_leaves_nothing_of_another_run(tmp_path):
+    fg.run("tiny", "rw=read number_ios=100", out=tmp_path, requests=True, timeline=True)
+    kept = fg.load(tmp_path)
+    kept.save(tmp_path)
+    read(tmp_path)
+    assert (tmp_path / "timeline.json.gz").is_file()
+    fg.run("tiny", "rw=read number_ios=200").save(tmp_path)
+    names = sorted(place.name for place in tmp_path.iterdir())
+    assert names == ["digests.json", "report.html", "series.parquet", "summary.json"]
+
+
+def test_a_page_overwrites_no_result(tmp_path):
+    fg.run("tiny", "rw=read number_ios=100", out=tmp_path)
+    with pytest.raises(fg.OptionError, match="would overwrite"):
+        fg.load(tmp_path).report(tmp_path / "summary.json")
+    fg.load(tmp_path).series()
+
+
+def test_links_and_pipes_stay_what_they_are(result, tmp_path):
+    (tmp_path / "page.html").write_text("stale")
+    (tmp_path / "link.html").symlink_to("page.html")
+    result.report(tmp_path / "link.html")
+    assert (tmp_path / "link.html").is_symlink()
+    assert (tmp_path / "page.html").read_text() == result.to_html()
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as reader:
+        heard = reader.submit((tmp_path / "pipe").read_text)
+        result.report(tmp_path / "pipe")
+        assert heard.result() == result.to_html()
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_two_runs_do_not_write_into_one_directory(tmp_path):
+    def progress(part, share):
+        if part == "running":
+            fg.run("tiny", "rw=read number_ios=10", out=tmp_path)
+
+    with pytest.raises(fg.OutputError, match="another run writes its result there"):
+        fg.run("tiny", "rw=randrw bs=4k iodepth=8 number_ios=60k", out=tmp_path, progress=progress)
