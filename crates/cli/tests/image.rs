@@ -173,7 +173,10 @@ fn a_power_cut_that_is_asked_for_takes_what_was_not_flushed() {
 fn a_shutdown_keeps_all_and_the_result_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--image", "ssd.img", "--json", "--set", "buffer.capacity=128KiB", "--record", "live.csv"];
+    // An image that was cut off to nothing is not to be mistaken for one that was never there.
+    std::fs::write(folder.path().join("ssd.img"), "").unwrap();
     let mut live = Live::new(folder.path(), &arguments);
+    assert!(live.said.contains("ssd.img was empty: it becomes the image of a new device"), "{}", live.said);
     client(&folder).write(8192, &[7; 4096], false).unwrap();
     let output = live.end(Signal::TERM);
     assert!(output.status.success(), "{}", live.said);
