@@ -402,6 +402,27 @@ fn forged(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
     [&bytes[..head], &zstd::encode_all(&body[..], 1).unwrap()].concat()
 }
 
+/// The digest of a section does not cover its name. A state of every device is told as whole, and one with any bit of a
+/// name changed as damaged.
+#[test]
+fn damaged_names_of_sections_are_found() {
+    for number in 0..DEVICES.len() {
+        let (_, _, bytes) = victim_of_damage(number);
+        let whole = inspect_state(&bytes[..]).unwrap().1;
+        let head = 24 + u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
+        let body = zstd::decode_all(&bytes[head..]).unwrap();
+        for section in &whole {
+            let name = section.name.as_bytes();
+            let at = body.windows(name.len()).position(|window| window == name).unwrap();
+            let mut body = body.clone();
+            body[at + number % name.len()] ^= 1 << (number % 7);
+            let damaged = [&bytes[..head], &zstd::encode_all(&body[..], 1).unwrap()].concat();
+            let error = inspect_state(&damaged[..]).unwrap_err();
+            assert!(matches!(error, StateError::Damaged { .. }), "{}: {error}", section.name);
+        }
+    }
+}
+
 #[test]
 fn a_forged_state_is_refused_or_can_be_gone_on_with() {
     let tries = std::env::var("FLOATGATE_STATE_FORGERIES").ok().and_then(|text| text.parse().ok()).unwrap_or(60);

@@ -54,8 +54,27 @@ fn wrong(what: String) -> StateError {
 /// Reads a file through, and checks every digest: what it is of, and what it holds.
 pub fn inspect_state(mut input: impl Read) -> Result<(Head, Vec<Section>), StateError> {
     let head = Head::read(&mut input)?;
-    Ok((head, sections(&mut input)?))
+    Ok((head, sections(&mut input, &SECTIONS)?))
 }
+
+/// The names of all sections, in their order. A device has those of the parts that it has.
+const SECTIONS: [&str; 15] = [
+    "media/blocks",
+    "policy/mapping",
+    "media/map",
+    "media/stale",
+    "media/sectors",
+    "media/counts",
+    "media/contents",
+    "media/faults",
+    "policy/allocation",
+    "policy/trigger",
+    "policy/temperature",
+    "policy/victim",
+    "media/journal",
+    "media/checkpoint",
+    "policy/turns",
+];
 
 impl Device {
     /// What is in progress, if anything is: a device is saved at rest.

@@ -120,6 +120,12 @@ impl<'a> Reader<'a> {
         if !found.is_empty() {
             return Err(self.damaged(format!("the section `{found}`")));
         }
+        self.finish_at_end()
+    }
+
+    /// As [`Reader::finish`], where the mark of the end has been read.
+    fn finish_at_end(mut self) -> Result<(), StateError> {
+        self.section = "the end".to_owned();
         let mut more = [0];
         match fill(&mut self.input, &mut more, "the end") {
             Err(StateError::Ends(_)) => Ok(()),
@@ -221,19 +227,19 @@ pub struct Section {
     pub digest: u64,
 }
 
-/// Reads the body through, and checks every digest.
-pub fn sections(input: &mut dyn Read) -> Result<Vec<Section>, StateError> {
-    /// More are in no file of ours.
-    const MOST_SECTIONS: usize = 64;
+/// Reads the body through, and checks every digest, and every name: `known` are all that there are, in their order. The
+/// digest of a section does not cover its name.
+pub fn sections(input: &mut dyn Read, known: &[&str]) -> Result<Vec<Section>, StateError> {
+    let mut left = known.iter();
     let mut reader = Reader::new(input)?;
     let mut sections = Vec::new();
     loop {
         let name = reader.begin()?;
         if name.is_empty() {
-            return Ok(sections);
+            return reader.finish_at_end().map(|()| sections);
         }
-        if sections.len() == MOST_SECTIONS {
-            return Err(reader.damaged("one section too many"));
+        if !left.any(|known| *known == name) {
+            return Err(reader.damaged("no section of this name can be here"));
         }
         while reader.next_chunk()? {}
         let digest = reader.end()?;
