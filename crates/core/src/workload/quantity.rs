@@ -57,12 +57,15 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is no size: write bytes, or a number with KiB, MiB, GiB or TiB, like 10GiB"))
 }
 
-/// A number of sectors: whole ones, or a percentage of `whole` sectors, which is rounded down to 1 MiB.
+/// A number of sectors: whole ones, or a percentage of `whole` sectors; less than 100 % is rounded down to 1 MiB.
 pub fn sectors(text: &str, whole: u64) -> Result<u64, String> {
     const MEBIBYTE: u64 = (1 << 20) / SECTOR;
     if let Some(percent) = text.strip_suffix('%') {
         let parts = scaled(percent, &[("", 1_000_000)]).filter(|parts| *parts <= 100_000_000);
         let parts = parts.ok_or_else(|| format!("`{text}` is no percentage from 0% to 100%"))?;
+        if parts == 100_000_000 {
+            return Ok(whole);
+        }
         let sectors = u128::from(whole) * u128::from(parts) / 100_000_000;
         return Ok(sectors as u64 / MEBIBYTE * MEBIBYTE);
     }
