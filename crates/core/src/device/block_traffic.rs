@@ -15,6 +15,9 @@ use crate::scheduler::Class;
 use crate::scheduler::lines::{Line, NONE};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
+/// Bytes that are kept of a logical block here.
+pub(super) const BYTES_OF_LOGICAL_BLOCK: u64 = size_of::<Job>() as u64;
+
 /// What goes on with a logical block.
 #[derive(Clone, Debug, Default)]
 struct Job {

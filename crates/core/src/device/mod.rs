@@ -27,6 +27,7 @@ mod overlap;
 mod pool;
 mod recover;
 mod saving;
+mod size;
 mod start;
 mod trail;
 pub mod transaction;
@@ -62,6 +63,7 @@ use merge::Merging;
 use overlap::Overlapping;
 use pool::Pool;
 pub use saving::{Head, inspect_state};
+pub use size::{Needed, needed};
 use trail::Trails;
 use transaction::{Kind, Transaction, Transactions};
 

@@ -14,7 +14,9 @@ pub struct Closed {
 impl Closed {
     /// No candidates.
     pub fn new(device: &DeviceConfig) -> Closed {
-        Closed { members: vec![Vec::with_capacity(device.geometry.blocks as usize); device.total_planes() as usize] }
+        // A clone of an empty array has no room.
+        let room = |_| Vec::with_capacity(device.geometry.blocks as usize);
+        Closed { members: (0..device.total_planes()).map(room).collect() }
     }
 
     /// Adds a candidate.

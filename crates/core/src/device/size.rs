@@ -1,0 +1,116 @@
+//! Memory that a device needs, from its configuration: so that one that is too large is refused before it is built.
+
+use super::Options;
+use super::block_traffic::BYTES_OF_LOGICAL_BLOCK;
+use crate::cache::eviction::EvictionConfig;
+use crate::config::DeviceConfig;
+use crate::ftl::gc::victim::VictimConfig;
+use crate::ftl::mapping::{LogicalBlock, MappingConfig};
+use crate::ftl::temperature::TemperatureConfig;
+
+/// Memory of a device in bytes, without what grows with the requests in progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needed {
+    /// Tables that are written when the device is built.
+    pub tables: u64,
+    /// Maps that the system hands out as zeros: memory is taken when the units in them are written.
+    pub maps: u64,
+}
+
+impl Needed {
+    /// Of a device that is filled.
+    pub fn total(&self) -> u64 {
+        self.tables + self.maps
+    }
+}
+
+/// Bytes for each plane, of its queues, counters and busy times, without and with those of latency breakdowns.
+/// `tests/memory.rs` holds this, and all of the estimate, against what is allocated.
+const PER_PLANE: u64 = 640;
+const PER_PLANE_OF_BREAKDOWNS: u64 = 200;
+
+/// Estimates the memory of a device.
+pub fn needed(config: &DeviceConfig, options: &Options) -> Needed {
+    let (planes, blocks) = (u64::from(config.total_planes()), u64::from(config.total_blocks()));
+    let units = blocks * u64::from(config.units_per_block());
+    let logical = config.logical_units();
+    let of_plane = PER_PLANE + if options.attribution { PER_PLANE_OF_BREAKDOWNS } else { 0 };
+    // State, valid count and erase count of a block, and the list of free ones.
+    let of_blocks = 16 * blocks;
+    let policies = victims(config) + mapping(config, logical) + temperature(config, logical);
+    let tables = planes * of_plane + of_blocks + policies + buffer(config) + contents(config, options, units);
+    // Map and reverse map have four bytes for each unit, and there is a bit for whether it is valid.
+    let mut maps = 4 * config.mapped_units() + 4 * units + units / 8;
+    if config.active_buffer().is_some() {
+        maps += 4 * logical;
+    }
+    if config.temperature.classes() > 1 {
+        maps += logical / 4;
+    }
+    Needed { tables, maps }
+}
+
+/// Tables of the policy that chooses victims; there is another for translation blocks.
+fn victims(config: &DeviceConfig) -> u64 {
+    let (planes, blocks) = (u64::from(config.total_planes()), u64::from(config.total_blocks()));
+    let buckets = 8 * (blocks + planes * (u64::from(config.data_units_per_block()) + 1)) + 4 * planes;
+    let one = match &config.gc.victim {
+        VictimConfig::Greedy(_) => buckets,
+        VictimConfig::CostBenefit(_) => buckets + 8 * blocks,
+        VictimConfig::Fifo(_) => 4 * blocks + 32 * planes,
+        VictimConfig::Random(_) => 4 * blocks + 24 * planes,
+        VictimConfig::DChoices(_) => 6 * blocks + 24 * planes,
+        VictimConfig::External(_) => 24 * blocks,
+    };
+    if config.map_blocks() > 0 { 2 * one } else { one }
+}
+
+/// Tables of the mapping scheme, without the map itself.
+fn mapping(config: &DeviceConfig, logical: u64) -> u64 {
+    match &config.mapping.scheme {
+        MappingConfig::Dftl(options) => {
+            let pages = logical.div_ceil(u64::from(options.entries_per_page(config)));
+            let cached = options.cached_entries().clamp(1, logical);
+            // It grows to its entries, and has a table of chains beside them.
+            36 * cached + 4 * cached.next_power_of_two() + 64 * pages
+        }
+        MappingConfig::Block(_) => {
+            let of_block = BYTES_OF_LOGICAL_BLOCK + size_of::<LogicalBlock>() as u64;
+            of_block * logical.div_ceil(u64::from(config.data_units_per_block()))
+        }
+        _ => 0,
+    }
+}
+
+fn temperature(config: &DeviceConfig, logical: u64) -> u64 {
+    match &config.temperature {
+        TemperatureConfig::TwoLevelLru(options) => {
+            4 * logical + ((options.hot + options.candidates) * logical as f64 * 13.0) as u64
+        }
+        // Counters of four bits.
+        TemperatureConfig::MultiHash(options) => ((options.counters * logical as f64) as u64).next_power_of_two() / 2,
+        _ => 0,
+    }
+}
+
+/// Entries of the buffer, and what the eviction policy knows of them.
+fn buffer(config: &DeviceConfig) -> u64 {
+    let Some(buffer) = config.active_buffer() else { return 0 };
+    let units = u64::from(config.buffer_units());
+    let words = u64::from(config.sectors_per_unit().div_ceil(64));
+    let masks = if words > 1 { 8 * words * units } else { 0 };
+    let of_blocks = config.logical_units().div_ceil(u64::from(config.data_units_per_block()));
+    let eviction = match &buffer.eviction {
+        EvictionConfig::Fab(_) | EvictionConfig::Bplru(_) => 4 * units + 24 * of_blocks,
+        _ => 10 * units,
+    };
+    48 * units + masks + eviction
+}
+
+/// Contents of every sector, for verification.
+fn contents(config: &DeviceConfig, options: &Options, units: u64) -> u64 {
+    if !options.verify {
+        return 0;
+    }
+    4 * u64::from(config.sectors_per_unit()) * units
+}
