@@ -16,12 +16,14 @@ type Uses = &'static [(&'static str, &'static str)];
 /// start of a name.
 const LAYERS: &[(&str, Uses)] = &[
     ("sim", &[]),
+    ("text", &[]),
     ("state", &[("sim", "streams of random numbers are a part of it")]),
     ("external", &[]),
     (
         "config",
         &[
             ("sim", "values of the device file are times"),
+            ("text", "the file is read up to a limit, and errors quote it"),
             ("scheduler::*Config", "the file names policies: families give the types of their options, nothing else"),
             ("ftl::allocation::*Config", "as above"),
             ("ftl::mapping::*Config", "as above"),
@@ -34,7 +36,13 @@ const LAYERS: &[(&str, Uses)] = &[
         ],
     ),
     ("policy", &[("config", "a policy is made for a device")]),
-    ("workload", &[("sim", "requests have times, and synthetic ones are random")]),
+    (
+        "workload",
+        &[
+            ("sim", "requests have times, and synthetic ones are random"),
+            ("text", "files are read up to a limit, and errors quote them"),
+        ],
+    ),
     (
         "metrics",
         &[

@@ -12,8 +12,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::ftl::allocation::AllocationConfig;
 use floatgate_core::metrics::attribution::Part;
-use floatgate_core::metrics::summary::Summary;
+use floatgate_core::metrics::summary::{LARGEST, Summary};
 use floatgate_core::sim::time::Time;
+use floatgate_core::text::read_text;
 use floatgate_core::workload::request::Operation;
 use serde::Serialize;
 
@@ -225,7 +226,7 @@ pub fn tell(directory: &Path, choice: &Choice) -> Result<Story> {
     if !summary.exists() {
         bail!("{} is no result: it has no summary.json; run with --out {0}", directory.display());
     }
-    let text = std::fs::read_to_string(&summary).with_context(|| format!("cannot read {}", summary.display()))?;
+    let text = read_text(&summary, LARGEST).with_context(|| format!("cannot read {}", summary.display()))?;
     let result = Summary::from_json(&text).map_err(|error| anyhow!("{}: {error}", summary.display()))?;
     let checked = Checked::of_summary(&summary, &text)?;
     let requests = requests_of(directory)?;

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use floatgate_core::text::read_text;
 use floatgate_serve::Address;
 use floatgate_serve::monitor::client::SUFFIX;
 use floatgate_serve::monitor::{Doors, Monitor, Options};
@@ -65,7 +66,7 @@ impl MonitorArgs {
     fn token(&self) -> Result<Option<String>, Failure> {
         let told =
             |path: &PathBuf, error| Failure::mistake(format!("--dashboard-token-file {}: {error}", path.display()));
-        let from_file = |path: &PathBuf| std::fs::read_to_string(path).map_err(|error| told(path, error));
+        let from_file = |path: &PathBuf| read_text(path, 1 << 12).map_err(|error| told(path, error));
         let of_variable = || std::env::var(VARIABLE).ok().filter(|token| self.dashboard.is_some() && !token.is_empty());
         let token = match (&self.dashboard_token, &self.dashboard_token_file) {
             (Some(token), _) => Some(token.clone()),

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Write};
 use anyhow::{Context, Result};
 use floatgate_core::metrics::attribution::{Breakdown, Part};
 use floatgate_core::sim::time::Time;
+use floatgate_core::text;
 use floatgate_core::workload::request::{Completion, Request};
 
 use super::requests::{Record, operation_of, status_name, status_of};
@@ -108,15 +109,20 @@ fn quoted(text: &str) -> String {
     }
 }
 
+/// Longest row of a file, in bytes: far more than the longest name of a stream makes.
+const LONGEST: u64 = 1 << 20;
+
 /// Calls `each` with every request of a file that [`CsvRequests`] wrote.
 pub fn read_csv(mut input: impl BufRead, each: &mut dyn FnMut(&Record) -> Result<()>) -> Result<()> {
     let (mut line, mut number) = (String::new(), 1);
-    input.read_line(&mut line)?;
+    text::read_line(&mut input, &mut line, LONGEST)?;
     anyhow::ensure!(line.trim_end() == header(), "its columns are not those of this version of floatgate: run again");
     loop {
         line.clear();
         // A name in quotes may hold line feeds.
-        while input.read_line(&mut line)? > 0 && line.matches('"').count() % 2 == 1 {}
+        while text::read_line(&mut input, &mut line, LONGEST)? > 0 && line.matches('"').count() % 2 == 1 {
+            anyhow::ensure!(line.len() as u64 <= LONGEST, "row {}: it is longer than 1 MiB", number + 1);
+        }
         if line.is_empty() {
             return Ok(());
         }

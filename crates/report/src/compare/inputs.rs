@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use floatgate_core::metrics::summary::{ReadError, Summary};
+use floatgate_core::metrics::summary::{LARGEST, ReadError, Summary};
+use floatgate_core::text::read_text;
 
 use super::{Group, Run, same_but_seed};
 use crate::digests::Checked;
@@ -174,7 +175,7 @@ fn read(place: &Path, runs: &mut Vec<Run>) -> Result<(), InputError> {
 
 fn read_file(path: &Path) -> Result<Run, InputError> {
     let shown = path.display().to_string();
-    let text = fs::read_to_string(path).map_err(|error| InputError::Unreadable { path: shown.clone(), error })?;
+    let text = read_text(path, LARGEST).map_err(|error| InputError::Unreadable { path: shown.clone(), error })?;
     let summary = Summary::from_json(&text).map_err(|error| InputError::NoResult { path: shown.clone(), error })?;
     let checked = Checked::of_summary(path, &text).map_err(|error| InputError::Damaged(format!("{error:#}")))?;
     Ok(Run { path: shown, summary, note: checked.note() })

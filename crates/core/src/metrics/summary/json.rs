@@ -40,6 +40,9 @@ pub enum ReadError {
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// Largest file of a result that is read. With thousands of streams it has tens of megabytes.
+pub const LARGEST: u64 = 256 << 20;
+
 impl Summary {
     /// The result as JSON, for files and for people: indented, lists of numbers on one line, with a line feed at the
     /// end.

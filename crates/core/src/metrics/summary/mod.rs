@@ -15,7 +15,7 @@ pub use changes::{Change, Changes};
 pub use controller::{BufferEvictions, BufferReads, BufferUse, BufferWrites, ControllerWork, FirmwareUse};
 pub use distributions::{ChannelCounts, Distributions, Each, IntervalCounts, LatencyCurve, SizeCounts, WearHistogram};
 pub use faults::{BadBlocks, FaultState, FaultsMet, UncorrectableReads};
-pub use json::ReadError;
+pub use json::{LARGEST, ReadError};
 pub use live::{LateCauses, Live, LiveFront, LiveImage, LiveRecovery};
 
 use schemars::JsonSchema;

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use super::fields::{Decimal, Fields, number};
 use super::names::Names;
 use super::{DeviceName, Expected, Format, Framing, Parser, Record, TimeUnit, TraceOptions};
+use crate::text::read_text;
 use crate::workload::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {
@@ -138,9 +139,10 @@ impl FromStr for Columns {
 impl Columns {
     /// Reads a TOML file of the same keys.
     pub fn from_file(path: &Path) -> Result<Columns, String> {
+        /// Some keys, and names of operations.
+        const LONGEST: u64 = 1 << 20;
         let name = path.display();
-        let text =
-            std::fs::read_to_string(path).map_err(|error| format!("{name}: cannot read the columns: {error}"))?;
+        let text = read_text(path, LONGEST).map_err(|error| format!("{name}: cannot read the columns: {error}"))?;
         let table: toml::Table = text.parse().map_err(|error| format!("{name}: {error}"))?;
         let mut values = Values::new();
         for (key, value) in table {

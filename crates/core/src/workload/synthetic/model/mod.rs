@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sim::rng::Rng;
 use crate::sim::time::Time;
+use crate::text::read_text;
 use crate::workload::request::{Operation, Request, SECTOR};
 use crate::workload::{Pace, Source, SourceError, readable};
 use arrivals::Chain;
@@ -116,11 +117,7 @@ impl Model {
         /// A model holds some thousand numbers; a trace given by mistake must not fill the memory.
         const LONGEST: u64 = 64 << 20;
         let error = |what: String| SourceError(format!("{}: {what}", path.display()));
-        let length = std::fs::metadata(path).map_err(|why| error(format!("cannot open the model: {why}")))?.len();
-        if length > LONGEST {
-            return Err(error(format!("is {}, too large for a model", readable(u128::from(length)))));
-        }
-        let text = std::fs::read_to_string(path).map_err(|why| error(format!("cannot read the model: {why}")))?;
+        let text = read_text(path, LONGEST).map_err(|why| error(format!("cannot read the model: {why}")))?;
         Model::parse(&text).map_err(error)
     }
 

@@ -1,0 +1,123 @@
+//! Texts from outside: read up to a limit, and shown so that they can do no harm.
+//!
+//! A path may name an endless file, and a text may hold control characters that change what a terminal shows. So a file
+//! that is held in memory as a whole has a limit, and messages show what they quote by [`shown`] or [`escaped`].
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, BufRead, Read};
+use std::path::Path;
+
+/// Most characters of a text that a message quotes.
+pub const SHOWN: usize = 60;
+
+/// Returns a text as messages quote it: in one line, without control characters, cut off after [`SHOWN`] characters.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN) {
+        None => escaped(text),
+        Some((end, _)) => Cow::Owned(format!("{}...", escaped(&text[..end]))),
+    }
+}
+
+/// Returns a message of a library, which may quote any length of its input, without its middle if it is long.
+pub fn shortened(message: &str) -> Cow<'_, str> {
+    /// Characters at the start and at the end that stay.
+    const START: usize = 240;
+    const END: usize = 160;
+    let count = message.chars().count();
+    if count <= START + END {
+        return Cow::Borrowed(message);
+    }
+    let [start, end]: [String; 2] =
+        [message.chars().take(START).collect(), message.chars().skip(count - END).collect()];
+    Cow::Owned(format!("{start} ... {end}"))
+}
+
+/// Returns a text in which control characters are escaped as in Rust, and so are those that turn the direction of text.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    escaped_except(text, &[])
+}
+
+/// As [`escaped`], of a text of several lines: line feeds and tabs stay.
+pub fn escaped_lines(text: &str) -> Cow<'_, str> {
+    escaped_except(text, &['\n', '\t'])
+}
+
+fn escaped_except<'t>(text: &'t str, kept: &[char]) -> Cow<'t, str> {
+    let turns = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let acts = |c: char| (c.is_control() || turns(c)) && !kept.contains(&c);
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if acts(c) { escaped.extend(c.escape_default()) } else { escaped.push(c) }
+    }
+    Cow::Owned(escaped)
+}
+
+/// Reads a file that is a text as a whole. One of more than `most` bytes is an error that names the limit.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(too_long("it", most));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"))
+}
+
+/// Adds a line with its end to `line`, as [`BufRead::read_line`] does. One of more than `most` bytes is an error that
+/// names the limit.
+pub fn read_line(input: &mut impl BufRead, line: &mut String, most: u64) -> io::Result<usize> {
+    let length = input.take(most + 1).read_line(line)?;
+    if length as u64 > most { Err(too_long("a line", most)) } else { Ok(length) }
+}
+
+fn too_long(what: &str, most: u64) -> io::Error {
+    let most = if most.is_multiple_of(1 << 20) { format!("{} MiB", most >> 20) } else { format!("{most} bytes") };
+    io::Error::new(io::ErrorKind::FileTooLarge, format!("{what} is longer than {most}, the most that is read"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_text_beyond_the_limit_is_refused() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"12345").unwrap();
+        assert_eq!(read_text(file.path(), 5).unwrap(), "12345");
+        let error = read_text(file.path(), 4).unwrap_err().to_string();
+        assert!(error.contains("longer than 4 bytes"), "{error}");
+        file.write_all(b"\xff").unwrap();
+        assert!(read_text(file.path(), 9).unwrap_err().to_string().contains("UTF-8"));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn an_endless_file_is_refused() {
+        let error = read_text(Path::new("/dev/zero"), 1 << 20).unwrap_err().to_string();
+        assert!(error.contains("longer than 1 MiB"), "{error}");
+    }
+
+    #[test]
+    fn a_line_beyond_the_limit_is_refused() {
+        let mut line = String::new();
+        assert_eq!(read_line(&mut &b"1234\n5"[..], &mut line, 5).unwrap(), 5);
+        assert_eq!(line, "1234\n");
+        let error = read_line(&mut io::BufReader::new(io::repeat(b'x')), &mut line, 1 << 20).unwrap_err().to_string();
+        assert!(error.contains("a line is longer than 1 MiB"), "{error}");
+    }
+
+    #[test]
+    fn what_is_quoted_is_short_and_harmless() {
+        assert_eq!(shown("gc.victim"), "gc.victim");
+        assert_eq!(shown("a\u{1b}[31mb\n\u{9b}\u{202e}"), "a\\u{1b}[31mb\\n\\u{9b}\\u{202e}");
+        let long = "\u{e4}".repeat(SHOWN + 1);
+        assert_eq!(shown(&long), format!("{}...", "\u{e4}".repeat(SHOWN)));
+        assert_eq!(shown(&long[2..]), long[2..]);
+        assert_eq!(escaped_lines("a\nb\tc\r\n"), "a\nb\tc\\r\n");
+        assert!(matches!(escaped_lines("a\nb\n"), Cow::Borrowed(_)));
+    }
+}
