@@ -138,7 +138,10 @@ impl Chosen {
     /// A built-in device by its name, or a file by its path; and overrides.
     pub fn load(called: &str, overrides: &[String]) -> Result<Chosen, ConfigError> {
         let load = |overrides: &[String]| config::load(called, overrides);
-        Chosen::new(called, overrides, config::base_of(called), &load)
+        let Some(device) = config::builtin(called) else {
+            return Chosen::from_toml(&config::file_text(called)?, called, overrides);
+        };
+        Chosen::new(called, overrides, Some(device.name.to_owned()), &load)
     }
 
     /// From the text of a device file, which errors call `called`; and overrides.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::text::shown;
+
 /// Why a device could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -64,6 +66,11 @@ impl Problem {
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Problem {
         Problem { path: path.into(), message: message.into(), place: None }
     }
+
+    /// Stands for problems beyond those that are listed.
+    pub(super) fn of_others(count: usize) -> Problem {
+        Problem::new("", format!("and {count} more like these"))
+    }
 }
 
 impl fmt::Display for Problem {
@@ -89,6 +96,7 @@ pub struct Place {
 impl Place {
     /// Overrides that together are where something comes from.
     pub(super) fn of_overrides(texts: &[&str]) -> Place {
+        let texts: Vec<_> = texts.iter().map(|text| shown(text)).collect();
         let origins: Vec<String> = texts.iter().map(|text| format!("--set {text}")).collect();
         let line = texts.join(", ");
         let carets = "^".repeat(line.chars().count().max(1));

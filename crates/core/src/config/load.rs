@@ -1,5 +1,6 @@
 //! From a name or a file, and overrides, to a checked device.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -11,8 +12,9 @@ use super::layer::{Override, keep, leaf_paths, merge, path_at, span_of};
 use super::origin::{Origin, Texts};
 use super::page;
 use super::schema::Schema;
-use super::structure::Structure;
+use super::structure::{LISTED, Structure};
 use super::{DeviceConfig, builtin, builtin_names, did_you_mean};
+use crate::text::{read_text, shortened, shown};
 
 /// Loads a device: a built-in one by its name, or a file by its path; then the overrides, in order, each as
 /// `path=value`. The device is checked.
@@ -23,9 +25,17 @@ use super::{DeviceConfig, builtin, builtin_names, did_you_mean};
 /// # Ok::<(), floatgate_core::config::ConfigError>(())
 /// ```
 pub fn load(name_or_path: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
-    if let Some(device) = builtin(name_or_path) {
-        return read_all(Origin::Builtin(device.name.to_owned()), device.text, overrides);
+    match builtin(name_or_path) {
+        Some(device) => read_all(Origin::Builtin(device.name.to_owned()), device.text, overrides),
+        None => from_toml(&file_text(name_or_path)?, name_or_path, overrides),
     }
+}
+
+/// Largest device file. One with thousands of sources and faults is smaller.
+const LARGEST: u64 = 4 << 20;
+
+/// Reads a device file by its path; once, because it may be a pipe. Names of built-in devices are no paths.
+pub fn file_text(name_or_path: &str) -> Result<String, ConfigError> {
     let path = Path::new(name_or_path);
     // Words are names, everything that looks like a path is one; a file without a suffix is found all the same.
     let looks_like_path = name_or_path.contains(['/', '\\']) || path.extension().is_some();
@@ -38,24 +48,14 @@ pub fn load(name_or_path: &str, overrides: &[String]) -> Result<DeviceConfig, Co
         let hint = did_you_mean(name_or_path, &known);
         return Err(ConfigError::UnknownDevice { name: name_or_path.to_owned(), hint, known });
     }
-    let text = std::fs::read_to_string(path).map_err(|cause| {
+    read_text(path, LARGEST).map_err(|cause| {
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let hint = match builtin(&stem) {
             Some(device) => format!("\n`{}` is a built-in device: give its name alone", device.name),
             None => String::new(),
         };
         ConfigError::Unreadable { path: path.to_owned(), hint, cause }
-    })?;
-    read_all(Origin::File(name_or_path.to_owned()), &text, overrides)
-}
-
-/// The built-in device that a device is, or that its file names as its base; `None` for a device of its own, and for a
-/// file that cannot be read.
-pub fn base_of(name_or_path: &str) -> Option<String> {
-    if let Some(device) = builtin(name_or_path) {
-        return Some(device.name.to_owned());
-    }
-    base_in(&std::fs::read_to_string(name_or_path).ok()?)
+    })
 }
 
 /// The built-in device that the text of a device file names as its base.
@@ -123,7 +123,7 @@ fn read_once(origin: Origin, text: &str, overrides: &[String]) -> Result<DeviceC
     let malformed = |problem| ConfigError::Malformed(vec![problem]);
     let overrides =
         overrides.iter().map(|text| Override::new(text)).collect::<Result<Vec<_>, _>>().map_err(malformed)?;
-    let mut loader = Loader { schema: Schema::new(), texts: Texts::default() };
+    let mut loader = Loader { schema: Schema::new(), texts: Texts::default(), problems: Vec::new() };
     let table = loader.layers(origin, text, &overrides).map_err(malformed)?;
     loader.device(table)
 }
@@ -131,6 +131,8 @@ fn read_once(origin: Origin, text: &str, overrides: &[String]) -> Result<DeviceC
 struct Loader {
     schema: Schema,
     texts: Texts,
+    /// What is wrong with single layers.
+    problems: Vec<Problem>,
 }
 
 impl Loader {
@@ -143,16 +145,18 @@ impl Loader {
     ) -> Result<DeTable<'t>, Problem> {
         let mut table = self.file(origin, text, &mut Vec::new())?;
         for over in overrides {
-            let over = over.parse(&mut self.texts)?;
+            let mut over = over.parse(&mut self.texts)?;
+            self.check_sources(&mut over);
             self.lay(&mut table, over, &Origin::Override);
         }
         Ok(table)
     }
 
     /// The device that a table is, checked.
-    fn device(self, mut table: DeTable<'_>) -> Result<DeviceConfig, ConfigError> {
+    fn device(mut self, mut table: DeTable<'_>) -> Result<DeviceConfig, ConfigError> {
         page::put_in_units(&mut table);
-        let mut problems = Structure::problems(&self.schema, &self.texts, &table);
+        let mut problems = std::mem::take(&mut self.problems);
+        problems.extend(Structure::problems(&self.schema, &self.texts, &table));
         if !problems.is_empty() {
             for problem in problems.iter_mut().filter(|problem| problem.place.is_none()) {
                 problem.message = format!("{}: {}", self.texts.name(), problem.message);
@@ -175,6 +179,7 @@ impl Loader {
     /// A device file over its base; `names` are the built-in devices on the way.
     fn file<'t>(&mut self, origin: Origin, text: &'t str, names: &mut Vec<String>) -> Result<DeTable<'t>, Problem> {
         let mut table = self.texts.parse(origin.clone(), text)?;
+        self.check_sources(&mut table);
         if let (Origin::File(path), true) = (&origin, table.is_empty()) {
             return Err(Problem::new("base", format!("{path}: {EMPTY}")));
         }
@@ -217,7 +222,8 @@ impl Loader {
         let paths = leaf_paths(&over);
         page::replace(under, &paths);
         if let Some(sources) = sources_of(under) {
-            keep(sources, |key| !paths.iter().any(|path| covers(path, key)));
+            let given: BTreeSet<&str> = paths.iter().map(String::as_str).collect();
+            keep(sources, |key| !upwards(key).any(|path| given.contains(path)));
         }
         if !over.contains_key("sources") {
             let nothing = DeValue::Table(DeTable::new());
@@ -225,7 +231,7 @@ impl Loader {
         }
         if let Some(sources) = sources_of(&mut over) {
             for path in paths {
-                if !sources.keys().any(|key| covers(key.get_ref(), &path)) {
+                if !upwards(&path).any(|key| sources.contains_key(key)) {
                     let source = DeValue::String(origin.as_source().into());
                     sources.insert(Spanned::new(0..0, path.into()), Spanned::new(0..0, source));
                 }
@@ -234,7 +240,31 @@ impl Loader {
         merge(&self.schema, Some(self.schema.root()), under, over);
         let left = leaf_paths(under);
         if let Some(sources) = sources_of(under) {
-            keep(sources, |key| left.iter().any(|path| covers(key, path)));
+            let covered: BTreeSet<&str> = left.iter().flat_map(|path| upwards(path)).collect();
+            keep(sources, |key| covered.contains(key));
+        }
+    }
+
+    /// Notes the keys of `[sources]` that no device has. Afterwards they would go without a word, as do those of
+    /// figures that are replaced.
+    fn check_sources(&mut self, over: &mut DeTable<'_>) {
+        let Some(sources) = sources_of(over) else { return };
+        let all = self.schema.paths();
+        let known: BTreeSet<&str> = all.iter().flat_map(|path| upwards(path)).collect();
+        let unknown: Vec<_> = sources.keys().filter(|key| !known.contains(key.get_ref().as_ref())).collect();
+        for key in unknown.iter().take(LISTED) {
+            let name = shown(key.get_ref());
+            let names: Vec<&str> = known.iter().copied().collect();
+            let hint = did_you_mean(key.get_ref(), &names);
+            let hint = if hint.is_empty() { ";".to_owned() } else { hint };
+            let message = format!(
+                "sources: unknown key `{name}`{hint} write the key of a figure of this device between quotes, like \
+                 \"nand.read\" = \"data sheet\""
+            );
+            self.problems.push(self.texts.problem(&format!("sources.{name}"), &message, key.span()));
+        }
+        if unknown.len() > LISTED {
+            self.problems.push(Problem::of_others(unknown.len() - LISTED));
         }
     }
 
@@ -244,7 +274,7 @@ impl Loader {
         DeviceConfig::deserialize(deserializer).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
             let path = path_at(table, &span).unwrap_or_default();
-            let what = self.in_words(&path, error.message());
+            let what = shortened(&self.in_words(&path, error.message())).into_owned();
             let message = if path.is_empty() { what } else { format!("`{path}`: {what}") };
             self.texts.problem(&path, &message, span)
         })
@@ -264,7 +294,10 @@ impl Loader {
     /// The problems with the places of their keys.
     fn placed(&self, problems: Vec<Problem>, table: &DeTable<'_>) -> Vec<Problem> {
         let place = |path: &str| self.texts.place(span_of(table, path)?);
-        problems.into_iter().map(|problem| Problem { place: place(&problem.path), ..problem }).collect()
+        let more = problems.len().saturating_sub(LISTED);
+        let placed = |problem: Problem| Problem { place: place(&problem.path), ..problem };
+        let listed = problems.into_iter().take(LISTED).map(placed);
+        listed.chain((more > 0).then(|| Problem::of_others(more))).collect()
     }
 }
 
@@ -278,6 +311,11 @@ pub(super) fn table_of<'a, 't>(table: &'a mut DeTable<'t>, key: &str) -> Option<
         DeValue::Table(below) => Some(below),
         _ => None,
     }
+}
+
+/// A path, and those of all that it lies in: `a.b.c`, `a.b` and `a`.
+pub(super) fn upwards(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path), |path| path.rsplit_once('.').map(|(above, _)| above))
 }
 
 /// Whether `path` is `key` or below it.

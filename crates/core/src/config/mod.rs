@@ -38,11 +38,12 @@ use crate::ftl::gc::victim::VictimConfig;
 use crate::ftl::mapping::MappingConfig;
 use crate::ftl::temperature::TemperatureConfig;
 use crate::scheduler::SchedulerConfig;
+use crate::text::{SHOWN, shown};
 pub use builtin::{BUILTINS, Builtin, builtin, builtin_names};
 pub use error::{ConfigError, Place, Problem};
 pub use faults::{FaultKind, FaultPlace, FaultsConfig};
 pub use figures::Figure;
-pub use load::{base_in, base_of, from_toml, load};
+pub use load::{base_in, file_text, from_toml, load};
 pub use reference::{example, reference_page};
 pub use schema::{json_schema, options};
 pub use shape::{Shape, shapes_state};
@@ -613,11 +614,13 @@ impl Default for Host {
 
 /// The error for a name that is none of `known`, with the nearest one.
 pub fn unknown_variant<E: serde::de::Error>(name: &str, known: &[&str]) -> E {
-    E::custom(format!("unknown name `{name}`{}: one of {}", did_you_mean(name, known), known.join(", ")))
+    E::custom(format!("unknown name `{}`{}: one of {}", shown(name), did_you_mean(name, known), known.join(", ")))
 }
 
 /// ", did you mean `x`?", or nothing when none is near.
 pub fn did_you_mean(name: &str, known: &[&str]) -> String {
+    // The distance takes time by the product of the lengths, and nothing long resembles a name.
+    let known = if name.len() > SHOWN { &[] } else { known };
     let near = known.iter().map(|k| (strsim::damerau_levenshtein(name, k), k)).min();
     match near {
         Some((distance, k)) if distance <= k.len().max(3) / 3 + 1 => format!(", did you mean `{k}`?"),

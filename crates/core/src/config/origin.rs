@@ -10,6 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Place, Problem};
+use crate::text::{shortened, shown};
 
 /// Where a text comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,10 +66,16 @@ impl Texts {
     pub fn parse<'t>(&mut self, origin: Origin, text: &'t str) -> Result<DeTable<'t>, Problem> {
         let start = self.add(origin, text);
         match DeTable::parse(text) {
-            Ok(table) => Ok(moved_table(table.into_inner(), start)),
+            Ok(table) => {
+                let table = moved_table(table.into_inner(), start);
+                match too_deep(&table, 0) {
+                    None => Ok(table),
+                    Some(span) => Err(self.problem("", &format!("keys nest more than {MAX_DEPTH} deep"), span)),
+                }
+            }
             Err(error) => {
                 let span = error.span().unwrap_or(0..0);
-                Err(self.problem("", error.message(), span.start + start..span.end + start))
+                Err(self.problem("", &shortened(error.message()), span.start + start..span.end + start))
             }
         }
     }
@@ -88,20 +95,45 @@ impl Texts {
         let line = text.text[line_start..].lines().next().unwrap_or("");
         let column = text.text[line_start..before.len()].chars().count();
         let marked = line.get(before.len() - line_start..end.saturating_sub(line_start).min(line.len()));
-        let carets = "^".repeat(marked.map_or(1, |m| m.chars().count().max(1)));
+        let marked = marked.map_or(1, |m| m.chars().count().max(1));
         let number = before.matches('\n').count() + 1;
         let (origin, position, label) = match &text.origin {
             Origin::Builtin(name) => {
                 (format!("built-in device {name}"), Some((number, column + 1)), number.to_string())
             }
             Origin::File(path) => (path.clone(), Some((number, column + 1)), number.to_string()),
-            Origin::Override => (format!("--set {}", text.text), None, String::new()),
+            Origin::Override => (format!("--set {}", shown(&text.text)), None, String::new()),
         };
-        // Tabs are kept, so that the caret stands under its character however wide they are shown.
-        let indent: String = line.chars().take(column).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-        let margin = " ".repeat(label.len());
-        Some(Place { origin, position, snippet: format!("{label} | {line}\n{margin} | {indent}{carets}") })
+        Some(Place { origin, position, snippet: snippet(&label, line, column, marked) })
     }
+}
+
+/// How deep keys nest at most: some more than in any device.
+const MAX_DEPTH: usize = 32;
+
+/// A key that is nested too deep, so that its path would be long.
+fn too_deep(table: &DeTable<'_>, depth: usize) -> Option<Range<usize>> {
+    table.iter().find_map(|(key, value)| match value.get_ref() {
+        DeValue::Table(_) if depth == MAX_DEPTH => Some(key.span()),
+        DeValue::Table(below) => too_deep(below, depth + 1),
+        _ => None,
+    })
+}
+
+/// A line with carets under so many of its characters from a column on. Of a long line, what is around the column.
+fn snippet(label: &str, line: &str, column: usize, marked: usize) -> String {
+    /// Characters that are shown before the column, and in all.
+    const BEFORE: usize = 40;
+    const MOST: usize = 140;
+    let is_long = line.chars().nth(MOST).is_some();
+    let start = if is_long { column.saturating_sub(BEFORE) } else { 0 };
+    let part: String = line.chars().skip(start).take(MOST).collect();
+    let [before, after] = [start > 0, line.chars().nth(start + MOST).is_some()].map(|cut| if cut { "..." } else { "" });
+    // Tabs are kept, so that the caret stands under its character however wide they are shown.
+    let indent: String = part.chars().take(column - start).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    let carets = "^".repeat(marked.min(MOST.saturating_sub(column - start)).max(1));
+    let (margin, dots) = (" ".repeat(label.len()), " ".repeat(before.len()));
+    format!("{label} | {before}{part}{after}\n{margin} | {dots}{indent}{carets}")
 }
 
 /// A table with its spans moved.

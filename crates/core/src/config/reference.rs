@@ -21,7 +21,9 @@ page: `--set geometry.channels=8 --set gc.victim=fifo`. Unknown keys are errors.
   `victim = { d-choices = { d = 4 } }`, on the command line `--set gc.victim.d-choices.d=4`. Choosing another one replaces
   the whole.
 * Figures are followed by their source: `[sources]` has a text for each key or table, a citation or `assumed:` and a
-  reason.
+  reason. Its keys are those of this page.
+* A device file has at most 4 MiB. `floatgate device check` prints the memory that simulating the device takes. A device
+  that needs more memory than the machine, the control group or the process has left is refused when it is built.
 
 The [JSON schema](device.schema.json) gives completion in editors; [device.example.toml](device.example.toml) is a
 complete file.

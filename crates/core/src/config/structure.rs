@@ -12,23 +12,42 @@ use super::did_you_mean;
 use super::error::Problem;
 use super::origin::Texts;
 use super::schema::{Field, Schema, Shape, Variant, join};
+use crate::text::shown;
 
 /// Finds unknown keys, missing keys, and values where tables belong or the other way round.
 pub(super) struct Structure<'a> {
     schema: &'a Schema,
     texts: &'a Texts,
     problems: Vec<Problem>,
+    /// Keys with problems beyond those.
+    more: usize,
 }
 
+/// Problems of one kind that are listed: each takes time to describe, and nobody reads on.
+pub(super) const LISTED: usize = 10;
+
 impl<'a> Structure<'a> {
-    /// All problems of the device `table`.
+    /// The first problems of the device `table`, and the number of the others.
     pub fn problems(schema: &'a Schema, texts: &'a Texts, table: &DeTable<'_>) -> Vec<Problem> {
-        let mut structure = Structure { schema, texts, problems: Vec::new() };
+        let mut structure = Structure { schema, texts, problems: Vec::new(), more: 0 };
         structure.table(table, schema.root(), "", None);
+        if structure.more > 0 {
+            structure.problems.push(Problem::of_others(structure.more));
+        }
         structure.problems
     }
 
+    /// Returns `true` if enough problems are listed, and counts one more then.
+    fn is_full(&mut self) -> bool {
+        let is_full = self.problems.len() == LISTED;
+        self.more += usize::from(is_full);
+        is_full
+    }
+
     fn problem(&mut self, path: &str, message: &str, span: Option<Range<usize>>) {
+        if self.is_full() {
+            return;
+        }
         self.problems.push(match span {
             Some(span) => self.texts.problem(path, message, span),
             None => Problem::new(path, message),
@@ -57,12 +76,13 @@ impl<'a> Structure<'a> {
         for (key, value) in table {
             match fields.iter().find(|field| field.name == key.get_ref()) {
                 Some(field) => self.value(value, field.node, &join(path, field.name)),
+                None if self.is_full() => {}
                 None => {
                     let hint = self.schema.suggestion(path, key.get_ref(), &known);
                     let hint = if hint.is_empty() { ";".to_owned() } else { hint };
                     let of = if path.is_empty() { "a device".to_owned() } else { format!("`{path}`") };
                     let keys = if known.is_empty() { "no keys".to_owned() } else { known.join(", ") };
-                    let full = join(path, key.get_ref());
+                    let full = join(path, &shown(key.get_ref()));
                     self.problem(&full, &format!("unknown key `{full}`{hint} {of} has {keys}"), Some(key.span()));
                 }
             }
@@ -95,7 +115,7 @@ impl<'a> Structure<'a> {
             DeValue::Table(table) if table.len() == 1 => {
                 for (key, value) in table {
                     let name = key.get_ref();
-                    let full = join(path, name);
+                    let full = join(path, &shown(name));
                     match variants.iter().find(|variant| variant.name == name).map(|variant| variant.options) {
                         Some(Some(options)) => self.value(value, options, &full),
                         Some(None) => {
@@ -107,8 +127,10 @@ impl<'a> Structure<'a> {
                 }
             }
             DeValue::Table(table) => {
-                let given: Vec<&str> = table.keys().map(|key| key.get_ref().as_ref()).collect();
-                let given = if given.is_empty() { "an empty table".to_owned() } else { given.join(" and ") };
+                let given: Vec<_> = table.keys().take(LISTED).map(|key| shown(key.get_ref())).collect();
+                let more = table.len() - given.len();
+                let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+                let given = if given.is_empty() { "an empty table".to_owned() } else { given.join(" and ") + &more };
                 self.problem(path, &format!("`{path}`: {given}: name exactly one of {one_of}"), Some(span));
             }
             _ if variants.iter().any(|variant| variant.bare) => {
@@ -125,7 +147,7 @@ impl<'a> Structure<'a> {
     fn unknown_name(&mut self, path: &str, name: &str, names: &[&str], at: &str, span: Range<usize>) {
         let hint = did_you_mean(name, names);
         let hint = if hint.is_empty() { ":".to_owned() } else { hint };
-        let message = format!("`{path}`: unknown name `{name}`{hint} one of {}", names.join(", "));
+        let message = format!("`{path}`: unknown name `{}`{hint} one of {}", shown(name), names.join(", "));
         self.problem(at, &message, Some(span));
     }
 }
