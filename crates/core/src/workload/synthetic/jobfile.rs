@@ -11,16 +11,18 @@ use std::path::{Path, PathBuf};
 use super::Section;
 use super::keys::{self, Set};
 use super::options::Options;
-use super::values::quoted;
+use crate::text::shown;
 use crate::workload::SourceError;
 
 /// Gives the text of a file.
 pub type Files<'a> = &'a mut dyn FnMut(&Path) -> Result<String, String>;
 
-/// How deep files may include each other, and how many lines there may be in all: more than any use, and an end to
-/// files that include themselves.
+/// How deep files may include each other, how many are included, and how many lines and bytes there may be in all: more
+/// than any use, and an end to files that include themselves or each other.
 const MAX_DEPTH: usize = 16;
+const MAX_INCLUDES: usize = 1000;
 const MAX_LINES: usize = 100_000;
+const MAX_BYTES: usize = 16 << 20;
 
 /// The length of a section's name, as in fio.
 const MAX_NAME: usize = 255;
@@ -40,10 +42,10 @@ impl Line {
 
 /// The jobs of the file at `path`.
 pub fn read(path: &Path, files: Files) -> Result<Vec<Section>, SourceError> {
-    let mut lines = Vec::new();
-    let text = files(path).map_err(SourceError)?;
-    collect(path, &text, 0, files, &mut lines)?;
-    sections(&path.display().to_string(), &lines)
+    let mut read = Read { files, lines: Vec::new(), includes: 0, bytes: 0 };
+    let text = (read.files)(path).map_err(SourceError)?;
+    read.collect(path, &text, 0)?;
+    sections(&path.display().to_string(), &read.lines)
 }
 
 /// Whether a text looks like a job file: its first line that is no comment is the head of a section.
@@ -57,33 +59,56 @@ fn without_comment(line: &str) -> &str {
     line.split([';', '#']).next().unwrap_or("").trim()
 }
 
-/// Adds the lines of a text, and of what it includes.
-fn collect(path: &Path, text: &str, depth: usize, files: Files, lines: &mut Vec<Line>) -> Result<(), SourceError> {
-    let name = path.display().to_string();
-    for (index, text) in text.trim_start_matches('\u{feff}').lines().enumerate() {
-        let text = without_comment(text);
-        if text.is_empty() {
-            continue;
+/// What has been read so far.
+struct Read<'a> {
+    files: Files<'a>,
+    lines: Vec<Line>,
+    includes: usize,
+    bytes: usize,
+}
+
+impl Read<'_> {
+    /// Adds the lines of a text, and of what it includes.
+    fn collect(&mut self, path: &Path, text: &str, depth: usize) -> Result<(), SourceError> {
+        let name = path.display().to_string();
+        for (index, text) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+            let text = without_comment(text);
+            if text.is_empty() {
+                continue;
+            }
+            let line = Line { place: format!("{name}:{}", index + 1), text: text.to_owned() };
+            if self.lines.len() >= MAX_LINES {
+                return Err(line.error(format!("the jobs have more than {MAX_LINES} lines, with what is included")));
+            }
+            if depth > 0 && text.starts_with('[') {
+                return Err(line.error("an included file has no sections; move them to the file that includes it"));
+            }
+            match text.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t'])) {
+                Some(file) => self.include(&line, &included(path, file.trim()), depth)?,
+                None => self.lines.push(line),
+            }
         }
-        let line = Line { place: format!("{name}:{}", index + 1), text: text.to_owned() };
-        if lines.len() >= MAX_LINES {
-            return Err(line.error(format!("the jobs have more than {MAX_LINES} lines, with what is included")));
-        }
-        if depth > 0 && text.starts_with('[') {
-            return Err(line.error("an included file has no sections; move them to the file that includes it"));
-        }
-        let Some(file) = text.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t'])) else {
-            lines.push(line);
-            continue;
-        };
+        Ok(())
+    }
+
+    /// Adds the lines of the file that a line includes.
+    fn include(&mut self, line: &Line, file: &Path, depth: usize) -> Result<(), SourceError> {
         if depth == MAX_DEPTH {
             return Err(line.error(format!("files include each other more than {MAX_DEPTH} deep")));
         }
-        let file = included(path, file.trim());
-        let text = files(&file).map_err(|why| line.error(format!("include: {why}")))?;
-        collect(&file, &text, depth + 1, files, lines)?;
+        self.includes += 1;
+        if self.includes > MAX_INCLUDES {
+            return Err(
+                line.error(format!("there are more than {MAX_INCLUDES} includes, with those of included files"))
+            );
+        }
+        let text = (self.files)(file).map_err(|why| line.error(format!("include: {why}")))?;
+        self.bytes += text.len();
+        if self.bytes > MAX_BYTES {
+            return Err(line.error(format!("the included files have more than {} MiB in all", MAX_BYTES >> 20)));
+        }
+        self.collect(file, &text, depth + 1)
     }
-    Ok(())
 }
 
 /// As in fio, a relative path counts from the folder of the file that includes it.
@@ -114,7 +139,7 @@ fn sections(file: &str, lines: &[Line]) -> Result<Vec<Section>, SourceError> {
         if jobs.len() == super::MAX_JOBS {
             return Err(head.error(super::too_many()));
         }
-        let at = |place: &String| format!("{place}: [{}]", quoted(name));
+        let at = |place: &String| format!("{place}: [{}]", shown(name));
         let keys = keys.into_iter().map(|(key, place)| (key, at(&place))).collect();
         jobs.push(Section { options, name: name.to_owned(), place: at(&head.place), keys, warnings });
     }
@@ -131,7 +156,7 @@ fn head_of(line: &Line) -> Result<&str, SourceError> {
     let Some(rest) = line.text.strip_prefix('[') else {
         return Err(line.error(format!(
             "`{}` stands outside of a section; begin one above it, like [global] or [reads]",
-            quoted(&line.text)
+            shown(&line.text)
         )));
     };
     let name = rest.strip_suffix(']').map(str::trim).ok_or_else(|| line.error("a section's name ends with `]`"))?;
@@ -141,7 +166,7 @@ fn head_of(line: &Line) -> Result<&str, SourceError> {
     if name != "global" && name.starts_with("global") {
         return Err(line.error(format!(
             "fio takes every section whose name begins with `global` for [global]; give [{}] another name",
-            quoted(name)
+            shown(name)
         )));
     }
     Ok(name)
@@ -161,7 +186,7 @@ fn apply(
             None => (line.text.as_str(), None),
         };
         in_line(value.as_deref())
-            .map_err(|why| line.error(format!("[{}] `{}`: {why}", quoted(section), quoted(name))))?;
+            .map_err(|why| line.error(format!("[{}] `{}`: {why}", shown(section), shown(name))))?;
         Ok((name.to_owned(), value))
     };
     let mut seen: BTreeMap<usize, &Line> = BTreeMap::new();
@@ -173,7 +198,7 @@ fn apply(
                 continue;
             }
             let set = keys::set(options, &name, value.as_deref());
-            match set.map_err(|why| line.error(format!("[{}] {why}", quoted(section))))? {
+            match set.map_err(|why| line.error(format!("[{}] {why}", shown(section))))? {
                 Set::WithoutMeaning => {}
                 Set::Key(index) => {
                     places.insert(keys::KEYS[index].names[0], line.place.clone());

@@ -4,6 +4,7 @@
 
 use super::options::Options;
 use super::values::*;
+use crate::text::shown;
 
 /// A key that a job may have.
 pub struct Key {
@@ -388,7 +389,7 @@ pub fn set(options: &mut Options, name: &str, value: Option<&str>) -> Result<Set
         None => "1",
     };
     let base = options.kb_base.unwrap_or_default();
-    (key.set)(options, value, base).map_err(|allowed| format!("`{name}={}`: {allowed}", quoted(value)))?;
+    (key.set)(options, value, base).map_err(|allowed| format!("`{name}={}`: {allowed}", shown(value)))?;
     options.given.insert(key.names[0]);
     Ok(Set::Key(index))
 }
@@ -422,7 +423,7 @@ fn unknown(name: &str) -> String {
         [one] => format!("; did you mean {one}?"),
         [first @ .., last] => format!("; did you mean {} or {last}?", first.join(", ")),
     };
-    format!("`{}` is not supported{near} The keys are in docs/reference/synthetic.md", quoted(name))
+    format!("`{}` is not supported{near} The keys are in docs/reference/synthetic.md", shown(name))
 }
 
 /// Every name of every key.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::keys::{self, Set};
 use super::options::Options;
-use super::values::quoted;
 use super::{MAX_JOBS, Section, too_many};
+use crate::text::shown;
 use crate::workload::SourceError;
 
 /// The texts of the jobs.
@@ -45,7 +45,7 @@ fn read_job(text: &str) -> Result<Options, String> {
             if let Some(index) = keys::find(name)
                 && let Some(earlier) = seen[index].replace(word)
             {
-                return Err(format!("`{}` and `{}` set the same option; leave one out", quoted(earlier), quoted(word)));
+                return Err(format!("`{}` and `{}` set the same option; leave one out", shown(earlier), shown(word)));
             }
             match keys::set(&mut options, name, value)? {
                 Set::Key(_) | Set::WithoutMeaning => {}

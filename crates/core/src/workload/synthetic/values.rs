@@ -4,14 +4,7 @@
 
 use super::arrival::Process;
 use super::options::*;
-
-/// Text of the user's for an error: cut where it is long.
-pub fn quoted(text: &str) -> String {
-    match text.char_indices().nth(60) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
-    }
-}
+use crate::text::shown;
 
 /// `first[,second][,third]` for reads, writes and trims. As in fio, an empty part is the default, and the last part
 /// holds for those after it, unless a comma ends it.
@@ -252,12 +245,12 @@ pub fn rw(text: &str, base: Base) -> Result<Rw, String> {
         None => Modifier::None,
         Some(text) if pattern.random => {
             let number = integer(text, base, 1, u64::from(u32::MAX));
-            let why = |why| format!("the number of requests for each random address, `{}`, {why}", quoted(text));
+            let why = |why| format!("the number of requests for each random address, `{}`, {why}", shown(text));
             Modifier::Run(number.map_err(why)? as u32)
         }
         Some(text) => {
             let (back, size) = text.strip_prefix('-').map_or((false, text), |size| (true, size));
-            let why = |why| format!("the distance between requests, `{}`, {why}", quoted(text));
+            let why = |why| format!("the distance between requests, `{}`, {why}", shown(text));
             let bytes = sectors_or_none(size, base).map_err(why)?;
             let bytes = i64::try_from(bytes).map_err(|_| why("must be below 8 EiB".to_owned()))?;
             Modifier::Skip(if back { -bytes } else { bytes })
@@ -288,7 +281,7 @@ pub fn sync(text: &str, _: Base) -> Result<bool, String> {
 pub fn size_range(text: &str, base: Base) -> Result<(u64, u64), String> {
     const FORM: &str = "write min-max, like 4k-64k";
     let (min, max) = text.split_once('-').or(text.split_once(':')).ok_or_else(|| format!("must be a range; {FORM}"))?;
-    let read = |text: &str| block_size(text, base).map_err(|why| format!("the size `{}` {why}; {FORM}", quoted(text)));
+    let read = |text: &str| block_size(text, base).map_err(|why| format!("the size `{}` {why}; {FORM}", shown(text)));
     let (min, max) = (read(min)?, read(max)?);
     if min > max { Err(format!("the range ends below its start; {FORM}")) } else { Ok((min, max)) }
 }
@@ -368,7 +361,7 @@ fn completed(percents: &[Option<u32>]) -> Result<(Vec<u32>, u32), String> {
 fn share(text: Option<&str>) -> Result<Option<u32>, String> {
     let read = |text| {
         let number = scaled(text, |suffix| suffix.is_empty().then_some(1)).filter(|n| (1..=100).contains(n));
-        number.map(|n| n as u32).ok_or_else(|| format!("`{}` is no percentage from 1 to 100", quoted(text)))
+        number.map(|n| n as u32).ok_or_else(|| format!("`{}` is no percentage from 1 to 100", shown(text)))
     };
     text.map(read).transpose()
 }
@@ -379,7 +372,7 @@ pub fn size_shares(text: &str, base: Base) -> Result<SizeShares, String> {
     let mut sizes = Vec::new();
     let mut percents = Vec::new();
     for (size, percent) in entries(text, 64)? {
-        sizes.push(block_size(size, base).map_err(|why| format!("the size `{}` {why}; {FORM}", quoted(size)))?);
+        sizes.push(block_size(size, base).map_err(|why| format!("the size `{}` {why}; {FORM}", shown(size)))?);
         percents.push(share(percent).map_err(|why| format!("{why}; {FORM}"))?);
     }
     let (weights, parts) = completed(&percents).map_err(|why| format!("{why}; {FORM}"))?;
@@ -448,7 +441,7 @@ fn zone_shares(text: &str, base: Base, absolute: bool) -> Result<Vec<ZoneShare>,
     let mut percents = Vec::with_capacity(entries.len());
     for (access, range) in entries {
         let access =
-            percent(access, base).map_err(|why| format!("the access share `{}` {why}; {form}", quoted(access)))?;
+            percent(access, base).map_err(|why| format!("the access share `{}` {why}; {form}", shown(access)))?;
         let range = match (absolute, range) {
             (false, range) => {
                 percents.push(share(range).map_err(|why| format!("{why}; {form}"))?);
