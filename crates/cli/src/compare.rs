@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use floatgate_core::text::escaped_lines;
 use floatgate_report::compare::{Comparison, groups};
 
 use crate::failure::{Failure, say};
@@ -43,7 +44,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     if let Some(place) = &args.out {
         output::write_whole(place, comparison.html(&groups).as_bytes()).map_err(Failure::Fault)?;
     }
-    let text = if args.json { comparison.to_json() } else { comparison.text() };
+    let text = if args.json { comparison.to_json() } else { escaped_lines(&comparison.text()).into_owned() };
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
 }

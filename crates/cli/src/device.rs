@@ -8,6 +8,7 @@ use floatgate_core::config::{self, BUILTINS, ConfigError, DeviceConfig};
 use floatgate_core::nand::timing::Timing;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::readable;
+use floatgate_core::text::{escaped, escaped_lines};
 
 /// `floatgate device`.
 #[derive(clap::Args)]
@@ -76,12 +77,15 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             } else if format.json {
                 writeln!(out, "{}", serde_json::to_string_pretty(&device.resolved())?)?;
             } else {
-                show(out, &device)?;
+                let mut page = Vec::new();
+                show(&mut page, &device)?;
+                out.write_all(escaped_lines(&String::from_utf8_lossy(&page)).as_bytes())?;
             }
         }
         Command::Check { device } => {
             let config = device.load()?;
-            writeln!(out, "{}: {} is a device, digest {}", device.device, config.name, config.digest())?;
+            let [path, name] = [&device.device, &config.name].map(|text| escaped(text));
+            writeln!(out, "{path}: {name} is a device, digest {}", config.digest())?;
         }
         Command::Schema => writeln!(out, "{}", serde_json::to_string_pretty(&config::json_schema())?)?,
     }

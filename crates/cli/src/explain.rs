@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use floatgate_core::metrics::attribution::Part;
+use floatgate_core::text::escaped_lines;
 use floatgate_report::command::quoted;
 use floatgate_report::number::{TimeUnit, grouped, percent};
 use floatgate_report::story::{self, Blocker, Choice, OperationStory, OrderStory, Story, WaitStory};
@@ -44,7 +45,7 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
         tell(&story, args)
     };
     let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
+    stdout.write_all(escaped_lines(&text).as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
 }
 
 /// A story in the making. Durations have one unit, so that they can be compared by eye; so have instants.

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io;
 
 use floatgate_core::config::ConfigError;
+use floatgate_core::text::escaped_lines;
 
 /// Why the command did not do what was asked.
 #[derive(Debug)]
@@ -73,8 +74,9 @@ pub fn exit_status(done: Result<(), Failure>) -> u8 {
     status
 }
 
-/// Prints a line to standard error, and lets it be where that is closed.
+/// Prints a line to standard error, and lets it be where that is closed. Control characters, which names and paths may
+/// hold, are escaped.
 pub fn say(text: &str) {
     use io::Write;
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", escaped_lines(text));
 }

@@ -1,5 +1,6 @@
-//! Numbers, bars and tables for people.
+//! Numbers, bars and tables for people. Control characters of names are escaped in all of them.
 
+use floatgate_core::text::escaped;
 use floatgate_report::number::grouped;
 
 /// Columns of a label.
@@ -40,7 +41,7 @@ impl Page {
     }
 
     fn push(&mut self, line: &str) {
-        self.text.push_str(line.trim_end());
+        self.text.push_str(&escaped(line.trim_end()));
         self.text.push('\n');
     }
 }
@@ -59,7 +60,7 @@ impl Table {
 
     /// Adds a row, with as many cells as the head.
     pub fn row(&mut self, cells: &[String]) {
-        self.rows.push(cells.to_vec());
+        self.rows.push(cells.iter().map(|cell| escaped(cell).into_owned()).collect());
     }
 
     /// The table.
