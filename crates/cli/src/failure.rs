@@ -6,6 +6,8 @@ use std::io;
 use floatgate_core::config::ConfigError;
 use floatgate_core::text::escaped_lines;
 
+use crate::run::interrupt;
+
 /// Why the command did not do what was asked.
 #[derive(Debug)]
 pub enum Failure {
@@ -13,7 +15,7 @@ pub enum Failure {
     Mistake(anyhow::Error),
     /// What was asked for went wrong: exit status 1.
     Fault(anyhow::Error),
-    /// The user stopped it: exit status 130, as shells have it for Ctrl-C.
+    /// The user stopped it: exit status 130 for Ctrl-C and 143 for SIGTERM, as shells have it.
     Interrupted(&'static str),
     /// The same, where the result says so.
     Ended,
@@ -57,18 +59,15 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// The exit status that shells have for Ctrl-C.
-const INTERRUPTED: u8 = 130;
-
 /// Says what went wrong, and returns the status to exit with.
 pub fn exit_status(done: Result<(), Failure>) -> u8 {
     let (status, text) = match done {
         Ok(()) | Err(Failure::NobodyListens) => return 0,
         Err(Failure::Mistake(error)) => (2, format!("error: {error:#}")),
         Err(Failure::Fault(error)) => (1, format!("error: {error:#}")),
-        Err(Failure::Ended) => return INTERRUPTED,
+        Err(Failure::Ended) => return interrupt::status(),
         Err(Failure::Status(status)) => return status,
-        Err(Failure::Interrupted(what)) => (INTERRUPTED, format!("interrupted: {what}")),
+        Err(Failure::Interrupted(what)) => (interrupt::status(), format!("interrupted: {what}")),
     };
     say(&text);
     status

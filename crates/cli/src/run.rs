@@ -94,16 +94,19 @@ pub struct RunArgs {
 /// Runs the command.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     args.check()?;
-    let terminal = Terminal::new(Interrupt::install()?);
+    // Until here Ctrl-C ends the process: its file may be a pipe.
+    let chosen = Chosen::load(&args.device.device, &args.device.overrides).map_err(Failure::mistake)?;
+    let interrupt = Interrupt::install()?;
+    let args = RunArgs { trace: args.trace.clone().stopped_by(interrupt.stop()), ..args.clone() };
+    let terminal = Terminal::new(interrupt);
     match &args.seeds {
-        Some(seeds) => seeds::run(args, seeds, &terminal),
-        None => run_one(args, &terminal),
+        Some(seeds) => seeds::run(&args, seeds, &chosen, &terminal),
+        None => run_one(&args, chosen, &terminal),
     }
 }
 
 /// Runs with one seed, and prints the result.
-fn run_one(args: &RunArgs, terminal: &Terminal) -> Result<(), Failure> {
-    let chosen = Chosen::load(&args.device.device, &args.device.overrides).map_err(Failure::mistake)?;
+fn run_one(args: &RunArgs, chosen: Chosen, terminal: &Terminal) -> Result<(), Failure> {
     let Finished { summary, workload } = into_directory(args, Session::open(args, chosen, terminal)?, terminal)?;
     print(args, &summary, &workload)?;
     if summary.complete { Ok(()) } else { Err(Failure::Ended) }
@@ -146,6 +149,7 @@ impl RunArgs {
         }
         self.detail.check(self.out.is_some())?;
         self.trace.check()?;
+        self.check_pipes()?;
         use floatgate_core::precondition::Precondition as State;
         let state = self.precondition.parse();
         let made_here = self.load_state.is_none();
@@ -165,6 +169,28 @@ impl RunArgs {
         let (verb, options) = (if given.len() == 1 { "is" } else { "are" }, given.join(", "));
         let jobs = self.workloads.join("`, `");
         Err(Failure::mistake(format!("{options} {verb} for traces, and the workload is a job: `{jobs}`")))
+    }
+}
+
+impl RunArgs {
+    /// Refuses a pipe that would have to be read more than once: the second time it is empty, or never opens.
+    fn check_pipes(&self) -> Result<(), Failure> {
+        let layout = (self.layout != Layout::None).then_some(&self.workloads).into_iter().flatten();
+        let texts = self.workloads.iter().chain([&self.precondition]).chain(layout);
+        let mut pipes: Vec<PathBuf> = texts.filter_map(|text| workload::pipe(text, &self.trace)).collect();
+        let all = pipes.len();
+        pipes.sort();
+        let twice = pipes.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| &pair[0]);
+        let (path, why) = match (twice, self.seeds) {
+            (Some(path), _) => (path, "more than once"),
+            (None, Some(_)) if all > 0 => (&pipes[0], "once for each of --seeds"),
+            _ => return Ok(()),
+        };
+        Err(Failure::mistake(format!(
+            "{}: must be read {why}, and is no regular file: write it into a file first, or give it as standard input, \
+             `-`, which is kept in a file",
+            path.display()
+        )))
     }
 }
 

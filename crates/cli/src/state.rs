@@ -1,7 +1,6 @@
 //! Saved states: `--save-state`, `--load-state` and `floatgate state`.
 
 use std::fmt::Display;
-use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use clap::Subcommand;
 use floatgate_core::device::{Device, Head, Options, inspect_state};
 use floatgate_core::metrics::summary::Precondition;
 use floatgate_core::state::{Section, StateError};
+use floatgate_core::workload::file::{Stop, Stoppable};
 use floatgate_core::workload::readable;
 use floatgate_report::number::grouped;
 use serde_json::{Value, json};
@@ -51,22 +51,22 @@ fn failed(path: &Path) -> impl Fn(StateError) -> Failure + '_ {
     move |error| Failure::mistake(format!("{}: {error}", path.display()))
 }
 
-fn open(path: &Path) -> Result<BufReader<File>, Failure> {
+fn open(path: &Path, stop: &Stop) -> Result<BufReader<Stoppable>, Failure> {
     let cannot = |error: &dyn Display| Failure::mistake(format!("{}: cannot read the state: {error}", path.display()));
     if path.is_dir() {
         return Err(cannot(&"it is a directory"));
     }
-    File::open(path).map(|file| BufReader::with_capacity(1 << 18, file)).map_err(|error| cannot(&error))
+    Stoppable::open(path, stop).map(|file| BufReader::with_capacity(1 << 18, file)).map_err(|error| cannot(&error))
 }
 
 /// What a file says of itself at its beginning.
 pub fn head(path: &Path) -> Result<Head, Failure> {
-    Head::read(&mut open(path)?).map_err(failed(path))
+    Head::read(&mut open(path, &Stop::default())?).map_err(failed(path))
 }
 
 /// What a file holds, as JSON.
 pub fn info(path: &Path) -> Result<Value, Failure> {
-    let (head, sections) = inspect_state(open(path)?).map_err(failed(path))?;
+    let (head, sections) = inspect_state(open(path, &Stop::default())?).map_err(failed(path))?;
     let shape = head.device().map_err(failed(path))?.shape();
     let section = |s: &Section| json!({ "name": s.name, "bytes": s.bytes, "digest": format!("{:016x}", s.digest) });
     let mut json = serde_json::to_value(&head).unwrap_or_default();
@@ -78,7 +78,7 @@ pub fn info(path: &Path) -> Result<Value, Failure> {
 
 /// What a file holds, for people.
 fn told(path: &Path) -> Result<String, Failure> {
-    let (head, sections) = inspect_state(open(path)?).map_err(failed(path))?;
+    let (head, sections) = inspect_state(open(path, &Stop::default())?).map_err(failed(path))?;
     let device = head.device().map_err(failed(path))?;
     let shape = device.shape();
     let in_file = path.metadata().map(|data| data.len()).unwrap_or_default();
@@ -145,9 +145,15 @@ impl Place {
     }
 }
 
-/// Loads a state for a device, and says where it comes from.
-pub fn load(path: &Path, chosen: &Chosen, options: Options, front: &dyn Front) -> Result<(Device, Head), Failure> {
-    let file = open(path)?;
+/// Loads a state for a device, and says where it comes from. Reading ends with `stop`, too.
+pub fn load(
+    path: &Path,
+    stop: &Stop,
+    chosen: &Chosen,
+    options: Options,
+    front: &dyn Front,
+) -> Result<(Device, Head), Failure> {
+    let file = open(path, stop)?;
     front.begin("loading");
     let loaded = Device::load(chosen.config.clone(), options, Watched { inner: file, front });
     front.end();

@@ -191,8 +191,11 @@ fn wear_in(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), Str
     }
     let mut lpn = 0;
     for plane in 0..shape.planes {
-        go_on(ftl, f64::from(plane) / f64::from(shape.planes), on_progress)?;
-        for _ in 0..wanted {
+        for written in 0..wanted {
+            if written.is_multiple_of(PROGRESS_EVERY) {
+                let share = written as f64 / wanted as f64;
+                go_on(ftl, (f64::from(plane) + share) / f64::from(shape.planes), on_progress)?;
+            }
             ftl.write_to(PlaneId(plane), Lpn(lpn));
             ftl.trim(Lpn(lpn));
             lpn = (lpn + 1) % ftl.map.len();

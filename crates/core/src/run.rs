@@ -274,6 +274,8 @@ struct Runner<'a> {
     measure_from: Time,
     measuring: bool,
     submitted: u64,
+    /// Work of the requests submitted.
+    work: u64,
     completions: Vec<Completion>,
     breakdowns: Vec<Breakdown>,
     stopped: bool,
@@ -289,7 +291,7 @@ struct Runner<'a> {
     looks: u64,
 }
 
-/// Completions between two calls for progress.
+/// Work of requests between two calls for progress.
 const PROGRESS_EVERY: u64 = 16_384;
 
 /// Looks at the device between two calls for progress: there may be any number of them before the next completion.
@@ -320,6 +322,7 @@ impl<'a> Runner<'a> {
             waiting: true,
             measuring: false,
             submitted: 0,
+            work: 0,
             completions: Vec::new(),
             breakdowns: Vec::new(),
             stopped: false,
@@ -334,8 +337,10 @@ impl<'a> Runner<'a> {
 
     fn run(mut self, watcher: &mut dyn Watcher) -> Result<Outcome, RunError> {
         self.check_policies()?;
-        for feed in &mut self.feeds {
-            feed.fill(self.device)?;
+        for index in 0..self.feeds.len() {
+            if let Err(error) = self.feeds[index].fill(self.device) {
+                self.source_failed(index, error, watcher)?;
+            }
         }
         self.start_waiting()?;
         self.measuring = self.measure_from == self.device.now();
@@ -361,13 +366,13 @@ impl<'a> Runner<'a> {
                 return Err(RunError::TooLong);
             }
             self.collect(watcher)?;
-            self.submit_all(self.device.now())?;
+            self.submit_all(self.device.now(), watcher)?;
             self.collect(watcher)?;
             if self.waiting {
                 self.start_waiting()?;
             }
-            if self.seen.completed >= next_report {
-                next_report = self.seen.completed + PROGRESS_EVERY;
+            if self.work >= next_report {
+                next_report = self.work + PROGRESS_EVERY;
                 moved = self.check_moves(moved)?;
                 self.check_policies()?;
                 self.report(self.device.now(), watcher);
@@ -445,7 +450,7 @@ impl<'a> Runner<'a> {
         times.min()
     }
 
-    fn submit_all(&mut self, now: Time) -> Result<(), RunError> {
+    fn submit_all(&mut self, now: Time, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         while let Some((at, index)) = self.next_submission() {
             if at > now {
                 break;
@@ -456,6 +461,7 @@ impl<'a> Runner<'a> {
                 feed.source.issued(&request)?;
                 let request = Request { tag: self.submitted, ..request };
                 self.submitted += 1;
+                self.work += request.work();
                 if let Some(profile) = &mut self.seen.profile
                     && request.arrival >= feed.measure_from
                 {
@@ -463,9 +469,24 @@ impl<'a> Runner<'a> {
                 }
                 self.device.submit(now, request);
             }
-            feed.fill(self.device)?;
+            if let Err(error) = feed.fill(self.device) {
+                self.source_failed(index, error, watcher)?;
+            }
         }
         Ok(())
+    }
+
+    /// Takes an error of a source for its end if the watcher ends the run: reading may have failed for that.
+    #[cold]
+    fn source_failed(
+        &mut self,
+        index: usize,
+        error: SourceError,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(), SourceError> {
+        self.report(self.device.now(), watcher);
+        self.feeds[index].ended = true;
+        if self.stopped { Ok(()) } else { Err(error) }
     }
 
     fn collect(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {

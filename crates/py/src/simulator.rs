@@ -16,6 +16,7 @@ use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::summary::Precondition;
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use floatgate_core::sim::time::Time;
+use floatgate_core::workload::file::Stop;
 use floatgate_core::workload::request::{Completion, Operation, Request};
 use floatgate_report::columns::requests::{self, RequestsWriter};
 use pyo3::prelude::*;
@@ -238,7 +239,8 @@ impl Simulator {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Simulator> {
         enter(py, progress, |front| {
-            let loaded = state::load(&path, &device.chosen, device_options(seed, attribution), front);
+            let options = device_options(seed, attribution);
+            let loaded = state::load(&path, &Stop::default(), &device.chosen, options, front);
             let (device, head) = loaded.map_err(Subject::Precondition.stop())?;
             Ok(Simulator { device, next: 0, state: head.precondition })
         })

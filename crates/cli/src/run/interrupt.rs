@@ -1,13 +1,19 @@
-//! Ctrl-C: once to end in order, twice to stop at once.
+//! Ctrl-C, SIGTERM and SIGHUP: once to end in order, twice to stop at once.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use floatgate_core::workload::file::Stop;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::failure::{Failure, say};
 
+/// The first signal that asked this process to end; 0 if there was none. Signals are the process's, and so is this.
+static FIRST: AtomicI32 = AtomicI32::new(0);
+
 /// Whether the user has asked to end.
 #[derive(Clone, Debug)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt(Stop);
 
 impl Interrupt {
     /// Listens from now on.
@@ -15,22 +21,45 @@ impl Interrupt {
         Interrupt::with_message("\nending: what has been issued is completed; Ctrl-C again stops at once")
     }
 
-    /// Listens from now on, and says so much at the first Ctrl-C.
+    /// Listens from now on, and says so much at the first signal.
+    #[expect(clippy::disallowed_methods, reason = "waits for signals while the simulation runs")]
     pub fn with_message(message: &'static str) -> Result<Interrupt, Failure> {
-        let requested = Arc::new(AtomicBool::new(false));
-        let heard = Arc::clone(&requested);
-        let handler = move || {
-            if heard.swap(true, Ordering::Relaxed) {
-                std::process::exit(130);
+        let cannot = |error| Failure::fault(format!("cannot listen for Ctrl-C: {error}"));
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(cannot)?;
+        let interrupt = Interrupt(Stop::default());
+        let stop = interrupt.stop();
+        let listen = move || {
+            for signal in signals.forever() {
+                if FIRST.swap(signal, Ordering::Relaxed) != 0 {
+                    std::process::exit(i32::from(status_of(signal)));
+                }
+                stop.request();
+                say(message);
             }
-            say(message);
         };
-        ctrlc::set_handler(handler).map_err(|error| Failure::fault(format!("cannot listen for Ctrl-C: {error}")))?;
-        Ok(Interrupt(requested))
+        std::thread::Builder::new().name("signals".to_owned()).spawn(listen).map_err(cannot)?;
+        Ok(interrupt)
     }
 
     /// Whether to end.
     pub fn requested(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.is_requested()
     }
+
+    /// What ends the reading of files when the user asks to end.
+    pub fn stop(&self) -> Stop {
+        self.0.clone()
+    }
+}
+
+/// Returns the exit status that shells have for the signal that ended this, Ctrl-C if none did.
+pub fn status() -> u8 {
+    match FIRST.load(Ordering::Relaxed) {
+        0 => status_of(SIGINT),
+        signal => status_of(signal),
+    }
+}
+
+fn status_of(signal: i32) -> u8 {
+    (128 + signal) as u8
 }

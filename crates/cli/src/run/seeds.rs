@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use floatgate_core::metrics::summary::Summary;
+use floatgate_core::text::escaped_lines;
 use floatgate_report::compare::{Comparison, group};
 
 use super::progress::Terminal;
@@ -37,23 +38,22 @@ impl FromStr for Seeds {
 }
 
 /// Runs with each seed, and prints the figures with their confidence intervals.
-pub fn run(args: &RunArgs, seeds: &Seeds, terminal: &Terminal) -> Result<(), Failure> {
+pub fn run(args: &RunArgs, seeds: &Seeds, chosen: &Chosen, terminal: &Terminal) -> Result<(), Failure> {
     let Some(out) = &args.out else {
         return Err(Failure::mistake("--seeds needs a directory for the results: give --out DIR"));
     };
     let place = |seed: u64| out.join(format!("seed-{seed}"));
     let all: Vec<u64> = (seeds.first..=seeds.last).collect();
-    let chosen = Chosen::load(&args.device.device, &args.device.overrides).map_err(Failure::mistake)?;
-    files::check(args, &chosen, Some(&all))?;
+    files::check(args, chosen, Some(&all))?;
     let _lock = Lock::of(out)?;
-    refuse_others(args, &chosen, out, &all)?;
+    refuse_others(args, chosen, out, &all)?;
     for seed in seeds.first..=seeds.last {
         say(&format!("seed {seed} of {} to {}: {}", seeds.first, seeds.last, place(seed).display()));
-        run_one(&RunArgs { seed, out: Some(place(seed)), ..args.clone() }, terminal)?;
+        run_one(&RunArgs { seed, out: Some(place(seed)), ..args.clone() }, chosen.clone(), terminal)?;
     }
     let places: Vec<PathBuf> = (seeds.first..=seeds.last).map(place).collect();
     let group = group(&out.display().to_string(), &places).map_err(Failure::fault)?;
-    let text = Comparison::new(&[group]).text();
+    let text = escaped_lines(&Comparison::new(&[group]).text()).into_owned();
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
 }

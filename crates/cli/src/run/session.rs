@@ -190,7 +190,8 @@ impl<'a> Session<'a> {
     pub fn open(args: &'a RunArgs, chosen: Chosen, front: &dyn Front) -> Result<Session<'a>, Stopped> {
         if let Some(path) = &args.load_state {
             let options = device_options(args.seed, !args.no_attribution);
-            let loaded = state::load(path, &chosen, options, front).map_err(Subject::Precondition.stop())?;
+            let loaded =
+                state::load(path, args.trace.stop(), &chosen, options, front).map_err(Subject::Precondition.stop())?;
             return Session::of(args, chosen, loaded.0, Some(loaded.1.precondition), front);
         }
         let device = new_device(&chosen, args.seed, !args.no_attribution)?;
@@ -216,7 +217,7 @@ impl<'a> Session<'a> {
         front: &dyn Front,
     ) -> Result<Session<'a>, Stopped> {
         let workload = several::open(&args.workloads, &args.trace, &chosen.config, args.seed);
-        let workload = workload.map_err(|failure| subject_of(args).stopped(failure))?;
+        let workload = workload.map_err(|failure| subject_of(args).stopped(unless_ended(failure, front)))?;
         super::files::check(args, &chosen, None).map_err(Subject::Output.stop())?;
         let mut warnings = Warnings::default();
         warnings.add(workload.warnings(), front);
@@ -293,6 +294,11 @@ impl<'a> Session<'a> {
 }
 
 /// What an error in the workloads is about: a trace where there is one.
+/// A failure to open a workload, or that the user has ended that: reading a trace fails then, too.
+fn unless_ended(failure: Failure, front: &dyn Front) -> Failure {
+    if front.wants_end() { Failure::Interrupted("the workload was not opened, there is no result") } else { failure }
+}
+
 fn subject_of(args: &RunArgs) -> Subject {
     let mut subjects = args.workloads.iter().map(|text| Subject::of_workload(text));
     subjects.find(|subject| *subject == Subject::Trace).unwrap_or(Subject::Workload)
@@ -369,7 +375,8 @@ fn precondition(
         Err(_) => {
             // Not the run's seed: a job like the one that is measured would use the same blocks in the same order.
             let seed = workload::preconditioning_seed(seed);
-            let mut workload = Workload::open(&asked, trace, device.config(), seed)?.without_logs()?;
+            let workload = Workload::open(&asked, trace, device.config(), seed).and_then(Workload::without_logs);
+            let mut workload = workload.map_err(|failure| unless_ended(failure, front))?;
             floatgate_core::precondition::precondition_with(device, &mut workload.sources, on_progress)
                 .map_err(|error| error.to_string())
         }
@@ -395,7 +402,8 @@ fn lay_out(args: &RunArgs, device: &mut Device, state: &mut Precondition, front:
         front.share(share);
         !front.wants_end()
     };
-    let mut workload = several::open(&args.workloads, &args.trace, device.config(), args.seed)?;
+    let workload = several::open(&args.workloads, &args.trace, device.config(), args.seed);
+    let mut workload = workload.map_err(|failure| unless_ended(failure, front))?;
     let laid = lay_out_for(device, &mut workload.sources, args.layout, &mut state.reached, on_progress);
     front.end();
     if let Some(fault) = device.fault() {

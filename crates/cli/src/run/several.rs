@@ -31,7 +31,7 @@ pub fn open(texts: &[String], args: &TraceArgs, device: &DeviceConfig, seed: u64
             }
             // The jobs of all texts are numbered on, as those of one text are.
             None if synthetic::looks_like_job(text) => {
-                let workload = Workload::words(jobs, text, device, seed)?;
+                let workload = Workload::words(jobs, text, args, device, seed)?;
                 jobs += synthetic::jobs_in(text);
                 workload
             }

@@ -2,11 +2,12 @@
 
 use std::cell::OnceCell;
 use std::fs::File;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use floatgate_core::sim::time::Time;
+use floatgate_core::workload::file::{Stop, is_readable};
 use floatgate_core::workload::trace::words::{TraceWords, are_words, max_gap};
 use floatgate_core::workload::trace::{
     Action, Columns, Devices, Fit, FormatChoice, Replay, TimeScale, TimeUnit, TraceOptions,
@@ -67,6 +68,9 @@ pub struct TraceArgs {
     skip_bad_lines: Option<u64>,
     #[arg(skip)]
     stdin: StandardInput,
+    /// What ends the reading of a trace before its end.
+    #[arg(skip)]
+    stop: Stop,
 }
 
 /// Columns that were read from a file.
@@ -106,22 +110,24 @@ struct StandardInput(Rc<OnceCell<TempDir>>);
 
 impl StandardInput {
     /// The file, which is written here when it is first asked for.
-    fn file(&self) -> Result<PathBuf, Failure> {
+    fn file(&self, stop: &Stop) -> Result<PathBuf, Failure> {
         const NAME: &str = "standard-input";
         if let Some(directory) = self.0.get() {
             return Ok(directory.path().join(NAME));
         }
-        let mut input = io::stdin().lock();
-        if input.is_terminal() {
+        if io::stdin().is_terminal() {
             let what = "`-` is standard input, and that is a terminal: pipe a trace into it, as with `cat TRACE |`";
             return Err(Failure::mistake(what));
         }
-        let mut kept = || -> io::Result<TempDir> {
+        let kept = || -> io::Result<TempDir> {
             let directory = tempfile::tempdir()?;
-            io::copy(&mut input, &mut File::create(directory.path().join(NAME))?)?;
+            copy_standard_input(&mut File::create(directory.path().join(NAME))?, stop)?;
             Ok(directory)
         };
         let directory = kept().map_err(|error| {
+            if stop.is_requested() {
+                return Failure::Interrupted("standard input was not read to its end");
+            }
             let place = std::env::temp_dir();
             let place = place.display();
             Failure::fault(format!("cannot keep standard input in a file of {place} (TMPDIR says where): {error}"))
@@ -130,13 +136,44 @@ impl StandardInput {
     }
 }
 
+/// Copies standard input until it ends, or a stop is requested, which is an error.
+fn copy_standard_input(out: &mut File, stop: &Stop) -> io::Result<()> {
+    let mut buffer = vec![0; 1 << 17];
+    let mut input = io::stdin().lock();
+    loop {
+        if stop.is_requested() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        if !is_readable(&input)? {
+            continue;
+        }
+        match input.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(length) => out.write_all(&buffer[..length])?,
+            // Somebody has made it non-blocking, and another process took what there was to read.
+            Err(error) if [io::ErrorKind::Interrupted, io::ErrorKind::WouldBlock].contains(&error.kind()) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 impl TraceArgs {
+    /// With what ends the reading of a trace.
+    pub fn stopped_by(self, stop: Stop) -> TraceArgs {
+        TraceArgs { stop, ..self }
+    }
+
+    /// What ends the reading of a trace.
+    pub fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
     /// The file to read for the path of a trace, and what is said of it: standard input is kept in one.
     pub fn source(&self, path: &Path) -> Result<(PathBuf, TraceOptions), Failure> {
         if path != Path::new(STDIN) {
             return Ok((path.to_owned(), self.options()));
         }
-        Ok((self.stdin.file()?, TraceOptions { called: Some("standard input".to_owned()), ..self.options() }))
+        Ok((self.stdin.file(&self.stop)?, TraceOptions { called: Some("standard input".to_owned()), ..self.options() }))
     }
 
     /// A trace by its words, or by its path alone.
@@ -193,6 +230,7 @@ impl TraceArgs {
             limit: self.limit,
             sort_window: self.sort_window.unwrap_or_default(),
             skip_bad_lines: self.skip_bad_lines.unwrap_or_default(),
+            stop: self.stop.clone(),
         }
     }
 

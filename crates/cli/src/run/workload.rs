@@ -1,6 +1,6 @@
 //! From what the user calls a workload to sources of requests.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::summary::Named;
@@ -35,10 +35,10 @@ impl Workload {
     pub fn open(text: &str, args: &TraceArgs, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
         let name = text.to_owned();
         if synthetic::looks_like_job(text) {
-            return Workload::words(0, text, device, seed);
+            return Workload::words(0, text, args, device, seed);
         }
         if synthetic::is_job_file(Path::new(text)) {
-            let read = synthetic::read_file(Path::new(text), device.logical_bytes(), seed);
+            let read = synthetic::read_file(Path::new(text), device.logical_bytes(), seed, args.stop());
             let (jobs, digest) = read.map_err(Failure::mistake)?;
             return Ok(Workload::of_jobs(jobs, name, digest));
         }
@@ -73,8 +73,15 @@ impl Workload {
     }
 
     /// Opens the jobs of a text, before which so many jobs stand.
-    pub(super) fn words(others: usize, text: &str, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
-        let jobs = synthetic::parse_behind(others, text, device.logical_bytes(), seed).map_err(Failure::mistake)?;
+    pub(super) fn words(
+        others: usize,
+        text: &str,
+        args: &TraceArgs,
+        device: &DeviceConfig,
+        seed: u64,
+    ) -> Result<Workload, Failure> {
+        let jobs = synthetic::parse_behind(others, text, device.logical_bytes(), seed, args.stop());
+        let jobs = jobs.map_err(Failure::mistake)?;
         Ok(Workload::of_jobs(jobs, text.to_owned(), synthetic::digest(text, seed)))
     }
 
@@ -184,6 +191,17 @@ pub fn is_trace(text: &str) -> bool {
         && !synthetic::is_job_file(Path::new(text))
         && !looks_like_model(Path::new(text))
         && text.parse::<floatgate_core::precondition::Precondition>().is_err()
+}
+
+/// The path of a trace that cannot be read twice, where that is what stands for a workload or a state. Standard input,
+/// `-`, can: it is kept in a file.
+pub fn pipe(text: &str, args: &TraceArgs) -> Option<PathBuf> {
+    let path = match are_words(text) {
+        true => TraceWords::read(text, &args.options()).ok()?.path,
+        false => PathBuf::from(text),
+    };
+    let is_pipe = path != Path::new(STDIN) && is_trace(text) && path.exists() && !path.is_file() && !path.is_dir();
+    is_pipe.then_some(path)
 }
 
 /// Whether what is no known state can be a workload.

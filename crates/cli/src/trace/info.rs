@@ -62,10 +62,16 @@ pub fn check_reading(args: &TraceArgs) -> Result<(), Failure> {
 
 /// Reads a trace to its end.
 pub fn profile(file: &Path, args: &TraceArgs, interrupt: &Interrupt) -> Result<Profile, Failure> {
-    /// Requests between two looks at the clock and the user.
+    /// Requests between two reports of progress.
     const OFTEN: u64 = 65_536;
+    let args = args.clone().stopped_by(interrupt.stop());
     let (path, options) = args.source(file)?;
-    let mut reader = Reader::open(&path, &options).map_err(Failure::mistake)?;
+    // A trace that cannot be read, or one that the user has stopped reading.
+    let failed = |error| match interrupt.requested() {
+        true => Failure::Interrupted("the trace was not read to its end, and nothing is said of it"),
+        false => Failure::mistake(error),
+    };
+    let mut reader = Reader::open(&path, &options).map_err(failed)?;
     let mut profiler = Profiler::default();
     let reporter = Reporter::new("reading");
     let mut left = OFTEN;
@@ -73,15 +79,12 @@ pub fn profile(file: &Path, args: &TraceArgs, interrupt: &Interrupt) -> Result<P
         match reader.next_item() {
             Ok(Some(item)) => profiler.add(&item),
             Ok(None) => break Ok(()),
-            Err(error) => break Err(Failure::mistake(error)),
+            Err(error) => break Err(failed(error)),
         }
         left -= 1;
         if left == 0 {
             left = OFTEN;
             reporter.share(reader.progress().unwrap_or(0.0));
-            if interrupt.requested() {
-                break Err(Failure::Interrupted("the trace was not read to its end, and nothing is said of it"));
-            }
         }
     };
     reporter.finish();

@@ -36,10 +36,11 @@ pub fn precondition_with(
         for request in &batch {
             device.serve_now(request);
         }
-        if served / PROGRESS_EVERY != (served + batch.len() as u64) / PROGRESS_EVERY {
+        let work: u64 = batch.iter().map(Request::work).sum();
+        if served / PROGRESS_EVERY != (served + work) / PROGRESS_EVERY {
             go_on(device.ftl(), turns.progress(), on_progress).map_err(SourceError)?;
         }
-        served += batch.len() as u64;
+        served += work;
     }
     let mut reached = Reached::default();
     seal(device.ftl_mut(), &before, &mut reached);

@@ -94,11 +94,14 @@ fn find_missing(
     on_progress: OnProgress,
 ) -> Result<(), SourceError> {
     let mut written = UnitSet::new(device.ftl().map.len());
-    let mut requests = 0u64;
+    let mut work = 0u64;
     while let Some(request) = source.next_request()? {
-        requests += 1;
-        if requests.is_multiple_of(PROGRESS_EVERY) && !on_progress(source.progress().unwrap_or(0.0)) {
-            return Err(SourceError(STOPPED.to_owned()));
+        work += request.work();
+        if work >= PROGRESS_EVERY {
+            work = 0;
+            if !on_progress(source.progress().unwrap_or(0.0)) {
+                return Err(SourceError(STOPPED.to_owned()));
+            }
         }
         for unit in units_of(device, &request) {
             match request.operation {

@@ -1,5 +1,6 @@
 //! Where requests come from: traces and synthetic workloads, both as a [`Source`].
 
+pub mod file;
 pub mod placed;
 pub mod quantity;
 pub mod request;

@@ -68,6 +68,12 @@ pub struct Request {
 }
 
 impl Request {
+    /// The work that it stands for where progress is reported by work: one, and one more for each 64 sectors.
+    #[inline]
+    pub fn work(&self) -> u64 {
+        1 + u64::from(self.sectors / 64)
+    }
+
     /// A request without flags, of stream 0.
     pub const fn new(arrival: Time, operation: Operation, lba: u64, sectors: u32) -> Request {
         Request { tag: 0, arrival, operation, lba, sectors, stream: 0, namespace: 1, placement: 0, fua: false }

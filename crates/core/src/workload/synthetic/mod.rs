@@ -37,8 +37,10 @@ pub use reference::reference_page;
 pub use replay::Replayed;
 pub use stream::Synthetic;
 
+use super::file::Stop;
 use super::request::{Operation, SECTOR};
 use super::{Source, SourceError};
+use crate::text::read_text;
 
 /// The directions, as fio counts them: reads, writes, trims; the same as [`Operation::index`].
 const READ: usize = Operation::Read.index();
@@ -97,12 +99,19 @@ pub struct Log {
 ///
 /// An error names the job, the key and its value, and says what would be right.
 pub fn parse(text: &str, device_bytes: u64, seed: u64) -> Result<Vec<Job>, SourceError> {
-    parse_behind(0, text, device_bytes, seed)
+    parse_behind(0, text, device_bytes, seed, &Stop::default())
 }
 
 /// As [`parse`], where so many jobs stand before those of the text: jobs without a name have the numbers behind them.
-pub fn parse_behind(others: usize, text: &str, device_bytes: u64, seed: u64) -> Result<Vec<Job>, SourceError> {
-    open(plan::plan(oneline::read(text, others)?, device_bytes, seed)?, device_bytes)
+/// Reading of a trace ends when `stop` is requested.
+pub fn parse_behind(
+    others: usize,
+    text: &str,
+    device_bytes: u64,
+    seed: u64,
+    stop: &Stop,
+) -> Result<Vec<Job>, SourceError> {
+    open(plan::plan(oneline::read(text, others)?, device_bytes, seed)?, device_bytes, stop)
 }
 
 /// How many jobs a text holds, clones not counted.
@@ -110,8 +119,9 @@ pub fn jobs_in(text: &str) -> usize {
     oneline::parts(text).count()
 }
 
-/// The jobs of a job file, and a digest of all that was read and the seed. As [`parse`]; errors name file and line.
-pub fn read_file(path: &Path, device_bytes: u64, seed: u64) -> Result<(Vec<Job>, String), SourceError> {
+/// The jobs of a job file, and a digest of all that was read and the seed. As [`parse_behind`]; errors name file and
+/// line.
+pub fn read_file(path: &Path, device_bytes: u64, seed: u64, stop: &Stop) -> Result<(Vec<Job>, String), SourceError> {
     let mut all = String::new();
     let mut files = |path: &Path| {
         let text = text_of(path)?;
@@ -120,7 +130,7 @@ pub fn read_file(path: &Path, device_bytes: u64, seed: u64) -> Result<(Vec<Job>,
         Ok(text)
     };
     let planned = plan_file(path, &mut files, device_bytes, seed)?;
-    Ok((open(planned, device_bytes)?, digest(&all, seed)))
+    Ok((open(planned, device_bytes, stop)?, digest(&all, seed)))
 }
 
 /// The largest job file.
@@ -129,12 +139,15 @@ const MAX_FILE: u64 = 1 << 20;
 /// Returns the text of a job file.
 pub fn text_of(path: &Path) -> Result<String, String> {
     let name = path.display();
-    let metadata = std::fs::metadata(path).map_err(|error| format!("cannot read {name}: {error}"))?;
+    let cannot = |error| format!("cannot read {name}: {error}");
+    let metadata = std::fs::metadata(path).map_err(cannot)?;
     if !metadata.is_file() || metadata.len() > MAX_FILE {
         return Err(format!("{name} is no job file: that is a regular file of at most 1 MiB"));
     }
-    let bytes = std::fs::read(path).map_err(|error| format!("cannot read {name}: {error}"))?;
-    String::from_utf8(bytes).map_err(|_| format!("{name} is no job file: it is not text in UTF-8"))
+    read_text(path, MAX_FILE).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => format!("{name} is no job file: {error}"),
+        _ => cannot(error),
+    })
 }
 
 /// As [`parse`], but opens no trace of `read_iolog`.
@@ -154,7 +167,7 @@ pub fn plan_file(
 }
 
 /// Opens what the jobs replay.
-fn open(planned: Vec<Planned>, device_bytes: u64) -> Result<Vec<Job>, SourceError> {
+fn open(planned: Vec<Planned>, device_bytes: u64, stop: &Stop) -> Result<Vec<Job>, SourceError> {
     let open = |planned| match planned {
         Planned::Made(job) => {
             let write_iolog = job.place.write_iolog.clone();
@@ -162,7 +175,7 @@ fn open(planned: Vec<Planned>, device_bytes: u64) -> Result<Vec<Job>, SourceErro
         }
         Planned::Replayed(recipe) => {
             let write_iolog = recipe.place.write_iolog.clone();
-            Ok(Job { source: Box::new(Replayed::open(*recipe, device_bytes)?), write_iolog })
+            Ok(Job { source: Box::new(Replayed::open(*recipe, device_bytes, stop)?), write_iolog })
         }
     };
     planned.into_iter().map(open).collect()

@@ -9,6 +9,7 @@ use super::limits::times_of;
 use super::options::Options;
 use super::plan::Place;
 use crate::sim::time::Time;
+use crate::workload::file::Stop;
 use crate::workload::request::Request;
 use crate::workload::trace::{Devices, Replay, Trace, TraceOptions};
 use crate::workload::{Pace, Source, SourceError};
@@ -99,8 +100,9 @@ impl fmt::Debug for Replayed {
 }
 
 impl Replayed {
-    /// Opens the trace, for a device of so many bytes.
-    pub fn open(recipe: Recipe, device_bytes: u64) -> Result<Replayed, SourceError> {
+    /// Opens the trace, for a device of so many bytes. When `stop` is requested, reading it ends.
+    pub fn open(mut recipe: Recipe, device_bytes: u64, stop: &Stop) -> Result<Replayed, SourceError> {
+        recipe.options.stop = stop.clone();
         let trace = Trace::open(Path::new(&recipe.path), &recipe.options, device_bytes / SECTOR)
             .map_err(|why| SourceError(format!("{}: {why}", recipe.from)))?;
         Ok(Replayed { recipe, trace })

@@ -260,7 +260,7 @@ mod tests {
     fn detected(text: &str) -> Result<String, String> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
-        let frames = Frames::new(Input::open(file.path(), "trace".to_owned()).unwrap()).unwrap();
+        let frames = Frames::new(Input::open(file.path(), "trace".to_owned(), &Default::default()).unwrap()).unwrap();
         detect(&frames, &TraceOptions::default()).map(|detected| detected.to_string()).map_err(|error| error.0)
     }
 

@@ -224,7 +224,7 @@ mod tests {
     fn lines_of(bytes: &[u8]) -> Frames {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
-        Frames::new(Input::open(file.path(), "trace".to_owned()).unwrap()).unwrap()
+        Frames::new(Input::open(file.path(), "trace".to_owned(), &Default::default()).unwrap()).unwrap()
     }
 
     fn all(bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {

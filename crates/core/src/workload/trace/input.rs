@@ -1,12 +1,12 @@
 //! The bytes of a trace file, decompressed.
 
-use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::workload::SourceError;
+use crate::workload::file::{Stop, Stoppable};
 
 /// Bytes asked of the file at a time.
 const BLOCK: usize = 128 << 10;
@@ -57,14 +57,16 @@ pub(super) struct Input {
     size: Option<u64>,
     consumed: Arc<AtomicU64>,
     stream: Box<dyn Read + Send>,
+    stop: Stop,
 }
 
 impl Input {
     /// Opens the file, which messages call `name`. Of several compressed streams one after the other, all are read.
-    pub(super) fn open(path: &Path, name: String) -> Result<Input, SourceError> {
+    /// When `stop` is requested, reading ends with an error, even while it waits for a pipe.
+    pub(super) fn open(path: &Path, name: String, stop: &Stop) -> Result<Input, SourceError> {
         let error = |error: io::Error| SourceError(format!("{name}: cannot open the trace: {error}"));
-        let file = File::open(path).map_err(error)?;
-        let metadata = file.metadata().map_err(error)?;
+        let file = Stoppable::open(path, stop).map_err(error)?;
+        let metadata = file.file().metadata().map_err(error)?;
         if metadata.is_dir() {
             return Err(SourceError(format!("{name}: cannot open the trace: it is a directory")));
         }
@@ -72,7 +74,7 @@ impl Input {
         let consumed = Arc::new(AtomicU64::new(0));
         let counted = Counted { inner: file, count: Arc::clone(&consumed) };
         let (packing, stream) = unpack(counted).map_err(error)?;
-        Ok(Input { name, packing, size, consumed, stream })
+        Ok(Input { name, packing, size, consumed, stream, stop: stop.clone() })
     }
 
     /// The file's name, for messages.
@@ -94,6 +96,8 @@ impl Input {
     /// Reads into `buffer`; 0 at the end.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, SourceError> {
         loop {
+            // Here, too: a block of a compressed file may become very many of these.
+            self.stop.check().map_err(|error| SourceError(format!("{}: {error}", self.name)))?;
             match self.stream.read(buffer) {
                 Ok(length) => return Ok(length),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -179,7 +183,7 @@ mod tests {
     fn read_all(bytes: &[u8]) -> Result<(Packing, Vec<u8>), SourceError> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
-        let mut input = Input::open(file.path(), "trace".to_owned())?;
+        let mut input = Input::open(file.path(), "trace".to_owned(), &Stop::default())?;
         let mut all = Vec::new();
         let mut buffer = vec![0; 1000];
         loop {
@@ -223,7 +227,7 @@ mod tests {
     #[test]
     fn what_cannot_be_opened_is_named() {
         for path in ["/nowhere/trace.spc", "/"] {
-            let error = Input::open(Path::new(path), path.to_owned()).err().unwrap().0;
+            let error = Input::open(Path::new(path), path.to_owned(), &Stop::default()).err().unwrap().0;
             assert!(error.starts_with(path) && error.contains("cannot open the trace"), "{error}");
         }
     }

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::{Action, Columns, Format};
 use crate::sim::time::Time;
+use crate::workload::file::Stop;
 
 /// How a trace is read. The default reads it as recorded: format detected, original times, nothing left out.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,6 +37,8 @@ pub struct TraceOptions {
     pub sort_window: u32,
     /// Leave out up to so many lines that cannot be read.
     pub skip_bad_lines: u64,
+    /// What ends the reading early, with an error.
+    pub stop: Stop,
 }
 
 /// A format as the user names it: its name, for `delimited` with the columns behind it.

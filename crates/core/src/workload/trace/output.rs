@@ -95,7 +95,7 @@ mod tests {
             packed.finish().unwrap();
             let size = std::fs::metadata(&path).unwrap().len();
             assert_eq!(size < text.len() as u64, packing != Packing::Plain, "{name}");
-            let mut input = Input::open(&path, "trace".to_owned()).unwrap();
+            let mut input = Input::open(&path, "trace".to_owned(), &Default::default()).unwrap();
             let (mut read, mut buffer) = (Vec::new(), vec![0; 4096]);
             loop {
                 match input.read(&mut buffer).unwrap() {

@@ -48,7 +48,7 @@ pub(super) struct Records {
 impl Records {
     pub(super) fn open(path: &Path, options: &TraceOptions) -> Result<Records, SourceError> {
         let called = options.called.clone().unwrap_or_else(|| path.display().to_string());
-        let frames = Frames::new(Input::open(path, called)?)?;
+        let frames = Frames::new(Input::open(path, called, &options.stop)?)?;
         let detected = detect(&frames, options)?;
         check(detected.format, options).map_err(|error| SourceError(format!("{}: {error}", frames.input().name())))?;
         let mut parser = detected.format.parser(options);

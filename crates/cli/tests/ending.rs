@@ -1,0 +1,156 @@
+//! One Ctrl-C or SIGTERM ends whatever waits, through the real program.
+
+#![cfg(unix)]
+
+mod common;
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::process::{Child, Output, Stdio};
+use std::time::Duration;
+
+use common::{Bench, stderr};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+#[expect(clippy::disallowed_methods, reason = "waits for another process")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(50));
+}
+
+/// A process that is ended when the test does not come to its end.
+struct Running(Option<Child>);
+
+impl Running {
+    fn start(bench: &Bench, arguments: &[&str], stdin: Stdio) -> Running {
+        let mut command = bench.command(arguments);
+        Running(Some(command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))
+    }
+
+    /// Waits until the process listens to signals: its thread for them has been started.
+    fn listens(self) -> Running {
+        let tasks = format!("/proc/{}/task", self.0.as_ref().unwrap().id());
+        for _ in 0..600 {
+            let all = fs::read_dir(&tasks).into_iter().flatten().flatten();
+            let names = all.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+            if names.into_iter().any(|name| name.trim() == "signals") {
+                return self;
+            }
+            pause();
+        }
+        panic!("it does not listen to signals");
+    }
+
+    /// Sends one signal, and returns what comes of it within ten seconds.
+    fn end(mut self, signal: Signal) -> Output {
+        let mut child = self.0.take().unwrap();
+        pause();
+        pause();
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        for _ in 0..200 {
+            if child.try_wait().unwrap().is_some() {
+                return child.wait_with_output().unwrap();
+            }
+            pause();
+        }
+        self.0 = Some(child);
+        panic!("one signal does not end it");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(|child| drop(child.kill()));
+    }
+}
+
+fn pipe(bench: &Bench) {
+    assert!(std::process::Command::new("mkfifo").arg(bench.path("pipe")).status().unwrap().success());
+}
+
+/// Pipes that nobody writes to, wherever a trace, a state or standard input is read.
+#[test]
+fn waiting_for_input_ends_with_the_first_signal() {
+    let bench = Bench::calling(&[], &[("device.toml", common::DEVICE)]);
+    pipe(&bench);
+    let job = "rw=read number_ios=9";
+    let cases: &[&[&str]] = &[
+        &["run", "device.toml", "pipe"],
+        &["run", "device.toml", "read_iolog=pipe"],
+        &["run", "device.toml", "-"],
+        &["run", "device.toml", "pipe", "trace=t.spc"],
+        &["run", "device.toml", job, "--precondition", "pipe"],
+        &["run", "device.toml", job, "--load-state", "pipe", "--out", "result"],
+        &["trace", "info", "pipe"],
+        &["trace", "info", "-"],
+        &["trace", "synth", "pipe"],
+    ];
+    for (index, arguments) in cases.iter().enumerate() {
+        let (signal, status) = if index % 2 == 0 { (Signal::INT, 130) } else { (Signal::TERM, 143) };
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let output = Running::start(&bench, arguments, Stdio::from(reader)).listens().end(signal);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains("\ninterrupted: "), "{arguments:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+/// A run whose trace stops to come has served a part of it, and that is its result.
+#[test]
+fn a_run_that_waits_for_its_trace_has_a_result() {
+    let bench = Bench::with_device();
+    pipe(&bench);
+    let arguments = ["pipe", "--devices", "merge", "--format", "spc", "--json", "--out", "result"];
+    let running = Running::start(&bench, &arguments, Stdio::null()).listens();
+    let mut writer = File::options().write(true).open(bench.path("pipe")).unwrap();
+    for second in 0..20_000 {
+        writeln!(writer, "0,{},4096,R,{second}.0", 8 * (second % 1000)).unwrap();
+    }
+    let output = running.end(Signal::TERM);
+    assert_eq!(output.status.code(), Some(143), "{}", stderr(&output));
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["complete"], false);
+    let served = summary["requests"]["all"]["count"].as_u64().unwrap();
+    assert!((10_000..20_000).contains(&served), "{served}");
+    assert_eq!(fs::read(bench.path("result/summary.json")).unwrap(), output.stdout);
+}
+
+/// Requests of 64 MiB take long, and so does what comes before a run.
+#[test]
+fn long_work_ends_with_the_first_signal() {
+    let bench = Bench::calling(&["run", "hu2011"], &[]);
+    let jobs: &[&[&str]] = &[
+        &["rw=read bs=64m number_ios=1000000 iodepth=4"],
+        &["rw=trim bs=64m number_ios=1000000", "--set", "durability.trim_journal=true"],
+        &["rw=read number_ios=1", "--precondition", "steady"],
+        &["rw=read number_ios=1", "--precondition", "rw=randwrite bs=64m norandommap=1 io_size=100t"],
+        &["rw=randread number_ios=100m", "--set", "gc.victim.d-choices.d=64"],
+    ];
+    for job in jobs {
+        let output = Running::start(&bench, job, Stdio::null()).listens().end(Signal::INT);
+        assert_eq!(output.status.code(), Some(130), "{job:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_pipe_that_must_be_read_again_is_refused_before_the_run() {
+    let bench = Bench::with_device();
+    pipe(&bench);
+    let job = "rw=read number_ios=9";
+    for arguments in [
+        &["pipe", "--seeds", "2", "--out", "result"][..],
+        &["trace=pipe devices=merge", "--seeds", "2", "--out", "result"],
+        &[job, "--precondition", "pipe", "--seeds", "2", "--out", "result"],
+        &["pipe", "pipe"],
+        &["pipe", "--layout", "even", "--precondition", "none"],
+    ] {
+        let said = bench.refused(arguments);
+        assert!(said.contains("pipe: must be read") && said.contains("write it into a file first"), "{said}");
+    }
+    // It is read once, though the options are applied and left out.
+    let script = "cat device.toml > pipe & \"$0\" run ./pipe 'rw=read number_ios=9' --set gc.victim=fifo --json";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_floatgate")]).current_dir(bench.path(""));
+    let output = shell.output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+}
