@@ -5,10 +5,11 @@ use std::io::Write;
 
 use clap::Subcommand;
 use floatgate_core::config::{self, BUILTINS, ConfigError, DeviceConfig};
+use floatgate_core::device::{Options, needed};
 use floatgate_core::nand::timing::Timing;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::readable;
 use floatgate_core::text::{escaped, escaped_lines};
+use floatgate_core::workload::readable;
 
 /// `floatgate device`.
 #[derive(clap::Args)]
@@ -85,7 +86,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         Command::Check { device } => {
             let config = device.load()?;
             let [path, name] = [&device.device, &config.name].map(|text| escaped(text));
+            let memory = Size(needed(&config, &Options { attribution: true, ..Options::default() }).total());
             writeln!(out, "{path}: {name} is a device, digest {}", config.digest())?;
+            writeln!(out, "simulating it takes {memory} of memory when it is full")?;
         }
         Command::Schema => writeln!(out, "{}", serde_json::to_string_pretty(&config::json_schema())?)?,
     }

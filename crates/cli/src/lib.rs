@@ -6,6 +6,7 @@ mod device;
 mod draw;
 mod explain;
 pub mod failure;
+pub mod memory;
 pub mod output;
 mod python;
 mod report;

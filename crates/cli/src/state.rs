@@ -14,6 +14,7 @@ use floatgate_report::number::grouped;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::memory::{self, Use};
 use crate::output::Draft;
 use crate::run::session::{Chosen, Front};
 use crate::text::Page;
@@ -153,6 +154,7 @@ pub fn load(
     options: Options,
     front: &dyn Front,
 ) -> Result<(Device, Head), Failure> {
+    memory::check(&chosen.config, &options, Use::Filled)?;
     let file = open(path, stop)?;
     front.begin("loading");
     let loaded = Device::load(chosen.config.clone(), options, Watched { inner: file, front });

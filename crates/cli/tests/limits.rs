@@ -145,6 +145,36 @@ fn control_characters_do_not_reach_the_terminal() {
     }
 }
 
+/// A device of many gigabytes in a process that may have two: it says so before it begins.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_device_without_memory_for_it_is_refused() {
+    let bench = Bench::new();
+    let limited = |arguments: &[&str]| {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "ulimit -v 2000000; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_floatgate")]);
+        let output = shell.args(arguments).current_dir(bench.path("")).output().unwrap();
+        (output.status.code(), common::stderr(&output))
+    };
+    let (job, large) = ("rw=read number_ios=9", ["--set", "geometry.blocks=4000000"]);
+    for arguments in [
+        &["run", "tiny", job][..],
+        &["run", "tiny", job, "--precondition", "none"],
+        &["run", "tiny", job, "--load-state", "state"],
+        &["run", "tiny", job, "--seeds", "2", "--out", "result"],
+        &["serve", "tiny"],
+        &["serve", "tiny", "--image", "memory"],
+    ] {
+        let (status, said) = limited(&[arguments, &large].concat());
+        assert_eq!(status, Some(1), "{arguments:?}: {said}");
+        let words = ["simulating this device takes ", " GiB of memory, and 1.", "ulimit -v", "geometry.blocks"];
+        assert!(words.iter().all(|word| said.contains(word)), "{arguments:?}: {said}");
+    }
+    assert_eq!(limited(&["run", "tiny", job]).0, Some(0));
+    let checked = bench.good(&["device", "check", "tiny", large[0], large[1]]);
+    assert!(checked.contains("simulating it takes ") && checked.contains(" GiB of memory"), "{checked}");
+}
+
 /// Half a gigabyte takes less than a second; it took half a minute when each record was looked for among all.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "bounds the time of another process")]

@@ -72,7 +72,7 @@ impl Simulator {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Simulator> {
         enter(py, progress, |front| {
-            let mut device = new_device(&device.chosen, seed, attribution)?;
+            let mut device = new_device(&device.chosen, seed, attribution, precondition)?;
             let state = prepare(precondition, seed, &mut device, front)?;
             Ok(Simulator { device, next: 0, state })
         })

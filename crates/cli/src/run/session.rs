@@ -22,6 +22,7 @@ use super::trace::TraceArgs;
 use super::workload::{self, Workload};
 use super::{RunArgs, report, seeds, several};
 use crate::failure::Failure;
+use crate::memory::{self, Use};
 use crate::state;
 
 /// Who waits for a run: is told how far it is, and may end it.
@@ -137,10 +138,10 @@ pub struct Chosen {
 impl Chosen {
     /// A built-in device by its name, or a file by its path; and overrides.
     pub fn load(called: &str, overrides: &[String]) -> Result<Chosen, ConfigError> {
-        let load = |overrides: &[String]| config::load(called, overrides);
         let Some(device) = config::builtin(called) else {
             return Chosen::from_toml(&config::file_text(called)?, called, overrides);
         };
+        let load = |overrides: &[String]| config::load(called, overrides);
         Chosen::new(called, overrides, Some(device.name.to_owned()), &load)
     }
 
@@ -194,7 +195,7 @@ impl<'a> Session<'a> {
                 state::load(path, args.trace.stop(), &chosen, options, front).map_err(Subject::Precondition.stop())?;
             return Session::of(args, chosen, loaded.0, Some(loaded.1.precondition), front);
         }
-        let device = new_device(&chosen, args.seed, !args.no_attribution)?;
+        let device = new_device(&chosen, args.seed, !args.no_attribution, &args.precondition)?;
         Session::of(args, chosen, device, None, front)
     }
 
@@ -293,12 +294,12 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What an error in the workloads is about: a trace where there is one.
 /// A failure to open a workload, or that the user has ended that: reading a trace fails then, too.
 fn unless_ended(failure: Failure, front: &dyn Front) -> Failure {
     if front.wants_end() { Failure::Interrupted("the workload was not opened, there is no result") } else { failure }
 }
 
+/// What an error in the workloads is about: a trace where there is one.
 fn subject_of(args: &RunArgs) -> Subject {
     let mut subjects = args.workloads.iter().map(|text| Subject::of_workload(text));
     subjects.find(|subject| *subject == Subject::Trace).unwrap_or(Subject::Workload)
@@ -319,9 +320,17 @@ pub fn device_options(seed: u64, attribution: bool) -> Options {
     Options { seed, attribution, ..Options::default() }
 }
 
-/// The device as it leaves the factory.
-pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool) -> Result<Device, Stopped> {
-    Device::new(chosen.config.clone(), device_options(seed, attribution))
+/// The device as it leaves the factory, to be brought into the state that is asked for. Fails if it needs more memory
+/// than there is.
+pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, asked: &str) -> Result<Device, Stopped> {
+    use floatgate_core::precondition::Precondition as State;
+    let usage = match asked.parse() {
+        Ok(State::Fill | State::Aged(_) | State::Steady) => Use::Filled,
+        _ => Use::Sparse,
+    };
+    let options = device_options(seed, attribution);
+    memory::check(&chosen.config, &options, usage).map_err(Subject::Device.stop())?;
+    Device::new(chosen.config.clone(), options)
         .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.called))))
 }
 

@@ -10,6 +10,7 @@ use floatgate_serve::image::{ImageAt, ImageError, Opened, Recovered, Store};
 
 use super::ServeArgs;
 use crate::failure::Failure;
+use crate::memory::{self, Use};
 use crate::run::progress::Terminal;
 use crate::run::session::{Chosen, device_options, new_device, prepare};
 
@@ -34,7 +35,7 @@ pub struct Begun {
 /// The device: a new one, or that of the image.
 pub fn begin(args: &ServeArgs, chosen: &Chosen, terminal: &Terminal) -> Result<Begun, Failure> {
     let new = || -> Result<(Device, Precondition), Failure> {
-        let mut device = new_device(chosen, args.seed, true)?;
+        let mut device = new_device(chosen, args.seed, true, args.precondition())?;
         let state = prepare(args.precondition(), args.seed, &mut device, terminal)?;
         Ok((device, state))
     };
@@ -61,6 +62,7 @@ pub fn begin(args: &ServeArgs, chosen: &Chosen, terminal: &Terminal) -> Result<B
             path.display()
         )));
     }
+    memory::check(&chosen.config, &options, Use::Sparse)?;
     let (device, store, recovered) =
         opened.recover(chosen.config.clone(), options, args.image_salvage).map_err(failure)?;
     let mapped = recovered.device.units_mapped as f64 / chosen.config.logical_units().max(1) as f64;

@@ -1,0 +1,157 @@
+//! Memory that a device needs, against what there is: the system would end the process of one that is too large.
+
+use std::path::{Path, PathBuf};
+
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::device::{Options, needed};
+use floatgate_core::text::read_text;
+use floatgate_core::workload::readable;
+
+use crate::failure::Failure;
+
+/// What of a device is written, which takes its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// All units, as by preconditioning.
+    Filled,
+    /// A part that is not known, as of a new device.
+    Sparse,
+}
+
+/// Fails if a device needs more memory than there is. If the system does not say how much that is, nothing is checked.
+pub fn check(config: &DeviceConfig, options: &Options, usage: Use) -> Result<(), Failure> {
+    let needed = needed(config, options);
+    let touched = if usage == Use::Filled { needed.total() } else { needed.tables };
+    let limits = Limits::of_system();
+    let lacks = [(touched, limits.memory), (needed.total(), limits.addresses)];
+    let lacks = lacks.into_iter().find_map(|(bytes, limit)| limit.filter(|limit| bytes > limit.bytes).zip(Some(bytes)));
+    let Some((limit, bytes)) = lacks else { return Ok(()) };
+    let [bytes, there] = [bytes, limit.bytes].map(|bytes| readable(u128::from(bytes)));
+    Err(Failure::fault(format!(
+        "{}: simulating this device takes {bytes} of memory, and {there} are available ({}); fewer or larger mapping \
+         units take less (geometry.blocks, geometry.pages, geometry.mapping_unit)",
+        config.name, limit.what
+    )))
+}
+
+/// A limit, and what sets it.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    bytes: u64,
+    what: &'static str,
+}
+
+/// What there is left of memory and of addresses; `None` if that is not known.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    memory: Option<Limit>,
+    addresses: Option<Limit>,
+}
+
+impl Limits {
+    fn of_system() -> Limits {
+        let memory = [of_machine(), of_group()].into_iter().flatten().min_by_key(|limit| limit.bytes);
+        Limits { memory, addresses: of_process() }
+    }
+}
+
+/// Text of a file of the kernel.
+fn text(path: impl AsRef<Path>) -> Option<String> {
+    read_text(path.as_ref(), 1 << 20).ok()
+}
+
+/// Bytes in a line like `MemAvailable:  1024 kB`.
+fn kilobytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+fn of_machine() -> Option<Limit> {
+    let text = text("/proc/meminfo")?;
+    let swap = kilobytes(&text, "SwapFree").unwrap_or(0);
+    Some(Limit { bytes: kilobytes(&text, "MemAvailable")? + swap, what: "MemAvailable and SwapFree of /proc/meminfo" })
+}
+
+/// The least that a control group of this process or one above it leaves.
+fn of_group() -> Option<Limit> {
+    let groups = text("/proc/self/cgroup")?;
+    let left = groups.lines().filter_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?.trim_start_matches('/'));
+        match controllers {
+            "" => left_of_group("/sys/fs/cgroup", path, ["memory.max", "memory.current"]),
+            list if list.split(',').any(|name| name == "memory") => {
+                let names = ["memory.limit_in_bytes", "memory.usage_in_bytes"];
+                left_of_group("/sys/fs/cgroup/memory", path, names)
+            }
+            _ => None,
+        }
+    });
+    left.min().map(|bytes| Limit { bytes, what: "the memory limit of the control group" })
+}
+
+/// What a group and those above it leave. Within a container the path may be that of the host, which is not there.
+fn left_of_group(root: &str, path: &str, [limit, usage]: [&str; 2]) -> Option<u64> {
+    let root = Path::new(root);
+    let number = |place: &PathBuf, name: &str| text(place.join(name))?.trim().parse::<u64>().ok();
+    let mut place = root.join(path);
+    let mut least = None;
+    loop {
+        if let (Some(limit), Some(usage)) = (number(&place, limit), number(&place, usage)) {
+            // Pages of files are given up when memory is short.
+            let statistics = text(place.join("memory.stat")).unwrap_or_default();
+            let files = statistics.lines().find_map(|line| line.strip_prefix("inactive_file ")?.parse::<u64>().ok());
+            let left = limit.saturating_sub(usage.saturating_sub(files.unwrap_or(0)));
+            least = Some(least.map_or(left, |least: u64| least.min(left)));
+        }
+        if place == root || !place.pop() || !place.starts_with(root) {
+            return least;
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn of_process() -> Option<Limit> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::As).current?;
+    let taken = kilobytes(&text("/proc/self/status")?, "VmSize")?;
+    Some(Limit { bytes: limit.saturating_sub(taken), what: "the limit of addresses of the process, ulimit -v" })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn of_process() -> Option<Limit> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_of_the_groups_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            std::fs::create_dir_all(root.path().join(name).parent().unwrap()).unwrap();
+            std::fs::write(root.path().join(name), text).unwrap();
+        };
+        let left = |path| left_of_group(root.path().to_str().unwrap(), path, ["memory.max", "memory.current"]);
+        assert_eq!(left("a/b"), None);
+        write("a/b/memory.max", "max\n");
+        write("a/b/memory.current", "100\n");
+        assert_eq!(left("a/b"), None);
+        write("a/memory.max", "1000\n");
+        write("a/memory.current", "400\n");
+        assert_eq!(left("a/b"), Some(600));
+        write("a/memory.stat", "anon 300\ninactive_file 100\n");
+        assert_eq!(left("a/b"), Some(700));
+        write("a/b/memory.max", "150\n");
+        assert_eq!(left("a/b"), Some(50));
+        assert_eq!(left("not/there"), None);
+    }
+
+    #[test]
+    fn lines_of_the_kernel_are_read() {
+        let text = "MemTotal:       16 kB\nMemAvailable:    7 kB\n";
+        assert_eq!(kilobytes(text, "MemAvailable"), Some(7 << 10));
+        assert_eq!(kilobytes(text, "SwapFree"), None);
+    }
+}
