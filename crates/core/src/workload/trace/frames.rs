@@ -94,13 +94,19 @@ impl Frames {
     pub(super) fn sample_lines(&self, most: usize) -> Vec<&[u8]> {
         let mut lines: Vec<&[u8]> = self.head().split(|byte| *byte == b'\n').take(most.saturating_add(1)).collect();
         // The last one may be cut off, or be the nothing behind the last line's end.
-        if lines.len() > 1 && (lines.len() > most || !self.ended || lines.last().is_some_and(|line| line.is_empty())) {
+        let is_cut = lines.len() > most || !self.ended || self.input.is_cut();
+        if lines.len() > 1 && (is_cut || lines.last().is_some_and(|line| line.is_empty())) {
             lines.pop();
         }
         lines.into_iter().map(without_return).collect()
     }
 
-    /// The next line, `None` at the end.
+    /// Returns `true` if this frame is the last line of the file, and has no line end.
+    pub(super) fn is_unterminated(&self, frame: &Frame) -> bool {
+        self.ended && frame.range.end == self.filled.end
+    }
+
+    /// The next line, `None` at the end. A line in which compressed data is cut off is left out.
     #[inline]
     pub(super) fn next_line(&mut self) -> Result<Option<Frame>, SourceError> {
         loop {
@@ -111,7 +117,7 @@ impl Frames {
             }
             if self.ended {
                 self.filled.start = end;
-                return Ok((start < end).then(|| self.line(start..end)));
+                return Ok((start < end && !self.input.is_cut()).then(|| self.line(start..end)));
             }
             if end - start > LONGEST {
                 return self.pass_over_long_line().map(Some);
@@ -134,6 +140,9 @@ impl Frames {
                 Err(expected) => return Err(self.uncut(expected)),
             };
             let fault = (self.ended && length > end - start).then_some(CUT_OFF);
+            if fault.is_some() && self.input.is_cut() {
+                return Ok(None);
+            }
             if length <= end - start || fault.is_some() {
                 let range = start..end.min(start + length);
                 self.filled.start = range.end;

@@ -58,6 +58,10 @@ pub(super) struct Input {
     consumed: Arc<AtomicU64>,
     stream: Box<dyn Read + Send>,
     stop: Stop,
+    /// True if any byte has been read.
+    has_begun: bool,
+    /// True if compressed data ended before their end, as those of a program that was killed.
+    is_cut: bool,
 }
 
 impl Input {
@@ -74,7 +78,8 @@ impl Input {
         let consumed = Arc::new(AtomicU64::new(0));
         let counted = Counted { inner: file, count: Arc::clone(&consumed) };
         let (packing, stream) = unpack(counted).map_err(error)?;
-        Ok(Input { name, packing, size, consumed, stream, stop: stop.clone() })
+        let stop = stop.clone();
+        Ok(Input { name, packing, size, consumed, stream, stop, has_begun: false, is_cut: false })
     }
 
     /// The file's name, for messages.
@@ -93,17 +98,38 @@ impl Input {
         Some((self.consumed.load(Ordering::Relaxed) as f64 / size as f64).min(1.0))
     }
 
-    /// Reads into `buffer`; 0 at the end.
+    /// Returns `true` if the compressed data turned out to be cut off; what precedes the cut was read.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Returns what the user should know about a file that is cut off.
+    pub(super) fn warning(&self) -> Option<String> {
+        let packing = self.packing.name();
+        self.is_cut.then(|| format!("the {packing} data is cut off; the requests before the cut are read"))
+    }
+
+    /// Reads into `buffer`; 0 at the end, and where compressed data is cut off after its first bytes.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, SourceError> {
-        loop {
+        while !self.is_cut {
             // Here, too: a block of a compressed file may become very many of these.
             self.stop.check().map_err(|error| SourceError(format!("{}: {error}", self.name)))?;
             match self.stream.read(buffer) {
-                Ok(length) => return Ok(length),
+                Ok(length) => {
+                    self.has_begun |= length > 0;
+                    return Ok(length);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if self.has_begun && self.ends_early(&error) => self.is_cut = true,
                 Err(error) => return Err(self.error(&error)),
             }
         }
+        Ok(0)
+    }
+
+    /// Decoders report an unexpected end of file if the file ends inside compressed data.
+    fn ends_early(&self, error: &io::Error) -> bool {
+        self.packing != Packing::Plain && error.kind() == io::ErrorKind::UnexpectedEof
     }
 
     #[cold]
@@ -213,14 +239,29 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_off_file_is_an_error() {
-        let text: Vec<u8> = (0..30_000_u32).flat_map(|n| format!("{n}\n").into_bytes()).collect();
+    fn a_cut_off_file_is_read_up_to_the_cut() {
+        let text: Vec<u8> = (0..300_000_u32).flat_map(|n| format!("{n}\n").into_bytes()).collect();
         for packing in ALL.into_iter().filter(|packing| *packing != Packing::Plain) {
             let bytes = packed(packing, &text);
             for kept in [bytes.len() / 2, bytes.len() - 1] {
-                let error = read_all(&bytes[..kept]).expect_err(packing.name()).0;
-                assert!(error.contains(packing.name()) && error.contains("cut off"), "{error}");
+                let (_, read) = read_all(&bytes[..kept]).unwrap();
+                assert!(read.len() > text.len() / 4 && text.starts_with(&read), "{packing:?}: {}", read.len());
             }
+            let error = read_all(&bytes[..bytes.len().min(8)]).map(|(_, read)| read.len()).expect_err(packing.name()).0;
+            assert!(error.contains(packing.name()) && error.contains("cut off"), "{error}");
+        }
+    }
+
+    #[test]
+    fn damage_is_not_taken_for_a_cut() {
+        let text: Vec<u8> = (0..300_000_u32).flat_map(|n| format!("{n}\n").into_bytes()).collect();
+        // These have checksums throughout.
+        for packing in [Packing::Gzip, Packing::Xz, Packing::Bzip2] {
+            let mut bytes = packed(packing, &text);
+            let middle = bytes.len() / 2;
+            bytes[middle..middle + 64].iter_mut().for_each(|byte| *byte ^= 0x55);
+            let error = read_all(&bytes).map(|(_, read)| read.len()).expect_err(packing.name()).0;
+            assert!(error.contains(packing.name()) && error.contains("damaged"), "{error}");
         }
     }
 

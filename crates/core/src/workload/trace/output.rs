@@ -26,9 +26,13 @@ impl Packing {
             Packing::Xz => Packed::Xz(liblzma::write::XzEncoder::new(inner, 6)),
             // 0 is the default of `zstd`.
             Packing::Zstd => Packed::Zstd(zstd::stream::write::Encoder::new(inner, 0)?),
-            Packing::Bzip2 => Packed::Bzip2(bzip2::write::BzEncoder::new(inner, bzip2::Compression::default())),
+            Packing::Bzip2 => Packed::Bzip2(Some(bzip2_encoder(inner))),
         })
     }
+}
+
+fn bzip2_encoder<W: Write>(inner: W) -> bzip2::write::BzEncoder<W> {
+    bzip2::write::BzEncoder::new(inner, bzip2::Compression::default())
 }
 
 /// Packs what is written.
@@ -41,8 +45,8 @@ pub enum Packed<W: Write> {
     Xz(liblzma::write::XzEncoder<W>),
     /// As `zstd` does.
     Zstd(zstd::stream::write::Encoder<'static, W>),
-    /// As `bzip2` does.
-    Bzip2(bzip2::write::BzEncoder<W>),
+    /// As `bzip2` does. `None` if ending a stream failed.
+    Bzip2(Option<bzip2::write::BzEncoder<W>>),
 }
 
 impl<W: Write> Packed<W> {
@@ -53,28 +57,44 @@ impl<W: Write> Packed<W> {
             Packed::Gzip(encoder) => encoder.finish(),
             Packed::Xz(encoder) => encoder.finish(),
             Packed::Zstd(encoder) => encoder.finish(),
-            Packed::Bzip2(encoder) => encoder.finish(),
+            Packed::Bzip2(encoder) => encoder.ok_or_else(ended)?.finish(),
         }
     }
 
-    fn inner(&mut self) -> &mut dyn Write {
-        match self {
+    fn inner(&mut self) -> io::Result<&mut dyn Write> {
+        Ok(match self {
             Packed::Plain(inner) => inner,
             Packed::Gzip(encoder) => encoder,
             Packed::Xz(encoder) => encoder,
             Packed::Zstd(encoder) => encoder,
-            Packed::Bzip2(encoder) => encoder,
-        }
+            Packed::Bzip2(encoder) => encoder.as_mut().ok_or_else(ended)?,
+        })
     }
+}
+
+/// An error of writing after an error.
+fn ended() -> io::Error {
+    io::Error::other("writing has failed before")
 }
 
 impl<W: Write> Write for Packed<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.inner().write(bytes)
+        self.inner()?.write(bytes)
     }
 
+    /// Writes what is held back, so that a file that is cut off here can be read up to here.
     fn flush(&mut self) -> io::Result<()> {
-        self.inner().flush()
+        // The end of a block of bzip2 is not the end of a byte: only the end of a stream is.
+        if let Packed::Bzip2(encoder) = self
+            && let Some(ending) = encoder.take_if(|encoder| encoder.total_in() > 0)
+        {
+            *encoder = Some(bzip2_encoder(ending.finish()?));
+        }
+        if let Packed::Xz(encoder) = self {
+            // liblzma 0.4 keeps the end of the block in its buffer until the next call.
+            encoder.flush()?;
+        }
+        self.inner()?.flush()
     }
 }
 
@@ -82,6 +102,40 @@ impl<W: Write> Write for Packed<W> {
 mod tests {
     use super::super::input::Input;
     use super::*;
+
+    fn read_all(path: &Path) -> (Vec<u8>, bool) {
+        let mut input = Input::open(path, "trace".to_owned(), &Default::default()).unwrap();
+        let (mut read, mut buffer) = (Vec::new(), vec![0; 4096]);
+        loop {
+            match input.read(&mut buffer).unwrap() {
+                0 => return (read, input.is_cut()),
+                length => read.extend_from_slice(&buffer[..length]),
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_flushed_outlives_the_writer() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = b"0,1,512,R,0\n".repeat(1000);
+        for name in ["t.spc", "t.gz", "t.xz", "t.zst", "t.bz2"] {
+            let path = directory.path().join(name);
+            let packing = Packing::of_name(&path);
+            let mut packed = packing.writer(std::fs::File::create(&path).unwrap()).unwrap();
+            for _ in 0..3 {
+                packed.flush().unwrap();
+                packed.write_all(&text).unwrap();
+                packed.flush().unwrap();
+            }
+            packed.write_all(b"more").unwrap();
+            // As a program that is killed: nothing is finished.
+            let (read, is_cut) = read_all(&path);
+            assert!(read.starts_with(&text.repeat(3)), "{name}: {}", read.len());
+            assert_eq!(is_cut, packing != Packing::Plain, "{name}");
+            packed.finish().unwrap();
+            assert_eq!(read_all(&path), ([text.repeat(3), b"more".to_vec()].concat(), false), "{name}");
+        }
+    }
 
     #[test]
     fn what_is_packed_reads_back() {
@@ -95,15 +149,7 @@ mod tests {
             packed.finish().unwrap();
             let size = std::fs::metadata(&path).unwrap().len();
             assert_eq!(size < text.len() as u64, packing != Packing::Plain, "{name}");
-            let mut input = Input::open(&path, "trace".to_owned(), &Default::default()).unwrap();
-            let (mut read, mut buffer) = (Vec::new(), vec![0; 4096]);
-            loop {
-                match input.read(&mut buffer).unwrap() {
-                    0 => break,
-                    length => read.extend_from_slice(&buffer[..length]),
-                }
-            }
-            assert!(read == text, "{name}");
+            assert!(read_all(&path).0 == text, "{name}");
         }
     }
 }

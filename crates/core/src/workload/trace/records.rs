@@ -33,6 +33,8 @@ pub(super) struct Records {
     parser: Box<dyn Parser>,
     selection: Option<Selection>,
     bad: BadLines,
+    /// The line in which a recording ends, which was left out.
+    cut_line: Option<u64>,
     window: Option<Window>,
     /// Records must come in order of time.
     ordered: bool,
@@ -65,6 +67,7 @@ impl Records {
             detected,
             selection,
             bad: BadLines { allowed: options.skip_bad_lines, ..BadLines::default() },
+            cut_line: None,
             window: (window > 0).then(|| Window::new(window)),
             ordered: options.replay == Replay::Timed || options.sort_window > 0,
             last: (0, 0),
@@ -148,6 +151,11 @@ impl Records {
             return Ok(());
         }
         let (format, word) = (self.detected.format, self.frame_word());
+        // A server that is killed while it records leaves a part of a line.
+        if *format == super::floatgate::FORMAT && !in_header && self.frames.is_unterminated(frame) {
+            self.cut_line = Some(frame.number);
+            return Ok(());
+        }
         let expected = frame.fault.unwrap_or(expected).0;
         let bytes = if is_text { shown(bytes) } else { shown_bytes(bytes) };
         let what = format!("{bytes}: expected {expected} (format {}: {})", format.name, format.columns);
@@ -240,6 +248,10 @@ impl Records {
                 _ => format!("{count} bad {word}s were left out, the first being"),
             };
             warnings.push(format!("{name}: {left_out} {first}"));
+        }
+        warnings.extend(self.frames.input().warning().map(|text| format!("{name}: {text}")));
+        if let Some(line) = self.cut_line {
+            warnings.push(format!("{name}: the recording is cut off in line {line}, which was left out"));
         }
         if self.widened > 0 {
             let count = self.widened;
