@@ -409,6 +409,11 @@ impl Engine {
         self.trouble.clone().or_else(breach)
     }
 
+    /// Has the recording flushed when that is due: see [`Recorder::tick`].
+    pub fn tick_recording(&mut self) {
+        self.books.recorder.iter_mut().for_each(Recorder::tick);
+    }
+
     /// What is wrong although it can go on.
     pub fn warnings(&self) -> Vec<String> {
         let image = match &self.kept {

@@ -20,6 +20,18 @@ const BLOCK: usize = 1 << 16;
 /// Blocks that may wait for the disk. A disk that is further behind ends the recording.
 const BLOCKS: usize = 1024;
 
+/// Calls of [`Recorder::tick`] after which a recording that is never idle is flushed. Each flush ends a block of a
+/// compressed file, which makes it larger.
+const TICKS: u32 = 10;
+
+/// What the writing thread is handed.
+enum Order {
+    /// Write these bytes.
+    Write(Vec<u8>),
+    /// Make everything written so far readable, also in a file that is never finished.
+    Flush,
+}
+
 /// Takes the bytes of the trace, and ends it when it is dropped.
 pub trait Sink: Write + Send {
     /// Brings all that was written to its place.
@@ -34,7 +46,12 @@ pub struct Recorder {
     written: u64,
     lost: u64,
     text: Vec<u8>,
-    sender: Option<SyncSender<Vec<u8>>>,
+    /// Values of `written` at the last flush, and at the last tick.
+    flushed: Option<u64>,
+    at_tick: u64,
+    /// Ticks since the last flush.
+    ticks: u32,
+    sender: Option<SyncSender<Order>>,
     thread: Option<JoinHandle<()>>,
     failed: Arc<AtomicBool>,
     error: Arc<Mutex<Option<String>>>,
@@ -43,11 +60,14 @@ pub struct Recorder {
 impl Recorder {
     /// Begins a recording; `head` is what stands before it, for people.
     pub fn begin(mut sink: Box<dyn Sink>, head: &[String]) -> io::Result<Recorder> {
-        let (sender, blocks) = sync_channel::<Vec<u8>>(BLOCKS);
+        let (sender, orders) = sync_channel::<Order>(BLOCKS);
         let (failed, error) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
         let (has_failed, say) = (Arc::clone(&failed), Arc::clone(&error));
         let write = move || {
-            let written = blocks.iter().try_for_each(|block| sink.write_all(&block));
+            let written = orders.iter().try_for_each(|order| match order {
+                Order::Write(block) => sink.write_all(&block),
+                Order::Flush => sink.flush(),
+            });
             // What has lost a part does not come to its place.
             let is_whole = || !has_failed.load(Ordering::Acquire);
             let written = written.and_then(|()| if is_whole() { sink.finish() } else { Ok(()) });
@@ -61,8 +81,19 @@ impl Recorder {
         let mut text = Vec::with_capacity(2 * BLOCK);
         head.iter().for_each(|line| text.extend_from_slice(format!("# {line}\n").as_bytes()));
         text.extend_from_slice(RecordedRequest::HEADER.as_bytes());
-        let open = VecDeque::new();
-        Ok(Recorder { open, written: 0, lost: 0, text, sender: Some(sender), thread: Some(thread), failed, error })
+        Ok(Recorder {
+            open: VecDeque::new(),
+            written: 0,
+            lost: 0,
+            text,
+            flushed: None,
+            at_tick: 0,
+            ticks: 0,
+            sender: Some(sender),
+            thread: Some(thread),
+            failed,
+            error,
+        })
     }
 
     /// A request has arrived; returns its number.
@@ -97,9 +128,27 @@ impl Recorder {
         }
     }
 
+    /// Flushes the recording if no request has completed since the last call, or after [`TICKS`] calls otherwise: what
+    /// was recorded outlives a server that is killed. To be called about twice a second.
+    pub fn tick(&mut self) {
+        let is_idle = self.at_tick == self.written;
+        self.at_tick = self.written;
+        self.ticks += 1;
+        if self.flushed == Some(self.written) || (!is_idle && self.ticks < TICKS) {
+            return;
+        }
+        self.ticks = 0;
+        self.flushed = Some(self.written);
+        if !self.text.is_empty() {
+            self.hand_over();
+        }
+        // A full queue is a slow disk, which the next block finds out.
+        let _ = self.sender.as_ref().map(|sender| sender.try_send(Order::Flush));
+    }
+
     fn hand_over(&mut self) {
         let block = std::mem::replace(&mut self.text, Vec::with_capacity(2 * BLOCK));
-        let sent = self.sender.as_ref().map(|sender| sender.try_send(block));
+        let sent = self.sender.as_ref().map(|sender| sender.try_send(Order::Write(block)));
         if let Some(Err(TrySendError::Full(_))) = sent {
             let behind = format!("the disk is {} MiB behind", (BLOCK * BLOCKS) >> 20);
             *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(behind);

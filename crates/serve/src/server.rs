@@ -273,10 +273,17 @@ impl Server {
     pub fn wait(&self, ends: impl Fn() -> bool, tell: impl Fn(&str)) -> Result<(), String> {
         /// How soon a wish to end is heard.
         const PATIENCE: std::time::Duration = std::time::Duration::from_millis(50);
+        /// Rounds between two ticks of the recording, which are half a second apart.
+        const ROUNDS: u32 = 10;
         let mut told = Vec::new();
+        let mut round = 0_u32;
         loop {
+            round = round.wrapping_add(1);
             let (trouble, warnings) = {
-                let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+                if round.is_multiple_of(ROUNDS) {
+                    engine.tick_recording();
+                }
                 (engine.trouble(), engine.warnings())
             };
             if let Some(trouble) = trouble {
