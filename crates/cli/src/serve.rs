@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Bytes;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
+use floatgate_core::workload::quantity;
 use floatgate_serve::clock::Speed;
 use floatgate_serve::monitor::Monitor;
 use floatgate_serve::{Address, Finished, Options, Places, ServeError, Server, Sockets};
@@ -81,12 +82,12 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_hyphen_values = true)]
     seed: u64,
     /// Memory for what clients write; when it is full, writes fail with "no space" [default: half of the machine's]
-    #[arg(long, value_name = "SIZE", conflicts_with = "image")]
+    #[arg(long, value_name = "SIZE", conflicts_with = "image", value_parser = size)]
     memory: Option<Bytes>,
     #[command(flatten)]
     monitor: monitor::MonitorArgs,
     /// Write each request to FILE, as a trace that `floatgate run` replays; packed if its name ends in .gz, .xz, .zst
-    /// or .bz2
+    /// or .bz2. FILE must not exist
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Write the result to DIR/summary.json, and as a page to DIR/report.html
@@ -121,6 +122,7 @@ pub fn session(
     let interrupt = Interrupt::with_message(message)?;
     let (args, chosen) = &args.load()?;
     let config = &chosen.config;
+    args.record.as_deref().map_or(Ok(()), recording::check)?;
     let directory = args.out.as_deref().map(Directory::open).transpose().map_err(Failure::Fault)?;
     // Who connects while the device is filled waits.
     let sockets = Sockets::open(&args.places(config)?).map_err(failure)?;
@@ -282,6 +284,11 @@ impl ServeArgs {
             (None, _, _) => Ok(()),
         }
     }
+}
+
+/// A size in any spelling that workloads take: `256M` and `256MiB` are the same, and `256MB` is a bit less.
+pub fn size(text: &str) -> Result<Bytes, String> {
+    quantity::bytes(text).map(Bytes)
 }
 
 /// The path of a socket, also as other options have it, `unix:PATH`.

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::failure::{Failure, say};
 use crate::run::interrupt::Interrupt;
-use crate::serve::{ServeArgs, session, warn};
+use crate::serve::{ServeArgs, session, size, warn};
 
 /// What `--help` says at the end.
 pub const HELP: &str = "\
@@ -73,7 +73,7 @@ pub struct VmArgs {
     #[arg(long, value_enum, default_value = "auto", help_heading = "Guest")]
     accel: Accel,
     /// Memory of the guest
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", help_heading = "Guest")]
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", help_heading = "Guest", value_parser = size)]
     guest_memory: Bytes,
     /// Processors of the guest
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Guest")]

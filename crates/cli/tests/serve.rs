@@ -308,6 +308,58 @@ fn a_server_is_found_wherever_its_clients_come_in() {
     assert!(!gone.contains("Running now"), "a server that was killed has left its socket: {gone}");
 }
 
+/// What was recorded before a kill is read up to the kill, whatever the recording is compressed with. The files of a
+/// recording are not replaced by the next one.
+#[test]
+fn a_recording_outlives_a_kill() {
+    for name in ["r.csv", "r.csv.gz", "r.csv.xz", "r.csv.zst", "r.csv.bz2"] {
+        let mut live = Live::new(&["tiny", "--no-delay", "--precondition", "none", "--record", name]);
+        let writes = ["--name=w", "--ioengine=nbd", &format!("--uri={}", live.uri()), "--rw=write", "--bs=4k"];
+        live.client("fio", &[&writes[..], &["--size=40m", "--iodepth=16", "--minimal"]].concat());
+        // Idle for long enough to be flushed.
+        pause(Duration::from_secs(3));
+        live.end(Signal::KILL);
+        let partial = format!("{name}.partial");
+        let info = floatgate(&live.directory).args(["trace", "info", &partial, "--json"]).output().unwrap();
+        let text = String::from_utf8_lossy(&info.stdout).into_owned() + &String::from_utf8_lossy(&info.stderr);
+        assert!(info.status.success() && text.contains("10240"), "{name}: {text}");
+        assert_eq!(text.contains("data is cut off"), name != "r.csv", "{name}: {text}");
+        let replay = ["run", "tiny", &partial, "--precondition", "none", "--json"];
+        let replayed = floatgate(&live.directory).args(replay).output().unwrap();
+        let result: Value = serde_json::from_slice(&replayed.stdout).unwrap();
+        assert_eq!(result["requests"]["write"]["count"], 10_240, "{name}");
+        let warnings = result["warnings"].to_string();
+        assert_eq!(warnings.contains("data is cut off"), name != "r.csv", "{name}: {warnings}");
+
+        let again = ["serve", "tiny", "--no-delay", "--nbd", "unix:ssd.sock", "--record", name];
+        let refused = floatgate(&live.directory).args(again).output().unwrap();
+        let text = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && text.contains(&format!("it would replace {partial}")), "{text}");
+    }
+}
+
+#[test]
+fn a_plain_recording_is_read_up_to_the_line_that_a_kill_cut() {
+    let directory = tempfile::tempdir().unwrap();
+    let head = "# requests of a live device\narrival_ps,operation,lba,sectors,fua,latency_ps\n";
+    let text = format!("{head}0,write,0,8,0,1000\n5000,write,8,8,0,1000\n9000,wri");
+    fs::write(directory.path().join("cut.csv"), text).unwrap();
+    for arguments in [
+        &["run", "tiny", "cut.csv"][..],
+        &["trace", "info", "cut.csv"],
+        &["trace", "convert", "cut.csv", "out.spc", "--to", "spc"],
+    ] {
+        let output = floatgate(&directory).args(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            output.status.success() && said.contains("the recording is cut off in line 5"),
+            "{arguments:?}: {said}"
+        );
+    }
+    assert_eq!(fs::read_to_string(directory.path().join("out.spc")).unwrap().lines().count(), 2);
+}
+
 /// What a replay of the recording cannot repeat.
 #[test]
 fn a_failure_that_was_asked_for_is_told_of() {
@@ -342,7 +394,18 @@ fn what_cannot_be_is_said() {
     assert!(error(&["tiny", "--dashboard", "--dashboard-token-file", "absent"]).contains("absent"));
     assert!(error(&["tiny", "--dashboard-token", "long-enough"]).contains("--dashboard"));
     assert!(error(&["--dashboard", "tiny"]).contains("no address of a dashboard"));
+    assert!(error(&["tiny", "--memory", "256X"]).contains("KiB, MiB, GiB"));
+    assert!(error(&["tiny", "--record", "file"]).contains("it would replace file; remove"));
+    // Usual spellings of sizes: what is wrong comes after them.
+    for size in ["256M", "256m", "256MiB", "256MB", "1G", "268435456", "0.25GiB"] {
+        assert!(error(&["tiny", "--memory", size, "--nbd", "unix:file"]).contains("it is no socket"), "{size}");
+    }
     assert_eq!(fs::read_to_string(directory.path().join("file")).unwrap(), "mine");
+}
+
+fn pause(span: Duration) {
+    #[expect(clippy::disallowed_methods, reason = "waits for another process")]
+    std::thread::sleep(span);
 }
 
 /// An address at which others can reach this machine: the one that it would send from, for which nothing is sent. All

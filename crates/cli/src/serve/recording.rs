@@ -37,13 +37,33 @@ impl Sink for File {
     }
 }
 
+/// Refuses a recording whose files exist: it would replace an earlier one, or what a killed server left of one.
+pub fn check(path: &Path) -> Result<(), Failure> {
+    let files = [path.to_owned(), partial(path), state_path(path)];
+    let found: Vec<String> =
+        files.iter().filter(|file| file.is_file()).map(|file| file.display().to_string()).collect();
+    match found.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::mistake(format!(
+            "--record {}: it would replace {}; remove or rename what you have, or give another name",
+            path.display(),
+            found.join(" and ")
+        ))),
+    }
+}
+
+/// Where the state from which a recording is replayed is saved.
+fn state_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".fgstate");
+    PathBuf::from(name)
+}
+
 /// Saves what an image held before a recording, from which that is replayed, beside the recording; returns where. Where
 /// that is nothing to be saved, as of a device that takes no writes any more, it is recorded all the same.
 pub fn state(args: &ServeArgs, begun: &Begun, front: &dyn Front) -> Result<Option<PathBuf>, Failure> {
     let (Some(path), true) = (&args.record, begun.recovered.is_some()) else { return Ok(None) };
-    let mut name = path.as_os_str().to_owned();
-    name.push(".fgstate");
-    let path = PathBuf::from(name);
+    let path = state_path(path);
     match Place::open(&path)?.write(&begun.device, &begun.state, front) {
         Ok(()) => Ok(Some(path)),
         Err(Failure::Mistake(why)) => {
