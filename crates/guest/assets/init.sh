@@ -8,8 +8,11 @@ $busybox --install -s
 mount -t devtmpfs dev /dev
 mount -t proc proc /proc
 mount -t sysfs sys /sys
-mkdir -p /dev/pts
+mkdir -p /dev/pts /dev/shm
 mount -t devpts pts /dev/pts
+mount -t tmpfs shm /dev/shm
+chmod 1777 /tmp /var/tmp /dev/shm
+ip link set lo up
 
 front=$(cat /floatgate/front)
 export SSD=$(cat /floatgate/device)
@@ -34,7 +37,6 @@ status=$(port status)
 echo up >"$status"
 
 if [ "$front" = nbd ]; then
-    ip link set lo up
     ip link set eth0 up
     ip address add 10.0.2.15/24 dev eth0
     nbd-client -persist -name '' 10.0.2.2 "$(cat /floatgate/port)" "$SSD" >/tmp/nbd-client.log 2>&1 ||

@@ -1,6 +1,6 @@
 //! Debian's packages, brought by `apt-get` and unpacked in a cache of the user's, without root.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -121,16 +121,84 @@ pub fn kernel() -> Result<String, GuestError> {
     kernels.next().map(str::to_owned).ok_or_else(|| GuestError::UnknownPackage(KERNEL.to_owned()))
 }
 
-/// The packages with libraries that programs of `packages` may need, in order of name.
-pub fn libraries(packages: &[String]) -> Result<Vec<String>, GuestError> {
+/// Dependencies that are not followed unless they are named: they install packages and set up a system, or interpret
+/// scripts that few users of the package call.
+const NOT_FOLLOWED: &[&str] = &[
+    "adduser",
+    "cdebconf",
+    "dbus",
+    "debconf",
+    "dpkg",
+    "init-system-helpers",
+    "locales",
+    "lsb-base",
+    "passwd",
+    "perl",
+    "python3",
+    "sensible-utils",
+    "ssl-cert",
+    "systemd",
+    "sysvinit-utils",
+    "ucf",
+    "usr-is-merged",
+    "usrmerge",
+];
+
+/// Returns the packages that `packages` depend on, in order of name, without `packages`. Of alternatives, the first is
+/// taken.
+pub fn dependencies(packages: &[String]) -> Result<Vec<String>, GuestError> {
     let mut command = Command::new("apt-cache");
     command.args(["depends", "--recurse", "--important", "--no-conflicts", "--no-breaks", "--no-replaces"]);
     command.args(packages);
     let told = output(command, FETCHES)?;
-    let is_name = |line: &&str| !line.starts_with([' ', '<']) && !line.contains(':');
-    let is_library = |name: &&str| (name.starts_with("lib") || name.starts_with("zlib")) && !name.ends_with("-perl");
-    let found: BTreeSet<&str> = told.lines().filter(is_name).filter(is_library).collect();
-    Ok(found.into_iter().map(str::to_owned).collect())
+    Ok(closure(packages, &direct(&told)))
+}
+
+/// Returns what `packages` depend on, directly or not.
+fn closure(packages: &[String], direct: &BTreeMap<&str, Vec<&str>>) -> Vec<String> {
+    let mut found: BTreeSet<&str> = packages.iter().map(|name| &name[..]).collect();
+    let mut open: Vec<&str> = found.iter().copied().collect();
+    while let Some(package) = open.pop() {
+        for needed in direct.get(package).into_iter().flatten() {
+            // Modules and parts of Python are of no use without it.
+            let is_followed =
+                !NOT_FOLLOWED.contains(needed) || (*needed == "python3" && package.starts_with("python3"));
+            if is_followed && found.insert(needed) {
+                open.push(needed);
+            }
+        }
+    }
+    found.into_iter().filter(|name| !packages.iter().any(|package| package == name)).map(str::to_owned).collect()
+}
+
+/// Returns the direct dependencies of each package in what `apt-cache depends --recurse` prints: the package in a line
+/// of its own, then a line for each dependency, which begins with `|` if the next line is an alternative. Packages that
+/// provide a dependency follow it, further indented.
+fn direct(told: &str) -> BTreeMap<&str, Vec<&str>> {
+    let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut package = "";
+    let (mut is_settled, mut alternative_follows) = (true, false);
+    for line in told.lines() {
+        let Some(indented) = line.strip_prefix(' ') else {
+            package = line;
+            (is_settled, alternative_follows) = (true, false);
+            continue;
+        };
+        let name = match indented.split_once("Depends: ") {
+            Some((before, name)) => {
+                is_settled &= alternative_follows;
+                alternative_follows = before.starts_with('|');
+                name
+            }
+            None => indented.trim(),
+        };
+        // A name in angle brackets is virtual: one that provides it follows.
+        if !is_settled && !name.starts_with('<') {
+            found.entry(package).or_default().push(name);
+            is_settled = true;
+        }
+    }
+    found
 }
 
 /// Unpacks an archive below a directory.
@@ -149,6 +217,24 @@ mod tests {
         let line = "'http://mirror/debian/pool/f/fio/fio_3.33-3_amd64.deb' fio_3.33-3_amd64.deb 537684 SHA256:ab";
         assert_eq!(archive_of(line), Some("fio_3.33-3_amd64.deb"));
         assert_eq!(archive_of("W: something else"), None);
+    }
+
+    #[test]
+    fn one_alternative_is_taken_and_installers_are_not_followed() {
+        let told = "nvme-cli\n  Depends: uuid-runtime\n  Depends: libnvme1\n\
+                    uuid-runtime\n  PreDepends: init-system-helpers\n  Depends: libsystemd0\n    libelogind0\n\
+                    libsystemd0\n  Depends: libgcrypt20\n\
+                    libelogind0\n  Depends: libcap2\n\
+                    init-system-helpers\n |Depends: usrmerge\n  Depends: usr-is-merged\n    usrmerge\n\
+                    libnvme1\n |Depends: <debconf-2.0>\n    cdebconf\n    debconf\n  Depends: debconf\n\
+                    \x20 Depends: <perl:any>\n    perl\n |Depends: a\n |Depends: b\n  Depends: c\n  Depends: d\n";
+        let direct = direct(told);
+        assert_eq!(direct["uuid-runtime"], ["init-system-helpers", "libsystemd0"]);
+        assert_eq!(direct["init-system-helpers"], ["usrmerge"]);
+        assert_eq!(direct["libnvme1"], ["cdebconf", "perl", "a", "d"]);
+        let closed = |name: &str| closure(&[name.to_owned()], &direct);
+        assert_eq!(closed("nvme-cli"), ["a", "d", "libgcrypt20", "libnvme1", "libsystemd0", "uuid-runtime"]);
+        assert_eq!(closed("libelogind0"), ["libcap2"]);
     }
 
     #[test]

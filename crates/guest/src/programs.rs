@@ -1,6 +1,6 @@
-//! Programs with the libraries that they need, and no others.
+//! Programs with what they depend on, and with the libraries that they need and no others.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -11,30 +11,52 @@ use crate::archive::{Archive, Entry};
 use crate::tool::output;
 
 /// Parts of packages that nobody reads in a guest.
-const LEFT_OUT: &[&str] =
-    &["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "boot", "lib/modules"];
+const LEFT_OUT: &[&str] = &[
+    "usr/share/doc",
+    "usr/share/man",
+    "usr/share/locale",
+    "usr/share/info",
+    "usr/share/lintian",
+    "usr/share/bug",
+    "usr/lib/x86_64-linux-gnu/gconv",
+    "boot",
+    "lib/modules",
+];
 
-/// Adds all of `programs`, unpacked packages, with what they need of `libraries`.
-pub fn add(archive: &mut Archive, programs: &Path, libraries: &Path) -> Result<(), GuestError> {
+/// Where the loader looks for libraries, once packages of old and new layout have come to the same place.
+const LIBRARIES: &[&str] = &["usr/lib/x86_64-linux-gnu", "usr/lib"];
+
+/// Adds all of `programs`, unpacked packages, and all of `dependencies` but the libraries among them that nothing
+/// needs. Returns the libraries that are needed and not there.
+pub fn add(archive: &mut Archive, programs: &Path, dependencies: &Path) -> Result<BTreeSet<String>, GuestError> {
     let mut needing = Vec::new();
-    for path in files(programs)? {
-        let inner = path.strip_prefix(programs).unwrap_or(&path).to_string_lossy().into_owned();
-        if LEFT_OUT.iter().any(|left| inner.starts_with(left)) {
-            continue;
+    for root in [dependencies, programs] {
+        for path in files(root)? {
+            let inner = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+            let place = merged(&inner);
+            let is_library = root == dependencies && is_library(&place);
+            if is_library || LEFT_OUT.iter().any(|left| inner.starts_with(left)) {
+                continue;
+            }
+            if is_dynamic(&path) {
+                needing.push(path.clone());
+            }
+            archive.add(&place, entry(&path)?);
         }
-        if is_dynamic(&path) {
-            needing.push(path.clone());
-        }
-        archive.add(&merged(&inner), entry(&path)?);
     }
-    let shelf = Shelf::new(&[libraries, programs])?;
-    for library in shelf.needed(&needing)? {
-        let (root, path) = &shelf.at[&library];
-        let inner = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
-        let bytes = fs::read(path).map_err(GuestError::at(path))?;
-        archive.add(&merged(&inner), Entry::File { bytes, runs: true });
+    let shelf = Shelf::new(&[programs, dependencies])?;
+    let (needed, missing) = shelf.needed(&needing)?;
+    for path in needed {
+        let bytes = fs::read(&path).map_err(GuestError::at(&path))?;
+        archive.add(&shelf.inner(&path), Entry::File { bytes, runs: true });
     }
-    Ok(())
+    Ok(missing)
+}
+
+/// Returns `true` if a file is where the loader finds it as a library.
+fn is_library(place: &str) -> bool {
+    let (folder, name) = place.rsplit_once('/').unwrap_or(("", place));
+    LIBRARIES.contains(&folder) && name.contains(".so")
 }
 
 /// Where a file is once `/bin`, `/sbin` and `/lib` are links into `/usr`, as Debian has them.
@@ -78,36 +100,49 @@ fn is_dynamic(path: &Path) -> bool {
     is_file && fs::File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *b"\x7fELF"
 }
 
-/// Libraries by the name by which programs ask for them.
-struct Shelf {
-    at: BTreeMap<String, (PathBuf, PathBuf)>,
+/// Libraries, as programs ask the loader for them.
+struct Shelf<'a> {
+    roots: Vec<&'a Path>,
+    /// Folders with libraries, those first in which the loader of the guest looks first.
+    folders: Vec<PathBuf>,
+    loader: Option<PathBuf>,
 }
 
-impl Shelf {
-    fn new(roots: &[&Path]) -> Result<Shelf, GuestError> {
-        let mut at = BTreeMap::new();
-        for root in roots {
-            for path in files(root)? {
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                // A link whose target is not there, as packages for developers have them, is no library.
-                if name.contains(".so") && path.is_file() {
-                    at.insert(name, (root.to_path_buf(), path));
+impl<'a> Shelf<'a> {
+    fn new(roots: &[&'a Path]) -> Result<Shelf<'a>, GuestError> {
+        let mut shelf = Shelf { roots: roots.to_vec(), folders: Vec::new(), loader: None };
+        let mut found = BTreeSet::new();
+        for path in roots.iter().map(|root| files(root)).collect::<Result<Vec<_>, _>>()?.concat() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            // A link whose target is not there, as packages for developers have them, is no library.
+            if name.contains(".so") && path.is_file() {
+                found.extend(path.parent().map(Path::to_owned));
+                if name.starts_with("ld-linux") {
+                    shelf.loader.get_or_insert(path);
                 }
             }
         }
-        Ok(Shelf { at })
+        let order = |folder: &PathBuf| LIBRARIES.iter().position(|usual| shelf.inner(folder) == *usual);
+        let mut folders: Vec<PathBuf> = found.into_iter().collect();
+        folders.sort_by_cached_key(|folder| order(folder).unwrap_or(LIBRARIES.len()));
+        shelf.folders = folders;
+        Ok(shelf)
     }
 
-    /// The libraries that programs need, and that those need: the loader itself says which.
-    fn needed(&self, programs: &[PathBuf]) -> Result<BTreeSet<String>, GuestError> {
-        let mut needed = BTreeSet::new();
-        let Some((loader, (_, path))) = self.at.iter().find(|(name, _)| name.starts_with("ld-linux")) else {
-            return Ok(needed);
-        };
-        let folders: BTreeSet<&Path> = self.at.values().filter_map(|(_, path)| path.parent()).collect();
-        let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    /// Returns the place in the guest of a file below one of the roots.
+    fn inner(&self, path: &Path) -> String {
+        let inner = self.roots.iter().find_map(|root| path.strip_prefix(root).ok());
+        merged(&inner.unwrap_or(path).to_string_lossy())
+    }
+
+    /// Returns the files that the loader takes for the libraries of these programs and for those that they need, and
+    /// the names of libraries that it does not find.
+    fn needed(&self, programs: &[PathBuf]) -> Result<(BTreeSet<PathBuf>, BTreeSet<String>), GuestError> {
+        let (mut needed, mut missing) = (BTreeSet::new(), BTreeSet::new());
+        let Some(loader) = &self.loader else { return Ok((needed, missing)) };
+        let folders: Vec<String> = self.folders.iter().map(|folder| folder.display().to_string()).collect();
         for program in programs {
-            let mut command = Command::new(path);
+            let mut command = Command::new(loader);
             command.args(["--inhibit-cache", "--library-path", &folders.join(":"), "--list"]).arg(program);
             let told = match output(command, "says which libraries a program needs") {
                 Ok(told) => told,
@@ -116,15 +151,27 @@ impl Shelf {
                 Err(other) => return Err(other),
             };
             needed.insert(loader.clone());
-            needed.extend(names(&told).filter(|name| self.at.contains_key(*name)).map(str::to_owned));
+            for (name, found) in resolved(&told) {
+                let is_ours = |path: &&Path| self.roots.iter().any(|root| path.starts_with(root));
+                // What the loader found on this machine instead is not in the guest.
+                match found.map(Path::new).filter(is_ours) {
+                    Some(path) => _ = needed.insert(path.to_owned()),
+                    None => _ = missing.insert(name.to_owned()),
+                }
+            }
         }
-        Ok(needed)
+        Ok((needed, missing))
     }
 }
 
-/// The libraries in what the loader prints: a line each, `NAME => PATH (ADDRESS)`.
-fn names(told: &str) -> impl Iterator<Item = &str> {
-    told.lines().filter_map(|line| line.split_whitespace().next()?.rsplit('/').next())
+/// Returns the libraries in what the loader prints, and the file of each that it finds: a line each, `NAME => PATH
+/// (ADDRESS)` or `NAME => not found`. What the kernel provides and the loader itself have no arrow.
+fn resolved(told: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    told.lines().filter_map(|line| {
+        let (name, place) = line.trim().split_once(" => ")?;
+        let path = place.rsplit_once(" (").map(|(path, _)| path);
+        (!name.contains("ld-linux")).then_some((name, path))
+    })
 }
 
 #[cfg(test)]
@@ -135,8 +182,8 @@ mod tests {
     fn the_loader_names_libraries() {
         let told = "\tlinux-vdso.so.1 (0x7ff)\n\tlibz.so.1 => /a/libz.so.1 (0x7f)\n\tlibx.so.2 => not found\n\
                     \t/lib64/ld-linux-x86-64.so.2 (0x7f)\n";
-        let expected = ["linux-vdso.so.1", "libz.so.1", "libx.so.2", "ld-linux-x86-64.so.2"];
-        assert_eq!(names(told).collect::<Vec<_>>(), expected);
+        let expected = [("libz.so.1", Some("/a/libz.so.1")), ("libx.so.2", None)];
+        assert_eq!(resolved(told).collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a guest boots: a kernel, and an archive with all that the machine has.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,12 +14,19 @@ use crate::programs;
 /// The first program, which runs the command.
 const INIT: &str = include_str!("../assets/init.sh");
 
+/// What the kernel calls for a file system that it does not have yet.
+const MODPROBE: &str = include_str!("../assets/modprobe.sh");
+
 /// Packages that every guest has.
 const ALWAYS: &[&str] = &["busybox-static", "e2fsprogs", "nbd-client"];
 
-/// The modules that ways in need, and what every guest needs. What a kernel has built in is left out.
+/// The modules that ways in need, and what every guest needs; and those of file systems, which are loaded when one is
+/// mounted. What a kernel has built in is left out.
 const MODULES: &[(&str, &[&str])] = &[
     ("common", &["virtio_pci", "virtio_console", "crc32c_intel", "crc32c_generic", "ext4"]),
+    ("fs-xfs", &["xfs"]),
+    ("fs-btrfs", &["xxhash_generic", "sha256_generic", "blake2b_generic", "btrfs"]),
+    ("fs-f2fs", &["f2fs"]),
     ("virtio", &["virtio_blk"]),
     ("vhost-user", &["virtio_blk"]),
     ("nvme", &["nvme"]),
@@ -49,16 +57,20 @@ impl Guest {
             wanted.join(", "),
             cache.path().display()
         ));
-        let libraries = packages::libraries(&wanted)?;
+        let dependencies = packages::dependencies(&wanted)?;
         let program_archives = cache.fetch(&wanted)?;
-        let library_archives = cache.fetch(&libraries)?;
+        let further_archives = cache.fetch(&dependencies)?;
         let kernel_archive = cache.fetch(std::slice::from_ref(&kernel))?;
         let place = cache.once(&kernel_name(&kernel_archive), |at| unpack_kernel(&kernel_archive, at))?;
-        let all = [&kernel_archive[..], &program_archives, &library_archives].concat();
+        let all = [&kernel_archive[..], &program_archives, &further_archives].concat();
         let made = cache.once(&format!("guest-{:016x}", digest(&all)), |at| {
             say("guest: putting it together, which is done once");
-            let (programs, shelf) = (unpacked(&program_archives, at)?, unpacked(&library_archives, at)?);
-            let archive = contents(programs.path(), shelf.path(), &place)?;
+            let (programs, further) = (unpacked(&program_archives, at)?, unpacked(&further_archives, at)?);
+            let (archive, missing) = contents(programs.path(), further.path(), &place)?;
+            if !missing.is_empty() {
+                let missing: Vec<String> = missing.into_iter().collect();
+                say(&format!("guest: warning: no package has the libraries {}", missing.join(", ")));
+            }
             let initrd = at.join("initrd");
             let file = fs::File::create(&initrd).map_err(GuestError::at(&initrd))?;
             let mut out = io::BufWriter::new(file);
@@ -80,7 +92,7 @@ fn digest(files: &[PathBuf]) -> u64 {
         format!("{} {size}\n", path.display())
     };
     let described: String = files.iter().map(about).collect();
-    xxhash_rust::xxh3::xxh3_64((described + INIT + &format!("{MODULES:?}")).as_bytes())
+    xxhash_rust::xxh3::xxh3_64((described + INIT + MODPROBE + &format!("{MODULES:?}")).as_bytes())
 }
 
 fn kernel_name(archives: &[PathBuf]) -> String {
@@ -112,12 +124,15 @@ fn unpack_kernel(archives: &[PathBuf], at: &Path) -> Result<(), GuestError> {
 }
 
 /// All that is in the guest.
-fn contents(programs: &Path, libraries: &Path, kernel: &Path) -> Result<Archive, GuestError> {
+fn contents(programs: &Path, dependencies: &Path, kernel: &Path) -> Result<(Archive, BTreeSet<String>), GuestError> {
     let mut archive = Archive::default();
     for name in ["bin", "sbin", "lib", "lib64"] {
         archive.add(name, Entry::Link(format!("usr/{name}")));
     }
-    programs::add(&mut archive, programs, libraries)?;
+    archive.text("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/tmp:/bin/sh\n");
+    archive.text("etc/group", "root:x:0:\nnogroup:x:65534:\n");
+    archive.text("etc/hosts", "127.0.0.1 localhost\n");
+    let missing = programs::add(&mut archive, programs, dependencies)?;
     let modules = Modules::find(&kernel.join("modules"))?;
     for (front, names) in MODULES {
         let loaded = modules.in_order(names)?;
@@ -133,5 +148,8 @@ fn contents(programs: &Path, libraries: &Path, kernel: &Path) -> Result<Archive,
     // What devtmpfs has later; the kernel opens it before the first program runs.
     archive.add("init", Entry::File { bytes: INIT.as_bytes().to_vec(), runs: true });
     archive.add("dev", Entry::Directory);
-    Ok(archive)
+    archive.add("usr/sbin/modprobe", Entry::File { bytes: MODPROBE.as_bytes().to_vec(), runs: true });
+    // `mount` without -t tries these in turn.
+    archive.text("etc/filesystems", "ext4\nxfs\nbtrfs\nf2fs\n*\n");
+    Ok((archive, missing))
 }
