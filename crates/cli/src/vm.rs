@@ -5,10 +5,9 @@ use std::path::PathBuf;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Bytes;
-use floatgate_guest::machine::check_qemu;
-use floatgate_guest::{Accelerator, Cache, Disk, Ended, Guest, GuestError, Machine, Running};
+use floatgate_guest::machine::{PREFIX, check_qemu};
+use floatgate_guest::{Accelerator, Cache, Disk, Ended, Guest, GuestError, Machine, Running, Scratch};
 use floatgate_serve::{Address, Server};
-use tempfile::TempDir;
 
 use crate::failure::{Failure, say};
 use crate::run::interrupt::Interrupt;
@@ -117,8 +116,7 @@ pub fn run(args: &VmArgs) -> Result<(), Failure> {
     let cache = Cache::of_user()?;
     let guest = args.guest(&cache)?;
     let accelerator = args.accelerator(&cache, &guest)?;
-    let directory = tempfile::Builder::new().prefix("floatgate-").tempdir();
-    let directory = directory.map_err(|error| Failure::fault(format!("no temporary directory: {error}")))?;
+    let directory = Scratch::new(PREFIX)?;
     let serve = args.served(&directory, accelerator)?;
     let mut ended = Ok(None);
     session(&serve, &mut std::io::stderr(), |server, config, _, interrupt| {
@@ -189,7 +187,7 @@ impl VmArgs {
     }
 
     /// How the device is served: as asked for, and for the guest.
-    fn served(&self, directory: &TempDir, accelerator: Accelerator) -> Result<ServeArgs, Failure> {
+    fn served(&self, directory: &Scratch, accelerator: Accelerator) -> Result<ServeArgs, Failure> {
         let mut serve = self.serve.clone();
         let socket = directory.path().join("ssd.sock");
         match self.front {
@@ -204,7 +202,7 @@ impl VmArgs {
         Ok(serve)
     }
 
-    fn disk(&self, directory: &TempDir, server: &Server, serve: &ServeArgs) -> Disk {
+    fn disk(&self, directory: &Scratch, server: &Server, serve: &ServeArgs) -> Disk {
         let socket = directory.path().join("ssd.sock");
         match (self.front, server.addresses().first()) {
             (Front::VhostUser, _) => Disk::VhostUser(serve.vhost_user.clone().unwrap_or(socket)),

@@ -4,14 +4,14 @@
 //! kernel is booted once, with a first program that switches off, and what came of it is remembered.
 
 use std::fs;
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use crate::GuestError;
 use crate::archive::{Archive, Entry};
-use crate::machine::{boot, bound_to_us};
+use crate::machine::{PREFIX, boot, bound_to_us};
 use crate::packages::Cache;
+use crate::scratch::Scratch;
 use crate::system::Guest;
 
 /// What runs instructions.
@@ -66,7 +66,7 @@ impl Accelerator {
 
 /// Boots the kernel by KVM, with a first program that writes a line and switches off.
 fn probe(guest: &Guest) -> Result<String, GuestError> {
-    let directory = tempfile::tempdir().map_err(GuestError::at(Path::new("a temporary directory")))?;
+    let directory = Scratch::new(PREFIX)?;
     let (initrd, console) = (directory.path().join("initrd"), directory.path().join("console"));
     let mut archive = Archive::default();
     archive.add("init", Entry::File { bytes: switches_off(), runs: true });

@@ -13,12 +13,14 @@ pub mod machine;
 pub mod modules;
 pub mod packages;
 pub mod programs;
+pub mod scratch;
 pub mod system;
 mod tool;
 
 pub use accelerator::Accelerator;
 pub use machine::{Disk, Ended, Machine, Running};
 pub use packages::Cache;
+pub use scratch::Scratch;
 pub use system::Guest;
 
 /// Why there is no machine.

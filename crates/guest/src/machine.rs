@@ -6,16 +6,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use serde_json::json;
-use tempfile::TempDir;
 
 use crate::GuestError;
 use crate::accelerator::Accelerator;
 use crate::archive::{Archive, Entry};
+use crate::scratch::Scratch;
 use crate::system::Guest;
 use crate::tool::tail;
 
 /// The program.
 pub const QEMU: &str = "qemu-system-x86_64";
+
+/// How the names of a machine's temporary directories begin.
+pub const PREFIX: &str = "floatgate-vm-";
 
 /// The disk of a machine, and how it comes to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,15 +115,14 @@ pub enum Ended {
 #[derive(Debug)]
 pub struct Running {
     child: Child,
-    directory: TempDir,
+    directory: Scratch,
     interactive: bool,
 }
 
 impl Machine<'_> {
     /// Starts it.
     pub fn start(&self) -> Result<Running, GuestError> {
-        let directory = tempfile::Builder::new().prefix("floatgate-vm-").tempdir();
-        let directory = directory.map_err(GuestError::at(&std::env::temp_dir()))?;
+        let directory = Scratch::new(PREFIX)?;
         let initrd = directory.path().join("initrd");
         self.write_initrd(&initrd)?;
         fs::write(directory.path().join("status"), "").map_err(GuestError::at(directory.path()))?;

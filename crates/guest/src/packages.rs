@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::GuestError;
+use crate::scratch::Scratch;
 use crate::tool::output;
 
 /// The package whose only dependency is the newest kernel for virtual machines.
@@ -13,6 +14,9 @@ const KERNEL: &str = "linux-image-cloud-amd64";
 
 /// What `apt-get` is for, where it is missing.
 const FETCHES: &str = "fetches a kernel and programs for the guest";
+
+/// How the names of unfinished directories in the cache begin.
+const DRAFT: &str = "draft-";
 
 /// Where packages and what is made of them are kept.
 #[derive(Clone, Debug)]
@@ -42,7 +46,7 @@ impl Cache {
     pub fn once(&self, name: &str, make: impl FnOnce(&Path) -> Result<(), GuestError>) -> Result<PathBuf, GuestError> {
         let place = self.0.join(name);
         if !place.exists() {
-            let draft = tempfile::tempdir_in(&self.0).map_err(GuestError::at(&self.0))?;
+            let draft = Scratch::below(&self.0, DRAFT)?;
             let made = draft.path().join("made");
             fs::create_dir(&made).map_err(GuestError::at(&made))?;
             make(&made)?;
@@ -64,7 +68,7 @@ impl Cache {
         let wanted: Vec<&String> = packages.iter().zip(&names).filter(absent).map(|(package, _)| package).collect();
         if !wanted.is_empty() {
             // A fetch that is cut short leaves nothing where the next one looks.
-            let draft = tempfile::tempdir_in(&self.0).map_err(GuestError::at(&self.0))?;
+            let draft = Scratch::below(&self.0, DRAFT)?;
             let mut command = Command::new("apt-get");
             command.arg("download").args(&wanted).current_dir(draft.path());
             output(command, FETCHES)?;
