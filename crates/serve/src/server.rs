@@ -17,6 +17,7 @@ use crate::calibrate::{Calibration, calibrate, nbd_cost, vhost_cost};
 use crate::clock::{Clock, Speed, Wall};
 use crate::engine::{Cost, Engine, Pace, PowerCut, Waker};
 use crate::image::{Recovered, Store};
+use crate::nbd::listen::Listener;
 use crate::nbd::session::Export;
 use crate::payload::memory::Memory;
 use crate::record::Recorder;
@@ -175,8 +176,9 @@ impl Server {
         };
         let costs = Costs {
             nbd: measured(!sockets.nbd.is_empty(), nbd_cost)?,
-            vhost_user: measured(sockets.vhost_user.is_some(), vhost_cost)?,
+            vhost_user: measured(sockets.vhost_user().is_some(), vhost_cost)?,
         };
+        let vhost_user = sockets.listen_vhost_user()?;
         let export = export_of(&device);
         let start = Wall::now();
         let clock = Clock::new(start, options.speed);
@@ -200,13 +202,18 @@ impl Server {
             costs,
             speed: options.speed,
         };
-        server.start_fronts(export, sockets, options.vhost_queues)?;
+        server.start_fronts(export, sockets.nbd, vhost_user, options.vhost_queues)?;
         Ok(server)
     }
 
     /// Starts the threads of the front ends that have somewhere to listen. All have their ports before any request.
-    fn start_fronts(&mut self, export: Export, sockets: Sockets, queues: u16) -> io::Result<()> {
-        let Sockets { nbd, vhost_user, .. } = sockets;
+    fn start_fronts(
+        &mut self,
+        export: Export,
+        nbd: Vec<Listener>,
+        vhost_user: Option<Listener>,
+        queues: u16,
+    ) -> io::Result<()> {
         let ports = {
             let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
             let mut add = |name: &str, cost: Cost| -> io::Result<_> {

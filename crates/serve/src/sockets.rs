@@ -1,10 +1,11 @@
-//! Where clients connect: open before there is a device, so that clients of one that is being filled wait for it.
+//! Where clients connect. NBD sockets are open before there is a device, so that clients of one that is being filled
+//! wait for it; that for vhost-user is opened when the device can be served.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use crate::address::Address;
-use crate::nbd::listen::Listener;
+use crate::nbd::listen::{Listener, check_path};
 use crate::server::ServeError;
 
 /// Which sockets there are to be.
@@ -22,7 +23,6 @@ pub struct Places {
 #[derive(Debug)]
 pub struct Sockets {
     pub(crate) nbd: Vec<Listener>,
-    pub(crate) vhost_user: Option<Listener>,
     places: Places,
 }
 
@@ -35,9 +35,19 @@ impl Sockets {
         let open =
             |address: &Address| Listener::open(address).map_err(|error| ServeError::Listen(address.clone(), error));
         let nbd = places.nbd.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        let vhost_user = places.vhost_user.clone().map(|path| open(&Address::Unix(path))).transpose()?;
         let addresses = nbd.iter().map(|listener| listener.address().clone()).collect();
-        Ok(Sockets { nbd, vhost_user, places: Places { nbd: addresses, ..places.clone() } })
+        if let Some(path) = &places.vhost_user {
+            check_path(path).map_err(|error| ServeError::Listen(Address::Unix(path.clone()), error))?;
+        }
+        Ok(Sockets { nbd, places: Places { nbd: addresses, ..places.clone() } })
+    }
+
+    /// Opens the socket for vhost-user clients. It is not there before the device is: a QEMU whose server is killed
+    /// before it has answered the first message waits for the answer forever, even if it is to reconnect.
+    pub(crate) fn listen_vhost_user(&self) -> Result<Option<Listener>, ServeError> {
+        let address = self.places.vhost_user.clone().map(Address::Unix);
+        let open = |address: Address| Listener::open(&address).map_err(|error| ServeError::Listen(address, error));
+        address.map(open).transpose()
     }
 
     /// Where NBD clients connect, with the ports that the system has chosen.

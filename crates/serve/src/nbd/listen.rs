@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -87,6 +87,19 @@ impl Drop for Listener {
 
 /// A Unix socket that only this user can connect to, from the moment on at which it is there.
 pub(crate) fn private_socket(path: &Path) -> io::Result<UnixListener> {
+    let socket = bound_socket(path)?;
+    listen(&socket, BACKLOG)?;
+    Ok(UnixListener::from(socket))
+}
+
+/// Finds out what is wrong with the path of a socket. Nobody can connect to it.
+pub(crate) fn check_path(path: &Path) -> io::Result<()> {
+    drop(bound_socket(path)?);
+    std::fs::remove_file(path)
+}
+
+/// A socket at a path that does not listen yet.
+fn bound_socket(path: &Path) -> io::Result<OwnedFd> {
     make_room(path)?;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     // On Linux the socket's file takes its mode from the socket.
@@ -94,8 +107,7 @@ pub(crate) fn private_socket(path: &Path) -> io::Result<UnixListener> {
     rustix::fs::fchmod(&socket, mode)?;
     bind(&socket, &SocketAddrUnix::new(path)?)?;
     rustix::fs::chmod(path, mode)?;
-    listen(&socket, BACKLOG)?;
-    Ok(UnixListener::from(socket))
+    Ok(socket)
 }
 
 /// Removes a socket that a server has left behind; says what else is in the way.
