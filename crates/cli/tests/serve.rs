@@ -306,6 +306,22 @@ fn a_server_is_found_wherever_its_clients_come_in() {
     assert!(!short.contains("Running now"), "{short}");
     let gone = ask(&["serve", "--help"]);
     assert!(!gone.contains("Running now"), "a server that was killed has left its socket: {gone}");
+
+    // The next server removes that, and no socket of a process that lives.
+    let left = directory.path().join(&name);
+    let ours = directory.path().join(format!("floatgate-{}.ctl", std::process::id()));
+    drop(std::os::unix::net::UnixListener::bind(&ours).unwrap());
+    assert!(left.exists());
+    let output = here(floatgate(&directory)).args(["serve", "tiny", "--nbd", "127.0.0.1:0", "--seed", "x"]).output();
+    assert!(output.unwrap().status.code() == Some(2) && left.exists());
+    let mut next = here(floatgate(&directory));
+    next.args(["serve", "tiny", "--vhost-user", "vhost.sock", "--no-delay"]).stderr(Stdio::piped());
+    let mut next = next.spawn().unwrap();
+    let mut said = BufReader::new(next.stderr.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap().contains("Ctrl-C ends")));
+    assert!(!left.exists() && ours.exists());
+    next.kill().unwrap();
+    next.wait().unwrap();
 }
 
 /// What was recorded before a kill is read up to the kill, whatever the recording is compressed with. The files of a
@@ -358,6 +374,30 @@ fn a_plain_recording_is_read_up_to_the_line_that_a_kill_cut() {
         );
     }
     assert_eq!(fs::read_to_string(directory.path().join("out.spc")).unwrap().lines().count(), 2);
+}
+
+/// QEMU waits forever for a server that was killed before its first answer: nobody can connect before the self-test.
+#[test]
+fn the_vhost_user_socket_appears_when_the_device_is_ready() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("vhost.sock");
+    let mut command = floatgate(&directory);
+    command.args(["serve", "tiny", "--precondition", "none", "--vhost-user", "vhost.sock", "--control", "ready.ctl"]);
+    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let control = directory.path().join("ready.ctl");
+    // The self-test is between these two, and takes more than a second.
+    while !control.exists() {
+        pause(Duration::from_millis(5));
+    }
+    for _ in 0..50 {
+        assert!(std::os::unix::net::UnixStream::connect(&socket).is_err());
+        pause(Duration::from_millis(5));
+    }
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap().contains("Ctrl-C ends")));
+    std::os::unix::net::UnixStream::connect(&socket).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 /// What a replay of the recording cannot repeat.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use floatgate_core::text::read_text;
 use floatgate_serve::Address;
-use floatgate_serve::monitor::client::SUFFIX;
+use floatgate_serve::monitor::client::{PREFIX, SUFFIX, remove_dead};
 use floatgate_serve::monitor::{Doors, Monitor, Options};
 
 use super::clients::word;
@@ -91,8 +91,11 @@ fn default_control(addresses: &[Address]) -> PathBuf {
         Address::Tcp(_) => None,
     });
     let runtime = || std::env::var_os("XDG_RUNTIME_DIR").filter(|place| !place.is_empty()).map(PathBuf::from);
-    let own =
-        || runtime().unwrap_or_else(std::env::temp_dir).join(format!("floatgate-{}.{SUFFIX}", std::process::id()));
+    let own = || {
+        let place = runtime().unwrap_or_else(std::env::temp_dir);
+        remove_dead(&place);
+        place.join(format!("{PREFIX}{}.{SUFFIX}", std::process::id()))
+    };
     unix.unwrap_or_else(own)
 }
 

@@ -6,6 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use serde_json::Value;
 
 use super::control::Command;
@@ -15,6 +17,9 @@ const LONGEST_ANSWER: u64 = 4 << 20;
 
 /// The end of the names of control sockets.
 pub const SUFFIX: &str = "ctl";
+
+/// The beginning of the name of a control socket that is beside no other socket; the process of its server follows.
+pub const PREFIX: &str = "floatgate-";
 
 /// Who asks a server.
 pub struct Asker {
@@ -63,6 +68,26 @@ pub fn usual_places() -> Vec<PathBuf> {
     places.extend(std::env::var_os("XDG_RUNTIME_DIR").filter(|place| !place.is_empty()).map(PathBuf::from));
     places.push(std::env::temp_dir());
     places
+}
+
+/// Removes the control sockets that servers of this user have left in `place` because they were killed: nobody listens
+/// there, and their process is gone.
+pub fn remove_dead(place: &Path) {
+    let me = rustix::process::geteuid().as_raw();
+    for path in std::fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let process = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX)?.strip_suffix('.'));
+        let process = process.and_then(|text| Pid::from_raw(text.parse().ok()?));
+        let is_gone = |process| matches!(test_kill_process(process), Err(Errno::SRCH));
+        let is_mine =
+            || std::fs::symlink_metadata(&path).is_ok_and(|found| found.file_type().is_socket() && found.uid() == me);
+        // One that is bound does not listen yet for a moment, so that its process is asked for as well.
+        let refuses =
+            || UnixStream::connect(&path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+        if process.is_some_and(is_gone) && is_mine() && refuses() {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
 }
 
 /// Control sockets of this user in these places, at which a server listens.
