@@ -78,6 +78,36 @@ fn a_file_system_on_the_ssd_is_made_written_trimmed_and_checked() {
     assert!((40 << 20..=most).contains(&trimmed), "{trimmed} bytes of {most}, and {}", summary["requests"]);
 }
 
+/// Programs come with their libraries and what else they need, and each file system keeps a file: one boot for all.
+#[test]
+fn programs_run_and_every_file_system_keeps_a_file() {
+    let job = "set -e
+        nvme version | head -n 1
+        python3 -c 'print([sum(range(5))])'
+        sqlite3 /tmp/a.db 'create table t(a); insert into t values(7); select a from t'
+        for kind in ext4 xfs btrfs; do
+            force=-f; [ $kind = ext4 ] && force=-F
+            mkfs.$kind -q $force $SSD >/dev/null 2>&1
+            mount $SSD /mnt
+            echo kept by $kind >/mnt/file
+            umount /mnt
+            echo 3 >/proc/sys/vm/drop_caches
+            mount -t $kind $SSD /mnt
+            cat /mnt/file
+            umount /mnt
+        done";
+    let packages = ["nvme-cli", "python3-minimal", "sqlite3", "xfsprogs", "btrfs-progs"];
+    let with: Vec<&str> = packages.iter().flat_map(|package| ["--with", package]).collect();
+    // xfs is not made on less than 300 MB.
+    let device = ["--set", "geometry.blocks=512", "--precondition", "none", "--no-delay", "--accel", "tcg"];
+    let told = vm(&[&device[..], &with, &["--run", job]].concat());
+    let (said, errors) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(told.status.success() && lines[0].starts_with("nvme version"), "{said}{errors}");
+    assert_eq!(lines[1..], ["[10]", "7", "kept by ext4", "kept by xfs", "kept by btrfs"], "{errors}");
+    assert!(!errors.contains("no package has the libraries"), "{errors}");
+}
+
 /// What the guest writes comes back from the device, not from the guest's memory, and what it discards is gone from the
 /// map of the device, which was full.
 #[test]
@@ -149,7 +179,15 @@ fn a_file_system_survives_power_cuts_in_the_middle_of_writes() {
         child.wait().unwrap();
         assert_eq!(said, ["checked", "written", "written", "written"], "round {round}");
     }
-    let told = vm(&[&guest[..], &["--run", check]].concat());
+    let litter = || {
+        let names = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().starts_with("floatgate-")).count()
+    };
+    // Sockets, and the guest's files: one each of the last guest alone, as each removes those of the one before.
+    assert_eq!(litter(), 2);
+    let arguments = [&guest[..], &["--run", check]].concat();
+    let told = command(directory.path(), &arguments).env("TMPDIR", directory.path()).output().unwrap();
+    assert_eq!(litter(), 0);
     let (said, errors) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
     assert!(told.status.success() && said.ends_with("checked\n"), "{said}{errors}");
     assert!(errors.contains("recovered after a power cut"), "{errors}");
