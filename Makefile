@@ -27,6 +27,8 @@ OPERATIONS ?= 100000000
 FUZZ_SECONDS ?= 60
 # Kills and power cuts of a live device, each with a look at every sector, and rounds of fio's own verification.
 KILLS ?= 500
+# Kills while SQLite and PostgreSQL commit, each.
+DATABASE_KILLS ?= 20
 # Tests of what most often breaks, for `make check`, and the random devices that they draw.
 FAST := model determinism timing bus_order queueing theory write_path fill buffer unloaded commands tidy config
 FAST_CASES ?= 150
@@ -101,6 +103,7 @@ soak: columns test-cluster ## Test for long: CASES cases, CUTS power cuts, OPERA
 		PROPTEST_CASES=$(CASES) FLOATGATE_POWER_CASES=$(CASES) FLOATGATE_POWER_CUTS=$(CUTS) FLOATGATE_KILLS=$(KILLS) \
 		FLOATGATE_DEVICES=tiny,x25m $(CARGO) test --release --workspace --locked
 	FLOATGATE_SOAK_OPS=$(OPERATIONS) $(CARGO) test --release --workspace --locked --test model -- --nocapture
+	python3 -B scripts/database_kills.py $(FLOATGATE) --rounds $(DATABASE_KILLS)
 	FLOATGATE=$(FLOATGATE) FLOATGATE_FLEET_MB=800 \
 		scripts/test_python.sh $(PYTHON) python/tests/test_fleet.py
 	scripts/fuzz.sh $(FUZZ_SECONDS)
