@@ -19,6 +19,7 @@ Examples:
   floatgate vm tlc-nvme                                                     a shell; leave by exit
   floatgate vm tlc-nvme --run 'mkfs.ext4 -q $SSD && mount $SSD /mnt && df -h /mnt'
   floatgate vm tlc-nvme --front nvme --run 'fio --name=a --filename=$SSD --rw=randread --bs=4k --direct=1 --size=8m'
+  floatgate vm tlc-nvme --with xfsprogs --run 'mkfs.xfs -q $SSD && mount $SSD /mnt && df -h /mnt'
   floatgate vm tlc-nvme --with sqlite3 --copy shop.sql --record shop.csv.xz \\
       --run 'mkfs.ext4 -q $SSD && mount $SSD /mnt && sqlite3 /mnt/shop.db <shop.sql'";
 
@@ -61,8 +62,10 @@ pub struct VmArgs {
     /// How the disk comes to the guest
     #[arg(long, value_enum, default_value = "virtio", help_heading = "Guest")]
     front: Front,
-    /// Put the programs of this Debian package into the guest, may be given several times; busybox, e2fsprogs and
-    /// nbd-client are always there
+    /// Put this Debian package and what it depends on into the guest, may be given several times; busybox, e2fsprogs
+    /// and nbd-client are always there
+    ///
+    /// The guest mounts ext2, ext3, ext4, xfs and btrfs: xfsprogs and btrfs-progs make the latter two.
     #[arg(long, value_name = "PACKAGE", default_value = "fio", help_heading = "Guest", value_parser = package)]
     with: Vec<String>,
     /// Put a file into the guest's /root, where the command starts; may be given several times

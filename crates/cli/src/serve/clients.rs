@@ -20,7 +20,8 @@ Clients of a device at --nbd unix:/tmp/ssd.sock; those of yours are printed when
 while it runs below and by `floatgate ctl clients`:
   nbdinfo 'nbd+unix:///?socket=/tmp/ssd.sock'
   fio --name=live --ioengine=nbd --uri='nbd+unix:///?socket=/tmp/ssd.sock' --rw=randread --bs=4k
-  qemu-system-x86_64 -drive 'file=nbd+unix:///?socket=/tmp/ssd.sock,format=raw,if=virtio,cache=none'
+  qemu-img bench -f raw -t none -c 10000 -d 16 'nbd+unix:///?socket=/tmp/ssd.sock'
+  qemu-system-x86_64 ... -drive 'file=nbd+unix:///?socket=/tmp/ssd.sock,format=raw,if=virtio,cache=none'
   nbd-client -unix /tmp/ssd.sock /dev/nbd0
 at --vhost-user /tmp/vhost.sock:
   qemu-system-x86_64 -enable-kvm -m 1G -object memory-backend-memfd,id=m,size=1G,share=on -machine memory-backend=m \
@@ -106,16 +107,12 @@ fn of_address(address: &Address) -> String {
             ),
         ),
         ("copy", format!("nbdcopy disk.img '{uri}'")),
-        (
-            "QEMU",
-            format!(
-                "qemu-system-x86_64 -enable-kvm -m 1G -drive 'file={uri},format=raw,if=virtio,cache=none,discard=unmap'"
-            ),
-        ),
+        ("QEMU", format!("qemu-img bench -f raw -t none -c 10000 -d 16 '{uri}'")),
+        ("a disk", format!("qemu-system-x86_64 ... -drive 'file={uri},format=raw,if=virtio,cache=none,discard=unmap'")),
         (
             "as NVMe",
             format!(
-                "qemu-system-x86_64 -enable-kvm -m 1G -drive 'file={uri},format=raw,if=none,id=ssd,cache=none,discard=unmap' \
+                "qemu-system-x86_64 ... -drive 'file={uri},format=raw,if=none,id=ssd,cache=none,discard=unmap' \
                  -device nvme,drive=ssd,serial=1"
             ),
         ),
