@@ -24,6 +24,7 @@ mod pages;
 pub mod payload;
 pub mod record;
 mod rhythm;
+pub mod roster;
 pub mod server;
 pub mod sockets;
 mod turnaround;

@@ -21,6 +21,7 @@ use crate::nbd::listen::Listener;
 use crate::nbd::session::Export;
 use crate::payload::memory::Memory;
 use crate::record::Recorder;
+use crate::roster::Roster;
 use crate::sockets::Sockets;
 use crate::vhost::blk::Disk;
 use crate::{nbd, vhost};
@@ -113,6 +114,7 @@ pub struct Server {
     calibration: Calibration,
     costs: Costs,
     speed: Speed,
+    roster: Roster,
 }
 
 /// What was served.
@@ -157,8 +159,8 @@ pub struct Costs {
 }
 
 /// The names of front ends, as streams of requests and in results.
-const NBD: &str = "nbd";
-const VHOST_USER: &str = "vhost-user";
+pub(crate) const NBD: &str = "nbd";
+pub(crate) const VHOST_USER: &str = "vhost-user";
 
 impl Server {
     /// Begins to serve a device to who connects to these sockets, or has done so.
@@ -201,6 +203,7 @@ impl Server {
             calibration,
             costs,
             speed: options.speed,
+            roster: Roster::default(),
         };
         server.start_fronts(export, sockets.nbd, vhost_user, options.vhost_queues)?;
         Ok(server)
@@ -233,14 +236,16 @@ impl Server {
             let (engine, bell, stop) = (Arc::clone(&self.engine), Arc::clone(bell), Arc::clone(&self.stop));
             let (listeners, port, ringer) = (nbd, *port, Arc::clone(&bell));
             let parts = nbd::front::Parts { engine, port, export, listeners, bell, stop, spin };
-            let front = nbd::front::Front::new(parts);
+            let mut front = nbd::front::Front::new(parts);
+            front.enter_clients(self.roster.clone());
             self.fronts.push((spawn(NBD, move || front.run())?, ringer));
         }
         if let (_, Some((port, bell))) = &ports {
             let (engine, bell, stop) = (Arc::clone(&self.engine), Arc::clone(bell), Arc::clone(&self.stop));
             let (listener, port, ringer) = (vhost_user, *port, Arc::clone(&bell));
             let parts = vhost::front::Parts { engine, port, disk, listener, bell, stop, spin };
-            let front = vhost::front::Front::new(parts);
+            let mut front = vhost::front::Front::new(parts);
+            front.enter_clients(self.roster.clone());
             self.fronts.push((spawn(VHOST_USER, move || front.run())?, ringer));
         }
         Ok(())
@@ -264,6 +269,11 @@ impl Server {
     /// What was found out of the host at the start.
     pub fn calibration(&self) -> &Calibration {
         &self.calibration
+    }
+
+    /// Returns the list of connected clients, which stays up to date.
+    pub fn roster(&self) -> Roster {
+        self.roster.clone()
     }
 
     /// The device and all that is around it, for a monitor; it has to let go of it before the server ends.

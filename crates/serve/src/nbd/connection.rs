@@ -10,6 +10,7 @@ use super::budget::{Budget, SHARE};
 use super::session::{Command, Export, Kind, Session, Taken};
 use crate::clock::Wall;
 use crate::lateness::Due;
+use crate::roster::{Peer, Seat};
 use crate::turnaround::Turnaround;
 
 /// A socket.
@@ -22,6 +23,14 @@ pub enum Stream {
 }
 
 impl Stream {
+    /// Returns who is at the other end.
+    pub fn peer(&self) -> Peer {
+        match self {
+            Stream::Unix(stream) => Peer::of_unix(stream),
+            Stream::Tcp(stream) => Peer::of_tcp(stream.peer_addr().ok()),
+        }
+    }
+
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Unix(stream) => stream.read(into),
@@ -69,6 +78,8 @@ pub struct Connection {
     pub session: Session,
     /// When it connected.
     pub since: Wall,
+    /// Its entry in the list of clients. `None` if nobody lists them.
+    pub seat: Option<Seat>,
     input: Vec<u8>,
     /// Of `input`: bytes that were taken, and bytes that are there.
     taken: usize,
@@ -103,6 +114,7 @@ impl Connection {
             stream,
             session,
             since: now,
+            seat: None,
             input: vec![0; INPUT],
             taken: 0,
             filled: 0,
@@ -296,6 +308,9 @@ impl Connection {
 
     /// Sends what the socket takes. Returns `true` if that was anything.
     pub fn send(&mut self, now: Wall) -> bool {
+        if let Some(seat) = &self.seat {
+            seat.note(self.in_flight);
+        }
         let before = self.waiting;
         while self.waiting > 0 && !self.broken {
             const SLICES: usize = 32;

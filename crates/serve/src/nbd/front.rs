@@ -20,7 +20,8 @@ use crate::clock::{Wall, set_timer_slack};
 use crate::engine::{Answer, Engine, Order, Port};
 use crate::payload::PayloadError;
 use crate::rhythm::{Farewell, Rhythm, lock, timeout};
-use crate::server::Bell;
+use crate::roster::Roster;
+use crate::server::{Bell, NBD};
 
 /// Clients that are served at a time. Another one takes the place of one that is idle, or is refused.
 const MOST_CLIENTS: usize = 64;
@@ -73,6 +74,7 @@ pub struct Front {
     is_timed: bool,
     /// Of the device, when last looked.
     power_cuts: u64,
+    roster: Option<Roster>,
 }
 
 /// What a loop is made of.
@@ -113,7 +115,13 @@ impl Front {
             accept_after: Wall(0),
             is_timed: false,
             power_cuts: 0,
+            roster: None,
         }
+    }
+
+    /// Lists its clients there from now on.
+    pub fn enter_clients(&mut self, roster: Roster) {
+        self.roster = Some(roster);
     }
 
     /// Adds a client that is connected already, as by a pair of sockets.
@@ -278,7 +286,10 @@ impl Front {
     }
 
     fn welcome(&mut self, stream: super::connection::Stream, now: Wall) {
-        let client = Some((self.generations, Connection::new(stream, self.export.clone(), now)));
+        let seat = self.roster.as_ref().map(|roster| roster.enter(NBD, stream.peer(), now));
+        let mut client = Connection::new(stream, self.export.clone(), now);
+        client.seat = seat;
+        let client = Some((self.generations, client));
         self.generations += 1;
         match self.clients.iter_mut().find(|place| place.is_none()) {
             Some(place) => *place = client,

@@ -17,6 +17,7 @@ use super::blk::Disk;
 use super::session::Session;
 use crate::clock::Wall;
 use crate::lateness::Due;
+use crate::roster::Seat;
 use crate::turnaround::Turnaround;
 
 /// Bytes of the head of a message: what, how, and how many bytes follow.
@@ -71,6 +72,8 @@ pub struct Connection {
     handler: BackendReqHandler<Mutex<Session>>,
     session: Arc<Mutex<Session>>,
     since: Wall,
+    /// Its entry in the list of clients. `None` if nobody lists them.
+    pub seat: Option<Seat>,
     has_spoken: bool,
     held: Held,
     in_flight: u32,
@@ -90,6 +93,7 @@ impl Connection {
             handler,
             session,
             since: now,
+            seat: None,
             has_spoken: false,
             held: Held::No,
             in_flight: 0,
@@ -97,6 +101,13 @@ impl Connection {
             turnaround: Turnaround::default(),
             broken: false,
         })
+    }
+
+    /// Publishes how many requests are in progress.
+    pub fn publish(&self) {
+        if let Some(seat) = &self.seat {
+            seat.note(self.in_flight);
+        }
     }
 
     /// What was said so far.

@@ -26,7 +26,8 @@ use crate::lateness::Due;
 use crate::nbd::connection::Stream;
 use crate::nbd::listen::Listener;
 use crate::rhythm::{Farewell, Rhythm, lock, timeout};
-use crate::server::Bell;
+use crate::roster::{Peer, Roster};
+use crate::server::{Bell, VHOST_USER};
 
 /// Clients at a time; another one is turned away.
 const MOST_CLIENTS: usize = 8;
@@ -119,6 +120,7 @@ pub struct Front {
     asked: Wall,
     /// Of the device, that are known of.
     power_cuts: u64,
+    roster: Option<Roster>,
 }
 
 impl Front {
@@ -145,12 +147,22 @@ impl Front {
             accept_after: Wall(0),
             asked: Wall(0),
             power_cuts: 0,
+            roster: None,
         }
+    }
+
+    /// Lists its clients there from now on.
+    pub fn enter_clients(&mut self, roster: Roster) {
+        self.roster = Some(roster);
     }
 
     /// Adds a client that is connected already, as by a pair of sockets.
     pub fn add(&mut self, socket: UnixStream) -> std::io::Result<()> {
-        let client = Some((self.generations, Connection::new(socket, self.disk.clone(), Wall::now())?));
+        let now = Wall::now();
+        let seat = self.roster.as_ref().map(|roster| roster.enter(VHOST_USER, Peer::of_unix(&socket), now));
+        let mut client = Connection::new(socket, self.disk.clone(), now)?;
+        client.seat = seat;
+        let client = Some((self.generations, client));
         self.generations += 1;
         match self.clients.iter_mut().find(|place| place.is_none()) {
             Some(place) => *place = client,
@@ -489,6 +501,7 @@ impl Front {
     /// Wakes clients for their answers.
     fn notify(&mut self) {
         for (_, client) in self.clients.iter_mut().flatten() {
+            client.publish();
             let mut session = client.session();
             let Session { rings, memory, .. } = &mut *session;
             let notified = rings.iter_mut().try_for_each(|ring| ring.notify(memory));

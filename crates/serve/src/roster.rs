@@ -1,0 +1,126 @@
+//! Connected clients: front ends enter each one when it connects, and a monitor lists them.
+//!
+//! A front end locks the list only when a client comes or goes. The number of requests in progress is an atomic, which
+//! the front end stores once per loop iteration.
+
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::net::sockopt::socket_peercred;
+
+use crate::clock::Wall;
+
+/// The other end of a client's connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Peer {
+    /// Address of a TCP client. `None` for a Unix socket.
+    pub address: Option<SocketAddr>,
+    /// Process at the other end of a Unix socket. `None` if the system does not tell.
+    pub pid: Option<u32>,
+    /// Name of that process, as `ps` shows it, without control characters.
+    pub process: Option<String>,
+}
+
+impl Peer {
+    /// Returns the process at the other end of a Unix socket.
+    pub fn of_unix(socket: impl AsFd) -> Peer {
+        let pid = socket_peercred(socket).ok().map(|peer| peer.pid.as_raw_nonzero().get().unsigned_abs());
+        let name = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
+        let process = pid.and_then(name).map(|name| name.chars().filter(|c| !c.is_control()).collect());
+        Peer { address: None, pid, process }
+    }
+
+    /// Returns the address of a TCP client.
+    pub fn of_tcp(address: Option<SocketAddr>) -> Peer {
+        Peer { address, ..Peer::default() }
+    }
+}
+
+/// A connected client.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// Name of the front end.
+    pub front: &'static str,
+    /// Who it is.
+    pub peer: Peer,
+    /// When it connected.
+    pub since: Wall,
+    /// Requests in progress after the last loop iteration of its front end.
+    pub in_progress: u32,
+}
+
+#[derive(Debug)]
+struct Entry {
+    client: Client,
+    in_progress: Arc<AtomicU32>,
+}
+
+/// The list of connected clients.
+#[derive(Clone, Debug, Default)]
+pub struct Roster(Arc<Mutex<Vec<Entry>>>);
+
+impl Roster {
+    fn lock(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Enters a client, until the returned seat is dropped.
+    pub fn enter(&self, front: &'static str, peer: Peer, since: Wall) -> Seat {
+        let in_progress = Arc::new(AtomicU32::new(0));
+        let client = Client { front, peer, since, in_progress: 0 };
+        self.lock().push(Entry { client, in_progress: Arc::clone(&in_progress) });
+        Seat { roster: self.clone(), in_progress }
+    }
+
+    /// Returns all connected clients, in the order in which they connected.
+    pub fn clients(&self) -> Vec<Client> {
+        let of =
+            |entry: &Entry| Client { in_progress: entry.in_progress.load(Ordering::Relaxed), ..entry.client.clone() };
+        self.lock().iter().map(of).collect()
+    }
+}
+
+/// Entry of a client, which its connection holds.
+#[derive(Debug)]
+pub struct Seat {
+    roster: Roster,
+    in_progress: Arc<AtomicU32>,
+}
+
+impl Seat {
+    /// Notes how many requests of the client are in progress.
+    pub fn note(&self, in_progress: u32) {
+        self.in_progress.store(in_progress, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.roster.lock().retain(|entry| !Arc::ptr_eq(&entry.in_progress, &self.in_progress));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_come_and_go() {
+        let roster = Roster::default();
+        let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let unix = roster.enter("nbd", Peer::of_unix(&one), Wall(1));
+        let tcp = roster.enter("nbd", Peer::of_tcp("127.0.0.1:5".parse().ok()), Wall(2));
+        unix.note(3);
+        let clients = roster.clients();
+        assert_eq!((clients.len(), clients[0].in_progress, clients[1].in_progress), (2, 3, 0));
+        assert_eq!(clients[0].peer.pid, Some(std::process::id()));
+        assert!(clients[0].peer.process.as_ref().is_some_and(|name| !name.is_empty()), "{clients:?}");
+        assert_eq!(clients[1].peer.address, "127.0.0.1:5".parse().ok());
+        drop(unix);
+        assert_eq!(roster.clients().iter().map(|client| client.since).collect::<Vec<_>>(), [Wall(2)]);
+        drop(tcp);
+        assert!(roster.clients().is_empty());
+    }
+}
