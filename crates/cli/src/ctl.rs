@@ -8,7 +8,7 @@ use floatgate_report::number::{bytes, grouped, short, time};
 use floatgate_serve::clock::Speed;
 use floatgate_serve::monitor::client::{Asker, running, usual_places};
 use floatgate_serve::monitor::control::Command as Asked;
-use floatgate_serve::monitor::frame::{Frame, Info};
+use floatgate_serve::monitor::frame::{Flash, Frame, Info};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -179,17 +179,24 @@ fn read<'a, T: Deserialize<'a>>(answer: &'a Value) -> Result<T, Failure> {
 /// The status for people.
 fn status(answer: &Value) -> Result<String, Failure> {
     let Status { info, frame } = read(answer)?;
+    if let Some(preparing) = &frame.preparing {
+        let wait = "clients wait until that is done";
+        return Ok(format!("{}: {}\n  not served yet: {preparing}; {wait}\n", info.device, bytes(info.logical_bytes)));
+    }
     let pace = frame.speed.map_or("as fast as it can".to_owned(), |speed| format!("at a speed of {speed}"));
     let vhost_user = info.vhost_user.iter().map(|path| format!("vhost-user {path}"));
     let places: Vec<String> = info.addresses.iter().cloned().chain(vhost_user).collect();
     let mut text = format!("{}: {} at {}\n", info.device, bytes(info.logical_bytes), places.join(", "));
     text += &format!("  up             {:.0} s, simulated {:.3} s, {pace}\n", frame.wall_s, frame.simulated_s);
-    for (operation, requests) in frame.requests.iter().filter(|(_, requests)| requests.count > 0) {
+    for (operation, requests) in frame.requests.iter().filter(|(_, requests)| requests.count + requests.errors > 0) {
         let name = operation.replace('_', " ");
         let mut line = format!("{} ({} sectors)", grouped(requests.count), grouped(requests.sectors));
         line += &format!(", now {} IOPS, {} MiB/s", short(requests.iops), short(requests.mib_per_s));
         if let (Some(p50), Some(p99)) = (requests.p50_us, requests.p99_us) {
             line += &format!(", p50 {}, p99 {}", time(p50), time(p99));
+        }
+        if requests.errors > 0 {
+            line += &format!(", {} FAILED", grouped(requests.errors));
         }
         text += &format!("  {name:<14} {line}\n");
     }
@@ -202,6 +209,7 @@ fn status(answer: &Value) -> Result<String, Failure> {
         grouped(flash.blocks_erased),
         grouped(flash.free_blocks)
     );
+    text += &condition(flash);
     let late = &frame.lateness;
     if let Some(share) = late.share {
         let verdict = if late.faithful == Some(true) { "faithful" } else { "not faithful" };
@@ -212,6 +220,10 @@ fn status(answer: &Value) -> Result<String, Failure> {
         let (count, requests) = (grouped(frame.payload_errors), plural(frame.payload_errors, "request"));
         text += &format!("  payload        {count} {requests} failed because it could not be kept or fetched\n");
     }
+    for client in &frame.clients {
+        text += &format!("  client         {client}, for {:.0} s", client.connected_s);
+        text += &format!(", {} in progress\n", client.in_progress);
+    }
     for warning in &frame.warnings {
         text += &format!("  warning        {warning}\n");
     }
@@ -219,4 +231,54 @@ fn status(answer: &Value) -> Result<String, Failure> {
         text += &format!("  trouble        {trouble}\n");
     }
     Ok(text)
+}
+
+/// The state of the flash: whether it takes writes, bad blocks, and operations that failed.
+fn condition(flash: &Flash) -> String {
+    let mut text = match flash.read_only {
+        true => "  READ-ONLY      the device takes no writes any more\n".to_owned(),
+        false => String::new(),
+    };
+    text += &format!("  bad blocks     {}\n", grouped(flash.bad_blocks));
+    let [programs, erases, reads] =
+        [flash.programs_failed, flash.erases_failed, flash.uncorrectable_reads].map(grouped);
+    text + &format!("  failed         {programs} programs, {erases} erases, {reads} uncorrectable reads\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use floatgate_serve::monitor::frame::{Client, Preparing};
+
+    #[test]
+    fn status_shows_a_device_that_is_read_only_and_what_failed() {
+        let mut frame = Frame::default();
+        frame.requests.entry("write".to_owned()).or_default().errors = 1234;
+        (frame.flash.read_only, frame.flash.bad_blocks, frame.flash.erases_failed) = (true, 5, 6);
+        (frame.flash.programs_failed, frame.flash.uncorrectable_reads) = (7, 8);
+        let answer = serde_json::json!({ "info": Info::default(), "frame": frame });
+        let text = status(&answer).unwrap();
+        for line in ["READ-ONLY      the device takes no", "bad blocks     5", "1,234 FAILED"] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        assert!(text.contains("failed         7 programs, 6 erases, 8 uncorrectable reads"), "{text}");
+    }
+
+    #[test]
+    fn status_shows_who_is_connected() {
+        let client = Client { front: "nbd".into(), process: Some("fio".into()), pid: Some(12), ..Client::default() };
+        let tcp = Client { front: "nbd".into(), address: "127.0.0.1:5".into(), in_progress: 3, ..Client::default() };
+        let frame = Frame { clients: vec![client, tcp], ..Frame::default() };
+        let text = status(&serde_json::json!({ "info": Info::default(), "frame": frame })).unwrap();
+        assert!(text.contains("client         fio (process 12) over nbd, for 0 s, 0 in progress"), "{text}");
+        assert!(text.contains("client         127.0.0.1:5 over nbd, for 0 s, 3 in progress"), "{text}");
+    }
+
+    #[test]
+    fn status_shows_what_is_prepared() {
+        let preparing = Some(Preparing { what: "filling the device".into(), share: Some(0.5) });
+        let frame = Frame { preparing, ..Frame::default() };
+        let text = status(&serde_json::json!({ "info": Info::default(), "frame": frame })).unwrap();
+        assert!(text.contains("not served yet: filling the device, 50 %; clients wait"), "{text}");
+    }
 }

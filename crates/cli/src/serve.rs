@@ -3,6 +3,8 @@
 pub mod clients;
 mod image;
 mod monitor;
+mod preparation;
+mod readiness;
 mod recording;
 mod warnings;
 
@@ -24,10 +26,11 @@ use crate::output::Directory;
 use crate::run::cost::{Stopwatch, peak_rss_bytes};
 use crate::run::detail::Detail;
 use crate::run::interrupt::Interrupt;
-use crate::run::progress::Terminal;
 use crate::run::report;
 use crate::run::session::{Chosen, depends_on_load, not_steady};
 use crate::run::trace::whole;
+use preparation::Preparation;
+use readiness::Readiness;
 
 /// `floatgate serve`.
 #[derive(Clone, clap::Args)]
@@ -86,6 +89,10 @@ pub struct ServeArgs {
     memory: Option<Bytes>,
     #[command(flatten)]
     monitor: monitor::MonitorArgs,
+    /// Write the line READY=1 to file descriptor N once clients are served, and close it; a shell waits for it by
+    /// `read`. A service manager that sets NOTIFY_SOCKET (systemd, Type=notify) is told without this option
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=1_048_575))]
+    ready_fd: Option<u32>,
     /// Write each request to FILE, as a trace that `floatgate run` replays; packed if its name ends in .gz, .xz, .zst
     /// or .bz2. FILE must not exist
     #[arg(long, value_name = "FILE")]
@@ -119,27 +126,35 @@ pub fn session(
     hold: impl FnOnce(&Server, &DeviceConfig, &Monitor, &Interrupt) -> Result<Option<String>, Failure>,
 ) -> Result<(), Failure> {
     let message = "\nending: what is in progress is answered; Ctrl-C again stops at once";
+    let readiness = Readiness::open(args.ready_fd)?;
     let interrupt = Interrupt::with_message(message)?;
     let (args, chosen) = &args.load()?;
     let config = &chosen.config;
     args.record.as_deref().map_or(Ok(()), recording::check)?;
     let directory = args.out.as_deref().map(Directory::open).transpose().map_err(Failure::Fault)?;
-    // Who connects while the device is filled waits.
+    // Who connects while the device is filled waits; the monitor answers.
     let sockets = Sockets::open(&args.places(config)?).map_err(failure)?;
     let addresses = sockets.addresses().to_vec();
     let doors = args.monitor.open(&addresses, args.allow_remote)?;
+    let monitor = doors.start(config, &sockets, args.image.is_some()).map_err(Failure::fault)?;
     if args.precondition() == "none" {
         floatgate_serve::forgo_huge_pages();
     }
-    let terminal = Terminal::new(interrupt.clone());
-    let begun = image::begin(args, chosen, &terminal)?;
-    let before = recording::state(args, &begun, &terminal)?;
+    let preparation = Preparation::new(args.precondition(), &monitor, &readiness, interrupt.clone());
+    let begun = image::begin(args, chosen, &preparation)?;
+    let before = recording::state(args, &begun, &preparation)?;
     let stopwatch = Stopwatch::start();
+    preparation.tell("measuring what this machine takes", None);
     let server =
         Server::start(begun.device, sockets, args.options(config, begun.image, before.as_deref())?).map_err(failure)?;
     begun.recovered.iter().for_each(|recovered| say(&recovered.to_string()));
-    let monitor = doors.start(&server).map_err(Failure::fault);
-    let trouble = match monitor.and_then(|monitor| hold(&server, config, &monitor, &interrupt)) {
+    monitor.attach(&server);
+    readiness.ready(&format!("serving {}", config.name));
+    let held = hold(&server, config, &monitor, &interrupt);
+    readiness.stopping();
+    // It lets go of the device.
+    drop(monitor);
+    let trouble = match held {
         Ok(trouble) => trouble,
         Err(failure) => {
             server.stop(false).map_err(Failure::fault)?;

@@ -74,10 +74,12 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let mut options = options();
         serve(&mut options);
-        let server = Server::start(device, sockets(Some(&folder.path().join("ssd.sock")), None), options).unwrap();
-        let mut options = monitor_options(&folder);
-        change(&mut options);
-        let monitor = Doors::open(options).unwrap().start(&server).unwrap();
+        let sockets = sockets(Some(&folder.path().join("ssd.sock")), None);
+        let mut watched = monitor_options(&folder);
+        change(&mut watched);
+        let monitor = Doors::open(watched).unwrap().start(device.config(), &sockets, options.image.is_some()).unwrap();
+        let server = Server::start(device, sockets, options).unwrap();
+        monitor.attach(&server);
         Bench { monitor: Some(monitor), server: Some(server), folder }
     }
 
@@ -101,7 +103,7 @@ impl Bench {
         asker.ask(&Command::Watch { blocks: false }).unwrap();
         for _ in 0..20 {
             let frame = Frame::deserialize(&asker.hear().unwrap()["frame"]).unwrap();
-            if holds(&frame) {
+            if frame.preparing.is_none() && holds(&frame) {
                 return frame;
             }
         }
@@ -205,6 +207,8 @@ fn every_field_is_documented() {
     let frame = serde_json::to_value(Frame {
         requests: [("read".to_owned(), Default::default())].into(),
         flash: floatgate_serve::monitor::frame::Flash { merged: vec![Default::default()], ..Default::default() },
+        preparing: Some(Default::default()),
+        clients: vec![Default::default()],
         ..Frame::default()
     });
     let all = [frame, serde_json::to_value(Info::default()), serde_json::to_value(BlockMap::default())];
@@ -463,4 +467,116 @@ fn sockets_are_private_and_go_with_the_server() {
     drop(monitor);
     assert!(!path.exists() && running(&[folder]).is_empty());
     server.unwrap().stop(true).unwrap();
+}
+
+#[test]
+fn a_server_answers_while_its_device_is_filled() {
+    let folder = tempfile::tempdir().unwrap();
+    let sockets = sockets(Some(&folder.path().join("ssd.sock")), None);
+    let config = config::load("tiny", &[]).unwrap();
+    let monitor = Doors::open(monitor_options(&folder)).unwrap().start(&config, &sockets, false).unwrap();
+    let mut bench = Bench { monitor: Some(monitor), server: None, folder };
+    bench.monitor.as_ref().unwrap().prepares("filling the device", Some(0.429));
+    let answer = bench.ask(&Command::Status);
+    let frame = Frame::deserialize(&answer["frame"]).unwrap();
+    let preparing = frame.preparing.unwrap();
+    assert_eq!(
+        (answer["info"]["device"].as_str(), preparing.to_string().as_str()),
+        (Some("tiny"), "filling the device, 42 %")
+    );
+    assert_eq!((frame.requests.len(), frame.requests["read"].count), (5, 0));
+    let refused = bench.ask(&Command::Speed { value: "2".to_owned() });
+    assert!(refused["error"].as_str().unwrap().contains("not served yet (filling the device, 42 %)"), "{refused}");
+    assert_eq!((bench.get("/").0, bench.get("/api/history").2.as_str()), (200, "[]"));
+    assert!(bench.get("/api/status").2.contains("filling the device"));
+    assert!(bench.get("/metrics").2.contains("\nfloatgate_ready 0\n"));
+    let server = Server::start(device(), sockets, options()).unwrap();
+    bench.monitor.as_ref().unwrap().attach(&server);
+    bench.server = Some(server);
+    bench.client().write(0, &[1; 4096], false).unwrap();
+    assert_eq!(bench.frame(|frame| frame.requests["write"].count > 0).preparing, None);
+    assert!(bench.get("/metrics").2.contains("\nfloatgate_ready 1\n"));
+    bench.end();
+}
+
+#[test]
+fn it_shows_who_is_connected() {
+    let bench = Bench::new(true, |_| {});
+    assert_eq!(bench.frame(|_| true).clients, []);
+    let first = bench.client();
+    let second = bench.client();
+    let clients = bench.frame(|frame| frame.clients.len() == 2).clients;
+    let me = &clients[0];
+    assert_eq!((me.front.as_str(), me.address.as_str(), me.pid), ("nbd", "unix", Some(std::process::id())));
+    assert!(me.process.as_ref().is_some_and(|name| !name.is_empty()) && me.connected_s < 20.0, "{me:?}");
+    assert_eq!(me.in_progress, 0);
+    assert!(bench.get("/metrics").2.contains("\nfloatgate_clients 2\n"));
+    drop(first);
+    bench.frame(|frame| frame.clients.len() == 1);
+    drop(second);
+    bench.frame(|frame| frame.clients.is_empty());
+    bench.end();
+}
+
+#[test]
+fn the_page_knows_what_can_be_asked() {
+    let of = |bench: &Bench| Info::deserialize(&bench.ask(&Command::Status)["info"]).unwrap();
+    let plain = of(&Bench::new(true, |_| {}));
+    assert_eq!((plain.power_cut, plain.faults), (false, false));
+    assert!(of(&Bench::on_image()).power_cut);
+    let config = config::load("tiny", &["faults.program_rate=0".to_owned()]).unwrap();
+    assert!(of(&Bench::of(Device::new(config, made_with()).unwrap(), |_| {}, |_| {})).faults);
+}
+
+#[test]
+fn event_streams_take_no_place_of_other_requests() {
+    let bench = Bench::new(true, |_| {});
+    let ask = || {
+        let mut stream = TcpStream::connect(bench.dashboard()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let head = format!("GET /api/events HTTP/1.1\r\nHost: {}\r\n\r\n", bench.dashboard());
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).unwrap();
+        (stream, String::from_utf8_lossy(&status).into_owned())
+    };
+    let mut streams: Vec<(TcpStream, String)> = (0..64).map(|_| ask()).collect();
+    assert!(streams.iter().all(|(_, status)| status == "HTTP/1.1 200"), "{streams:?}");
+    for _ in 0..3 {
+        assert_eq!(bench.get("/metrics").0, 200);
+    }
+    let (status, _, body) = bench.get("/api/events");
+    assert!(status == 503 && body.contains("64 pages follow this server already"), "{status} {body}");
+    streams.pop();
+    let is_free = || {
+        (0..50).any(|_| {
+            let (_held, status) = ask();
+            status.ends_with("200")
+        })
+    };
+    assert!(is_free(), "a page that leaves makes room");
+    // Programs that follow take no place of those that ask.
+    let followers: Vec<Asker> = (0..20)
+        .map(|_| bench.asker())
+        .map(|mut asker| {
+            asker.ask(&Command::Watch { blocks: false }).unwrap();
+            asker
+        })
+        .collect();
+    assert_eq!(bench.ask(&Command::Status)["ok"], json!(true));
+    drop((streams, followers));
+    bench.end();
+}
+
+#[test]
+fn silent_clients_lock_nobody_out() {
+    let bench = Bench::new(true, |_| {});
+    let _silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(bench.dashboard()).unwrap()).collect();
+    let path = bench.folder.path().join("ssd.ctl");
+    let _quiet: Vec<UnixStream> = (0..60).map(|_| UnixStream::connect(&path).unwrap()).collect();
+    for _ in 0..5 {
+        assert_eq!(bench.get("/metrics").0, 200, "at once, though all are still connected");
+        assert_eq!(bench.ask(&Command::Status)["ok"], json!(true));
+    }
+    bench.end();
 }

@@ -40,7 +40,7 @@ pub fn welcome(config: &DeviceConfig, server: &Server, no_delay: bool, monitor: 
     };
     let size = readable(u128::from(config.logical_bytes()));
     let mut text = format!("{}: {size}, {time}\n", config.name);
-    text += &commands(&Info::new(config, server.addresses(), server.vhost_user()));
+    text += &commands(&Info::new(config, server.addresses(), server.vhost_user(), false));
     text + monitor + "\nCtrl-C ends, and prints the result."
 }
 

@@ -9,9 +9,9 @@ use floatgate_serve::Finished;
 use floatgate_serve::image::{ImageAt, ImageError, Opened, Recovered, Store};
 
 use super::ServeArgs;
+use super::preparation::Preparation;
 use crate::failure::Failure;
 use crate::memory::{self, Use};
-use crate::run::progress::Terminal;
 use crate::run::session::{Chosen, device_options, new_device, prepare};
 
 /// The option that a device with an image has unless it says otherwise: a trim that was flushed stays one.
@@ -33,10 +33,10 @@ pub struct Begun {
 }
 
 /// The device: a new one, or that of the image.
-pub fn begin(args: &ServeArgs, chosen: &Chosen, terminal: &Terminal) -> Result<Begun, Failure> {
+pub fn begin(args: &ServeArgs, chosen: &Chosen, preparation: &Preparation) -> Result<Begun, Failure> {
     let new = || -> Result<(Device, Precondition), Failure> {
         let mut device = new_device(chosen, args.seed, true, args.precondition())?;
-        let state = prepare(args.precondition(), args.seed, &mut device, terminal)?;
+        let state = prepare(args.precondition(), args.seed, &mut device, preparation)?;
         Ok((device, state))
     };
     let Some(path) = &args.image else {
@@ -63,6 +63,7 @@ pub fn begin(args: &ServeArgs, chosen: &Chosen, terminal: &Terminal) -> Result<B
         )));
     }
     memory::check(&chosen.config, &options, Use::Sparse)?;
+    preparation.tell("recovering the device from its image", None);
     let (device, store, recovered) =
         opened.recover(chosen.config.clone(), options, args.image_salvage).map_err(failure)?;
     let mapped = recovered.device.units_mapped as f64 / chosen.config.logical_units().max(1) as f64;

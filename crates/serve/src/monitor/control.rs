@@ -9,18 +9,23 @@ use std::time::Duration;
 use floatgate_core::config::FaultPlace;
 use floatgate_core::workload::request::{Operation, SECTOR, Status};
 use futures_util::StreamExt;
+use futures_util::future::{Either, select};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
+use super::places::{Place, Places};
 use super::{Shared, lock};
 use crate::clock::{Speed, Wall};
 use crate::engine::{Engine, Order, Port};
 
-/// Programs that may be connected at a time; another one is turned away.
+/// Programs that may ask at a time. Of a further one, the program that has been idle longest gives way.
 const MOST_CLIENTS: usize = 16;
+
+/// Programs that may follow the frames at a time; another one is refused.
+const MOST_FOLLOWERS: usize = 64;
 
 /// Bytes of a command.
 const LONGEST_LINE: u64 = 4096;
@@ -158,40 +163,65 @@ impl Control {
 
 /// Serves programs at the control socket.
 pub(super) async fn listen(shared: Arc<Shared>, listener: UnixListener) {
-    let places = Arc::new(Semaphore::new(MOST_CLIENTS));
+    let places = Places::new(MOST_CLIENTS);
+    let followers = Arc::new(Semaphore::new(MOST_FOLLOWERS));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // No descriptor is left: later there may be.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-        let shared = Arc::clone(&shared);
+        let Some(place) = places.take() else {
+            refuse(&stream, MOST_CLIENTS);
+            continue;
+        };
+        let (shared, followers) = (Arc::clone(&shared), Arc::clone(&followers));
         tokio::spawn(async move {
             // Who has gone needs no answer.
-            let _ = converse(&shared, stream).await;
-            drop(place);
+            let _ = converse(&shared, stream, &place, &followers).await;
         });
     }
 }
 
-async fn converse(shared: &Arc<Shared>, stream: UnixStream) -> std::io::Result<()> {
+/// Tells a program that it is one too many, as far as it can be told at once.
+fn refuse(stream: &UnixStream, most: usize) {
+    let told = failed(&format!("{most} programs wait for answers of this server already; try again"));
+    let _ = stream.try_write(format!("{told}\n").as_bytes());
+}
+
+/// Reads a line. `None` if the client is silent for too long, has gone, or lost its place to another one.
+async fn read(input: &mut (impl AsyncBufRead + Unpin), place: &Place) -> std::io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    let mut limited = input.take(LONGEST_LINE);
+    let reading = tokio::time::timeout(PATIENCE, limited.read_until(b'\n', &mut line));
+    let lost = std::pin::pin!(place.lost());
+    match select(std::pin::pin!(reading), lost).await {
+        Either::Left((Ok(read), _)) => Ok((read? > 0 && place.keep()).then_some(line)),
+        _ => Ok(None),
+    }
+}
+
+async fn converse(
+    shared: &Arc<Shared>,
+    stream: UnixStream,
+    place: &Place,
+    followers: &Arc<Semaphore>,
+) -> std::io::Result<()> {
     let (input, mut output) = stream.into_split();
     let mut input = BufReader::new(input);
-    loop {
-        let mut line = Vec::new();
-        let mut limited = (&mut input).take(LONGEST_LINE);
-        let Ok(read) = tokio::time::timeout(PATIENCE, limited.read_until(b'\n', &mut line)).await else {
-            return Ok(());
-        };
-        if read? == 0 {
-            return Ok(());
-        }
+    while let Some(line) = read(&mut input, place).await? {
         if line.last() != Some(&b'\n') && line.len() as u64 == LONGEST_LINE {
             return say(&mut output, &failed(&format!("a command has at most {LONGEST_LINE} bytes"))).await;
         }
         match serde_json::from_slice::<Command>(&line) {
-            Ok(Command::Watch { blocks }) => return follow(shared, &mut output, blocks).await,
+            Ok(Command::Watch { blocks }) => {
+                let Ok(_follower) = followers.try_acquire() else {
+                    let told = format!("{MOST_FOLLOWERS} programs follow this server already");
+                    return say(&mut output, &failed(&told)).await;
+                };
+                place.leave();
+                return follow(shared, &mut output, blocks).await;
+            }
             Ok(Command::Status) => {
                 // What was done before the question is in the answer: it is of the next look.
                 let _ = tokio::time::timeout(PATIENCE, shared.frames.subscribe().changed()).await;
@@ -204,13 +234,24 @@ async fn converse(shared: &Arc<Shared>, stream: UnixStream) -> std::io::Result<(
             }
             Err(error) => say(&mut output, &failed(&format!("that is no command: {error}"))).await?,
         }
+        place.rest();
     }
+    Ok(())
 }
 
 /// Does what is asked, even where the one who asks does not wait for it; the answer as JSON.
 pub(super) async fn carry_out(shared: &Arc<Shared>, command: Command) -> Value {
+    if shared.served.get().is_none() {
+        return failed(&format!("the device is not served yet ({}); ask again when it is", shared.preparing()));
+    }
     let worker = Arc::clone(shared);
-    let done = tokio::spawn(async move { worker.control.carry_out(&command).await }).await;
+    let done = tokio::spawn(async move {
+        match worker.served.get() {
+            Some(served) => served.control.carry_out(&command).await,
+            None => Err("the device is not served yet".to_owned()),
+        }
+    })
+    .await;
     match done {
         Ok(Ok(text)) => json!({ "ok": true, "message": text }),
         Ok(Err(error)) => failed(&error),

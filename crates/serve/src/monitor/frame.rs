@@ -18,6 +18,7 @@ use crate::address::Address;
 use crate::clock::Wall;
 use crate::engine::{Look, Totals};
 use crate::lateness::LIMIT;
+use crate::roster;
 
 /// The shape of [`Info`] and [`Frame`]; it changes when a field goes or comes to mean something else.
 pub const SCHEMA: &str = "floatgate-monitor-1";
@@ -54,6 +55,47 @@ pub struct Info {
     pub addresses: Vec<String>,
     /// The socket at which vhost-user clients connect.
     pub vhost_user: Option<String>,
+    /// True if the device comes back after a power cut: it has an image, in a file or in memory.
+    #[serde(default)]
+    pub power_cut: bool,
+    /// True if operations can be made to fail: the device has a table `[faults]`.
+    #[serde(default)]
+    pub faults: bool,
+}
+
+/// A connected client.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Client {
+    /// Front end: `nbd` or `vhost-user`.
+    pub front: String,
+    /// `unix`, or the address of a TCP client.
+    pub address: String,
+    /// Process at the other end of a Unix socket.
+    pub pid: Option<u32>,
+    /// Name of that process.
+    pub process: Option<String>,
+    /// Real seconds since it connected.
+    pub connected_s: f64,
+    /// Requests in progress.
+    pub in_progress: u32,
+}
+
+/// What a server does before it serves.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Preparing {
+    /// The work, such as "filling the device".
+    pub what: String,
+    /// Share of it that is done, from 0 to 1. `None` if that is not known.
+    pub share: Option<f64>,
+}
+
+impl std::fmt::Display for Preparing {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self.share {
+            Some(share) => write!(f, "{}, {:.0} %", self.what, (share * 100.0).floor()),
+            None => write!(f, "{}", self.what),
+        }
+    }
 }
 
 /// Requests of an operation: all of them, and what those of the frame's window were like.
@@ -194,6 +236,9 @@ pub struct Frame {
     pub wall_s: f64,
     /// Real seconds since the frame before.
     pub wall_span_s: f64,
+    /// Time of day: seconds since 1970, UTC.
+    #[serde(default)]
+    pub unix_s: f64,
     /// Simulated time, in seconds.
     pub simulated_s: f64,
     /// Simulated seconds since the frame before: the window.
@@ -227,11 +272,17 @@ pub struct Frame {
     /// What is wrong although it can.
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// What the server does before it serves; none once it serves.
+    #[serde(default)]
+    pub preparing: Option<Preparing>,
+    /// Who is connected.
+    #[serde(default)]
+    pub clients: Vec<Client>,
 }
 
 impl Info {
-    /// Of a device that clients reach there.
-    pub fn new(config: &DeviceConfig, addresses: &[Address], vhost_user: Option<&Path>) -> Info {
+    /// Of a device that clients reach there; `power_cut` if it comes back after one.
+    pub fn new(config: &DeviceConfig, addresses: &[Address], vhost_user: Option<&Path>, power_cut: bool) -> Info {
         let geometry = &config.geometry;
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         Info {
@@ -248,6 +299,8 @@ impl Info {
             endurance: config.endurance(),
             addresses: addresses.iter().map(|address| address.absolute().to_string()).collect(),
             vhost_user: vhost_user.map(|path| absolute(path).to_string_lossy().into_owned()),
+            power_cut,
+            faults: config.faults.is_some(),
         }
     }
 }
@@ -267,6 +320,7 @@ impl Frame {
             number,
             wall_s: seconds(look.now.since(began)),
             wall_span_s: seconds(look.now.since(before)),
+            unix_s: time_of_day(),
             simulated_s: look.sample.at.as_s(),
             span_s,
             speed: look.speed.map(crate::clock::Speed::as_f64),
@@ -288,7 +342,26 @@ impl Frame {
             payload_errors: look.payload_errors,
             trouble: look.trouble.clone(),
             warnings: look.warnings.clone(),
+            preparing: None,
+            clients: Vec::new(),
         }
+    }
+
+    /// Of a server that does not serve yet: nothing has happened.
+    pub fn preparing(config: &DeviceConfig, what: Preparing, number: u64, began: Wall, now: Wall) -> Frame {
+        let look = Look { now, ..Look::default() };
+        let frame = Frame::new(config, &look, number, began, now);
+        Frame { preparing: Some(what), speed: None, ..frame }
+    }
+
+    /// Adds who is connected.
+    pub fn with_clients(self, clients: &[roster::Client], now: Wall) -> Frame {
+        Frame { clients: clients.iter().map(|client| Client::new(client, now)).collect(), ..self }
+    }
+
+    /// All requests that failed.
+    pub fn errors(&self) -> u64 {
+        self.requests.values().map(|requests| requests.errors).sum()
     }
 
     /// Of all operations: requests so far, and in the window requests and MiB a second.
@@ -303,7 +376,39 @@ impl Frame {
         frame.channels.clear();
         frame.dies.clear();
         frame.flash.merged.clear();
+        frame.clients.clear();
         frame
+    }
+}
+
+/// The time of day, in seconds since 1970.
+fn time_of_day() -> f64 {
+    #[expect(clippy::disallowed_methods, reason = "shown to people beside the figures, and no input of anything")]
+    let now = std::time::SystemTime::now();
+    now.duration_since(std::time::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}
+
+impl Client {
+    fn new(client: &roster::Client, now: Wall) -> Client {
+        let address = client.peer.address.map_or("unix".to_owned(), |address| address.to_string());
+        Client {
+            front: client.front.to_owned(),
+            address,
+            pid: client.peer.pid,
+            process: client.peer.process.clone(),
+            connected_s: now.since(client.since).0 as f64 / 1e9,
+            in_progress: client.in_progress,
+        }
+    }
+}
+
+impl std::fmt::Display for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{}", self.process.as_deref().unwrap_or(&self.address))?;
+        match self.pid {
+            Some(pid) if self.process.is_some() => write!(f, " (process {pid}) over {}", self.front),
+            _ => write!(f, " over {}", self.front),
+        }
     }
 }
 

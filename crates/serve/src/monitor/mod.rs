@@ -8,6 +8,8 @@ pub mod client;
 pub mod control;
 pub mod frame;
 mod guard;
+mod patient;
+mod places;
 mod prometheus;
 mod web;
 
@@ -17,7 +19,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -30,9 +32,11 @@ use crate::address::Address;
 use crate::clock::Wall;
 use crate::engine::{Engine, Look};
 use crate::nbd::listen::private_socket;
+use crate::roster::Roster;
 use crate::server::{ServeError, Server, spawn};
+use crate::sockets::Sockets;
 use blocks::{Painter, SLICE};
-use frame::{Frame, Info};
+use frame::{Frame, Info, Preparing};
 
 /// Between two looks.
 const TICK: Duration = Duration::from_millis(500);
@@ -54,7 +58,7 @@ pub struct Options {
     pub plotting_library: &'static [u8],
 }
 
-/// Sockets that are open, at which nobody is served yet.
+/// Sockets that are open, at which nobody is answered yet.
 pub struct Doors {
     control: Option<Private>,
     dashboard: Option<TcpListener>,
@@ -96,12 +100,14 @@ impl Doors {
         Ok(Doors { control, dashboard: dashboard.transpose()?, options })
     }
 
-    /// Begins to watch what this server serves.
-    pub fn start(self, server: &Server) -> io::Result<Monitor> {
+    /// Begins to answer, before there is a server: it says what is being prepared until [`Monitor::attach`]. With
+    /// `power_cut`, the device comes back after one.
+    pub fn start(self, config: &DeviceConfig, sockets: &Sockets, power_cut: bool) -> io::Result<Monitor> {
         let Doors { control, dashboard, options } = self;
         let at = dashboard.as_ref().map(TcpListener::local_addr).transpose()?;
         let path = control.as_ref().map(|private| private.path.clone());
-        let shared = Arc::new(Shared::new(server, options, at));
+        let info = Info::new(config, sockets.addresses(), sockets.vhost_user(), power_cut);
+        let shared = Arc::new(Shared::new(config.clone(), info, options, at));
         let stop = Arc::clone(&shared);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let run = move || runtime.block_on(serve(shared, control, dashboard));
@@ -118,6 +124,28 @@ pub struct Monitor {
 }
 
 impl Monitor {
+    /// Reports what the server does before it serves, and the share of it that is done, from 0 to 1.
+    pub fn prepares(&self, what: &str, share: Option<f64>) {
+        if let Some(shared) = &self.shared {
+            let mut preparing = shared.preparing.lock().unwrap_or_else(PoisonError::into_inner);
+            preparing.share = share;
+            if preparing.what != what {
+                preparing.what = what.to_owned();
+            }
+        }
+    }
+
+    /// Watches what this server serves from now on.
+    pub fn attach(&self, server: &Server) {
+        if let Some(shared) = &self.shared {
+            let engine = server.engine();
+            lock(&engine).watch();
+            let control = control::Control::new(Arc::clone(&engine));
+            // A second server is not watched.
+            let _ = shared.served.set(Served { engine, roster: server.roster(), control });
+        }
+    }
+
     /// Where browsers see it, with the port that the system has chosen.
     pub fn dashboard(&self) -> Option<SocketAddr> {
         self.dashboard
@@ -143,7 +171,10 @@ impl Drop for Monitor {
 
 /// What the tasks of the monitor share.
 struct Shared {
-    engine: Arc<Mutex<Engine>>,
+    /// What is served, once it is.
+    served: OnceLock<Served>,
+    /// What is done before that.
+    preparing: Mutex<Preparing>,
     info: Info,
     config: DeviceConfig,
     began: Wall,
@@ -157,22 +188,22 @@ struct Shared {
     token: Option<String>,
     hosts: guard::Hosts,
     plotting_library: &'static [u8],
-    control: control::Control,
     end: Notify,
     ends: AtomicBool,
 }
 
+/// A server at work.
+struct Served {
+    engine: Arc<Mutex<Engine>>,
+    roster: Roster,
+    control: control::Control,
+}
+
 impl Shared {
-    fn new(server: &Server, options: Options, at: Option<SocketAddr>) -> Shared {
-        let engine = server.engine();
-        let mut locked = lock(&engine);
-        locked.watch();
-        let config = locked.config().clone();
-        let info = Info::new(&config, server.addresses(), server.vhost_user());
-        drop(locked);
+    fn new(config: DeviceConfig, info: Info, options: Options, at: Option<SocketAddr>) -> Shared {
         Shared {
-            control: control::Control::new(Arc::clone(&engine)),
-            engine,
+            served: OnceLock::new(),
+            preparing: Mutex::new(Preparing { what: "starting".to_owned(), share: None }),
             info,
             config,
             began: Wall::now(),
@@ -200,11 +231,9 @@ impl Shared {
         format!("[{}]", frames.join(","))
     }
 
-    /// Copies some blocks, the first of which is `first`; returns the simulated time.
-    fn copy_blocks(&self, first: usize, into: &mut Vec<Block>) -> f64 {
-        let engine = lock(&self.engine);
-        engine.copy_blocks(first, SLICE, into);
-        engine.device().now().as_s()
+    /// What is done before there is a server.
+    fn preparing(&self) -> Preparing {
+        self.preparing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What comes from now on, with the name of each: frames, and pictures of the blocks where they are wanted. Who
@@ -217,15 +246,26 @@ impl Shared {
 
     /// Takes a look, and tells those who follow.
     fn tick(&self, look: &mut Look, number: u64) {
-        let before = if number == 1 { self.began } else { look.now };
-        lock(&self.engine).look(Wall::now(), look);
-        let frame = Frame::new(&self.config, look, number, self.began, before);
+        let now = Wall::now();
+        let Some(Served { engine, roster, .. }) = self.served.get() else {
+            self.publish(Frame::preparing(&self.config, self.preparing(), number, self.began, now));
+            return;
+        };
+        let before = if look.now == Wall(0) { now.earlier(Wall(TICK.as_nanos() as u64)) } else { look.now };
+        lock(engine).look(Wall::now(), look);
+        let frame = Frame::new(&self.config, look, number, self.began, before.max(self.began));
+        let frame = frame.with_clients(&roster.clients(), look.now);
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         if history.len() == HISTORY {
             history.pop_front();
         }
         history.push_back(text(&frame.short()));
         drop(history);
+        self.publish(frame);
+    }
+
+    /// Sends a frame to those who follow, and keeps it for those who ask.
+    fn publish(&self, frame: Frame) {
         self.frames.send_replace(text(&frame));
         *self.frame.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(frame);
     }
@@ -242,6 +282,15 @@ fn changes(
         Some(((name, text), receiver))
     })
     .boxed()
+}
+
+impl Served {
+    /// Copies some blocks, the first of which is `first`; returns the simulated time.
+    fn copy_blocks(&self, first: usize, into: &mut Vec<Block>) -> f64 {
+        let engine = lock(&self.engine);
+        engine.copy_blocks(first, SLICE, into);
+        engine.device().now().as_s()
+    }
 }
 
 fn lock(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
@@ -268,7 +317,9 @@ async fn serve(shared: Arc<Shared>, control: Option<Private>, dashboard: Option<
         tokio::spawn(web::listen(Arc::clone(&shared), listener));
     }
     shared.end.notified().await;
-    shared.control.end().await;
+    if let Some(served) = shared.served.get() {
+        served.control.end().await;
+    }
 }
 
 async fn watch_device(shared: Arc<Shared>) {
@@ -292,11 +343,9 @@ async fn paint(shared: Arc<Shared>) {
     let mut slice = Vec::with_capacity(SLICE);
     loop {
         interval.tick().await;
-        if shared.pictures.receiver_count() == 0 {
-            continue;
-        }
+        let Some(served) = shared.served.get().filter(|_| shared.pictures.receiver_count() > 0) else { continue };
         for number in 1.. {
-            let now_s = shared.copy_blocks(painter.next(), &mut slice);
+            let now_s = served.copy_blocks(painter.next(), &mut slice);
             if let Some(map) = painter.add(&slice, now_s) {
                 shared.pictures.send_replace(text(&map));
                 break;

@@ -53,6 +53,9 @@ fn device(metrics: &mut Metrics, info: &Info, frame: &Frame) {
     let labels = [("device", info.device.as_str()), ("version", &info.version), ("config", &info.config_digest)];
     metrics.sample("info", &labels, Some(1.0));
     metrics.one("uptime_seconds", "gauge", "Real time since the monitor began.", Some(frame.wall_s));
+    let help = "1 once the device is served; 0 while it is filled or recovered.";
+    metrics.one("ready", "gauge", help, Some(f64::from(u8::from(frame.preparing.is_none()))));
+    metrics.one("clients", "gauge", "Clients that are connected.", Some(frame.clients.len() as f64));
     metrics.one("simulated_seconds_total", "counter", "Simulated time.", Some(frame.simulated_s));
     let help = "Simulated time that passes in a unit of real time; absent where it is as fast as can be.";
     metrics.one("speed", "gauge", help, frame.speed);

@@ -6,7 +6,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{
@@ -18,23 +17,36 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::{Extension, Router};
+use futures_util::future::select;
 use futures_util::{Stream, StreamExt};
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serde_json::json;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use super::control::{Command, carry_out, failed};
+use super::patient::Patient;
+use super::places::{Place, Places};
 use super::{Shared, guard, prometheus};
 
 const PAGE: &str = include_str!("../../assets/monitor.html");
 const STYLE: &str = include_str!("../../assets/monitor.css");
 const SCRIPT: &str = include_str!("../../assets/monitor.js");
 
-/// Connections at a time; another one is turned away.
+/// Connections at a time whose request is not an event stream. Of a further one, the connection that has been silent
+/// longest gives way.
 const MOST_CLIENTS: usize = 64;
+
+/// Event streams at a time; another one is refused.
+const MOST_STREAMS: usize = 64;
+
+/// Clients at a time that are told that they are one too many.
+const MOST_REFUSALS: usize = 16;
 
 /// Bytes of a request's head.
 const LONGEST_HEAD: usize = 16 << 10;
@@ -45,6 +57,9 @@ const LONGEST_BODY: usize = 4096;
 /// How long a client may take over its head, and over its body.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long a client may take none of what is sent to it.
+const STALL: Duration = Duration::from_secs(60);
+
 /// What the page may do: run its own script, and ask this server. The plotting library sets styles of its own.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -52,7 +67,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'u
 /// Serves browsers.
 pub(super) async fn listen(shared: Arc<Shared>, listener: TcpListener) {
     let service = TowerToHyperService::new(router(shared));
-    let places = Arc::new(Semaphore::new(MOST_CLIENTS));
+    let places = Places::new(MOST_CLIENTS);
+    let (streams, refusals) = (Arc::new(Semaphore::new(MOST_STREAMS)), Arc::new(Semaphore::new(MOST_REFUSALS)));
     let mut http = http1::Builder::new();
     // A connection serves one request: one that is idle would hold its place.
     http.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(LONGEST_HEAD).keep_alive(false);
@@ -62,14 +78,50 @@ pub(super) async fn listen(shared: Arc<Shared>, listener: TcpListener) {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-        let connection = http.serve_connection(TokioIo::new(stream), service.clone());
+        let Some(place) = places.take().map(Arc::new) else {
+            if let Ok(one) = Arc::clone(&refusals).try_acquire_owned() {
+                tokio::spawn(async move {
+                    refuse(stream).await;
+                    drop(one);
+                });
+            }
+            continue;
+        };
+        let admission = Admission { place: Arc::clone(&place), streams: Arc::clone(&streams) };
+        let service = service.clone();
+        let admitted = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+            // A client that lost its place at the same moment is answered all the same.
+            admission.place.keep();
+            request.extensions_mut().insert(admission.clone());
+            hyper::service::Service::call(&service, request)
+        });
+        let connection = http.serve_connection(TokioIo::new(Patient::new(stream, STALL)), admitted);
         tokio::spawn(async move {
             // What makes no sense is answered by the library, or not at all.
-            let _ = connection.await;
-            drop(place);
+            select(connection, std::pin::pin!(place.lost())).await;
         });
     }
+}
+
+/// What a request needs to become an event stream, which gives its place back and takes one of the streams'.
+#[derive(Clone)]
+struct Admission {
+    place: Arc<Place>,
+    streams: Arc<Semaphore>,
+}
+
+/// Tells a client that it is one too many.
+async fn refuse(mut stream: TcpStream) {
+    let body = format!("{MOST_CLIENTS} requests are in progress at this server already; try again\n");
+    let head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\nRetry-After: 1";
+    let text = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let told = async {
+        stream.write_all(text.as_bytes()).await?;
+        stream.shutdown().await?;
+        // What was not read would reset the connection, and take the answer with it.
+        tokio::io::copy(&mut (&mut stream).take(LONGEST_HEAD as u64), &mut tokio::io::sink()).await
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(1), told).await;
 }
 
 fn router(shared: Arc<Shared>) -> Router {
@@ -129,8 +181,20 @@ async fn history(State(shared): State<Arc<Shared>>) -> Response {
     as_json(shared.history())
 }
 
-async fn events(State(shared): State<Arc<Shared>>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    Sse::new(shared.news(true).map(|(name, text)| Ok(Event::default().event(name).data(&*text))))
+async fn events(
+    State(shared): State<Arc<Shared>>,
+    Extension(admission): Extension<Admission>,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, (StatusCode, String)> {
+    let Ok(one) = Arc::clone(&admission.streams).try_acquire_owned() else {
+        let told = format!("{MOST_STREAMS} pages follow this server already; close one\n");
+        return Err((StatusCode::SERVICE_UNAVAILABLE, told));
+    };
+    admission.place.leave();
+    let event = move |(name, text): (&'static str, Arc<str>)| {
+        let _held = &one;
+        Ok(Event::default().event(name).data(&*text))
+    };
+    Ok(Sse::new(shared.news(true).map(event)))
 }
 
 /// A command, from who has the token.

@@ -1,0 +1,103 @@
+//! The signal that clients are served: a line for a shell (`--ready-fd`), and messages for a service manager.
+//!
+//! Source: systemd, sd_notify(3): a datagram of lines `KEY=VALUE` to the Unix socket that `NOTIFY_SOCKET` names, a path
+//! or an abstract name that begins with `@`.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+use floatgate_serve::clock::Wall;
+use nix::fcntl::OFlag;
+
+use crate::failure::Failure;
+
+/// Shortest time between two messages about progress.
+const SHORTEST: Wall = Wall(1_000_000_000);
+
+/// Who is told when clients are served.
+pub struct Readiness {
+    shell: Cell<Option<File>>,
+    manager: Option<(UnixDatagram, SocketAddr)>,
+    /// What the service manager was told last, and when.
+    told: RefCell<(Wall, String)>,
+}
+
+impl Readiness {
+    /// Opens the file descriptor for the shell, if there is one, and the socket of the service manager.
+    pub fn open(fd: Option<u32>) -> Result<Readiness, Failure> {
+        let opened = fd.map(|fd| take(fd).map_err(|error| Failure::mistake(format!("--ready-fd {fd}: {error}"))));
+        let manager = std::env::var_os("NOTIFY_SOCKET").and_then(|name| connect(&name).ok());
+        Ok(Readiness { shell: Cell::new(opened.transpose()?), manager, told: RefCell::default() })
+    }
+
+    /// Sends a message to the service manager. Nothing depends on its arrival.
+    fn send(&self, message: &str) {
+        if let Some((socket, address)) = &self.manager {
+            let _ = socket.send_to_addr(message.as_bytes(), address);
+        }
+    }
+
+    /// Tells the service manager what is done before clients are served: at most once a second while only the share
+    /// changes.
+    pub fn status(&self, what: &str, share: Option<f64>) {
+        if self.manager.is_none() {
+            return;
+        }
+        let mut told = self.told.borrow_mut();
+        let now = Wall::now();
+        if told.1 != what || now.since(told.0) >= SHORTEST {
+            *told = (now, what.to_owned());
+            let share = share.map(|share| format!(", {:.0} %", share * 100.0)).unwrap_or_default();
+            self.send(&format!("STATUS={what}{share}"));
+        }
+    }
+
+    /// Reports that clients are served from now on.
+    pub fn ready(&self, status: &str) {
+        if let Some(mut file) = self.shell.take() {
+            // A shell that does not wait any more has to know nothing.
+            let _ = file.write_all(b"READY=1\n");
+        }
+        self.send(&format!("READY=1\nSTATUS={status}"));
+    }
+
+    /// Reports that the server ends.
+    pub fn stopping(&self) {
+        self.send("STOPPING=1\nSTATUS=ending: what is in progress is answered");
+    }
+}
+
+/// Takes over a file descriptor that was inherited: children do not get it, and its other end sees it closed.
+fn take(fd: u32) -> io::Result<File> {
+    let not_open = || io::Error::other("the shell has not opened it; redirect it, as in `--ready-fd 3 3>FIFO`");
+    let flags = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).map_err(|_| not_open())?;
+    let flags = flags.lines().find_map(|line| i32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
+    let flags = OFlag::from_bits_retain(flags.unwrap_or_default());
+    // Descriptors of the program itself are closed on exec.
+    if flags.contains(OFlag::O_CLOEXEC) {
+        return Err(not_open());
+    }
+    if flags & OFlag::O_ACCMODE == OFlag::O_RDONLY {
+        return Err(io::Error::other("it is open for reading only"));
+    }
+    let file =
+        OpenOptions::new().append(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(format!("/proc/self/fd/{fd}"))?;
+    nix::unistd::close(fd as i32)?;
+    Ok(file)
+}
+
+fn connect(name: &OsStr) -> io::Result<(UnixDatagram, SocketAddr)> {
+    let address = match name.as_bytes().strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name)?,
+        None => SocketAddr::from_pathname(name)?,
+    };
+    let socket = UnixDatagram::unbound()?;
+    socket.set_nonblocking(true)?;
+    Ok((socket, address))
+}

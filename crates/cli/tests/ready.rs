@@ -1,0 +1,111 @@
+//! A server before it serves: progress, and the signal that it is ready.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+#[path = "common/live.rs"]
+mod live;
+
+use live::floatgate;
+
+/// A device that takes some seconds to be filled by this profile.
+const SLOW: [&str; 5] = ["serve", "bench-32g", "--precondition", "steady", "--no-delay"];
+
+fn ends_well(mut child: Child) {
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+/// What `floatgate ctl` says of a server that is still preparing.
+fn status(directory: &TempDir) -> String {
+    let output = floatgate(directory).args(["ctl", "--socket", "a.sock", "status"]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn progress_is_told_while_a_device_is_filled() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = floatgate(&directory);
+    command.args(SLOW).args(["--nbd", "unix:a.sock"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let first = lines.next().unwrap();
+    assert!(first.starts_with("preconditioning the device (steady): ") && first.ends_with(" %"), "{first}");
+    let said = status(&directory);
+    assert!(said.contains("not served yet: preconditioning the device (steady), "), "{said}");
+    let refused = floatgate(&directory).args(["ctl", "--socket", "a.sock", "speed", "2"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("not served yet"), "{refused:?}");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "filling is ended by a signal");
+}
+
+#[test]
+fn a_shell_waits_until_clients_are_served() {
+    for shell in ["sh", "bash"] {
+        let directory = tempfile::tempdir().unwrap();
+        // As README.md and docs/live.md have it.
+        let script = "mkfifo ready\n\
+            floatgate serve tiny --nbd unix:a.sock --no-delay --ready-fd 3 3>ready >result.txt &\n\
+            read line <ready\n\
+            echo \"$line\"\n\
+            qemu-io -f raw -c 'write 0 4k' 'nbd+unix:///?socket=a.sock' >/dev/null && echo written\n\
+            kill $! && wait $! && echo ended";
+        let binary = std::path::Path::new(env!("CARGO_BIN_EXE_floatgate"));
+        let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
+        let output =
+            Command::new(shell).args(["-c", script]).current_dir(&directory).env("PATH", path).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(text, "READY=1\nwritten\nended\n", "{shell}: {output:?}");
+    }
+}
+
+#[test]
+fn the_descriptor_is_closed_after_the_line_and_checked_before_the_work() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = |redirect: &str| {
+        let binary = env!("CARGO_BIN_EXE_floatgate");
+        format!("exec {binary} serve tiny --nbd unix:a.sock --no-delay --ready-fd 7 {redirect}")
+    };
+    let run = |redirect: &str| Command::new("sh").args(["-c", &script(redirect)]).current_dir(&directory).output();
+    for (redirect, said) in [("", "has not opened it"), ("7</dev/null", "for reading only")] {
+        let output = run(redirect).unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && text.contains(said), "{redirect}: {text}");
+    }
+    let mut child = Command::new("sh")
+        .args(["-c", &script("7>&1 >result.txt")])
+        .current_dir(&directory)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(text, "READY=1\n", "the pipe ended while the server runs");
+    ends_well(child);
+}
+
+#[test]
+fn a_service_manager_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = UnixDatagram::bind(directory.path().join("notify")).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut command = floatgate(&directory);
+    command.args(["serve", "tiny", "--nbd", "unix:a.sock", "--no-delay"]);
+    command.env("NOTIFY_SOCKET", directory.path().join("notify")).stdout(Stdio::null()).stderr(Stdio::null());
+    let child = command.spawn().unwrap();
+    let mut message = [0; 256];
+    let mut next = || {
+        let length = socket.recv(&mut message).unwrap();
+        String::from_utf8_lossy(&message[..length]).into_owned()
+    };
+    assert_eq!(next(), "STATUS=filling the device, 0 %");
+    let ready = std::iter::repeat_with(&mut next).find(|text| !text.starts_with("STATUS=")).unwrap();
+    assert_eq!(ready, "READY=1\nSTATUS=serving tiny");
+    ends_well(child);
+    assert!(next().starts_with("STOPPING=1\nSTATUS="));
+}
