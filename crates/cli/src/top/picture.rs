@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use floatgate_report::number::{bytes, grouped, short, time};
 use floatgate_serve::monitor::blocks::{BlockMap, FREE};
-use floatgate_serve::monitor::frame::{Flash, Frame, Info};
+use floatgate_serve::monitor::frame::{Client, Flash, Frame, Info};
 use ratatui::Frame as Screen;
 use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Borders, Paragraph, Row, Sparkline, Table};
+use ratatui::widgets::{Block, Borders, Paragraph, Sparkline};
 
 use super::source::News;
 
@@ -19,6 +19,15 @@ const MOST: usize = 400;
 
 /// Operations, in the order in which `o` goes through them.
 const OPERATIONS: [&str; 5] = ["read", "write", "trim", "write_zeroes", "flush"];
+
+/// Columns from which on figures stand beside one another.
+const WIDE: u16 = 120;
+
+/// Columns of a curve with its title.
+const NARROWEST: u16 = 19;
+
+/// Clients that are named.
+const CLIENTS: usize = 4;
 
 /// What blocks are told apart by.
 const MODES: [&str; 3] = ["valid share", "erases", "time since erase"];
@@ -63,51 +72,66 @@ impl View {
         true
     }
 
-    /// Draws all of it into whatever room there is.
+    /// Draws into the room that there is. What matters most comes first, and is never cut off for what matters less.
     pub fn draw(&self, screen: &mut Screen) {
-        let [head, top, curves, busy, map, foot] = Layout::vertical([
-            Constraint::Length(1),
-            Constraint::Length(8),
-            Constraint::Length(6),
-            Constraint::Length(4),
-            Constraint::Min(3),
-            Constraint::Length(1),
-        ])
-        .areas(screen.area());
-        let help = " q quit   o operation of the latency   b what blocks are told apart by   p pause";
-        let wrong = self.frames.back().and_then(|frame| frame.trouble.as_ref().or(frame.warnings.first()));
-        let said = wrong.map_or(help.to_owned(), |what| format!(" {what}"));
-        screen.render_widget(Paragraph::new(said).style(Style::new().add_modifier(Modifier::REVERSED)), foot);
+        let area = screen.area();
         let Some(frame) = self.frames.back() else {
-            return screen.render_widget(
-                Paragraph::new(" waiting for the server, which may be filling or recovering its device ..."),
-                head,
-            );
+            return screen.render_widget(Paragraph::new(" waiting for the server ..."), area);
         };
-        screen.render_widget(self.head(frame), head);
-        let [left, right] = Layout::horizontal([Constraint::Fill(3), Constraint::Fill(2)]).areas(top);
-        screen.render_widget(requests(frame), left);
-        screen.render_widget(Paragraph::new(counts(frame)).block(framed("Flash and host")), right);
+        let width = usize::from(area.width);
+        let alerts = alerts(frame, width.saturating_sub(2));
+        let is_wide = area.width >= WIDE;
+        let (table, facts) = match is_wide {
+            true => {
+                let left = width * 3 / 5;
+                (table(frame, left - 3), packed(&facts(frame), width - left - 3))
+            }
+            false => (table(frame, width.saturating_sub(2)), packed(&facts(frame), width.saturating_sub(2))),
+        };
+        let frames = if is_wide { 2 } else { 0 };
+        let figures = match is_wide {
+            true => table.len().max(facts.len()) + frames,
+            false => table.len() + facts.len(),
+        };
+        let rows = Rows::new(usize::from(area.height), alerts.len(), figures);
+        let [head, alert, top, curves, busy, map, foot] =
+            Layout::vertical(rows.0.map(|rows| Constraint::Length(rows as u16))).areas(area);
+        screen.render_widget(self.head(frame, width), head);
+        let alarming = Style::new().fg(Color::White).bg(Color::Red).add_modifier(Modifier::BOLD);
+        screen.render_widget(Paragraph::new(indented(alerts)).style(alarming), alert);
+        if is_wide {
+            let [left, right] =
+                Layout::horizontal([Constraint::Length((width * 3 / 5) as u16), Constraint::Fill(1)]).areas(top);
+            screen.render_widget(Paragraph::new(indented(table)).block(framed("Requests")), left);
+            screen.render_widget(Paragraph::new(indented(facts)).block(framed("Flash and host")), right);
+        } else {
+            screen.render_widget(Paragraph::new(indented(table.into_iter().chain(facts).collect())), top);
+        }
         self.curves(screen, curves);
         let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(3)]).areas(busy);
-        screen.render_widget(bars("Channels: data and commands", &frame.channels, left), left);
-        screen.render_widget(bars("Dies: cells work, or held", &frame.dies, right), right);
-        let title = format!("Blocks by {} (C being cleaned, e just erased, . free)", MODES[self.mode]);
-        let lines = self.map(map.width.saturating_sub(2).into(), map.height.saturating_sub(2).into());
-        screen.render_widget(Paragraph::new(lines).block(framed(title)), map);
+        let titles =
+            if is_wide { ["Channels: data and commands", "Dies: cells work, or held"] } else { ["Channels", "Dies"] };
+        screen.render_widget(bars(titles[0], &frame.channels, left), left);
+        screen.render_widget(bars(titles[1], &frame.dies, right), right);
+        let title = format!("Blocks by {} (C cleaned, e erased, . free)", MODES[self.mode]);
+        let block = section(title, map);
+        let inner = block.inner(map);
+        let lines = self.map(inner.width.into(), inner.height.into());
+        screen.render_widget(Paragraph::new(lines).block(block), map);
+        let help = " q quit   o operation   b blocks   p pause";
+        screen.render_widget(Paragraph::new(help).style(Style::new().add_modifier(Modifier::REVERSED)), foot);
     }
 
-    fn head(&self, frame: &Frame) -> Paragraph<'_> {
-        let pace = frame.speed.map_or("as fast as it can".to_owned(), |speed| format!("speed {speed}"));
-        let paused = if self.paused { "   PAUSED" } else { "" };
-        let text = format!(
-            " {}   {}   up {:.0} s   simulated {:.2} s   {pace}{paused}",
-            self.info.device,
-            bytes(self.info.logical_bytes),
-            frame.wall_s,
-            frame.simulated_s
-        );
-        Paragraph::new(text).style(Style::new().add_modifier(Modifier::BOLD))
+    /// The device and its time, as far as there is room.
+    fn head(&self, frame: &Frame, width: usize) -> Paragraph<'_> {
+        let mut parts = vec![self.info.device.clone()];
+        parts.extend(self.paused.then(|| "PAUSED".to_owned()));
+        parts.push(frame.speed.map_or("as fast as it can".to_owned(), |speed| format!("speed {speed}")));
+        parts.push(format!("up {:.0} s", frame.wall_s));
+        parts.push(format!("simulated {:.2} s", frame.simulated_s));
+        parts.push(bytes(self.info.logical_bytes));
+        let line = packed(&parts, width.saturating_sub(2)).into_iter().next().unwrap_or_default();
+        Paragraph::new(format!(" {line}")).style(Style::new().add_modifier(Modifier::BOLD))
     }
 
     fn curves(&self, screen: &mut Screen, area: Rect) {
@@ -119,21 +143,24 @@ impl View {
         let late = |frame: &Frame| frame.lateness.p99_us;
         let us = |value: Option<f64>| value.map_or("-".to_owned(), time);
         let number = |value: Option<f64>| value.map_or("-".to_owned(), short);
-        let name = operation.replace('_', " ");
-        let all: [(String, Of); 4] = [
+        let name = if operation == "write_zeroes" { "zeroes" } else { operation };
+        let mut all: Vec<(String, Of)> = vec![
             (format!("IOPS {}", number(last(&iops))), &iops),
             (format!("MiB/s {}", number(last(&mib))), &mib),
-            (format!("p99 of {name} {}", us(last(&latency))), &latency),
-            (format!("p99 lateness {}", us(last(&late))), &late),
+            (format!("p99 {name} {}", us(last(&latency))), &latency),
+            (format!("p99 late {}", us(last(&late))), &late),
         ];
-        let areas = Layout::horizontal([Constraint::Fill(1); 4]).split(area);
+        // Titles have to fit; how late answers are is among the facts, too.
+        all.truncate(if area.width < 4 * NARROWEST { 3 } else { 4 });
+        let areas = Layout::horizontal(vec![Constraint::Fill(1); all.len()]).split(area);
         for ((title, of), area) in all.into_iter().zip(areas.iter()) {
-            let width = usize::from(area.width.saturating_sub(2));
+            let block = section(title, *area);
+            let width = usize::from(block.inner(*area).width);
             let skipped = self.frames.len().saturating_sub(width);
             // In thousandths, for bars are of whole numbers.
             let data = self.frames.iter().skip(skipped).map(|frame| of(frame).map(|value| (value * 1e3) as u64));
             let data: Vec<u64> = data.map(Option::unwrap_or_default).collect();
-            screen.render_widget(Sparkline::default().data(data).block(framed(title)), *area);
+            screen.render_widget(Sparkline::default().data(data).block(block), *area);
         }
     }
 
@@ -187,22 +214,101 @@ fn framed<'a>(title: impl Into<Line<'a>>) -> Block<'a> {
     Block::new().borders(Borders::ALL).title(title)
 }
 
-fn requests(frame: &Frame) -> Table<'static> {
-    let us = |value: Option<f64>| value.map_or("-".to_owned(), time);
-    let row = |name: &&str| {
-        let r = frame.requests.get(*name).cloned().unwrap_or_default();
-        let numbers = [grouped(r.count), short(r.iops), short(r.mib_per_s), us(r.p50_us), us(r.p99_us), us(r.max_us)];
-        Row::new([name.replace('_', " ")].into_iter().chain(numbers))
-    };
-    let widths = [Constraint::Length(12)].into_iter().chain([9, 6, 6, 8, 8, 8].map(Constraint::Fill));
-    let head = Row::new(["", "requests", "IOPS", "MiB/s", "p50", "p99", "max"]);
-    Table::new(OPERATIONS.iter().map(row), widths)
-        .header(head.style(Style::new().add_modifier(Modifier::BOLD)))
-        .block(framed("Requests"))
+/// A frame where there is room for one, else a title.
+fn section<'a>(title: impl Into<Line<'a>>, area: Rect) -> Block<'a> {
+    let borders = if area.height >= 5 { Borders::ALL } else { Borders::TOP };
+    Block::new().borders(borders).title(title)
 }
 
-/// What is counted, in lines.
-fn counts(frame: &Frame) -> Vec<Line<'static>> {
+/// Rows of each part: head, alerts, figures, curves, busy times, blocks, and foot.
+struct Rows([usize; 7]);
+
+impl Rows {
+    /// Divides `height` rows. Pictures get what alerts and figures leave.
+    fn new(height: usize, alerts: usize, figures: usize) -> Rows {
+        let left = height.saturating_sub(2 + alerts + figures);
+        let map = left.min(4) + left.saturating_sub(14);
+        let busy = match left - map {
+            less @ 0..5 => less.saturating_sub(3),
+            more => (more / 2).min(4),
+        };
+        Rows([1, alerts, figures, left - map - busy, busy, map, 1])
+    }
+}
+
+fn indented(lines: Vec<String>) -> Vec<Line<'static>> {
+    lines.into_iter().map(|line| Line::from(format!(" {line}"))).collect()
+}
+
+/// Puts parts into lines of `width` characters: one that does not fit begins the next line.
+fn packed(parts: &[String], width: usize) -> Vec<String> {
+    const GAP: &str = "   ";
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts.iter().flat_map(|part| broken(part, width)) {
+        let length = part.chars().count();
+        match lines.last_mut().filter(|line| line.chars().count() + GAP.len() + length <= width) {
+            Some(line) => *line = format!("{line}{GAP}{part}"),
+            None => lines.push(part),
+        }
+    }
+    lines
+}
+
+/// Breaks a text between words.
+fn broken(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut().filter(|line| line.chars().count() + 1 + word.chars().count() <= width) {
+            Some(line) => *line = format!("{line} {word}"),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// What the user has to know first.
+fn alerts(frame: &Frame, width: usize) -> Vec<String> {
+    let preparing = frame.preparing.as_ref().map(|preparing| format!("not served yet: {preparing}"));
+    let is_told = frame.warnings.iter().any(|warning| warning.contains("read-only"));
+    let read_only = (frame.flash.read_only && !is_told).then_some("the device takes no writes any more".to_owned());
+    let mark = if frame.flash.read_only { "READ-ONLY: " } else { "" };
+    let told = frame.trouble.iter().cloned().chain(preparing).chain(read_only).chain(frame.warnings.iter().cloned());
+    let text = told.collect::<Vec<_>>().join("; ");
+    broken(&format!("{mark}{text}"), width)
+}
+
+/// The requests by operation, in columns that fit: those that matter least are left out first.
+fn table(frame: &Frame, width: usize) -> Vec<String> {
+    /// Columns in the order in which they are left out.
+    const LEFT_OUT: [usize; 4] = [3, 6, 4, 2];
+    let us = |value: Option<f64>| value.map_or("-".to_owned(), time);
+    let head = ["", "requests", "IOPS", "MiB/s", "p50", "p99", "max", "errors"].map(str::to_owned);
+    let row = |name: &&str| {
+        let r = frame.requests.get(*name).cloned().unwrap_or_default();
+        let (count, errors) = (grouped(r.count), grouped(r.errors));
+        let rates = [short(r.iops), short(r.mib_per_s)];
+        let [iops, mib] = rates;
+        [name.replace('_', " "), count, iops, mib, us(r.p50_us), us(r.p99_us), us(r.max_us), errors]
+    };
+    let rows: Vec<[String; 8]> = [head].into_iter().chain(OPERATIONS.iter().map(row)).collect();
+    let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let mut columns: Vec<usize> = (0..8).collect();
+    let mut left_out = LEFT_OUT.iter();
+    while columns.iter().map(|column| widest(*column) + 2).sum::<usize>() > width + 2 {
+        let Some(least) = left_out.next() else { break };
+        columns.retain(|column| column != least);
+    }
+    let room = width + 2 - columns.iter().map(|column| widest(*column) + 2).sum::<usize>().min(width + 2);
+    let more = (room / columns.len()).min(3);
+    let cell = |row: &[String; 8], column: usize| match column {
+        0 => format!("{:<width$}", row[0], width = widest(0)),
+        _ => format!("{:>width$}", row[column], width = widest(column) + 2 + more),
+    };
+    rows.iter().map(|row| columns.iter().map(|column| cell(row, *column)).collect()).collect()
+}
+
+/// What is counted, the most important first.
+fn facts(frame: &Frame) -> Vec<String> {
     let (flash, late) = (&frame.flash, &frame.lateness);
     let number = |value: Option<f64>| value.map_or("-".to_owned(), short);
     let verdict = match late.faithful {
@@ -211,52 +317,66 @@ fn counts(frame: &Frame) -> Vec<Line<'static>> {
         Some(false) => ", NOT FAITHFUL",
     };
     let share = late.share.map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0));
+    let p99 = late.p99_us.map(|p99| format!(", p99 {}", time(p99))).unwrap_or_default();
     let sectors = |name: &str| frame.requests.get(name).map_or(0, |requests| requests.sectors);
-    [
+    let mut facts = failed(flash);
+    facts.extend([
+        format!("late {share}{p99}{verdict}"),
         format!("in progress {}, mean {}", frame.outstanding, short(frame.queue_mean)),
         format!(
             "write amplification {}, now {}",
             number(flash.write_amplification),
             number(flash.write_amplification_now)
         ),
-        format!("cleanings {}, erases {}{}", grouped(flash.cleanings), grouped(flash.blocks_erased), faults(flash)),
-        format!("units moved {}, trimmed {}", grouped(flash.units_moved), grouped(flash.units_trimmed))
-            + &merges(flash),
-        format!("sectors read {}, written {}", grouped(sectors("read")), grouped(sectors("write"))),
-        format!("late {share}{verdict}; free blocks {}", grouped(flash.free_blocks)),
-    ]
-    .map(Line::from)
-    .to_vec()
+        format!("cleanings {}", grouped(flash.cleanings)),
+        format!("erases {}", grouped(flash.blocks_erased)),
+        format!("free blocks {}", grouped(flash.free_blocks)),
+        format!("units moved {}", grouped(flash.units_moved)),
+        format!("trimmed {}", grouped(flash.units_trimmed)),
+        format!("sectors read {}", grouped(sectors("read"))),
+        format!("written {}", grouped(sectors("write"))),
+    ]);
+    facts.extend(flash.merges.iter().map(|(kind, count)| format!("{kind} merges {}", grouped(*count))));
+    facts.push(format!("clients {}", frame.clients.len()));
+    facts.extend(frame.clients.iter().take(CLIENTS).map(client));
+    facts
 }
 
-/// Merges of block mapping, where there are any.
-fn merges(flash: &Flash) -> String {
-    flash.merges.iter().map(|(kind, count)| format!(", {kind} merges {}", grouped(*count))).collect()
+/// A client, in a few characters.
+fn client(client: &Client) -> String {
+    let name = client.process.as_deref().unwrap_or(&client.address);
+    let pid = client.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
+    format!("{name}{pid} ({} in progress)", client.in_progress)
 }
 
-/// What failed, where anything did.
-fn faults(flash: &Flash) -> String {
-    match (flash.read_only, flash.bad_blocks) {
-        (true, bad) => format!(", bad blocks {}, READ-ONLY", grouped(bad)),
-        (false, 0) => String::new(),
-        (false, bad) => format!(", bad blocks {}", grouped(bad)),
-    }
+/// What failed, if anything did.
+fn failed(flash: &Flash) -> Vec<String> {
+    let counts = [
+        ("bad blocks", flash.bad_blocks),
+        ("failed programs", flash.programs_failed),
+        ("failed erases", flash.erases_failed),
+        ("uncorrectable reads", flash.uncorrectable_reads),
+    ];
+    let some = counts.iter().filter(|(_, count)| *count > 0);
+    some.map(|(name, count)| format!("{name} {}", grouped(*count))).collect()
 }
 
 /// A column for each channel or die: how much of its time it was busy.
 fn bars(title: &'static str, shares: &[[f32; 2]], area: Rect) -> Sparkline<'static> {
-    let width = usize::from(area.width.saturating_sub(2)).max(1);
+    let block = section(title, area);
+    let width = usize::from(block.inner(area).width).max(1);
     let each = shares.len().div_ceil(width).max(1);
     // Few of them get as many columns as there is room for.
     let columns = (width / shares.len().div_ceil(each).max(1)).clamp(1, 4);
     let busy = |shares: &[[f32; 2]]| shares.iter().map(|share| share[0] + share[1]).sum::<f32>() / shares.len() as f32;
     let data = shares.chunks(each).flat_map(|shares| vec![(busy(shares) * 1000.0) as u64; columns]);
-    Sparkline::default().data(data.collect::<Vec<_>>()).max(1000).block(framed(title))
+    Sparkline::default().data(data.collect::<Vec<_>>()).max(1000).block(block)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use floatgate_serve::monitor::frame::Preparing;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -297,16 +417,66 @@ mod tests {
         }
         assert!(view.key(KeyCode::Char('b')) && view.key(KeyCode::Char('o')) && !view.key(KeyCode::Char('x')));
         let shown = drawn(&view, 120, 40);
-        assert!(shown.contains("Blocks by erases") && shown.contains("p99 of write"), "{shown}");
+        assert!(shown.contains("Blocks by erases") && shown.contains("p99 write"), "{shown}");
         assert!(view.key(KeyCode::Char('p')));
         assert!(!view.take(News::Frame(Box::default())), "nothing changes while it is paused");
         assert!(drawn(&view, 120, 40).contains("PAUSED"));
+    }
+
+    /// A device with large numbers, of which much has failed.
+    fn worst() -> View {
+        let mut view = view();
+        let mut frame = view.frames.pop_back().unwrap();
+        for (index, name) in OPERATIONS.iter().enumerate() {
+            let r = frame.requests.entry((*name).to_owned()).or_default();
+            (r.count, r.errors, r.iops, r.mib_per_s) = (123_456_780 + index as u64, 8598, 123_456.0, 1234.5);
+            (r.p50_us, r.p99_us, r.max_us) = (Some(220.5), Some(1234.5), Some(123_456.7));
+        }
+        let flash = &mut frame.flash;
+        (flash.read_only, flash.bad_blocks, flash.programs_failed) = (true, 1024, 17);
+        (flash.erases_failed, flash.uncorrectable_reads) = (513, 77);
+        frame.warnings =
+            vec!["the device is read-only since 12.345 s, because too many of its blocks are bad".to_owned()];
+        let client = Client { process: Some("qemu-system-x86".to_owned()), pid: Some(12345), ..Client::default() };
+        frame.clients = vec![client; 2];
+        view.take(News::Frame(Box::new(frame)));
+        view
+    }
+
+    #[test]
+    fn nothing_important_is_cut_off_in_a_small_terminal() {
+        for (width, height) in [(60, 24), (80, 24), (100, 30), (120, 40), (200, 50)] {
+            let shown = drawn(&worst(), width, height);
+            for name in [0, 1, 2, 3, 4] {
+                assert!(shown.contains(&grouped(123_456_780 + name)), "{name} at {width}:\n{shown}");
+            }
+            let text = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+            for part in
+                ["READ-ONLY", "of its blocks are bad", "bad blocks 1,024", "failed programs 17", "failed erases 513"]
+            {
+                let is_there = text.replace("\" \" ", "").contains(part);
+                assert!(is_there, "{part} at {width}x{height}:\n{shown}");
+            }
+            for part in ["uncorrectable reads 77", "8,598", "1,235 us", "clients 2", "qemu-system-x86 12345", "q quit"]
+            {
+                assert!(shown.contains(part), "{part} at {width}x{height}:\n{shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_prepared_is_shown() {
+        let mut view = View::default();
+        let preparing = Some(Preparing { what: "filling the device".to_owned(), share: Some(0.42) });
+        view.take(News::Frame(Box::new(Frame { preparing, ..Frame::default() })));
+        assert!(drawn(&view, 60, 24).contains("not served yet: filling the device, 42 %"));
     }
 
     #[test]
     fn any_size_of_terminal_will_do() {
         for (width, height) in [(1, 1), (10, 3), (40, 12), (80, 24), (300, 100)] {
             drawn(&view(), width, height);
+            drawn(&worst(), width, height);
             drawn(&View::default(), width, height);
         }
     }

@@ -103,10 +103,8 @@ fn follow_socket(path: Option<&Path>, sender: SyncSender<News>) -> Result<(), Fa
         let line = if std::mem::replace(&mut has_asked, true) {
             asker.hear().map_err(ctl::lost)?
         } else {
-            // A server that fills its device, or recovers it, answers when it has done that.
-            let answer = asker.ask(&Command::Watch { blocks: true }).map_err(ctl::lost)?;
             asker.set_patience(Some(PATIENCE)).map_err(ctl::lost)?;
-            answer
+            asker.ask(&Command::Watch { blocks: true }).map_err(ctl::lost)?
         };
         let name = ["blocks", "frame"].into_iter().find(|name| line.get(name).is_some()).unwrap_or("info");
         news(name, &line[name])
@@ -135,7 +133,7 @@ impl Page {
         Page { address, agent, lines: None, name: String::new() }
     }
 
-    /// Asks for a part of it. A server that fills its device, or recovers it, answers when it has done that.
+    /// Asks for a part of it.
     fn get(&self, path: &str) -> Result<ureq::Body, Failure> {
         let told = |error| Failure::fault(format!("no dashboard answers at {}: {error}", self.address));
         let response = self.agent.get(format!("http://{}{path}", self.address)).call().map_err(told)?;
