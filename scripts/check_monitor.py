@@ -4,10 +4,11 @@
     python3 scripts/check_monitor.py PROGRAM [--screenshots DIRECTORY] [--seconds N]
 
 Serves a small device with the program that is given, lets a client write to it, and opens the page as people do:
-light, dark, and after the server has gone. Figures must move, all charts and the block map must be drawn, keys and
-buttons must work, nothing may be wider than the screen of a laptop, and the browser's console must stay empty. It must
-be done within the seconds that are given (60). The browser is Chromium, or that in $BROWSER; without one, the exit
-status is 3, and nothing was checked.
+light, dark, narrow, paused, and after the server has gone. Figures must move, all charts and the block map must be
+drawn, keys and buttons must work, and the figures are saved as CSV. A device that is being filled, and one that has
+become read-only, must be seen as such. Nothing may be wider than the screen of a laptop, and the browser's console must
+stay empty. It must be done within the seconds that are given (60). The browser is Chromium, or that in $BROWSER;
+without one, the exit status is 3, and nothing was checked.
 """
 
 from __future__ import annotations
@@ -175,9 +176,9 @@ class Writer(threading.Thread):
             return
 
 
-def serve(program: str, place: Path) -> tuple[subprocess.Popen[str], str]:
+def serve(program: str, place: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
     """A device that is served, and where its page is."""
-    command = [program, "serve", "tiny", "--nbd", "unix:ssd.sock", "--dashboard", "--speed", "2"]
+    command = [program, "serve", "tiny", "--nbd", "unix:ssd.sock", "--dashboard", *options]
     server = subprocess.Popen(command, cwd=place, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
                               env={**os.environ, "FLOATGATE_DASHBOARD_TOKEN": TOKEN})
     said = ""
@@ -222,11 +223,19 @@ def check_page(page: Browser, url: str, shots: Path | None) -> None:
               f"document.getElementById('state').textContent !== {json.dumps(before)}")
     page.screenshot(shots, "light")
     check_keys(page)
+    check_view(page, shots)
     page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     page.wait("getComputedStyle(document.documentElement).backgroundColor === 'rgb(20, 23, 28)'")
     time.sleep(1)
     page.screenshot(shots, "dark")
     check_buttons(page, shots)
+    page.ask("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=False)
+    page.value("window.scrollTo(0, 0)")
+    time.sleep(1)
+    if page.value("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
+        faults.append("the page is wider than a narrow screen")
+    page.screenshot(shots, "narrow")
+    page.ask("Emulation.clearDeviceMetricsOverride")
 
 
 def check_keys(page: Browser) -> None:
@@ -240,6 +249,42 @@ def check_keys(page: Browser) -> None:
                    "s.dispatchEvent(new Event('change')); })()")
 
 
+STATE = "document.getElementById('state').textContent"
+
+
+def check_view(page: Browser, shots: Path | None) -> None:
+    """Clients, pause, the time axis, and the figures as CSV."""
+    if not page.value("/python.*nbd/.test(document.getElementById('clients').textContent)"):
+        page.faults.append("the client is not shown")
+    press = "document.getElementById('pause').click()"
+    page.value(press)
+    page.wait(f"{STATE}.startsWith('paused at ')")
+    page.wait("document.getElementById('pause').textContent === 'Continue'")
+    figures = "document.getElementById('tiles').textContent + document.getElementById('requests').textContent"
+    before = page.value(figures)
+    page.screenshot(shots, "paused")
+    time.sleep(1.5)
+    if page.value(figures) != before:
+        page.faults.append("figures move while the page is paused")
+    page.value(press)
+    page.wait(f"{figures} !== {json.dumps(before)} && {STATE}.startsWith('live')")
+    for axis, kind in [("clock", "date"), ("ago", "linear")]:
+        page.value(f"(() => {{ const s = document.getElementById('axis'); s.value = '{axis}'; "
+                   "s.dispatchEvent(new Event('change')); })()")
+        page.wait(f"document.getElementById('plot-iops').layout.xaxis.type === '{kind}'")
+        page.screenshot(shots, f"axis-{axis}")
+    with tempfile.TemporaryDirectory() as place:
+        page.ask("Page.setDownloadBehavior", behavior="allow", downloadPath=place)
+        page.value("document.getElementById('csv').click()")
+        file = Path(place) / "tiny.csv"
+        while not file.exists() and time.monotonic() < page.deadline:
+            time.sleep(0.1)
+        rows = [line.split(",") for line in file.read_text().splitlines()]
+    widths = {len(row) for row in rows}
+    if len(rows) < 7 or len(widths) != 1 or rows[0][0] != "time" or "write_errors" not in rows[0]:
+        page.faults.append(f"the CSV file has {len(rows)} rows of {widths} fields: {rows[0]}")
+
+
 def check_buttons(page: Browser, shots: Path | None) -> None:
     """What changes the device: not without the token, and after a question."""
     done = "document.getElementById('done').value"
@@ -251,20 +296,32 @@ def check_buttons(page: Browser, shots: Path | None) -> None:
         # The browser itself notes an answer that is an error.
         page.faults[:] = [fault for fault in page.faults if "Failed to load resource" not in fault]
 
-    page.value("document.getElementById('speed').value = '0.5'")
+    def type_speed(text: str) -> None:
+        page.value("document.getElementById('speed').focus()")
+        page.value("document.getElementById('speed').select()")
+        page.ask("Input.insertText", text=text)
+
+    speed = "document.getElementById('speed').value"
+    page.wait(f"{speed} === '2'")
+    type_speed("0.5")
+    page.value("document.getElementById('token').focus()")
+    time.sleep(1.2)
+    if page.value(speed) != "0.5":
+        page.faults.append("what is typed as a speed is overwritten")
     press("speed")
     page.wait(f"{done}.includes('not the token')")
     page.value(f"document.getElementById('token').value = '{TOKEN}'")
     press("speed")
     page.wait(f"{done}.includes('speed of 0.5')")
     page.wait("document.getElementById('state').textContent.includes('speed 0.5')")
-    press("power-cut")
-    page.wait("document.getElementById('sure').open")
-    page.screenshot(shots, "question")
-    page.value("document.getElementById('sure-yes').click()")
-    page.wait(f"{done}.includes('--image')")
+    if page.value("document.querySelector('#control [value=power-cut]').offsetParent !== null"):
+        page.faults.append("a power cut is offered of a device without an image")
+    page.value("document.getElementById('fault').value = 'program'")
+    press("fail")
+    page.wait(f"{done}.includes('the next program fails')")
     press("trim-all")
     page.wait("document.getElementById('sure').open")
+    page.screenshot(shots, "question")
     page.key("Escape", 27)
     page.wait("!document.getElementById('sure').open")
     press("trim-all")
@@ -272,6 +329,62 @@ def check_buttons(page: Browser, shots: Path | None) -> None:
     page.value("document.getElementById('sure-yes').click()")
     page.wait(f"{done}.includes('trimmed all')")
     forgive()
+
+
+def check_loss(page: Browser, server: subprocess.Popen[str], shots: Path | None) -> None:
+    """A server that stands still, and one that has gone: what is shown must not look live."""
+    gray = "getComputedStyle(document.getElementById('tiles')).opacity < 1"
+    server.send_signal(signal.SIGSTOP)
+    page.wait(f"{STATE}.startsWith('no frames come; last seen at') && {gray}")
+    server.send_signal(signal.SIGCONT)
+    page.wait(f"document.documentElement.dataset.state === 'live' && !({gray})")
+    server.send_signal(signal.SIGTERM)
+    server.wait(timeout=60)
+    page.wait(f"document.documentElement.dataset.state === 'lost' && {STATE}.includes('last seen at') && {gray}")
+    page.screenshot(shots, "lost")
+
+
+def check_read_only(page: Browser, program: str, place: Path, shots: Path | None) -> None:
+    """A device that takes no writes any more."""
+    server, url = serve(program, place, "--no-delay", "--image", "memory", "--set", "faults.erase_rate=1")
+    writer = Writer(place / "ssd.sock")
+    writer.start()
+    try:
+        page.ask("Page.navigate", url=url)
+        page.wait("!document.getElementById('alarm').hidden")
+        if not page.value("/read-only.*[1-9].* bad blocks/.test(document.getElementById('alarm').textContent)"):
+            page.faults.append("the banner does not say what is wrong")
+        page.value("window.scrollTo(0, 0)")
+        if page.value("document.querySelector('#control [value=power-cut]').offsetParent === null"):
+            page.faults.append("no power cut is offered of a device with an image")
+        if not page.value("document.getElementById('speed').disabled"):
+            page.faults.append("a speed is offered without a clock")
+        page.screenshot(shots, "read-only")
+    finally:
+        writer.stopped = True
+        server.kill()
+        server.wait()
+
+
+def check_filling(page: Browser, program: str, place: Path, shots: Path | None) -> None:
+    """A device that is not served yet."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    command = [program, "serve", "bench-32g", "--precondition", "steady", "--nbd", "unix:slow.sock", "--dashboard",
+               address]
+    server = subprocess.Popen(command, cwd=place, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    try:
+        while socket.socket().connect_ex(("127.0.0.1", int(address.rsplit(":", 1)[1]))):
+            time.sleep(0.1)
+        page.ask("Page.navigate", url=f"http://{address}/")
+        page.wait("document.documentElement.dataset.state === 'preparing'")
+        page.wait("/preconditioning the device .steady., \\d+ %/.test("
+                  "document.getElementById('preparing').textContent)")
+        page.screenshot(shots, "filling")
+    finally:
+        server.kill()
+        server.wait()
 
 
 def main() -> int:
@@ -289,7 +402,8 @@ def main() -> int:
     began = time.monotonic()
     faults: list[str] = []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
-        server, url = serve(str(Path(arguments.program).resolve()), Path(scratch))
+        program = str(Path(arguments.program).resolve())
+        server, url = serve(program, Path(scratch), "--speed", "2", "--set", "faults.program_rate=0")
         writer = Writer(Path(scratch) / "ssd.sock")
         writer.start()
         page = None
@@ -297,10 +411,12 @@ def main() -> int:
             page = Browser(path, f"{scratch}/profile", began + arguments.seconds)
             check_page(page, url, arguments.screenshots)
             faults += page.faults
-            server.send_signal(signal.SIGTERM)
-            server.wait(timeout=arguments.seconds)
-            page.wait("document.documentElement.dataset.state === 'lost'")
-            page.screenshot(arguments.screenshots, "lost")
+            check_loss(page, server, arguments.screenshots)
+            # The browser notes requests that a server did not answer any more.
+            page.faults.clear()
+            check_read_only(page, program, Path(scratch), arguments.screenshots)
+            check_filling(page, program, Path(scratch), arguments.screenshots)
+            faults += [fault for fault in page.faults if "Failed to load resource" not in fault]
         except (RuntimeError, TimeoutError) as error:
             faults += [str(error), *(page.faults if page else [])]
         finally:
@@ -309,7 +425,8 @@ def main() -> int:
             server.wait()
             if page:
                 page.end()
-    print(f"the dashboard: light, dark, keys, buttons and the server's end in {time.monotonic() - began:.1f} s")
+    what = "light, dark, narrow, keys, buttons, filling, read-only and the server's end"
+    print(f"the dashboard: {what} in {time.monotonic() - began:.1f} s")
     for fault in faults:
         print(f"error: {fault}", file=sys.stderr)
     return 1 if faults else 0

@@ -1,5 +1,5 @@
 // Shows what the server tells: docs/reference/control.md has every field. `data-state` of the root element is `live`
-// while frames come, `lost` when they do not, and `failed`, with `data-failure`, after an error: the check looks at it.
+// while frames come, `preparing` before the device is served, `lost` when no frames come, and `failed`, with `data-failure`, after an error: the check looks at it.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -19,6 +19,11 @@
   let info = {};
   let cursor = 0;
   let connected = false;
+  // When the last frame came, by the clock of this page.
+  let heard = 0;
+  // While the page is paused: what it shows.
+  let held = null;
+  const shown = () => held || { frames, latest, blocks };
 
   function failed(what) {
     root.dataset.state = "failed";
@@ -56,6 +61,7 @@
     for (; count >= 1024 && unit < units.length - 1; unit += 1) count /= 1024;
     return `${Number(count.toPrecision(3))} ${units[unit]}`;
   }
+  const clock = (frame) => new Date(frame.unix_s * 1000).toLocaleTimeString("en-GB");
   const sum = (frame, what) => operations.reduce((all, [name]) => all + frame.requests[name][what], 0);
 
   // --- tiles and tables --------------------------------------------------------------------------------------------
@@ -136,13 +142,17 @@
     const { flash, buffer } = frame;
     table("flash", ["", ""], [["pages read", whole(flash.pages_read)], ["pages programmed", whole(flash.pages_programmed)],
       ["blocks erased", whole(flash.blocks_erased)],
-      ...(flash.bad_blocks > 0 ? [[flash.read_only ? "bad blocks (read-only)" : "bad blocks", whole(flash.bad_blocks)]] : []),
-      ...(flash.uncorrectable_reads > 0 ? [["uncorrectable reads", whole(flash.uncorrectable_reads)]] : []), ["units moved by cleaning", whole(flash.units_moved)],
+      ["bad blocks", whole(flash.bad_blocks)], ["takes writes", flash.read_only ? "no: read-only" : "yes"],
+      ["failed programs, erases", `${whole(flash.programs_failed)}, ${whole(flash.erases_failed)}`],
+      ["uncorrectable reads", whole(flash.uncorrectable_reads)], ["units moved by cleaning", whole(flash.units_moved)],
       ["units trimmed", whole(flash.units_trimmed)], ["copy-backs", whole(flash.copy_backs)],
       ...Object.entries(flash.merges).map(([kind, count]) => [`${kind} merges`, whole(count)]),
       ["map: hits, misses", `${whole(flash.map_hits)}, ${whole(flash.map_misses)}`],
       ["free blocks", whole(flash.free_blocks)], ["buffer: units, dirty", `${whole(buffer.units)}, ${whole(buffer.dirty)}`],
       ["payload held", bytes(frame.payload_bytes)]]);
+    const clients = (frame.clients || []).map((client) => [client.process ? `${client.process} (${client.pid})` :
+      client.address, client.front, `${whole(client.connected_s)} s`, whole(client.in_progress)]);
+    table("clients", ["client", "by", "since", "in progress"], clients.length ? clients : [["nobody", "", "", ""]]);
   }
 
   // --- charts ------------------------------------------------------------------------------------------------------
@@ -156,13 +166,21 @@
   }
   const options = { displayModeBar: false, responsive: true };
 
-  // Lines over the seconds before now. `lines` are pairs of a name and a function of a frame.
+  // Lines over the seconds before now, or the time of day. `lines` are pairs of a name and a function of a frame.
   function chart(id, lines, extra) {
+    const { frames } = shown();
     const now = frames.length ? frames[frames.length - 1].wall_s : 0;
-    const x = frames.map((frame) => frame.wall_s - now);
+    const isClock = at("axis").value === "clock";
+    // Without a zone, the library shows a time as it is written: that of this browser.
+    const local = (frame) => new Date((frame.unix_s - new Date(frame.unix_s * 1000).getTimezoneOffset() * 60) * 1000)
+      .toISOString().slice(0, -1);
+    const x = frames.map((frame) => (isClock ? local(frame) : frame.wall_s - now));
+    const times = frames.map(clock);
     const data = lines.map(([name, of, more], index) => ({ x, y: frames.map((frame, number) => of(frame, number) ?? null),
-      name, mode: "lines", line: { color: colours()[index], dash: dashes[index], width: 1.6 }, ...more }));
+      name, mode: "lines", customdata: times, hovertemplate: "%{y:.4~g} at %{customdata}", line: { color: colours()[index], dash: dashes[index], width: 1.6 }, ...more }));
     const look = layout(extra);
+    look.xaxis = isClock ? { ...look.xaxis, type: "date", ticksuffix: "", tickformat: "%H:%M:%S", nticks: 4 } :
+      { ...look.xaxis, type: "linear" };
     Plotly.react(at(`plot-${id}`), data, look, options);
     const last = frames[frames.length - 1];
     const values = lines.map(([name, of]) => `${name} ${short(last ? of(last, frames.length - 1) : null)}`);
@@ -196,16 +214,49 @@
       ["max", (frame) => frame.lateness.max_us]]);
     chart("queue", [["mean", (frame) => frame.queue_mean], ["at the end", (frame) => frame.outstanding]]);
     const rate = (what) => (frame, number) => {
-      const before = frames[number - 1];
+      const before = shown().frames[number - 1];
       return before ? Math.max(0, (frame.flash[what] - before.flash[what]) / frame.wall_span_s) : null;
     };
     chart("cleaning", [["write amplification", (frame) => frame.flash.write_amplification_now],
       ["erases a second (right)", rate("blocks_erased"), { yaxis: "y2" }]],
     { yaxis2: { overlaying: "y", side: "right", rangemode: "tozero", nticks: 5, showgrid: false, automargin: true } });
+    const { latest } = shown();
     if (latest) {
       bars("channels", ["data", "commands"], latest.channels);
       bars("dies", ["cells work", "held otherwise"], latest.dies);
     }
+  }
+
+  // --- pause and export --------------------------------------------------------------------------------------------
+  function pause() {
+    held = held ? null : { frames: frames.slice(), latest, blocks };
+    at("pause").setAttribute("aria-pressed", String(Boolean(held)));
+    setText(at("pause"), held ? "Continue" : "Pause");
+    drawSoon();
+  }
+
+  // The frames that are shown, a row each.
+  function csv() {
+    const of = (name, get) => [name, get];
+    const columns = [of("time", (f) => new Date(f.unix_s * 1000).toISOString()), of("wall_s", (f) => f.wall_s),
+      of("simulated_s", (f) => f.simulated_s), of("speed", (f) => f.speed),
+      ...operations.flatMap(([name]) => ["count", "errors", "iops", "mib_per_s", "mean_us", "p50_us", "p99_us",
+        "p99_9_us", "max_us"].map((what) => of(`${name}_${what}`, (f) => f.requests[name][what]))),
+      of("outstanding", (f) => f.outstanding), of("queue_mean", (f) => f.queue_mean),
+      ...["write_amplification", "write_amplification_now", "cleanings", "blocks_erased", "units_moved", "free_blocks",
+        "free_blocks_min", "bad_blocks", "programs_failed", "erases_failed", "uncorrectable_reads", "read_only"]
+        .map((what) => of(what, (f) => f.flash[what])),
+      ...["answers", "late", "p50_us", "p99_us", "max_us"].map((what) => of(`lateness_${what}`, (f) => f.lateness[what]))];
+    const rows = shown().frames.map((frame) => columns.map(([, get]) => get(frame) ?? "").join(","));
+    return `${[columns.map(([name]) => name).join(","), ...rows].join("\n")}\n`;
+  }
+
+  function save() {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([csv()], { type: "text/csv" }));
+    link.download = `${(info.device || "floatgate").replace(/[^A-Za-z0-9_.-]/g, "-")}.csv`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   }
 
   // --- block map ---------------------------------------------------------------------------------------------------
@@ -220,6 +271,7 @@
 
   // What the cells are coloured by: a value for each, and the ends of the scale.
   function shades() {
+    const { blocks } = shown();
     const mode = at("colour").value;
     if (mode === "valid") return { values: blocks.valid.map((v) => (v === 255 ? null : v)), low: 0, high: 100, unit: " %" };
     const list = mode === "erases" ? blocks.erases : blocks.age_s.map((age) => (age < 0 ? null : age));
@@ -231,6 +283,7 @@
 
   // Rows that are long and few are broken, so that cells are not lines.
   function grid(canvas) {
+    const { blocks } = shown();
     const { width, height } = canvas;
     let lines = 1;
     const squareness = (n) => Math.abs(Math.log((width / Math.ceil(blocks.columns / n)) / (height / (blocks.rows * n))));
@@ -240,11 +293,13 @@
   }
 
   function place(index, { lines, columns, w, h }) {
+    const { blocks } = shown();
     const [row, column] = [Math.floor(index / blocks.columns), index % blocks.columns];
     return [(column % columns) * w, (row * lines + Math.floor(column / columns)) * h];
   }
 
   function drawMap() {
+    const { blocks } = shown();
     const canvas = at("map");
     const scale = window.devicePixelRatio || 1;
     canvas.width = Math.round(canvas.clientWidth * scale);
@@ -298,6 +353,7 @@
   }
 
   function tellCell() {
+    const { blocks } = shown();
     if (!blocks) return;
     cursor = Math.min(cursor, blocks.valid.length - 1);
     const [row, column] = [Math.floor(cursor / blocks.columns), cursor % blocks.columns];
@@ -315,6 +371,7 @@
   }
 
   function move(event) {
+    const { blocks } = shown();
     const canvas = at("map");
     if (!blocks) return;
     const cells = grid(canvas);
@@ -328,6 +385,7 @@
   }
 
   function point(event) {
+    const { blocks } = shown();
     const canvas = at("map");
     if (!blocks) return;
     const cells = grid(canvas);
@@ -351,11 +409,18 @@
       `${info.dies} dies, ${info.planes} planes of ${info.blocks_per_plane} blocks; at ${[...info.addresses, ...(info.vhost_user ? [`vhost-user ${info.vhost_user}`] : [])].join(", ")}`);
     at("control").hidden = !status.controls;
     at("read-only").hidden = status.controls;
+    at("control").querySelector("[value=power-cut]").hidden = !info.power_cut;
+    at("faults").hidden = !info.faults;
   }
 
   function showFrame(frame) {
     connected = true;
+    heard = performance.now();
     latest = frame;
+    if (frame.preparing) {
+      drawSoon();
+      return;
+    }
     const last = frames[frames.length - 1];
     // A server that was started again counts from the beginning.
     if (last && frame.number <= last.number) frames = [];
@@ -374,23 +439,73 @@
     setTimeout(() => requestAnimationFrame(() => {
       const began = performance.now();
       waits = false;
-      if (latest) draw(latest);
+      if (latest && latest.preparing) prepare(latest);
+      else if (latest) draw(shown().latest);
       spent = performance.now() - began;
     }), spent);
   }
 
+  function setState(state) {
+    if (root.dataset.state !== "failed") root.dataset.state = connected ? state : "lost";
+  }
+
+  // Before the device is served there is nothing to show but how far it has come.
+  function prepare(frame) {
+    const { what, share } = frame.preparing;
+    const told = known(share) ? `${what}, ${Math.floor(share * 100)} %` : what;
+    at("preparing").hidden = false;
+    setText(at("preparing").firstElementChild, `Not served yet: ${told}. Clients wait.`);
+    if (known(share)) at("preparing").lastElementChild.value = share;
+    else at("preparing").lastElementChild.removeAttribute("value");
+    if (connected) setText(at("state"), told);
+    setState("preparing");
+  }
+
+  // What the user should type over, not what is being typed.
+  function showSpeed(frame) {
+    const field = at("speed");
+    if (!field.dataset.typed && document.activeElement !== field) field.value = known(frame.speed) ? frame.speed : "";
+    field.disabled = !known(frame.speed);
+    at("control").querySelector("[value=speed]").disabled = !known(frame.speed);
+    field.title = known(frame.speed) ? "simulated time that passes in a second of real time" :
+      "as fast as it can: the server was started with --no-delay";
+  }
+
+  const isOfReadOnly = (warning) => warning.startsWith("the device is read-only");
+  function alarm(frame) {
+    const { flash } = frame;
+    const why = (frame.warnings || []).find(isOfReadOnly) || "the device is read-only: it takes no writes any more";
+    const text = flash.read_only ? `${why[0].toUpperCase()}${why.slice(1)}. ${whole(flash.bad_blocks)} bad ` +
+      `blocks, ${whole(flash.programs_failed)} failed programs, ${whole(flash.erases_failed)} failed erases, ` +
+      `${whole(sum(frame, "errors"))} failed requests.` : "";
+    setText(at("alarm"), text);
+    at("alarm").hidden = !text;
+  }
+
   function draw(frame) {
-    trouble([frame.trouble, ...(frame.warnings || [])].filter(Boolean).join(" — "));
+    at("preparing").hidden = true;
+    alarm(frame);
+    showSpeed(latest);
+    const warnings = (frame.warnings || []).filter((warning) => !(frame.flash.read_only && isOfReadOnly(warning)));
+    trouble([frame.trouble, ...warnings].filter(Boolean).join(" — "));
     const pace = known(frame.speed) ? `speed ${frame.speed}` : "as fast as it can";
     const times = `${short(frame.wall_s)} s, simulated ${Number(frame.simulated_s.toFixed(2))} s`;
-    if (connected) setText(at("state"), `live: ${times} (${pace})`);
+    if (connected) setText(at("state"), `${held ? `paused at ${clock(frame)}` : "live"}: ${times} (${pace})`);
     tiles(frame);
     tables(frame);
     charts();
     drawMap();
     root.dataset.frames = frames.length;
     root.dataset.blocks = blocks ? blocks.valid.length : 0;
-    if (root.dataset.state !== "failed") root.dataset.state = connected ? "live" : "lost";
+    setState("live");
+  }
+
+  // What is shown is old, and must not look live.
+  function lose(why) {
+    connected = false;
+    if (root.dataset.state !== "failed") root.dataset.state = "lost";
+    const last = latest ? `; last seen at ${clock(latest)}` : "";
+    setText(at("state"), `${why}${last}; trying again`);
   }
 
   function listen() {
@@ -402,9 +517,7 @@
     });
     source.addEventListener("open", () => fetch("api/status").then((answer) => answer.json()).then(showInfo).catch(() => {}));
     source.addEventListener("error", () => {
-      connected = false;
-      root.dataset.state = "lost";
-      setText(at("state"), "the server does not answer; trying again");
+      lose("the server does not answer");
       // A browser gives up after some answers; this page does not.
       if (source.readyState === EventSource.CLOSED) setTimeout(listen, 2000);
     });
@@ -432,13 +545,16 @@
     // Return in a field sets the speed.
     const command = event.submitter ? event.submitter.value : "speed";
     if (!(await sure(command))) return;
-    const asked = command === "speed" ? { command, value: at("speed").value.trim() } : { command };
+    const asked = { command };
+    if (command === "speed") asked.value = at("speed").value.trim();
+    if (command === "fail") asked.place = at("fault").value.trim();
     at("done").value = "…";
     try {
       const answer = await fetch("api/control", { method: "POST", body: JSON.stringify(asked),
         headers: { Authorization: `Bearer ${at("token").value}`, "Content-Type": "application/json" } });
       const told = await answer.json();
       at("done").value = told.ok ? told.message : `not done: ${told.error}`;
+      if (told.ok && command === "speed") delete at("speed").dataset.typed;
     } catch (error) {
       at("done").value = `not done: ${error.message}`;
     }
@@ -452,6 +568,13 @@
     at("map").addEventListener("mousemove", point);
     for (const event of ["focus", "blur"]) at("map").addEventListener(event, () => { tellCell(); drawMap(); });
     at("control").addEventListener("submit", control);
+    at("speed").addEventListener("input", () => { at("speed").dataset.typed = "yes"; });
+    at("speed").addEventListener("blur", () => { if (!at("speed").value.trim()) delete at("speed").dataset.typed; });
+    at("pause").addEventListener("click", pause);
+    at("axis").addEventListener("change", drawSoon);
+    at("csv").addEventListener("click", save);
+    // A server that is stopped, or a machine that sleeps, closes no connection.
+    setInterval(() => { if (connected && performance.now() - heard > 5000) lose("no frames come"); }, 1000);
     window.addEventListener("resize", drawSoon);
     darkness.addEventListener("change", drawSoon);
     frames = await (await fetch("api/history")).json();
