@@ -69,7 +69,8 @@ fn files_are_read_by_their_path() {
 fn the_digest_is_the_same_everywhere() {
     // If this fails because `tiny` or the form of a device has changed on purpose, write down the new one.
     assert_eq!(tiny(&[]).unwrap().digest(), "4f8369d7a832b74789c628184aae09da");
-    let same = tiny(&["name=other", "description=other", "sources.nand=y", "geometry.mapping_unit=4KiB", "bus.width=8"]);
+    let same =
+        tiny(&["name=other", "description=other", "sources.nand=y", "geometry.mapping_unit=4KiB", "bus.width=8"]);
     assert_eq!(same.unwrap().digest(), tiny(&[]).unwrap().digest());
     assert_eq!(tiny(&["gc.victim={ greedy = {} }"]).unwrap().digest(), tiny(&[]).unwrap().digest());
 }
