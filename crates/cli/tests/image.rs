@@ -153,7 +153,7 @@ fn a_power_cut_that_is_asked_for_takes_what_was_not_flushed() {
         client.flush().unwrap();
         client.write(0, &[7; 4096], false).unwrap();
         let said = cut_of(power_cut(&folder));
-        assert!(said.starts_with("the power was cut: 0 requests and 1 units were"), "{said}");
+        assert!(said.starts_with("the power was cut: 0 requests, 1 units and 0 trims were"), "{said}");
         truth.check_newest(&mut self::client(&folder));
 
         let output = live.end(Signal::INT);
