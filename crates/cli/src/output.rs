@@ -35,7 +35,14 @@ pub const DIAGRAM: &str = "timeline.svg";
 const DETAILS: [&str; 5] = ["requests.csv", "requests.parquet", SERIES, TIMELINE, DIAGRAM];
 
 /// All files of a result.
-pub const FILES: [&str; 8] = [SUMMARY, REPORT, DIGESTS, DETAILS[0], DETAILS[1], DETAILS[2], DETAILS[3], DETAILS[4]];
+const FILES: [&str; 8] = [SUMMARY, REPORT, DIGESTS, DETAILS[0], DETAILS[1], DETAILS[2], DETAILS[3], DETAILS[4]];
+
+/// Returns the files that a result in `directory` has, also those that a result without details lacks: a run removes
+/// them.
+pub fn files_of(directory: &Path) -> Vec<Named> {
+    let called = |file: &str| format!("{file} of --out {}", directory.display());
+    FILES.iter().map(|file| Named { called: called(file), path: directory.join(file) }).collect()
+}
 
 /// Where a result goes.
 #[derive(Debug)]

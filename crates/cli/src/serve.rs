@@ -22,7 +22,7 @@ use floatgate_serve::{Address, Finished, Options, Places, ServeError, Server, So
 
 use crate::device::Selection;
 use crate::failure::{Failure, say};
-use crate::output::Directory;
+use crate::output::{self, Directory, files_of, keep_apart};
 use crate::run::cost::{Stopwatch, peak_rss_bytes};
 use crate::run::detail::Detail;
 use crate::run::interrupt::Interrupt;
@@ -131,6 +131,7 @@ pub fn session(
     let (args, chosen) = &args.load()?;
     let config = &chosen.config;
     args.record.as_deref().map_or(Ok(()), recording::check)?;
+    args.keep_files_apart()?;
     let directory = args.out.as_deref().map(Directory::open).transpose().map_err(Failure::Fault)?;
     // Who connects while the device is filled waits; the monitor answers.
     let sockets = Sockets::open(&args.places(config)?).map_err(failure)?;
@@ -193,6 +194,14 @@ impl ServeArgs {
             chosen = load(&args).map_err(Failure::mistake)?;
         }
         Ok((args, chosen))
+    }
+
+    /// Refuses files of the server that would overwrite each other.
+    fn keep_files_apart(&self) -> Result<(), Failure> {
+        let image = self.image.as_ref().filter(|path| *path != Path::new("memory"));
+        let named = [("--image", image), ("--record", self.record.as_ref())];
+        let named = named.into_iter().filter_map(|(option, path)| Some(output::Named::new(option, path?)));
+        keep_apart(&[], &named.chain(self.out.iter().flat_map(|out| files_of(out))).collect::<Vec<_>>())
     }
 
     /// Where clients connect.

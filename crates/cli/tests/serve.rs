@@ -436,6 +436,9 @@ fn what_cannot_be_is_said() {
     assert!(error(&["--dashboard", "tiny"]).contains("no address of a dashboard"));
     assert!(error(&["tiny", "--memory", "256X"]).contains("KiB, MiB, GiB"));
     assert!(error(&["tiny", "--record", "file"]).contains("it would replace file; remove"));
+    assert!(error(&["tiny", "--image", "x", "--record", "x"]).contains("--image x and --record x are the same file"));
+    let both = error(&["tiny", "--out", ".", "--record", "summary.json"]);
+    assert!(both.contains("--record summary.json and summary.json of --out . are the same file"), "{both}");
     // Usual spellings of sizes: what is wrong comes after them.
     for size in ["256M", "256m", "256MiB", "256MB", "1G", "268435456", "0.25GiB"] {
         assert!(error(&["tiny", "--memory", size, "--nbd", "unix:file"]).contains("it is no socket"), "{size}");

@@ -12,7 +12,7 @@ use super::RunArgs;
 use super::session::Chosen;
 use super::trace::{STDIN, STDIN_FILE};
 use crate::failure::Failure;
-use crate::output::{FILES, Named, keep_apart};
+use crate::output::{Named, files_of, keep_apart};
 
 /// Refuses a run whose outputs would overwrite what it reads, or each other. `seeds` are those of a run with several.
 pub fn check(args: &RunArgs, chosen: &Chosen, seeds: Option<&[u64]>) -> Result<(), Failure> {
@@ -39,8 +39,10 @@ pub fn check(args: &RunArgs, chosen: &Chosen, seeds: Option<&[u64]>) -> Result<(
     }
     if let Some(out) = &args.out {
         match seeds {
-            None => files.directory(out),
-            Some(seeds) => seeds.iter().for_each(|seed| files.directory(&out.join(format!("seed-{seed}")))),
+            None => files.outputs.extend(files_of(out)),
+            Some(seeds) => {
+                files.outputs.extend(seeds.iter().flat_map(|seed| files_of(&out.join(format!("seed-{seed}")))));
+            }
         }
     }
     keep_apart(&files.inputs, &files.outputs)
@@ -87,12 +89,5 @@ impl Files<'_> {
         if let Some(log) = job.log() {
             self.outputs.push(Named { called: log.place.clone(), path: log.path.clone().into() });
         }
-    }
-
-    /// Adds the files that a result has, also those that this one has not: they are removed.
-    fn directory(&mut self, directory: &Path) {
-        let called = |file: &str| format!("{file} of --out {}", directory.display());
-        let named = FILES.iter().map(|file| Named { called: called(file), path: directory.join(file) });
-        self.outputs.extend(named);
     }
 }
