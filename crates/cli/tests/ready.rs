@@ -41,7 +41,7 @@ fn progress_is_told_while_a_device_is_filled() {
     let refused = floatgate(&directory).args(["ctl", "--socket", "a.sock", "speed", "2"]).output().unwrap();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("not served yet"), "{refused:?}");
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130), "filling is ended by a signal");
+    assert_eq!(child.wait().unwrap().code(), Some(143), "filling is ended by a signal");
 }
 
 #[test]
