@@ -67,9 +67,9 @@ impl Hasher {
     }
 }
 
-/// Returns the content of a file.
-fn content_of(path: &Path) -> io::Result<Content> {
-    let mut file = File::open(path)?;
+/// Returns the content of a file, of which at most `most` bytes are read: it may be endless.
+fn content_of(path: &Path, most: u64) -> io::Result<Content> {
+    let mut file = File::open(path)?.take(most);
     let (mut hasher, mut buffer) = (Hasher::default(), vec![0; BUFFER]);
     loop {
         match file.read(&mut buffer)? {
@@ -151,7 +151,7 @@ impl Checked {
         let digests = if of_result { Digests::read(&directory)? } else { None };
         let checked = Checked { directory, run, digests };
         if let Some(digests) = &checked.digests {
-            checked.compare(path, || {
+            checked.compare(path, |_| {
                 let mut hasher = Hasher::default();
                 hasher.update(text.as_bytes());
                 Ok(hasher.content())
@@ -169,16 +169,17 @@ impl Checked {
     ///
     /// The file is damaged, or of another run.
     pub fn file(&self, path: &Path) -> Result<()> {
-        self.compare(path, || content_of(path).with_context(|| format!("cannot read {}", path.display())))
+        let read = |known: &Content| content_of(path, known.bytes.saturating_add(1));
+        self.compare(path, |known| read(known).with_context(|| format!("cannot read {}", path.display())))
     }
 
-    fn compare(&self, path: &Path, content: impl FnOnce() -> Result<Content>) -> Result<()> {
+    fn compare(&self, path: &Path, content: impl FnOnce(&Content) -> Result<Content>) -> Result<()> {
         let Some(digests) = &self.digests else { return Ok(()) };
         let (name, place) = (path.file_name().unwrap_or_default().to_string_lossy(), self.place());
         let Some(known) = digests.files.get(name.as_ref()) else {
             bail!("{} is not among the files of this result, which {place} lists: run again", path.display())
         };
-        if content()? != *known {
+        if content(known)? != *known {
             bail!(
                 "{} is not as its run wrote it: it is damaged, changed, or of another run than {place}; run again",
                 path.display()
@@ -248,7 +249,7 @@ pub fn seal(directory: &Path, summary: &str, written: &[String]) -> Result<Diges
             },
             (false, Some(known)) => files.insert(name.to_owned(), known.clone()),
             (true, _) => {
-                let content = content_of(&path).with_context(|| format!("cannot read {}", path.display()))?;
+                let content = content_of(&path, u64::MAX).with_context(|| format!("cannot read {}", path.display()))?;
                 files.insert(name.to_owned(), content)
             }
         };

@@ -128,7 +128,7 @@ impl Recorder {
         }
     }
 
-    /// Flushes the recording if no request has completed since the last call, or after [`TICKS`] calls otherwise: what
+    /// Flushes the recording if no request has completed since the last call, or after `TICKS` calls otherwise: what
     /// was recorded outlives a server that is killed. To be called about twice a second.
     pub fn tick(&mut self) {
         let is_idle = self.at_tick == self.written;
