@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,9 @@ def main() -> int:
     word, arguments = sys.argv[1:2], sys.argv[2:]
     if word and word[0] in WORDS:
         return _in_python(word[0], arguments)
+    # The extension module handles Ctrl-C and calls the handler that was there before. That of Python would end the
+    # interpreter by the signal in place of the status.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _floatgate.command(["floatgate", *sys.argv[1:]])
 
 
