@@ -107,11 +107,13 @@ pub struct Flash {
     unsure: bool,
     /// Records that were damaged and have been restored since this was last asked.
     repaired: u64,
+    /// Further damaged records for which pairs of bits are tried, which takes some milliseconds each.
+    pairs_left: u32,
     spare: (Vec<u8>, Vec<u8>),
 }
 
-/// Records of one recovery that may be restored by trying pairs of bits, which takes some milliseconds each.
-const PAIRS: u64 = 1000;
+/// Damaged records of an image for which pairs of bits are tried: seconds in all, however much is damaged.
+const PAIRS: u32 = 1000;
 
 impl Flash {
     /// The flash in a file; with what the file says of its last use, or without where it is a new one.
@@ -140,6 +142,7 @@ impl Flash {
             dirty: false,
             unsure: false,
             repaired,
+            pairs_left: PAIRS,
             spare: Default::default(),
         };
         if state.is_some() {
@@ -290,11 +293,18 @@ impl Flash {
         let mut bytes = [0; SLOT];
         self.disk.read(self.layout.slot(place), &mut bytes)?;
         let is_valid = |bytes: &[u8]| SlotState::parse(place, bytes) != SlotState::Damaged;
-        if !is_valid(&bytes) && repair(&mut bytes, self.repaired < PAIRS, is_valid) {
+        if !is_valid(&bytes) && repair(&mut bytes, self.may_try_pairs(), is_valid) {
             self.disk.write(self.layout.slot(place), &bytes)?;
             self.repaired += 1;
         }
         Ok(SlotState::parse(place, &bytes))
+    }
+
+    /// Returns `true` if pairs of bits are to be tried for a damaged record, and counts it.
+    fn may_try_pairs(&mut self) -> bool {
+        let may = self.pairs_left > 0;
+        self.pairs_left = self.pairs_left.saturating_sub(1);
+        may
     }
 
     /// Reads the payload of a unit, and restores it in the file if one bit of it is wrong.
@@ -317,7 +327,7 @@ impl Flash {
         Ok(bytes)
     }
 
-    /// Has a unit hold nothing from now on: the machine stopped before its payload was written.
+    /// Turns the record of a unit into padding, because the machine stopped before its payload was written.
     pub fn discard(&mut self, place: u32, slot: &Slot) -> io::Result<()> {
         let record = Record { kind: RecordKind::Padding, opened: slot.record.opened, ..Record::default() };
         let slot = Slot { record, payload: Stored::Zeros, part: slot.part };
@@ -326,7 +336,7 @@ impl Flash {
 
     /// Restores the head of what is saved at a place if one or two bits of it are wrong; `is_valid` accepts heads.
     pub fn repair_saved(&mut self, number: u32, head: &mut [u8], is_valid: impl Fn(&[u8]) -> bool) -> io::Result<bool> {
-        if !repair(head, self.repaired < PAIRS, is_valid) {
+        if !repair(head, self.may_try_pairs(), is_valid) {
             return Ok(false);
         }
         self.disk.write(self.layout.saved(number), head)?;
