@@ -121,7 +121,10 @@ impl Control {
             submitted.map_err(|error| format!("not all is trimmed: {error}"))?;
             match self.answered(port).await {
                 Some(Status::Ok) => {}
-                Some(_) => return Err("not all is trimmed: the device takes no writes any more".to_owned()),
+                Some(Status::ReadOnly) => {
+                    return Err("not all is trimmed: the device takes no writes any more".to_owned());
+                }
+                Some(_) => return Err("not all is trimmed: the file of the image cannot be written".to_owned()),
                 None => return Err("not all is trimmed: the power was cut meanwhile".to_owned()),
             }
             if self.ends.load(Ordering::Acquire) {
