@@ -46,7 +46,7 @@ pub fn begin(args: &ServeArgs, chosen: &Chosen, preparation: &Preparation) -> Re
     let options = device_options(args.seed, true);
     let at = if path == Path::new("memory") { ImageAt::Memory } else { ImageAt::File(path.clone()) };
     let failure = |error: ImageError| failure(path, error);
-    let was_empty = std::fs::metadata(path).is_ok_and(|found| found.len() == 0);
+    let was_empty = at != ImageAt::Memory && std::fs::metadata(path).is_ok_and(|found| found.len() == 0);
     let opened = Opened::open(&at, &chosen.config, args.image_sync).map_err(failure)?;
     if opened.is_new() {
         if was_empty {
