@@ -1,4 +1,4 @@
-//! Memory that a device needs, against what there is: the system would end the process of one that is too large.
+//! Memory check: refuses a device that needs more memory than is available, before it is built.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use floatgate_core::workload::readable;
 
 use crate::failure::Failure;
 
-/// What of a device is written, which takes its memory.
+/// Share of the mapping tables that the run will touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// All units, as by preconditioning.
@@ -34,14 +34,14 @@ pub fn check(config: &DeviceConfig, options: &Options, usage: Use) -> Result<(),
     )))
 }
 
-/// A limit, and what sets it.
+/// Limit in bytes, and its source.
 #[derive(Clone, Copy, Debug)]
 struct Limit {
     bytes: u64,
     what: &'static str,
 }
 
-/// What there is left of memory and of addresses; `None` if that is not known.
+/// Available memory and address space. `None` if the system does not report it.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     memory: Option<Limit>,
@@ -66,13 +66,18 @@ fn kilobytes(text: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
+/// Returns the memory of the machine in bytes.
+pub fn of_whole_machine() -> Option<u64> {
+    kilobytes(&text("/proc/meminfo")?, "MemTotal")
+}
+
 fn of_machine() -> Option<Limit> {
     let text = text("/proc/meminfo")?;
     let swap = kilobytes(&text, "SwapFree").unwrap_or(0);
     Some(Limit { bytes: kilobytes(&text, "MemAvailable")? + swap, what: "MemAvailable and SwapFree of /proc/meminfo" })
 }
 
-/// The least that a control group of this process or one above it leaves.
+/// Returns the smallest remainder of the control groups of this process and their ancestors.
 fn of_group() -> Option<Limit> {
     let groups = text("/proc/self/cgroup")?;
     let left = groups.lines().filter_map(|line| {
@@ -90,7 +95,8 @@ fn of_group() -> Option<Limit> {
     left.min().map(|bytes| Limit { bytes, what: "the memory limit of the control group" })
 }
 
-/// What a group and those above it leave. Within a container the path may be that of the host, which is not there.
+/// Returns the bytes left in a control group and its ancestors. In a container the path may be the one on the host,
+/// which does not exist: then the closest ancestor that exists counts.
 fn left_of_group(root: &str, path: &str, [limit, usage]: [&str; 2]) -> Option<u64> {
     let root = Path::new(root);
     let number = |place: &PathBuf, name: &str| text(place.join(name))?.trim().parse::<u64>().ok();

@@ -22,6 +22,7 @@ use floatgate_serve::{Address, Finished, Options, Places, ServeError, Server, So
 
 use crate::device::Selection;
 use crate::failure::{Failure, say};
+use crate::memory;
 use crate::output::{self, Directory, files_of, keep_apart};
 use crate::run::cost::{Stopwatch, peak_rss_bytes};
 use crate::run::detail::Detail;
@@ -324,11 +325,7 @@ fn vhost_path(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Half of the machine's memory, or 4 GiB where the system does not tell.
+/// Returns half of the machine's memory, or 4 GiB if the system does not report it.
 fn half_of_memory() -> u64 {
-    let told = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-    });
-    told.map_or(4 << 30, |kib| kib * 1024 / 2)
+    memory::of_whole_machine().map_or(4 << 30, |bytes| bytes / 2)
 }
