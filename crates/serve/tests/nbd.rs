@@ -23,10 +23,13 @@ mod options;
 mod progress;
 #[path = "common/replay.rs"]
 mod replay;
+#[path = "common/trims.rs"]
+mod trims;
 
 use options::{options, sockets};
 use progress::until_in_progress;
 use replay::{Shared, assert_replays};
+use trims::trimmed;
 
 fn device(overrides: &[&str]) -> Device {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
@@ -94,7 +97,7 @@ fn what_is_written_is_read_on_every_connection() {
                 }
                 2 => {
                     client.trim(start as u64, length).unwrap();
-                    model[options::trimmed(start..end)].fill(0);
+                    model[trimmed(start..end)].fill(0);
                 }
                 3 => {
                     client.write_zeroes(start as u64, length, if byte % 2 == 0 { flag::NO_HOLE } else { 0 }).unwrap();

@@ -24,10 +24,13 @@ mod options;
 mod progress;
 #[path = "common/replay.rs"]
 mod replay;
+#[path = "common/trims.rs"]
+mod trims;
 
 use options::{options, sockets};
 use progress::until_in_progress;
 use replay::{Shared, assert_replays};
+use trims::trimmed;
 
 fn device(overrides: &[&str]) -> Device {
     let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
@@ -118,7 +121,7 @@ fn what_is_written_is_read() {
             }
             match operation {
                 0 | 1 => model[start..end].fill(byte),
-                2 => model[options::trimmed(start..end)].fill(0),
+                2 => model[trimmed(start..end)].fill(0),
                 3 => model[start..end].fill(0),
                 _ => {}
             }

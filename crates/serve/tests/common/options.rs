@@ -22,10 +22,3 @@ pub fn options() -> Options {
         image: None,
     }
 }
-
-/// Bytes of a range that read as zeros after a trim: those of units of 4 KiB that it covers whole.
-#[allow(dead_code, reason = "not every test trims")]
-pub fn trimmed(range: std::ops::Range<usize>) -> std::ops::Range<usize> {
-    let start = range.start.next_multiple_of(4096);
-    start..(range.end / 4096 * 4096).max(start)
-}
