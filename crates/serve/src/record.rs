@@ -24,7 +24,7 @@ const BLOCKS: usize = 1024;
 /// compressed file, which makes it larger.
 const TICKS: u32 = 10;
 
-/// What the writing thread is handed.
+/// Order to the writing thread.
 enum Order {
     /// Write these bytes.
     Write(Vec<u8>),

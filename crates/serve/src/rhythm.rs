@@ -65,7 +65,7 @@ pub struct Rhythm {
     slept: Wall,
     /// How long the last turn was in calls for the file of the flash image.
     disk: Wall,
-    /// What the last wait was to end for.
+    /// Time at which the last wait was to end.
     due: Wall,
     /// How long the host kept the last turn: what it overslept, and the time without the processor.
     kept: Wall,

@@ -10,9 +10,9 @@ use crate::failure::Failure;
 /// A file of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// What errors call it, such as `--save-state s`.
+    /// Name in error messages, such as `--save-state s`.
     pub called: String,
-    /// Where it is.
+    /// Path, as the user gave it.
     pub path: PathBuf,
 }
 
@@ -24,7 +24,7 @@ impl Named {
     }
 }
 
-/// What a path leads to.
+/// Identity of a file, independent of the path that names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Identity {
     /// A file by device and inode, whatever its name.
@@ -62,8 +62,8 @@ fn overwrites(output: &Named, input: &Named, why: &str) -> Failure {
     Failure::mistake(format!("{output} would overwrite {input}{why}: give the output another name"))
 }
 
-/// Returns what a path leads to; `None` for what may be read and written by several at once, and for what cannot be
-/// told: opening it fails then, with the reason.
+/// Returns the identity of the file at a path. `None` for character devices, which may be used several times, and for
+/// paths that cannot be resolved: opening them fails with the reason.
 fn identity(path: &Path) -> Option<Identity> {
     match fs::metadata(path) {
         Ok(found) => of_found(path, &found),

@@ -48,7 +48,7 @@ pub fn check(args: &RunArgs, chosen: &Chosen, seeds: Option<&[u64]>) -> Result<(
     keep_apart(&files.inputs, &files.outputs)
 }
 
-/// What a run reads and writes.
+/// Input and output files of a run.
 struct Files<'a> {
     chosen: &'a Chosen,
     seed: u64,

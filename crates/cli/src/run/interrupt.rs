@@ -21,7 +21,7 @@ impl Interrupt {
         Interrupt::with_message("\nending: what has been issued is completed; Ctrl-C again stops at once")
     }
 
-    /// Listens from now on, and says so much at the first signal.
+    /// Starts to handle signals, and prints `message` at the first one.
     #[expect(clippy::disallowed_methods, reason = "waits for signals while the simulation runs")]
     pub fn with_message(message: &'static str) -> Result<Interrupt, Failure> {
         let cannot = |error| Failure::fault(format!("cannot listen for Ctrl-C: {error}"));
@@ -46,7 +46,7 @@ impl Interrupt {
         self.0.is_requested()
     }
 
-    /// What ends the reading of files when the user asks to end.
+    /// Returns the flag that stops readers of files when the user asks to end.
     pub fn stop(&self) -> Stop {
         self.0.clone()
     }

@@ -68,7 +68,7 @@ pub struct TraceArgs {
     skip_bad_lines: Option<u64>,
     #[arg(skip)]
     stdin: StandardInput,
-    /// What ends the reading of a trace before its end.
+    /// Flag that stops reading before the end of the trace.
     #[arg(skip)]
     stop: Stop,
 }
@@ -163,7 +163,7 @@ impl TraceArgs {
         TraceArgs { stop, ..self }
     }
 
-    /// What ends the reading of a trace.
+    /// Flag that stops reading the trace.
     pub fn stop(&self) -> &Stop {
         &self.stop
     }

@@ -243,7 +243,7 @@ pub enum SlotState {
     Torn,
     /// A record that fits its digest.
     Holds(Slot),
-    /// Something else, which nobody wrote.
+    /// Damaged: none of the others.
     Damaged,
 }
 

@@ -9,7 +9,7 @@ pub const SHARE: usize = 1 << 20;
 /// Bytes that all clients together may use beyond their shares: four requests of the longest payload.
 const POOL: usize = 128 << 20;
 
-/// What is left of the pool.
+/// Bytes left in the pool.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     left: usize,

@@ -36,7 +36,7 @@ const IDLE: Wall = Wall(30_000_000_000);
 /// its request.
 const STALL: Wall = Wall(10_000_000_000);
 
-/// How soon what waits for a time, and not for a socket, is looked at.
+/// Interval at which clients with a time limit are checked if no socket is ready.
 const SOON: Wall = Wall(1_000_000_000);
 
 /// A client has to have chosen its export by then.
@@ -161,7 +161,7 @@ impl Front {
             next = self.serve(now, farewell.hurries);
             let has_sent = self.send(now);
             if (self.part(now) || has_sent) && self.clients.iter().flatten().any(|(_, client)| client.is_held()) {
-                // There may be room for what it waits with.
+                // There may be room for its request now.
                 next = Wall(0);
             }
             if farewell.has_begun() && self.is_done() {

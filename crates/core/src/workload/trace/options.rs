@@ -37,7 +37,7 @@ pub struct TraceOptions {
     pub sort_window: u32,
     /// Leave out up to so many lines that cannot be read.
     pub skip_bad_lines: u64,
-    /// What ends the reading early, with an error.
+    /// Flag that stops reading early, with an error.
     pub stop: Stop,
 }
 
