@@ -1,7 +1,7 @@
 //! Digests of a result: `digests.json` holds one of each file, and one that identifies the run, which other files hold
 //! as well. So files of different runs in one directory, and damage, are noticed when the result is read.
 //!
-//! The digest of the run is that of its summary without `run`, which says what the simulation cost. It is the same
+//! The digest of the run is the digest of its summary without `run`, the cost of the simulation. It is the same
 //! wherever and however often the run is repeated.
 
 use std::collections::BTreeMap;
@@ -10,6 +10,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use floatgate_core::text::read_text;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
@@ -35,7 +36,7 @@ const BUFFER: usize = 1 << 18;
 /// The bytes of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
-    /// How many they are.
+    /// Number of bytes.
     pub bytes: u64,
     /// Their digest, XXH3 with 128 bits, in hexadecimal digits.
     pub xxh3: String,
@@ -102,12 +103,12 @@ pub struct Digests {
 }
 
 impl Digests {
-    /// Of a run and its files.
+    /// Creates the digests of a run and its files.
     pub fn new(run: &str, files: impl IntoIterator<Item = (String, Content)>) -> Digests {
         Digests { schema: SCHEMA.to_owned(), run: run.to_owned(), files: files.into_iter().collect() }
     }
 
-    /// As JSON, with a line feed at the end.
+    /// Returns the JSON text, with a line feed at the end.
     pub fn to_json(&self) -> String {
         let json = serde_json::to_string_pretty(self);
         json.unwrap_or_else(|error| unreachable!("a tree of strings and numbers: {error}")) + "\n"
@@ -116,12 +117,10 @@ impl Digests {
     /// Reads the digests of a directory; `None` if it has none.
     fn read(directory: &Path) -> Result<Option<Digests>> {
         let path = directory.join(DIGESTS);
-        let mut text = String::new();
-        let read = match File::open(&path) {
+        let text = match read_text(&path, LARGEST) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => file.and_then(|file| file.take(LARGEST).read_to_string(&mut text)),
+            read => read.with_context(|| format!("cannot read {}", path.display()))?,
         };
-        read.with_context(|| format!("cannot read {}", path.display()))?;
         let damaged = |why: String| anyhow!("{} is damaged ({why}): run again", path.display());
         let digests: Digests = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
         ensure!(digests.schema == SCHEMA, damaged(format!("its form is not {SCHEMA}")));
@@ -139,7 +138,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Of the summary at a path, which has this text and can be read.
+    /// Checks the summary at `path`, whose text was read already.
     ///
     /// # Errors
     ///
