@@ -50,7 +50,7 @@ pub struct Recovered {
     pub damage: Damage,
 }
 
-/// Damage that recoveries found in a file: bits that nobody wrote.
+/// Damage that recoveries found in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
     /// Records of which one or two bits were wrong, and that were restored.
@@ -62,11 +62,11 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Adds what another recovery found.
-    fn add(&mut self, other: Damage) {
+    /// Takes over what a further recovery found. What could not be restored is found again each time.
+    fn update(&mut self, other: Damage) {
         self.repaired += other.repaired;
-        self.records_lost += other.records_lost;
-        self.payload_lost += other.payload_lost;
+        self.records_lost = self.records_lost.max(other.records_lost);
+        self.payload_lost = self.payload_lost.max(other.payload_lost);
     }
 
     /// Describes each kind of damage that there is.
@@ -208,7 +208,7 @@ impl Store {
         }
         let (mut device, recovery) = recovered.map_err(|error| ImageError::Damaged(error.to_string()))?;
         let damage = Damage { repaired: self.flash.take_repaired(), records_lost, payload_lost };
-        self.damage.add(damage);
+        self.damage.update(damage);
         let mut outbox = Outbox::default();
         device.take_flash(&mut outbox);
         self.apply(&outbox, None);
@@ -217,7 +217,7 @@ impl Store {
         Ok((device, Recovered { device: recovery, wall, after_shutdown, payload_checked, damage }))
     }
 
-    /// What a memory with power-loss protection held, and the damage to that.
+    /// Reads the entries of a memory with power-loss protection, and reports the damage to them.
     fn load_saved(&mut self, after: After) -> Result<(Vec<Saved>, Damage), ImageError> {
         let layout = *self.flash.layout();
         let size = self.flash.disk().size()?;
@@ -273,11 +273,11 @@ struct Window {
 /// How the last use of a file ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
-    /// With a shutdown: all is on the machine's disk.
+    /// A shutdown: everything is on the disk of the machine.
     Shutdown,
-    /// With the end of the program, or a power cut of the device: the kernel has all that was written.
+    /// A killed program, or a power cut of the device: the kernel has everything that was written.
     Kill,
-    /// Perhaps with that of the machine: the kernel may have written records without their payload.
+    /// Possibly a crash of the machine: the kernel may have written records without their payload.
     Crash,
 }
 
