@@ -91,7 +91,7 @@ impl Directory {
         let series = series.and_then(Draft::written).map(windows).transpose()?.unwrap_or_default();
         let report = html::report(summary, &html::points(&series));
         let report = Draft::whole(&self.path.join(REPORT), report.as_bytes())?;
-        // What is written in place, such as to a pipe, is not there to be read again.
+        // A file that is written in place, such as a pipe, cannot be read again.
         let files = details.iter().chain([&result]).filter(|draft| draft.written().is_some());
         let digests = Digests::new(&run, files.map(|draft| (name_of(draft), draft.content())));
         let digests = Draft::whole(&self.path.join(DIGESTS), digests.to_json().as_bytes())?;

@@ -38,7 +38,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     escaped_except(text, &[])
 }
 
-/// As [`escaped`], of a text of several lines: line feeds and tabs stay.
+/// Escapes control characters as [`escaped`] does, except line feeds and tabs.
 pub fn escaped_lines(text: &str) -> Cow<'_, str> {
     escaped_except(text, &['\n', '\t'])
 }

@@ -17,7 +17,7 @@ use crate::tool::tail;
 /// The program.
 pub const QEMU: &str = "qemu-system-x86_64";
 
-/// How the names of a machine's temporary directories begin.
+/// Prefix of the temporary directories of machines.
 pub const PREFIX: &str = "floatgate-vm-";
 
 /// The disk of a machine, and how it comes to it.

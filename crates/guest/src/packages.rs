@@ -15,7 +15,7 @@ const KERNEL: &str = "linux-image-cloud-amd64";
 /// What `apt-get` is for, where it is missing.
 const FETCHES: &str = "fetches a kernel and programs for the guest";
 
-/// How the names of unfinished directories in the cache begin.
+/// Prefix of unfinished directories in the cache.
 const DRAFT: &str = "draft-";
 
 /// Where packages and what is made of them are kept.

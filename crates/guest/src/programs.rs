@@ -1,4 +1,4 @@
-//! Programs with what they depend on, and with the libraries that they need and no others.
+//! Programs with their dependencies and the libraries that they load.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,7 +23,7 @@ const LEFT_OUT: &[&str] = &[
     "lib/modules",
 ];
 
-/// Where the loader looks for libraries, once packages of old and new layout have come to the same place.
+/// Directories of the loader, after packages of the old and new layout are merged.
 const LIBRARIES: &[&str] = &["usr/lib/x86_64-linux-gnu", "usr/lib"];
 
 /// Adds all of `programs`, unpacked packages, and all of `dependencies` but the libraries among them that nothing
@@ -114,7 +114,7 @@ impl<'a> Shelf<'a> {
         let mut found = BTreeSet::new();
         for path in roots.iter().map(|root| files(root)).collect::<Result<Vec<_>, _>>()?.concat() {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // A link whose target is not there, as packages for developers have them, is no library.
+            // Packages for developers have links without a target, which are not libraries.
             if name.contains(".so") && path.is_file() {
                 found.extend(path.parent().map(Path::to_owned));
                 if name.starts_with("ld-linux") {

@@ -16,7 +16,7 @@ use crate::GuestError;
 /// The name of the file that is locked.
 const LOCK: &str = "lock";
 
-/// A temporary directory, which goes with this value, or with a later one's beginning if this process is killed.
+/// A temporary directory that is removed with this value, or by the next `Scratch` if this process is killed.
 #[derive(Debug)]
 pub struct Scratch {
     // Removed before the lock is released.
@@ -45,7 +45,7 @@ impl Scratch {
         }
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -65,13 +65,13 @@ fn sweep(place: &Path, prefix: &str) {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
     let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
     for directory in ours.map(|entry| entry.path()) {
-        // What cannot be removed, as that of another user, stays.
+        // Directories of other users cannot be removed, and stay.
         let _ = remove_if_dead(&directory);
     }
 }
 
 fn remove_if_dead(directory: &PathBuf) -> io::Result<()> {
-    // A link that somebody else has put there leads to what is not ours.
+    // A link may lead to a directory of somebody else.
     if !fs::symlink_metadata(directory)?.is_dir() {
         return Ok(());
     }

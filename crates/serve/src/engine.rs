@@ -409,7 +409,7 @@ impl Engine {
         self.trouble.clone().or_else(breach)
     }
 
-    /// Has the recording flushed when that is due: see [`Recorder::tick`].
+    /// Flushes the recording if a flush is due: see [`Recorder::tick`].
     pub fn tick_recording(&mut self) {
         self.books.recorder.iter_mut().for_each(Recorder::tick);
     }
@@ -520,7 +520,7 @@ impl Engine {
             (Operation::Write, Some(data)) => payload.write(offset, data),
             (Operation::Write, None) => payload.zero(range),
             (Operation::Trim, _) => {
-                // As the FTL does, which keeps what it maps: units that are covered in part keep their data.
+                // The FTL keeps the mapping of a unit that is covered in part, so its data stay, too.
                 let unit = self.device.config().unit_bytes();
                 let whole = range.start.next_multiple_of(unit)..range.end / unit * unit;
                 if !whole.is_empty() {

@@ -57,8 +57,8 @@ pub struct Turn {
     pub waited: bool,
     /// Of the time since then, without the processor.
     pub preempted: Wall,
-    /// Before that, since it last waited, without the processor or overslept: of each earlier turn half of what it
-    /// counted for in the turn after it, because what was late has been made up for by then.
+    /// Delay by the host in the earlier turns since the loop last waited. The weight of a turn halves with each later
+    /// turn, because the backlog that it caused has been worked off by then.
     pub preempted_before: Wall,
     /// Of the time since then, for the lock of the device.
     pub locked: Wall,

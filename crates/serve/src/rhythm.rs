@@ -67,7 +67,7 @@ pub struct Rhythm {
     disk: Wall,
     /// Time at which the last wait was to end.
     due: Wall,
-    /// How long the host kept the last turn: what it overslept, and the time without the processor.
+    /// Delay of the last turn by the host: late wake-up, and time without the processor.
     kept: Wall,
 }
 

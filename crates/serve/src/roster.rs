@@ -43,7 +43,7 @@ impl Peer {
 pub struct Client {
     /// Name of the front end.
     pub front: &'static str,
-    /// Who it is.
+    /// Other end of the connection.
     pub peer: Peer,
     /// When it connected.
     pub since: Wall,

@@ -1,5 +1,5 @@
-//! A file in the making. A regular file is written beside its place and moved there when it is whole; what is not a
-//! regular file, such as a device node or a pipe, is opened and written in place, because it cannot be replaced.
+//! Draft of an output file. A regular file is written next to its place and renamed when it is complete. A device node
+//! or a pipe cannot be replaced, and is written in place.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -14,22 +14,22 @@ const BUFFER: usize = 1 << 18;
 /// Symbolic links that may lead from one to the next; the limit of Linux.
 const MOST_LINKS: usize = 40;
 
-/// A file in the making.
+/// An output file that is being written.
 #[derive(Debug)]
 pub struct Draft {
     file: BufWriter<Sink>,
     /// Path that the user gave.
     place: PathBuf,
-    /// Where it is written and where it goes; `None` if it is written in place.
+    /// Draft and target path. `None` if the file is written in place.
     beside: Option<Beside>,
-    /// The file at `beside` is left there when this is dropped.
+    /// True if the draft is kept when this is dropped.
     stays: bool,
 }
 
-/// Paths of a regular file in the making.
+/// Paths of a regular file that is being written.
 #[derive(Debug)]
 struct Beside {
-    /// The place, or what its symbolic links lead to.
+    /// Target, after following symbolic links.
     target: PathBuf,
     /// The target with `.partial` behind its name.
     partial: PathBuf,
@@ -59,7 +59,7 @@ impl Draft {
     /// Creates a file. Fails if its place is a directory, or cannot be written to.
     pub fn new(place: &Path) -> Result<Draft> {
         anyhow::ensure!(!place.is_dir(), "cannot write {}: it is a directory", place.display());
-        // Errors have the name that the user gave: nobody has heard of the other one.
+        // Errors name the path that the user gave, not the draft.
         let cannot = || format!("cannot write {}", place.display());
         let found = fs::metadata(place).ok();
         if found.as_ref().is_some_and(|found| !found.is_file()) {
@@ -78,7 +78,7 @@ impl Draft {
         Draft { file, place: place.to_owned(), beside, stays: false }
     }
 
-    /// Leaves what was written of a regular file beside its place if it is not published.
+    /// Keeps the draft of a regular file if it is not published.
     pub fn kept(mut self) -> Draft {
         self.stays = true;
         self
@@ -102,22 +102,22 @@ impl Draft {
         self.beside.as_ref().map(|beside| beside.partial.as_path())
     }
 
-    /// Returns what is in the file, which must be complete.
+    /// Returns the size and digest of the file, which must be complete.
     pub fn content(&self) -> Content {
         self.file.get_ref().hasher.content()
     }
 
-    /// Where its content goes.
+    /// Returns the writer of the content.
     pub fn writer(&mut self) -> &mut impl Write {
         &mut self.file
     }
 
-    /// Adds to it.
+    /// Appends bytes.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.file.write_all(bytes).with_context(|| format!("cannot write {}", self.place.display()))
     }
 
-    /// Brings all of it to the disk, or to the device or the reader that stands for one.
+    /// Flushes everything to the disk, or to the device node or pipe.
     pub fn complete(&mut self) -> Result<()> {
         let sync = |file: &File| if self.beside.is_some() { file.sync_all() } else { Ok(()) };
         let done = self.file.flush().and_then(|()| sync(&self.file.get_ref().file));

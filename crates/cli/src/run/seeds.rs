@@ -58,7 +58,7 @@ pub fn run(args: &RunArgs, seeds: &Seeds, chosen: &Chosen, terminal: &Terminal) 
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
 }
 
-/// Refuses a directory with results that `floatgate compare` would take for some of this run: that of a run without
+/// Refuses a directory with results that `floatgate compare` would mix with those of this run: that of a run without
 /// `--seeds`, and those of seeds that this run does not write, if they are of another device, workload or version.
 fn refuse_others(args: &RunArgs, chosen: &Chosen, out: &Path, seeds: &[u64]) -> Result<(), Failure> {
     let name = out.display();

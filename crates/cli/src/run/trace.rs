@@ -101,7 +101,7 @@ pub fn one_or_more(text: &str) -> Result<u64, String> {
 /// What stands for standard input in the place of a trace's path.
 pub const STDIN: &str = "-";
 
-/// Where a system has standard input among its files.
+/// File name of standard input.
 pub const STDIN_FILE: &str = "/dev/stdin";
 
 /// Standard input, kept in a file: a trace is read more than once, and by each seed of a run.

@@ -1,4 +1,4 @@
-//! Progress of what comes before a device is served: filling, recovery, and the self-test.
+//! Progress of the preparation of a live device: filling, recovery, and the self-test.
 //!
 //! It goes to the terminal as a bar, to the monitor, to a service manager, and as sparse lines to a standard error that
 //! is not a terminal.
@@ -30,7 +30,7 @@ pub struct Preparation<'a> {
     terminal: Terminal,
     monitor: &'a Monitor,
     readiness: &'a Readiness,
-    /// What preconditioning is called.
+    /// Description of preconditioning.
     filling: String,
     part: RefCell<Part>,
 }
@@ -54,7 +54,7 @@ impl Lines {
         Lines { began: now, last: (now, 0.0), has_line: false }
     }
 
-    /// Returns `true` if the progress at `now` is to be told.
+    /// Returns `true` if the progress at `now` is worth a line.
     fn is_due(&mut self, now: Wall, share: f64) -> bool {
         let waited = now.since(self.last.0);
         let is_due = waited >= LONGEST || (waited >= SHORTEST && share >= self.last.1 + STEP);
@@ -83,7 +83,7 @@ impl Preparation<'_> {
         Preparation { terminal: Terminal::new(interrupt), monitor, readiness, filling, part }
     }
 
-    /// Reports what is done, and the share of it that is done if that is known.
+    /// Reports the current step, and its progress from 0 to 1 if that is known.
     pub fn tell(&self, what: &str, share: Option<f64>) {
         self.monitor.prepares(what, share);
         self.readiness.status(what, share);

@@ -20,11 +20,11 @@ use crate::failure::Failure;
 /// Shortest time between two messages about progress.
 const SHORTEST: Wall = Wall(1_000_000_000);
 
-/// Who is told when clients are served.
+/// Receivers of the readiness signal.
 pub struct Readiness {
     shell: Cell<Option<File>>,
     manager: Option<(UnixDatagram, SocketAddr)>,
-    /// What the service manager was told last, and when.
+    /// Time and text of the last status message.
     told: RefCell<(Wall, String)>,
 }
 
@@ -61,7 +61,7 @@ impl Readiness {
     /// Reports that clients are served from now on.
     pub fn ready(&self, status: &str) {
         if let Some(mut file) = self.shell.take() {
-            // A shell that does not wait any more has to know nothing.
+            // It fails only if the shell no longer waits.
             let _ = file.write_all(b"READY=1\n");
         }
         self.send(&format!("READY=1\nSTATUS={status}"));

@@ -52,7 +52,7 @@ pub fn check(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Where the state from which a recording is replayed is saved.
+/// Returns the path of the saved state from which a recording is replayed.
 fn state_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".fgstate");

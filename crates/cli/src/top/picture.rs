@@ -20,7 +20,7 @@ const MOST: usize = 400;
 /// Operations, in the order in which `o` goes through them.
 const OPERATIONS: [&str; 5] = ["read", "write", "trim", "write_zeroes", "flush"];
 
-/// Columns from which on figures stand beside one another.
+/// Width from which counters are shown in columns.
 const WIDE: u16 = 120;
 
 /// Columns of a curve with its title.
@@ -266,7 +266,7 @@ fn broken(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// What the user has to know first.
+/// Alerts, which come first.
 fn alerts(frame: &Frame, width: usize) -> Vec<String> {
     let preparing = frame.preparing.as_ref().map(|preparing| format!("not served yet: {preparing}"));
     let is_told = frame.warnings.iter().any(|warning| warning.contains("read-only"));
@@ -307,7 +307,7 @@ fn table(frame: &Frame, width: usize) -> Vec<String> {
     rows.iter().map(|row| columns.iter().map(|column| cell(row, *column)).collect()).collect()
 }
 
-/// What is counted, the most important first.
+/// Counters, the most important first.
 fn facts(frame: &Frame) -> Vec<String> {
     let (flash, late) = (&frame.flash, &frame.lateness);
     let number = |value: Option<f64>| value.map_or("-".to_owned(), short);
@@ -349,7 +349,7 @@ fn client(client: &Client) -> String {
     format!("{name}{pid} ({} in progress)", client.in_progress)
 }
 
-/// What failed, if anything did.
+/// Failures, if there are any.
 fn failed(flash: &Flash) -> Vec<String> {
     let counts = [
         ("bad blocks", flash.bad_blocks),

@@ -131,7 +131,7 @@ fn read_once(origin: Origin, text: &str, overrides: &[String]) -> Result<DeviceC
 struct Loader {
     schema: Schema,
     texts: Texts,
-    /// What is wrong with single layers.
+    /// Problems of single layers.
     problems: Vec<Problem>,
 }
 
@@ -245,16 +245,16 @@ impl Loader {
         }
     }
 
-    /// Notes the keys of `[sources]` that no device has. Afterwards they would go without a word, as do those of
-    /// figures that are replaced.
+    /// Reports keys of `[sources]` that no device has. Later steps would drop them silently, like those of replaced
+    /// values.
     fn check_sources(&mut self, over: &mut DeTable<'_>) {
         let Some(sources) = sources_of(over) else { return };
         let all = self.schema.paths();
         let known: BTreeSet<&str> = all.iter().flat_map(|path| upwards(path)).collect();
+        let names: Vec<&str> = known.iter().copied().collect();
         let unknown: Vec<_> = sources.keys().filter(|key| !known.contains(key.get_ref().as_ref())).collect();
         for key in unknown.iter().take(LISTED) {
             let name = shown(key.get_ref());
-            let names: Vec<&str> = known.iter().copied().collect();
             let hint = did_you_mean(key.get_ref(), &names);
             let hint = if hint.is_empty() { ";".to_owned() } else { hint };
             let message = format!(
@@ -313,7 +313,7 @@ pub(super) fn table_of<'a, 't>(table: &'a mut DeTable<'t>, key: &str) -> Option<
     }
 }
 
-/// A path, and those of all that it lies in: `a.b.c`, `a.b` and `a`.
+/// Returns a path and its ancestors: `a.b.c`, `a.b` and `a`.
 pub(super) fn upwards(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path), |path| path.rsplit_once('.').map(|(above, _)| above))
 }

@@ -108,7 +108,7 @@ impl Texts {
     }
 }
 
-/// How deep keys nest at most: some more than in any device.
+/// Maximum nesting of keys, which is deeper than that of any device.
 const MAX_DEPTH: usize = 32;
 
 /// A key that is nested too deep, so that its path would be long.
@@ -120,7 +120,7 @@ fn too_deep(table: &DeTable<'_>, depth: usize) -> Option<Range<usize>> {
     })
 }
 
-/// A line with carets under so many of its characters from a column on. Of a long line, what is around the column.
+/// Returns a line with carets under `marked` characters from `column` on, and only the part around it of a long line.
 fn snippet(label: &str, line: &str, column: usize, marked: usize) -> String {
     /// Characters that are shown before the column, and in all.
     const BEFORE: usize = 40;

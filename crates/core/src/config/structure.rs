@@ -23,7 +23,7 @@ pub(super) struct Structure<'a> {
     more: usize,
 }
 
-/// Problems of one kind that are listed: each takes time to describe, and nobody reads on.
+/// Maximum number of problems of one kind that are listed.
 pub(super) const LISTED: usize = 10;
 
 impl<'a> Structure<'a> {

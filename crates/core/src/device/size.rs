@@ -8,7 +8,7 @@ use crate::ftl::gc::victim::VictimConfig;
 use crate::ftl::mapping::{LogicalBlock, MappingConfig};
 use crate::ftl::temperature::TemperatureConfig;
 
-/// Memory of a device in bytes, without what grows with the requests in progress.
+/// Memory of a device in bytes, excluding the part that grows with the outstanding requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needed {
     /// Tables that are written when the device is built.
@@ -18,14 +18,14 @@ pub struct Needed {
 }
 
 impl Needed {
-    /// Of a device that is filled.
+    /// Returns the memory of a filled device.
     pub fn total(&self) -> u64 {
         self.tables + self.maps
     }
 }
 
 /// Bytes for each plane, of its queues, counters and busy times, without and with those of latency breakdowns.
-/// `tests/memory.rs` holds this, and all of the estimate, against what is allocated.
+/// `tests/memory.rs` compares the estimate with the allocations.
 const PER_PLANE: u64 = 640;
 const PER_PLANE_OF_BREAKDOWNS: u64 = 200;
 
@@ -71,7 +71,7 @@ fn mapping(config: &DeviceConfig, logical: u64) -> u64 {
         MappingConfig::Dftl(options) => {
             let pages = logical.div_ceil(u64::from(options.entries_per_page(config)));
             let cached = options.cached_entries().clamp(1, logical);
-            // It grows to its entries, and has a table of chains beside them.
+            // Entries of the cache, and its hash chains.
             36 * cached + 4 * cached.next_power_of_two() + 64 * pages
         }
         MappingConfig::Block(_) => {

@@ -41,7 +41,7 @@ impl PartialEq for Stop {
 pub struct Stoppable {
     file: File,
     stop: Stop,
-    /// False for a regular file, whose bytes are there.
+    /// False for a regular file, which never waits.
     waits: bool,
 }
 

@@ -68,7 +68,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The work that it stands for where progress is reported by work: one, and one more for each 64 sectors.
+    /// Returns the work that the request counts for in progress reports: 1, plus 1 for each 64 sectors.
     #[inline]
     pub fn work(&self) -> u64 {
         1 + u64::from(self.sectors / 64)

@@ -14,7 +14,7 @@ use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 /// Writes the pages of a column.
 pub(super) struct Pages {
     out: TrackedWrite<File>,
-    /// Where the file is, for errors: it has no name of its own.
+    /// Directory of the unnamed file, for errors.
     folder: PathBuf,
 }
 

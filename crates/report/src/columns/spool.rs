@@ -33,7 +33,7 @@ pub struct SpoolingWriter<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     /// The encoded pages of each column of the group, in files that go with their last handle.
     spools: Vec<File>,
-    /// Where those are.
+    /// Directory of the temporary files.
     folder: PathBuf,
     /// What writes to them.
     columns: Vec<ColumnWriter<'static>>,

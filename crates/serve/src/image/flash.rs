@@ -334,7 +334,7 @@ impl Flash {
         self.disk.write(self.layout.slot(place), &slot.bytes(place))
     }
 
-    /// Restores the head of what is saved at a place if one or two bits of it are wrong; `is_valid` accepts heads.
+    /// Restores the head of a saved entry if one or two bits of it are wrong. `is_valid` accepts correct heads.
     pub fn repair_saved(&mut self, number: u32, head: &mut [u8], is_valid: impl Fn(&[u8]) -> bool) -> io::Result<bool> {
         if !repair(head, self.may_try_pairs(), is_valid) {
             return Ok(false);

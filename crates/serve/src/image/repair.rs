@@ -1,4 +1,4 @@
-//! Damaged records: restores those of which one or two bits have changed.
+//! Repair of damaged records: restores a record in which one or two bits have changed.
 //!
 //! Every record in the file carries a digest. A record that was read with a wrong bit fits its digest again when that
 //! bit is inverted, and nothing else close to it does: of the 130,816 records that differ from a damaged one of 64

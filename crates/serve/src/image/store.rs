@@ -102,7 +102,7 @@ pub struct Store {
     unreadable: u64,
     /// Damage that recoveries found.
     pub(super) damage: Damage,
-    /// A recovery goes on if records cannot be read.
+    /// True if recoveries continue although records cannot be read.
     pub(super) salvages: bool,
 }
 
@@ -147,7 +147,7 @@ impl Store {
         accepted
     }
 
-    /// Returns `true` if what is in memory outlives a power cut.
+    /// Returns `true` if the contents of memory survive a power cut.
     pub fn protects(&self) -> bool {
         self.protects
     }

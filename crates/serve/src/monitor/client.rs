@@ -18,7 +18,7 @@ const LONGEST_ANSWER: u64 = 4 << 20;
 /// The end of the names of control sockets.
 pub const SUFFIX: &str = "ctl";
 
-/// The beginning of the name of a control socket that is beside no other socket; the process of its server follows.
+/// Prefix of the name of a control socket without an NBD socket next to it. The process ID of the server follows.
 pub const PREFIX: &str = "floatgate-";
 
 /// Who asks a server.

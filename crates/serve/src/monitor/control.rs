@@ -186,7 +186,7 @@ pub(super) async fn listen(shared: Arc<Shared>, listener: UnixListener) {
     }
 }
 
-/// Tells a program that it is one too many, as far as it can be told at once.
+/// Refuses a program because all places are taken, without waiting for it.
 fn refuse(stream: &UnixStream, most: usize) {
     let told = failed(&format!("{most} programs wait for answers of this server already; try again"));
     let _ = stream.try_write(format!("{told}\n").as_bytes());

@@ -80,7 +80,7 @@ pub struct Client {
     pub in_progress: u32,
 }
 
-/// What a server does before it serves.
+/// Preparation of a server before the device is served.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Preparing {
     /// The work, such as "filling the device".
@@ -272,10 +272,10 @@ pub struct Frame {
     /// What is wrong although it can.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// What the server does before it serves; none once it serves.
+    /// Preparation in progress. `None` once the device is served.
     #[serde(default)]
     pub preparing: Option<Preparing>,
-    /// Who is connected.
+    /// Connected clients.
     #[serde(default)]
     pub clients: Vec<Client>,
 }
@@ -347,7 +347,7 @@ impl Frame {
         }
     }
 
-    /// Of a server that does not serve yet: nothing has happened.
+    /// Creates the frame of a server that is still preparing.
     pub fn preparing(config: &DeviceConfig, what: Preparing, number: u64, began: Wall, now: Wall) -> Frame {
         let look = Look { now, ..Look::default() };
         let frame = Frame::new(config, &look, number, began, now);

@@ -58,7 +58,7 @@ pub struct Options {
     pub plotting_library: &'static [u8],
 }
 
-/// Sockets that are open, at which nobody is answered yet.
+/// Open sockets of a monitor that does not answer yet.
 pub struct Doors {
     control: Option<Private>,
     dashboard: Option<TcpListener>,
@@ -135,7 +135,7 @@ impl Monitor {
         }
     }
 
-    /// Watches what this server serves from now on.
+    /// Starts to watch the device of this server.
     pub fn attach(&self, server: &Server) {
         if let Some(shared) = &self.shared {
             let engine = server.engine();

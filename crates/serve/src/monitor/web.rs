@@ -45,7 +45,7 @@ const MOST_CLIENTS: usize = 64;
 /// Event streams at a time; another one is refused.
 const MOST_STREAMS: usize = 64;
 
-/// Clients at a time that are told that they are one too many.
+/// Clients that may be refused with a message at a time.
 const MOST_REFUSALS: usize = 16;
 
 /// Bytes of a request's head.
@@ -57,7 +57,7 @@ const LONGEST_BODY: usize = 4096;
 /// How long a client may take over its head, and over its body.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a client may take none of what is sent to it.
+/// Time after which a client that reads nothing is disconnected.
 const STALL: Duration = Duration::from_secs(60);
 
 /// What the page may do: run its own script, and ask this server. The plotting library sets styles of its own.
@@ -110,7 +110,7 @@ struct Admission {
     streams: Arc<Semaphore>,
 }
 
-/// Tells a client that it is one too many.
+/// Refuses a client because all places are taken.
 async fn refuse(mut stream: TcpStream) {
     let body = format!("{MOST_CLIENTS} requests are in progress at this server already; try again\n");
     let head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\nRetry-After: 1";

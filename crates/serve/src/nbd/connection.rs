@@ -98,7 +98,7 @@ pub struct Connection {
     turnaround: Turnaround,
     /// When bytes last went in or out.
     active: Wall,
-    /// A request that has come waits until there is room for it, or for its answer.
+    /// True if a request that has arrived waits for memory for it or its reply.
     is_held: bool,
     /// Nothing more is read; it is closed when all is sent.
     ending: bool,
@@ -143,18 +143,19 @@ impl Connection {
         self.input.len().max(self.granted).saturating_sub(INPUT) + self.promised + self.waiting
     }
 
-    /// Whether a request waits for room.
+    /// Returns `true` if a request that has arrived waits for memory.
     pub fn is_held(&self) -> bool {
         self.is_held
     }
 
-    /// How long it has had nothing to do; not at all while a request is in progress or a reply is not collected.
+    /// Returns how long the client has been idle; 0 while a request is outstanding or a reply is not collected.
     pub fn idle_for(&self, now: Wall) -> Wall {
         let is_idle = self.in_flight == 0 && self.waiting == 0;
         if is_idle { now.since(self.active) } else { Wall(0) }
     }
 
-    /// How long it has kept memory beyond its share by neither collecting replies nor sending the rest of a request.
+    /// Returns how long the client has held memory beyond its share without collecting replies or sending the rest of a
+    /// request.
     pub fn stalls_for(&self, now: Wall) -> Wall {
         let is_slow = self.waiting > 0 || self.granted > 0;
         if is_slow && self.used() > SHARE { now.since(self.active) } else { Wall(0) }

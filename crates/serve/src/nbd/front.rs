@@ -26,10 +26,10 @@ use crate::server::{Bell, NBD};
 /// Clients that are served at a time. Another one takes the place of one that is idle, or is refused.
 const MOST_CLIENTS: usize = 64;
 
-/// Connections beyond those that may ask for the export, to be told if there is no place.
+/// Further connections that may negotiate, so that a refused client learns the reason.
 const MOST_ASKING: usize = 8;
 
-/// How long a client has to be idle before another one takes its place, where all places are taken.
+/// Idle time after which a client may lose its place to a new one if all places are taken.
 const IDLE: Wall = Wall(30_000_000_000);
 
 /// How long a client may hold memory that others wait for, while it neither collects its replies nor sends the rest of
@@ -254,8 +254,8 @@ impl Front {
         }
     }
 
-    /// Makes a place for another connection, that of one which has not chosen its export for long if need be. Returns
-    /// `false` if there is none.
+    /// Makes room for another connection, if necessary by closing the oldest one that has not chosen its export.
+    /// Returns `false` if there is no room.
     fn has_place(&mut self, now: Wall) -> bool {
         if self.clients.iter().flatten().count() < MOST_CLIENTS + MOST_ASKING {
             return true;
@@ -267,8 +267,8 @@ impl Front {
         oldest.map(|place| *place = None).is_some()
     }
 
-    /// Where all places are taken and another client asks for one, parts with the client that has been idle for
-    /// longest. Who asks is refused if none has been.
+    /// If all places are taken and another client asks for one, disconnects the client that has been idle longest. If
+    /// no client has been idle long enough, the new one is refused.
     fn share_places(&mut self, now: Wall) {
         let clients = self.clients.iter().flatten().count();
         let mut serving = self.clients.iter().flatten().filter(|(_, client)| client.session.is_serving()).count();

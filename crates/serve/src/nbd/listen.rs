@@ -92,7 +92,7 @@ pub(crate) fn private_socket(path: &Path) -> io::Result<UnixListener> {
     Ok(UnixListener::from(socket))
 }
 
-/// Finds out what is wrong with the path of a socket. Nobody can connect to it.
+/// Checks the path of a socket without listening.
 pub(crate) fn check_path(path: &Path) -> io::Result<()> {
     drop(bound_socket(path)?);
     std::fs::remove_file(path)

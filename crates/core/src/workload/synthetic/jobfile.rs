@@ -59,7 +59,7 @@ fn without_comment(line: &str) -> &str {
     line.split([';', '#']).next().unwrap_or("").trim()
 }
 
-/// What has been read so far.
+/// Lines read so far, and their limits.
 struct Read<'a> {
     files: Files<'a>,
     lines: Vec<Line>,
@@ -68,7 +68,7 @@ struct Read<'a> {
 }
 
 impl Read<'_> {
-    /// Adds the lines of a text, and of what it includes.
+    /// Adds the lines of a text and of the files that it includes.
     fn collect(&mut self, path: &Path, text: &str, depth: usize) -> Result<(), SourceError> {
         let name = path.display().to_string();
         for (index, text) in text.trim_start_matches('\u{feff}').lines().enumerate() {

@@ -60,7 +60,7 @@ pub(super) struct Input {
     stop: Stop,
     /// True if any byte has been read.
     has_begun: bool,
-    /// True if compressed data ended before their end, as those of a program that was killed.
+    /// True if the compressed data are cut off, such as those of a killed program.
     is_cut: bool,
 }
 
@@ -103,7 +103,7 @@ impl Input {
         self.is_cut
     }
 
-    /// Returns what the user should know about a file that is cut off.
+    /// Returns a warning if the file is cut off.
     pub(super) fn warning(&self) -> Option<String> {
         let packing = self.packing.name();
         self.is_cut.then(|| format!("the {packing} data is cut off; the requests before the cut are read"))

@@ -82,7 +82,7 @@ impl<W: Write> Write for Packed<W> {
         self.inner()?.write(bytes)
     }
 
-    /// Writes what is held back, so that a file that is cut off here can be read up to here.
+    /// Writes all buffered data, so that a file that is cut off here can be read up to here.
     fn flush(&mut self) -> io::Result<()> {
         // The end of a block of bzip2 is not the end of a byte: only the end of a stream is.
         if let Packed::Bzip2(encoder) = self
