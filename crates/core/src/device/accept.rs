@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::firmware::Work;
 use super::pool::AFTER_HELD;
 use super::transaction::{Kind, Transaction};
-use super::{Device, LINK};
+use super::{Device, LINK, Mutant};
 use crate::cache::Pick;
 use crate::external::Written;
 use crate::ftl::Shape;
@@ -410,6 +410,9 @@ impl Device {
         self.orders += AFTER_HELD;
         // What starts may hold others in its turn.
         let mut held = std::mem::take(&mut self.held);
+        if let (Mutant::SwapTasks, [.., before, last]) = (self.options.mutant, held.as_mut_slice()) {
+            std::mem::swap(before, last);
+        }
         held.drain(..).for_each(|lun| self.kick(lun));
         // Its room serves the next time.
         if self.held.is_empty() {

@@ -359,6 +359,7 @@ impl Device {
                 debug_assert_eq!(ppn, from, "a valid unit is mapped");
                 self.ftl.map.set_flash(lpn, to);
             }
+            Location::Slot(_) if self.options.mutant == Mutant::IgnoreOverwrite => self.ftl.map.set_flash(lpn, to),
             // A write of the unit waits for its place; it supersedes the copy now.
             Location::Slot(newest) => {
                 let mut id = newest;

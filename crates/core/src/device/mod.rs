@@ -88,6 +88,12 @@ pub enum Mutant {
     AccountEarly,
     /// A block that has failed is erased and used again.
     ReuseFailed,
+    /// A copy made by garbage collection takes the map over from a write that waits for its place.
+    IgnoreOverwrite,
+    /// Now and then a LUN is not told of an operation that was queued while LUNs were held.
+    LoseTask,
+    /// The last two LUNs that were held are told in the wrong order.
+    SwapTasks,
 }
 
 /// How to build a device.
@@ -555,7 +561,9 @@ impl Device {
             return; // Behind others it changes nothing for a LUN that works.
         }
         if self.hold {
-            self.held.push(lun);
+            if self.options.mutant != Mutant::LoseTask || !self.orders.is_multiple_of(16) {
+                self.held.push(lun);
+            }
         } else {
             self.kick(lun);
         }

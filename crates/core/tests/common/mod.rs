@@ -1,6 +1,8 @@
 //! What the tests share: small devices, closed loops, and figures for people.
 #![allow(dead_code)] // Each test file is a crate of its own and uses a part of this.
 
+pub mod history;
+
 use floatgate_core::config::{DeviceConfig, from_toml};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::run::{NoWatcher, Outcome, run};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use floatgate_core::device::{Device, Mutant, Options};
+use floatgate_core::ftl::flash::Keep;
 use floatgate_core::metrics::summary::{Precondition, Reached};
 use floatgate_core::nand::probe::Probe;
 use floatgate_core::sim::rng::Rng;
@@ -13,6 +14,7 @@ use floatgate_core::workload::request::{Completion, Operation, Request, Status};
 use crate::accounts::{check_blocks, check_bounds, check_busy, check_lanes};
 use crate::case::{Case, Load, one_in, pick};
 use crate::common;
+use crate::common::history::{Digests, History};
 use crate::reference::Reference;
 
 /// Events without a completion after which the device counts as stuck. A full device of these sizes moves all that it
@@ -30,6 +32,7 @@ struct Bench {
     /// Whether the device tells what the time of each request went into.
     attributed: bool,
     options: Options,
+    history: Option<History>,
 }
 
 impl Bench {
@@ -46,6 +49,7 @@ impl Bench {
             completions: Vec::new(),
             attributed: options.attribution,
             options,
+            history: None,
         }
     }
 
@@ -83,6 +87,9 @@ impl Bench {
                 self.device.advance_to(at);
             }
             self.collect()?;
+            if let Some(history) = &mut self.history {
+                history.told(&mut self.device);
+            }
             events = if self.completed > completed { 0 } else { events + 1 };
             completed = self.completed;
             if events > PATIENCE {
@@ -124,6 +131,9 @@ impl Bench {
         for completion in completions.drain(..) {
             self.completed += 1;
             let breakdown = breakdowns.next();
+            if let Some(history) = &mut self.history {
+                history.answer(&completion, breakdown.as_ref());
+            }
             if let Some(breakdown) = breakdown
                 && breakdown.total() != completion.finish - completion.request.arrival
             {
@@ -210,6 +220,9 @@ impl Bench {
         let bytes = saved(&self.device)?;
         let config = self.device.config().clone();
         let loaded = Device::load(config, self.options, &bytes[..]).map_err(|error| format!("load: {error}"))?;
+        if let Some(history) = &mut self.history {
+            history.state(&bytes);
+        }
         self.device = loaded.0;
         self.device.check_invariants()?;
         if saved(&self.device)? == bytes { Ok(()) } else { Err("a loaded device is saved as other bytes".to_owned()) }
@@ -226,6 +239,7 @@ impl Bench {
             self.read_all()?;
         }
         if self.device.read_only_since().is_some() {
+            self.settle(load)?;
             return self.finish_read_only();
         }
         if self.device.buffer().is_some_and(|buffer| !buffer.is_clean()) {
@@ -237,10 +251,7 @@ impl Bench {
         self.device.check_invariants()?;
         check_bounds(&self.device)?;
         check_blocks(&self.device, load.functional > 0)?;
-        if let Some(probe) = self.device.array_mut().take_probe() {
-            check_lanes(&self.device, &probe)?;
-            check_busy(&self.device, &probe)?;
-        }
+        self.settle(load)?;
         self.reload()?;
         if self.device.config().faults.is_some() {
             return self.read_all();
@@ -254,6 +265,21 @@ impl Bench {
 }
 
 impl Bench {
+    /// Checks what was watched, and ends the history.
+    fn settle(&mut self, load: &Load) -> Result<(), String> {
+        let Some(probe) = self.device.array_mut().take_probe() else { return Ok(()) };
+        if let Some(history) = &mut self.history {
+            history.told(&mut self.device);
+            history.operations(&probe);
+            history.summary(&self.device);
+        }
+        if load.watch && self.device.read_only_since().is_none() {
+            check_lanes(&self.device, &probe)?;
+            check_busy(&self.device, &probe)?;
+        }
+        Ok(())
+    }
+
     /// A device that takes no writes has answered all, and says no to more.
     fn finish_read_only(&mut self) -> Result<(), String> {
         if self.submitted != self.completed || !self.device.is_idle() {
@@ -273,16 +299,26 @@ impl Bench {
     }
 }
 
-fn run_case(case: &Case, mutant: Mutant) -> Result<(), String> {
+fn run_case(case: &Case, mutant: Mutant, digests: Option<&mut Digests>) -> Result<(), String> {
     let mut bench = Bench::new(case, mutant);
     bench.functional(&case.load)?;
+    if let Some(digests) = &digests {
+        bench.history = digests.begin(case.seed, &mut bench.device);
+        if bench.history.is_some() && case.seed % 4 < 2 && bench.device.ftl().block_map.is_none() {
+            bench.device.make_durable(Keep::Outbox)?;
+        }
+    }
     bench.timed(&case.load)?;
-    bench.finish(&case.load)
+    bench.finish(&case.load)?;
+    if let Some(digests) = digests {
+        digests.end(case.seed, bench.history);
+    }
+    Ok(())
 }
 
-/// How a case fails: with what it says, and whether it was a panic.
-pub fn failure_of(case: &Case, mutant: Mutant) -> Option<(String, bool)> {
-    match catch_unwind(AssertUnwindSafe(|| run_case(case, mutant))) {
+/// How a case fails: with what it says, and whether it was a panic. Notes what it does, where `digests` are given.
+pub fn failure_of(case: &Case, mutant: Mutant, digests: Option<&mut Digests>) -> Option<(String, bool)> {
+    match catch_unwind(AssertUnwindSafe(|| run_case(case, mutant, digests))) {
         Ok(Ok(())) => None,
         Ok(Err(what)) => Some((what, false)),
         Err(panic) => {

@@ -17,6 +17,7 @@ use floatgate_core::device::Mutant;
 
 use bench::failure_of;
 use case::Case;
+use common::history::Digests;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.replace('_', "").parse().ok())
@@ -32,22 +33,22 @@ fn cases(share: u64) -> u64 {
 
 #[test]
 fn reads_return_the_last_acknowledged_write() {
-    run_swarm(Case::new, cases(1));
+    run_swarm(Case::new, cases(1), Digests::of("page", 900));
 }
 
 #[test]
 fn a_map_in_flash_changes_no_answer() {
-    run_swarm(Case::dftl, cases(2));
+    run_swarm(Case::dftl, cases(2), Digests::of("dftl", 500));
 }
 
 #[test]
 fn mapping_blocks_changes_no_answer() {
-    run_swarm(Case::block, cases(2));
+    run_swarm(Case::block, cases(2), Digests::of("block", 450));
 }
 
 #[test]
 fn what_fails_is_told_and_nothing_else_changes() {
-    run_swarm(Case::faulty, cases(10));
+    run_swarm(Case::faulty, cases(10), Digests::of("faulty", 150));
 }
 
 /// What only millions of operations have found.
@@ -55,23 +56,24 @@ fn what_fails_is_told_and_nothing_else_changes() {
 fn cases_that_have_failed_once_pass() {
     let faulty = [3714, 10_104, 19_914].map(Case::faulty);
     for case in faulty.into_iter().chain([Case::dftl(9228)]) {
-        let failure = failure_of(&case, Mutant::None);
+        let failure = failure_of(&case, Mutant::None, None);
         assert!(failure.is_none(), "case {}: {failure:?}", case.seed);
     }
 }
 
-fn run_swarm(new: fn(u64) -> Case, cases: u64) {
+fn run_swarm(new: fn(u64) -> Case, cases: u64, mut digests: Digests) {
     let (first, cases) = number("FLOATGATE_SEED").map_or((0, cases), |seed| (seed, 1));
     let soak = number("FLOATGATE_SOAK_OPS").unwrap_or(0);
     let (mut seed, mut operations) = (first, 0);
     while seed < first + cases || operations < soak {
         let case = new(seed);
-        if let Some((what, _)) = failure_of(&case, Mutant::None) {
+        if let Some((what, _)) = failure_of(&case, Mutant::None, Some(&mut digests)) {
             panic!("{what}\nFLOATGATE_SEED={seed} repeats it: {case:#?}");
         }
         operations += case.load.functional + case.load.timed;
         seed += 1;
     }
+    digests.finish();
 }
 
 /// Runs cases with a deliberate bug until one fails; asserts that it is caught soon, and in release, where no
@@ -79,7 +81,7 @@ fn run_swarm(new: fn(u64) -> Case, cases: u64) {
 fn assert_caught(mutant: Mutant) {
     let mut panics = 0;
     for seed in 0..200 {
-        match failure_of(&Case::new(seed), mutant) {
+        match failure_of(&Case::new(seed), mutant, None) {
             Some((what, false)) if what.starts_with("a read of sector") => return,
             Some((_, true)) if cfg!(debug_assertions) => return,
             Some(_) => panics += 1,
@@ -96,7 +98,7 @@ fn a_block_erased_too_early_is_caught() {
 
 #[test]
 fn a_block_used_again_after_it_failed_is_caught() {
-    let caught = |seed| failure_of(&Case::faulty(seed), Mutant::ReuseFailed).is_some();
+    let caught = |seed| failure_of(&Case::faulty(seed), Mutant::ReuseFailed, None).is_some();
     assert!((0..50).any(caught), "nobody saw a failed block in use");
 }
 
@@ -108,4 +110,29 @@ fn a_copy_taken_for_a_write_is_caught() {
 #[test]
 fn a_map_that_moves_back_is_caught() {
     assert_caught(Mutant::MapMovesBack);
+}
+
+#[test]
+fn a_copy_that_ignores_an_overwrite_is_caught() {
+    assert_caught(Mutant::IgnoreOverwrite);
+}
+
+#[test]
+fn a_lost_task_is_caught() {
+    let stalls = |seed| {
+        let failure = failure_of(&Case::new(seed), Mutant::LoseTask, None);
+        failure.is_some_and(|(what, _)| what.contains("requests in progress"))
+    };
+    assert!((0..200).any(stalls), "every request completed although LUNs were not told of operations");
+}
+
+/// No answer is wrong then, but the order of the operations is another.
+#[test]
+fn tasks_in_another_order_are_caught() {
+    let mut recorded = Digests::recorded("page", 200);
+    let mut differs = |seed| {
+        let failure = failure_of(&Case::new(seed), Mutant::SwapTasks, Some(&mut recorded));
+        failure.is_some_and(|(what, _)| what.contains("did something else"))
+    };
+    assert!((0..200).any(&mut differs), "no history changed although two LUNs were told in the wrong order");
 }

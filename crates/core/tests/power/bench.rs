@@ -8,12 +8,15 @@ use floatgate_core::ftl::flash::Keep;
 use floatgate_core::ftl::memory::{InFlight, MemoryFlash};
 use floatgate_core::ftl::{Ftl, Recovery};
 use floatgate_core::metrics::counters::ProgramCause;
+use floatgate_core::nand::probe::Probe;
 use floatgate_core::sim::id::{BlockId, Lpn};
 use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Completion, Operation, Request, Status};
 
 use crate::case::{Case, UNITS};
 use crate::common::build;
+use crate::common::history::{Digests, History};
 use crate::host::Host;
 
 /// How many cuts hit which state.
@@ -65,6 +68,7 @@ pub struct Bench {
     tag: u64,
     case: Case,
     completions: Vec<Completion>,
+    history: Option<History>,
 }
 
 fn deallocates(operation: Operation) -> bool {
@@ -86,7 +90,8 @@ fn is_in(state: &str, flash: &InFlight, writes_back: bool) -> bool {
 }
 
 impl Bench {
-    pub fn new(case: &Case, mutant: Mutant) -> Bench {
+    /// A device, and the host beside it. Notes what they do, where `digests` are given.
+    pub fn new(case: &Case, mutant: Mutant, digests: Option<&Digests>) -> Bench {
         let config = case.config();
         let options = Options { seed: case.seed, verify: true, mutant, ..Options::default() };
         let mut device = build(config.clone(), options);
@@ -107,8 +112,8 @@ impl Bench {
         }
         device.make_durable(Keep::Memory).expect("it is at rest");
         tag += 1;
-        let completions = Vec::new();
-        Bench { config, options, device: Some(device), host, rng, tag, case: case.clone(), completions }
+        let (completions, history) = (Vec::new(), digests.and_then(|digests| digests.begin(case.seed, &mut device)));
+        Bench { config, options, device: Some(device), host, rng, tag, case: case.clone(), completions, history }
     }
 
     fn device(&mut self) -> &mut Device {
@@ -210,7 +215,11 @@ impl Bench {
         let mut completions = std::mem::take(&mut self.completions);
         self.device().take_completions(&mut completions);
         let contents: BTreeMap<u64, Vec<u32>> = self.device().take_contents().into_iter().collect();
-        for Completion { request, status, .. } in completions.drain(..) {
+        for completion in completions.drain(..) {
+            if let Some(history) = &mut self.history {
+                history.answer(&completion, None);
+            }
+            let Completion { request, status, .. } = completion;
             let fails = self.config.faults.is_some();
             match status {
                 Status::Ok => {}
@@ -236,18 +245,37 @@ impl Bench {
     }
 
     fn cut(&mut self, hits: &mut Hits) -> MemoryFlash {
+        self.note_operations();
         let device = self.device.take().expect("it is there");
         let flash = device.flash().expect("it keeps its flash").in_flight();
         let writes_back = device.buffer().is_some_and(|buffer| buffer.writes_back());
         STATES.iter().filter(|state| is_in(state, &flash, writes_back)).for_each(|state| hits.hit(state));
-        device.power_cut(self.rng.next_u64()).expect("it keeps its flash")
+        let mut flash = device.power_cut(self.rng.next_u64()).expect("it keeps its flash");
+        if let Some(history) = &mut self.history {
+            history.flash(&self.config, &mut flash);
+        }
+        flash
+    }
+
+    /// Notes what the device has done since it was made or recovered.
+    fn note_operations(&mut self) {
+        let probe = self.device().array_mut().take_probe();
+        if let (Some(history), Some(probe)) = (&mut self.history, probe) {
+            history.operations(&probe);
+        }
+    }
+
+    /// The history up to here.
+    pub fn into_history(mut self) -> Option<History> {
+        self.note_operations();
+        self.history
     }
 
     fn recover(&mut self, flash: MemoryFlash, target: &str, hits: &mut Hits) -> Result<(), String> {
         let (mut flash, mut left) = (flash, if target == "recovery" { 3 } else { 0 });
         let erases: Vec<u32> = self.erases(&mut flash);
         hits.compared += u64::from(self.compare_with_scan(&flash)?);
-        let (device, report) = loop {
+        let (mut device, report) = loop {
             let cut = (left > 0).then(|| (self.rng.below(12) as usize, self.rng.next_u64()));
             left -= i32::from(left > 0);
             let recovered = Device::recover_in_memory(self.config.clone(), self.options, flash, cut);
@@ -287,6 +315,9 @@ impl Bench {
             }
         }
         self.host.restart();
+        if self.history.is_some() {
+            device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
+        }
         self.device = Some(device);
         Ok(())
     }

@@ -13,6 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bench::{Bench, Hits};
 use case::Case;
+use common::history::Digests;
 use floatgate_core::device::Mutant;
 
 fn number(name: &str) -> Option<u64> {
@@ -31,7 +32,7 @@ fn wanted() -> u64 {
 }
 
 /// Runs cases until the power was cut so many times: devices that become read-only have fewer cuts than others.
-fn cut_for(cuts: u64, case_of: impl Fn(u64) -> Case) -> Hits {
+fn cut_for(cuts: u64, case_of: impl Fn(u64) -> Case, mut digests: Option<Digests>) -> Hits {
     let seeds = number("FLOATGATE_SEED").map_or(0..u64::MAX, |seed| seed..seed + 1);
     let mut hits = Hits::default();
     for seed in seeds {
@@ -39,10 +40,15 @@ fn cut_for(cuts: u64, case_of: impl Fn(u64) -> Case) -> Hits {
             break;
         }
         let case = case_of(seed);
-        if let Err(what) = Bench::new(&case, Mutant::None).run(CUTS_OF_A_CASE, &mut hits) {
+        let mut bench = Bench::new(&case, Mutant::None, digests.as_ref());
+        if let Err(what) = bench.run(CUTS_OF_A_CASE, &mut hits) {
             panic!("{what}\nFLOATGATE_SEED={seed} repeats it: {case:?}");
         }
+        if let Some(digests) = &mut digests {
+            digests.end(seed, bench.into_history());
+        }
     }
+    digests.into_iter().for_each(Digests::finish);
     println!("{hits:?}");
     hits
 }
@@ -50,7 +56,7 @@ fn cut_for(cuts: u64, case_of: impl Fn(u64) -> Case) -> Hits {
 #[test]
 fn what_was_flushed_outlives_every_power_cut() {
     let cuts = wanted();
-    let hits = cut_for(cuts, Case::new);
+    let hits = cut_for(cuts, Case::new, Some(Digests::of("power", 500)));
     if number("FLOATGATE_SEED").is_some() {
         return;
     }
@@ -63,17 +69,18 @@ fn what_was_flushed_outlives_every_power_cut() {
 /// Trims and zeroes with FUA need no flush.
 #[test]
 fn what_was_trimmed_with_fua_outlives_every_power_cut() {
-    cut_for(wanted() / 5, |seed| {
+    let case_of = |seed| {
         let mut case = Case::new(seed);
         case.lasting_trims = true;
         case
-    });
+    };
+    cut_for(wanted() / 5, case_of, None);
 }
 
 /// Repeats a case of a seed beyond those that are always tried.
 fn assert_survives(seed: u64) {
     let case = Case::new(seed);
-    if let Err(what) = Bench::new(&case, Mutant::None).run(CUTS_OF_A_CASE, &mut Hits::default()) {
+    if let Err(what) = Bench::new(&case, Mutant::None, None).run(CUTS_OF_A_CASE, &mut Hits::default()) {
         panic!("{what}\nFLOATGATE_SEED={seed} repeats it: {case:?}");
     }
 }
@@ -138,7 +145,7 @@ fn assert_caught(mutant: Mutant, cuts: u64) {
     let mut panics = 0;
     for seed in 0..cuts / CUTS_OF_A_CASE {
         let mut hits = Hits::default();
-        let run = || Bench::new(&Case::new(seed), mutant).run(CUTS_OF_A_CASE, &mut hits);
+        let run = || Bench::new(&Case::new(seed), mutant, None).run(CUTS_OF_A_CASE, &mut hits);
         match catch_unwind(AssertUnwindSafe(run)) {
             Ok(Err(what)) if what.contains("after a power cut") => return,
             Ok(Ok(())) => {}

@@ -1,0 +1,314 @@
+//! What random devices did, operation by operation. `tests/history` has a digest of it for each device, so that a test
+//! sees a change of the structure that moves a single nanosecond; `FLOATGATE_BLESS=1` records it again.
+//!
+//! `FLOATGATE_TELL=DIR` writes the digests of this build to `DIR` instead, and with `FLOATGATE_SEED=n` also all lines
+//! that they are made of. `scripts/first_difference.py` compares two builds by these files.
+
+use std::fmt::{Debug, Write as _};
+use std::path::PathBuf;
+
+use floatgate_core::config::DeviceConfig;
+use floatgate_core::device::{Device, inspect_state};
+use floatgate_core::ftl::flash::{Before, FlashEvent, FlashImage, Outbox, Record, Source, UnitState};
+use floatgate_core::ftl::memory::MemoryFlash;
+use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::metrics::results::Results;
+use floatgate_core::metrics::series::Sample;
+use floatgate_core::metrics::summary::{About, Named, Precondition, Reached, Summary};
+use floatgate_core::nand::probe::{CoreWork, Lane, Probe, Slice};
+use floatgate_core::run::Outcome;
+use floatgate_core::sim::id::{BlockId, Ppn};
+use floatgate_core::sim::time::Time;
+use floatgate_core::workload::request::Completion;
+use serde_json::Value;
+use xxhash_rust::xxh3::Xxh3;
+
+/// What a line of a history is about. Each part has a digest of its own.
+#[derive(Clone, Copy, Debug)]
+pub enum Part {
+    /// Phases of operations on channels and in planes, and the work of cores, in the order in which they were booked.
+    Operations,
+    /// Completions in their order, and the summary of them all.
+    Answers,
+    /// The sections of a saved state.
+    State,
+    /// What a device that outlives power cuts has told of its flash.
+    Flash,
+}
+
+const PARTS: [Part; 4] = [Part::Operations, Part::Answers, Part::State, Part::Flash];
+
+/// The history of one device.
+pub struct History {
+    digests: [Xxh3; PARTS.len()],
+    /// With `FLOATGATE_TELL`: the lines behind the digests.
+    lines: Option<[String; PARTS.len()]>,
+    results: Results,
+    first: Sample,
+}
+
+impl History {
+    /// Begins to watch a device at rest.
+    pub fn begin(device: &mut Device) -> History {
+        let mut first = Sample::default();
+        device.array_mut().reset_times();
+        device.sample(device.now(), &mut first);
+        device.array_mut().set_probe(Some(Probe::new(Time::ZERO, Time::NEVER)));
+        let lines = told_seed().is_some().then(Default::default);
+        History { digests: Default::default(), lines, results: Results::new(vec!["all".to_owned()]), first }
+    }
+
+    /// Adds a line: the numbers that count, and what to show of it.
+    fn note(&mut self, part: Part, numbers: &[u64], shown: &dyn Debug) {
+        let digest = &mut self.digests[part as usize];
+        numbers.iter().for_each(|number| digest.update(&number.to_le_bytes()));
+        if let Some(lines) = &mut self.lines {
+            let line = &mut lines[part as usize];
+            numbers.iter().for_each(|number| write!(line, "{number} ").expect("it is a string"));
+            writeln!(line, "\t{shown:?}").expect("it is a string");
+        }
+    }
+
+    /// Notes what a device has booked.
+    pub fn operations(&mut self, probe: &Probe) {
+        probe.slices().iter().for_each(|slice| self.note(Part::Operations, &slice_numbers(slice), slice));
+        probe.works().iter().for_each(|work| self.note(Part::Operations, &work_numbers(work), work));
+    }
+
+    pub fn answer(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
+        let Completion { request, status, start, finish } = completion;
+        let numbers = [request.tag, request.lba, *status as u64, start.0, finish.0];
+        self.note(Part::Answers, &numbers, completion);
+        self.results.record(completion, breakdown);
+    }
+
+    /// Notes the summary of a device that has answered everything.
+    pub fn summary(&mut self, device: &Device) {
+        let mut last = Sample::default();
+        device.sample(device.now(), &mut last);
+        let outcome = Outcome::between(&self.first, last, self.results.clone(), None, true);
+        let name = |name: &str| Named { name: name.to_owned(), digest: String::new() };
+        let about = About {
+            seed: 0,
+            device: name("device"),
+            workload: name("workload"),
+            precondition: Precondition { asked: String::new(), reached: Reached::default() },
+            warnings: Vec::new(),
+            base: None,
+            arguments: Vec::new(),
+        };
+        let summary = Summary::new(about, &outcome.measurement(device));
+        let mut summary = serde_json::to_value(summary).expect("a summary is JSON");
+        let fields = summary.as_object_mut().expect("a summary has fields");
+        ["schema", "version", "config", "config_digest"].iter().for_each(|name| drop(fields.remove(*name)));
+        self.value("summary", &summary);
+    }
+
+    /// Notes a value without what is empty or zero, so that a new figure changes nothing where it counts nothing.
+    fn value(&mut self, path: &str, value: &Value) {
+        match value {
+            Value::Object(fields) => {
+                fields.iter().for_each(|(name, value)| self.value(&format!("{path}.{name}"), value))
+            }
+            Value::Array(values) => {
+                values.iter().enumerate().for_each(|(index, value)| self.value(&format!("{path}[{index}]"), value));
+            }
+            Value::Null | Value::Bool(false) => {}
+            value if value.as_f64() == Some(0.0) || value.as_str() == Some("") => {}
+            value => {
+                let text = format!("{path} = {value}");
+                self.note(Part::Answers, &[xxhash_rust::xxh3::xxh3_64(text.as_bytes())], &text);
+            }
+        }
+    }
+
+    /// Notes the sections of a saved state. The head names the version and the device file, and is left out.
+    pub fn state(&mut self, bytes: &[u8]) {
+        let (_, sections) = inspect_state(bytes).expect("it was just saved");
+        for section in sections {
+            let numbers = [xxhash_rust::xxh3::xxh3_64(section.name.as_bytes()), section.digest];
+            self.note(Part::State, &numbers, &section);
+        }
+    }
+
+    /// Takes what the device has told of its flash.
+    pub fn told(&mut self, device: &mut Device) {
+        let mut outbox = Outbox::default();
+        device.take_flash(&mut outbox);
+        for event in &outbox.events {
+            self.note(Part::Flash, &event_numbers(event), event);
+        }
+        if !outbox.own.is_empty() {
+            self.note(Part::Flash, &[xxhash_rust::xxh3::xxh3_64(&outbox.own)], &"bytes of the device's own");
+        }
+    }
+
+    /// Notes what a power cut has left.
+    pub fn flash(&mut self, device: &DeviceConfig, flash: &mut MemoryFlash) {
+        for block in 0..device.total_blocks() {
+            let erases = flash.erases(BlockId(block)).expect("it is in memory");
+            let bad = flash.bad(BlockId(block)).expect("it is in memory");
+            self.note(
+                Part::Flash,
+                &[u64::from(erases), bad.map_or(0, |bad| bad as u64 + 1)],
+                &("block", block, erases, bad),
+            );
+        }
+        for place in (0..device.total_blocks() * device.units_per_block()).map(Ppn) {
+            let unit = flash.unit(place).expect("it is in memory");
+            let versions = flash.versions(place).unwrap_or_default();
+            let mut numbers = match unit {
+                UnitState::Erased => continue,
+                UnitState::Torn => [u64::from(place.0), 1, 0, 0, 0, 0, 0],
+                UnitState::Holds(record) => joined([u64::from(place.0), 2], record_numbers(&record)),
+            }
+            .to_vec();
+            numbers.extend(versions.iter().map(|version| u64::from(*version)));
+            self.note(Part::Flash, &numbers, &(place, unit));
+        }
+    }
+
+    /// The digests, in hexadecimal digits.
+    fn digest(&self) -> String {
+        self.digests.iter().map(|digest| format!(" {:08x}", digest.digest() as u32)).collect()
+    }
+}
+
+fn slice_numbers(slice: &Slice) -> [u64; 9] {
+    let Slice { lane, phase, start, end, kind, class, tag, place, plane, .. } = *slice;
+    let lane = match lane {
+        Lane::Channel(channel) => u64::from(channel) << 1,
+        Lane::Plane(plane) => u64::from(plane) << 1 | 1,
+    };
+    [start.0, end.0, lane, phase as u64, kind as u64, class as u64, tag, u64::from(place), u64::from(plane)]
+}
+
+fn work_numbers(work: &CoreWork) -> [u64; 7] {
+    let CoreWork { core, task, start, end, units, tag, plane, .. } = *work;
+    [start.0, end.0, u64::from(core), task as u64, u64::from(units), tag, u64::from(plane)]
+}
+
+fn record_numbers(record: &Record) -> [u64; 5] {
+    let Record { kind, lpn, sequence, sectors, opened } = *record;
+    [kind as u64, u64::from(lpn), sequence, sectors, opened]
+}
+
+fn joined<const A: usize, const B: usize, const C: usize>(first: [u64; A], rest: [u64; B]) -> [u64; C] {
+    let mut all = first.into_iter().chain(rest).chain(std::iter::repeat(0));
+    std::array::from_fn(|_| all.next().unwrap_or_default())
+}
+
+fn event_numbers(event: &FlashEvent) -> [u64; 10] {
+    let wide = |number: u32| u64::from(number);
+    match *event {
+        FlashEvent::Accepted { tag, lpn, first, end, offset, zeroes, sequence, before } => {
+            let (how, of) = match before {
+                Before::Nothing => (0, 0),
+                Before::Flash(place) => (1, wide(place.0)),
+                Before::Pending(sequence) => (2, sequence),
+                Before::Merged(sequence) => (3, sequence),
+            };
+            let part = [wide(first), wide(end), wide(offset), u64::from(zeroes)];
+            joined([0, tag, wide(lpn.0), sequence, how, of], part)
+        }
+        FlashEvent::Trimmed { lpn, sequence } => joined([1, wide(lpn.0)], [sequence]),
+        FlashEvent::Journalled { sequence } => joined([2], [sequence]),
+        FlashEvent::Anchored { part, place } => joined([3], [part, place.0].map(wide)),
+        FlashEvent::ProgramBegun { place, units, cause } => joined([4, cause as u64], [place.0, units].map(wide)),
+        FlashEvent::Unit { place, record, source } => {
+            let source = match source {
+                Source::Write { lpn, sequence } => [0, wide(lpn.0), sequence],
+                Source::Copy(from) => [1, wide(from.0), 0],
+                Source::Own { start, len } => [2, start as u64, len as u64],
+                Source::Nothing => [3, 0, 0],
+            };
+            joined([5, wide(place.0), source[0], source[1], source[2]], record_numbers(&record))
+        }
+        FlashEvent::ProgramEnded { place, units } => joined([6], [place.0, units].map(wide)),
+        FlashEvent::ProgramFailed { place, units } => joined([7], [place.0, units].map(wide)),
+        FlashEvent::EraseFailed { block } => joined([8], [wide(block.0)]),
+        FlashEvent::FactoryBad { block } => joined([9], [wide(block.0)]),
+        FlashEvent::EraseBegun { block } => joined([10], [wide(block.0)]),
+        FlashEvent::EraseEnded { block, erases } => joined([11], [block.0, erases].map(wide)),
+    }
+}
+
+/// With `FLOATGATE_TELL`: where this build tells its history.
+fn told_directory() -> Option<PathBuf> {
+    std::env::var_os("FLOATGATE_TELL").map(PathBuf::from)
+}
+
+/// The device of which everything is told.
+fn told_seed() -> Option<String> {
+    told_directory().and_then(|_| std::env::var("FLOATGATE_SEED").ok())
+}
+
+/// The digests of devices of one kind, by seed.
+pub struct Digests {
+    kind: &'static str,
+    /// Of how many devices they are recorded, from seed 0 on.
+    count: u64,
+    recorded: Vec<String>,
+    found: Vec<String>,
+    /// They are written instead of compared.
+    writes: bool,
+}
+
+impl Digests {
+    /// Those of the first `count` devices of a kind, to compare, or to write where that was asked for.
+    pub fn of(kind: &'static str, count: u64) -> Digests {
+        let writes =
+            told_directory().is_some() || std::env::var_os("FLOATGATE_BLESS").is_some_and(|value| value == "1");
+        Digests { writes, ..Digests::recorded(kind, count) }
+    }
+
+    /// The same, only to compare.
+    pub fn recorded(kind: &'static str, count: u64) -> Digests {
+        let recorded = std::fs::read_to_string(Digests::file(kind)).unwrap_or_default();
+        let recorded = recorded.lines().map(str::to_owned).collect();
+        Digests { kind, count, recorded, found: Vec::new(), writes: false }
+    }
+
+    fn file(kind: &str) -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/history/{kind}.txt"))
+    }
+
+    /// Begins the history of a device, where it is recorded.
+    pub fn begin(&self, seed: u64, device: &mut Device) -> Option<History> {
+        (seed < self.count).then(|| History::begin(device))
+    }
+
+    /// Notes what a device has done, and compares it with what is recorded.
+    pub fn end(&mut self, seed: u64, history: Option<History>) {
+        let Some(history) = history else { return };
+        let line = format!("{seed}{}", history.digest());
+        if let (Some(directory), Some(parts)) = (told_directory(), &history.lines) {
+            for (part, lines) in PARTS.iter().zip(parts) {
+                let name = format!("{}-{seed}-{part:?}.txt", self.kind).to_lowercase();
+                std::fs::write(directory.join(name), lines).expect("the directory is there");
+            }
+        }
+        if !self.writes {
+            let (kind, recorded) = (self.kind, self.recorded.get(seed as usize).map(String::as_str));
+            assert_eq!(
+                Some(line.as_str()),
+                recorded,
+                "device {seed} of {kind}.txt did something else (seed, operations, answers, state, flash); \
+                 scripts/first_difference.py shows the first operation that differs"
+            );
+        }
+        self.found.push(line);
+    }
+
+    /// Writes the digests where that was asked for.
+    pub fn finish(self) {
+        if !self.writes {
+            return;
+        }
+        let file = match told_directory() {
+            Some(directory) => directory.join(format!("{}.txt", self.kind)),
+            None => Digests::file(self.kind),
+        };
+        std::fs::write(file, self.found.join("\n") + "\n").expect("the directory is there");
+    }
+}
