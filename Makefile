@@ -32,6 +32,9 @@ DATABASE_KILLS ?= 20
 # Tests of what most often breaks, for `make check`, and the random devices that they draw.
 FAST := model determinism timing bus_order queueing theory write_path fill buffer unloaded commands tidy config
 FAST_CASES ?= 150
+# Tests of recorded digests, which must be the same in a release build.
+RELEASE := determinism model power
+DIGESTS := digests acknowledged_write changes_no_answer is_told what_was_flushed
 
 .PHONY: help
 help: ## This list
@@ -58,7 +61,8 @@ test: check ## All that must hold: format, lints, documentation, tests, and the 
 	$(CARGO) test --workspace --locked
 	FLOATGATE=$(PROGRAM) scripts/test_python.sh $(PYTHON)
 	scripts/check_monitor.sh $(PROGRAM)
-	$(if $(wildcard crates/core/tests/determinism.rs),$(CARGO) test --release --locked --test determinism)
+	FLOATGATE_CASES=$(FAST_CASES) FLOATGATE_POWER_CUTS=2000 \
+		$(CARGO) test --release --package floatgate-core --locked $(addprefix --test ,$(RELEASE)) -- $(DIGESTS)
 
 .PHONY: test-python
 test-python: ## The tests of the Python package alone, in an environment below the build directory
