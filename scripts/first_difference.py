@@ -6,7 +6,7 @@
 OLD and NEW (default: this checkout) are directories or Git revisions. A revision is checked out below
 `target/revisions`. Each must have `crates/core/tests/common/history.rs`. Ends with status 1 if something differs.
 
-The numbers of an operation are, in their order: start and end in ns, the lane (channel or plane), the phase, the kind,
+The numbers of an operation are, in their order: start and end in ps, the lane (channel or plane), the phase, the kind,
 the class, the tag of the request, the physical page and the plane. Text behind the tab is for people.
 """
 
