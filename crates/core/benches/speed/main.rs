@@ -45,12 +45,16 @@ fn bring(device: &mut Device, to: Precondition) {
     precondition(device, to, 1, &mut |_| true).expect("the state can be reached");
 }
 
+fn sources(device: &Device, text: &str, seed: u64) -> Vec<Box<dyn Source>> {
+    let jobs = synthetic::parse(text, device.config().logical_bytes(), seed).expect("a valid job");
+    jobs.into_iter().map(|job| job.source).collect()
+}
+
 /// Runs a job; CPU seconds and what the device did in them, with what was still to be done of the job before. Each run
 /// needs a seed of its own: writing the same addresses again would find them together in blocks that cost nothing to
 /// clean.
 fn job(device: &mut Device, text: &str, seed: u64) -> (f64, Counters) {
-    let jobs = synthetic::parse(text, device.config().logical_bytes(), seed).expect("a valid job");
-    let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| job.source).collect();
+    let mut sources = sources(device, text, seed);
     let before = device.ftl().counters;
     let (seconds, _) = timed(|| run(device, &mut sources, &mut NoWatcher).expect("all requests complete"));
     (seconds, device.ftl().counters.since(&before))
@@ -113,8 +117,7 @@ fn preconditioning() {
         let units = f64::from(device.ftl().map.len());
         bring(&mut device, Precondition::Fill);
         let text = format!("{text} io_size={}", 2 * device.config().logical_bytes());
-        let jobs = synthetic::parse(&text, device.config().logical_bytes(), 1).expect("a valid job");
-        let mut sources: Vec<Box<dyn Source>> = jobs.into_iter().map(|job| job.source).collect();
+        let mut sources = sources(&device, &text, 1);
         let before = device.ftl().counters;
         let (seconds, _) =
             timed(|| precondition_with(&mut device, &mut sources, &mut |_| true).expect("the state can be reached"));
@@ -265,6 +268,35 @@ fn advanced() {
     }
 }
 
+/// One short run of a kind, of which `scripts/instructions.py` has valgrind count the instructions.
+fn instructions(name: &str) {
+    const MIXED: &str = "rw=randrw rwmixread=50 bs=4k iodepth=32 norandommap=1 number_ios=100000";
+    let [(_, writes, _), (_, reads, _), _] = RANDOM;
+    let small = ["geometry.blocks=16", "gc.soft_threshold=1", "gc.hard_threshold=1", "capacity={spare=0.4}"];
+    let planes = ["nand.advanced.multi_plane_program=wise", "nand.advanced.cache_program=true"];
+    let dftl = ["mapping.scheme={ dftl = { cache = \"64KiB\" } }", "geometry.blocks=24"];
+    let firmware = ["controller.firmware.cores=4", "controller.firmware.lookup=\"50ns\""];
+    let (options, job_text, state): (&[&str], &str, Precondition) = match name {
+        "reads" => (&[], reads, Precondition::Fill),
+        "writes" => (&[], writes, Precondition::Fill),
+        "mixed" => (&[], MIXED, Precondition::Fill),
+        "buffer" => (&BUFFER_AHEAD, MIXED, Precondition::Fill),
+        "firmware" => (&firmware, MIXED, Precondition::Fill),
+        "planes" => (&planes, MIXED, Precondition::Fill),
+        "dftl" => (&dftl, MIXED, Precondition::Fill),
+        "block" => (&["mapping.scheme=block"], "rw=write bs=64k iodepth=8 number_ios=8000", Precondition::Fill),
+        "functional" => (&[], "rw=randread bs=4k number_ios=1", Precondition::Steady),
+        other => panic!("there is no run {other}"),
+    };
+    let set: Vec<String> = small.iter().chain(options).map(|&option| option.to_owned()).collect();
+    let config = config::load("bench-32g", &set).expect("an accepted device");
+    let mut device = Device::new(config, Options::default()).expect("a checked device");
+    bring(&mut device, state);
+    // Without a look at the clock, at which valgrind's view of the kernel ends the program.
+    let mut sources = sources(&device, job_text, 1);
+    run(&mut device, &mut sources, &mut NoWatcher).expect("all requests complete");
+}
+
 /// Cost over device size and length of the run; memory.
 fn scaling() {
     let small: DeviceConfig = config::load(
@@ -300,6 +332,11 @@ fn scaling() {
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    if let [mode, name] = wanted.as_slice()
+        && mode == "instructions"
+    {
+        return instructions(name);
+    }
     let cases: [(&str, fn()); 7] = [
         ("functional", functional),
         ("preconditioning", preconditioning),
