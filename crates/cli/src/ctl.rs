@@ -216,13 +216,21 @@ fn status(answer: &Value) -> Result<String, Failure> {
         text +=
             &format!("  lateness       {verdict}: {:.1} % of {} answers late\n", share * 100.0, grouped(late.answers));
     }
+    if let Some(share) = late.client_late_share {
+        let turns = grouped(late.client_turns);
+        text += &format!("  clients late   in {:.1} % of {turns} turns\n", share * 100.0);
+    }
     if frame.payload_errors > 0 {
         let (count, requests) = (grouped(frame.payload_errors), plural(frame.payload_errors, "request"));
         text += &format!("  payload        {count} {requests} failed because it could not be kept or fetched\n");
     }
     for client in &frame.clients {
         text += &format!("  client         {client}, for {:.0} s", client.connected_s);
-        text += &format!(", {} in progress\n", client.in_progress);
+        text += &format!(", {} in progress", client.in_progress);
+        if client.turns > 0 {
+            text += &format!(", late in {} of {} turns", grouped(client.late_turns), grouped(client.turns));
+        }
+        text.push('\n');
     }
     for warning in &frame.warnings {
         text += &format!("  warning        {warning}\n");
@@ -248,7 +256,7 @@ fn condition(flash: &Flash) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floatgate_serve::monitor::frame::{Client, Preparing};
+    use floatgate_serve::monitor::frame::{Client, Late, Preparing};
 
     #[test]
     fn status_shows_a_device_that_is_read_only_and_what_failed() {
@@ -267,11 +275,18 @@ mod tests {
     #[test]
     fn status_shows_who_is_connected() {
         let client = Client { front: "nbd".into(), process: Some("fio".into()), pid: Some(12), ..Client::default() };
+        let client = Client { turns: 1200, late_turns: 30, ..client };
         let tcp = Client { front: "nbd".into(), address: "127.0.0.1:5".into(), in_progress: 3, ..Client::default() };
-        let frame = Frame { clients: vec![client, tcp], ..Frame::default() };
+        let lateness = Late { client_turns: 1200, client_late: 30, client_late_share: Some(0.025), ..Late::default() };
+        let frame = Frame { clients: vec![client, tcp], lateness, ..Frame::default() };
         let text = status(&serde_json::json!({ "info": Info::default(), "frame": frame })).unwrap();
-        assert!(text.contains("client         fio (process 12) over nbd, for 0 s, 0 in progress"), "{text}");
-        assert!(text.contains("client         127.0.0.1:5 over nbd, for 0 s, 3 in progress"), "{text}");
+        for line in [
+            "clients late   in 2.5 % of 1,200 turns\n",
+            "client         fio (process 12) over nbd, for 0 s, 0 in progress, late in 30 of 1,200 turns\n",
+            "client         127.0.0.1:5 over nbd, for 0 s, 3 in progress\n",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
     }
 
     #[test]

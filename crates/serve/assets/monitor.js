@@ -151,8 +151,10 @@
       ["free blocks", whole(flash.free_blocks)], ["buffer: units, dirty", `${whole(buffer.units)}, ${whole(buffer.dirty)}`],
       ["payload held", bytes(frame.payload_bytes)]]);
     const clients = (frame.clients || []).map((client) => [client.process ? `${client.process} (${client.pid})` :
-      client.address, client.front, `${whole(client.connected_s)} s`, whole(client.in_progress)]);
-    table("clients", ["client", "by", "since", "in progress"], clients.length ? clients : [["nobody", "", "", ""]]);
+      client.address, client.front, `${whole(client.connected_s)} s`, whole(client.in_progress),
+      client.turns ? `${whole(client.late_turns)} of ${whole(client.turns)}` : "-"]);
+    table("clients", ["client", "by", "since", "in progress", "late turns"],
+      clients.length ? clients : [["nobody", "", "", "", ""]]);
   }
 
   // --- charts ------------------------------------------------------------------------------------------------------

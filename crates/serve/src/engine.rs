@@ -27,7 +27,7 @@ use floatgate_core::workload::trace::RequestDigest;
 use crate::clock::{Clock, Wall};
 use crate::image::store::Arriving;
 use crate::image::{Recovered, Store};
-use crate::lateness::{Due, Lateness, Turn};
+use crate::lateness::{Asking, Due, Lateness, Turn};
 use crate::payload::{Extent, Payload, PayloadError};
 use crate::record::Recorder;
 
@@ -56,7 +56,7 @@ pub struct Cost {
     /// How much less than at once it is of a client that looks for its answers and need not be woken, in ns; `None`
     /// where clients cannot say that they do.
     pub waking: Option<f64>,
-    /// It is being found out: what a client seems to take ([`Order::scale`]) is not looked at.
+    /// It is being found out: what a client seems to take ([`Asking::scale`]) is not looked at.
     pub is_provisional: bool,
 }
 
@@ -123,14 +123,15 @@ pub struct Order<'a> {
     pub headroom: usize,
     /// The client looks for its answers: it need not be woken.
     pub is_awake: bool,
-    /// What the front end takes for the client, in times of its own [`Cost`].
-    pub scale: f32,
+    /// What is known of the client.
+    pub asking: Asking,
 }
 
 impl Order<'_> {
     /// Of a range of sectors, without more.
     pub fn of(operation: Operation, lba: u64, sectors: u32) -> Order<'static> {
-        Order { token: 0, operation, lba, sectors, fua: false, data: None, headroom: 0, is_awake: false, scale: 1.0 }
+        let (fua, data, headroom, is_awake, asking) = (false, None, 0, false, Asking::default());
+        Order { token: 0, operation, lba, sectors, fua, data, headroom, is_awake, asking }
     }
 }
 
@@ -454,6 +455,8 @@ impl Engine {
 
     /// A request that was read at `at`. It has not been submitted where its payload cannot be kept.
     pub fn submit(&mut self, port: Port, at: Wall, order: &Order) -> Result<(), PayloadError> {
+        self.books.lateness.note_turn(&order.asking);
+        self.ports[port.0].lateness.note_turn(&order.asking);
         self.keep(at, order).inspect_err(|_| self.books.payload_errors += 1)?;
         let now = match self.pace {
             Pace::Timed(clock) => clock.simulated(at).max(self.device.now()),
@@ -472,7 +475,7 @@ impl Engine {
         }
         let mut request = Request::new(now, order.operation, order.lba, order.sectors);
         (request.fua, request.stream) = (order.fua, port.0 as u16);
-        let Order { token, headroom, is_awake, scale, .. } = *order;
+        let Order { token, headroom, is_awake, asking: Asking { scale, .. }, .. } = *order;
         let in_flight = InFlight { port, token, headroom, is_awake, scale, request, number: 0, answered: None };
         self.count_outstanding(now);
         let id = self.in_flight.insert(in_flight);

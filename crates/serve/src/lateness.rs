@@ -48,6 +48,43 @@ pub struct Due {
     pub too_short: bool,
 }
 
+/// A request as the client's side tells of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Asking {
+    /// What the front end takes for the client, in times of its own [`Cost`].
+    pub scale: f32,
+    /// True if the client came back late after its last answer. `None` if that is not known.
+    pub is_late: Option<bool>,
+}
+
+impl Default for Asking {
+    fn default() -> Asking {
+        Asking { scale: 1.0, is_late: None }
+    }
+}
+
+/// Counts of turns of clients: from the sending of an answer until the client's next request is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientTurns {
+    /// Turns that were compared with the client's usual turn.
+    pub judged: u64,
+    /// Turns that took longer than is usual.
+    pub late: u64,
+}
+
+impl ClientTurns {
+    /// Counts a turn: `is_late` as in [`Asking`].
+    pub fn note(&mut self, is_late: Option<bool>) {
+        self.judged += u64::from(is_late.is_some());
+        self.late += u64::from(is_late == Some(true));
+    }
+
+    /// Returns the share of late turns. `None` if no turn was judged.
+    pub fn share(&self) -> Option<f64> {
+        (self.judged > 0).then(|| self.late as f64 / self.judged as f64)
+    }
+}
+
 /// What kept the server between an answer's time and its sending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
@@ -79,10 +116,14 @@ impl Due {
         self.target.max(self.possible)
     }
 
+    /// Returns the delay up to which an answer is not late.
+    pub fn tolerance(&self) -> Wall {
+        Wall((self.latency.0 as f64 * TOLERANCE) as u64).max(LEAST)
+    }
+
     /// Whether that is later than is tolerated.
     pub fn is_late(&self, sent: Wall) -> bool {
-        let tolerated = Wall((self.latency.0 as f64 * TOLERANCE) as u64);
-        self.late_by(sent) > tolerated.max(LEAST)
+        self.late_by(sent) > self.tolerance()
     }
 
     /// What most of it went into.
@@ -115,6 +156,8 @@ pub struct Counts {
     pub late: u64,
     /// Those, by what kept them.
     pub causes: LateCauses,
+    /// Turns of clients.
+    pub turns: ClientTurns,
 }
 
 /// Counts of answers.
@@ -126,6 +169,7 @@ pub struct Lateness {
     causes: [u64; 5],
     /// Of all answers that are counted.
     deducted: u64,
+    turns: ClientTurns,
 }
 
 impl Lateness {
@@ -143,9 +187,15 @@ impl Lateness {
         }
     }
 
+    /// Counts a turn of a client, before it asks.
+    pub fn note_turn(&mut self, asking: &Asking) {
+        self.turns.note(asking.is_late);
+    }
+
     /// How many there are of each sort.
     pub fn counts(&self) -> Counts {
-        Counts { answers: self.answers(), too_short: self.too_short, late: self.late, causes: self.causes() }
+        let (too_short, late, turns) = (self.too_short, self.late, self.turns);
+        Counts { answers: self.answers(), too_short, late, causes: self.causes(), turns }
     }
 
     /// Answers counted.
@@ -180,6 +230,8 @@ impl Lateness {
         let about =
             LiveFront { name, deducted_read_us, deducted_write_us, waking_us, too_short, late, ..LiveFront::default() };
         let deducted_mean_us = self.deducted_mean_us();
+        let ClientTurns { judged: client_turns, late: client_late } = self.turns;
+        let about = LiveFront { client_turns, client_late, client_late_share: self.turns.share(), ..about };
         LiveFront::new(&self.all, LiveFront { deducted_mean_us, late_share, causes: self.causes(), ..about })
     }
 
@@ -269,7 +321,12 @@ mod tests {
         assert_eq!(lateness.is_faithful(), Some(false));
         lateness.record(&Due { too_short: true, ..due(1000, 900) }, &turn(1500));
         let cost = Cost { read: (5000.0, 0.0), write: (6000.0, 0.0), ..Cost::default() };
+        assert_eq!(lateness.front("nbd", &cost).client_late_share, None);
+        for is_late in [None, Some(false), Some(true), Some(false), Some(false)] {
+            lateness.note_turn(&Asking { is_late, ..Asking::default() });
+        }
         let front = lateness.front("nbd", &cost);
+        assert_eq!((front.client_turns, front.client_late, front.client_late_share), (4, 1, Some(0.25)));
         assert_eq!((front.deducted_write_us, front.late_share), (6.0, lateness.share()));
         let section = lateness.section("timed", 1.0, vec![front]);
         assert_eq!((section.answers, section.too_short, section.late, section.causes.work), (101, 1, 2, 2));

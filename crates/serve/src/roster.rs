@@ -1,16 +1,17 @@
 //! Connected clients: front ends enter each one when it connects, and a monitor lists them.
 //!
-//! A front end locks the list only when a client comes or goes. The number of requests in progress is an atomic, which
-//! the front end stores once per loop iteration.
+//! A front end locks the list only when a client comes or goes. The numbers that change are atomics, which the front
+//! end stores once per loop iteration.
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::net::sockopt::socket_peercred;
 
 use crate::clock::Wall;
+use crate::lateness::ClientTurns;
 
 /// The other end of a client's connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,12 +50,30 @@ pub struct Client {
     pub since: Wall,
     /// Requests in progress after the last loop iteration of its front end.
     pub in_progress: u32,
+    /// Its turns.
+    pub turns: ClientTurns,
 }
 
 #[derive(Debug)]
 struct Entry {
     client: Client,
-    in_progress: Arc<AtomicU32>,
+    numbers: Arc<Numbers>,
+}
+
+/// Numbers of a client that change.
+#[derive(Debug, Default)]
+struct Numbers {
+    in_progress: AtomicU32,
+    judged: AtomicU64,
+    late: AtomicU64,
+}
+
+impl Entry {
+    fn now(&self) -> Client {
+        let Numbers { in_progress, judged, late } = &*self.numbers;
+        let turns = ClientTurns { judged: judged.load(Ordering::Relaxed), late: late.load(Ordering::Relaxed) };
+        Client { in_progress: in_progress.load(Ordering::Relaxed), turns, ..self.client.clone() }
+    }
 }
 
 /// The list of connected clients.
@@ -68,17 +87,15 @@ impl Roster {
 
     /// Enters a client, until the returned seat is dropped.
     pub fn enter(&self, front: &'static str, peer: Peer, since: Wall) -> Seat {
-        let in_progress = Arc::new(AtomicU32::new(0));
-        let client = Client { front, peer, since, in_progress: 0 };
-        self.lock().push(Entry { client, in_progress: Arc::clone(&in_progress) });
-        Seat { roster: self.clone(), in_progress }
+        let numbers = Arc::new(Numbers::default());
+        let client = Client { front, peer, since, in_progress: 0, turns: ClientTurns::default() };
+        self.lock().push(Entry { client, numbers: Arc::clone(&numbers) });
+        Seat { roster: self.clone(), numbers }
     }
 
     /// Returns all connected clients, in the order in which they connected.
     pub fn clients(&self) -> Vec<Client> {
-        let of =
-            |entry: &Entry| Client { in_progress: entry.in_progress.load(Ordering::Relaxed), ..entry.client.clone() };
-        self.lock().iter().map(of).collect()
+        self.lock().iter().map(Entry::now).collect()
     }
 }
 
@@ -86,19 +103,22 @@ impl Roster {
 #[derive(Debug)]
 pub struct Seat {
     roster: Roster,
-    in_progress: Arc<AtomicU32>,
+    numbers: Arc<Numbers>,
 }
 
 impl Seat {
-    /// Notes how many requests of the client are in progress.
-    pub fn note(&self, in_progress: u32) {
-        self.in_progress.store(in_progress, Ordering::Relaxed);
+    /// Notes how many requests of the client are in progress, and its turns.
+    pub fn note(&self, in_progress: u32, turns: ClientTurns) {
+        let numbers = &self.numbers;
+        numbers.in_progress.store(in_progress, Ordering::Relaxed);
+        numbers.judged.store(turns.judged, Ordering::Relaxed);
+        numbers.late.store(turns.late, Ordering::Relaxed);
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.roster.lock().retain(|entry| !Arc::ptr_eq(&entry.in_progress, &self.in_progress));
+        self.roster.lock().retain(|entry| !Arc::ptr_eq(&entry.numbers, &self.numbers));
     }
 }
 
@@ -112,9 +132,10 @@ mod tests {
         let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
         let unix = roster.enter("nbd", Peer::of_unix(&one), Wall(1));
         let tcp = roster.enter("nbd", Peer::of_tcp("127.0.0.1:5".parse().ok()), Wall(2));
-        unix.note(3);
+        unix.note(3, ClientTurns { judged: 5, late: 2 });
         let clients = roster.clients();
         assert_eq!((clients.len(), clients[0].in_progress, clients[1].in_progress), (2, 3, 0));
+        assert_eq!((clients[0].turns.share(), clients[1].turns.share()), (Some(0.4), None));
         assert_eq!(clients[0].peer.pid, Some(std::process::id()));
         assert!(clients[0].peer.process.as_ref().is_some_and(|name| !name.is_empty()), "{clients:?}");
         assert_eq!(clients[1].peer.address, "127.0.0.1:5".parse().ok());

@@ -518,6 +518,49 @@ fn it_shows_who_is_connected() {
     bench.end();
 }
 
+/// Returns how many of 40 turns were late, for a client that sleeps before 10 of them.
+#[expect(clippy::disallowed_methods, reason = "a client of a server that runs by the clock")]
+fn late_turns() -> u64 {
+    const USUAL: u64 = 33;
+    // Reads take 4.5 ms, so that a busy machine delays few turns by more than 5 % of that.
+    let slow = |options: &mut Options| (options.no_delay, options.speed) = (false, "0.01".parse().unwrap());
+    let mut device = device();
+    precondition(&mut device, Precondition::Fill, 1, &mut |_| true).unwrap();
+    let bench = Bench::of(device, slow, |_| {});
+    let mut client = bench.client();
+    let mut read = |index: u64| client.read(index * 4096, &mut [0; 4096]).unwrap();
+    (0..USUAL).for_each(&mut read);
+    let frame = bench.frame(|frame| frame.requests["read"].count == USUAL);
+    assert_eq!((frame.lateness.client_late_share, frame.clients[0].turns), (None, 0), "no turn is usual before");
+    for index in 0..40 {
+        if index % 4 == 3 {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        read(USUAL + index);
+    }
+    // A turn is noted when its request is read.
+    let frame = bench.frame(|frame| frame.requests["read"].count == USUAL + 40);
+    let (me, late) = (&frame.clients[0], &frame.lateness);
+    assert_eq!((me.turns, late.client_turns, late.client_late), (40, 40, me.late_turns));
+    assert!(me.late_turns >= 10, "{me:?}");
+    let metrics = bench.get("/metrics").2;
+    for (name, count) in [("client_turns_total", 40), ("client_late_turns_total", me.late_turns)] {
+        assert!(metrics.contains(&format!("\nfloatgate_{name} {count}\n")), "{metrics}");
+    }
+    let live = bench.end().live;
+    let front = &live.fronts[0];
+    assert_eq!((front.name.as_str(), front.client_turns, front.client_late), ("nbd", 40, me.late_turns));
+    assert_eq!(front.client_late_share, Some(me.late_turns as f64 / 40.0));
+    me.late_turns
+}
+
+#[test]
+fn it_shows_clients_that_come_back_late() {
+    // The first turn after the wait for a frame is late, too, and further ones if the machine is busy.
+    let counts: Vec<u64> = (0..5).map(|_| late_turns()).take_while(|late| *late > 20).collect();
+    assert!(counts.len() < 5, "{counts:?} of 40 turns are late");
+}
+
 #[test]
 fn the_page_knows_what_can_be_asked() {
     let of = |bench: &Bench| Info::deserialize(&bench.ask(&Command::Status)["info"]).unwrap();

@@ -449,6 +449,11 @@ fn live(page: &mut Page, summary: &Summary) {
         let (name, late, p50) = (&front.name, percent(share), decimals(p50));
         page.line("", format!("by {name}: {late} % of {} answers late, p50 {p50} us", grouped(front.answers)));
     }
+    for front in &live.fronts {
+        let Some(share) = front.client_late_share else { continue };
+        let (name, late, turns) = (&front.name, percent(share), grouped(front.client_turns));
+        page.line("", format!("clients of {name} came back late in {late} % of {turns} turns"));
+    }
     if live.speed != 1.0 {
         page.line("", format!("simulated time passed at {} of the clock's speed", live.speed));
     }

@@ -346,7 +346,8 @@ fn facts(frame: &Frame) -> Vec<String> {
 fn client(client: &Client) -> String {
     let name = client.process.as_deref().unwrap_or(&client.address);
     let pid = client.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
-    format!("{name}{pid} ({} in progress)", client.in_progress)
+    let late = (client.turns > 0).then(|| format!(", {} of {} late", client.late_turns, client.turns));
+    format!("{name}{pid} ({} in progress{})", client.in_progress, late.unwrap_or_default())
 }
 
 /// Failures, if there are any.

@@ -78,6 +78,12 @@ pub struct Client {
     pub connected_s: f64,
     /// Requests in progress.
     pub in_progress: u32,
+    /// Turns that were compared with the client's usual turn: see [`crate::lateness::ClientTurns`].
+    #[serde(default)]
+    pub turns: u64,
+    /// Those that took longer than is usual.
+    #[serde(default)]
+    pub late_turns: u64,
 }
 
 /// Preparation of a server before the device is served.
@@ -225,6 +231,15 @@ pub struct Late {
     pub p99_us: Option<f64>,
     /// And all.
     pub max_us: Option<f64>,
+    /// Of all clients so far, turns that were compared with the client's usual turn.
+    #[serde(default)]
+    pub client_turns: u64,
+    /// Those that took longer than is usual.
+    #[serde(default)]
+    pub client_late: u64,
+    /// Their share; none without such turns.
+    #[serde(default)]
+    pub client_late_share: Option<f64>,
 }
 
 /// A look at the device, and what has happened since the one before.
@@ -398,6 +413,8 @@ impl Client {
             process: client.peer.process.clone(),
             connected_s: now.since(client.since).0 as f64 / 1e9,
             in_progress: client.in_progress,
+            turns: client.turns.judged,
+            late_turns: client.turns.late,
         }
     }
 }
@@ -511,6 +528,9 @@ impl Late {
             p50_us: look.late.quantile_us(0.5),
             p99_us: look.late.quantile_us(0.99),
             max_us: (look.late.count > 0).then(|| look.late.latency_max.as_us()),
+            client_turns: counts.turns.judged,
+            client_late: counts.turns.late,
+            client_late_share: counts.turns.share(),
         }
     }
 }

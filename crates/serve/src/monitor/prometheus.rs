@@ -163,6 +163,10 @@ fn lateness(metrics: &mut Metrics, frame: &Frame) {
     for (quantile, us) in [("0.5", late.p50_us), ("0.99", late.p99_us), ("1", late.max_us)] {
         metrics.sample("window_lateness_seconds", &[("quantile", quantile)], us.map(|us| us / 1e6));
     }
+    let help = "Turns of clients that were compared with the client's usual turn.";
+    metrics.one("client_turns_total", "counter", help, Some(late.client_turns as f64));
+    let help = "Turns of clients that took longer than is usual.";
+    metrics.one("client_late_turns_total", "counter", help, Some(late.client_late as f64));
     let help = "1 where so few answers were late that the host saw the time of the device.";
     metrics.one("faithful", "gauge", help, late.faithful.map(|faithful| f64::from(u8::from(faithful))));
 }

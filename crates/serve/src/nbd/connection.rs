@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use super::budget::{Budget, SHARE};
 use super::session::{Command, Export, Kind, Session, Taken};
 use crate::clock::Wall;
-use crate::lateness::Due;
+use crate::lateness::{Asking, Due};
 use crate::roster::{Peer, Seat};
 use crate::turnaround::Turnaround;
 
@@ -226,13 +226,12 @@ impl Connection {
         }
     }
 
-    /// Takes the next request that is there, with what the front end takes for it in times of the self-test's cost;
-    /// whether one was whole.
+    /// Takes the next request that is there, with what is known of the client. Returns `true` if one was whole.
     pub fn next_request(
         &mut self,
         now: Wall,
         budget: &mut Budget,
-        request: impl FnOnce(&Session, &Command, f32, &mut Vec<u8>) -> Begun,
+        request: impl FnOnce(&Session, &Command, Asking, &mut Vec<u8>) -> Begun,
     ) -> bool {
         self.is_held = !self.has_room() && self.taken < self.filled;
         if self.ending || self.broken || !self.has_room() {
@@ -253,8 +252,8 @@ impl Connection {
                 return false;
             }
             Taken::Command(count, command) => {
-                let scale = turnaround.asks(|| now, *in_flight);
-                (count, request(session, &command, scale, out))
+                let asking = turnaround.asks(|| now, *in_flight);
+                (count, request(session, &command, asking, out))
             }
             Taken::Needs(count) => {
                 *needs = count;
@@ -283,7 +282,7 @@ impl Connection {
 
     /// A request in progress has an answer that is to be sent then.
     pub fn note_answer(&mut self, due: &Due) {
-        self.turnaround.note_answer(due);
+        self.turnaround.note_answer(due, Wall::now);
     }
 
     /// A request that was in progress is answered by `head`, and by `bytes` where there are more.
@@ -310,7 +309,7 @@ impl Connection {
     /// Sends what the socket takes. Returns `true` if that was anything.
     pub fn send(&mut self, now: Wall) -> bool {
         if let Some(seat) = &self.seat {
-            seat.note(self.in_flight);
+            seat.note(self.in_flight, self.turnaround.counts());
         }
         let before = self.waiting;
         while self.waiting > 0 && !self.broken {

@@ -18,6 +18,7 @@ use super::session::{Command, Export, Kind, Session};
 use super::wire::{self, Errno};
 use crate::clock::{Wall, set_timer_slack};
 use crate::engine::{Answer, Engine, Order, Port};
+use crate::lateness::Asking;
 use crate::payload::PayloadError;
 use crate::rhythm::{Farewell, Rhythm, lock, timeout};
 use crate::roster::Roster;
@@ -310,9 +311,9 @@ impl Front {
         for (index, place) in clients.iter_mut().enumerate() {
             let Some((generation, client)) = place else { continue };
             let mut request = |client: &mut Connection| {
-                client.next_request(now, &mut budget, |session, command, scale, out| {
+                client.next_request(now, &mut budget, |session, command, asking, out| {
                     let token = Pending { client: index, generation: *generation, ..Pending::of(session, command) };
-                    begin(&mut engine, *port, now, scale, session, command, token, pending, out)
+                    begin(&mut engine, *port, now, asking, session, command, token, pending, out)
                 })
             };
             while request(client) {}
@@ -393,7 +394,7 @@ fn begin(
     engine: &mut Engine,
     port: Port,
     now: Wall,
-    scale: f32,
+    asking: Asking,
     session: &Session,
     command: &Command,
     asked: Pending,
@@ -422,7 +423,7 @@ fn begin(
         data,
         headroom: headroom(session),
         is_awake: false,
-        scale,
+        asking,
     };
     match engine.submit(port, now, &order) {
         Ok(()) => Begun::InProgress(asked.promised),

@@ -16,7 +16,7 @@ use vhost::vhost_user::message::{FrontendReq, MAX_MSG_SIZE};
 use super::blk::Disk;
 use super::session::Session;
 use crate::clock::Wall;
-use crate::lateness::Due;
+use crate::lateness::{Asking, Due};
 use crate::roster::Seat;
 use crate::turnaround::Turnaround;
 
@@ -103,10 +103,10 @@ impl Connection {
         })
     }
 
-    /// Publishes how many requests are in progress.
+    /// Publishes how many requests are in progress, and how many turns were late.
     pub fn publish(&self) {
         if let Some(seat) = &self.seat {
-            seat.note(self.in_flight);
+            seat.note(self.in_flight, self.turnaround.counts());
         }
     }
 
@@ -154,18 +154,17 @@ impl Connection {
         has_room && !self.broken && self.held != Held::Busy
     }
 
-    /// A request is in progress, with so many bytes of payload. Returns what the front end takes for it, in times of
-    /// the self-test's cost.
-    pub fn begin(&mut self, promised: usize) -> f32 {
-        let scale = self.turnaround.asks(Wall::now, self.in_flight);
+    /// A request is in progress, with so many bytes of payload. Returns what is known of the client.
+    pub fn begin(&mut self, promised: usize) -> Asking {
+        let asking = self.turnaround.asks(Wall::now, self.in_flight);
         self.in_flight += 1;
         self.promised += promised;
-        scale
+        asking
     }
 
     /// It is answered.
     pub fn end(&mut self, due: &Due, promised: usize) {
-        self.turnaround.note_answer(due);
+        self.turnaround.note_answer(due, Wall::now);
         self.in_flight -= 1;
         self.promised -= promised;
     }

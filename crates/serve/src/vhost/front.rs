@@ -22,7 +22,7 @@ use super::connection::Connection;
 use super::session::Session;
 use crate::clock::{Wall, set_timer_slack};
 use crate::engine::{Answer, Engine, Order, Port};
-use crate::lateness::Due;
+use crate::lateness::{Asking, Due};
 use crate::nbd::connection::Stream;
 use crate::nbd::listen::Listener;
 use crate::rhythm::{Farewell, Rhythm, lock, timeout};
@@ -64,8 +64,8 @@ struct Taken {
     payload: Range<usize>,
     /// Its client looks for answers.
     is_awake: bool,
-    /// What the front end takes for it, in times of the self-test's cost.
-    scale: f32,
+    /// What is known of its client.
+    asking: Asking,
 }
 
 /// What a descriptor belongs to that the system is asked about.
@@ -432,7 +432,7 @@ impl Front {
         };
         let end = self.payload.len();
         let payload = if request.kind == Kind::Write { end - bytes..end } else { 0..0 };
-        let scale = connection.begin(bytes);
+        let asking = connection.begin(bytes);
         let is_awake = connection.session().rings[usize::from(ring)].is_awake();
         let token = self.pending.insert(Pending { client, generation, ring, head, status, promised: bytes });
         self.pieces.resize_with(self.pieces.len().max(token as usize + 1), Vec::new);
@@ -441,7 +441,7 @@ impl Front {
         if request.kind == Kind::Read {
             pieces.extend_from_slice(&self.chain.writable);
         }
-        self.taken.push(Taken { token, request, payload, is_awake, scale });
+        self.taken.push(Taken { token, request, payload, is_awake, asking });
     }
 
     /// Submits what was taken, moves the device on and answers what is due; or all there is, where it `hurries`.
@@ -548,6 +548,6 @@ fn order<'a>(taken: &Taken, payload: &'a [u8]) -> Order<'a> {
         data,
         headroom: 0,
         is_awake: taken.is_awake,
-        scale: taken.scale,
+        asking: taken.asking,
     }
 }

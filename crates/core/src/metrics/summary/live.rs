@@ -74,6 +74,17 @@ pub struct LiveFront {
     pub late_share: Option<f64>,
     /// What the late ones waited for longest.
     pub causes: LateCauses,
+    /// Turns of clients, from the sending of an answer until the next request is read, that were compared with the
+    /// client's usual turn. Only a client with one outstanding request has turns, and its first 32 are not compared.
+    #[serde(default)]
+    pub client_turns: u64,
+    /// Those that took more than 1.25 times the usual turn, and exceeded it by more than an answer may be late: the
+    /// client collected its answer late, had something else to do, or the request was read late.
+    #[serde(default)]
+    pub client_late: u64,
+    /// Their share; null without such turns.
+    #[serde(default)]
+    pub client_late_share: Option<f64>,
 }
 
 impl LiveFront {
