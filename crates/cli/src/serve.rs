@@ -18,7 +18,7 @@ use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_core::workload::quantity;
 use floatgate_serve::clock::Speed;
 use floatgate_serve::monitor::Monitor;
-use floatgate_serve::{Address, Finished, Options, Places, ServeError, Server, Sockets};
+use floatgate_serve::{Address, Finished, Options, Places, ServeError, Server, Sockets, idle};
 
 use crate::device::Selection;
 use crate::failure::{Failure, say};
@@ -227,6 +227,7 @@ impl ServeArgs {
             no_delay: self.no_delay,
             speed: self.speed.unwrap_or_default(),
             no_spin: self.no_spin,
+            idle_limit: idle::LIMIT,
             memory: self.memory.map_or_else(half_of_memory, |size| size.0),
             recorder,
             image,

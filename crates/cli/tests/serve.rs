@@ -142,21 +142,6 @@ fn what_clients_leave_undone_is_bounded() {
     sending.into_iter().for_each(|thread| drop(thread.join()));
 }
 
-/// As many clients as there is room for, which do nothing, keep others out for a while only.
-#[test]
-#[expect(clippy::disallowed_methods, reason = "clients of a server that runs by the clock")]
-fn idle_clients_make_room() {
-    let live = Live::new(&["tiny", "--precondition", "none", "--no-delay"]);
-    let address = format!("unix:{}", live.path("ssd.sock").display()).parse().unwrap();
-    let silent: Vec<NbdClient> = (0..64).map(|_| NbdClient::connect(&address).unwrap()).collect();
-    let refused = NbdClient::connect(&address).err().unwrap().to_string();
-    assert!(refused.contains("64 clients are connected"), "{refused}");
-    std::thread::sleep(Duration::from_secs(31));
-    let mut late = NbdClient::connect(&address).unwrap();
-    late.write(0, &[1; 4096], true).unwrap();
-    assert_eq!(silent.into_iter().filter_map(|mut client| client.flush().err()).count(), 1, "one gave up its place");
-}
-
 #[test]
 fn clients_wait_while_it_is_filled() {
     let directory = tempfile::tempdir().unwrap();

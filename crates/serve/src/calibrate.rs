@@ -138,6 +138,7 @@ pub fn nbd_cost(spin: Wall) -> io::Result<Cost> {
             bell: Arc::clone(&bench.bell),
             stop: Arc::clone(&bench.stop),
             spin,
+            idle_limit: Wall::NEVER,
         });
         front.add(ours)?;
         Ok(Ends { server: Box::new(move || front.run()), client: Box::new(move || boxed(Client::over(theirs)?)) })
@@ -156,6 +157,7 @@ pub fn vhost_cost(spin: Wall) -> io::Result<Cost> {
             bell: Arc::clone(&bench.bell),
             stop: Arc::clone(&bench.stop),
             spin,
+            idle_limit: Wall::NEVER,
         });
         front.add(ours)?;
         let shape = vhost::client::Shape { looks, ..Default::default() };

@@ -16,6 +16,7 @@ mod calibrate;
 pub mod client;
 pub mod clock;
 pub mod engine;
+pub mod idle;
 pub mod image;
 pub mod lateness;
 pub mod monitor;

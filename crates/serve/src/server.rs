@@ -36,6 +36,8 @@ pub struct Options {
     pub speed: Speed,
     /// Never spend the end of a wait looking at the clock.
     pub no_spin: bool,
+    /// Idle time after which a client may lose its place to a new one if all places are taken.
+    pub idle_limit: Wall,
     /// Bytes of payload that may be held in memory.
     pub memory: u64,
     /// Where requests are recorded.
@@ -205,7 +207,8 @@ impl Server {
             speed: options.speed,
             roster: Roster::default(),
         };
-        server.start_fronts(export, sockets.nbd, vhost_user, options.vhost_queues)?;
+        let (queues, idle_limit) = (options.vhost_queues, options.idle_limit);
+        server.start_fronts(export, sockets.nbd, vhost_user, queues, idle_limit)?;
         Ok(server)
     }
 
@@ -216,6 +219,7 @@ impl Server {
         nbd: Vec<Listener>,
         vhost_user: Option<Listener>,
         queues: u16,
+        idle_limit: Wall,
     ) -> io::Result<()> {
         let ports = {
             let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
@@ -235,7 +239,7 @@ impl Server {
         if let (Some((port, bell)), _) = &ports {
             let (engine, bell, stop) = (Arc::clone(&self.engine), Arc::clone(bell), Arc::clone(&self.stop));
             let (listeners, port, ringer) = (nbd, *port, Arc::clone(&bell));
-            let parts = nbd::front::Parts { engine, port, export, listeners, bell, stop, spin };
+            let parts = nbd::front::Parts { engine, port, export, listeners, bell, stop, spin, idle_limit };
             let mut front = nbd::front::Front::new(parts);
             front.enter_clients(self.roster.clone());
             self.fronts.push((spawn(NBD, move || front.run())?, ringer));
@@ -243,7 +247,7 @@ impl Server {
         if let (_, Some((port, bell))) = &ports {
             let (engine, bell, stop) = (Arc::clone(&self.engine), Arc::clone(bell), Arc::clone(&self.stop));
             let (listener, port, ringer) = (vhost_user, *port, Arc::clone(&bell));
-            let parts = vhost::front::Parts { engine, port, disk, listener, bell, stop, spin };
+            let parts = vhost::front::Parts { engine, port, disk, listener, bell, stop, spin, idle_limit };
             let mut front = vhost::front::Front::new(parts);
             front.enter_clients(self.roster.clone());
             self.fronts.push((spawn(VHOST_USER, move || front.run())?, ringer));

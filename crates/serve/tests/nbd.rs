@@ -234,6 +234,25 @@ fn tcp_is_for_this_machine() {
     assert!(TcpStream::connect(address).is_err());
 }
 
+/// As many clients as there is room for, which do nothing, keep others out for a while only.
+#[test]
+fn idle_clients_make_room() {
+    let silent = |bench: &Bench| (0..64).map(|_| bench.client()).collect::<Vec<Client>>();
+    let bench = Bench::new(|_| {});
+    let _silent = silent(&bench);
+    let refused = Client::connect(&bench.server.addresses()[0]).err().unwrap().to_string();
+    assert!(refused.contains("64 clients are connected"), "{refused}");
+
+    // Here all are idle for longer than the limit by the time that another one comes.
+    let bench = Bench::new(|options| options.idle_limit = Wall(1));
+    let mut silent = silent(&bench);
+    silent[0].flush().unwrap();
+    let mut late = bench.client();
+    late.write(0, &[1; 4096], true).unwrap();
+    let lost: Vec<usize> = (0..64).filter(|index| silent[*index].flush().is_err()).collect();
+    assert_eq!(lost, [1], "the one that has been idle longest gave up its place");
+}
+
 #[test]
 fn answers_take_the_device_its_time() {
     // A hundredth of the clock's speed: a read of 45.48 us takes 4.548 ms, whatever the host is busy with.

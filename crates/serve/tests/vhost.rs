@@ -438,6 +438,37 @@ fn hostile_descriptors_harm_nobody_else() {
     bench.stop();
 }
 
+/// Clients without rings keep others out for a while only; those with rings keep their places.
+#[test]
+fn idle_clients_make_room() {
+    /// Asks for features.
+    const WORD: [u8; 12] = [1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
+    let ask = |mut socket: &UnixStream| socket.write_all(&WORD).and_then(|()| socket.read_exact(&mut [0; 20]));
+    let silent = |bench: &Bench| {
+        let sockets = (0..7).map(|_| UnixStream::connect(&bench.path).unwrap());
+        sockets.inspect(|socket| ask(socket).unwrap()).collect::<Vec<UnixStream>>()
+    };
+    let mut bench = Bench::new(|_| {});
+    let _good = bench.client();
+    let _silent = silent(&bench);
+    assert!(Client::connect(&bench.path, Shape::default()).is_err(), "all places are taken");
+    bench.stop();
+
+    // Here all are idle for longer than the limit by the time that another one comes.
+    let mut bench = Bench::new(|options| options.idle_limit = Wall(1));
+    let mut good = bench.client();
+    let silent = silent(&bench);
+    ask(&silent[0]).unwrap();
+    let mut late = bench.client();
+    late.write(0, &[1; 4096]).unwrap();
+    let mut read = [0; 4096];
+    good.read(0, &mut read).unwrap();
+    assert_eq!(read, [1; 4096]);
+    let lost: Vec<usize> = (0..7).filter(|index| ask(&silent[*index]).is_err()).collect();
+    assert_eq!(lost, [1], "the one that has been idle longest gave up its place");
+    bench.stop();
+}
+
 #[test]
 fn hostile_messages_end_their_connection_only() {
     let mut bench = Bench::new(|_| {});

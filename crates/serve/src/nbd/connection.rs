@@ -148,9 +148,10 @@ impl Connection {
         self.is_held
     }
 
-    /// Returns how long the client has been idle; 0 while a request is outstanding or a reply is not collected.
+    /// Returns how long the client has been idle; 0 while a request is outstanding or a reply is not collected, and
+    /// before it is served.
     pub fn idle_for(&self, now: Wall) -> Wall {
-        let is_idle = self.in_flight == 0 && self.waiting == 0;
+        let is_idle = self.session.is_serving() && self.in_flight == 0 && self.waiting == 0;
         if is_idle { now.since(self.active) } else { Wall(0) }
     }
 

@@ -18,6 +18,7 @@ use super::session::{Command, Export, Kind, Session};
 use super::wire::{self, Errno};
 use crate::clock::{Wall, set_timer_slack};
 use crate::engine::{Answer, Engine, Order, Port};
+use crate::idle::{Slot, part_with_idlest};
 use crate::lateness::Asking;
 use crate::payload::PayloadError;
 use crate::rhythm::{Farewell, Rhythm, lock, timeout};
@@ -29,9 +30,6 @@ const MOST_CLIENTS: usize = 64;
 
 /// Further connections that may negotiate, so that a refused client learns the reason.
 const MOST_ASKING: usize = 8;
-
-/// Idle time after which a client may lose its place to a new one if all places are taken.
-const IDLE: Wall = Wall(30_000_000_000);
 
 /// How long a client may hold memory that others wait for, while it neither collects its replies nor sends the rest of
 /// its request.
@@ -65,7 +63,8 @@ pub struct Front {
     bell: Arc<Bell>,
     stop: Arc<AtomicBool>,
     rhythm: Rhythm,
-    clients: Vec<Option<(u64, Connection)>>,
+    idle_limit: Wall,
+    clients: Vec<Slot<Connection>>,
     generations: u64,
     pending: Slab<Pending>,
     ready: Vec<(bool, bool)>,
@@ -94,12 +93,14 @@ pub struct Parts {
     pub stop: Arc<AtomicBool>,
     /// The last stretch of a wait.
     pub spin: Wall,
+    /// Idle time after which a client may lose its place to a new one if all places are taken.
+    pub idle_limit: Wall,
 }
 
 impl Front {
     /// A loop, to be run by a thread of its own.
     pub fn new(parts: Parts) -> Front {
-        let Parts { engine, port, export, listeners, bell, stop, spin } = parts;
+        let Parts { engine, port, export, listeners, bell, stop, spin, idle_limit } = parts;
         Front {
             engine,
             port,
@@ -108,6 +109,7 @@ impl Front {
             bell,
             stop,
             rhythm: Rhythm::new(spin),
+            idle_limit,
             clients: Vec::new(),
             generations: 0,
             pending: Slab::default(),
@@ -261,11 +263,10 @@ impl Front {
         if self.clients.iter().flatten().count() < MOST_CLIENTS + MOST_ASKING {
             return true;
         }
-        let asking = self.clients.iter_mut().filter(|place| {
-            place.as_ref().is_some_and(|(_, client)| !client.session.is_serving() && now.since(client.since) > SOON)
-        });
-        let oldest = asking.min_by_key(|place| place.as_ref().map(|(_, client)| client.since));
-        oldest.map(|place| *place = None).is_some()
+        part_with_idlest(&mut self.clients, SOON, |client| match client.session.is_serving() {
+            true => Wall(0),
+            false => now.since(client.since),
+        })
     }
 
     /// If all places are taken and another client asks for one, disconnects the client that has been idle longest. If
@@ -277,10 +278,8 @@ impl Front {
             return;
         }
         if serving >= MOST_CLIENTS {
-            let idle = |place: &Option<(u64, Connection)>| place.as_ref().map(|(_, client)| client.idle_for(now));
-            let idlest =
-                self.clients.iter_mut().filter(|place| idle(place) >= Some(IDLE)).max_by_key(|place| idle(place));
-            serving -= usize::from(idlest.map(|place| *place = None).is_some());
+            let has_room = part_with_idlest(&mut self.clients, self.idle_limit, |client| client.idle_for(now));
+            serving -= usize::from(has_room);
         }
         let asking = self.clients.iter_mut().flatten().filter(|(_, client)| !client.session.is_serving());
         asking.for_each(|(_, client)| client.session.set_full(serving >= MOST_CLIENTS));
@@ -360,12 +359,7 @@ impl Front {
 }
 
 /// Parts with all clients where the power was cut: what was in progress will not be answered.
-fn part_after_cut(
-    engine: &Engine,
-    known: &mut u64,
-    pending: &mut Slab<Pending>,
-    clients: &mut [Option<(u64, Connection)>],
-) {
+fn part_after_cut(engine: &Engine, known: &mut u64, pending: &mut Slab<Pending>, clients: &mut [Slot<Connection>]) {
     if engine.power_cuts() != *known {
         *known = engine.power_cuts();
         *pending = Slab::default();

@@ -14,6 +14,7 @@ use vhost::vhost_user::BackendReqHandler;
 use vhost::vhost_user::message::{FrontendReq, MAX_MSG_SIZE};
 
 use super::blk::Disk;
+use super::ring::Ring;
 use super::session::Session;
 use crate::clock::Wall;
 use crate::lateness::{Asking, Due};
@@ -72,6 +73,8 @@ pub struct Connection {
     handler: BackendReqHandler<Mutex<Session>>,
     session: Arc<Mutex<Session>>,
     since: Wall,
+    /// When it last said something.
+    active: Wall,
     /// Its entry in the list of clients. `None` if nobody lists them.
     pub seat: Option<Seat>,
     has_spoken: bool,
@@ -93,6 +96,7 @@ impl Connection {
             handler,
             session,
             since: now,
+            active: now,
             seat: None,
             has_spoken: false,
             held: Held::No,
@@ -127,6 +131,13 @@ impl Connection {
             _ => !self.has_spoken && now.since(self.since) > FIRST_WORD,
         };
         self.broken || too_slow
+    }
+
+    /// Returns how long the client has been idle: without a running ring and silent. 0 while a ring runs, because the
+    /// machine that it belongs to uses the disk, however rarely.
+    pub fn idle_for(&self, now: Wall) -> Wall {
+        let is_used = self.session().rings.iter().any(Ring::is_running);
+        if is_used { Wall(0) } else { now.since(self.active) }
     }
 
     /// Whether time alone may end it, or bring more of a message; then how soon to look.
@@ -182,7 +193,7 @@ impl Connection {
                     self.held = held;
                     return;
                 }
-                Ok(None) if self.handler.handle_request().is_ok() => self.has_spoken = true,
+                Ok(None) if self.handler.handle_request().is_ok() => (self.has_spoken, self.active) = (true, now),
                 Ok(None) | Err(()) => {
                     self.broken = true;
                     return;

@@ -22,6 +22,7 @@ use super::connection::Connection;
 use super::session::Session;
 use crate::clock::{Wall, set_timer_slack};
 use crate::engine::{Answer, Engine, Order, Port};
+use crate::idle::{Slot, part_with_idlest};
 use crate::lateness::{Asking, Due};
 use crate::nbd::connection::Stream;
 use crate::nbd::listen::Listener;
@@ -29,7 +30,7 @@ use crate::rhythm::{Farewell, Rhythm, lock, timeout};
 use crate::roster::{Peer, Roster};
 use crate::server::{Bell, VHOST_USER};
 
-/// Clients at a time; another one is turned away.
+/// Clients at a time. Another one takes the place of one that is idle, or is turned away.
 const MOST_CLIENTS: usize = 8;
 
 /// How long no client is accepted where the system has no room for one.
@@ -94,6 +95,8 @@ pub struct Parts {
     pub stop: Arc<AtomicBool>,
     /// The last stretch of a wait.
     pub spin: Wall,
+    /// Idle time after which a client may lose its place to a new one if all places are taken.
+    pub idle_limit: Wall,
 }
 
 /// The loop and what it holds.
@@ -105,7 +108,8 @@ pub struct Front {
     bell: Arc<Bell>,
     stop: Arc<AtomicBool>,
     rhythm: Rhythm,
-    clients: Vec<Option<(u64, Connection)>>,
+    idle_limit: Wall,
+    clients: Vec<Slot<Connection>>,
     generations: u64,
     pending: Slab<Pending>,
     /// By their numbers, where the payloads of reads go.
@@ -126,7 +130,7 @@ pub struct Front {
 impl Front {
     /// A loop, to be run by a thread of its own.
     pub fn new(parts: Parts) -> Front {
-        let Parts { engine, port, disk, listener, bell, stop, spin } = parts;
+        let Parts { engine, port, disk, listener, bell, stop, spin, idle_limit } = parts;
         Front {
             engine,
             port,
@@ -135,6 +139,7 @@ impl Front {
             bell,
             stop,
             rhythm: Rhythm::new(spin),
+            idle_limit,
             clients: Vec::new(),
             generations: 0,
             pending: Slab::default(),
@@ -345,7 +350,7 @@ impl Front {
         self.disk.read_only = lock(&self.engine).0.is_read_only();
         while let Some(listener) = &self.listener {
             let accepted = match listener.accept() {
-                Ok(Some(Stream::Unix(socket))) if self.clients.iter().flatten().count() < MOST_CLIENTS => {
+                Ok(Some(Stream::Unix(socket))) if has_place(&mut self.clients, self.idle_limit, now) => {
                     self.add(socket)
                 }
                 Ok(Some(_)) => Ok(()), // Closed at once.
@@ -520,6 +525,13 @@ impl Front {
             }
         }
     }
+}
+
+/// Makes room for another client, if necessary by parting with the one that has been idle longest. Returns `false` if
+/// there is no room.
+fn has_place(clients: &mut [Slot<Connection>], idle_limit: Wall, now: Wall) -> bool {
+    let is_full = clients.iter().flatten().count() >= MOST_CLIENTS;
+    !is_full || part_with_idlest(clients, idle_limit, |client| client.idle_for(now))
 }
 
 /// Writes the status of a request and puts it into the ring of answers.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use floatgate_serve::{Address, Options, Places, Sockets};
+use floatgate_serve::{Address, Options, Places, Sockets, idle};
 
 /// A socket for NBD clients, one for vhost-user clients, or both.
 pub fn sockets(nbd: Option<&Path>, vhost_user: Option<&Path>) -> Sockets {
@@ -17,6 +17,7 @@ pub fn options() -> Options {
         no_delay: true,
         speed: Default::default(),
         no_spin: true,
+        idle_limit: idle::LIMIT,
         memory: u64::MAX,
         recorder: None,
         image: None,
