@@ -313,12 +313,15 @@ fn a_server_is_found_wherever_its_clients_come_in() {
 /// recording are not replaced by the next one.
 #[test]
 fn a_recording_outlives_a_kill() {
-    for name in ["r.csv", "r.csv.gz", "r.csv.xz", "r.csv.zst", "r.csv.bz2"] {
-        let mut live = Live::new(&["tiny", "--no-delay", "--precondition", "none", "--record", name]);
+    // All servers are idle at the same time, for long enough to flush.
+    let lives = ["r.csv", "r.csv.gz", "r.csv.xz", "r.csv.zst", "r.csv.bz2"].map(|name| {
+        let live = Live::new(&["tiny", "--no-delay", "--precondition", "none", "--record", name]);
         let writes = ["--name=w", "--ioengine=nbd", &format!("--uri={}", live.uri()), "--rw=write", "--bs=4k"];
         live.client("fio", &[&writes[..], &["--size=40m", "--iodepth=16", "--minimal"]].concat());
-        // Idle for long enough to be flushed.
-        pause(Duration::from_secs(3));
+        (name, live)
+    });
+    pause(Duration::from_secs(3));
+    for (name, mut live) in lives {
         live.end(Signal::KILL);
         let partial = format!("{name}.partial");
         let info = floatgate(&live.directory).args(["trace", "info", &partial, "--json"]).output().unwrap();
