@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use super::firmware::Work;
 use super::pool::AFTER_HELD;
+use super::timers::Timer;
 use super::transaction::{Kind, Transaction};
-use super::{Device, LINK, Mutant};
+use super::{Device, Mutant};
 use crate::cache::Pick;
 use crate::external::Written;
 use crate::ftl::Shape;
@@ -131,8 +132,7 @@ impl Device {
         } else {
             link.send(at, id, 0, 1);
         }
-        let resource = self.array.first_other() + LINK;
-        if !self.array.events().is_set(resource) {
+        if self.timer(Timer::Link).is_none() {
             self.arm_link();
         }
     }

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use super::Device;
 use super::accept::Part;
 use super::firmware::Work;
+use super::timers::Timer;
 use super::transaction::Transaction;
-use super::{BUFFER_IDLE, DRAM, Device};
 use crate::cache::dram::Then;
 use crate::cache::{Buffer, Found, Pick};
 use crate::ftl::mapping::Location;
@@ -467,16 +468,14 @@ impl Device {
         }
         buffer.dram.access(self.now, sectors, then);
         // The first in line stays the first.
-        let resource = self.array.first_other() + DRAM;
-        if !self.array.events().is_set(resource) {
+        if self.timer(Timer::Memory).is_none() {
             self.arm_memory();
         }
     }
 
     fn arm_memory(&mut self) {
-        let resource = self.array.first_other() + DRAM;
         if let Some(at) = self.buffer.as_deref().and_then(|buffer| buffer.dram.next()) {
-            self.array.events().set(resource, at);
+            self.set_timer(Timer::Memory, at);
         }
     }
 
@@ -501,8 +500,7 @@ impl Device {
     pub(super) fn note_rest(&mut self) {
         let Some(idle) = self.config.active_buffer().and_then(|buffer| buffer.idle) else { return };
         if self.outstanding() == 0 && self.buffer.as_deref().is_some_and(Buffer::has_dirty) {
-            let resource = self.array.first_other() + BUFFER_IDLE;
-            self.array.events().set(resource, self.now.later(idle.time()));
+            self.set_timer(Timer::BufferIdle, self.now.later(idle.time()));
         }
     }
 

@@ -6,9 +6,10 @@
 
 use std::collections::VecDeque;
 
+use super::Device;
 use super::firmware::Work;
 use super::merge::Merging;
-use super::{Device, FILL};
+use super::timers::Timer;
 use crate::cache::Pick;
 use crate::config::DeviceConfig;
 use crate::metrics::attribution::Part as TimePart;
@@ -319,11 +320,10 @@ impl Device {
     }
 
     fn arm_fill(&mut self) {
-        let resource = self.array.first_other() + FILL;
         match self.filling.as_deref_mut().and_then(Filling::next_due) {
-            Some((at, _)) if self.array.events().time_of(resource) == Some(at) => {}
-            Some((at, _)) => self.array.events().set(resource, at),
-            None => self.array.events().clear(resource),
+            Some((at, _)) if self.timer(Timer::Fill) == Some(at) => {}
+            Some((at, _)) => self.set_timer(Timer::Fill, at),
+            None => self.clear_timer(Timer::Fill),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::Device;
+use super::timers::Timer;
 use crate::config::Firmware;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::probe::{CoreWork, Task};
@@ -155,8 +156,8 @@ impl Device {
         let core = &mut cores.cores[index];
         (core.work, core.until) = (Some(work), self.now.later(cost));
         core.worked += cost;
-        let (until, resource) = (core.until, self.array.first_other() + super::CORES + index as u32);
-        self.array.events().set(resource, until);
+        let until = core.until;
+        self.set_timer(Timer::Core(index as u32), until);
     }
 
     /// Shows an observer what a core starts.
@@ -181,8 +182,9 @@ impl Device {
     }
 
     /// A core has done its work: it takes the next, and what it has done goes on.
-    pub(super) fn core_event(&mut self, index: usize) {
+    pub(super) fn core_event(&mut self, core: u32) {
         let Some(cores) = &mut self.cores else { return };
+        let index = core as usize;
         let done = cores.cores[index].work.take();
         if let Some((work, cost, since)) = cores.line.pop_front() {
             self.start_work(index, work, cost, since);

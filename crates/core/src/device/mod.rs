@@ -29,6 +29,7 @@ mod recover;
 mod saving;
 mod size;
 mod start;
+mod timers;
 mod trail;
 pub mod transaction;
 mod translate;
@@ -64,6 +65,7 @@ use overlap::Overlapping;
 use pool::Pool;
 pub use saving::{Head, inspect_state};
 pub use size::{Needed, needed};
+use timers::Timer;
 use trail::Trails;
 use transaction::{Kind, Transaction, Transactions};
 
@@ -190,30 +192,12 @@ struct Contents {
     done: Vec<(u64, Vec<u32>)>,
 }
 
-/// The number, behind the array's resources, of the link's events.
-const LINK: u32 = 0;
-/// The number of the event of the next answer to arrive at the host.
-const RETURNS: u32 = 1;
-/// The number of the event of the first writes that have waited long enough for others.
-const FILL: u32 = 2;
-/// The number of the event of the next access to the controller's memory that is over.
-const DRAM: u32 = 3;
-/// The number of the event of a buffer that nothing has been asked of for a while.
-const BUFFER_IDLE: u32 = 4;
-/// The number of the event of the first core.
-const CORES: u32 = 5;
-
 impl Device {
     /// An empty device. The configuration must have passed its checks.
     pub fn new(config: DeviceConfig, options: Options) -> Result<Device, String> {
         let firmware = config.controller.firmware.as_ref();
         let choices_take_time = firmware.is_some_and(|firmware| firmware.cleaning.time(firmware.clock) > Time::ZERO);
-        let others = match (firmware, config.active_buffer()) {
-            (Some(firmware), _) => CORES + firmware.cores,
-            (None, Some(_)) => CORES,
-            (None, None) => DRAM,
-        };
-        let mut array = Array::new(&config, others);
+        let mut array = Array::new(&config, Timer::count(&config));
         let scheduler = config.scheduler.build(&config, options.seed).map_err(|e| format!("scheduler: {e}"))?;
         let planes = config.total_planes() as usize;
         let mut ftl = Ftl::new(&config, options.seed, options.verify)?;
@@ -426,12 +410,14 @@ impl Device {
                 Outcome::Suspended => self.serve_suspended(unit, self.array.lun_of_unit(unit)),
             },
             Owner::Channel(channel) => self.serve_channel(channel),
-            Owner::Other(LINK) => self.link_event(),
-            Owner::Other(RETURNS) => self.return_event(),
-            Owner::Other(FILL) => self.fill_event(),
-            Owner::Other(DRAM) => self.memory_event(),
-            Owner::Other(BUFFER_IDLE) => self.idle_event(),
-            Owner::Other(core) => self.core_event((core - CORES) as usize),
+            Owner::Other(number) => match Timer::of(number) {
+                Timer::Link => self.link_event(),
+                Timer::Completion => self.return_event(),
+                Timer::Fill => self.fill_event(),
+                Timer::Memory => self.memory_event(),
+                Timer::BufferIdle => self.idle_event(),
+                Timer::Core(core) => self.core_event(core),
+            },
         }
         if self.ftl.block_map.is_some() {
             self.admit();
@@ -633,9 +619,8 @@ impl Device {
     }
 
     fn arm_link(&mut self) {
-        let resource = self.array.first_other() + LINK;
         if let Some(at) = self.link.as_ref().and_then(Link::next_arrival) {
-            self.array.events().set(resource, at);
+            self.set_timer(Timer::Link, at);
         }
     }
 
@@ -692,9 +677,8 @@ impl Device {
     }
 
     fn arm_returns(&mut self) {
-        let resource = self.array.first_other() + RETURNS;
         if let Some(&Reverse(at)) = self.returning.peek() {
-            self.array.events().set(resource, at);
+            self.set_timer(Timer::Completion, at);
         }
     }
 

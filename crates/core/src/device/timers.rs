@@ -1,0 +1,106 @@
+//! The table of timers: all sources of events beside the execution units and channels of the array.
+//!
+//! The event queue orders events by time and then by when they were set, so the numbers of the sources do not matter.
+
+use super::Device;
+use crate::config::DeviceConfig;
+use crate::sim::time::Time;
+
+/// A source of events. Each has at most one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timer {
+    /// The host link: the data of the next step of a request have crossed it.
+    Link,
+    /// Completions on their way to the host: the next one arrives.
+    Completion,
+    /// Program units that are being gathered: the first writes have waited for `controller.fill_timeout`.
+    Fill,
+    /// The controller's memory: the next access ends.
+    Memory,
+    /// The buffer: nothing has been requested from it for `buffer.idle`.
+    BufferIdle,
+    /// The core with this number: its work ends.
+    Core(u32),
+}
+
+impl Timer {
+    /// Returns the timer with a number behind those of the array.
+    #[inline]
+    pub(super) const fn of(number: u32) -> Timer {
+        match number {
+            0 => Timer::Link,
+            1 => Timer::Completion,
+            2 => Timer::Fill,
+            3 => Timer::Memory,
+            4 => Timer::BufferIdle,
+            core => Timer::Core(core - Timer::Core(0).number()),
+        }
+    }
+
+    /// Returns the number of the timer behind those of the array.
+    #[inline]
+    const fn number(self) -> u32 {
+        match self {
+            Timer::Link => 0,
+            Timer::Completion => 1,
+            Timer::Fill => 2,
+            Timer::Memory => 3,
+            Timer::BufferIdle => 4,
+            Timer::Core(core) => 5 + core,
+        }
+    }
+
+    /// Returns the number of timers that a device needs. Those that it does not need come last, because each one makes
+    /// the event queue larger.
+    pub(super) fn count(config: &DeviceConfig) -> u32 {
+        let end = match (&config.controller.firmware, config.active_buffer()) {
+            (Some(firmware), _) => Timer::Core(firmware.cores),
+            (None, Some(_)) => Timer::Core(0),
+            (None, None) => Timer::Memory,
+        };
+        end.number()
+    }
+}
+
+impl Device {
+    /// Sets the event of a timer, in place of the one that it had.
+    #[inline]
+    pub(super) fn set_timer(&mut self, timer: Timer, at: Time) {
+        let number = self.array.first_other() + timer.number();
+        self.array.events().set(number, at);
+    }
+
+    /// Removes the event of a timer.
+    pub(super) fn clear_timer(&mut self, timer: Timer) {
+        let number = self.array.first_other() + timer.number();
+        self.array.events().clear(number);
+    }
+
+    /// Returns the time of the event of a timer, if it has one.
+    #[inline]
+    pub(super) fn timer(&mut self, timer: Timer) -> Option<Time> {
+        let number = self.array.first_other() + timer.number();
+        self.array.events().time_of(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_timer_has_a_number_of_its_own() {
+        let timers = [
+            Timer::Link,
+            Timer::Completion,
+            Timer::Fill,
+            Timer::Memory,
+            Timer::BufferIdle,
+            Timer::Core(0),
+            Timer::Core(7),
+        ];
+        for timer in timers {
+            assert_eq!(Timer::of(timer.number()), timer);
+        }
+    }
+}
