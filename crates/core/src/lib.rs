@@ -15,4 +15,5 @@ pub mod scheduler;
 pub mod sim;
 pub mod state;
 pub mod text;
+pub mod work;
 pub mod workload;

@@ -9,10 +9,11 @@ use floatgate_core::cache::eviction::EvictionConfig;
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::ftl::allocation::{AllocationConfig, Level, LevelOrder, Order, PlaneSet};
 use floatgate_core::ftl::gc::victim::{Candidates, Victim, VictimConfig};
-use floatgate_core::scheduler::{Class, RANKS, SchedulerConfig};
+use floatgate_core::scheduler::{RANKS, SchedulerConfig};
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::state::{Reader, Writer};
+use floatgate_core::work::Class;
 
 /// 3 channels, 2 chips, 5 dies, 4 planes: no two levels alike, so that a mistaken level shows.
 fn uneven() -> DeviceConfig {

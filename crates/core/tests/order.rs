@@ -6,8 +6,9 @@ use common::{drain, submit};
 use floatgate_core::device::Device;
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
-use floatgate_core::scheduler::{Class, SchedulerConfig};
+use floatgate_core::scheduler::SchedulerConfig;
 use floatgate_core::sim::time::Time;
+use floatgate_core::work::Class;
 use floatgate_core::workload::request::{Operation, Request};
 
 /// Units that hold data; those from `FRESH` on are written by the scripts.

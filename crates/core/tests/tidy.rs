@@ -36,6 +36,7 @@ const LAYERS: &[(&str, Uses)] = &[
         ],
     ),
     ("policy", &[("config", "a policy is made for a device")]),
+    ("work", &[("sim", "transactions have ids, and wait in queues")]),
     (
         "workload",
         &[
@@ -63,12 +64,14 @@ const LAYERS: &[(&str, Uses)] = &[
             ("config", "policies are made for a device"),
             ("policy", "schedulers are policies"),
             ("policy_family", "schedulers are policies"),
+            ("work", "they rank classes of operations, and transactions wait in their queues"),
         ],
     ),
     (
         "nand",
         &[
             ("sim", "operations take time"),
+            ("work", "operations are of kinds and classes"),
             ("config", "geometry and times of the flash"),
             ("scheduler", "a channel and a die ask which operation goes first"),
             ("state", "what it remembers is saved"),
@@ -106,6 +109,7 @@ const LAYERS: &[(&str, Uses)] = &[
             ("sim", "the router: the only module that knows all layers"),
             ("config", "as above"),
             ("metrics", "as above"),
+            ("work", "as above"),
             ("workload", "as above"),
             ("scheduler", "as above"),
             ("nand", "as above"),

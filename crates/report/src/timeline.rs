@@ -16,8 +16,8 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::attribution::{Breakdown, Part};
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{CoreWork, Lane, Phase, Slice, Task};
-use floatgate_core::scheduler::Class;
 use floatgate_core::sim::time::Time;
+use floatgate_core::work::Class;
 use floatgate_core::workload::request::Completion;
 use serde_json::Value;
 

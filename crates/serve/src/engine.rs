@@ -19,6 +19,7 @@ use floatgate_core::metrics::profile::Profile;
 use floatgate_core::metrics::results::Results;
 use floatgate_core::metrics::series::Sample;
 use floatgate_core::run::Outcome;
+use floatgate_core::sim::id::RequestId;
 use floatgate_core::sim::slab::Slab;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::request::{Completion, Operation, Request, SECTOR, Status};
@@ -297,7 +298,7 @@ pub struct Engine {
     outbox: Outbox,
     pace: Pace,
     ports: Vec<PortState>,
-    in_flight: Slab<InFlight>,
+    in_flight: Slab<u32, InFlight>,
     /// When something last happened in the device: what is certain now was decided then.
     changed: Time,
     /// When the last of those requests completes that were answered ahead of their time.
@@ -306,7 +307,7 @@ pub struct Engine {
     /// Operations that the device works on at once.
     at_once: usize,
     /// Room for [`Device::foresee`] to work in, and for what it tells.
-    settled: Vec<(u32, Time)>,
+    settled: Vec<(RequestId, Time)>,
     foreseen: Vec<(u64, Time)>,
     books: Books,
     completions: Vec<Completion>,

@@ -1,5 +1,6 @@
 //! The port of the controller's memory: how long data take into the buffer and out of it.
 
+use crate::sim::id::RequestId;
 use std::collections::VecDeque;
 
 use crate::config::BufferConfig;
@@ -11,7 +12,7 @@ use crate::workload::request::SECTOR;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Then {
     /// The request.
-    pub request: u32,
+    pub request: RequestId,
     /// Sectors of a read that leave for the host; none where the part is done.
     pub reply: u32,
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::list::{Linked, NONE};
 use super::{Buffer, Dirt, Pick, Why};
-use crate::sim::id::Lpn;
+use crate::sim::id::{Lpn, RequestId, TransactionId};
 use crate::sim::memory::prefetch;
 
 /// Barriers: each waits for all units that became dirty before it, and completes a flush.
@@ -14,12 +14,12 @@ use crate::sim::memory::prefetch;
 pub(super) struct Barriers {
     /// The number of the first, which goes round.
     first: u32,
-    counts: VecDeque<(u64, u32)>,
+    counts: VecDeque<(u64, RequestId)>,
 }
 
 impl Default for Barriers {
     fn default() -> Self {
-        Barriers { first: 0, counts: VecDeque::from([(0, NONE)]) }
+        Barriers { first: 0, counts: VecDeque::from([(0, RequestId::NONE)]) }
     }
 }
 
@@ -39,13 +39,13 @@ impl Barriers {
     }
 
     /// `request` waits for all that is dirty by now; false where nothing is.
-    fn wait(&mut self, request: u32) -> bool {
+    fn wait(&mut self, request: RequestId) -> bool {
         if self.counts.len() == 1 && self.counts[0].0 == 0 {
             return false;
         }
         let last = self.counts.len() - 1;
         self.counts[last].1 = request;
-        self.counts.push_back((0, NONE));
+        self.counts.push_back((0, RequestId::NONE));
         true
     }
 
@@ -55,9 +55,9 @@ impl Barriers {
     }
 
     /// A request that need not wait any more.
-    fn take(&mut self) -> Option<u32> {
+    fn take(&mut self) -> Option<RequestId> {
         match self.counts.front() {
-            Some(&(0, request)) if request != NONE => {
+            Some(&(0, request)) if request.is_some() => {
                 self.counts.pop_front();
                 self.first = self.first.wrapping_add(1);
                 Some(request)
@@ -67,9 +67,9 @@ impl Barriers {
     }
 
     /// All requests that wait.
-    fn take_all(&mut self) -> Vec<u32> {
-        let waiting = self.counts.iter_mut().map(|(_, request)| std::mem::replace(request, NONE));
-        waiting.filter(|request| *request != NONE).collect()
+    fn take_all(&mut self) -> Vec<RequestId> {
+        let waiting = self.counts.iter_mut().map(|(_, request)| std::mem::replace(request, RequestId::NONE));
+        waiting.filter(|request| request.is_some()).collect()
     }
 
     /// Units that barriers wait for, or would.
@@ -80,7 +80,7 @@ impl Barriers {
 
 impl Buffer {
     /// `request` waits until all that is dirty now is in flash; false where nothing is.
-    pub fn wait_for_all(&mut self, request: u32) -> bool {
+    pub fn wait_for_all(&mut self, request: RequestId) -> bool {
         if self.protected || !self.barriers.wait(request) {
             return false;
         }
@@ -96,12 +96,12 @@ impl Buffer {
 
     /// A request whose barrier is through.
     #[inline]
-    pub fn take_waiter(&mut self) -> Option<u32> {
+    pub fn take_waiter(&mut self) -> Option<RequestId> {
         self.barriers.take()
     }
 
     /// The flushes that wait, which will wait no more.
-    pub fn take_waiters(&mut self) -> Vec<u32> {
+    pub fn take_waiters(&mut self) -> Vec<RequestId> {
         self.barriers.take_all()
     }
 
@@ -128,7 +128,7 @@ impl Buffer {
     /// Picks the oldest of these units. Returns `None` if there is none.
     pub fn pick_oldest(&mut self, list: u16) -> Option<Pick> {
         let entry = self.dirty[usize::from(list)].waiting.first();
-        (entry != NONE).then(|| self.pick(entry, NONE))
+        (entry != NONE).then(|| self.pick(entry, RequestId::NONE))
     }
 
     /// Evicts units until those that wait have room coming, and down to the low water mark where the buffer is above
@@ -235,11 +235,11 @@ impl Buffer {
             let list = *self.out_order.front()?;
             match self.dirty[usize::from(list)].out.first() {
                 NONE => self.turn(),
-                entry => return Some(self.pick(entry, NONE)),
+                entry => return Some(self.pick(entry, RequestId::NONE)),
             }
         }
         let lpn = self.padding.pop_front()?;
-        Some(Pick { entry: Pick::PADDING, lpn, owner: NONE, epoch: 0 })
+        Some(Pick { entry: Pick::PADDING, lpn, owner: RequestId::NONE, epoch: 0 })
     }
 
     /// The unit that is picked as the third after the next one, or evicted then.
@@ -259,11 +259,11 @@ impl Buffer {
     /// unless it is to stay.
     pub fn pick_companion(&mut self, lpn: Lpn) -> Option<Pick> {
         let entry = self.entry(lpn)?;
-        self.entries[entry as usize].is_dirty().then(|| self.pick(entry, NONE))
+        self.entries[entry as usize].is_dirty().then(|| self.pick(entry, RequestId::NONE))
     }
 
     /// A dirty unit is on its way to flash, for `owner`.
-    pub fn pick(&mut self, entry: u32, owner: u32) -> Pick {
+    pub fn pick(&mut self, entry: u32, owner: RequestId) -> Pick {
         self.unlink_dirty(entry);
         let state = &mut self.entries[entry as usize];
         state.flights += 1;
@@ -280,16 +280,16 @@ impl Buffer {
 
     /// Asks for what is known of the unit that a write writes out.
     #[inline]
-    pub fn prefetch_landing(&self, id: u32) {
-        if let Some(Some(pick)) = self.flights.get(id as usize) {
+    pub fn prefetch_landing(&self, id: TransactionId) {
+        if let Some(Some(pick)) = self.flights.get(id) {
             prefetch(&self.entries, pick.entry as usize);
         }
     }
 
     /// Asks for what is written out by a write.
     #[inline]
-    pub fn prefetch_flight(&self, id: u32) {
-        prefetch(&self.flights, id as usize);
+    pub fn prefetch_flight(&self, id: TransactionId) {
+        self.flights.prefetch(id);
     }
 
     /// What was picked is in flash, or void.
@@ -328,14 +328,14 @@ mod tests {
     fn barriers_wait_for_what_came_before_them_though_their_numbers_go_round() {
         let mut barriers = Barriers { first: u32::MAX, ..Barriers::default() };
         let before = barriers.add();
-        assert!(barriers.wait(7));
+        assert!(barriers.wait(RequestId(7)));
         let behind = barriers.add();
         assert_eq!((before, behind), (u32::MAX, 0));
-        assert!(barriers.wait(8));
+        assert!(barriers.wait(RequestId(8)));
         barriers.done(behind);
         assert_eq!(barriers.take(), None, "one that came later is through, and waits for the one before it");
         barriers.done(before);
-        assert_eq!((barriers.take(), barriers.take(), barriers.take()), (Some(7), Some(8), None));
+        assert_eq!((barriers.take(), barriers.take(), barriers.take()), (Some(RequestId(7)), Some(RequestId(8)), None));
         assert_eq!((barriers.pending(), barriers.any_wait()), (0, false));
     }
 }

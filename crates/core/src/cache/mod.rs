@@ -10,9 +10,10 @@ use std::collections::VecDeque;
 use crate::config::{DeviceConfig, WritePolicy};
 use crate::external::Fault;
 use crate::metrics::counters::BufferCounts;
-use crate::sim::id::Lpn;
+use crate::sim::id::{Lpn, RequestId, TransactionId};
 use crate::sim::list;
 use crate::sim::memory::{prefetch, zeroed};
+use crate::sim::table::Table;
 use dram::Dram;
 use eviction::Eviction;
 use flush::Barriers;
@@ -84,7 +85,7 @@ pub struct Pick {
     /// The unit.
     pub lpn: u32,
     /// The request that waits for it, or `u32::MAX`.
-    pub owner: u32,
+    pub owner: RequestId,
     epoch: u32,
 }
 
@@ -174,7 +175,7 @@ pub struct Buffer {
     /// By transaction: of a read from flash the units of the page that it was for.
     pub reads: Vec<u64>,
     /// By transaction: what a write of the buffer writes out.
-    pub flights: Vec<Option<Pick>>,
+    pub flights: Table<TransactionId, Option<Pick>>,
     /// Units that are on a core before they are written.
     pub picked: VecDeque<Pick>,
     /// The memory's port.
@@ -219,7 +220,7 @@ impl Buffer {
             protected: config.power_loss_protection,
             contents: verify.then(|| vec![vec![0; sectors as usize]; units as usize]),
             reads: Vec::new(),
-            flights: Vec::new(),
+            flights: Table::default(),
             picked: VecDeque::new(),
             dram: Dram::new(config, sectors),
             counts: BufferCounts::default(),

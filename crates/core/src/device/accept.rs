@@ -5,7 +5,6 @@ use std::ops::Range;
 use super::firmware::Work;
 use super::pool::AFTER_HELD;
 use super::timers::Timer;
-use super::transaction::{Kind, Transaction};
 use super::{Device, Mutant};
 use crate::cache::Pick;
 use crate::external::Written;
@@ -15,11 +14,11 @@ use crate::ftl::partial::Update;
 use crate::host::requests::Pending;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::{BLANK, LOST};
-use crate::scheduler::Class;
-use crate::scheduler::lines::NONE;
-use crate::sim::id::{Lpn, Ppn};
+use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
 use crate::sim::memory::Divider;
 use crate::sim::time::Time;
+use crate::work::Class;
+use crate::work::{Kind, Transaction};
 use crate::workload::request::{Operation, Request, Status};
 
 /// With verification: a sector that its slot has not got yet.
@@ -29,7 +28,7 @@ pub(super) const UNKNOWN: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PartRead {
     pub(super) place: Ppn,
-    pub(super) request: u32,
+    pub(super) request: RequestId,
     pub(super) offset: u32,
     pub(super) first: u32,
     pub(super) end: u32,
@@ -120,10 +119,8 @@ impl Device {
         }
         let id = self.requests.insert(Pending::new(request));
         if self.options.verify {
-            let needed = id as usize + 1;
-            self.contents.replies.resize_with(self.contents.replies.len().max(needed), Vec::new);
             let read = if request.operation == Operation::Read { request.sectors } else { 0 };
-            self.contents.replies[id as usize] = vec![BLANK; read as usize];
+            *self.contents.replies.entry(id) = vec![BLANK; read as usize];
         }
         self.trail_request(id, request.arrival, at);
         let Some(link) = &mut self.link else { return self.work(Work::Receive(id)) };
@@ -138,7 +135,7 @@ impl Device {
     }
 
     /// One step of a request has crossed the link.
-    pub(super) fn arrived(&mut self, id: u32, last: bool) {
+    pub(super) fn arrived(&mut self, id: RequestId, last: bool) {
         self.trail_front(id, TimePart::Link);
         if self.requests[id].request.operation != Operation::Write {
             return self.work(Work::Receive(id));
@@ -155,18 +152,18 @@ impl Device {
     }
 
     /// Units that a request touches.
-    pub(super) fn units_of(&self, id: u32) -> u32 {
+    pub(super) fn units_of(&self, id: RequestId) -> u32 {
         units(&self.requests[id].request, self.ftl.shape().unit_sectors)
     }
 
     /// The unit number `index` of a request.
     #[inline]
-    pub(super) fn part_of(&self, id: u32, index: u32) -> Part {
+    pub(super) fn part_of(&self, id: RequestId, index: u32) -> Part {
         part(&self.requests[id].request, index, self.ftl.shape().unit_sectors)
     }
 
     /// The number of a request's first unit behind the flash page of its unit `index`.
-    pub(super) fn end_of_page(&self, id: u32, index: u32) -> u32 {
+    pub(super) fn end_of_page(&self, id: RequestId, index: u32) -> u32 {
         let shape = self.ftl.shape();
         let per_page = shape.units_per_page.divisor();
         let first = shape.unit_sectors.divide_long(self.requests[id].request.lba) as u32;
@@ -174,7 +171,7 @@ impl Device {
     }
 
     /// A request is in the controller, and its software knows of it.
-    pub(super) fn receive(&mut self, id: u32) {
+    pub(super) fn receive(&mut self, id: RequestId) {
         let operation = self.requests[id].request.operation;
         self.requests[id].received = true;
         match operation {
@@ -188,7 +185,7 @@ impl Device {
                     Some(_) if units.end > 1 || self.cores.is_some() => self.work_by_page(id, units, Work::Search),
                     _ => self.work_by_page(id, units, Work::LookUp),
                 }
-                self.part_done(id, self.now, NONE);
+                self.part_done(id, self.now, TransactionId::NONE);
             }
             Operation::Write | Operation::WriteZeroes => {
                 if self.link.is_none() || operation == Operation::WriteZeroes {
@@ -203,7 +200,7 @@ impl Device {
                 let journalling = self.flush_journal(id);
                 if !self.flush(id) {
                     if journalling {
-                        self.part_done(id, self.now, NONE);
+                        self.part_done(id, self.now, TransactionId::NONE);
                     } else {
                         self.done_at_once(id);
                     }
@@ -214,43 +211,49 @@ impl Device {
     }
 
     /// Work on units of a write that have arrived.
-    fn work_on_write(&mut self, id: u32, units: Range<u32>) {
+    fn work_on_write(&mut self, id: RequestId, units: Range<u32>) {
         self.work_by_page(id, units, |id, _, count| Work::Admit(id, count));
     }
 
     /// A request without data is served.
-    pub(super) fn done_at_once(&mut self, id: u32) {
+    pub(super) fn done_at_once(&mut self, id: RequestId) {
         self.requests[id].start = self.now;
-        self.part_done(id, self.now, NONE);
+        self.part_done(id, self.now, TransactionId::NONE);
     }
 
     /// Reads units of a request: each is looked up where it is.
-    pub(super) fn read_units(&mut self, id: u32, units: Range<u32>) {
+    pub(super) fn read_units(&mut self, id: RequestId, units: Range<u32>) {
         // Where planes are read together, none starts before those that come with it are in line.
         self.while_holding(self.merging.any && units.len() > 1, |device| {
-            let mut open = NONE;
+            let mut open = TransactionId::NONE;
             for index in units {
                 let part = device.part_of(id, index);
                 if device.read_buffer(id, part) {
                     continue;
                 }
                 if device.has_entry(part.lpn) {
-                    open = device.read_unit(id, part, open, NONE);
+                    open = device.read_unit(id, part, open, TransactionId::NONE);
                 } else {
                     device.wait_to_read(id, part);
                 }
             }
-            if open != NONE {
+            if open.is_some() {
                 device.line_up(open);
             }
         });
     }
 
     /// Reads a unit from where it is. What begins for it goes on from where the transaction `from` has come to, or the
-    /// request where that is [`NONE`]. `open` is a flash read that is not in line yet and may take more; returned is
+    /// request where that is `NONE`. `open` is a flash read that is not in line yet and may take more; returned is
     /// the one that is open afterwards.
     #[inline]
-    pub(super) fn read_unit(&mut self, id: u32, part: Part, open: u32, from: u32) -> u32 {
+    pub(super) fn read_unit(
+        &mut self,
+        id: RequestId,
+        part: Part,
+        open: TransactionId,
+        from: TransactionId,
+    ) -> TransactionId {
         match self.ftl.map.get(part.lpn) {
             Location::Unmapped => {
                 self.ftl.counters.unmapped_reads += 1;
@@ -266,14 +269,14 @@ impl Device {
     }
 
     /// The controller answers a part of a read by itself.
-    fn answer_at_once(&mut self, id: u32, part: Part, from: u32) {
+    fn answer_at_once(&mut self, id: RequestId, part: Part, from: TransactionId) {
         let pending = &mut self.requests[id];
         pending.start = pending.start.min(self.now);
         self.reply(id, part.end - part.first, from);
     }
 
     /// Reads a unit whose write is on its way.
-    fn read_slot(&mut self, id: u32, slot: u32, part: Part, from: u32) {
+    fn read_slot(&mut self, id: RequestId, slot: TransactionId, part: Part, from: TransactionId) {
         let write = self.transactions[slot];
         let held = write.complete || (u32::from(write.first) <= part.first && part.end <= u32::from(write.end));
         self.ftl.counters.slot_reads += 1;
@@ -282,9 +285,7 @@ impl Device {
             self.copy_from_slot(id, slot, part);
             return self.answer_at_once(id, part, from);
         }
-        let mut read = Transaction::new(Kind::SlotRead, Class::HostRead);
-        (read.owner, read.lpn, read.place) = (id, part.lpn.0, part.offset);
-        (read.first, read.end) = (part.first as u16, part.end as u16);
+        let mut read = Transaction::waiting(Kind::SlotRead, id, part.lpn, [part.first, part.end, part.offset]);
         read.next = write.readers;
         let read = self.transactions.insert(read);
         self.note_parts(read, id, Ppn(0), part);
@@ -293,10 +294,10 @@ impl Device {
     }
 
     /// With verification: what a slot holds of a part goes to the reply.
-    pub(super) fn copy_from_slot(&mut self, request: u32, slot: u32, part: Part) {
+    pub(super) fn copy_from_slot(&mut self, request: RequestId, slot: TransactionId, part: Part) {
         if self.options.verify {
-            let held = &self.contents.slots[slot as usize][part.first as usize..part.end as usize];
-            let reply = &mut self.contents.replies[request as usize];
+            let held = &self.contents.slots[slot][part.first as usize..part.end as usize];
+            let reply = &mut self.contents.replies[request];
             reply[part.offset as usize..][..held.len()].copy_from_slice(held);
             // What the buffer has is newer.
             self.copy_from_buffer(request, part);
@@ -304,12 +305,19 @@ impl Device {
     }
 
     /// Reads a unit from flash. Neighbours in one page are read together: `open` is the read that may take more.
-    fn read_flash(&mut self, id: u32, ppn: Ppn, part: Part, open: u32, from: u32) -> u32 {
+    fn read_flash(
+        &mut self,
+        id: RequestId,
+        ppn: Ppn,
+        part: Part,
+        open: TransactionId,
+        from: TransactionId,
+    ) -> TransactionId {
         let shape = *self.ftl.shape();
         let (page, _) = shape.units_per_page.divide_with_rest(ppn.0);
-        if open != NONE {
+        if open.is_some() {
             let read = &mut self.transactions[open];
-            if shape.units_per_page.divide(read.place) == page {
+            if shape.units_per_page.divide(read.place.0) == page {
                 read.units += 1;
                 read.end += (part.end - part.first) as u16;
                 self.requests[id].remaining -= 1;
@@ -320,19 +328,18 @@ impl Device {
             self.line_up(open);
         }
         let block = self.ftl.blocks.depend(ppn);
-        let mut read = Transaction::new(Kind::HostRead, Class::HostRead);
-        read.plane = self.ftl.blocks.plane_of(block).0;
-        read.place = ppn.0;
-        read.lpn = part.lpn.0;
-        read.owner = id;
-        read.dependency = block.0;
+        let mut read = Transaction::new(Kind::HostRead, Class::HostRead).of_request(id);
+        read.plane = self.ftl.blocks.plane_of(block);
+        read.place = ppn;
+        read.lpn = part.lpn;
+        read.dependency = block;
         read.end = (part.end - part.first) as u16;
         if shape.pages_per_unit > 1 {
             let per_page = shape.sectors_per_unit / shape.pages_per_unit;
             read.units = (part.end.div_ceil(per_page) - part.first / per_page) as u16;
         }
         let read = self.transactions.insert(read);
-        if from == NONE {
+        if from.is_none() {
             self.trail_read(read, id);
         } else {
             self.trail_begin(read, id, from);
@@ -344,20 +351,18 @@ impl Device {
 
     /// With verification: the first part of a read.
     #[inline]
-    fn note_parts(&mut self, read: u32, request: u32, place: Ppn, part: Part) {
+    fn note_parts(&mut self, read: TransactionId, request: RequestId, place: Ppn, part: Part) {
         if self.options.verify {
-            let needed = read as usize + 1;
-            self.contents.reads.resize_with(self.contents.reads.len().max(needed), Vec::new);
-            self.contents.reads[read as usize].clear();
+            self.contents.reads.entry(read).clear();
         }
         self.note_part(read, request, place, part);
     }
 
     #[inline]
-    fn note_part(&mut self, read: u32, request: u32, place: Ppn, part: Part) {
+    fn note_part(&mut self, read: TransactionId, request: RequestId, place: Ppn, part: Part) {
         if self.options.verify {
             for Part { first, end, offset, .. } in self.missing(part) {
-                self.contents.reads[read as usize].push(PartRead { place, request, offset, first, end });
+                self.contents.reads[read].push(PartRead { place, request, offset, first, end });
             }
         }
     }
@@ -388,7 +393,7 @@ impl Device {
                 break;
             }
             self.unadmitted.pop_front();
-            self.part_done(id, self.now, NONE);
+            self.part_done(id, self.now, TransactionId::NONE);
         }
     }
 
@@ -424,7 +429,7 @@ impl Device {
     }
 
     /// Takes what has arrived of a request; whether that was all.
-    fn admit_request(&mut self, id: u32) -> bool {
+    fn admit_request(&mut self, id: RequestId) -> bool {
         let per_unit = self.ftl.shape().unit_sectors;
         let back = self.writes_back();
         loop {
@@ -453,7 +458,7 @@ impl Device {
     }
 
     /// Takes a unit of a write that has a place, into the buffer where that takes writes `back`.
-    fn admit_unit(&mut self, id: u32, part: Part, back: bool) {
+    fn admit_unit(&mut self, id: RequestId, part: Part, back: bool) {
         let pending = &mut self.requests[id];
         pending.admitted += 1;
         let request = pending.request;
@@ -471,7 +476,7 @@ impl Device {
     }
 
     /// Accepts a unit's write: from here on reads see it.
-    fn accept_write(&mut self, id: u32, request: &Request, part: Part) {
+    fn accept_write(&mut self, id: RequestId, request: &Request, part: Part) {
         self.slots_free -= 1;
         self.requests[id].remaining += 1;
         let before = self.ftl.map.get(part.lpn);
@@ -481,8 +486,7 @@ impl Device {
         self.ftl.counters.host_units += 1;
         self.ftl.counters.host_bytes += u64::from(part.end - part.first) * 512;
 
-        let mut write = Transaction::new(Kind::Write, Class::HostProgram);
-        write.owner = id;
+        let mut write = Transaction::new(Kind::Write, Class::HostProgram).of_request(id);
         (write.first, write.end) = (part.first as u16, part.end as u16);
         write.version = if request.operation == Operation::WriteZeroes { BLANK } else { request.tag as u32 };
         self.note_kept(&mut write, part.lpn.0, part.end - part.first, update);
@@ -504,9 +508,8 @@ impl Device {
     }
 
     /// Accepts a unit's write that the buffer makes; returns it.
-    pub(super) fn write_unit_of_buffer(&mut self, pick: Pick, before: Location) -> u32 {
-        let mut write = Transaction::new(Kind::Write, Class::HostProgram);
-        write.owner = pick.owner;
+    pub(super) fn write_unit_of_buffer(&mut self, pick: Pick, before: Location) -> TransactionId {
+        let mut write = Transaction::new(Kind::Write, Class::HostProgram).of_request(pick.owner);
         if let (Some(buffer), true) = (self.buffer.as_deref(), pick.entry != Pick::PADDING) {
             let mapped = before != Location::Unmapped;
             let own = buffer.sectors_of(pick.entry);
@@ -533,13 +536,19 @@ impl Device {
 
     /// A write takes its slot: the map shows it, and it waits for what it needs. Its own sectors are its range, or
     /// those of an entry of the buffer.
-    fn start_on_write(&mut self, mut write: Transaction, lpn: Lpn, before: Location, entry: Option<u32>) -> u32 {
+    fn start_on_write(
+        &mut self,
+        mut write: Transaction,
+        lpn: Lpn,
+        before: Location,
+        entry: Option<u32>,
+    ) -> TransactionId {
         self.ftl.blocks.clock += 1;
-        write.lpn = lpn.0;
+        write.lpn = lpn;
         match before {
             Location::Unmapped => {}
             Location::Flash(ppn) => {
-                write.source = ppn.0 + 1;
+                write.source = ppn;
                 self.ftl.blocks.prefetch(ppn);
             }
             Location::Slot(older) => write.older = older,
@@ -566,12 +575,10 @@ impl Device {
     }
 
     /// With verification: the slot's own sectors, over what it may already know of the others.
-    pub(super) fn fill_slot(&mut self, write: u32, before: Location, entry: Option<u32>) {
+    pub(super) fn fill_slot(&mut self, write: TransactionId, before: Location, entry: Option<u32>) {
         if !self.options.verify {
             return;
         }
-        let needed = write as usize + 1;
-        self.contents.slots.resize_with(self.contents.slots.len().max(needed), Vec::new);
         let per_unit = self.ftl.shape().sectors_per_unit as usize;
         let Transaction { first, end, version, complete, .. } = self.transactions[write];
         let mut held = match (before, &self.ftl.media) {
@@ -579,7 +586,7 @@ impl Device {
             // Sectors that a covered update leaves out were never written: they stay blank.
             (Location::Flash(ppn), Some(media)) => media.read(ppn).to_vec(),
             (Location::Slot(older), _) => {
-                let known = self.contents.slots[older as usize].iter();
+                let known = self.contents.slots[older].iter();
                 known.map(|&version| if version == UNKNOWN { BLANK } else { version }).collect()
             }
             _ => vec![BLANK; per_unit],
@@ -592,24 +599,23 @@ impl Device {
                 held[sector as usize] = buffer.versions(entry)[sector as usize];
             }
         }
-        self.contents.slots[write as usize] = held;
+        *self.contents.slots.entry(write) = held;
     }
 
     /// Reads what a partial write has to keep.
-    pub(super) fn read_for(&mut self, write: u32, ppn: Ppn) {
+    pub(super) fn read_for(&mut self, write: TransactionId, ppn: Ppn) {
         let block = self.ftl.blocks.depend(ppn);
-        let mut read = Transaction::new(Kind::RmwRead, Class::RmwRead);
-        read.plane = self.ftl.blocks.plane_of(block).0;
-        read.place = ppn.0;
-        read.owner = write;
-        read.dependency = block.0;
+        let mut read = Transaction::new(Kind::RmwRead, Class::RmwRead).of_write(write);
+        read.plane = self.ftl.blocks.plane_of(block);
+        read.place = ppn;
+        read.dependency = block;
         read.units = self.ftl.shape().pages_per_unit as u16;
         read.end = self.transactions[write].units;
         self.dispatch(read);
     }
 
     /// A write has all its data: it waits for a place.
-    pub(super) fn queue_write(&mut self, id: u32) {
+    pub(super) fn queue_write(&mut self, id: TransactionId) {
         // What is left until now is the wait for an older write of the unit.
         self.trail_spend(id, TimePart::Order);
         if self.ftl.block_map.is_some() {
@@ -625,16 +631,16 @@ impl Device {
     }
 
     /// A write goes to the lines of its plane, or of its pool.
-    pub(super) fn line_up_write(&mut self, id: u32) {
-        let Some(plane) = self.ftl.home(Lpn(self.transactions[id].lpn)) else {
+    pub(super) fn line_up_write(&mut self, id: TransactionId) {
+        let Some(plane) = self.ftl.home(self.transactions[id].lpn) else {
             return self.queue_anywhere(id);
         };
-        self.transactions[id].plane = plane.0;
-        if !self.stalled[plane.index()].is_empty() || !self.ftl.blocks.takes_host_write(plane) {
+        self.transactions[id].plane = plane;
+        if !self.stalled[plane].is_empty() || !self.ftl.blocks.takes_host_write(plane) {
             self.show_lined_up(id);
             self.transactions[id].order = self.orders;
             self.orders += 1;
-            self.stalled[plane.index()].push(&mut self.transactions, id);
+            self.stalled[plane].push(&mut self.transactions, id);
             self.trail_stall(id);
             return self.clean(plane);
         }
@@ -642,7 +648,7 @@ impl Device {
     }
 
     /// Deallocates the units of a request.
-    pub(super) fn trim(&mut self, id: u32) {
+    pub(super) fn trim(&mut self, id: RequestId) {
         if self.ftl.is_read_only() {
             self.requests[id].status = Status::ReadOnly;
             return self.done_at_once(id);
@@ -666,7 +672,7 @@ impl Device {
     }
 
     /// What a request with FUA has deallocated has to stay so: it waits for the records of that, as a flush would.
-    fn land_records(&mut self, id: u32) {
+    fn land_records(&mut self, id: RequestId) {
         if self.must_land(&self.requests[id].request)
             && (0..self.units_of(id)).any(|index| self.is_whole(self.part_of(id, index)))
         {
@@ -695,9 +701,8 @@ impl Device {
                 loop {
                     let write = &mut self.transactions[id];
                     write.trimmed = true;
-                    if write.older == NONE {
-                        let source = std::mem::take(&mut write.source);
-                        break (source > 0).then(|| Ppn(source - 1));
+                    if write.older.is_none() {
+                        break std::mem::replace(&mut write.source, Ppn::NONE).get();
                     }
                     id = write.older;
                 }

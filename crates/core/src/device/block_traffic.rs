@@ -4,16 +4,16 @@
 use std::collections::VecDeque;
 
 use super::Device;
-use super::transaction::{Kind, Transaction};
 use crate::ftl::Ftl;
 use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::{LogicalBlock, NOWHERE, PADDING};
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::ProgramCause;
 use crate::nand::array::Spot;
-use crate::scheduler::Class;
-use crate::scheduler::lines::{Line, NONE};
-use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
+use crate::work::Class;
+use crate::work::Fifo;
+use crate::work::{Kind, Transaction};
 
 /// Bytes that are kept of a logical block here.
 pub(super) const BYTES_OF_LOGICAL_BLOCK: u64 = size_of::<Job>() as u64;
@@ -28,7 +28,7 @@ struct Job {
     /// Its blocks are to be merged, to free one.
     merge: bool,
     /// Writes that are not bound.
-    pending: Line,
+    pending: Fifo,
     /// Units that the program on its way copies.
     copies: Vec<Copy>,
     /// Reads of those that have not ended.
@@ -46,7 +46,7 @@ pub(super) struct BlockTraffic {
     /// By plane: blocks on their way to being erased.
     doomed: Vec<u32>,
     /// Room to work in: writes by their offsets.
-    writes: Vec<(u32, u32)>,
+    writes: Vec<(u32, TransactionId)>,
 }
 
 impl BlockTraffic {
@@ -74,9 +74,9 @@ impl Device {
     }
 
     /// A write has all its data: it waits for its offset.
-    pub(super) fn queue_in_block(&mut self, id: u32) {
-        let (number, _) = self.ftl.logical_blocks().split(Lpn(self.transactions[id].lpn));
-        self.transactions[id].plane = self.ftl.block_home(number).0;
+    pub(super) fn queue_in_block(&mut self, id: TransactionId) {
+        let (number, _) = self.ftl.logical_blocks().split(self.transactions[id].lpn);
+        self.transactions[id].plane = self.ftl.block_home(number);
         self.show_lined_up(id);
         self.block_traffic.jobs[number as usize].pending.push(&mut self.transactions, id);
         self.trail_stall(id);
@@ -93,7 +93,7 @@ impl Device {
         self.drop_old(number);
         let first = self.block_traffic.job(number).pending.first();
         let LogicalBlock { current, old, next, .. } = self.logical(number);
-        if first == NONE {
+        if first.is_none() {
             let job = self.block_traffic.job(number);
             job.merge &= old != NOWHERE;
             if job.merge {
@@ -101,7 +101,7 @@ impl Device {
             }
             return;
         }
-        let (_, offset) = self.ftl.logical_blocks().split(Lpn(self.transactions[first].lpn));
+        let (_, offset) = self.ftl.logical_blocks().split(self.transactions[first].lpn);
         if current != NOWHERE && (offset >= next || old != NOWHERE) {
             return self.prepare_program(number);
         }
@@ -119,21 +119,21 @@ impl Device {
     fn drop_trimmed(&mut self, number: u32) {
         loop {
             let id = self.block_traffic.job(number).pending.first();
-            if id == NONE || !self.transactions[id].trimmed {
+            if id.is_none() || !self.transactions[id].trimmed {
                 return;
             }
             self.block_traffic.jobs[number as usize].pending.pop(&mut self.transactions);
             let write = self.transactions[id];
-            if write.newer != NONE {
+            if write.newer.is_some() {
                 self.release_newer(id, write.newer);
             }
             self.ftl.logical_blocks().dropped += 1;
             self.slots_free += 1;
             self.transactions.remove(id);
             self.trail_spend(id, TimePart::Cleaning);
-            self.serve(write.owner);
-            if write.owner != NONE {
-                self.part_done(write.owner, self.now, id);
+            self.serve(write.request());
+            if write.request().is_some() {
+                self.part_done(write.request(), self.now, id);
             }
             self.finish_flight(id);
         }
@@ -192,13 +192,13 @@ impl Device {
     }
 
     /// The pending writes of the program at the next offset of a logical block, as many as there are, are taken out.
-    fn take_pending(&mut self, number: u32, most: usize, into: &mut Vec<(u32, u32)>) {
+    fn take_pending(&mut self, number: u32, most: usize, into: &mut Vec<(u32, TransactionId)>) {
         let (next, group) = (self.logical(number).next, self.ftl.shape().units_per_program);
         let mut pending = std::mem::take(&mut self.block_traffic.job(number).pending);
-        let mut others = Line::default();
+        let mut others = Fifo::default();
         while !pending.is_empty() {
             let id = pending.pop(&mut self.transactions);
-            let (_, offset) = self.ftl.logical_blocks().split(Lpn(self.transactions[id].lpn));
+            let (_, offset) = self.ftl.logical_blocks().split(self.transactions[id].lpn);
             let free = !self.transactions[id].trimmed && into.iter().all(|&(other, _)| other != offset);
             if free && (next..next + group).contains(&offset) && into.len() < most {
                 into.push((offset, id));
@@ -224,11 +224,10 @@ impl Device {
             self.block_traffic.job(number).copies.push(Copy { lpn, from, to: Ppn(0) });
             let per_page = self.ftl.shape().units_per_page;
             match &mut open {
-                Some(read) if per_page.divide(read.place) == per_page.divide(from.0) => read.units += 1,
+                Some(read) if per_page.divide(read.place.0) == per_page.divide(from.0) => read.units += 1,
                 _ => {
-                    let mut read = Transaction::new(Kind::MergeRead, Class::Gc);
-                    (read.owner, read.place) = (number, from.0);
-                    read.plane = self.ftl.blocks.plane_of(block).0;
+                    let mut read = Transaction::new(Kind::MergeRead, Class::Gc).of_logical_block(number);
+                    (read.plane, read.place) = (self.ftl.blocks.plane_of(block), from);
                     read.units = self.ftl.shape().pages_per_unit as u16;
                     self.block_traffic.job(number).reads += 1;
                     if let Some(whole) = open.replace(read) {
@@ -247,14 +246,14 @@ impl Device {
     fn is_pending(&mut self, number: u32, offset: u32) -> bool {
         let first = number * self.ftl.logical_blocks().units();
         let mut id = self.block_traffic.job(number).pending.first();
-        while id != NONE && (self.transactions[id].trimmed || self.transactions[id].lpn != first + offset) {
+        while id.is_some() && (self.transactions[id].trimmed || self.transactions[id].lpn.0 != first + offset) {
             id = self.transactions[id].next;
         }
-        id != NONE
+        id.is_some()
     }
 
-    pub(super) fn finish_merge_read(&mut self, id: u32) {
-        let number = self.transactions.remove(id).owner;
+    pub(super) fn finish_merge_read(&mut self, id: TransactionId) {
+        let number = self.transactions.remove(id).logical_block();
         let job = self.block_traffic.job(number);
         job.reads -= 1;
         if job.reads == 0 {
@@ -269,21 +268,21 @@ impl Device {
         let first = writes.pop();
         self.block_traffic.writes = writes;
         if let Some((_, id)) = first {
-            self.trail_unstall(id, self.array.lun_of(PlaneId(self.transactions[id].plane)));
+            self.trail_unstall(id, self.array.lun_of(self.transactions[id].plane));
             return self.line_up(id);
         }
-        let mut merge = Transaction::new(Kind::MergeWrite, Class::Gc);
-        (merge.owner, merge.plane) = (number, self.ftl.block_home(number).0);
+        let mut merge = Transaction::new(Kind::MergeWrite, Class::Gc).of_logical_block(number);
+        merge.plane = self.ftl.block_home(number);
         self.dispatch(merge);
     }
 
     /// Binds a write with all others of its program, and what is copied beside them.
-    pub(super) fn start_write_in_block(&mut self, id: u32, at: Spot) -> bool {
-        let (number, offset) = self.ftl.logical_blocks().split(Lpn(self.transactions[id].lpn));
+    pub(super) fn start_write_in_block(&mut self, id: TransactionId, at: Spot) -> bool {
+        let (number, offset) = self.ftl.logical_blocks().split(self.transactions[id].lpn);
         let mut writes = std::mem::take(&mut self.block_traffic.writes);
         writes.push((offset, id));
         self.take_pending(number, usize::MAX, &mut writes);
-        let lun = self.array.lun_of(PlaneId(self.transactions[id].plane));
+        let lun = self.array.lun_of(self.transactions[id].plane);
         for &(_, other) in &writes[1..] {
             self.trail_unstall(other, lun);
         }
@@ -293,31 +292,34 @@ impl Device {
         true
     }
 
-    pub(super) fn start_merge_write(&mut self, id: u32, at: Spot) -> bool {
-        let Transaction { owner, class, .. } = self.transactions[id];
-        self.transactions[id].place = self.bind_program(owner, &[], class, at).0;
+    pub(super) fn start_merge_write(&mut self, id: TransactionId, at: Spot) -> bool {
+        let merge = self.transactions[id];
+        self.transactions[id].place = self.bind_program(merge.logical_block(), &[], merge.class, at);
         true
     }
 
     /// Where a write or a copy goes that is first in line: with all others of its program at the next place of its
     /// logical block.
-    pub(super) fn place_of_program(&self, id: u32) -> Ppn {
-        let Transaction { kind, owner, lpn, .. } = self.transactions[id];
+    pub(super) fn place_of_program(&self, id: TransactionId) -> Ppn {
+        let transaction = self.transactions[id];
         let map =
             self.ftl.block_map.as_deref().unwrap_or_else(|| unreachable!("only block mapping has logical blocks"));
-        let number = if kind == Kind::Write { map.split(Lpn(lpn)).0 } else { owner };
+        let number = match transaction.kind {
+            Kind::Write => map.split(transaction.lpn).0,
+            _ => transaction.logical_block(),
+        };
         let LogicalBlock { current, next, .. } = map.logical[number as usize];
         Ppn(self.ftl.blocks.first_unit(BlockId(current)).0 + next)
     }
 
     /// Returns its place.
-    fn bind_program(&mut self, number: u32, writes: &[(u32, u32)], class: Class, at: Spot) -> Ppn {
+    fn bind_program(&mut self, number: u32, writes: &[(u32, TransactionId)], class: Class, at: Spot) -> Ppn {
         let (LogicalBlock { current, next, .. }, group) = (self.logical(number), self.ftl.shape().units_per_program);
         let start = Ppn(self.ftl.blocks.first_unit(BlockId(current)).0 + next);
         (0..group).for_each(|unit| self.ftl.map.set_owner(Ppn(start.0 + unit), PADDING));
         for (index, &(offset, id)) in writes.iter().enumerate() {
             self.bind(id, Ppn(start.0 + offset - next));
-            self.transactions[id].next = writes.get(index + 1).map_or(NONE, |&(_, id)| id);
+            self.transactions[id].next = writes.get(index + 1).map_or(TransactionId::NONE, |&(_, id)| id);
         }
         // What was superseded since it was read, or is superseded by these writes, is not copied.
         let mut copies = std::mem::take(&mut self.block_traffic.job(number).copies);
@@ -329,7 +331,7 @@ impl Device {
                 return true;
             }
             let block = self.ftl.blocks.block_of(copy.from);
-            self.release(block.0);
+            self.release(block);
             false
         });
         let cause = if writes.is_empty() { ProgramCause::Merge } else { ProgramCause::Host };
@@ -339,15 +341,15 @@ impl Device {
         logical.note_program(copies.iter().map(|copy| copy.to.0 - start.0 + next), writes.iter().map(|write| write.0));
         self.block_traffic.job(number).copies = copies;
         let plane = self.ftl.block_home(number);
-        let tag = writes.first().map_or(u64::MAX, |&(_, id)| self.tag_of(self.transactions[id].owner));
+        let tag = writes.first().map_or(u64::MAX, |&(_, id)| self.tag_of(self.transactions[id].request()));
         self.put(at, self.program(class, plane, start, tag));
         start
     }
 
-    pub(super) fn finish_merge_write(&mut self, id: u32) {
-        let Transaction { owner, place, plane, .. } = self.transactions.remove(id);
-        self.store_program(Ppn(place), NONE);
-        self.finish_in_block(owner, PlaneId(plane), Ppn(place));
+    pub(super) fn finish_merge_write(&mut self, id: TransactionId) {
+        let merge = self.transactions.remove(id);
+        self.store_program(merge.place, TransactionId::NONE);
+        self.finish_in_block(merge.logical_block(), merge.plane, merge.place);
     }
 
     /// The first unit of the program that a place is part of.
@@ -356,7 +358,7 @@ impl Device {
     }
 
     /// With verification: the contents of a program of a logical block, in the order of places.
-    pub(super) fn store_program(&mut self, start: Ppn, first: u32) {
+    pub(super) fn store_program(&mut self, start: Ppn, first: TransactionId) {
         if !self.options.verify {
             return;
         }
@@ -367,14 +369,14 @@ impl Device {
                 continue;
             }
             let mut id = first;
-            while id != NONE && self.transactions[id].place != place.0 {
+            while id.is_some() && self.transactions[id].place != place {
                 id = self.transactions[id].next;
             }
             let job = self.ftl.logical_blocks().split(Lpn(lpn)).0;
             let copy = self.block_traffic.job(job).copies.iter().find(|copy| copy.to == place).map(|copy| copy.from);
             let Some(media) = &mut self.ftl.media else { return };
             match copy {
-                _ if id != NONE => media.program(place, &self.contents.slots[id as usize]),
+                _ if id.is_some() => media.program(place, &self.contents.slots[id]),
                 Some(from) => media.copy(from, place),
                 None => debug_assert!(false, "block {number}: what is programmed is a write or a copy"),
             }
@@ -387,7 +389,7 @@ impl Device {
         for copy in copies.drain(..) {
             self.map_copy(Lpn(copy.lpn), copy.from, copy.to);
             let block = self.ftl.blocks.block_of(copy.from);
-            self.release(block.0);
+            self.release(block);
         }
         let job = self.block_traffic.job(number);
         (job.copies, job.busy) = (copies, false);

@@ -6,16 +6,15 @@ use super::Device;
 use super::accept::Part;
 use super::firmware::Work;
 use super::timers::Timer;
-use super::transaction::Transaction;
 use crate::cache::dram::Then;
 use crate::cache::{Buffer, Found, Pick};
 use crate::ftl::mapping::Location;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::BLANK;
-use crate::scheduler::Class;
-use crate::scheduler::lines::NONE;
-use crate::sim::id::{Lpn, PlaneId, Ppn};
+use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
 use crate::sim::time::Time;
+use crate::work::Class;
+use crate::work::Transaction;
 use crate::workload::request::{Operation, Request, SECTOR};
 
 impl Device {
@@ -41,7 +40,7 @@ impl Device {
     // Reads.
 
     /// Answers what the buffer holds of a read; the rest is looked up in the map.
-    pub(super) fn search_buffer(&mut self, id: u32, units: Range<u32>) {
+    pub(super) fn search_buffer(&mut self, id: RequestId, units: Range<u32>) {
         let mut missed = units.start..units.start;
         for index in units {
             let part = self.part_of(id, index);
@@ -65,7 +64,7 @@ impl Device {
     }
 
     /// The buffer answers a part of a read.
-    fn answer_from_buffer(&mut self, id: u32, entry: u32, part: Part) {
+    fn answer_from_buffer(&mut self, id: RequestId, entry: u32, part: Part) {
         self.copy_from_buffer(id, part);
         let sectors = part.end - part.first;
         let pending = &mut self.requests[id];
@@ -78,7 +77,7 @@ impl Device {
 
     /// Answers a unit of a read if the buffer holds all that it asks for, and counts what it holds.
     #[inline]
-    pub(super) fn read_buffer(&mut self, id: u32, part: Part) -> bool {
+    pub(super) fn read_buffer(&mut self, id: RequestId, part: Part) -> bool {
         let Some(buffer) = &mut self.buffer else { return false };
         match buffer.find(part.lpn, part.first, part.end) {
             Found::Whole(entry) => {
@@ -99,10 +98,10 @@ impl Device {
     }
 
     /// With verification: what the buffer holds of a part goes to the reply.
-    pub(super) fn copy_from_buffer(&mut self, id: u32, part: Part) {
+    pub(super) fn copy_from_buffer(&mut self, id: RequestId, part: Part) {
         let (true, Some(buffer)) = (self.options.verify, self.buffer.as_deref()) else { return };
         let Some(entry) = buffer.entry_of(part.lpn) else { return };
-        let reply = &mut self.contents.replies[id as usize];
+        let reply = &mut self.contents.replies[id];
         for sector in (part.first..part.end).filter(|&sector| buffer.holds(entry, sector)) {
             reply[(part.offset + sector - part.first) as usize] = buffer.versions(entry)[sector as usize];
         }
@@ -129,32 +128,33 @@ impl Device {
 
     /// Notes that a read from flash is for a unit, which the buffer may keep then.
     #[inline]
-    pub(super) fn note_read_unit(&mut self, read: u32, ppn: Ppn, is_new: bool) {
+    pub(super) fn note_read_unit(&mut self, read: TransactionId, ppn: Ppn, is_new: bool) {
         let Some(buffer) = &mut self.buffer else { return };
-        if buffer.reads.len() <= read as usize {
-            buffer.reads.resize(read as usize + 1, 0);
+        if buffer.reads.len() <= read.index() {
+            buffer.reads.resize(read.index() + 1, 0);
         }
         let (_, in_page) = self.ftl.shape().units_per_page.divide_with_rest(ppn.0);
-        let units = &mut buffer.reads[read as usize];
+        let units = &mut buffer.reads[read.index()];
         *units = if is_new { 0 } else { *units } | 1 << in_page;
     }
 
     /// What a read from flash brings goes into the buffer, if nothing newer has come meanwhile.
-    pub(super) fn fill_buffer(&mut self, read: u32) {
+    pub(super) fn fill_buffer(&mut self, read: TransactionId) {
         if !self.buffer.as_deref().is_some_and(Buffer::keeps_reads) {
             return;
         }
-        let Transaction { place, owner, lpn, units, .. } = self.transactions[read];
-        let request = self.requests[owner].request;
+        let transaction = self.transactions[read];
+        let Transaction { place, lpn, units, .. } = transaction;
+        let request = self.requests[transaction.request()].request;
         if units == 1 || self.ftl.shape().pages_per_unit > 1 {
-            if self.ftl.map.get(Lpn(lpn)) == Location::Flash(Ppn(place)) {
-                self.fill_unit(&request, Lpn(lpn), Ppn(place));
+            if self.ftl.map.get(lpn) == Location::Flash(place) {
+                self.fill_unit(&request, lpn, place);
             }
             return self.admit();
         }
         let per_page = self.ftl.shape().units_per_page;
-        let first = per_page.divide(place) * per_page.divisor();
-        let units = self.buffer.as_deref().map_or(0, |buffer| buffer.reads[read as usize]);
+        let first = per_page.divide(place.0) * per_page.divisor();
+        let units = self.buffer.as_deref().map_or(0, |buffer| buffer.reads[read.index()]);
         for in_page in (0..per_page.divisor()).filter(|unit| units >> unit & 1 == 1) {
             let ppn = Ppn(first + in_page);
             let lpn = Lpn(self.ftl.map.owner(ppn));
@@ -191,7 +191,7 @@ impl Device {
     // Writes.
 
     /// So many units of a write are through the controller's software: they wait for their place.
-    pub(super) fn bring(&mut self, id: u32, units: u32) {
+    pub(super) fn bring(&mut self, id: RequestId, units: u32) {
         let pending = &mut self.requests[id];
         if pending.arrived == 0 {
             self.unadmitted.push_back(id);
@@ -220,7 +220,7 @@ impl Device {
     }
 
     /// The buffer takes a unit of a write, which is done then.
-    pub(super) fn write_back(&mut self, id: u32, request: &Request, part: Part) {
+    pub(super) fn write_back(&mut self, id: RequestId, request: &Request, part: Part) {
         let version = if request.operation == Operation::WriteZeroes { BLANK } else { request.tag as u32 };
         let sectors = part.end - part.first;
         self.ftl.counters.host_units += 1;
@@ -350,10 +350,10 @@ impl Device {
                 if !device.write_picked(pick) {
                     device.slots_free += 1;
                     device.landed(pick);
-                    if pick.owner != NONE {
+                    if pick.owner.is_some() {
                         device.trail_front(pick.owner, TimePart::Buffer);
                         device.flush_journal(pick.owner);
-                        device.part_done(pick.owner, device.now, NONE);
+                        device.part_done(pick.owner, device.now, TransactionId::NONE);
                     }
                 }
             }
@@ -374,18 +374,15 @@ impl Device {
         buffer.counts.padding += u64::from(padding);
         let id = self.write_unit_of_buffer(pick, before);
         let Some(buffer) = &mut self.buffer else { return true };
-        if buffer.flights.len() <= id as usize {
-            buffer.flights.resize(id as usize + 1, None);
-        }
-        buffer.flights[id as usize] = Some(pick);
+        *buffer.flights.entry(id) = Some(pick);
         true
     }
 
     /// Moves the data of a write of the buffer out of the controller's memory, which occupies the memory's port.
     #[inline]
-    pub(super) fn fetch_from_memory(&mut self, id: u32) {
+    pub(super) fn fetch_from_memory(&mut self, id: TransactionId) {
         let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| buffer.dram.takes_time()) else { return };
-        if buffer.flights.get(id as usize).is_some_and(Option::is_some) {
+        if buffer.flights.get(id).is_some_and(Option::is_some) {
             buffer.dram.pass(self.now, self.ftl.shape().sectors_per_unit);
         }
     }
@@ -393,17 +390,17 @@ impl Device {
     /// Asks for what the end of a write of the buffer will touch, and the beginning of the next one of its plane. They
     /// wait for so long that what was looked up when they were picked is far from the processor again.
     #[inline]
-    pub(super) fn prefetch_for_buffer(&self, id: u32, lpn: u32) {
+    pub(super) fn prefetch_for_buffer(&self, id: TransactionId, lpn: u32) {
         let Some(buffer) = &self.buffer else { return };
         self.ftl.map.prefetch(Lpn(lpn));
         buffer.prefetch_landing(id);
-        let plane = PlaneId(self.transactions[id].plane);
+        let plane = self.transactions[id].plane;
         let next = self.waiting.first(self.array.lun_of(plane), plane, self.ranks[Class::HostProgram as usize]);
-        if next != NONE {
+        if next.is_some() {
             buffer.prefetch_flight(next);
             let Transaction { source, next, .. } = self.transactions[next];
-            if source > 0 {
-                self.ftl.blocks.prefetch(Ppn(source - 1));
+            if source.is_some() {
+                self.ftl.blocks.prefetch(source);
             }
             self.transactions.prefetch(next);
         }
@@ -411,9 +408,9 @@ impl Device {
 
     /// A write of a unit has ended, if it was the buffer's.
     #[inline]
-    pub(super) fn finish_flight(&mut self, id: u32) {
+    pub(super) fn finish_flight(&mut self, id: TransactionId) {
         let Some(buffer) = &mut self.buffer else { return };
-        if let Some(pick) = buffer.flights.get_mut(id as usize).and_then(Option::take) {
+        if let Some(pick) = buffer.flights.get_mut(id).and_then(Option::take) {
             self.landed(pick);
         }
     }
@@ -429,7 +426,7 @@ impl Device {
     // Flushes, trims and time.
 
     /// A flush waits for all that the buffer was given before it; false where that is in flash.
-    pub(super) fn flush(&mut self, id: u32) -> bool {
+    pub(super) fn flush(&mut self, id: RequestId) -> bool {
         let Some(buffer) = &mut self.buffer else { return false };
         let waits = buffer.wait_for_all(id);
         buffer.counts.flushes_waited += u64::from(waits);
@@ -447,7 +444,7 @@ impl Device {
             self.trail_front(id, TimePart::Buffer);
             // What was trimmed meanwhile is not in flash, and need not be once that is.
             self.flush_journal(id);
-            self.part_done(id, self.now, NONE);
+            self.part_done(id, self.now, TransactionId::NONE);
         }
     }
 
@@ -490,8 +487,8 @@ impl Device {
 
     fn crossed(&mut self, then: Then) {
         match then.reply {
-            0 => self.part_done(then.request, self.now, NONE),
-            sectors => self.reply(then.request, sectors, NONE),
+            0 => self.part_done(then.request, self.now, TransactionId::NONE),
+            sectors => self.reply(then.request, sectors, TransactionId::NONE),
         }
     }
 

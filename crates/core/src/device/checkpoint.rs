@@ -9,7 +9,7 @@ use crate::config::DeviceConfig;
 use crate::config::checkpoint::Parts;
 use crate::ftl::Ftl;
 use crate::ftl::flash::FlashEvent;
-use crate::sim::id::{BlockId, Lpn, Ppn};
+use crate::sim::id::{BlockId, Lpn, Ppn, TransactionId};
 use crate::state::{Reader, StateError, Writer};
 
 /// Parts that are looked at for one to be written.
@@ -31,7 +31,7 @@ pub(super) struct Checkpointing {
     writing: Vec<u32>,
     most: usize,
     /// Those of them that found no room, by transaction.
-    stalled: Vec<u32>,
+    stalled: Vec<TransactionId>,
 }
 
 impl Checkpointing {
@@ -143,8 +143,8 @@ impl Device {
 
     /// Whether a logical unit holds a part of the checkpoint.
     #[inline]
-    pub(super) fn is_of_checkpoint(&self, lpn: u32) -> bool {
-        self.ftl.checkpoint.is_some_and(|checkpoint| lpn >= checkpoint.first)
+    pub(super) fn is_of_checkpoint(&self, lpn: Lpn) -> bool {
+        self.ftl.checkpoint.is_some_and(|checkpoint| lpn.0 >= checkpoint.first)
     }
 
     /// The bytes of a part of the checkpoint that is written now; none where `lpn` holds something else.
@@ -154,7 +154,7 @@ impl Device {
     }
 
     /// A part of the checkpoint waits for room.
-    pub(super) fn stall_checkpoint(&mut self, id: u32) {
+    pub(super) fn stall_checkpoint(&mut self, id: TransactionId) {
         if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.stalled.push(id);
         }

@@ -2,12 +2,12 @@
 
 use super::Device;
 use super::firmware::Work;
-use super::transaction::{Kind, Transaction};
 use crate::ftl::gc::job::Step;
 use crate::nand::array::LunState;
-use crate::scheduler::Class;
-use crate::scheduler::lines::Line;
-use crate::sim::id::{BlockId, LunId, PlaneId};
+use crate::sim::id::{BlockId, LunId, PlaneId, TransactionId};
+use crate::work::Class;
+use crate::work::Fifo;
+use crate::work::{Kind, Transaction};
 
 impl Device {
     /// Returns the scheduling class of garbage collection in a plane.
@@ -25,7 +25,7 @@ impl Device {
     fn is_behind(&self, plane: PlaneId) -> bool {
         self.ftl.shape().paces
             && self.merging.planes_together(plane).any(|plane| {
-                let job = &self.jobs[plane.index()];
+                let job = &self.jobs[plane];
                 let blocks = &self.ftl.blocks;
                 !blocks.takes_host_write(plane)
                     || (job.free_units(&self.ftl, plane) < self.ftl.pace_level()
@@ -55,7 +55,7 @@ impl Device {
 
     /// With `gc.pace = "proportional"`: a host program takes space of a plane.
     pub(super) fn clean_behind(&mut self, plane: PlaneId) {
-        self.jobs[plane.index()].reclaimed = 0;
+        self.jobs[plane].reclaimed = 0;
         for plane in self.merging.planes_together(plane) {
             self.clean(plane);
         }
@@ -81,17 +81,17 @@ impl Device {
     /// Returns `true` if garbage collection of a plane has something to do and nothing of it is in flight.
     #[inline]
     fn wants_step(&self, plane: PlaneId) -> bool {
-        let job = &self.jobs[plane.index()];
+        let job = &self.jobs[plane];
         let is_due = self.ftl.blocks.stock(plane) <= self.ftl.shape().soft || !job.is_idle();
         !job.busy && (is_due || self.has_failed(plane))
     }
 
     /// The controller's software has come to the choice of a block.
     pub(super) fn clean_now(&mut self, plane: PlaneId) {
-        let job = &mut self.jobs[plane.index()];
+        let job = &mut self.jobs[plane];
         (job.busy, job.granted) = (false, true);
         self.step(plane);
-        self.jobs[plane.index()].granted = false;
+        self.jobs[plane].granted = false;
     }
 
     fn step(&mut self, plane: PlaneId) {
@@ -100,56 +100,56 @@ impl Device {
         }
         // As things stand when it is chosen: it may bring the plane up to its pace.
         let class = self.cleaning_class(plane);
-        let step = self.jobs[plane.index()].next_step(&mut self.ftl, plane);
+        let step = self.jobs[plane].next_step(&mut self.ftl, plane);
         self.update_moved(plane);
         self.give_way(plane);
         // What the journal sets off must not take the next step of this job in the middle of this one.
-        self.jobs[plane.index()].busy = true;
+        self.jobs[plane].busy = true;
         self.journal_for_doomed();
-        self.jobs[plane.index()].busy = false;
+        self.jobs[plane].busy = false;
         let mut transaction = match step {
             Step::Rest => {
                 self.go_again(plane);
                 return self.journal_for_resting();
             }
             Step::Choose => {
-                self.jobs[plane.index()].busy = true;
-                return self.work(Work::Clean(plane.0));
+                self.jobs[plane].busy = true;
+                return self.work(Work::Clean(plane));
             }
             Step::Erase(block) => {
                 // Lining the erase up must not take the next step of this job: that is done behind it.
-                self.jobs[plane.index()].busy = true;
+                self.jobs[plane].busy = true;
                 self.erase(block);
-                self.jobs[plane.index()].busy = false;
+                self.jobs[plane].busy = false;
                 return self.step(plane);
             }
             Step::Write => Transaction::new(Kind::GcWrite, Class::Gc),
             Step::CopyBack { first } => {
                 let mut move_back = Transaction::new(Kind::CopyBack, Class::Gc);
-                move_back.place = first.0;
-                move_back.units = self.jobs[plane.index()].back.len() as u16;
+                move_back.place = first;
+                move_back.units = self.jobs[plane].back.len() as u16;
                 move_back
             }
             Step::Read { first, units } => {
                 let spans = self.ftl.shape().pages_per_unit;
                 let mut read = Transaction::new(Kind::GcRead, Class::Gc);
-                read.place = first.0;
+                read.place = first;
                 read.units = if spans > 1 { spans as u16 } else { units as u16 };
                 read
             }
         };
-        self.jobs[plane.index()].busy = true;
+        self.jobs[plane].busy = true;
         transaction.class = class;
-        transaction.plane = plane.0;
+        transaction.plane = plane;
         self.dispatch(transaction);
     }
 
     /// A page of a victim has been read.
-    pub(super) fn finish_gc_read(&mut self, id: u32) {
-        let plane = PlaneId(self.transactions[id].plane);
+    pub(super) fn finish_gc_read(&mut self, id: TransactionId) {
+        let plane = self.transactions[id].plane;
         self.check_cleaning_read(id);
         self.transactions.remove(id);
-        self.jobs[plane.index()].busy = false;
+        self.jobs[plane].busy = false;
         self.drop_stale_copies(plane);
         self.clean(plane);
     }
@@ -157,37 +157,37 @@ impl Device {
     /// Forgets units in hand that were superseded since they were read.
     pub(super) fn drop_stale_copies(&mut self, plane: PlaneId) {
         let mut index = 0;
-        while let Some(copy) = self.jobs[plane.index()].copies.get(index).copied() {
+        while let Some(copy) = self.jobs[plane].copies.get(index).copied() {
             if self.ftl.blocks.is_valid(copy.from) {
                 index += 1;
                 continue;
             }
-            let job = &mut self.jobs[plane.index()];
+            let job = &mut self.jobs[plane];
             job.copies.remove(index);
             // The erase that this may start must not step the job in the middle of its own step.
             let busy = std::mem::replace(&mut job.busy, true);
             let victim: BlockId = self.ftl.blocks.block_of(copy.from);
-            self.release(victim.0);
-            self.jobs[plane.index()].busy = busy;
+            self.release(victim);
+            self.jobs[plane].busy = busy;
         }
     }
 
     /// Forgets units of the page on its way within the plane that were superseded since it was chosen.
     pub(super) fn drop_stale_back(&mut self, plane: PlaneId) {
         let mut index = 0;
-        while let Some(copy) = self.jobs[plane.index()].back.get(index).copied() {
+        while let Some(copy) = self.jobs[plane].back.get(index).copied() {
             if self.ftl.blocks.is_valid(copy.from) {
                 index += 1;
                 continue;
             }
-            self.jobs[plane.index()].back.remove(index);
+            self.jobs[plane].back.remove(index);
             let victim: BlockId = self.ftl.blocks.block_of(copy.from);
-            self.release(victim.0);
+            self.release(victim);
         }
     }
 
     /// A write finds no room in its plane: it waits for an erase.
-    pub(super) fn stall(&mut self, id: u32, plane: PlaneId) {
+    pub(super) fn stall(&mut self, id: TransactionId, plane: PlaneId) {
         if self.is_own(self.transactions[id].lpn) {
             return self.place_own(id);
         }
@@ -195,7 +195,7 @@ impl Device {
             self.put_back(id);
             return self.clean(plane);
         }
-        self.stalled[plane.index()].push(&mut self.transactions, id);
+        self.stalled[plane].push(&mut self.transactions, id);
         self.trail_stall(id);
         self.clean(plane);
     }
@@ -205,19 +205,19 @@ impl Device {
         if self.dynamic {
             return self.offer_pool(self.ftl.allocation.pool_of(plane));
         }
-        if self.stalled[plane.index()].is_empty() || !self.ftl.blocks.takes_host_write(plane) {
+        if self.stalled[plane].is_empty() || !self.ftl.blocks.takes_host_write(plane) {
             return;
         }
         let blocks = &self.ftl.blocks;
         let room =
             blocks.host_room(plane) + blocks.stock(plane).saturating_sub(blocks.kept(plane)) * blocks.data_units();
-        let (mut back, mut count) = (Line::default(), 0);
+        let (mut back, mut count) = (Fifo::default(), 0);
         let lun = self.array.lun_of(plane);
         for _ in 0..room {
-            if self.stalled[plane.index()].is_empty() {
+            if self.stalled[plane].is_empty() {
                 break;
             }
-            let id = self.stalled[plane.index()].pop(&mut self.transactions);
+            let id = self.stalled[plane].pop(&mut self.transactions);
             back.push(&mut self.transactions, id);
             count += 1;
             self.trail_unstall(id, lun);
@@ -226,7 +226,7 @@ impl Device {
     }
 
     /// So many writes that had no room have some: they go before those that wait for their plane.
-    pub(super) fn put_first(&mut self, plane: PlaneId, writes: (Line, u32)) {
+    pub(super) fn put_first(&mut self, plane: PlaneId, writes: (Fifo, u32)) {
         let (lun, rank) = (self.array.lun_of(plane), self.ranks[Class::HostProgram as usize]);
         self.waiting.put_before(lun, plane, rank, &mut self.transactions, writes);
         self.kick(lun);

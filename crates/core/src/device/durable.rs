@@ -2,7 +2,6 @@
 //! that depends on it. See docs/model/durability.md.
 
 use super::accept::Part;
-use super::transaction::Transaction;
 use super::{Device, Mutant};
 use crate::config::NOT_WITH_BLOCKS;
 use crate::ftl::durable::{Buffered, Durable};
@@ -11,8 +10,8 @@ use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::{Location, PADDING};
 use crate::ftl::memory::MemoryFlash;
 use crate::metrics::counters::ProgramCause;
-use crate::scheduler::lines::NONE;
-use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
+use crate::work::Transaction;
 use crate::workload::request::{Operation, Request};
 
 impl Device {
@@ -114,7 +113,7 @@ impl Device {
         }
     }
 
-    fn slot_sequence(&mut self, id: u32) -> u64 {
+    fn slot_sequence(&mut self, id: TransactionId) -> u64 {
         self.ftl.durable.as_mut().map_or(0, |durable| durable.slot(id).sequence)
     }
 
@@ -141,10 +140,10 @@ impl Device {
             Location::Flash(place) => Some(place),
             Location::Slot(newest) => {
                 let mut id = newest;
-                while self.transactions[id].older != NONE {
+                while self.transactions[id].older.is_some() {
                     id = self.transactions[id].older;
                 }
-                let source = self.transactions[id].source.checked_sub(1).map(Ppn);
+                let source = self.transactions[id].source.get();
                 source.or(self.ftl.durable.as_mut().and_then(|durable| durable.slot(id).replaces))
             }
         };
@@ -204,7 +203,7 @@ impl Device {
 
     /// A write has taken a slot.
     #[inline]
-    pub(super) fn note_slot(&mut self, id: u32) {
+    pub(super) fn note_slot(&mut self, id: TransactionId) {
         if let Some(durable) = &mut self.ftl.durable {
             *durable.slot(id) = durable.coming;
         }
@@ -212,7 +211,7 @@ impl Device {
 
     /// A write is bound, and supersedes what a place holds.
     #[inline]
-    pub(super) fn note_bound(&mut self, id: u32, old: Ppn) {
+    pub(super) fn note_bound(&mut self, id: TransactionId, old: Ppn) {
         if let Some(durable) = &mut self.ftl.durable {
             durable.slot(id).replaces = Some(old);
         }
@@ -220,7 +219,14 @@ impl Device {
 
     /// A program of writes begins: those that are chained behind `id`, or none, beside `copies`.
     #[inline]
-    pub(super) fn note_program(&mut self, first: Ppn, units: u32, cause: ProgramCause, id: u32, copies: &[Copy]) {
+    pub(super) fn note_program(
+        &mut self,
+        first: Ppn,
+        units: u32,
+        cause: ProgramCause,
+        id: TransactionId,
+        copies: &[Copy],
+    ) {
         if self.ftl.durable.is_some() {
             self.tell_program(first, units, cause, id, copies);
         }
@@ -230,13 +236,13 @@ impl Device {
     #[inline]
     pub(super) fn note_copies(&mut self, plane: PlaneId, first: Ppn, units: u32, back: bool) {
         if self.ftl.durable.is_some() {
-            let job = &self.jobs[plane.index()];
+            let job = &self.jobs[plane];
             let copies = if back { job.back.clone() } else { job.copies[..job.writing].to_vec() };
-            self.tell_program(first, units, ProgramCause::Gc, NONE, &copies);
+            self.tell_program(first, units, ProgramCause::Gc, TransactionId::NONE, &copies);
         }
     }
 
-    fn tell_program(&mut self, first: Ppn, units: u32, cause: ProgramCause, id: u32, copies: &[Copy]) {
+    fn tell_program(&mut self, first: Ppn, units: u32, cause: ProgramCause, id: TransactionId, copies: &[Copy]) {
         if let Some(durable) = &mut self.ftl.durable {
             durable.begin(first, units, cause);
         }
@@ -263,9 +269,9 @@ impl Device {
         (Record { sectors, ..record }, Source::Copy(from))
     }
 
-    fn written(&mut self, lpn: u32, place: Ppn, first: u32) -> (Record, Source) {
+    fn written(&mut self, lpn: u32, place: Ppn, first: TransactionId) -> (Record, Source) {
         let mut id = first;
-        while self.transactions[id].place != place.0 {
+        while self.transactions[id].place != place {
             id = self.transactions[id].next;
         }
         let Transaction { trimmed, spoiled, .. } = self.transactions[id];
@@ -287,7 +293,7 @@ impl Device {
 
     /// The bytes of a unit of the device's own; none where `lpn` is the host's.
     fn own_page(&self, lpn: u32) -> Option<Vec<u8>> {
-        if !self.is_own(lpn) {
+        if !self.is_own(Lpn(lpn)) {
             return None;
         }
         self.checkpoint_page(lpn).or_else(|| self.journal.as_ref()?.page(lpn))

@@ -2,16 +2,16 @@
 //! of it, a device that takes no writes. See docs/model/faults.md.
 
 use super::Device;
-use super::transaction::{Kind, Transaction};
 use crate::config::FaultPlace;
 use crate::ftl::blocks::BlockState;
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::ReadCause;
 use crate::metrics::summary::FaultState;
-use crate::scheduler::Class;
-use crate::scheduler::lines::{Line, NONE};
-use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::time::Time;
+use crate::work::Class;
+use crate::work::Fifo;
+use crate::work::{Kind, Transaction};
 use crate::workload::request::{SECTOR, Status};
 
 impl Device {
@@ -85,10 +85,10 @@ impl Device {
     /// Whether the next program of a block is in the cache register already.
     fn is_programmed_ahead(&self, block: BlockId) -> bool {
         let unit = self.array.unit_of(self.ftl.blocks.plane_of(block));
-        let mut id = self.ahead[unit.index()];
-        while id != NONE {
+        let mut id = self.ahead[unit];
+        while id.is_some() {
             let Transaction { kind, place, next, .. } = self.transactions[id];
-            if kind == Kind::Write && self.ftl.blocks.block_of(Ppn(place)) == block {
+            if kind == Kind::Write && self.ftl.blocks.block_of(place) == block {
                 return true;
             }
             id = next;
@@ -103,16 +103,15 @@ impl Device {
     }
 
     /// The program of some writes has failed: they go first where there is a place next.
-    pub(super) fn write_again(&mut self, first: u32) {
+    pub(super) fn write_again(&mut self, first: TransactionId) {
         let Transaction { place, plane, .. } = self.transactions[first];
         let mut writes = Vec::new();
         let mut id = first;
-        while id != NONE {
+        while id.is_some() {
             writes.push(id);
             id = self.transactions[id].next;
         }
-        self.program_failed(self.start_of_program(Ppn(place)), self.ftl.shape().units_per_program, writes.len() as u32);
-        let plane = PlaneId(plane);
+        self.program_failed(self.start_of_program(place), self.ftl.shape().units_per_program, writes.len() as u32);
         let (lun, rank) = (self.array.lun_of(plane), self.ranks[Class::HostProgram as usize]);
         for id in writes.into_iter().rev() {
             let lpn = self.transactions[id].lpn;
@@ -135,42 +134,42 @@ impl Device {
 
     /// The program of what cleaning has read has failed: that is still in the controller.
     pub(super) fn copy_again(&mut self, plane: PlaneId, place: Ppn) {
-        let count = std::mem::take(&mut self.jobs[plane.index()].writing);
+        let count = std::mem::take(&mut self.jobs[plane].writing);
         self.program_failed(place, self.ftl.shape().units_per_program, count as u32);
-        self.jobs[plane.index()].busy = false;
+        self.jobs[plane].busy = false;
         self.clean(plane);
     }
 
     /// The program of a page that cleaning moves within its plane has failed: it is still where it was.
     pub(super) fn move_back_again(&mut self, plane: PlaneId, place: Ppn) {
-        let units = self.jobs[plane.index()].back.len() as u32;
+        let units = self.jobs[plane].back.len() as u32;
         self.program_failed(place, self.ftl.shape().units_per_page.divisor(), units);
-        let Some(first) = self.jobs[plane.index()].back.first().filter(|_| !self.ftl.is_read_only()) else {
-            self.jobs[plane.index()].busy = false;
+        let Some(first) = self.jobs[plane].back.first().filter(|_| !self.ftl.is_read_only()) else {
+            self.jobs[plane].busy = false;
             return;
         };
         let mut again = Transaction::new(Kind::CopyBack, self.cleaning_class(plane));
-        (again.plane, again.place, again.units) = (plane.0, first.from.0, units as u16);
+        (again.plane, again.place, again.units) = (plane, first.from, units as u16);
         self.dispatch(again);
     }
 
     /// All that a failed block held is elsewhere.
     pub(super) fn retire(&mut self, block: BlockId) {
         if !self.ftl.blocks.block(block).map {
-            self.jobs[self.ftl.blocks.plane_of(block).index()].leaving -= 1;
+            self.jobs[self.ftl.blocks.plane_of(block)].leaving -= 1;
         }
         self.ftl.retire(block);
     }
 
     /// The host has room again that was kept for a failed block until that was chosen.
     pub(super) fn give_way(&mut self, plane: PlaneId) {
-        if std::mem::take(&mut self.jobs[plane.index()].took_failed) {
+        if std::mem::take(&mut self.jobs[plane].took_failed) {
             // What this sets off must not take the next step of the plane's cleaning: that is done by the caller.
-            self.jobs[plane.index()].busy = true;
+            self.jobs[plane].busy = true;
             self.unstall(plane);
             self.unstall_journal();
             self.unstall_checkpoint();
-            self.jobs[plane.index()].busy = false;
+            self.jobs[plane].busy = false;
         }
     }
 
@@ -179,30 +178,30 @@ impl Device {
     pub(super) fn note_released(&mut self, block: BlockId) {
         let known = self.ftl.blocks.block(block);
         if self.ftl.faults.is_some() && !known.map && !known.failed {
-            self.jobs[self.ftl.blocks.plane_of(block).index()].held -= 1;
+            self.jobs[self.ftl.blocks.plane_of(block)].held -= 1;
         }
     }
 
     /// Whether a write that has no room for the host has some all the same, because its program has failed: what it
     /// supersedes cannot be erased before it is programmed, so that it must not wait for an erase. The block that is
     /// kept for what fails is for it.
-    pub(super) fn goes_again(&self, id: u32, plane: PlaneId) -> bool {
+    pub(super) fn goes_again(&self, id: TransactionId, plane: PlaneId) -> bool {
         self.ftl.faults.is_some()
-            && self.transactions[id].dependency != NONE
-            && self.ftl.can_spare_block(plane, &self.jobs[plane.index()])
+            && self.transactions[id].dependency.is_some()
+            && self.ftl.can_spare_block(plane, &self.jobs[plane])
     }
 
     /// Whether such a write has room of cleaning, which can do without: a block of the plane is free for it then.
-    pub(super) fn lends_to_failed(&self, id: u32, plane: PlaneId) -> bool {
+    pub(super) fn lends_to_failed(&self, id: TransactionId, plane: PlaneId) -> bool {
         let dependency = self.transactions[id].dependency;
         self.ftl.faults.is_some()
-            && dependency != NONE
+            && dependency.is_some()
             && self.has_room_to_lend(plane)
-            && self.waits_for_one(plane, BlockId(dependency))
+            && self.waits_for_one(plane, dependency)
     }
 
     /// Whether a write that must not wait for an erase may take room of cleaning.
-    pub(super) fn lends_to(&self, id: u32, plane: PlaneId) -> bool {
+    pub(super) fn lends_to(&self, id: TransactionId, plane: PlaneId) -> bool {
         let of_journal = self.is_of_journal(self.transactions[id].lpn);
         if of_journal { self.lends_to_journal(plane) } else { self.lends_to_failed(id, plane) }
     }
@@ -210,11 +209,11 @@ impl Device {
     /// Cleaning of a plane rests: writes whose programs have failed may have room that was in use, and must not wait
     /// for an erase. There are few.
     pub(super) fn go_again(&mut self, plane: PlaneId) {
-        if self.ftl.faults.is_none() || self.stalled[plane.index()].is_empty() {
+        if self.ftl.faults.is_none() || self.stalled[plane].is_empty() {
             return;
         }
-        let (mut again, mut others, mut count) = (Line::default(), Line::default(), 0);
-        let mut stalled = std::mem::take(&mut self.stalled[plane.index()]);
+        let (mut again, mut others, mut count) = (Fifo::default(), Fifo::default(), 0);
+        let mut stalled = std::mem::take(&mut self.stalled[plane]);
         let lun = self.array.lun_of(plane);
         while !stalled.is_empty() {
             let id = stalled.pop(&mut self.transactions);
@@ -226,7 +225,7 @@ impl Device {
                 others.push(&mut self.transactions, id);
             }
         }
-        self.stalled[plane.index()] = others;
+        self.stalled[plane] = others;
         if count > 0 {
             self.put_first(plane, (again, count));
         }
@@ -236,17 +235,18 @@ impl Device {
 
     /// A page has been read for the host; whether that brought something that cannot be corrected.
     #[inline]
-    pub(super) fn check_host_read(&mut self, id: u32) -> bool {
+    pub(super) fn check_host_read(&mut self, id: TransactionId) -> bool {
         self.ftl.faults.is_some() && self.check_host_page(id)
     }
 
-    fn check_host_page(&mut self, id: u32) -> bool {
-        let Transaction { place, units, owner, .. } = self.transactions[id];
+    fn check_host_page(&mut self, id: TransactionId) -> bool {
+        let read = self.transactions[id];
+        let (Transaction { place, units, .. }, owner) = (read, read.request());
         let request = self.requests[owner].request;
         let unit = |sector| self.ftl.shape().unit_sectors.divide_long(sector) as u32;
         let of_request = unit(request.lba)..unit(request.lba + u64::from(request.sectors) - 1) + 1;
-        let failed = self.ftl.read_fails(Ppn(place), u32::from(units));
-        let lost = failed || self.ftl.is_lost_in_page(Ppn(place), &of_request);
+        let failed = self.ftl.read_fails(place, u32::from(units));
+        let lost = failed || self.ftl.is_lost_in_page(place, &of_request);
         if lost {
             self.ftl.counters.faults.note_uncorrectable(ReadCause::Host);
             self.requests[owner].status = Status::Uncorrectable;
@@ -256,16 +256,17 @@ impl Device {
 
     /// A page has been read for what a partial write keeps.
     #[inline]
-    pub(super) fn check_rmw_read(&mut self, id: u32) {
+    pub(super) fn check_rmw_read(&mut self, id: TransactionId) {
         if self.ftl.faults.is_none() {
             return;
         }
-        let Transaction { place, units, owner: write, .. } = self.transactions[id];
-        if self.ftl.read_fails(Ppn(place), u32::from(units)) || self.ftl.is_lost(Ppn(place)) {
+        let read = self.transactions[id];
+        let (Transaction { place, units, .. }, write) = (read, read.write());
+        if self.ftl.read_fails(place, u32::from(units)) || self.ftl.is_lost(place) {
             self.ftl.counters.faults.note_uncorrectable(ReadCause::Rmw);
             self.transactions[write].spoiled = true;
-            let owner = self.transactions[write].owner;
-            if owner != NONE {
+            let owner = self.transactions[write].request();
+            if owner.is_some() {
                 self.requests[owner].status = Status::Uncorrectable;
             }
         }
@@ -273,15 +274,15 @@ impl Device {
 
     /// A page of a victim has been read: what cannot be corrected is moved as it is.
     #[inline]
-    pub(super) fn check_cleaning_read(&mut self, id: u32) {
+    pub(super) fn check_cleaning_read(&mut self, id: TransactionId) {
         if self.ftl.faults.is_none() {
             return;
         }
         let Transaction { place, plane, units, .. } = self.transactions[id];
         let per_page = self.ftl.shape().units_per_page;
-        let of_page = |other: Ppn| per_page.divide(other.0) == per_page.divide(place);
-        let failed = self.ftl.read_fails(Ppn(place), u32::from(units));
-        let mut copies = self.jobs[plane as usize].copies.iter();
+        let of_page = |other: Ppn| per_page.divide(other.0) == per_page.divide(place.0);
+        let failed = self.ftl.read_fails(place, u32::from(units));
+        let mut copies = self.jobs[plane].copies.iter();
         if failed || copies.any(|copy| of_page(copy.from) && self.ftl.is_lost(copy.from)) {
             self.ftl.counters.faults.note_uncorrectable(ReadCause::Gc);
         }
@@ -289,7 +290,7 @@ impl Device {
 
     /// A read is answered from a slot: not with what could not be read for it.
     #[inline]
-    pub(super) fn check_slot_read(&mut self, request: u32, slot: u32, first: u32, end: u32) {
+    pub(super) fn check_slot_read(&mut self, request: RequestId, slot: TransactionId, first: u32, end: u32) {
         let write = &self.transactions[slot];
         let own = u32::from(write.first) <= first && end <= u32::from(write.end);
         if write.spoiled && !own {
@@ -302,7 +303,7 @@ impl Device {
     /// A block has failed: whether the plane, and the device, can do without it.
     pub(super) fn check_spare(&mut self, plane: PlaneId) {
         let map = self.map_in_hand(plane);
-        if !self.ftl.has_spare() || !self.ftl.can_go_on(plane, &self.jobs[plane.index()], map) {
+        if !self.ftl.has_spare() || !self.ftl.can_go_on(plane, &self.jobs[plane], map) {
             self.become_read_only();
         }
     }
@@ -320,7 +321,7 @@ impl Device {
         let Some(faults) = self.ftl.faults.as_mut().filter(|faults| faults.read_only.is_none()) else { return };
         faults.read_only = Some(now);
         self.stop_filling();
-        let mut waiting: Vec<Line> = self.pool.lines.iter_mut().map(std::mem::take).collect();
+        let mut waiting: Vec<Fifo> = self.pool.lines.iter_mut().map(std::mem::take).collect();
         waiting.extend(self.stalled.iter_mut().map(std::mem::take));
         for mut line in waiting {
             while !line.is_empty() {
@@ -335,11 +336,11 @@ impl Device {
 
     /// A write will not be programmed, and neither will those of its unit that wait for it: it stays in its slot, which
     /// is read, and its request is answered.
-    pub(super) fn answer_unwritten(&mut self, id: u32) {
+    pub(super) fn answer_unwritten(&mut self, id: TransactionId) {
         let mut id = id;
-        while id != NONE {
-            let owner = std::mem::replace(&mut self.transactions[id].owner, NONE);
-            if owner != NONE {
+        while id.is_some() {
+            let owner = self.transactions[id].take_request();
+            if owner.is_some() {
                 self.note_unwritten(id);
                 self.trail_stall(id);
                 self.trail_spend(id, TimePart::Cleaning);
@@ -347,7 +348,7 @@ impl Device {
                 self.part_done(owner, self.now, id);
             }
             let newer = self.transactions[id].newer;
-            if newer != NONE {
+            if newer.is_some() {
                 self.complete_unwritten(id, newer);
             }
             id = newer;
@@ -355,7 +356,7 @@ impl Device {
     }
 
     /// Counts a host write that will not be programmed. Data in a write-back buffer stay there and do not count.
-    fn note_unwritten(&mut self, id: u32) {
+    fn note_unwritten(&mut self, id: TransactionId) {
         if !self.writes_back() {
             let Transaction { first, end, .. } = self.transactions[id];
             self.ftl.counters.units_unwritten += 1;
@@ -364,13 +365,13 @@ impl Device {
     }
 
     /// A write of a unit whose older write may never end has what it keeps of that.
-    pub(super) fn complete_unwritten(&mut self, older: u32, newer: u32) {
+    pub(super) fn complete_unwritten(&mut self, older: TransactionId, newer: TransactionId) {
         let (older_is_complete, newer_is_complete) =
             (self.transactions[older].complete, self.transactions[newer].complete);
         if older_is_complete && !newer_is_complete {
             self.transactions[newer].spoiled = self.transactions[older].spoiled;
             if self.options.verify {
-                let kept = self.contents.slots[older as usize].clone();
+                let kept = self.contents.slots[older].clone();
                 self.complete_contents(newer, &kept);
             }
             self.contents_complete(newer);
@@ -378,7 +379,7 @@ impl Device {
     }
 
     /// A unit of a write is not taken.
-    pub(super) fn refuse_unit(&mut self, id: u32, back: bool) {
+    pub(super) fn refuse_unit(&mut self, id: RequestId, back: bool) {
         let pending = &mut self.requests[id];
         pending.admitted += 1;
         pending.status = Status::ReadOnly;
@@ -389,7 +390,7 @@ impl Device {
     }
 
     /// A flush of a device that takes no writes: it has what it has, or has not.
-    pub(super) fn flush_read_only(&mut self, id: u32) {
+    pub(super) fn flush_read_only(&mut self, id: RequestId) {
         if self.has_unwritten() {
             self.requests[id].status = Status::ReadOnly;
         }
@@ -411,7 +412,7 @@ impl Device {
         for id in waiting {
             self.requests[id].status = Status::ReadOnly;
             self.trail_front(id, TimePart::Buffer);
-            self.part_done(id, self.now, NONE);
+            self.part_done(id, self.now, TransactionId::NONE);
         }
     }
 

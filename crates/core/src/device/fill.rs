@@ -13,14 +13,14 @@ use super::timers::Timer;
 use crate::cache::Pick;
 use crate::config::DeviceConfig;
 use crate::metrics::attribution::Part as TimePart;
-use crate::scheduler::lines::{Line, NONE};
-use crate::sim::id::Lpn;
+use crate::sim::id::{Lpn, RequestId, TransactionId};
 use crate::sim::time::Time;
+use crate::work::Fifo;
 
 /// Writes that go into one program unit.
 #[derive(Clone, Debug, Default)]
 struct Stage {
-    waiting: Line,
+    waiting: Fifo,
     count: u32,
     /// Units that the buffer has picked for this stage and that the firmware has not written yet.
     coming: u32,
@@ -106,10 +106,10 @@ impl Filling {
 impl Device {
     /// Adds a write that has all its data to its program unit, which leaves when it is full, or when somebody waits for
     /// it and nothing more is coming.
-    pub(super) fn stage(&mut self, id: u32) {
-        let number = self.destination_of(Lpn(self.transactions[id].lpn)) * self.ftl.shape().classes
+    pub(super) fn stage(&mut self, id: TransactionId) {
+        let number = self.destination_of(self.transactions[id].lpn) * self.ftl.shape().classes
             + u32::from(self.transactions[id].temperature);
-        let is_urgent = self.is_urgent(self.transactions[id].owner);
+        let is_urgent = self.is_urgent(self.transactions[id].request());
         let Some(filling) = &mut self.filling else { return };
         let stage = &mut filling.stages[number as usize];
         stage.waiting.push(&mut self.transactions, id);
@@ -168,8 +168,8 @@ impl Device {
 
     /// Returns `true` if a write of `request` must not wait for the time-out: the request completes only when it is in
     /// flash, or a flush waits for it.
-    fn is_urgent(&self, request: u32) -> bool {
-        let lands = request != NONE && self.must_land(&self.requests[request].request);
+    fn is_urgent(&self, request: RequestId) -> bool {
+        let lands = request.is_some() && self.must_land(&self.requests[request].request);
         lands || self.buffer.as_deref().is_some_and(|buffer| buffer.is_flushing())
     }
 

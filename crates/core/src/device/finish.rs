@@ -1,36 +1,35 @@
 //! Ending operations: what has been read goes to the host, what has been programmed becomes valid.
 
 use super::accept::{Part, PartRead, UNKNOWN};
-use super::transaction::{Kind, Transaction};
 use super::{Device, Mutant};
 use crate::ftl::blocks::BlockState;
 use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::Location;
 use crate::metrics::attribution::Part as TimePart;
-use crate::scheduler::Class;
-use crate::scheduler::lines::NONE;
-use crate::sim::id::{BlockId, Lpn, LunId, PlaneId, Ppn, UnitId};
+use crate::sim::id::{BlockId, Lpn, LunId, PlaneId, Ppn, RequestId, TransactionId, UnitId};
 use crate::sim::time::Time;
+use crate::work::Class;
+use crate::work::{Kind, Transaction};
 use crate::workload::request::{Operation, SECTOR};
 
 impl Device {
     /// The data of one plane that works together with others have left.
     pub(super) fn finish_member(&mut self, unit: UnitId) {
-        let id = self.running[unit.index()];
-        self.running[unit.index()] = self.transactions[id].next;
+        let id = self.running[unit];
+        self.running[unit] = self.transactions[id].next;
         self.trail_member(unit, id);
         self.finish_one(id);
     }
 
     /// The operation of a unit of `lun` has ended.
     pub(super) fn finish(&mut self, unit: UnitId, lun: LunId) {
-        let id = std::mem::replace(&mut self.running[unit.index()], NONE);
+        let id = std::mem::replace(&mut self.running[unit], TransactionId::NONE);
         self.trail_finish(unit, lun, id);
         self.finish_one(id);
     }
 
     #[inline]
-    fn finish_one(&mut self, id: u32) {
+    fn finish_one(&mut self, id: TransactionId) {
         match self.transactions[id].kind {
             Kind::HostRead => self.finish_read(id),
             Kind::RmwRead => self.finish_rmw(id),
@@ -50,9 +49,9 @@ impl Device {
     }
 
     /// What planes did together has ended in all of them.
-    fn finish_merged(&mut self, first: u32) {
+    fn finish_merged(&mut self, first: TransactionId) {
         let mut id = first;
-        while id != NONE {
+        while id.is_some() {
             let rest = self.split_off(id);
             match self.transactions[id].kind {
                 Kind::Write => self.finish_writes(id),
@@ -68,25 +67,25 @@ impl Device {
     }
 
     /// Cuts the transactions that are served together behind those of the plane of `first`; returns the others.
-    fn split_off(&mut self, first: u32) -> u32 {
+    fn split_off(&mut self, first: TransactionId) -> TransactionId {
         let mut last = first;
         loop {
             let next = self.transactions[last].next;
-            if next == NONE || self.transactions[next].plane != self.transactions[first].plane {
-                self.transactions[last].next = NONE;
+            if next.is_none() || self.transactions[next].plane != self.transactions[first].plane {
+                self.transactions[last].next = TransactionId::NONE;
                 return next;
             }
             last = next;
         }
     }
 
-    fn finish_read(&mut self, id: u32) {
+    fn finish_read(&mut self, id: TransactionId) {
         let read = self.transactions[id];
         if self.options.verify {
-            for part in std::mem::take(&mut self.contents.reads[id as usize]) {
+            for part in std::mem::take(&mut self.contents.reads[id]) {
                 let Some(media) = &self.ftl.media else { continue };
                 let held = &media.read(part.place)[part.first as usize..part.end as usize];
-                let reply = &mut self.contents.replies[part.request as usize];
+                let reply = &mut self.contents.replies[part.request];
                 reply[part.offset as usize..][..held.len()].copy_from_slice(held);
             }
         }
@@ -95,12 +94,12 @@ impl Device {
         }
         self.release(read.dependency);
         self.transactions.remove(id);
-        self.reply(read.owner, u32::from(read.end), id);
+        self.reply(read.request(), u32::from(read.end), id);
         self.journal_for_resting();
     }
 
     /// So many sectors of a read leave for the host; see [`Device::part_done`].
-    pub(super) fn reply(&mut self, request: u32, sectors: u32, by: u32) {
+    pub(super) fn reply(&mut self, request: RequestId, sectors: u32, by: TransactionId) {
         let now = self.now;
         let at = match &mut self.link {
             Some(link) if self.requests[request].request.operation == Operation::Read => {
@@ -111,9 +110,9 @@ impl Device {
         self.part_done(request, at, by);
     }
 
-    /// A part of a request is done at `at`: that of the transaction `by`, or its own where that is [`NONE`].
+    /// A part of a request is done at `at`: that of the transaction `by`, or its own where that is `NONE`.
     #[inline]
-    pub(super) fn part_done(&mut self, request: u32, at: Time, by: u32) {
+    pub(super) fn part_done(&mut self, request: RequestId, at: Time, by: TransactionId) {
         let pending = &mut self.requests[request];
         pending.finish = pending.finish.max(at);
         pending.remaining -= 1;
@@ -123,80 +122,80 @@ impl Device {
     }
 
     /// A partial write has what it keeps: its contents are complete.
-    fn finish_rmw(&mut self, id: u32) {
+    fn finish_rmw(&mut self, id: TransactionId) {
         let read = self.transactions[id];
         if self.options.verify {
-            let held = self.ftl.media.as_ref().map(|media| media.read(Ppn(read.place)).to_vec()).unwrap_or_default();
-            self.complete_contents(read.owner, &held);
+            let held = self.ftl.media.as_ref().map(|media| media.read(read.place).to_vec()).unwrap_or_default();
+            self.complete_contents(read.write(), &held);
         }
         self.check_rmw_read(id);
         self.release(read.dependency);
         self.transactions.remove(id);
-        self.contents_complete(read.owner);
-        self.queue_write(read.owner);
+        self.contents_complete(read.write());
+        self.queue_write(read.write());
         self.journal_for_resting();
     }
 
     /// With verification: puts what a partial write keeps around its own sectors.
-    pub(super) fn complete_contents(&mut self, write: u32, kept: &[u32]) {
-        let held = &mut self.contents.slots[write as usize];
+    pub(super) fn complete_contents(&mut self, write: TransactionId, kept: &[u32]) {
+        let held = &mut self.contents.slots[write];
         for (version, kept) in held.iter_mut().zip(kept).filter(|(version, _)| **version == UNKNOWN) {
             *version = *kept;
         }
     }
 
     /// Answers the reads that waited for the contents of a slot.
-    pub(super) fn contents_complete(&mut self, write: u32) {
+    pub(super) fn contents_complete(&mut self, write: TransactionId) {
         self.transactions[write].complete = true;
-        let mut id = std::mem::replace(&mut self.transactions[write].readers, NONE);
-        while id != NONE {
+        let mut id = std::mem::replace(&mut self.transactions[write].readers, TransactionId::NONE);
+        while id.is_some() {
             let read = self.transactions[id];
             let (first, end) = (u32::from(read.first), u32::from(read.end));
-            self.check_slot_read(read.owner, write, first, end);
+            self.check_slot_read(read.request(), write, first, end);
             // What the buffer gave it is newer, and may have left the buffer meanwhile.
-            for part in self.contents.reads.get_mut(id as usize).map(std::mem::take).unwrap_or_default() {
+            for part in self.contents.reads.get_mut(id).map(std::mem::take).unwrap_or_default() {
                 let PartRead { first, end, offset, .. } = part;
-                self.copy_from_slot(read.owner, write, Part { lpn: Lpn(read.lpn), first, end, offset });
+                self.copy_from_slot(read.request(), write, Part { lpn: read.lpn, first, end, offset });
             }
             self.transactions.remove(id);
-            let pending = &mut self.requests[read.owner];
+            let pending = &mut self.requests[read.request()];
             pending.start = pending.start.min(self.now);
             self.trail_spend(id, TimePart::Order);
-            self.reply(read.owner, end - first, id);
+            self.reply(read.request(), end - first, id);
             id = read.next;
         }
     }
 
     /// All writes of a program command.
-    fn finish_writes(&mut self, first: u32) {
+    fn finish_writes(&mut self, first: TransactionId) {
         let Transaction { place, plane, lpn, .. } = self.transactions[first];
         if self.ftl.block_map.is_some() {
-            self.store_program(self.start_of_program(Ppn(place)), first);
+            self.store_program(self.start_of_program(place), first);
         }
-        if self.program_fails(self.start_of_program(Ppn(place)), self.ftl.shape().units_per_program) {
+        if self.program_fails(self.start_of_program(place), self.ftl.shape().units_per_program) {
             return self.write_again(first);
         }
-        self.ftl.told_end(self.start_of_program(Ppn(place)), self.ftl.shape().units_per_program);
+        self.ftl.told_end(self.start_of_program(place), self.ftl.shape().units_per_program);
         let mut id = first;
-        while id != NONE {
+        while id.is_some() {
             let next = self.transactions[id].next;
             self.finish_write(id);
             id = next;
         }
         if self.ftl.block_map.is_some() {
-            let (number, _) = self.ftl.logical_blocks().split(Lpn(lpn));
-            self.finish_in_block(number, PlaneId(plane), self.start_of_program(Ppn(place)));
+            let (number, _) = self.ftl.logical_blocks().split(lpn);
+            self.finish_in_block(number, plane, self.start_of_program(place));
         } else {
-            self.program_ended(PlaneId(plane), Ppn(place));
+            self.program_ended(plane, place);
         }
         self.admit();
     }
 
-    fn finish_write(&mut self, id: u32) {
+    fn finish_write(&mut self, id: TransactionId) {
         let write = self.transactions[id];
-        let (lpn, place) = (Lpn(write.lpn), Ppn(write.place));
+        let Transaction { lpn, place, .. } = write;
         if let (Some(media), None) = (&mut self.ftl.media, &self.ftl.block_map) {
-            media.program(place, &self.contents.slots[id as usize]);
+            media.program(place, &self.contents.slots[id]);
         }
         if write.spoiled {
             self.ftl.mark_lost(place);
@@ -205,9 +204,9 @@ impl Device {
             self.ftl.counters.units_trimmed += 1;
         } else {
             self.ftl.blocks.validate(place);
-            if write.newer == NONE || self.options.mutant == Mutant::MapMovesBack {
+            if write.newer.is_none() || self.options.mutant == Mutant::MapMovesBack {
                 self.ftl.map.set_flash(lpn, place);
-                if self.is_own(lpn.0) {
+                if self.is_own(lpn) {
                     return self.finish_own(id);
                 }
                 self.journal_written(lpn);
@@ -215,30 +214,30 @@ impl Device {
                 self.entry_changed(lpn);
             }
         }
-        if write.dependency != NONE {
+        if write.dependency.is_some() {
             self.release(write.dependency);
-            self.clean(self.ftl.blocks.plane_of(BlockId(write.dependency)));
+            self.clean(self.ftl.blocks.plane_of(write.dependency));
         }
-        if write.newer != NONE {
+        if write.newer.is_some() {
             self.release_newer(id, write.newer);
         }
         self.slots_free += 1;
         self.transactions.remove(id);
-        if write.owner != NONE {
-            self.part_done(write.owner, self.now, id);
+        if write.request().is_some() {
+            self.part_done(write.request(), self.now, id);
         }
         self.finish_flight(id);
     }
 
     /// The write that waited on `id` takes over: it keeps what `id` still has in the controller.
-    pub(super) fn release_newer(&mut self, id: u32, newer: u32) {
+    pub(super) fn release_newer(&mut self, id: TransactionId, newer: TransactionId) {
         let write = self.transactions[id];
-        self.transactions[newer].older = NONE;
-        self.transactions[newer].source = if write.trimmed { 0 } else { write.place + 1 };
+        self.transactions[newer].older = TransactionId::NONE;
+        self.transactions[newer].source = if write.trimmed { Ppn::NONE } else { write.place };
         if !self.transactions[newer].complete {
             self.transactions[newer].spoiled = write.spoiled;
             if self.options.verify {
-                let kept = std::mem::take(&mut self.contents.slots[id as usize]);
+                let kept = std::mem::take(&mut self.contents.slots[id]);
                 self.complete_contents(newer, &kept);
             }
             self.contents_complete(newer);
@@ -259,25 +258,25 @@ impl Device {
         if self.ftl.shape().summary {
             let mut summary = Transaction::new(Kind::Summary, Class::Summary);
             if self.ftl.block_map.is_some() {
-                summary.dependency = self.ftl.blocks.depend(place).0;
+                summary.dependency = self.ftl.blocks.depend(place);
             }
-            (summary.plane, summary.place) = (plane.0, end.0);
+            (summary.plane, summary.place) = (plane, end);
             self.dispatch(summary);
         } else {
             self.close(block);
         }
     }
 
-    fn finish_summary(&mut self, id: u32) {
+    fn finish_summary(&mut self, id: TransactionId) {
         let Transaction { place, dependency, .. } = self.transactions.remove(id);
-        if self.program_fails(Ppn(place), self.ftl.shape().units_per_program) {
-            return self.program_failed(Ppn(place), self.ftl.shape().units_per_program, 0);
+        if self.program_fails(place, self.ftl.shape().units_per_program) {
+            return self.program_failed(place, self.ftl.shape().units_per_program, 0);
         }
-        self.ftl.told_end(Ppn(place), self.ftl.shape().units_per_program);
-        if dependency != NONE {
+        self.ftl.told_end(place, self.ftl.shape().units_per_program);
+        if dependency.is_some() {
             return self.release(dependency);
         }
-        self.close(self.ftl.blocks.block_of(Ppn(place)));
+        self.close(self.ftl.blocks.block_of(place));
     }
 
     fn close(&mut self, block: BlockId) {
@@ -290,43 +289,41 @@ impl Device {
     }
 
     /// All copies of a program command of cleaning.
-    fn finish_copies(&mut self, id: u32) {
+    fn finish_copies(&mut self, id: TransactionId) {
         let Transaction { plane, place, .. } = self.transactions[id];
-        let plane = PlaneId(plane);
         self.transactions.remove(id);
-        if self.program_fails(Ppn(place), self.ftl.shape().units_per_program) {
-            return self.copy_again(plane, Ppn(place));
+        if self.program_fails(place, self.ftl.shape().units_per_program) {
+            return self.copy_again(plane, place);
         }
-        self.ftl.told_end(Ppn(place), self.ftl.shape().units_per_program);
-        let count = std::mem::take(&mut self.jobs[plane.index()].writing);
+        self.ftl.told_end(place, self.ftl.shape().units_per_program);
+        let count = std::mem::take(&mut self.jobs[plane].writing);
         for index in 0..count {
-            let copy = self.jobs[plane.index()].copies[index];
+            let copy = self.jobs[plane].copies[index];
             self.finish_copy(copy);
         }
-        let job = &mut self.jobs[plane.index()];
+        let job = &mut self.jobs[plane];
         job.copies.drain(..count);
         job.busy = false;
-        self.program_ended(plane, Ppn(place));
+        self.program_ended(plane, place);
         self.clean(plane);
     }
 
     /// A page that cleaning has moved within its plane.
-    fn finish_copy_back(&mut self, id: u32) {
+    fn finish_copy_back(&mut self, id: TransactionId) {
         let Transaction { plane, place, .. } = self.transactions[id];
-        let plane = PlaneId(plane);
         self.transactions.remove(id);
-        if self.program_fails(Ppn(place), self.ftl.shape().units_per_page.divisor()) {
-            return self.move_back_again(plane, Ppn(place));
+        if self.program_fails(place, self.ftl.shape().units_per_page.divisor()) {
+            return self.move_back_again(plane, place);
         }
-        self.ftl.told_end(Ppn(place), self.ftl.shape().units_per_page.divisor());
-        for index in 0..self.jobs[plane.index()].back.len() {
-            let copy = self.jobs[plane.index()].back[index];
+        self.ftl.told_end(place, self.ftl.shape().units_per_page.divisor());
+        for index in 0..self.jobs[plane].back.len() {
+            let copy = self.jobs[plane].back[index];
             self.finish_copy(copy);
         }
-        let job = &mut self.jobs[plane.index()];
+        let job = &mut self.jobs[plane];
         job.back.clear();
         job.busy = false;
-        self.program_ended(plane, Ppn(place));
+        self.program_ended(plane, place);
         self.clean(plane);
     }
 
@@ -338,7 +335,7 @@ impl Device {
         self.ftl.copy_loss(copy.from, copy.to);
         self.map_copy(Lpn(copy.lpn), copy.from, copy.to);
         let victim = self.ftl.blocks.block_of(copy.from);
-        self.release(victim.0);
+        self.release(victim);
     }
 
     pub(super) fn map_copy(&mut self, lpn: Lpn, from: Ppn, to: Ppn) {
@@ -363,19 +360,18 @@ impl Device {
             // A write of the unit waits for its place; it supersedes the copy now.
             Location::Slot(newest) => {
                 let mut id = newest;
-                while self.transactions[id].older != NONE {
+                while self.transactions[id].older.is_some() {
                     id = self.transactions[id].older;
                 }
-                debug_assert_eq!(self.transactions[id].source, from.0 + 1);
-                self.transactions[id].source = to.0 + 1;
+                debug_assert_eq!(self.transactions[id].source, from);
+                self.transactions[id].source = to;
             }
             Location::Unmapped => debug_assert!(false, "a valid unit is mapped"),
         }
     }
 
-    fn finish_erase(&mut self, id: u32) {
-        let Transaction { plane, place, .. } = self.transactions[id];
-        let (plane, block) = (PlaneId(plane), BlockId(place));
+    fn finish_erase(&mut self, id: TransactionId) {
+        let (plane, block) = (self.transactions[id].plane, self.transactions[id].block());
         self.transactions.remove(id);
         debug_assert_eq!(self.ftl.blocks.block(block).state, BlockState::Doomed);
         let (map, map_stock) = (self.ftl.blocks.block(block).map, self.ftl.blocks.map_stock(plane));
@@ -392,7 +388,7 @@ impl Device {
             return self.logical_erased(plane);
         }
         // One that had failed is erased by a mutant only, and was not counted.
-        self.jobs[plane.index()].doomed = self.jobs[plane.index()].doomed.saturating_sub(1);
+        self.jobs[plane].doomed = self.jobs[plane].doomed.saturating_sub(1);
         if failed {
             self.check_spare(plane);
         }

@@ -10,29 +10,28 @@ use super::timers::Timer;
 use crate::config::Firmware;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::probe::{CoreWork, Task};
-use crate::scheduler::lines::NONE;
-use crate::sim::id::PlaneId;
+use crate::sim::id::{PlaneId, RequestId, TransactionId};
 use crate::sim::time::Time;
 
 /// A piece of work for a core, by what goes on when it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     /// A request has come.
-    Receive(u32),
+    Receive(RequestId),
     /// So many units of a write have come.
-    Admit(u32, u32),
+    Admit(RequestId, u32),
     /// Units of a read are looked for in the buffer.
-    Search(u32, u32, u32),
+    Search(RequestId, u32, u32),
     /// Units of a read are looked up in the map.
-    LookUp(u32, u32, u32),
+    LookUp(RequestId, u32, u32),
     /// The units of a trim are looked up.
-    Trim(u32),
+    Trim(RequestId),
     /// So many units from the buffer are given places.
     WriteOut(u32),
     /// Cleaning of a plane chooses a block.
-    Clean(u32),
+    Clean(PlaneId),
     /// A request is answered.
-    Answer(u32),
+    Answer(RequestId),
 }
 
 /// A core.
@@ -126,7 +125,12 @@ impl Device {
     /// Work on units of a request, in pieces of a flash page where that takes time: what is done with a page goes on
     /// while a core works on the next one. Where it takes none, they stay together.
     #[inline(always)]
-    pub(super) fn work_by_page(&mut self, id: u32, units: Range<u32>, work: impl Fn(u32, u32, u32) -> Work) {
+    pub(super) fn work_by_page(
+        &mut self,
+        id: RequestId,
+        units: Range<u32>,
+        work: impl Fn(RequestId, u32, u32) -> Work,
+    ) {
         if self.cores.is_none() || self.cost_of(work(id, units.start, 1)) == Time::ZERO {
             return self.go_on_with(work(id, units.start, units.len() as u32));
         }
@@ -169,11 +173,11 @@ impl Device {
             Work::Search(id, _, units) => (Task::Search, id, units),
             Work::LookUp(id, _, units) => (Task::LookUp, id, units),
             Work::Trim(id) => (Task::Trim, id, self.units_of(id)),
-            Work::WriteOut(units) => (Task::WriteOut, NONE, units),
-            Work::Clean(_) => (Task::Choose, NONE, 0),
+            Work::WriteOut(units) => (Task::WriteOut, RequestId::NONE, units),
+            Work::Clean(_) => (Task::Choose, RequestId::NONE, 0),
             Work::Answer(id) => (Task::Answer, id, 0),
         };
-        let plane = if let Work::Clean(plane) = work { plane } else { u32::MAX };
+        let plane = if let Work::Clean(plane) = work { plane.0 } else { u32::MAX };
         let (core, start, tag) = (core as u32, self.now, self.tag_of(request));
         let (end, waited) = (start.later(cost), start - since);
         if let Some(probe) = self.array.probe_mut() {
@@ -214,8 +218,8 @@ impl Device {
             Work::LookUp(id, first, count) => self.read_units(id, first..first + count),
             Work::Trim(id) => self.trim(id),
             Work::WriteOut(units) => self.write_out(units),
-            Work::Clean(plane) => self.clean_now(PlaneId(plane)),
-            Work::Answer(id) => self.answer(id, NONE),
+            Work::Clean(plane) => self.clean_now(plane),
+            Work::Answer(id) => self.answer(id, TransactionId::NONE),
         }
     }
 

@@ -1,10 +1,9 @@
 //! What can no longer change though it lies ahead: for a server that has to send an answer before its time has come.
 
 use super::Device;
-use super::transaction::Kind;
-use crate::scheduler::lines::NONE;
-use crate::sim::id::UnitId;
+use crate::sim::id::{RequestId, TransactionId, UnitId};
 use crate::sim::time::Time;
+use crate::work::Kind;
 
 impl Device {
     /// Tells of requests whose completion is certain, by tag and finish: of all that is left of them the last data are
@@ -13,7 +12,7 @@ impl Device {
     ///
     /// Nothing is told of writes of a durable device, nor where what comes behind the flash takes time, for that is
     /// told by completions that lie ahead, or can still change.
-    pub fn foresee(&self, settled: &mut Vec<(u32, Time)>, mut found: impl FnMut(u64, Time)) {
+    pub fn foresee(&self, settled: &mut Vec<(RequestId, Time)>, mut found: impl FnMut(u64, Time)) {
         settled.clear();
         if self.link.is_some() || self.answering_takes_time() {
             return;
@@ -22,10 +21,10 @@ impl Device {
         let writes = !self.overlapping.any && !self.is_durable() && self.ftl.faults.is_none();
         let reads = self.ftl.faults.as_ref().is_none_or(|faults| faults.reads_are_sure());
         for unit in (0..self.array.units()).map(UnitId) {
-            let first = self.running[unit.index()];
-            let Some(end) = self.array.settled_end(unit).filter(|_| first != NONE) else { continue };
+            let first = self.running[unit];
+            let Some(end) = self.array.settled_end(unit).filter(|_| first.is_some()) else { continue };
             match self.transactions[first].kind {
-                Kind::HostRead if reads => settled.push((self.transactions[first].owner, end)),
+                Kind::HostRead if reads => settled.push((self.transactions[first].request(), end)),
                 Kind::Write if writes => self.settle_writes(first, end, settled),
                 _ => {}
             }
@@ -41,9 +40,9 @@ impl Device {
     }
 
     /// The parts of requests that a program command ends.
-    fn settle_writes(&self, first: u32, end: Time, settled: &mut Vec<(u32, Time)>) {
-        let next = |id: &u32| Some(self.transactions[*id].next).filter(|next| *next != NONE);
-        let owners = std::iter::successors(Some(first), next).map(|id| self.transactions[id].owner);
-        settled.extend(owners.filter(|&owner| owner != NONE).map(|owner| (owner, end)));
+    fn settle_writes(&self, first: TransactionId, end: Time, settled: &mut Vec<(RequestId, Time)>) {
+        let next = |id: &TransactionId| self.transactions[*id].next.get();
+        let owners = std::iter::successors(Some(first), next).map(|id| self.transactions[id].request());
+        settled.extend(owners.filter(|&owner| owner.is_some()).map(|owner| (owner, end)));
     }
 }

@@ -11,17 +11,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::transaction::{Kind, Transaction};
 use super::{Device, Mutant};
 use crate::config::DeviceConfig;
 use crate::ftl::blocks::{BlockState, Stream};
 use crate::ftl::flash::FlashEvent;
 use crate::ftl::mapping::{Location, PageMap};
 use crate::metrics::attribution::Part as TimePart;
-use crate::scheduler::Class;
-use crate::scheduler::lines::NONE;
-use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
 use crate::state::{Reader, StateError, Writer};
+use crate::work::Class;
+use crate::work::{Kind, Transaction};
 use crate::workload::request::Status;
 
 /// Sequence number of a trim, and the mapping unit that was trimmed.
@@ -39,8 +38,8 @@ struct Held {
 /// A unit of the journal that is being programmed.
 #[derive(Clone, Debug, Default)]
 struct Writing {
-    /// Block that holds the trimmed data, or [`NONE`], for each record that this write adds.
-    blocks: Vec<u32>,
+    /// Block that holds the trimmed data, or `NONE`, for each record that this write adds.
+    blocks: Vec<BlockId>,
     /// All trims up to this number are in flash when it has ended.
     upto: u64,
 }
@@ -57,22 +56,25 @@ pub(super) struct Journal {
     /// How many of them matter, and which unit.
     by_live: BTreeSet<(u32, u32)>,
     live: Vec<u32>,
-    /// The last trim of each unit that is trimmed, and which unit of the journal has it, or [`NONE`].
+    /// The last trim of each unit that is trimmed, and which unit of the journal has it, or `NO_SLOT`.
     trims: BTreeMap<u32, (u64, u32)>,
-    /// Records that are not being written, with the block that holds the trimmed data, or [`NONE`].
-    waiting: BTreeMap<Record, u32>,
+    /// Records that are not being written, with the block that holds the trimmed data, or `NONE`.
+    waiting: BTreeMap<Record, BlockId>,
     /// Records of `waiting` and `writing`, by the block that holds the trimmed data.
-    held: BTreeMap<u32, Held>,
+    held: BTreeMap<BlockId, Held>,
     writing: Option<Writing>,
     /// The unit of it that is on its way, and its transaction.
     slot: u32,
     /// It found no room.
-    stalled: Option<u32>,
+    stalled: Option<TransactionId>,
     /// Flushes in progress, and up to which number they wait.
-    flushes: Vec<(u32, u64)>,
+    flushes: Vec<(RequestId, u64)>,
     /// Units of it that are not in the plane of their address, which had no room: where they are.
     guests: BTreeMap<u32, PlaneId>,
 }
+
+/// No unit of the journal.
+const NO_SLOT: u32 = u32::MAX;
 
 /// Bytes of a record: the unit and the number.
 const RECORD: usize = 12;
@@ -90,7 +92,7 @@ impl Journal {
             waiting: BTreeMap::new(),
             held: BTreeMap::new(),
             writing: None,
-            slot: NONE,
+            slot: NO_SLOT,
             stalled: None,
             flushes: Vec::new(),
             guests: BTreeMap::new(),
@@ -98,12 +100,12 @@ impl Journal {
     }
 
     /// Whether a block waits for records to be written.
-    pub(super) fn holds(&self, block: u32) -> bool {
+    pub(super) fn holds(&self, block: BlockId) -> bool {
         self.held.contains_key(&block)
     }
 
     fn count(&mut self, slot: u32, change: i32) {
-        if slot != NONE {
+        if slot != NO_SLOT {
             let live = &mut self.live[slot as usize];
             self.by_live.remove(&(*live, slot));
             *live = live.wrapping_add_signed(change);
@@ -116,7 +118,7 @@ impl Journal {
         let Some((sequence, slot)) = self.trims.remove(&lpn) else { return };
         self.count(slot, -1);
         // A block cannot be erased before its records are written, so those stay.
-        if self.waiting.get(&(sequence, lpn)) == Some(&NONE) {
+        if self.waiting.get(&(sequence, lpn)) == Some(&BlockId::NONE) {
             self.waiting.remove(&(sequence, lpn));
         }
     }
@@ -137,8 +139,8 @@ impl Journal {
     pub(super) fn adopt_waiting(&mut self, lpn: u32, sequence: u64) {
         if self.trims.get(&lpn).is_none_or(|known| known.0 < sequence) {
             self.forget(lpn);
-            self.trims.insert(lpn, (sequence, NONE));
-            self.waiting.insert((sequence, lpn), NONE);
+            self.trims.insert(lpn, (sequence, NO_SLOT));
+            self.waiting.insert((sequence, lpn), BlockId::NONE);
         }
     }
 
@@ -148,7 +150,7 @@ impl Journal {
     }
 
     /// The flushes that wait for it, which it does not serve any more.
-    pub(super) fn take_flushes(&mut self) -> Vec<u32> {
+    pub(super) fn take_flushes(&mut self) -> Vec<RequestId> {
         std::mem::take(&mut self.flushes).into_iter().map(|(id, _)| id).collect()
     }
 
@@ -224,18 +226,18 @@ impl Journal {
         let Some(mut writing) = self.writing.take() else { return };
         let slot = self.slot;
         let room = self.room.saturating_sub(self.slots[slot as usize].len());
-        let of_doomed = doomed.filter_map(|block| self.held.get(&block.0));
+        let of_doomed = doomed.filter_map(|block| self.held.get(&block));
         let mut urgent: Vec<Record> = of_doomed.flat_map(|held| held.waiting.iter().take(room)).copied().collect();
         urgent.sort_unstable();
         for taken in 0..room {
             let next = urgent.get(taken).copied().or_else(|| self.waiting.keys().next().copied());
             let Some((sequence, lpn)) = next else { break };
-            let block = self.waiting.remove(&(sequence, lpn)).unwrap_or(NONE);
+            let block = self.waiting.remove(&(sequence, lpn)).unwrap_or(BlockId::NONE);
             if let Some(held) = self.held.get_mut(&block) {
                 held.waiting.pop_front(); // Those of a block leave oldest first.
             }
             writing.blocks.push(block);
-            if self.trims.get(&lpn) == Some(&(sequence, NONE)) {
+            if self.trims.get(&lpn) == Some(&(sequence, NO_SLOT)) {
                 self.trims.insert(lpn, (sequence, slot));
                 self.count(slot, 1);
                 self.slots[slot as usize].push((lpn, sequence));
@@ -246,7 +248,7 @@ impl Journal {
     }
 
     /// Returns `true` if the records of a block are all being written.
-    fn writes_all_of(&self, block: u32) -> bool {
+    fn writes_all_of(&self, block: BlockId) -> bool {
         self.held.get(&block).is_some_and(|held| held.waiting.is_empty())
     }
 }
@@ -256,8 +258,8 @@ impl Device {
     pub(super) fn journal_trim(&mut self, lpn: Lpn, sequence: u64, stale: Option<Ppn>) {
         let (Some(journal), false) = (&mut self.journal, self.options.mutant == Mutant::ForgetTrims) else { return };
         journal.forget(lpn.0);
-        journal.trims.insert(lpn.0, (sequence, NONE));
-        let block = stale.map_or(NONE, |place| self.ftl.blocks.block_of(place).0);
+        journal.trims.insert(lpn.0, (sequence, NO_SLOT));
+        let block = stale.map_or(BlockId::NONE, |place| self.ftl.blocks.block_of(place));
         journal.waiting.insert((sequence, lpn.0), block);
         if let Some(place) = stale {
             let held = journal.held.entry(block).or_default();
@@ -289,7 +291,7 @@ impl Device {
     }
 
     /// A flush waits for the records of all trims before it; false where there is nothing to wait for.
-    pub(super) fn flush_journal(&mut self, id: u32) -> bool {
+    pub(super) fn flush_journal(&mut self, id: RequestId) -> bool {
         let protected = self.buffer().is_some_and(|buffer| buffer.is_protected());
         let sequence = self.ftl.sequence;
         let Some(journal) = self.journal.as_mut().filter(|_| !protected) else { return false };
@@ -323,13 +325,13 @@ impl Device {
         let stalled = self.journal.as_ref().and_then(|journal| journal.stalled);
         let Some(id) = stalled.filter(|_| self.is_doomed_held()) else { return };
         self.add_to_journal();
-        if self.plane_for_own(Lpn(self.transactions[id].lpn)).is_some() {
+        if self.plane_for_own(self.transactions[id].lpn).is_some() {
             self.unstall_journal();
         }
     }
 
     fn is_doomed_held(&self) -> bool {
-        self.journal.as_ref().is_some_and(|journal| self.ftl.blocks.doomed().any(|block| journal.holds(block.0)))
+        self.journal.as_ref().is_some_and(|journal| self.ftl.blocks.doomed().any(|block| journal.holds(block)))
     }
 
     /// Writes the next unit of the journal, unless one is on its way.
@@ -360,12 +362,12 @@ impl Device {
         }
         let before = self.ftl.map.get(lpn);
         let mut write = Transaction::new(Kind::Write, Class::HostProgram);
-        (write.lpn, write.complete) = (lpn.0, true);
+        (write.lpn, write.complete) = (lpn, true);
         if let Location::Flash(place) = before {
-            write.source = place.0 + 1;
+            write.source = place;
         }
         let id = self.transactions.insert(write);
-        self.trail_begin(id, NONE, NONE);
+        self.trail_begin(id, RequestId::NONE, TransactionId::NONE);
         self.ftl.map.set_slot(lpn, id);
         self.fill_slot(id, before, None);
         self.note_slot(id);
@@ -374,13 +376,13 @@ impl Device {
 
     /// Whether a unit is the device's own.
     #[inline]
-    pub(super) fn is_own(&self, lpn: u32) -> bool {
-        lpn >= self.ftl.host_units
+    pub(super) fn is_own(&self, lpn: Lpn) -> bool {
+        lpn.0 >= self.ftl.host_units
     }
 
     /// Whether a write is of the journal.
     #[inline]
-    pub(super) fn is_of_journal(&self, lpn: u32) -> bool {
+    pub(super) fn is_of_journal(&self, lpn: Lpn) -> bool {
         self.is_own(lpn) && !self.is_of_checkpoint(lpn)
     }
 
@@ -392,7 +394,7 @@ impl Device {
             return planes().filter(|&plane| self.ftl.allocation.pool_of(plane) == self.ftl.pool(lpn)).collect();
         };
         let mut all = vec![home];
-        if self.is_of_journal(lpn.0) && self.is_doomed_held() {
+        if self.is_of_journal(lpn) && self.is_doomed_held() {
             all.extend(planes().filter(|&plane| plane != home && self.has_room_for_guest(lpn, plane)));
         }
         all
@@ -407,7 +409,7 @@ impl Device {
 
     /// A unit of the journal goes to a plane.
     fn note_guest(&mut self, lpn: Lpn, plane: PlaneId) {
-        let is_guest = self.is_of_journal(lpn.0) && self.ftl.home(lpn).is_some_and(|home| home != plane);
+        let is_guest = self.is_of_journal(lpn) && self.ftl.home(lpn).is_some_and(|home| home != plane);
         if let Some(journal) = &mut self.journal {
             match is_guest {
                 true => journal.guests.insert(lpn.0, plane),
@@ -436,25 +438,25 @@ impl Device {
             || planes.iter().copied().max_by_key(|&plane| (self.ftl.blocks.stock(plane), std::cmp::Reverse(plane)));
         let first = self.ftl.home(lpn).or_else(most).filter(takes);
         let any = first.or_else(|| planes.iter().copied().find(takes));
-        let lends = |plane: &PlaneId| self.is_of_journal(lpn.0) && self.lends_to_journal(*plane);
+        let lends = |plane: &PlaneId| self.is_of_journal(lpn) && self.lends_to_journal(*plane);
         any.or_else(|| planes.iter().copied().find(lends))
     }
 
     /// A unit of the device's own goes to a plane that takes it, or waits for one that does.
-    pub(super) fn place_own(&mut self, id: u32) {
-        let lpn = Lpn(self.transactions[id].lpn);
-        if self.is_of_journal(lpn.0) {
+    pub(super) fn place_own(&mut self, id: TransactionId) {
+        let lpn = self.transactions[id].lpn;
+        if self.is_of_journal(lpn) {
             self.add_to_journal();
         }
         match self.plane_for_own(lpn) {
             Some(plane) => {
-                self.transactions[id].plane = plane.0;
+                self.transactions[id].plane = plane;
                 self.note_guest(lpn, plane);
                 self.line_up(id);
             }
             None => {
                 let planes = self.planes_for_own(lpn);
-                let of_checkpoint = self.is_of_checkpoint(lpn.0);
+                let of_checkpoint = self.is_of_checkpoint(lpn);
                 match &mut self.journal {
                     Some(journal) if !of_checkpoint => journal.stalled = Some(id),
                     _ => self.stall_checkpoint(id),
@@ -469,14 +471,14 @@ impl Device {
     /// gain: until the unit is programmed it is in no one's way, and from then on that block holds nothing newest.
     pub(super) fn lends_to_journal(&self, plane: PlaneId) -> bool {
         let Some(journal) = self.journal.as_ref().filter(|_| self.has_room_to_lend(plane)) else { return false };
-        let gained = |block: BlockId| self.waits_for_one(plane, block) && journal.writes_all_of(block.0);
+        let gained = |block: BlockId| self.waits_for_one(plane, block) && journal.writes_all_of(block);
         self.ftl.blocks.doomed().any(gained)
     }
 
     /// Whether what a plane moves finds room, and one program more behind it.
     pub(super) fn has_room_to_lend(&self, plane: PlaneId) -> bool {
         let (blocks, group) = (&self.ftl.blocks, self.ftl.shape().units_per_program);
-        let job = &self.jobs[plane.index()];
+        let job = &self.jobs[plane];
         let room = blocks.room(plane, Stream::Gc) + blocks.stock(plane) * blocks.data_units();
         let in_hand = job.units_in_hand(&self.ftl);
         let moved = if in_hand == 0 { 0 } else { in_hand.next_multiple_of(group) + group };
@@ -526,14 +528,14 @@ impl Device {
     }
 
     /// A write of a unit of the device's own has ended: it has no request, and no slot of the controller.
-    pub(super) fn finish_own(&mut self, id: u32) {
+    pub(super) fn finish_own(&mut self, id: TransactionId) {
         let write = self.transactions.remove(id);
-        if write.dependency != NONE {
+        if write.dependency.is_some() {
             self.release(write.dependency);
-            self.clean(self.ftl.blocks.plane_of(BlockId(write.dependency)));
+            self.clean(self.ftl.blocks.plane_of(write.dependency));
         }
         match self.is_of_checkpoint(write.lpn) {
-            true => self.checkpoint_ended(Lpn(write.lpn), Ppn(write.place)),
+            true => self.checkpoint_ended(write.lpn, write.place),
             false => self.journal_ended(),
         }
     }
@@ -542,12 +544,12 @@ impl Device {
         let Some(journal) = &mut self.journal else { return };
         let (done, waits) = journal.flushes.iter().partition(|flush| flush.1 <= upto);
         journal.flushes = waits;
-        let done: Vec<(u32, u64)> = done;
+        let done: Vec<(RequestId, u64)> = done;
         for (id, _) in done {
             let pending = &mut self.requests[id];
             pending.start = pending.start.min(self.now);
             self.trail_front(id, TimePart::Buffer);
-            self.part_done(id, self.now, NONE);
+            self.part_done(id, self.now, TransactionId::NONE);
         }
     }
 }

@@ -7,16 +7,16 @@
 use std::collections::VecDeque;
 
 use super::Device;
-use super::transaction::{Kind, Transaction};
 use crate::ftl::Ftl;
 use crate::ftl::blocks::RESERVE;
 use crate::ftl::faults::MapInHand;
 use crate::ftl::mapping::{MapState, TRANSLATION};
 use crate::metrics::counters::MapCause;
 use crate::nand::array::Spot;
-use crate::scheduler::Class;
-use crate::scheduler::lines::{Line, NONE};
-use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
+use crate::work::Class;
+use crate::work::Fifo;
+use crate::work::{Kind, Transaction};
 
 /// What is done with a translation page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,11 +47,11 @@ struct Page {
     /// Updates that nobody waits for.
     owed: u32,
     /// Those who need an entry of it.
-    readers: Line,
+    readers: Fifo,
     /// Those who wait for an update of it to end.
-    writers: Line,
+    writers: Fifo,
     /// Those whose update is being programmed.
-    taken: Line,
+    taken: Fifo,
 }
 
 /// A device has one for each translation page; the directory and the cache have twelve bytes more.
@@ -77,7 +77,7 @@ pub(super) struct MapTraffic {
     /// By plane: units that cleaning has moved and whose entries are not in the cache, as victim and translation page.
     moved: Vec<Vec<(u32, u32)>>,
     /// Host operations that wait for a place in the cache.
-    pub(super) line: Line,
+    pub(super) line: Fifo,
     /// Those are being served.
     pub(super) serving: bool,
 }
@@ -125,8 +125,8 @@ impl Device {
     }
 
     /// Someone needs the entry of `lpn`, whose place in the cache is taken: `node` goes on when it is there.
-    pub(super) fn fetch(&mut self, node: u32) {
-        let lpn = Lpn(self.transactions[node].lpn);
+    pub(super) fn fetch(&mut self, node: TransactionId) {
+        let lpn = self.transactions[node].lpn;
         let page = self.map_state().page_of(lpn);
         self.await_entry(node, page);
         if self.map_traffic.page(page).state != State::Idle {
@@ -139,7 +139,7 @@ impl Device {
     }
 
     /// Lets `node` wait for an entry of a translation page, unless the controller holds that.
-    pub(super) fn await_entry(&mut self, node: u32, page: u32) {
+    pub(super) fn await_entry(&mut self, node: TransactionId, page: u32) {
         let entry = &mut self.map_traffic.pages[page as usize];
         entry.readers.push(&mut self.transactions, node);
         if matches!(entry.state, State::Stalled | State::Queued | State::Programming) {
@@ -165,25 +165,25 @@ impl Device {
 
     fn read_map(&mut self, page: u32, place: Ppn, pages: u32, cause: MapCause) {
         let block = self.ftl.blocks.depend(place);
-        let mut read = Transaction::new(Kind::MapRead, class_of(cause, Class::MapRead));
-        (read.owner, read.place, read.dependency) = (page, place.0, block.0);
+        let mut read = Transaction::new(Kind::MapRead, class_of(cause, Class::MapRead)).of_map_page(page);
+        (read.place, read.dependency) = (place, block);
         (read.units, read.first) = (pages as u16, cause as u16);
-        read.plane = self.ftl.blocks.plane_of(block).0;
+        read.plane = self.ftl.blocks.plane_of(block);
         self.dispatch(read);
     }
 
     /// Starts a read of a translation page, or of one flash page of it.
-    pub(super) fn start_map_read(&mut self, id: u32, at: Spot) -> bool {
+    pub(super) fn start_map_read(&mut self, id: TransactionId, at: Spot) -> bool {
         let read = self.transactions[id];
         let pages = u32::from(read.units);
         self.ftl.note_map_read(cause_of(read.first), pages);
         self.put(at, self.read(&read, pages, self.array.timing().page_out, u64::MAX))
     }
 
-    pub(super) fn finish_map_read(&mut self, id: u32) {
-        let Transaction { owner: page, dependency, .. } = self.transactions[id];
-        self.transactions.remove(id);
-        self.release(dependency);
+    pub(super) fn finish_map_read(&mut self, id: TransactionId) {
+        let read = self.transactions.remove(id);
+        let page = read.map_page();
+        self.release(read.dependency);
         let Page { state, part, .. } = *self.map_traffic.page(page);
         if state == State::Reading {
             return self.program_map(page);
@@ -191,8 +191,8 @@ impl Device {
         let whole = self.ftl.shape().pages_per_program == 1;
         self.entries_here(page, if whole { None } else { Some(part) });
         let next = self.map_traffic.page(page).readers.first();
-        if next != NONE {
-            let lpn = Lpn(self.transactions[next].lpn);
+        if next.is_some() {
+            let lpn = self.transactions[next].lpn;
             if let Some(place) = self.map_state().place(page) {
                 return self.read_entry(page, place, lpn);
             }
@@ -208,10 +208,10 @@ impl Device {
     /// goes on. Reads of one request that go to one flash page are joined.
     fn entries_here(&mut self, page: u32, part: Option<u32>) {
         let mut waiting = std::mem::take(&mut self.map_traffic.page(page).readers);
-        let (mut others, mut open) = (Line::default(), NONE);
+        let (mut others, mut open) = (Fifo::default(), TransactionId::NONE);
         while !waiting.is_empty() {
             let node = waiting.pop(&mut self.transactions);
-            let lpn = Lpn(self.transactions[node].lpn);
+            let lpn = self.transactions[node].lpn;
             if part.is_none_or(|part| self.flash_page_of(lpn) == part) {
                 self.map_state().cmt.load(lpn);
                 open = self.translated(node, open);
@@ -219,21 +219,21 @@ impl Device {
                 others.push(&mut self.transactions, node);
             }
         }
-        if open != NONE {
+        if open.is_some() {
             self.line_up(open);
         }
         self.map_traffic.pages[page as usize].readers.put_before(&mut self.transactions, others);
         self.serve_line();
     }
 
-    /// Asks for an update of a translation page; `node` goes on when it has been programmed, [`NONE`] for nobody.
-    pub(super) fn ask_update(&mut self, page: u32, node: u32) {
+    /// Asks for an update of a translation page; `node` goes on when it has been programmed, `NONE` for nobody.
+    pub(super) fn ask_update(&mut self, page: u32, node: TransactionId) {
         let batch = self.map_state().batch;
         if self.ftl.is_read_only() {
             return self.updated(node);
         }
         let entry = &mut self.map_traffic.pages[page as usize];
-        if node == NONE {
+        if node.is_none() {
             entry.owed = if batch { 1 } else { entry.owed + 1 };
         } else {
             entry.writers.push(&mut self.transactions, node);
@@ -265,8 +265,8 @@ impl Device {
     fn update_cause(&mut self, page: u32) -> MapCause {
         let Page { writers, owed, .. } = *self.map_traffic.page(page);
         match writers.first() {
-            NONE if owed > 0 => MapCause::Eviction,
-            NONE => MapCause::MapCleaning,
+            TransactionId::NONE if owed > 0 => MapCause::Eviction,
+            TransactionId::NONE => MapCause::MapCleaning,
             node if self.transactions[node].kind == Kind::MapHold => MapCause::Cleaning,
             _ => MapCause::Eviction,
         }
@@ -294,8 +294,8 @@ impl Device {
     fn queue_map(&mut self, page: u32) {
         self.map_traffic.page(page).state = State::Queued;
         let class = class_of(self.update_cause(page), Class::MapProgram);
-        let mut write = Transaction::new(Kind::MapWrite, class);
-        (write.owner, write.plane) = (page, self.ftl.map_home(page).0);
+        let mut write = Transaction::new(Kind::MapWrite, class).of_map_page(page);
+        write.plane = self.ftl.map_home(page);
         self.dispatch(write);
     }
 
@@ -322,8 +322,8 @@ impl Device {
 
     /// Binds an update of a translation page; with it all who have asked for one by now. Where there is no room, it
     /// waits.
-    pub(super) fn start_map_write(&mut self, id: u32, at: Spot) -> bool {
-        let Transaction { owner: page, class, .. } = self.transactions[id];
+    pub(super) fn start_map_write(&mut self, id: TransactionId, at: Spot) -> bool {
+        let (page, class) = (self.transactions[id].map_page(), self.transactions[id].class);
         let plane = self.ftl.map_home(page);
         if self.ftl.is_read_only() {
             self.transactions.remove(id);
@@ -339,7 +339,7 @@ impl Device {
         }
         let (cause, stock) = (self.update_cause(page), self.ftl.blocks.map_stock(plane));
         let place = self.ftl.bind_map(page, cause);
-        self.transactions[id].place = place.0;
+        self.transactions[id].place = place;
         let batch = self.map_state().batch;
         let entry = &mut self.map_traffic.pages[page as usize];
         entry.state = State::Programming;
@@ -358,9 +358,10 @@ impl Device {
         self.put(at, self.program(class, plane, place, u64::MAX))
     }
 
-    pub(super) fn finish_map_write(&mut self, id: u32) {
-        let Transaction { owner: page, place, plane, .. } = self.transactions[id];
-        let (plane, place) = (PlaneId(plane), Ppn(place));
+    pub(super) fn finish_map_write(&mut self, id: TransactionId) {
+        let write = self.transactions[id];
+        let (Transaction { place, plane, .. }, page) = (write, write.map_page());
+        let (plane, place) = (plane, place);
         self.transactions.remove(id);
         if self.program_fails(place, self.ftl.shape().units_per_program) {
             return self.write_map_again(page, place);
@@ -387,9 +388,9 @@ impl Device {
     }
 
     /// Who has waited for an update goes on.
-    fn updated(&mut self, node: u32) {
+    fn updated(&mut self, node: TransactionId) {
         match node {
-            NONE => {}
+            TransactionId::NONE => {}
             node if self.transactions[node].kind == Kind::MapHold => {
                 let held = self.transactions.remove(node).dependency;
                 self.release(held);
@@ -550,7 +551,7 @@ impl Device {
             return;
         }
         // What this sets off must not take the next step of the plane's cleaning: that is done by the caller.
-        let busy = std::mem::replace(&mut self.jobs[plane.index()].busy, true);
+        let busy = std::mem::replace(&mut self.jobs[plane].busy, true);
         let mut moved = std::mem::take(&mut self.map_traffic.moved[plane.index()]);
         moved.sort_unstable();
         if self.map_state().batch {
@@ -558,18 +559,18 @@ impl Device {
         }
         for of_victim in moved.chunk_by(|a, b| a.0 == b.0) {
             let victim = BlockId(of_victim[0].0);
-            if self.jobs[plane.index()].moves(victim, &self.ftl) {
+            if self.jobs[plane].moves(victim, &self.ftl) {
                 self.map_traffic.moved[plane.index()].extend(of_victim);
                 continue;
             }
             for &(block, page) in of_victim {
                 self.ftl.blocks.depend(self.ftl.blocks.first_unit(victim));
                 let mut hold = Transaction::new(Kind::MapHold, Class::Gc);
-                hold.dependency = block;
+                hold.dependency = BlockId(block);
                 let hold = self.transactions.insert(hold);
                 self.ask_update(page, hold);
             }
-            self.release(victim.0);
+            self.release(victim);
         }
         // Its room serves the next time.
         let kept = &mut self.map_traffic.moved[plane.index()];
@@ -577,7 +578,7 @@ impl Device {
             moved.clear();
             *kept = moved;
         }
-        self.jobs[plane.index()].busy = busy;
+        self.jobs[plane].busy = busy;
     }
 }
 

@@ -5,16 +5,15 @@
 //! Section 2.2; docs/model/commands.md has the rules.
 
 use super::Device;
-use super::transaction::{Kind, Transaction};
 use crate::config::DeviceConfig;
 use crate::config::advanced::{Waste, Wise};
 use crate::ftl::blocks::Stream;
 use crate::metrics::counters::ProgramCause;
 use crate::nand::array::{self, Member, Operation, Spot};
-use crate::scheduler::Class;
-use crate::scheduler::lines::NONE;
-use crate::sim::id::{LunId, PlaneId, Ppn, UnitId};
+use crate::sim::id::{LunId, PlaneId, Ppn, TransactionId, UnitId};
 use crate::sim::memory::Divider;
+use crate::work::Class;
+use crate::work::{Kind, Transaction};
 
 /// Which operations are merged.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +96,7 @@ type Address = (u32, u32);
 impl Device {
     /// Starts the command of `lun` that `lead`, put together at `unit`, leads, with what can be merged.
     #[inline(never)]
-    pub(super) fn start_merged(&mut self, lun: LunId, rank: u8, lead: u32, unit: UnitId) {
+    pub(super) fn start_merged(&mut self, lun: LunId, rank: u8, lead: TransactionId, unit: UnitId) {
         let kind = self.array.draft(Spot::Unit(unit)).kind;
         let mut planes = self.start_unit(unit, rank, lead);
         let mut dies = 1;
@@ -118,9 +117,9 @@ impl Device {
     }
 
     /// Starts a unit on `lead`, with other planes of it; returns how many planes work.
-    fn start_unit(&mut self, unit: UnitId, rank: u8, lead: u32) -> u32 {
+    fn start_unit(&mut self, unit: UnitId, rank: u8, lead: TransactionId) -> u32 {
         self.join_planes_for(unit, rank, lead, Spot::Unit(unit));
-        self.running[unit.index()] = lead;
+        self.running[unit] = lead;
         let members = self.array.draft(Spot::Unit(unit)).members;
         self.array.start(unit, self.now);
         self.watch_start(unit);
@@ -130,7 +129,7 @@ impl Device {
     /// Binds what goes with `lead`, put together `at` a spot, in other planes of its die, where planes work together on
     /// such operations.
     #[inline]
-    pub(super) fn join_planes_for(&mut self, unit: UnitId, rank: u8, lead: u32, at: Spot) {
+    pub(super) fn join_planes_for(&mut self, unit: UnitId, rank: u8, lead: TransactionId, at: Spot) {
         let Operation { kind, pages, plane, .. } = *self.array.draft(at);
         let one_page = kind != array::Kind::Read || pages == 1;
         if self.merging.planes[kind as usize] && one_page && self.others_wait(self.array.lun_of_unit(unit), plane, rank)
@@ -142,11 +141,11 @@ impl Device {
     /// Whether anything waits with `rank` for a LUN, or in the pool of its plane.
     #[inline(always)]
     pub(super) fn others_wait(&self, lun: LunId, plane: PlaneId, rank: u8) -> bool {
-        self.waiting.any(lun, rank) || self.first_of_pool(plane) != NONE
+        self.waiting.any(lun, rank) || self.first_of_pool(plane) != TransactionId::NONE
     }
 
     /// Binds what goes with `lead`, put together beside it, in the planes that a unit works in now.
-    pub(super) fn join_at_work(&mut self, unit: UnitId, rank: u8, lead: u32) {
+    pub(super) fn join_at_work(&mut self, unit: UnitId, rank: u8, lead: TransactionId) {
         let mut at_work = 0u64;
         self.array.planes_at_work(unit).for_each(|(plane, _)| at_work |= 1 << self.merging.place_in_group(plane));
         let merging = self.merging;
@@ -154,7 +153,14 @@ impl Device {
         self.join_planes(unit, rank, lead, Spot::Ahead(unit), works);
     }
 
-    fn join_planes(&mut self, unit: UnitId, rank: u8, lead: u32, at: Spot, allowed: impl Fn(PlaneId) -> bool) {
+    fn join_planes(
+        &mut self,
+        unit: UnitId,
+        rank: u8,
+        lead: TransactionId,
+        at: Spot,
+        allowed: impl Fn(PlaneId) -> bool,
+    ) {
         let Operation { kind, plane: own, place, data, tag, .. } = *self.array.draft(at);
         let address = self.address_of(Ppn(place), kind);
         let moves = kind == array::Kind::CopyBack;
@@ -179,20 +185,20 @@ impl Device {
     }
 
     /// The last of those that are bound together with `id`.
-    fn last_of(&self, mut id: u32) -> u32 {
-        while self.transactions[id].next != NONE {
+    fn last_of(&self, mut id: TransactionId) -> TransactionId {
+        while self.transactions[id].next.is_some() {
             id = self.transactions[id].next;
         }
         id
     }
 
     /// The first operation of `kind` that waits for a die, put together there.
-    fn join_unit(&mut self, unit: UnitId, rank: u8, kind: array::Kind) -> Option<u32> {
+    fn join_unit(&mut self, unit: UnitId, rank: u8, kind: array::Kind) -> Option<TransactionId> {
         loop {
             let planes = self.array.planes_of_unit(unit).map(PlaneId);
             let plane = planes.filter(|&plane| self.waits_for(plane, rank, kind)).min_by_key(|&plane| {
                 let id = self.first_in(plane, rank);
-                if id == NONE { u64::MAX } else { self.transactions[id].order }
+                if id.is_none() { u64::MAX } else { self.transactions[id].order }
             })?;
             let id = self.take_for(plane, rank, kind);
             if kind == array::Kind::Program && self.merging.blind {
@@ -212,8 +218,8 @@ impl Device {
 
     /// Whether `id`, the first that waits for `plane`, is an operation of `kind`; where none waits, whether one could
     /// be taken from the pool.
-    fn is_of(&self, id: u32, plane: PlaneId, rank: u8, kind: array::Kind) -> bool {
-        if id == NONE {
+    fn is_of(&self, id: TransactionId, plane: PlaneId, rank: u8, kind: array::Kind) -> bool {
+        if id.is_none() {
             return kind == array::Kind::Program && self.pool_waits_for(plane, rank);
         }
         let transaction = &self.transactions[id];
@@ -223,24 +229,24 @@ impl Device {
             Kind::CopyBack => self.stays_copy_back(plane),
             _ => true,
         };
-        transaction.kind.of_array() == kind && has_room
+        array::Kind::from(transaction.kind) == kind && has_room
     }
 
-    /// The first that waits with `rank` in the line of `plane`, or [`NONE`].
+    /// The first that waits with `rank` in the line of `plane`, or `NONE`.
     #[inline]
-    fn first_in(&self, plane: PlaneId, rank: u8) -> u32 {
+    fn first_in(&self, plane: PlaneId, rank: u8) -> TransactionId {
         self.waiting.first(self.array.lun_of(plane), plane, rank)
     }
 
     /// The address of the page that cleaning moves within a plane next.
     fn source_of(&self, plane: PlaneId) -> Option<Address> {
-        let copy = self.jobs[plane.index()].back.first()?;
+        let copy = self.jobs[plane].back.first()?;
         let address = self.address_of(copy.from, array::Kind::CopyBack);
         Some(if self.merging.strict { address } else { (0, address.1) })
     }
 
     /// Whether a transaction reads one flash page: a translation page may be several.
-    pub(super) fn reads_a_page(&self, id: u32) -> bool {
+    pub(super) fn reads_a_page(&self, id: TransactionId) -> bool {
         let Transaction { kind, units, .. } = self.transactions[id];
         kind.is_read() && (kind != Kind::MapRead || units == 1)
     }
@@ -255,7 +261,7 @@ impl Device {
             let (other_block, other_page) = self.address_of(place, kind);
             other_page == page && (other_block == block || !self.merging.strict)
         };
-        let stream = match if id == NONE { Kind::Write } else { self.transactions[id].kind } {
+        let stream = match if id.is_none() { Kind::Write } else { self.transactions[id].kind } {
             Kind::Write | Kind::MergeWrite if self.ftl.block_map.is_some() => return same(self.place_of_program(id)),
             Kind::Write => self.stream_of_write(plane, id),
             Kind::GcWrite => self.stream_of_copies(plane),
@@ -264,7 +270,7 @@ impl Device {
             Kind::MapRead if !self.reads_a_page(id) => return false,
             // Its transfer is not as long as that of data.
             Kind::Summary => return false,
-            _ => return same(Ppn(self.transactions[id].place)),
+            _ => return same(self.transactions[id].place),
         };
         match self.ftl.blocks.next_place(plane, stream) {
             Some(place) => same(place),
@@ -278,15 +284,15 @@ impl Device {
     }
 
     /// The same of that write; where there is none, of the first in the pool.
-    fn stream_of_write(&self, plane: PlaneId, id: u32) -> Stream {
-        let first = if id == NONE { self.first_of_pool(plane) } else { id };
-        let class = if first == NONE { 0 } else { self.transactions[first].temperature };
+    fn stream_of_write(&self, plane: PlaneId, id: TransactionId) -> Stream {
+        let first = if id.is_none() { self.first_of_pool(plane) } else { id };
+        let class = if first.is_none() { 0 } else { self.transactions[first].temperature };
         self.ftl.blocks.host_stream(plane, class)
     }
 
     /// The frontier that what cleaning has read goes to next.
     fn stream_of_copies(&self, plane: PlaneId) -> Stream {
-        let copies = &self.jobs[plane.index()].copies;
+        let copies = &self.jobs[plane].copies;
         let first = copies.iter().find(|copy| self.ftl.blocks.is_valid(copy.from));
         self.ftl.blocks.moved_stream(plane, first.map_or(0, |copy| self.ftl.class_of(copy.lpn)))
     }
@@ -331,9 +337,9 @@ impl Device {
     }
 
     /// Takes the first that waits for `plane` out of its line, or the oldest out of the pool.
-    fn take_for(&mut self, plane: PlaneId, rank: u8, kind: array::Kind) -> u32 {
+    fn take_for(&mut self, plane: PlaneId, rank: u8, kind: array::Kind) -> TransactionId {
         let id = self.waiting.pop(self.array.lun_of(plane), plane, rank, &mut self.transactions);
-        if id != NONE {
+        if id.is_some() {
             return id;
         }
         debug_assert_eq!(kind, array::Kind::Program);
@@ -344,11 +350,11 @@ impl Device {
     /// Where multi-plane programs are blind: skips pages in the planes of a die that are behind, so that they can be
     /// programmed together with the write `lead`, which has a plane and no place yet. Only where both are in the middle
     /// of a block, with equal addresses where that is asked for; the rest of a block is never given up.
-    pub(super) fn level(&mut self, lead: u32, rank: u8) {
+    pub(super) fn level(&mut self, lead: TransactionId, rank: u8) {
         if self.transactions[lead].kind != Kind::Write {
             return;
         }
-        let lead_plane = PlaneId(self.transactions[lead].plane);
+        let lead_plane = self.transactions[lead].plane;
         let of_lead = self.ftl.blocks.host_stream(lead_plane, self.transactions[lead].temperature);
         let Some(place) = self.ftl.blocks.next_place(lead_plane, of_lead) else { return };
         let (block, own) = (self.address_of(place, array::Kind::Program).0, self.ftl.blocks.offset_in_block(place));
@@ -358,8 +364,8 @@ impl Device {
         let mut highest = own;
         for plane in self.merging.others_of(lead_plane) {
             let id = self.first_in(plane, rank);
-            let from_pool = id == NONE && waiting > 0 && self.pool_waits_for(plane, rank);
-            let writes = id != NONE && self.transactions[id].kind == Kind::Write;
+            let from_pool = id.is_none() && waiting > 0 && self.pool_waits_for(plane, rank);
+            let writes = id.is_some() && self.transactions[id].kind == Kind::Write;
             if !(from_pool || writes) || !self.ftl.blocks.takes_host_write(plane) {
                 continue;
             }

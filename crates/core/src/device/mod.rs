@@ -31,7 +31,6 @@ mod size;
 mod start;
 mod timers;
 mod trail;
-pub mod transaction;
 mod translate;
 mod watch;
 
@@ -48,11 +47,14 @@ use crate::host::requests::Requests;
 use crate::metrics::attribution::Breakdown;
 use crate::nand::array::{Array, LunState, Outcome, Owner};
 use crate::nand::ledger::Ledger;
-use crate::scheduler::lines::{Line, NONE};
+use crate::scheduler::Scheduler;
 use crate::scheduler::waiting::Waiting;
-use crate::scheduler::{Class, Scheduler};
-use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, UnitId};
+use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, RequestId, TransactionId, UnitId};
+use crate::sim::table::Table;
 use crate::sim::time::Time;
+use crate::work::Class;
+use crate::work::Fifo;
+use crate::work::{Transaction, Transactions};
 use crate::workload::request::{Completion, Request, Status};
 use block_traffic::BlockTraffic;
 use checkpoint::Checkpointing;
@@ -67,7 +69,6 @@ pub use saving::{Head, inspect_state};
 pub use size::{Needed, needed};
 use timers::Timer;
 use trail::Trails;
-use transaction::{Kind, Transaction, Transactions};
 
 /// Deliberate bugs, to show that the tests catch them. No option reaches them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,16 +136,16 @@ pub struct Device {
     waiting: Waiting,
     merging: Merging,
     /// By unit: the transaction that it works on, the first of those that are served together.
-    running: Vec<u32>,
+    running: Table<UnitId, TransactionId>,
     overlapping: Overlapping,
     /// By unit: what has begun behind that, and what is suspended.
-    ahead: Vec<u32>,
-    suspended: Vec<u32>,
+    ahead: Table<UnitId, TransactionId>,
+    suspended: Table<UnitId, TransactionId>,
     pool: Pool,
     /// Writes that wait for their plane to have room.
-    stalled: Vec<Line>,
+    stalled: Table<PlaneId, Fifo>,
     /// Write requests that wait for controller slots.
-    unadmitted: VecDeque<u32>,
+    unadmitted: VecDeque<RequestId>,
     slots_free: u32,
     /// Writes that wait for others, where they do.
     filling: Option<Box<Filling>>,
@@ -156,7 +157,7 @@ pub struct Device {
     hold: bool,
     /// Those LUNs.
     held: Vec<LunId>,
-    jobs: Vec<Job>,
+    jobs: Table<PlaneId, Job>,
     /// Where the map is in flash.
     map_traffic: MapTraffic,
     /// With block mapping.
@@ -183,11 +184,11 @@ pub struct Device {
 #[derive(Clone, Debug, Default)]
 struct Contents {
     /// By transaction: of a write what its unit will hold.
-    slots: Vec<Vec<u32>>,
+    slots: Table<TransactionId, Vec<u32>>,
     /// By transaction: of a read, which parts of which units it is for: place, request, offset, first and end sector.
-    reads: Vec<Vec<accept::PartRead>>,
+    reads: Table<TransactionId, Vec<accept::PartRead>>,
     /// By request: what its read has returned so far.
-    replies: Vec<Vec<u32>>,
+    replies: Table<RequestId, Vec<u32>>,
     /// By the tags of completed reads.
     done: Vec<(u64, Vec<u32>)>,
 }
@@ -199,7 +200,7 @@ impl Device {
         let choices_take_time = firmware.is_some_and(|firmware| firmware.cleaning.time(firmware.clock) > Time::ZERO);
         let mut array = Array::new(&config, Timer::count(&config));
         let scheduler = config.scheduler.build(&config, options.seed).map_err(|e| format!("scheduler: {e}"))?;
-        let planes = config.total_planes() as usize;
+        let planes = config.total_planes();
         let mut ftl = Ftl::new(&config, options.seed, options.verify)?;
         ftl.blocks.ignore_dependants = options.mutant == Mutant::EraseEarly;
         if let Some(checkpoint) = &mut ftl.checkpoint {
@@ -225,12 +226,12 @@ impl Device {
             transactions: Transactions::default(),
             waiting: Waiting::new(array.luns(), config.planes_per_lun(), merging.any || config.units_per_program() > 1),
             merging,
-            running: vec![NONE; array.units() as usize],
+            running: Table::new(array.units(), TransactionId::NONE),
             overlapping: Overlapping::new(&config),
-            ahead: vec![NONE; array.units() as usize],
-            suspended: vec![NONE; array.units() as usize],
+            ahead: Table::new(array.units(), TransactionId::NONE),
+            suspended: Table::new(array.units(), TransactionId::NONE),
             pool: Pool::new(&config, ftl.allocation.pools()),
-            stalled: vec![Line::default(); planes],
+            stalled: Table::new(planes, Fifo::default()),
             unadmitted: VecDeque::new(),
             slots_free: config.controller.slots,
             buffer: Buffer::new(&config, Filling::lists(filling.as_ref()), options.seed, options.verify)?.map(Box::new),
@@ -238,7 +239,7 @@ impl Device {
             cores: firmware.map(|firmware| Box::new(Cores::new(firmware))),
             hold: false,
             held: Vec::new(),
-            jobs: vec![Job::new(choices_take_time); planes],
+            jobs: Table::new(planes, Job::new(choices_take_time)),
             block_traffic: BlockTraffic::new(&ftl),
             is_recovered: false,
             journal: Journal::new(&config).map(Box::new),
@@ -459,15 +460,11 @@ impl Device {
 
     /// Why requests do not complete although no event is left: a bug of the model, told for a report.
     pub fn explain_stall(&self) -> String {
-        let waiting = |line: &Line| !line.is_empty();
-        let stalled: Vec<String> = (0..self.stalled.len())
-            .filter(|&p| waiting(&self.stalled[p]))
-            .map(|p| {
-                format!(
-                    "plane {p} (stock {} of {})",
-                    self.ftl.blocks.stock(PlaneId(p as u32)),
-                    self.config.geometry.blocks
-                )
+        let waiting = |line: &Fifo| !line.is_empty();
+        let stalled = self.stalled.pairs().filter(|(_, writes)| waiting(writes));
+        let stalled: Vec<String> = stalled
+            .map(|(plane, _)| {
+                format!("plane {} (stock {} of {})", plane.0, self.ftl.blocks.stock(plane), self.config.geometry.blocks)
             })
             .collect();
         format!(
@@ -514,7 +511,7 @@ impl Device {
                 return Err(format!("{erased} units erased, only {gone} gone"));
             }
             let held = |block| self.journal.as_ref().is_some_and(|journal| journal.holds(block));
-            let mut blocks = self.ftl.blocks.all().iter().zip(0..);
+            let mut blocks = self.ftl.blocks.all().iter().zip((0..).map(BlockId));
             if blocks.any(|(b, number)| b.dependants != u16::from(held(number))) {
                 return Err("a block has dependants though nothing is in progress".to_owned());
             }
@@ -534,11 +531,11 @@ impl Device {
 
     /// Adds a transaction to the lines of its plane's LUN.
     #[inline]
-    fn line_up(&mut self, id: u32) {
+    fn line_up(&mut self, id: TransactionId) {
         let transaction = &mut self.transactions[id];
         transaction.order = self.orders;
         self.orders += 1;
-        let plane = PlaneId(transaction.plane);
+        let plane = transaction.plane;
         let lun = self.array.lun_of(plane);
         let rank = self.ranks[transaction.class as usize];
         self.waiting.push(lun, plane, rank, &mut self.transactions, id);
@@ -568,18 +565,15 @@ impl Device {
         if self.ftl.blocks.block(block).failed && self.options.mutant != Mutant::ReuseFailed {
             return self.retire(block);
         }
-        let mut erase = Transaction::new(Kind::Erase, self.cleaning_class(plane));
-        erase.plane = plane.0;
-        erase.place = block.0;
-        self.dispatch(erase);
+        self.dispatch(Transaction::erase(self.cleaning_class(plane), plane, block));
     }
 
     /// One dependant of a block is done; erases it when that was the last that it waited for.
     #[inline]
-    fn release(&mut self, block: u32) {
-        if self.ftl.blocks.release(BlockId(block)) {
-            self.note_released(BlockId(block));
-            self.erase(BlockId(block));
+    fn release(&mut self, block: BlockId) {
+        if self.ftl.blocks.release(block) {
+            self.note_released(block);
+            self.erase(block);
         }
     }
 
@@ -638,8 +632,8 @@ impl Device {
         self.array.state(lun) == LunState::Idle
     }
 
-    /// A request of which all is done, its last part by a transaction or [`NONE`]: the controller answers it.
-    fn complete(&mut self, id: u32, by: u32) {
+    /// A request of which all is done, its last part by a transaction or `NONE`: the controller answers it.
+    fn complete(&mut self, id: RequestId, by: TransactionId) {
         if self.answering_takes_time() {
             self.trail_settle(id, by);
             return self.work(Work::Answer(id));
@@ -648,7 +642,7 @@ impl Device {
     }
 
     /// The host has the answer to a request one latency later.
-    fn answer(&mut self, id: u32, by: u32) {
+    fn answer(&mut self, id: RequestId, by: TransactionId) {
         let pending = self.requests.remove(id);
         let latency = self.link.as_ref().map_or(Time::ZERO, Link::latency);
         let finish = pending.finish.max(self.now).later(latency);
@@ -656,7 +650,7 @@ impl Device {
         self.trail_complete(id, by, finish);
         self.completions.push(Completion { request: pending.request, status: pending.status, start, finish });
         if self.options.verify {
-            let reply = std::mem::take(&mut self.contents.replies[id as usize]);
+            let reply = std::mem::take(&mut self.contents.replies[id]);
             self.contents.done.push((pending.request.tag, reply));
         }
         if finish > self.now {

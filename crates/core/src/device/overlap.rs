@@ -1,14 +1,13 @@
 //! Operations of one unit that overlap: the next one in the cache register, and reads that interrupt.
 
 use super::Device;
-use super::transaction::Kind;
 use crate::config::Frontiers;
 use crate::nand::array::{self, Operation, Spot};
 use crate::nand::ledger::Holder;
 use crate::nand::timing::Timing;
-use crate::scheduler::lines::NONE;
-use crate::sim::id::{LunId, PlaneId, Ppn, UnitId};
+use crate::sim::id::{LunId, PlaneId, Ppn, TransactionId, UnitId};
 use crate::sim::time::Time;
+use crate::work::Kind;
 
 /// Which operations overlap.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +75,7 @@ impl Device {
     /// Suspends a unit for a read, when its cells work.
     fn suspend(&mut self, unit: UnitId) {
         if !self.array.await_cells(unit, self.now) {
-            self.suspended[unit.index()] = std::mem::replace(&mut self.running[unit.index()], NONE);
+            self.suspended[unit] = std::mem::replace(&mut self.running[unit], TransactionId::NONE);
             self.array.suspend(unit, &self.config.nand.advanced.suspend, self.now);
         }
     }
@@ -88,7 +87,7 @@ impl Device {
         self.overlapping.program && (self.overlapping.shared || !self.array.operation(unit).class.is_cleaning())
     }
 
-    fn overlap_with(&mut self, lun: LunId, unit: UnitId, rank: u8, id: u32) {
+    fn overlap_with(&mut self, lun: LunId, unit: UnitId, rank: u8, id: TransactionId) {
         match self.transactions[id].kind {
             Kind::HostRead if self.array.may_suspend(unit, &self.config.nand.advanced.suspend, self.now) => {
                 self.suspend(unit);
@@ -107,7 +106,7 @@ impl Device {
 
     /// Returns `true` if the write `id`, and those queued for the other planes of a running program, fill the next page
     /// of the same blocks, so that the cache register takes them. Writes of the pool do so only if no plane is idle.
-    fn follows(&self, unit: UnitId, rank: u8, id: u32) -> bool {
+    fn follows(&self, unit: UnitId, rank: u8, id: TransactionId) -> bool {
         if self.array.operation(unit).kind != array::Kind::Program {
             return false;
         }
@@ -117,18 +116,18 @@ impl Device {
         let is_there = if is_pooled {
             self.pool_fills(planes.clone())
         } else {
-            planes.clone().any(|(plane, _)| plane.0 == self.transactions[id].plane)
+            planes.clone().any(|(plane, _)| plane == self.transactions[id].plane)
         };
         is_there
             && planes.clone().all(|(plane, place)| {
                 let waiting = self.waiting.first(lun, plane, rank);
                 let next = blocks.next_place(plane, self.stream_of_next(plane, rank));
                 let is_next = if is_pooled {
-                    waiting == NONE
+                    waiting.is_none()
                 } else {
-                    waiting != NONE
+                    waiting.is_some()
                         && self.transactions[waiting].kind == Kind::Write
-                        && self.transactions[waiting].plane == plane.0
+                        && self.transactions[waiting].plane == plane
                 };
                 is_next
                     && blocks.takes_host_write(plane)
@@ -147,11 +146,11 @@ impl Device {
     }
 
     /// Lets the data of the next program in while the cells work for the last one.
-    fn program_ahead(&mut self, unit: UnitId, rank: u8, id: u32) {
+    fn program_ahead(&mut self, unit: UnitId, rank: u8, id: TransactionId) {
         self.alone(|device| device.bind_ahead(unit, rank, id));
     }
 
-    fn bind_ahead(&mut self, unit: UnitId, rank: u8, id: u32) {
+    fn bind_ahead(&mut self, unit: UnitId, rank: u8, id: TransactionId) {
         let lun = self.array.lun_of_unit(unit);
         let lead = self.array.operation(unit).plane;
         let planes = self.array.planes_at_work(unit).count() as u32;
@@ -159,7 +158,7 @@ impl Device {
             self.take_from_pool(lead);
             self.ftl.allocation.took(lead);
         } else {
-            self.waiting.pop(lun, PlaneId(self.transactions[id].plane), rank, &mut self.transactions);
+            self.waiting.pop(lun, self.transactions[id].plane, rank, &mut self.transactions);
         }
         if !self.bind_to_merge(id, rank, Spot::Ahead(unit)) {
             return;
@@ -170,8 +169,8 @@ impl Device {
         self.begin_ahead(unit, id);
     }
 
-    fn begin_ahead(&mut self, unit: UnitId, id: u32) {
-        self.ahead[unit.index()] = id;
+    fn begin_ahead(&mut self, unit: UnitId, id: TransactionId) {
+        self.ahead[unit] = id;
         let Operation { kind, members, .. } = *self.array.draft(Spot::Ahead(unit));
         self.array.note_merged(kind, 1, members);
         self.array.start_ahead(unit, self.now);
@@ -208,8 +207,8 @@ impl Device {
         }
     }
 
-    fn begin_read_ahead(&mut self, lun: LunId, unit: UnitId, rank: u8, id: u32) {
-        self.waiting.pop(lun, PlaneId(self.transactions[id].plane), rank, &mut self.transactions);
+    fn begin_read_ahead(&mut self, lun: LunId, unit: UnitId, rank: u8, id: TransactionId) {
+        self.waiting.pop(lun, self.transactions[id].plane, rank, &mut self.transactions);
         if !self.bind_to_merge(id, rank, Spot::Ahead(unit)) {
             return;
         }
@@ -221,8 +220,8 @@ impl Device {
     /// The operation of a unit has ended: it goes on with what overlaps with it, if anything does.
     pub(super) fn go_on_overlapping(&mut self, unit: UnitId, lun: LunId) -> bool {
         if self.array.has_ahead(unit) {
-            let id = std::mem::replace(&mut self.ahead[unit.index()], NONE);
-            self.running[unit.index()] = id;
+            let id = std::mem::replace(&mut self.ahead[unit], TransactionId::NONE);
+            self.running[unit] = id;
             self.array.go_ahead(unit, self.holder_of(id), self.now);
             self.overlap(lun);
             return true;
@@ -239,7 +238,7 @@ impl Device {
         false
     }
 
-    fn holder_of(&self, id: u32) -> Holder {
+    fn holder_of(&self, id: TransactionId) -> Holder {
         if self.transactions[id].class.is_cleaning() { Holder::Cleaning } else { Holder::Host }
     }
 
@@ -255,8 +254,8 @@ impl Device {
 
     /// The cells of a unit go on.
     pub(super) fn resume_suspended(&mut self, unit: UnitId) {
-        let id = std::mem::replace(&mut self.suspended[unit.index()], NONE);
-        self.running[unit.index()] = id;
+        let id = std::mem::replace(&mut self.suspended[unit], TransactionId::NONE);
+        self.running[unit] = id;
         let holder = self.holder_of(id);
         self.array.resume_suspended(unit, &self.config.nand.advanced.suspend, holder, self.now);
         // What came meanwhile may take the cache register.

@@ -3,9 +3,9 @@
 use super::Device;
 use crate::config::DeviceConfig;
 use crate::ftl::allocation::PlaneSet;
-use crate::scheduler::Class;
-use crate::scheduler::lines::{Line, NONE};
-use crate::sim::id::{ChannelId, Lpn, LunId, PlaneId};
+use crate::sim::id::{ChannelId, LunId, PlaneId, TransactionId};
+use crate::work::Class;
+use crate::work::Fifo;
 
 /// Distance in the order between what is queued for LUNs during a hold and the writes of a pool that are queued with
 /// it. Each LUN serves the former first, because only the latter can go elsewhere.
@@ -15,7 +15,7 @@ pub(super) const AFTER_HELD: u64 = 1 << 24;
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     /// By pool of the allocation: writes without a plane, oldest first.
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<Fifo>,
     /// Planes of idle LUNs.
     idle: PlaneSet,
     /// Planes of each channel.
@@ -41,7 +41,7 @@ impl Pool {
         (0..planes).for_each(|position| idle.set(position, true));
         let empty = PlaneSet::new(planes);
         Pool {
-            lines: vec![Line::default(); pools as usize],
+            lines: vec![Fifo::default(); pools as usize],
             idle,
             of_channel: vec![empty.clone(); config.geometry.channels as usize],
             used: vec![0; planes as usize],
@@ -77,11 +77,11 @@ impl Device {
 
     /// A write that any plane of a pool may take goes to an idle die of an idle channel at once, or waits for the first
     /// one.
-    pub(super) fn queue_anywhere(&mut self, id: u32) {
+    pub(super) fn queue_anywhere(&mut self, id: TransactionId) {
         self.show_lined_up(id);
         self.transactions[id].order = self.orders + if self.hold { AFTER_HELD } else { 0 };
         self.orders += 1;
-        let pool = self.ftl.pool(Lpn(self.transactions[id].lpn));
+        let pool = self.ftl.pool(self.transactions[id].lpn);
         self.pool.lines[pool as usize].push(&mut self.transactions, id);
         self.trail_pool(id);
         if !self.hold {
@@ -90,24 +90,28 @@ impl Device {
     }
 
     /// A write that has lost its plane goes back to the front of its pool.
-    pub(super) fn put_back(&mut self, id: u32) {
-        let pool = self.ftl.pool(Lpn(self.transactions[id].lpn));
+    pub(super) fn put_back(&mut self, id: TransactionId) {
+        let pool = self.ftl.pool(self.transactions[id].lpn);
         self.pool.lines[pool as usize].push_front(&mut self.transactions, id);
         self.trail_pool(id);
     }
 
-    /// The oldest write that any plane of a LUN may take, among those that wait; [`NONE`] when there is none.
+    /// The oldest write that any plane of a LUN may take, among those that wait; `NONE` when there is none.
     #[inline]
-    pub(super) fn first_of_pool(&self, plane: PlaneId) -> u32 {
-        if self.dynamic { self.pool.lines[self.ftl.allocation.pool_of(plane) as usize].first() } else { NONE }
+    pub(super) fn first_of_pool(&self, plane: PlaneId) -> TransactionId {
+        if self.dynamic {
+            self.pool.lines[self.ftl.allocation.pool_of(plane) as usize].first()
+        } else {
+            TransactionId::NONE
+        }
     }
 
-    /// Takes the oldest write of the pool of `plane` for it; [`NONE`] when there is none.
-    pub(super) fn take_from_pool(&mut self, plane: PlaneId) -> u32 {
+    /// Takes the oldest write of the pool of `plane` for it; `NONE` when there is none.
+    pub(super) fn take_from_pool(&mut self, plane: PlaneId) -> TransactionId {
         let pool = self.ftl.allocation.pool_of(plane);
         let id = self.pool.lines[pool as usize].pop(&mut self.transactions);
-        if id != NONE {
-            self.transactions[id].plane = plane.0;
+        if id.is_some() {
+            self.transactions[id].plane = plane;
             self.pool.uses += 1;
             self.pool.used[plane.index()] = self.pool.uses;
         }
@@ -115,24 +119,24 @@ impl Device {
     }
 
     /// Takes the oldest write of the pool of `plane` for it if it is of this class.
-    pub(super) fn take_of_class(&mut self, plane: PlaneId, class: u8) -> u32 {
+    pub(super) fn take_of_class(&mut self, plane: PlaneId, class: u8) -> TransactionId {
         match self.first_of_pool(plane) {
-            id if id != NONE && self.transactions[id].temperature == class => self.take_from_pool(plane),
-            _ => NONE,
+            id if id.is_some() && self.transactions[id].temperature == class => self.take_from_pool(plane),
+            _ => TransactionId::NONE,
         }
     }
 
     /// Whether a write of the pool could go to `plane`, with operations of `rank`.
     pub(super) fn pool_waits_for(&self, plane: PlaneId, rank: u8) -> bool {
         rank == self.ranks[Class::HostProgram as usize]
-            && self.first_of_pool(plane) != NONE
+            && self.first_of_pool(plane) != TransactionId::NONE
             && self.ftl.blocks.takes_host_write(plane)
     }
 
     /// How many writes wait in the pool of `plane`, counted up to `most`.
     pub(super) fn pool_count(&self, plane: PlaneId, most: u32) -> u32 {
         let (mut id, mut count) = (self.first_of_pool(plane), 0);
-        while id != NONE && count < most {
+        while id.is_some() && count < most {
             count += 1;
             id = self.transactions[id].next;
         }
@@ -170,14 +174,14 @@ impl Device {
     fn deal(&mut self, pool: u32, named: PlaneId, plane: PlaneId) {
         self.pool.candidates.set(self.ftl.allocation.order().position(named), false);
         let first = self.pool.lines[pool as usize].first();
-        if first == NONE || !self.is_ready(plane) || !self.may_join_dealt(plane) {
+        if first.is_none() || !self.is_ready(plane) || !self.may_join_dealt(plane) {
             return;
         }
         let class = self.transactions[first].temperature;
         let rank = self.ranks[Class::HostProgram as usize];
         for _ in 0..self.ftl.shape().units_per_program {
             let id = self.take_of_class(plane, class);
-            if id == NONE {
+            if id.is_none() {
                 break;
             }
             self.waiting.push(self.array.lun_of(plane), plane, rank, &mut self.transactions, id);

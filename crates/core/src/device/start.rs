@@ -1,6 +1,5 @@
 //! Starting operations: a transaction is bound to its place when its LUN and its channel are granted.
 
-use super::transaction::{Kind, Transaction};
 use super::{Device, Mutant};
 use crate::config::advanced::Waste;
 use crate::ftl::blocks::Stream;
@@ -8,10 +7,11 @@ use crate::ftl::flash::FlashEvent;
 use crate::ftl::mapping::PADDING;
 use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::nand::array::{self, Cycles, LunState, Operation, Spot};
-use crate::scheduler::lines::NONE;
-use crate::scheduler::{Class, RANKS};
-use crate::sim::id::{BlockId, LunId, PlaneId, Ppn, UnitId};
+use crate::scheduler::RANKS;
+use crate::sim::id::{LunId, PlaneId, Ppn, RequestId, TransactionId, UnitId};
 use crate::sim::time::Time;
+use crate::work::Class;
+use crate::work::{Kind, Transaction};
 
 impl Device {
     /// A unit has been granted its channel, or its LUN has.
@@ -27,7 +27,7 @@ impl Device {
     }
 
     /// Starts a LUN, if there is anything to start.
-    fn start_or_rest(&mut self, unit: UnitId, lun: LunId, next: Option<(u8, u32)>, has_channel: bool) {
+    fn start_or_rest(&mut self, unit: UnitId, lun: LunId, next: Option<(u8, TransactionId)>, has_channel: bool) {
         let started = self.alone(|device| {
             let started = device.start(lun, next, has_channel);
             if !started {
@@ -85,7 +85,7 @@ impl Device {
     }
 
     /// Starts a LUN that takes commands on `id`, the first that waits for it, or lines it up for its channel.
-    pub(super) fn kick_for(&mut self, lun: LunId, rank: u8, id: u32) {
+    pub(super) fn kick_for(&mut self, lun: LunId, rank: u8, id: TransactionId) {
         let timing = self.array.timing();
         let needs_channel = match self.transactions[id].kind {
             Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::CopyBack | Kind::MapRead | Kind::MergeRead => {
@@ -99,7 +99,7 @@ impl Device {
         if !needs_channel || has_channel {
             return self.start_or_rest(UnitId(lun.0 * self.array.units_per_lun()), lun, Some((rank, id)), has_channel);
         }
-        let is_program = self.transactions[id].kind.of_array() == array::Kind::Program;
+        let is_program = array::Kind::from(self.transactions[id].kind) == array::Kind::Program;
         let cycles = if is_program { Cycles::Data } else { Cycles::Command };
         self.array.request_start(lun, rank, cycles, self.now);
         self.note_idle(lun, false);
@@ -108,54 +108,54 @@ impl Device {
 
     /// The transaction that `lun` takes next, and its rank: of its own lines or of the pool, by rank, then by age.
     #[inline(always)]
-    pub(super) fn first_for(&self, lun: LunId) -> Option<(u8, u32)> {
+    pub(super) fn first_for(&self, lun: LunId) -> Option<(u8, TransactionId)> {
         if self.dynamic { self.first_with_pool(lun) } else { self.first_own(lun) }
     }
 
     /// The transaction of `rank` that `lun` takes next, with its rank.
     #[inline]
-    fn first_of(&self, lun: LunId, rank: u8) -> Option<(u8, u32)> {
+    fn first_of(&self, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
         let own = self.first_of_own(lun, rank);
         if self.dynamic && rank == self.ranks[Class::HostProgram as usize] {
             return self.or_of_pool(lun, rank, own);
         }
-        (own != NONE).then_some((rank, own))
+        own.is_some().then_some((rank, own))
     }
 
     /// The first transaction in the lines of `lun`, with its rank.
     #[inline(always)]
-    fn first_own(&self, lun: LunId) -> Option<(u8, u32)> {
+    fn first_own(&self, lun: LunId) -> Option<(u8, TransactionId)> {
         let rank = self.waiting.rank_of_first(lun)?;
         Some((rank, self.first_of_own(lun, rank)))
     }
 
-    /// The first transaction of `rank` in the lines of `lun`, or [`NONE`].
+    /// The first transaction of `rank` in the lines of `lun`, or `NONE`.
     #[inline(always)]
-    fn first_of_own(&self, lun: LunId, rank: u8) -> u32 {
+    fn first_of_own(&self, lun: LunId, rank: u8) -> TransactionId {
         self.waiting.oldest(lun, rank)
     }
 
     #[inline(never)]
-    fn first_with_pool(&self, lun: LunId) -> Option<(u8, u32)> {
-        let (rank, own) = self.first_own(lun).unwrap_or((RANKS as u8, NONE));
+    fn first_with_pool(&self, lun: LunId) -> Option<(u8, TransactionId)> {
+        let (rank, own) = self.first_own(lun).unwrap_or((RANKS as u8, TransactionId::NONE));
         self.or_of_pool(lun, rank, own)
     }
 
-    /// `own`, where that is not [`NONE`], or the write of the pool that goes before it.
-    fn or_of_pool(&self, lun: LunId, rank: u8, own: u32) -> Option<(u8, u32)> {
+    /// `own`, where that is not `NONE`, or the write of the pool that goes before it.
+    fn or_of_pool(&self, lun: LunId, rank: u8, own: TransactionId) -> Option<(u8, TransactionId)> {
         let (pooled, id) =
             (self.ranks[Class::HostProgram as usize], self.first_of_pool(PlaneId(self.array.planes_of(lun).start)));
-        let turn = |rank: u8, id: u32| (rank, self.transactions[id].order);
-        let earlier = id != NONE && (own == NONE || turn(pooled, id) < turn(rank, own));
+        let turn = |rank: u8, id: TransactionId| (rank, self.transactions[id].order);
+        let earlier = id.is_some() && (own.is_none() || turn(pooled, id) < turn(rank, own));
         if earlier && self.has_ready_plane(lun) {
             return Some((pooled, id));
         }
-        (own != NONE).then_some((rank, own))
+        own.is_some().then_some((rank, own))
     }
 
     /// Starts the next command of a LUN, `next` where that is known; false when there is none that can start.
     #[inline(always)]
-    fn start(&mut self, lun: LunId, next: Option<(u8, u32)>, has_channel: bool) -> bool {
+    fn start(&mut self, lun: LunId, next: Option<(u8, TransactionId)>, has_channel: bool) -> bool {
         // What binding sets off must not start the LUN a second time.
         self.array.set_binding(lun);
         self.note_idle(lun, false);
@@ -165,7 +165,7 @@ impl Device {
 
     /// Starts a LUN on `id`, or where that cannot start or need not on what comes behind it.
     #[inline(never)]
-    fn start_from(&mut self, lun: LunId, mut rank: u8, mut id: u32, has_channel: bool) -> bool {
+    fn start_from(&mut self, lun: LunId, mut rank: u8, mut id: TransactionId, has_channel: bool) -> bool {
         loop {
             if self.overlapping.any && self.only_reads(lun) && self.transactions[id].kind != Kind::HostRead {
                 return false;
@@ -175,7 +175,7 @@ impl Device {
                 self.take_from_pool(plane);
                 self.ftl.allocation.took(plane);
             } else {
-                self.waiting.pop(lun, PlaneId(self.transactions[id].plane), rank, &mut self.transactions);
+                self.waiting.pop(lun, self.transactions[id].plane, rank, &mut self.transactions);
             }
             if self.start_one(lun, rank, id) {
                 if self.overlapping.any {
@@ -193,11 +193,11 @@ impl Device {
 
     /// Starts a LUN on `id`, with what other planes or dies do together with it; whether it could.
     #[inline(always)]
-    fn start_one(&mut self, lun: LunId, rank: u8, id: u32) -> bool {
+    fn start_one(&mut self, lun: LunId, rank: u8, id: TransactionId) -> bool {
         if self.merging.blind {
             self.level(id, rank);
         }
-        let plane = PlaneId(self.transactions[id].plane);
+        let plane = self.transactions[id].plane;
         let unit = self.array.unit_of(plane);
         if !self.bind_transaction(id, rank, Spot::Unit(unit)) {
             return false;
@@ -207,7 +207,7 @@ impl Device {
             self.start_merged(lun, rank, id, unit);
             return true;
         }
-        self.running[unit.index()] = id;
+        self.running[unit] = id;
         self.array.start(unit, self.now);
         self.watch_start(unit);
         true
@@ -216,8 +216,8 @@ impl Device {
     /// Puts together `at` a spot what the array does for a transaction that is first in line, with its place; false
     /// where it turns out that it cannot start or need not.
     #[inline(always)]
-    fn bind_transaction(&mut self, id: u32, rank: u8, at: Spot) -> bool {
-        self.transactions[id].next = NONE;
+    fn bind_transaction(&mut self, id: TransactionId, rank: u8, at: Spot) -> bool {
+        self.transactions[id].next = TransactionId::NONE;
         match self.transactions[id].kind {
             Kind::HostRead => self.start_read(id, ReadCause::Host, at),
             Kind::RmwRead => self.start_read(id, ReadCause::Rmw, at),
@@ -237,7 +237,7 @@ impl Device {
 
     /// The same, not inlined, for what is merged or overlaps with others.
     #[inline(never)]
-    pub(super) fn bind_to_merge(&mut self, id: u32, rank: u8, at: Spot) -> bool {
+    pub(super) fn bind_to_merge(&mut self, id: TransactionId, rank: u8, at: Spot) -> bool {
         self.bind_transaction(id, rank, at)
     }
 
@@ -255,8 +255,8 @@ impl Device {
 
     /// Notes that a request is served from now on.
     #[inline]
-    pub(super) fn serve(&mut self, request: u32) -> u64 {
-        if request == NONE {
+    pub(super) fn serve(&mut self, request: RequestId) -> u64 {
+        if request.is_none() {
             return u64::MAX; // The buffer writes for nobody in particular.
         }
         let pending = &mut self.requests[request];
@@ -265,20 +265,20 @@ impl Device {
     }
 
     /// The tag of a request, or of none.
-    pub(super) fn tag_of(&self, request: u32) -> u64 {
-        if request == NONE { u64::MAX } else { self.requests[request].request.tag }
+    pub(super) fn tag_of(&self, request: RequestId) -> u64 {
+        if request.is_none() { u64::MAX } else { self.requests[request].request.tag }
     }
 
     #[inline(always)]
-    fn start_read(&mut self, id: u32, cause: ReadCause, at: Spot) -> bool {
+    fn start_read(&mut self, id: TransactionId, cause: ReadCause, at: Spot) -> bool {
         let read = self.transactions[id];
         let shape = *self.ftl.shape();
         let spans = shape.pages_per_unit > 1;
         let pages = if spans { u32::from(read.units) } else { 1 };
         self.ftl.note_read(cause, pages);
         let tag = match read.kind {
-            Kind::HostRead => self.serve(read.owner),
-            Kind::RmwRead => self.serve(self.transactions[read.owner].owner),
+            Kind::HostRead => self.serve(read.request()),
+            Kind::RmwRead => self.serve(self.transactions[read.write()].request()),
             _ => u64::MAX,
         };
         let timing = self.array.timing();
@@ -299,15 +299,15 @@ impl Device {
             kind: array::Kind::Read,
             class: read.class,
             rank: self.ranks[read.class as usize],
-            plane: PlaneId(read.plane),
+            plane: read.plane,
             members: 1,
             pages,
             command: timing.read_command,
             data,
-            cell: timing.read(self.page_in_block(Ppn(read.place))),
+            cell: timing.read(self.page_in_block(read.place)),
             program: Time::ZERO,
             tag,
-            place: read.place,
+            place: read.place.0,
         }
     }
 
@@ -339,7 +339,7 @@ impl Device {
 
     /// Binds a write, with those behind it that fill the same program command. A plane without room gives it up.
     #[inline(always)]
-    fn start_write(&mut self, id: u32, rank: u8, at: Spot) -> bool {
+    fn start_write(&mut self, id: TransactionId, rank: u8, at: Spot) -> bool {
         if self.ftl.block_map.is_some() {
             return self.start_write_in_block(id, at);
         }
@@ -347,7 +347,7 @@ impl Device {
             self.answer_unwritten(id);
             return false;
         }
-        let plane = PlaneId(self.transactions[id].plane);
+        let plane = self.transactions[id].plane;
         let lent = !self.ftl.blocks.takes_host_write(plane) && !self.goes_again(id, plane);
         if lent && !self.lends_to(id, plane) {
             self.stall(id, plane);
@@ -364,7 +364,7 @@ impl Device {
         let mut last = id;
         while count < group && !lent {
             let more = self.pop_companion(rank, plane, class);
-            if more == NONE {
+            if more.is_none() {
                 break;
             }
             self.bind(more, Ppn(first.0 + count));
@@ -373,7 +373,7 @@ impl Device {
             last = more;
             count += 1;
         }
-        self.transactions[last].next = NONE;
+        self.transactions[last].next = TransactionId::NONE;
         self.pad(first, count);
         let journal = count == 1 && self.is_of_journal(self.transactions[id].lpn);
         let cause = match (journal, only_checkpoint) {
@@ -394,38 +394,37 @@ impl Device {
         if self.ftl.shape().paces {
             self.clean_behind(plane);
         }
-        let tag = self.tag_of(self.transactions[id].owner);
+        let tag = self.tag_of(self.transactions[id].request());
         self.put(at, self.program(Class::HostProgram, plane, first, tag))
     }
 
     /// Takes the next write that can fill the program of a write of this class to `plane`: from the queue of the plane,
-    /// where operations of other kinds may wait between the writes, or from the pool. Returns [`NONE`] without one.
-    fn pop_companion(&mut self, rank: u8, plane: PlaneId, class: u8) -> u32 {
+    /// where operations of other kinds may wait between the writes, or from the pool. Returns `NONE` without one.
+    fn pop_companion(&mut self, rank: u8, plane: PlaneId, class: u8) -> TransactionId {
         let key = (self.array.lun_of(plane), plane, rank);
         let id = self.waiting.pop_suitable(key, &mut self.transactions, |transactions, id| {
             let Transaction { kind, temperature, .. } = transactions[id];
             kind == Kind::Write && temperature == class
         });
-        if id != NONE { id } else { self.take_of_class(plane, class) }
+        if id.is_some() { id } else { self.take_of_class(plane, class) }
     }
 
     /// Gives a write its place: what it supersedes is stale from now on, and kept until the program has ended.
     #[inline]
-    pub(super) fn bind(&mut self, id: u32, place: Ppn) {
-        self.serve(self.transactions[id].owner);
+    pub(super) fn bind(&mut self, id: TransactionId, place: Ppn) {
+        self.serve(self.transactions[id].request());
         let write = &mut self.transactions[id];
-        write.place = place.0;
-        let source = std::mem::take(&mut write.source);
+        write.place = place;
+        let old = std::mem::replace(&mut write.source, Ppn::NONE);
         let lpn = write.lpn;
-        self.ftl.map.set_owner(place, lpn);
+        self.ftl.map.set_owner(place, lpn.0);
         self.fetch_from_memory(id);
-        self.prefetch_for_buffer(id, lpn);
-        if source > 0 {
-            let old = Ppn(source - 1);
+        self.prefetch_for_buffer(id, lpn.0);
+        if old.is_some() {
             self.ftl.blocks.invalidate(old);
             self.ftl.counters.units_superseded += 1;
             let block = self.ftl.blocks.depend(old);
-            self.transactions[id].dependency = block.0;
+            self.transactions[id].dependency = block;
             self.note_bound(id, old);
         }
     }
@@ -439,34 +438,34 @@ impl Device {
     }
 
     /// A device that takes no writes moves nothing: what cleaning has in hand stays where it is.
-    fn leave_unmoved(&mut self, id: u32) -> bool {
+    fn leave_unmoved(&mut self, id: TransactionId) -> bool {
         let plane = self.transactions.remove(id).plane;
-        self.jobs[plane as usize].busy = false;
+        self.jobs[plane].busy = false;
         false
     }
 
     /// Binds what cleaning has read. Units that were superseded meanwhile are dropped; without any left, nothing
     /// starts.
-    fn start_copies(&mut self, id: u32, at: Spot) -> bool {
-        let plane = PlaneId(self.transactions[id].plane);
+    fn start_copies(&mut self, id: TransactionId, at: Spot) -> bool {
+        let plane = self.transactions[id].plane;
         if self.ftl.is_read_only() {
             return self.leave_unmoved(id);
         }
         self.drop_stale_copies(plane);
         let group = self.ftl.shape().units_per_program;
-        let copies = &self.jobs[plane.index()].copies;
+        let copies = &self.jobs[plane].copies;
         let class = copies.first().map_or(0, |copy| self.ftl.class_of(copy.lpn));
         let count = copies.len().min(group as usize);
         if count == 0 {
             self.transactions.remove(id);
-            self.jobs[plane.index()].busy = false;
+            self.jobs[plane].busy = false;
             self.clean(plane);
             return false;
         }
         let stock = self.ftl.blocks.stock(plane);
         let stream = self.ftl.blocks.moved_stream(plane, class);
         let first = self.ftl.blocks.advance(plane, stream, group);
-        let job = &mut self.jobs[plane.index()];
+        let job = &mut self.jobs[plane];
         job.writing = count;
         for (index, copy) in job.copies[..count].iter_mut().enumerate() {
             copy.to = Ppn(first.0 + index as u32);
@@ -474,7 +473,7 @@ impl Device {
         }
         self.pad(first, count as u32);
         self.ftl.note_program(ProgramCause::Gc, count as u32);
-        self.transactions[id].place = first.0;
+        self.transactions[id].place = first;
         self.note_copies(plane, first, group, false);
         if self.ftl.blocks.stock(plane) != stock || self.ftl.shape().single_frontier {
             self.ftl.refresh_ready(plane);
@@ -484,24 +483,24 @@ impl Device {
 
     /// Binds a page that cleaning moves within its plane. Where that cannot be without waste that is not allowed, it is
     /// read, and programmed through the controller.
-    fn start_copy_back(&mut self, id: u32, at: Spot) -> bool {
-        let plane = PlaneId(self.transactions[id].plane);
+    fn start_copy_back(&mut self, id: TransactionId, at: Spot) -> bool {
+        let plane = self.transactions[id].plane;
         if self.ftl.is_read_only() {
             return self.leave_unmoved(id);
         }
         self.drop_stale_back(plane);
-        if self.jobs[plane.index()].back.is_empty() {
+        if self.jobs[plane].back.is_empty() {
             self.transactions.remove(id);
-            self.jobs[plane.index()].busy = false;
+            self.jobs[plane].busy = false;
             self.clean(plane);
             return false;
         }
         let shape = *self.ftl.shape();
         let page_units = shape.units_per_page.divisor();
-        let first = Ppn(self.transactions[id].place);
+        let first = self.transactions[id].place;
         let from = Ppn(first.0 / page_units * page_units);
         if !self.make_parity_fit(plane, from) {
-            let job = &mut self.jobs[plane.index()];
+            let job = &mut self.jobs[plane];
             job.copies.append(&mut job.back);
             self.transactions[id].kind = Kind::GcRead;
             return self.start_read(id, ReadCause::Gc, at);
@@ -509,13 +508,13 @@ impl Device {
         let stock = self.ftl.blocks.stock(plane);
         let to = self.ftl.blocks.advance(plane, Stream::Gc, page_units);
         self.pad(to, 0);
-        let job = &mut self.jobs[plane.index()];
+        let job = &mut self.jobs[plane];
         for copy in &mut job.back {
             copy.to = Ppn(to.0 + copy.from.0 - from.0);
             self.ftl.map.set_owner(copy.to, copy.lpn);
         }
         self.ftl.note_copy_back(job.back.len() as u32);
-        self.transactions[id].place = to.0;
+        self.transactions[id].place = to;
         self.note_copies(plane, to, page_units, true);
         if self.ftl.blocks.stock(plane) != stock || shape.single_frontier {
             self.ftl.refresh_ready(plane);
@@ -542,7 +541,7 @@ impl Device {
         let next = self.ftl.blocks.next_place(plane, Stream::Gc);
         let next_page = next.map_or(0, |place| self.page_in_block(place));
         let fits = (self.page_in_block(from) ^ next_page) & 1 == 0;
-        let job = &mut self.jobs[plane.index()];
+        let job = &mut self.jobs[plane];
         let stale = page_units - job.back.len() as u32;
         let cost = stale + if fits { 0 } else { page_units };
         if cost == 0 {
@@ -564,7 +563,7 @@ impl Device {
     pub(super) fn stays_copy_back(&self, plane: PlaneId) -> bool {
         let shape = self.ftl.shape();
         let page_units = shape.units_per_page.divisor();
-        let job = &self.jobs[plane.index()];
+        let job = &self.jobs[plane];
         let valid = job.back.iter().filter(|copy| self.ftl.blocks.is_valid(copy.from));
         let (Some(first), count) = (valid.clone().next(), valid.count() as u32) else { return false };
         let next = self.ftl.blocks.next_place(plane, Stream::Gc).map_or(0, |place| self.page_in_block(place));
@@ -575,21 +574,21 @@ impl Device {
     }
 
     #[inline(always)]
-    fn start_erase(&mut self, id: u32, at: Spot) -> bool {
+    fn start_erase(&mut self, id: TransactionId, at: Spot) -> bool {
         let erase = self.transactions[id];
         debug_assert!(
-            self.options.mutant == Mutant::EraseEarly || self.ftl.blocks.can_erase(BlockId(erase.place)),
+            self.options.mutant == Mutant::EraseEarly || self.ftl.blocks.can_erase(erase.block()),
             "nothing that others depend on is erased"
         );
         if let Some(durable) = &mut self.ftl.durable {
-            durable.tell(FlashEvent::EraseBegun { block: BlockId(erase.place) });
+            durable.tell(FlashEvent::EraseBegun { block: erase.block() });
         }
         let timing = self.array.timing();
         let operation = Operation {
             kind: array::Kind::Erase,
             class: erase.class,
             rank: self.ranks[erase.class as usize],
-            plane: PlaneId(erase.plane),
+            plane: erase.plane,
             members: 1,
             pages: 1,
             command: timing.erase_command,
@@ -597,16 +596,16 @@ impl Device {
             cell: timing.erase,
             program: Time::ZERO,
             tag: u64::MAX,
-            place: erase.place,
+            place: erase.place.0,
         };
         self.put(at, operation)
     }
 
-    fn start_summary(&mut self, id: u32, at: Spot) -> bool {
+    fn start_summary(&mut self, id: TransactionId, at: Spot) -> bool {
         let summary = self.transactions[id];
         self.ftl.note_summary();
-        self.ftl.told_summary(Ppn(summary.place));
-        let mut operation = self.program(Class::Summary, PlaneId(summary.plane), Ppn(summary.place), u64::MAX);
+        self.ftl.told_summary(summary.place);
+        let mut operation = self.program(Class::Summary, summary.plane, summary.place, u64::MAX);
         operation.pages = 1;
         operation.data = self.array.timing().summary_in;
         self.put(at, operation)

@@ -5,14 +5,14 @@
 //! ends last leaves its own to the request: that is the request's critical path. See docs/model/attribution.md.
 
 use super::Device;
-use super::transaction::{Kind, Transaction, Transactions};
 use crate::config::DeviceConfig;
 use crate::ftl::mapping::MappingConfig;
 use crate::metrics::attribution::{Breakdown, Part};
 use crate::nand::ledger::{Ledger, Mark, MarkOfAll, Turn, Wait};
-use crate::scheduler::lines::NONE;
-use crate::sim::id::{Lpn, LunId, UnitId};
+use crate::sim::id::{LunId, RequestId, TransactionId, UnitId};
+use crate::sim::table::Table;
 use crate::sim::time::Time;
+use crate::work::{Kind, Transaction, Transactions};
 use crate::workload::request::Request;
 
 /// What something waits in line for, with the reading of the books when it lined up.
@@ -84,15 +84,15 @@ struct TransactionTrail {
     line: Line,
     /// Its request, while nothing has happened to it but at most one wait in line for its LUN and the operation, and
     /// nothing to the request since it began: then no part of the trail is kept but that wait and that operation, and
-    /// those only when it has ended. The request has the others. [`NONE`] otherwise.
-    straight: u32,
+    /// those only when it has ended. The request has the others. `NONE` otherwise.
+    straight: RequestId,
     /// The operation has ended.
     served: bool,
 }
 
 impl Default for TransactionTrail {
     fn default() -> Self {
-        TransactionTrail { trail: Trail::default(), line: Line::None, straight: NONE, served: false }
+        TransactionTrail { trail: Trail::default(), line: Line::None, straight: RequestId::NONE, served: false }
     }
 }
 
@@ -182,10 +182,10 @@ pub(super) struct Trails {
     /// Reads from flash begin when they line up, and so are straight: neither firmware nor the buffer nor a look-up of
     /// the map takes time.
     reads_line_up_at_once: bool,
-    requests: Vec<RequestTrail>,
-    transactions: Vec<TransactionTrail>,
+    requests: Table<RequestId, RequestTrail>,
+    transactions: Table<TransactionId, TransactionTrail>,
     /// By request: of those that are settled.
-    settled: Vec<Trail>,
+    settled: Table<RequestId, Trail>,
 }
 
 impl Trails {
@@ -196,49 +196,36 @@ impl Trails {
         Trails { reads_line_up_at_once: is_full_map && is_plain, ..Trails::default() }
     }
 
-    fn request(&mut self, id: u32) -> &mut RequestTrail {
-        &mut self.requests[id as usize]
+    fn request(&mut self, id: RequestId) -> &mut RequestTrail {
+        &mut self.requests[id]
     }
 
     /// A transaction to which more happens than to a straight one: its trail as a whole.
-    fn transaction(&mut self, id: u32) -> &mut TransactionTrail {
-        let transaction = &mut self.transactions[id as usize];
-        if transaction.straight != NONE {
-            let request = &self.requests[transaction.straight as usize];
+    fn transaction(&mut self, id: TransactionId) -> &mut TransactionTrail {
+        let transaction = &mut self.transactions[id];
+        if transaction.straight.is_some() {
+            let request = &self.requests[transaction.straight];
             let trail = transaction.trail;
             transaction.trail =
                 if transaction.served { trail.on_top_of(request) } else { Trail { at: trail.at, ..request.trail() } };
-            transaction.straight = NONE;
+            transaction.straight = RequestId::NONE;
         }
         transaction
     }
 
     /// The trail of a request all of whose parts are done, the last not by a transaction.
-    fn of_request(&self, id: u32) -> Trail {
-        let request = &self.requests[id as usize];
-        if request.settled { self.settled[id as usize] } else { request.trail() }
+    fn of_request(&self, id: RequestId) -> Trail {
+        let request = &self.requests[id];
+        if request.settled { self.settled[id] } else { request.trail() }
     }
-}
-
-/// The entry of a number, which may be the first with it.
-#[inline(always)]
-fn entry<T: Copy + Default>(entries: &mut Vec<T>, id: u32) -> &mut T {
-    #[cold]
-    fn grow<T: Copy + Default>(entries: &mut Vec<T>, id: u32) {
-        entries.resize(id as usize + 1, T::default());
-    }
-    if entries.len() <= id as usize {
-        grow(entries, id);
-    }
-    &mut entries[id as usize]
 }
 
 /// The trail that a transaction's waits and operations belong to: a read that completes a write is on the write's way.
 /// Cleaning is on nobody's.
-fn bearer(transactions: &Transactions, id: u32) -> Option<u32> {
+fn bearer(transactions: &Transactions, id: TransactionId) -> Option<TransactionId> {
     match transactions[id].kind {
         Kind::HostRead | Kind::Write | Kind::SlotRead => Some(id),
-        Kind::RmwRead => Some(transactions[id].owner),
+        Kind::RmwRead => Some(transactions[id].write()),
         Kind::GcRead | Kind::GcWrite | Kind::CopyBack | Kind::Erase | Kind::Summary => None,
         Kind::MergeRead | Kind::MergeWrite | Kind::Translate | Kind::MapRead | Kind::MapWrite | Kind::MapHold => None,
     }
@@ -262,130 +249,132 @@ macro_rules! hooks {
 
 hooks! {
     /// A request has got a place in the queue at `at`.
-    trail_request => book_request(id: u32, arrival: Time, at: Time);
+    trail_request => book_request(id: RequestId, arrival: Time, at: Time);
     /// Time of a request up to now, outside its transactions, went into `part`: the link, the firmware or the buffer.
-    trail_front => book_front(id: u32, part: Part);
+    trail_front => book_front(id: RequestId, part: Part);
     /// A transaction of a request begins: where the transaction `from` has come to, or the request where that is
-    /// [`NONE`].
-    trail_begin => book_begin(id: u32, request: u32, from: u32);
+    /// `NONE`.
+    trail_begin => book_begin(id: TransactionId, request: RequestId, from: TransactionId);
     /// A read from flash begins, where the request has come to.
-    trail_read => book_read(id: u32, request: u32);
+    trail_read => book_read(id: TransactionId, request: RequestId);
     /// A write of a unit begins, where the request has come to.
-    trail_write => book_write(id: u32);
+    trail_write => book_write(id: TransactionId);
     /// Time of a transaction up to now went into `part`.
-    trail_spend => book_spend(id: u32, part: Part);
+    trail_spend => book_spend(id: TransactionId, part: Part);
     /// A transaction lines up for a LUN.
-    trail_line_up => book_line_up(id: u32, lun: LunId);
+    trail_line_up => book_line_up(id: TransactionId, lun: LunId);
     /// A write waits for any LUN of its pool.
-    trail_pool => book_pool(id: u32);
+    trail_pool => book_pool(id: TransactionId);
     /// A write waits for a free block.
-    trail_stall => book_stall(id: u32);
+    trail_stall => book_stall(id: TransactionId);
     /// A write that waited for a free block lines up for a LUN again.
-    trail_unstall => book_unstall(id: u32, lun: LunId);
+    trail_unstall => book_unstall(id: TransactionId, lun: LunId);
     /// The operation of a unit has ended, for `first` and those that were bound with it.
-    trail_finish => book_finish(unit: UnitId, lun: LunId, first: u32);
+    trail_finish => book_finish(unit: UnitId, lun: LunId, first: TransactionId);
     /// The data of one plane have left, of a unit that goes on with the next, for `id`.
-    trail_member => book_member(unit: UnitId, id: u32);
-    /// All parts of a request are done, the last by a transaction or [`NONE`], and it goes on by itself.
-    trail_settle => book_settle(id: u32, by: u32);
-    /// A request is complete, its last part by a transaction or [`NONE`]: what its time until `finish` went into.
-    trail_complete => book_complete(id: u32, by: u32, finish: Time);
+    trail_member => book_member(unit: UnitId, id: TransactionId);
+    /// All parts of a request are done, the last by a transaction or `NONE`, and it goes on by itself.
+    trail_settle => book_settle(id: RequestId, by: TransactionId);
+    /// A request is complete, its last part by a transaction or `NONE`: what its time until `finish` went into.
+    trail_complete => book_complete(id: RequestId, by: TransactionId, finish: Time);
     /// A request was refused at once.
     trail_refused => book_refused(request: &Request);
 }
 
 impl Device {
     #[inline(never)]
-    fn book_request(&mut self, id: u32, arrival: Time, at: Time) {
+    fn book_request(&mut self, id: RequestId, arrival: Time, at: Time) {
         if let Some(trails) = &mut self.trails {
             let mut entered = RequestTrail { at, ..RequestTrail::default() };
             entered.front[Part::HostQueue as usize] = at - arrival;
-            *entry(&mut trails.requests, id) = entered;
+            *trails.requests.entry(id) = entered;
         }
     }
 
     #[inline(never)]
-    fn book_front(&mut self, id: u32, part: Part) {
+    fn book_front(&mut self, id: RequestId, part: Part) {
         let Some(trails) = &mut self.trails else { return };
-        if trails.requests[id as usize].settled {
-            trails.settled[id as usize].spend(part, self.now);
+        if trails.requests[id].settled {
+            trails.settled[id].spend(part, self.now);
         } else {
             trails.request(id).spend(part, self.now);
         }
     }
 
     #[inline(always)]
-    fn book_straight(&mut self, id: u32, request: u32) {
+    fn book_straight(&mut self, id: TransactionId, request: RequestId) {
         // Firmware and the buffer may take time of a request when some of its parts have begun.
         if self.cores.is_some() || self.buffer.is_some() {
-            return self.book_begin(id, request, NONE);
+            return self.book_begin(id, request, TransactionId::NONE);
         }
         let Some(trails) = &mut self.trails else { return };
-        let begun = entry(&mut trails.transactions, id);
+        let begun = trails.transactions.entry(id);
         (begun.line, begun.straight, begun.served) = (Line::None, request, false);
-        begun.trail.at = trails.requests[request as usize].at;
+        begun.trail.at = trails.requests[request].at;
     }
 
     #[inline(never)]
-    fn book_read(&mut self, id: u32, request: u32) {
+    fn book_read(&mut self, id: TransactionId, request: RequestId) {
         if self.trails.as_ref().is_some_and(|trails| !trails.reads_line_up_at_once) {
             self.book_straight(id, request);
         }
     }
 
     #[inline(never)]
-    fn book_write(&mut self, id: u32) {
-        let Transaction { owner, first, end, .. } = self.transactions[id];
+    fn book_write(&mut self, id: TransactionId) {
+        let write = self.transactions[id];
+        let (Transaction { first, end, .. }, owner) = (write, write.request());
         // Of several units, the later ones may wait for slots when the first have begun.
-        if owner != NONE && self.requests[owner].request.sectors == u32::from(end - first) {
+        if owner.is_some() && self.requests[owner].request.sectors == u32::from(end - first) {
             self.book_straight(id, owner);
         } else {
-            self.book_begin(id, owner, NONE);
+            self.book_begin(id, owner, TransactionId::NONE);
         }
     }
 
     #[inline(never)]
-    fn book_begin(&mut self, id: u32, request: u32, from: u32) {
+    fn book_begin(&mut self, id: TransactionId, request: RequestId, from: TransactionId) {
         let Some(trails) = &mut self.trails else { return };
         let trail = match (request, from) {
             // The buffer writes for nobody in particular.
-            (NONE, _) => Trail { at: self.now, ..Trail::default() },
-            (request, NONE) => trails.requests[request as usize].trail(),
+            (RequestId::NONE, _) => Trail { at: self.now, ..Trail::default() },
+            (request, TransactionId::NONE) => trails.requests[request].trail(),
             (_, from) => trails.transaction(from).trail,
         };
-        *entry(&mut trails.transactions, id) = TransactionTrail { trail, ..TransactionTrail::default() };
+        *trails.transactions.entry(id) = TransactionTrail { trail, ..TransactionTrail::default() };
     }
 
     #[inline(never)]
-    fn book_spend(&mut self, id: u32, part: Part) {
+    fn book_spend(&mut self, id: TransactionId, part: Part) {
         if let Some(trails) = &mut self.trails
-            && trails.transactions[id as usize].trail.at != self.now
+            && trails.transactions[id].trail.at != self.now
         {
             trails.transaction(id).trail.spend(part, self.now);
         }
     }
 
     #[inline(always)]
-    fn book_line_up(&mut self, id: u32, lun: LunId) {
-        let Transaction { kind, owner, .. } = self.transactions[id];
+    fn book_line_up(&mut self, id: TransactionId, lun: LunId) {
+        let transaction = &self.transactions[id];
         let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) else { return };
-        let bearer = match kind {
+        let bearer = match transaction.kind {
             Kind::HostRead if trails.reads_line_up_at_once => {
-                debug_assert_eq!(trails.requests[owner as usize].at, self.now, "it lines up when it begins");
-                let begun = entry(&mut trails.transactions, id);
+                let owner = transaction.request();
+                debug_assert_eq!(trails.requests[owner].at, self.now, "it lines up when it begins");
+                let begun = trails.transactions.entry(id);
                 (begun.trail.at, begun.straight, begun.served) = (self.now, owner, false);
                 id
             }
             Kind::HostRead | Kind::SlotRead | Kind::Write => id,
-            Kind::RmwRead => owner,
+            Kind::RmwRead => transaction.write(),
             _ => return,
         };
-        trails.transactions[bearer as usize].line = Line::Lun(lun, ledger.mark(lun, self.now));
+        trails.transactions[bearer].line = Line::Lun(lun, ledger.mark(lun, self.now));
     }
 
     #[inline(never)]
-    fn book_pool(&mut self, id: u32) {
-        let pool = self.ftl.pool(Lpn(self.transactions[id].lpn));
+    fn book_pool(&mut self, id: TransactionId) {
+        let pool = self.ftl.pool(self.transactions[id].lpn);
         if let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) {
             let trail = trails.transaction(id);
             trail.leave_line(ledger, self.now);
@@ -394,7 +383,7 @@ impl Device {
     }
 
     #[inline(never)]
-    fn book_stall(&mut self, id: u32) {
+    fn book_stall(&mut self, id: TransactionId) {
         if let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) {
             let trail = trails.transaction(id);
             trail.leave_line(ledger, self.now);
@@ -403,7 +392,7 @@ impl Device {
     }
 
     #[inline(never)]
-    fn book_unstall(&mut self, id: u32, lun: LunId) {
+    fn book_unstall(&mut self, id: TransactionId, lun: LunId) {
         if let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) {
             let trail = trails.transaction(id);
             trail.leave_line(ledger, self.now);
@@ -413,10 +402,10 @@ impl Device {
 
     /// Most operations are of one transaction, or of cleaning, and nothing overlapped with them.
     #[inline(never)]
-    fn book_finish(&mut self, unit: UnitId, lun: LunId, first: u32) {
+    fn book_finish(&mut self, unit: UnitId, lun: LunId, first: TransactionId) {
         let Transaction { kind, next, .. } = self.transactions[first];
         match kind {
-            _ if next != NONE && !kind.is_read() => self.book_other_finish(unit, lun, first),
+            _ if next.is_some() && !kind.is_read() => self.book_other_finish(unit, lun, first),
             Kind::HostRead | Kind::SlotRead | Kind::Write => self.book_own_finish(unit, lun, first),
             Kind::RmwRead => self.book_other_finish(unit, lun, first),
             // On nobody's way.
@@ -426,32 +415,32 @@ impl Device {
 
     /// Nothing is called where nothing overlapped, so that it costs little.
     #[inline(never)]
-    fn book_own_finish(&mut self, unit: UnitId, lun: LunId, id: u32) {
+    fn book_own_finish(&mut self, unit: UnitId, lun: LunId, id: TransactionId) {
         let (Some(trails), Some(ledger)) = (&mut self.trails, self.array.ledger()) else { return };
-        let transaction = &mut trails.transactions[id as usize];
+        let transaction = &mut trails.transactions[id];
         let (Line::Lun(_, mark), None) = (transaction.line, self.array.book_head(unit)) else {
             return self.book_other_finish(unit, lun, id);
         };
         let turn = ledger.turn(unit, lun, self.array.cells_of(unit), self.now);
         let wait = turn.mark.since(mark, turn.start - transaction.trail.at);
-        if transaction.straight == NONE {
+        if transaction.straight.is_none() {
             transaction.served(wait, &turn, Part::Bus, Part::Cell, self.now);
         } else {
             transaction.trail.go_straight(wait, &turn, self.now);
             (transaction.line, transaction.served) = (Line::None, true);
         }
-        let owner = self.transactions[id].owner;
-        if owner != NONE {
+        let owner = self.transactions[id].request();
+        if owner.is_some() {
             trails.request(owner).use_channel(turn.channel);
         }
         self.array.book_end(unit, lun, self.now);
     }
 
     #[inline(never)]
-    fn book_other_finish(&mut self, unit: UnitId, lun: LunId, first: u32) {
+    fn book_other_finish(&mut self, unit: UnitId, lun: LunId, first: TransactionId) {
         let Transaction { kind, next, .. } = self.transactions[first];
         self.book_turn(unit, lun, first);
-        if next != NONE && !kind.is_read() {
+        if next.is_some() && !kind.is_read() {
             self.book_turns(unit, lun, next);
         }
         self.array.book_end(unit, lun, self.now);
@@ -459,66 +448,66 @@ impl Device {
 
     /// The operation of a unit of `lun` has ended for a transaction and those behind it.
     #[inline(never)]
-    fn book_turns(&mut self, unit: UnitId, lun: LunId, first: u32) {
+    fn book_turns(&mut self, unit: UnitId, lun: LunId, first: TransactionId) {
         let mut id = first;
-        while id != NONE {
+        while id.is_some() {
             self.book_turn(unit, lun, id);
             id = self.transactions[id].next;
         }
     }
 
     #[inline(never)]
-    fn book_member(&mut self, unit: UnitId, id: u32) {
+    fn book_member(&mut self, unit: UnitId, id: TransactionId) {
         self.book_turn(unit, self.array.lun_of_unit(unit), id);
     }
 
     /// The operation of a unit of `lun` has ended for one of its transactions, whichever.
-    fn book_turn(&mut self, unit: UnitId, lun: LunId, id: u32) {
+    fn book_turn(&mut self, unit: UnitId, lun: LunId, id: TransactionId) {
         let (Some(trails), Some(bearer)) = (&mut self.trails, bearer(&self.transactions, id)) else { return };
         let Some(turn) = self.array.book_turn(unit, lun, self.now) else { return };
         let (bus, cell) = if bearer == id { (Part::Bus, Part::Cell) } else { (Part::Rmw, Part::Rmw) };
         let whole = self.array.book_head(unit).map_or(turn, |head| head.then(turn));
         trails.transaction(bearer).operation(&whole, bus, cell, self.now);
-        let owner = self.transactions[bearer].owner;
-        if owner != NONE {
+        let owner = self.transactions[bearer].request();
+        if owner.is_some() {
             trails.request(owner).use_channel(turn.channel);
         }
     }
 
     #[inline(never)]
-    fn book_settle(&mut self, id: u32, by: u32) {
+    fn book_settle(&mut self, id: RequestId, by: TransactionId) {
         let Some(trails) = &mut self.trails else { return };
-        let trail = if by == NONE { trails.of_request(id) } else { trails.transaction(by).trail };
-        *entry(&mut trails.settled, id) = trail;
+        let trail = if by.is_none() { trails.of_request(id) } else { trails.transaction(by).trail };
+        *trails.settled.entry(id) = trail;
         trails.request(id).settled = true;
     }
 
     #[inline(never)]
-    fn book_complete(&mut self, id: u32, by: u32, finish: Time) {
+    fn book_complete(&mut self, id: RequestId, by: TransactionId, finish: Time) {
         let Some(trails) = &mut self.trails else { return };
         // Where there is room nothing is called, so that it costs little.
-        if by == NONE || self.breakdowns.len() == self.breakdowns.capacity() {
+        if by.is_none() || self.breakdowns.len() == self.breakdowns.capacity() {
             return self.book_other_complete(id, by, finish);
         }
-        let request = &trails.requests[id as usize];
-        let TransactionTrail { trail, straight, .. } = &trails.transactions[by as usize];
+        let request = &trails.requests[id];
+        let TransactionTrail { trail, straight, .. } = &trails.transactions[by];
         debug_assert!(trail.at == self.now, "all time up to now is spent");
-        let mut parts = if *straight != NONE { trail.on_top_of(request).parts } else { trail.parts };
+        let mut parts = if straight.is_some() { trail.on_top_of(request).parts } else { trail.parts };
         parts[Part::Link as usize] += finish - trail.at;
         self.breakdowns.push(Breakdown { parts, channels: request.channels });
     }
 
     #[inline(never)]
-    fn book_other_complete(&mut self, id: u32, by: u32, finish: Time) {
+    fn book_other_complete(&mut self, id: RequestId, by: TransactionId, finish: Time) {
         self.breakdowns.reserve(1);
-        if by != NONE {
+        if by.is_some() {
             return self.book_complete(id, by, finish);
         }
         let Some(trails) = &mut self.trails else { return };
         let Trail { at, mut parts } = trails.of_request(id);
         // Only its way back lies before it.
         parts[Part::Link as usize] += finish.since(at);
-        self.breakdowns.push(Breakdown { parts, channels: trails.requests[id as usize].channels });
+        self.breakdowns.push(Breakdown { parts, channels: trails.requests[id].channels });
     }
 
     #[inline(never)]

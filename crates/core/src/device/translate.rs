@@ -2,14 +2,12 @@
 
 use super::Device;
 use super::accept::Part;
-use super::transaction::{Kind, Transaction};
 use crate::ftl::mapping::Location;
 use crate::ftl::mapping::cmt::Segment;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::BLANK;
-use crate::scheduler::Class;
-use crate::scheduler::lines::NONE;
-use crate::sim::id::{Lpn, Ppn};
+use crate::sim::id::{Lpn, RequestId, TransactionId};
+use crate::work::{Kind, Transaction};
 
 impl Device {
     /// Uses the entry of `lpn`; whether it is at hand.
@@ -28,33 +26,31 @@ impl Device {
     }
 
     /// A part of a read waits for its entry.
-    pub(super) fn wait_to_read(&mut self, request: u32, part: Part) {
-        let mut wait = Transaction::new(Kind::Translate, Class::HostRead);
-        (wait.owner, wait.lpn, wait.place) = (request, part.lpn.0, part.offset);
-        (wait.first, wait.end) = (part.first as u16, part.end as u16);
+    pub(super) fn wait_to_read(&mut self, request: RequestId, part: Part) {
+        let wait = Transaction::waiting(Kind::Translate, request, part.lpn, [part.first, part.end, part.offset]);
         let wait = self.transactions.insert(wait);
-        self.trail_begin(wait, request, NONE);
+        self.trail_begin(wait, request, TransactionId::NONE);
         self.miss(wait);
     }
 
     /// A write goes on when its entry is at hand: it supersedes the place that the entry tells.
-    pub(super) fn translate_write(&mut self, id: u32) {
-        if self.use_entry(Lpn(self.transactions[id].lpn)) {
+    pub(super) fn translate_write(&mut self, id: TransactionId) {
+        if self.use_entry(self.transactions[id].lpn) {
             self.place_write(id);
         } else {
             self.miss(id);
         }
     }
 
-    fn miss(&mut self, node: u32) {
+    fn miss(&mut self, node: TransactionId) {
         self.ftl.counters.map.misses += 1;
         self.seek(node, false);
     }
 
     /// Takes a place in the cache for the entry that `node` needs: a free one, or that of an evicted entry, which is
     /// written back first when it is newer than in flash. Those who find none are `in_turn` later.
-    fn seek(&mut self, node: u32, in_turn: bool) {
-        let lpn = Lpn(self.transactions[node].lpn);
+    fn seek(&mut self, node: TransactionId, in_turn: bool) {
+        let lpn = self.transactions[node].lpn;
         if !in_turn && !self.map_traffic.line.is_empty() {
             return self.map_traffic.line.push(&mut self.transactions, node);
         }
@@ -91,8 +87,8 @@ impl Device {
     }
 
     /// What was evicted for `node` is in flash.
-    pub(super) fn evicted(&mut self, node: u32) {
-        let lpn = Lpn(self.transactions[node].lpn);
+    pub(super) fn evicted(&mut self, node: TransactionId) {
+        let lpn = self.transactions[node].lpn;
         match self.map_state().cmt.segment(lpn) {
             Some(Segment::Loading) => self.fetch(node),
             Some(_) => self.entry_found(node),
@@ -101,9 +97,9 @@ impl Device {
     }
 
     /// The entry that `node` waited for is there.
-    fn entry_found(&mut self, node: u32) {
-        let open = self.translated(node, NONE);
-        if open != NONE {
+    fn entry_found(&mut self, node: TransactionId) {
+        let open = self.translated(node, TransactionId::NONE);
+        if open.is_some() {
             self.line_up(open);
         }
     }
@@ -122,18 +118,19 @@ impl Device {
 
     /// The entry that `node` waited for is there: a write goes on, a part of a read is looked up. `open` is a flash
     /// read that is not in line yet and may take more; returned is the one that is open afterwards.
-    pub(super) fn translated(&mut self, node: u32, open: u32) -> u32 {
+    pub(super) fn translated(&mut self, node: TransactionId, open: TransactionId) -> TransactionId {
         self.trail_spend(node, TimePart::MapFetch);
         if self.transactions[node].kind == Kind::Write {
             self.place_write(node);
             return open;
         }
-        let Transaction { owner, lpn, place, first, end, .. } = self.transactions.remove(node);
-        let part = Part { lpn: Lpn(lpn), first: u32::from(first), end: u32::from(end), offset: place };
+        let wait = self.transactions.remove(node);
+        let (Transaction { lpn, first, end, .. }, owner) = (wait, wait.request());
+        let part = Part { lpn, first: u32::from(first), end: u32::from(end), offset: wait.offset() };
         let mut open = open;
-        if open != NONE && self.transactions[open].owner != owner {
+        if open.is_some() && self.transactions[open].request() != owner {
             self.line_up(open);
-            open = NONE;
+            open = TransactionId::NONE;
         }
         // What the buffer has taken meanwhile is newer.
         self.copy_from_buffer(owner, part);
@@ -141,13 +138,13 @@ impl Device {
     }
 
     /// A write whose entry is known goes on: with what it has to keep, where it has not all data of its unit.
-    fn place_write(&mut self, id: u32) {
+    fn place_write(&mut self, id: TransactionId) {
         let write = self.transactions[id];
         if write.complete {
             return self.queue_write(id);
         }
-        match write.source.checked_sub(1) {
-            Some(ppn) => self.read_for(id, Ppn(ppn)),
+        match write.source.get() {
+            Some(ppn) => self.read_for(id, ppn),
             // Trimmed meanwhile: there is nothing to keep.
             None => {
                 if self.options.verify {
@@ -171,7 +168,7 @@ impl Device {
                 Some(page) => dirty = page,
                 None => {
                     let page = self.map_state().page_of(lpn);
-                    return self.ask_update(page, NONE);
+                    return self.ask_update(page, TransactionId::NONE);
                 }
             }
         }
@@ -180,7 +177,7 @@ impl Device {
         cmt.load(lpn);
         cmt.change(lpn);
         if let Some(page) = dirty {
-            self.ask_update(page, NONE);
+            self.ask_update(page, TransactionId::NONE);
         }
     }
 }

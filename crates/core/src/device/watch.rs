@@ -1,14 +1,13 @@
 //! What observers are told: what waits, what has been granted, and what the device is like at an instant.
 
 use super::Device;
-use super::transaction::Kind;
 use crate::metrics::series::Sample;
 use crate::metrics::summary::FaultState;
 use crate::nand::array::Operation;
 use crate::nand::probe::{Lane, Phase, Slice};
-use crate::scheduler::lines::NONE;
-use crate::sim::id::{LunId, PlaneId, Ppn, UnitId};
+use crate::sim::id::{LunId, PlaneId, TransactionId, UnitId};
 use crate::sim::time::Time;
+use crate::work::Kind;
 
 impl Device {
     /// What the device is like at `at`; everything up to then has happened, and nothing later. The requests in
@@ -43,28 +42,28 @@ impl Device {
 
     /// A transaction lines up for a LUN.
     #[inline(always)]
-    pub(super) fn watch_line_up(&mut self, id: u32, lun: LunId) {
+    pub(super) fn watch_line_up(&mut self, id: TransactionId, lun: LunId) {
         if self.is_watched() {
             self.show_line_up(id, lun);
         }
     }
 
     #[inline(never)]
-    fn show_line_up(&mut self, id: u32, lun: LunId) {
+    fn show_line_up(&mut self, id: TransactionId, lun: LunId) {
         self.trail_line_up(id, lun);
         self.show_lined_up(id);
     }
 
     /// Tells an observer that a transaction waits.
     #[inline(always)]
-    pub(super) fn show_lined_up(&mut self, id: u32) {
+    pub(super) fn show_lined_up(&mut self, id: TransactionId) {
         if self.array.probe().is_some() {
             self.tell_lined_up(id);
         }
     }
 
     #[inline(never)]
-    fn tell_lined_up(&mut self, id: u32) {
+    fn tell_lined_up(&mut self, id: TransactionId) {
         if let Some(probe) = self.array.probe_mut() {
             probe.lined_up(id, self.now);
         }
@@ -75,33 +74,33 @@ impl Device {
     pub(super) fn watch_start(&mut self, unit: UnitId) {
         if self.array.probe().is_some() {
             let operation = *self.array.operation(unit);
-            self.show_waits(self.running[unit.index()], &operation);
+            self.show_waits(self.running[unit], &operation);
         }
     }
 
     /// Tells an observer what has waited for the operation that starts now: each write of a program command, or the
     /// transaction itself.
     #[inline(never)]
-    pub(super) fn show_waits(&mut self, first: u32, operation: &Operation) {
+    pub(super) fn show_waits(&mut self, first: TransactionId, operation: &Operation) {
         let mut id = first;
-        while id != NONE {
+        while id.is_some() {
             let (waited, transaction) = (id, self.transactions[id]);
-            let mut slice = Slice::of(Lane::Plane(transaction.plane), Phase::Wait, self.now, self.now, operation);
+            let mut slice = Slice::of(Lane::Plane(transaction.plane.0), Phase::Wait, self.now, self.now, operation);
             slice.lpn = match transaction.kind {
                 Kind::Erase | Kind::Summary | Kind::SlotRead | Kind::MapRead | Kind::MapWrite | Kind::MergeWrite => {
-                    NONE
+                    u32::MAX
                 }
-                _ => self.ftl.map.owner(Ppn(transaction.place)),
+                _ => self.ftl.map.owner(transaction.place),
             };
             // Of planes that work together each has its own.
-            slice.plane = transaction.plane;
+            slice.plane = transaction.plane.0;
             match transaction.kind {
-                Kind::Write | Kind::HostRead => slice.tag = self.tag_of(transaction.owner),
-                Kind::RmwRead => slice.tag = self.tag_of(self.transactions[transaction.owner].owner),
+                Kind::Write | Kind::HostRead => slice.tag = self.tag_of(transaction.request()),
+                Kind::RmwRead => slice.tag = self.tag_of(self.transactions[transaction.write()].request()),
                 _ => {}
             }
             if transaction.kind.is_read() || matches!(transaction.kind, Kind::Write | Kind::Erase) {
-                slice.place = transaction.place;
+                slice.place = transaction.place.0;
             }
             id = transaction.next;
             if let Some(probe) = self.array.probe_mut() {

@@ -8,8 +8,9 @@ use super::mapping::{PADDING, TRANSLATION};
 use super::memory::MemoryFlash;
 use crate::config::DeviceConfig;
 use crate::metrics::counters::ProgramCause;
-use crate::sim::id::{BlockId, Lpn, Ppn};
+use crate::sim::id::{BlockId, Lpn, Ppn, TransactionId};
 use crate::sim::memory::zeroed_words;
+use crate::sim::table::Table;
 
 /// A write that has a controller slot.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,7 +46,7 @@ pub struct Durable {
     /// Openings so far.
     pub openings: u64,
     /// By transaction.
-    slots: Vec<Slot>,
+    slots: Table<TransactionId, Slot>,
     /// By entry of the buffer.
     buffered: Vec<Buffered>,
     /// The write that takes a slot next.
@@ -64,7 +65,7 @@ impl Durable {
             sectors: BTreeMap::new(),
             opened: zeroed_words(device.total_blocks() as usize),
             openings: 0,
-            slots: Vec::new(),
+            slots: Table::default(),
             buffered: vec![Buffered::default(); device.buffer_units() as usize],
             coming: Slot::default(),
             units_per_block: device.units_per_block(),
@@ -138,12 +139,8 @@ impl Durable {
     }
 
     /// The write of a transaction.
-    pub fn slot(&mut self, id: u32) -> &mut Slot {
-        let needed = id as usize + 1;
-        if self.slots.len() < needed {
-            self.slots.resize(needed, Slot::default());
-        }
-        &mut self.slots[id as usize]
+    pub fn slot(&mut self, id: TransactionId) -> &mut Slot {
+        self.slots.entry(id)
     }
 
     /// The unit in an entry of the buffer.

@@ -1,5 +1,6 @@
 //! The host link: bandwidth and latency, each way.
 
+use crate::sim::id::RequestId;
 use std::collections::VecDeque;
 
 use crate::config::DeviceConfig;
@@ -8,7 +9,7 @@ use crate::sim::time::{Time, transfer_time};
 /// What crosses the link towards the device.
 #[derive(Clone, Copy, Debug)]
 struct Crossing {
-    request: u32,
+    request: RequestId,
     /// When its first byte starts.
     start: Time,
     /// Bytes in all; 0 for a command alone.
@@ -54,7 +55,7 @@ impl Link {
 
     /// Sends a request towards the device at `now`, with `bytes` of data that arrive in `steps`; in one, where they
     /// take no bandwidth and so are there at once.
-    pub fn send(&mut self, now: Time, request: u32, bytes: u64, steps: u32) {
+    pub fn send(&mut self, now: Time, request: RequestId, bytes: u64, steps: u32) {
         let steps = if self.bandwidth.is_some() { steps } else { 1 };
         let start = now.max(self.inward_free);
         self.inward_free = start.later(self.time_of(bytes));
@@ -69,7 +70,7 @@ impl Link {
     }
 
     /// Takes the step that has arrived: its request, and whether it was the last.
-    pub fn arrive(&mut self) -> Option<(u32, bool)> {
+    pub fn arrive(&mut self) -> Option<(RequestId, bool)> {
         let head = self.inward.front_mut()?;
         head.done += 1;
         let (request, last) = (head.request, head.done == head.steps);

@@ -1,5 +1,6 @@
 //! Requests that the device works on.
 
+use crate::sim::id::RequestId;
 use crate::sim::slab::Slab;
 use crate::sim::time::Time;
 use crate::workload::request::{Request, Status};
@@ -45,4 +46,4 @@ impl Pending {
 }
 
 /// The requests in progress, by number.
-pub type Requests = Slab<Pending>;
+pub type Requests = Slab<RequestId, Pending>;

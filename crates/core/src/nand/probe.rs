@@ -1,8 +1,10 @@
 //! Observers: every phase of every operation, for those who want to look. Off, they cost one test per phase.
 
 use super::array::{Kind, Operation};
-use crate::scheduler::Class;
+use crate::sim::id::TransactionId;
+use crate::sim::table::Table;
 use crate::sim::time::Time;
+use crate::work::Class;
 
 /// Where a phase takes place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,7 +118,7 @@ pub struct Probe {
     /// Where the phases of the operation begin that started last: its waits come before them.
     started: usize,
     /// By transaction, since when it is in line; `None` where nobody wants to know.
-    in_line: Option<Vec<Time>>,
+    in_line: Option<Table<TransactionId, Option<Time>>>,
 }
 
 impl Probe {
@@ -128,7 +130,7 @@ impl Probe {
 
     /// The same, with what was waited for: see [`Phase::Wait`]. A wait is kept when what was waited for is.
     pub fn with_waits(self) -> Probe {
-        Probe { in_line: Some(Vec::new()), ..self }
+        Probe { in_line: Some(Table::default()), ..self }
     }
 
     /// An operation starts.
@@ -163,19 +165,17 @@ impl Probe {
     }
 
     /// A transaction waits from now on.
-    pub fn lined_up(&mut self, transaction: u32, now: Time) {
+    pub fn lined_up(&mut self, transaction: TransactionId, now: Time) {
         if let Some(in_line) = &mut self.in_line {
-            let needed = transaction as usize + 1;
-            in_line.resize(in_line.len().max(needed), Time::NEVER);
-            in_line[transaction as usize] = now;
+            *in_line.entry(transaction) = Some(now);
         }
     }
 
     /// What a transaction waited for is granted. An empty wait is kept: it tells whose operation this is.
-    pub fn granted(&mut self, transaction: u32, slice: Slice) {
+    pub fn granted(&mut self, transaction: TransactionId, slice: Slice) {
         let Some(in_line) = &mut self.in_line else { return };
         // What was in line before the probe was there has no entry, and is taken not to have waited.
-        let since = in_line.get_mut(transaction as usize).map_or(Time::NEVER, |at| std::mem::replace(at, Time::NEVER));
+        let since = in_line.get_mut(transaction).and_then(Option::take).unwrap_or(Time::NEVER);
         if slice.end >= self.from && slice.end < self.to {
             self.slices.insert(self.started, Slice { start: since.min(slice.end), ..slice });
             self.started += 1;

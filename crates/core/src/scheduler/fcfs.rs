@@ -1,8 +1,9 @@
 //! First come, first served.
 
-use super::{Class, SchedulerPolicy};
+use super::SchedulerPolicy;
 use crate::config::DeviceConfig;
 use crate::policy::Policy;
+use crate::work::Class;
 
 /// FCFS has no options.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]

@@ -1,8 +1,9 @@
 //! Host reads first.
 
-use super::{Class, SchedulerPolicy};
+use super::SchedulerPolicy;
 use crate::config::DeviceConfig;
 use crate::policy::Policy;
+use crate::work::Class;
 
 /// Read-first has no options.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]

@@ -1,8 +1,9 @@
 //! Reads before writes, as in SSDsim.
 
-use super::{Class, SchedulerPolicy};
+use super::SchedulerPolicy;
 use crate::config::DeviceConfig;
 use crate::policy::Policy;
+use crate::work::Class;
 
 /// Reads-before-writes has no options.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]

@@ -3,14 +3,10 @@
 use std::hint::select_unpredictable;
 
 use super::RANKS;
-use super::lines::{Line, Links, NONE};
-use crate::sim::id::{LunId, PlaneId};
+use crate::sim::id::{LunId, PlaneId, TransactionId};
+use crate::work::fifo::{Fifo, Ordered};
 
-/// What is known of those that wait beside who comes next.
-pub trait Ordered: Links {
-    /// Since when one waits, as a running number.
-    fn order(&self, id: u32) -> u64;
-}
+const NONE: TransactionId = TransactionId::NONE;
 
 /// Limit of the search for a transaction that is not the first of its queue, so that a long queue costs nothing.
 const LOOK_AHEAD: u32 = 8;
@@ -19,7 +15,7 @@ const LOOK_AHEAD: u32 = 8;
 #[derive(Clone, Debug)]
 pub struct Waiting {
     /// By LUN or plane, then by rank.
-    lines: Vec<[Line; RANKS]>,
+    lines: Vec<[Fifo; RANKS]>,
     /// By LUN, then by rank, how many wait: mostly none, and then nothing is searched.
     counts: Vec<[u32; RANKS]>,
     /// By plane, then by rank, since when the first waits, `u64::MAX` where none does; empty where LUNs have one line.
@@ -52,7 +48,7 @@ impl Waiting {
         &mut self,
         (lun, plane, rank): (LunId, PlaneId, u8),
         links: &mut L,
-        act: impl FnOnce(&mut Line, &mut L) -> T,
+        act: impl FnOnce(&mut Fifo, &mut L) -> T,
     ) -> T {
         let (index, rank) = (self.index(lun, plane), usize::from(rank));
         let line = &mut self.lines[index][rank];
@@ -65,13 +61,13 @@ impl Waiting {
 
     /// The first that waits with `rank` in the line of a LUN and its plane, or [`NONE`].
     #[inline]
-    pub fn first(&self, lun: LunId, plane: PlaneId, rank: u8) -> u32 {
+    pub fn first(&self, lun: LunId, plane: PlaneId, rank: u8) -> TransactionId {
         self.lines[self.index(lun, plane)][usize::from(rank)].first()
     }
 
     /// Joins at the end of the line of a LUN and its plane.
     #[inline]
-    pub fn push(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered, id: u32) {
+    pub fn push(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered, id: TransactionId) {
         let (index, rank) = (self.index(lun, plane), usize::from(rank));
         let line = &mut self.lines[index][rank];
         // Behind others it changes nothing of who is first, whom it would take time to look at.
@@ -85,7 +81,7 @@ impl Waiting {
     }
 
     /// Joins at the front of the line of a LUN and its plane.
-    pub fn push_front(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered, id: u32) {
+    pub fn push_front(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered, id: TransactionId) {
         self.change((lun, plane, rank), links, |line, links| line.push_front(links, id));
         self.counts[lun.index()][usize::from(rank)] += 1;
     }
@@ -97,7 +93,7 @@ impl Waiting {
         plane: PlaneId,
         rank: u8,
         links: &mut impl Ordered,
-        (others, count): (Line, u32),
+        (others, count): (Fifo, u32),
     ) {
         self.change((lun, plane, rank), links, |line, links| line.put_before(links, others));
         self.counts[lun.index()][usize::from(rank)] += count;
@@ -105,7 +101,7 @@ impl Waiting {
 
     /// Takes the first that waits with `rank` in the line of a LUN and its plane; [`NONE`] when nothing does.
     #[inline]
-    pub fn pop(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered) -> u32 {
+    pub fn pop(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered) -> TransactionId {
         let id = self.change((lun, plane, rank), links, |line, links| line.pop(links));
         self.counts[lun.index()][usize::from(rank)] -= u32::from(id != NONE);
         id
@@ -118,8 +114,8 @@ impl Waiting {
         &mut self,
         (lun, plane, rank): (LunId, PlaneId, u8),
         links: &mut L,
-        suits: impl Fn(&L, u32) -> bool,
-    ) -> u32 {
+        suits: impl Fn(&L, TransactionId) -> bool,
+    ) -> TransactionId {
         let id = self.change((lun, plane, rank), links, |line, links| line.pop_suitable(links, LOOK_AHEAD, suits));
         self.counts[lun.index()][usize::from(rank)] -= u32::from(id != NONE);
         id
@@ -142,7 +138,7 @@ impl Waiting {
 
     /// The one that has waited longest for `lun` with `rank`, or [`NONE`].
     #[inline(always)]
-    pub fn oldest(&self, lun: LunId, rank: u8) -> u32 {
+    pub fn oldest(&self, lun: LunId, rank: u8) -> TransactionId {
         let rank = usize::from(rank);
         if !self.by_plane {
             return self.lines[lun.index()][rank].first();
@@ -163,26 +159,27 @@ impl Waiting {
 mod tests {
     use super::*;
     use crate::sim::rng::Rng;
+    use crate::work::fifo::Links;
 
-    struct Next(Vec<u32>);
+    struct Next(Vec<TransactionId>);
 
     impl Links for Next {
-        fn next(&self, id: u32) -> u32 {
-            self.0[id as usize]
+        fn next(&self, id: TransactionId) -> TransactionId {
+            self.0[id.index()]
         }
-        fn set_next(&mut self, id: u32, next: u32) {
-            self.0[id as usize] = next;
+        fn set_next(&mut self, id: TransactionId, next: TransactionId) {
+            self.0[id.index()] = next;
         }
     }
 
     impl Ordered for Next {
-        fn order(&self, id: u32) -> u64 {
-            u64::from(id)
+        fn order(&self, id: TransactionId) -> u64 {
+            u64::from(id.0)
         }
     }
 
     /// Who waits where, in the order of their lines: the rank, the plane and the number, which is also the order.
-    type Model = Vec<(u8, u32, u32)>;
+    type Model = Vec<(u8, u32, TransactionId)>;
 
     fn check(waiting: &Waiting, model: &Model, planes_per_lun: u32) {
         for lun in (0..2).map(LunId) {
@@ -206,11 +203,12 @@ mod tests {
         for (planes_per_lun, by_plane) in [(1, false), (3, false), (2, true), (3, true)] {
             let mut waiting = Waiting::new(2, planes_per_lun, by_plane);
             let (mut model, mut next) = (Model::new(), Next(vec![NONE; 3000]));
-            for id in 0..1000 {
+            for number in 0..1000 {
+                let id = TransactionId(number);
                 let rank = rng.below(RANKS as u64) as u8;
                 let plane = rng.below(u64::from(2 * planes_per_lun)) as u32;
                 let (lun, of_lun) = (LunId(plane / planes_per_lun), plane / planes_per_lun);
-                let same_line = |entry: &(u8, u32, u32)| {
+                let same_line = |entry: &(u8, u32, TransactionId)| {
                     entry.0 == rank && (entry.1 == plane || (!by_plane && entry.1 / planes_per_lun == of_lun))
                 };
                 match rng.below(9) {
@@ -223,16 +221,19 @@ mod tests {
                         model.insert(0, (rank, plane, id));
                     }
                     4 => {
-                        let mut others = Line::default();
-                        [1000 + id, 2000 + id].into_iter().for_each(|id| others.push(&mut next, id));
+                        let mut others = Fifo::default();
+                        [1000 + number, 2000 + number]
+                            .map(TransactionId)
+                            .into_iter()
+                            .for_each(|id| others.push(&mut next, id));
                         waiting.put_before(lun, PlaneId(plane), rank, &mut next, (others, 2));
-                        model.splice(0..0, [(rank, plane, 1000 + id), (rank, plane, 2000 + id)]);
+                        model.splice(0..0, [1000, 2000].map(|more| (rank, plane, TransactionId(more + number))));
                     }
                     5 => {
-                        let odd = |entry: &&(u8, u32, u32)| entry.2 % 2 == 1;
+                        let odd = |entry: &&(u8, u32, TransactionId)| entry.2.0 % 2 == 1;
                         let near = model.iter().filter(|entry| same_line(entry)).take(LOOK_AHEAD as usize);
                         let found = near.copied().find(|entry| odd(&entry));
-                        let id = waiting.pop_suitable((lun, PlaneId(plane), rank), &mut next, |_, id| id % 2 == 1);
+                        let id = waiting.pop_suitable((lun, PlaneId(plane), rank), &mut next, |_, id| id.0 % 2 == 1);
                         assert_eq!(id, found.map_or(NONE, |entry| entry.2));
                         model.retain(|entry| Some(*entry) != found);
                     }

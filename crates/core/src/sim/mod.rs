@@ -6,4 +6,5 @@ pub mod memory;
 pub mod queue;
 pub mod rng;
 pub mod slab;
+pub mod table;
 pub mod time;

@@ -1,22 +1,24 @@
 //! Things in progress, by number: adding and removing take a step each and, once there is room, allocate nothing.
 
+use super::id::Id;
+
 /// A table of small values whose places are used again.
 ///
 /// Unlike those of the `slab` crate its entries carry no mark of being in use, so that one fits a cache line; a number
 /// that was removed must not be used any more.
 #[derive(Clone, Debug)]
-pub struct Slab<T> {
+pub struct Slab<I, T> {
     entries: Vec<T>,
-    free: Vec<u32>,
+    free: Vec<I>,
 }
 
-impl<T> Default for Slab<T> {
+impl<I, T> Default for Slab<I, T> {
     fn default() -> Self {
         Slab { entries: Vec::new(), free: Vec::new() }
     }
 }
 
-impl<T: Copy> Slab<T> {
+impl<I: Id, T: Copy> Slab<I, T> {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.entries.len() - self.free.len()
@@ -29,55 +31,56 @@ impl<T: Copy> Slab<T> {
 
     /// Adds one; returns its number.
     #[inline]
-    pub fn insert(&mut self, entry: T) -> u32 {
+    pub fn insert(&mut self, entry: T) -> I {
         match self.free.pop() {
             Some(id) => {
-                self.entries[id as usize] = entry;
+                self.entries[id.number() as usize] = entry;
                 id
             }
             None => {
                 self.entries.push(entry);
-                self.entries.len() as u32 - 1
+                I::new(self.entries.len() as u32 - 1)
             }
         }
     }
 
     /// Asks for one ahead of time.
     #[inline]
-    pub fn prefetch(&self, id: u32) {
-        super::memory::prefetch(&self.entries, id as usize);
+    pub fn prefetch(&self, id: I) {
+        super::memory::prefetch(&self.entries, id.number() as usize);
     }
 
     /// Takes one out.
     #[inline]
-    pub fn remove(&mut self, id: u32) -> T {
+    pub fn remove(&mut self, id: I) -> T {
         self.free.push(id);
-        self.entries[id as usize]
+        self.entries[id.number() as usize]
     }
 }
 
-impl<T> std::ops::Index<u32> for Slab<T> {
+impl<I: Id, T> std::ops::Index<I> for Slab<I, T> {
     type Output = T;
     #[inline]
-    fn index(&self, id: u32) -> &T {
-        &self.entries[id as usize]
+    fn index(&self, id: I) -> &T {
+        &self.entries[id.number() as usize]
     }
 }
 
-impl<T> std::ops::IndexMut<u32> for Slab<T> {
+impl<I: Id, T> std::ops::IndexMut<I> for Slab<I, T> {
     #[inline]
-    fn index_mut(&mut self, id: u32) -> &mut T {
-        &mut self.entries[id as usize]
+    fn index_mut(&mut self, id: I) -> &mut T {
+        &mut self.entries[id.number() as usize]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sim::id::RequestId;
 
     #[test]
     fn places_are_used_again() {
-        let mut slab = Slab::default();
+        let mut slab: Slab<RequestId, char> = Slab::default();
         let (a, b) = (slab.insert('a'), slab.insert('b'));
         assert_eq!((slab[a], slab[b], slab.len()), ('a', 'b', 2));
         assert_eq!(slab.remove(a), 'a');

@@ -7,10 +7,10 @@ use floatgate_core::config::load;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{Phase, Probe, Slice};
-use floatgate_core::scheduler::Class;
 use floatgate_core::sim::id::{Lpn, PlaneId};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
+use floatgate_core::work::Class;
 use floatgate_core::workload::request::{Completion, Operation, Request};
 use floatgate_report::timeline::TimelineWriter;
 

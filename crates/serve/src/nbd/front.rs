@@ -66,7 +66,7 @@ pub struct Front {
     idle_limit: Wall,
     clients: Vec<Slot<Connection>>,
     generations: u64,
-    pending: Slab<Pending>,
+    pending: Slab<u32, Pending>,
     ready: Vec<(bool, bool)>,
     answers: Vec<Answer>,
     accept_after: Wall,
@@ -359,7 +359,12 @@ impl Front {
 }
 
 /// Parts with all clients where the power was cut: what was in progress will not be answered.
-fn part_after_cut(engine: &Engine, known: &mut u64, pending: &mut Slab<Pending>, clients: &mut [Slot<Connection>]) {
+fn part_after_cut(
+    engine: &Engine,
+    known: &mut u64,
+    pending: &mut Slab<u32, Pending>,
+    clients: &mut [Slot<Connection>],
+) {
     if engine.power_cuts() != *known {
         *known = engine.power_cuts();
         *pending = Slab::default();
@@ -392,7 +397,7 @@ fn begin(
     session: &Session,
     command: &Command,
     asked: Pending,
-    pending: &mut Slab<Pending>,
+    pending: &mut Slab<u32, Pending>,
     out: &mut Vec<u8>,
 ) -> Begun {
     let (operation, data) = match command.kind {

@@ -111,7 +111,7 @@ pub struct Front {
     idle_limit: Wall,
     clients: Vec<Slot<Connection>>,
     generations: u64,
-    pending: Slab<Pending>,
+    pending: Slab<u32, Pending>,
     /// By their numbers, where the payloads of reads go.
     pieces: Vec<Vec<Piece>>,
     taken: Vec<Taken>,

@@ -3,7 +3,7 @@
 use super::MappingPolicy;
 use crate::config::DeviceConfig;
 use crate::policy::Policy;
-use crate::sim::id::{Lpn, Ppn};
+use crate::sim::id::{Lpn, Ppn, TransactionId};
 use crate::sim::memory::{prefetch, zeroed};
 
 /// Page mapping has no options.
@@ -32,7 +32,7 @@ pub enum Location {
     /// In flash.
     Flash(Ppn),
     /// In the controller: its write, by the number of its slot, has not ended.
-    Slot(u32),
+    Slot(TransactionId),
 }
 
 /// The full map: four bytes for each logical unit, and four back from each physical one.
@@ -84,7 +84,7 @@ impl PageMap {
     pub fn get(&self, lpn: Lpn) -> Location {
         match self.forward[lpn.index()] {
             0 => Location::Unmapped,
-            entry if entry & SLOT != 0 => Location::Slot(entry & !SLOT),
+            entry if entry & SLOT != 0 => Location::Slot(TransactionId(entry & !SLOT)),
             entry => Location::Flash(Ppn(entry - 1)),
         }
     }
@@ -97,8 +97,8 @@ impl PageMap {
 
     /// `lpn` is in the controller, in `slot`.
     #[inline]
-    pub fn set_slot(&mut self, lpn: Lpn, slot: u32) {
-        self.forward[lpn.index()] = SLOT | slot;
+    pub fn set_slot(&mut self, lpn: Lpn, slot: TransactionId) {
+        self.forward[lpn.index()] = SLOT | slot.0;
     }
 
     /// `lpn` is nowhere.

@@ -1,8 +1,8 @@
 //! What a unit does, and where that is put together.
 
-use crate::scheduler::Class;
 use crate::sim::id::{PlaneId, UnitId};
 use crate::sim::time::Time;
+use crate::work::{self, Class};
 
 /// What the array does for one command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,21 @@ impl Kind {
             Kind::Program => "program",
             Kind::Erase => "erase",
             Kind::CopyBack => "copy-back",
+        }
+    }
+}
+
+impl From<work::Kind> for Kind {
+    #[inline]
+    fn from(kind: work::Kind) -> Kind {
+        use work::Kind as Of;
+        match kind {
+            Of::HostRead | Of::SlotRead | Of::RmwRead | Of::GcRead | Of::Translate | Of::MapRead | Of::MergeRead => {
+                Kind::Read
+            }
+            Of::Write | Of::GcWrite | Of::Summary | Of::MapWrite | Of::MapHold | Of::MergeWrite => Kind::Program,
+            Of::CopyBack => Kind::CopyBack,
+            Of::Erase => Kind::Erase,
         }
     }
 }

@@ -3,9 +3,9 @@
 use super::{Array, Member, Operation};
 use crate::nand::ledger::{Holder, Ledger, Turn};
 use crate::nand::probe::{Lane, Phase, Probe, Slice};
-use crate::scheduler::Class;
 use crate::sim::id::{LunId, UnitId};
 use crate::sim::time::Time;
+use crate::work::Class;
 
 /// Those who watch an array.
 #[derive(Clone, Debug, Default)]

@@ -1,0 +1,124 @@
+//! Tables indexed by ids, so that what belongs to planes cannot be looked up by a block.
+
+use std::marker::PhantomData;
+use std::ops::{Index, IndexMut};
+
+use super::id::Id;
+
+/// A vector whose index is an id.
+#[derive(Clone, Debug)]
+pub struct Table<I, T> {
+    entries: Vec<T>,
+    id: PhantomData<fn(I)>,
+}
+
+impl<I, T> Default for Table<I, T> {
+    fn default() -> Self {
+        Table { entries: Vec::new(), id: PhantomData }
+    }
+}
+
+impl<I: Id, T> Table<I, T> {
+    /// Creates a table of `count` equal entries.
+    pub fn new(count: u32, entry: T) -> Table<I, T>
+    where
+        T: Clone,
+    {
+        Table { entries: vec![entry; count as usize], id: PhantomData }
+    }
+
+    /// Returns the entry of an id, after adding default ones up to it if it has none.
+    #[inline]
+    pub fn entry(&mut self, id: I) -> &mut T
+    where
+        T: Clone + Default,
+    {
+        let index = id.number() as usize;
+        if self.entries.len() <= index {
+            self.grow(index);
+        }
+        &mut self.entries[index]
+    }
+
+    #[cold]
+    fn grow(&mut self, index: usize)
+    where
+        T: Clone + Default,
+    {
+        self.entries.resize(index + 1, T::default());
+    }
+
+    /// Returns the entry of an id, if it has one.
+    #[inline]
+    pub fn get(&self, id: I) -> Option<&T> {
+        self.entries.get(id.number() as usize)
+    }
+
+    /// Returns the entry of an id to change it, if it has one.
+    #[inline]
+    pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
+        self.entries.get_mut(id.number() as usize)
+    }
+
+    /// Returns the number of entries.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns `true` if there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns all entries in the order of their ids.
+    pub fn iter(&self) -> std::slice::Iter<'_, T> {
+        self.entries.iter()
+    }
+
+    /// Returns all entries to change them, in the order of their ids.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
+        self.entries.iter_mut()
+    }
+
+    /// Returns all ids with their entries.
+    pub fn pairs(&self) -> impl Iterator<Item = (I, &T)> {
+        (0..).map(I::new).zip(&self.entries)
+    }
+
+    /// Prefetches the entry of an id.
+    #[inline]
+    pub fn prefetch(&self, id: I) {
+        super::memory::prefetch(&self.entries, id.number() as usize);
+    }
+}
+
+impl<I: Id, T> Index<I> for Table<I, T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, id: I) -> &T {
+        &self.entries[id.number() as usize]
+    }
+}
+
+impl<I: Id, T> IndexMut<I> for Table<I, T> {
+    #[inline]
+    fn index_mut(&mut self, id: I) -> &mut T {
+        &mut self.entries[id.number() as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::id::PlaneId;
+
+    #[test]
+    fn entries_are_found_by_their_ids() {
+        let mut table = Table::new(2, 'a');
+        table[PlaneId(1)] = 'b';
+        assert_eq!((table[PlaneId(0)], table.get(PlaneId(1)), table.get(PlaneId(2))), ('a', Some(&'b'), None));
+        assert_eq!(table.pairs().last(), Some((PlaneId(1), &'b')));
+        *table.entry(PlaneId(3)) = 'd';
+        assert_eq!(table.iter().copied().collect::<Vec<_>>(), ['a', 'b', '\0', 'd']);
+    }
+}

@@ -1,0 +1,45 @@
+//! Classes of operations: what scheduling distinguishes.
+
+/// What an operation on the flash array is for; what scheduling may tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Class {
+    /// A read that a host read waits for.
+    HostRead,
+    /// A read that a partial host write waits for.
+    RmwRead,
+    /// A program of host data.
+    HostProgram,
+    /// A read, program or erase of cleaning.
+    Gc,
+    /// Cleaning where the plane has hardly a free block left (`gc.hard_threshold`).
+    UrgentGc,
+    /// A summary page; the block's last.
+    Summary,
+    /// A read of a translation page.
+    MapRead,
+    /// A program of a translation page.
+    MapProgram,
+}
+
+impl Class {
+    /// How many classes there are.
+    pub const COUNT: usize = 8;
+    /// All classes.
+    pub const ALL: [Class; Class::COUNT] = [
+        Class::HostRead,
+        Class::RmwRead,
+        Class::HostProgram,
+        Class::Gc,
+        Class::UrgentGc,
+        Class::Summary,
+        Class::MapRead,
+        Class::MapProgram,
+    ];
+
+    /// Whether those who wait behind it wait for cleaning and the books of blocks, not for the host.
+    #[inline]
+    pub const fn is_cleaning(self) -> bool {
+        matches!(self, Class::Gc | Class::UrgentGc | Class::Summary)
+    }
+}

@@ -1,0 +1,119 @@
+//! Intrusive FIFO queues of transactions. The links live in the transactions, so enqueueing never allocates.
+
+use crate::sim::id::TransactionId;
+
+const NONE: TransactionId = TransactionId::NONE;
+
+/// Storage of the links between queued transactions.
+pub trait Links {
+    /// Returns the transaction after `id`.
+    fn next(&self, id: TransactionId) -> TransactionId;
+    /// Sets the transaction after `id`.
+    fn set_next(&mut self, id: TransactionId, next: TransactionId);
+}
+
+/// Storage of the links, and of when each transaction was queued.
+pub trait Ordered: Links {
+    /// Returns the running number of when `id` was queued.
+    fn order(&self, id: TransactionId) -> u64;
+}
+
+/// A first-in, first-out queue of transactions.
+#[derive(Clone, Copy, Debug)]
+pub struct Fifo {
+    first: TransactionId,
+    last: TransactionId,
+}
+
+impl Default for Fifo {
+    fn default() -> Self {
+        Fifo { first: NONE, last: NONE }
+    }
+}
+
+impl Fifo {
+    /// Returns `true` if the queue is empty.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.first == NONE
+    }
+
+    /// Returns the oldest transaction, or [`TransactionId::NONE`] if the queue is empty.
+    #[inline]
+    pub fn first(&self) -> TransactionId {
+        self.first
+    }
+
+    /// Adds a transaction at the end.
+    #[inline]
+    pub fn push(&mut self, links: &mut impl Links, id: TransactionId) {
+        links.set_next(id, NONE);
+        if self.first == NONE {
+            self.first = id;
+        } else {
+            links.set_next(self.last, id);
+        }
+        self.last = id;
+    }
+
+    /// Adds a transaction at the front.
+    #[inline]
+    pub fn push_front(&mut self, links: &mut impl Links, id: TransactionId) {
+        links.set_next(id, self.first);
+        if self.first == NONE {
+            self.last = id;
+        }
+        self.first = id;
+    }
+
+    /// Adds all of another queue at the front, in their order.
+    pub fn put_before(&mut self, links: &mut impl Links, other: Fifo) {
+        if other.first == NONE {
+            return;
+        }
+        links.set_next(other.last, self.first);
+        if self.first == NONE {
+            self.last = other.last;
+        }
+        self.first = other.first;
+    }
+
+    /// Removes and returns the oldest transaction, or [`TransactionId::NONE`] if the queue is empty.
+    #[inline]
+    pub fn pop(&mut self, links: &mut impl Links) -> TransactionId {
+        let id = self.first;
+        if id != NONE {
+            self.first = links.next(id);
+        }
+        id
+    }
+
+    /// Removes and returns the first transaction that `suits`, if it is among the `depth` oldest ones.
+    #[inline]
+    pub fn pop_suitable<L: Links>(
+        &mut self,
+        links: &mut L,
+        depth: u32,
+        suits: impl Fn(&L, TransactionId) -> bool,
+    ) -> TransactionId {
+        let (mut before, mut id) = (NONE, self.first);
+        for _ in 0..depth {
+            if id == NONE {
+                break;
+            }
+            if suits(links, id) {
+                let next = links.next(id);
+                match before {
+                    NONE => self.first = next,
+                    before => links.set_next(before, next),
+                }
+                if self.last == id {
+                    self.last = before;
+                }
+                return id;
+            }
+            (before, id) = (id, links.next(id));
+        }
+        NONE
+    }
+}

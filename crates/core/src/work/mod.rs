@@ -1,0 +1,11 @@
+//! The device's work: transactions, and the queues in which they wait.
+//!
+//! Everything above this module works on transactions by their ids. A queue links them through themselves.
+
+mod class;
+pub mod fifo;
+pub mod transaction;
+
+pub use class::Class;
+pub use fifo::Fifo;
+pub use transaction::{Kind, Transaction, Transactions};

@@ -1,0 +1,222 @@
+//! Transactions: an operation on the flash that a request or garbage collection needs, or a mapping unit that waits for
+//! one.
+//!
+//! All kinds share one record of a cache line. What a field means for a kind is in the accessors: they check the kind
+//! in debug builds and cost nothing otherwise. An enum with a body for each kind would test its tag at each of the
+//! accesses to a write, of which there are some forty on its way.
+
+use super::Class;
+use super::fifo::{Links, Ordered};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
+use crate::sim::slab::Slab;
+
+/// The kind of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A page read for a host read; see [`Transaction::request`].
+    HostRead,
+    /// A host read that waits for the contents of a write slot; see [`Transaction::request`], [`Transaction::offset`].
+    SlotRead,
+    /// A page read to complete a partial write; see [`Transaction::write`].
+    RmwRead,
+    /// A mapping unit that the host writes, which is also the write slot that holds its data; see
+    /// [`Transaction::request`].
+    Write,
+    /// A page read of garbage collection.
+    GcRead,
+    /// A program of garbage collection; the units are in the plane's job.
+    GcWrite,
+    /// A page that garbage collection moves within its plane; the units are in the plane's job.
+    CopyBack,
+    /// An erase; see [`Transaction::block`].
+    Erase,
+    /// A program of a summary page.
+    Summary,
+    /// A part of a host read that waits for its map entry; see [`Transaction::request`], [`Transaction::offset`].
+    Translate,
+    /// A read of a translation page, or of one of its flash pages; see [`Transaction::map_page`].
+    MapRead,
+    /// A program of a translation page; see [`Transaction::map_page`].
+    MapWrite,
+    /// A page read to copy units of a logical block; see [`Transaction::logical_block`].
+    MergeRead,
+    /// A program of a logical block without any write of the host; see [`Transaction::logical_block`].
+    MergeWrite,
+    /// A victim of garbage collection, `dependency`, that waits for the update of a translation page.
+    MapHold,
+}
+
+impl Kind {
+    /// Returns `true` if it reads.
+    #[inline]
+    pub const fn is_read(self) -> bool {
+        use Kind::*;
+        matches!(self, HostRead | SlotRead | RmwRead | GcRead | Translate | MapRead | MergeRead)
+    }
+}
+
+/// One transaction: a cache line.
+#[derive(Clone, Copy, Debug)]
+pub struct Transaction {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its class for scheduling.
+    pub class: Class,
+    /// Of a write: true if a trim superseded it, so that what it programs is not valid.
+    pub trimmed: bool,
+    /// Of a write: true if it has all data of its unit, its own and those that it keeps.
+    pub complete: bool,
+    /// Of a write: true if what it keeps could not be read.
+    pub spoiled: bool,
+    /// Of a write: the class of the unit (`temperature`).
+    pub temperature: u8,
+    /// Of a read: the number of units that leave the page, or of pages of a unit that spans them. Of a write that is
+    /// not complete: the number of sectors of the unit that it keeps.
+    pub units: u16,
+    /// Of a write and a slot read: the first sector of the unit.
+    pub first: u16,
+    /// Of a write and a slot read: the sector after the last one. Of a host read: the number of sectors that go to the
+    /// host. Of a read for a partial write: the number of sectors that it keeps.
+    pub end: u16,
+    /// The plane, once it is fixed.
+    pub plane: PlaneId,
+    /// The physical address: of a read its first unit, of a write the one that it was given.
+    pub place: Ppn,
+    /// The logical page; of a host read that of its first unit.
+    pub lpn: Lpn,
+    /// See the accessors.
+    owner: u32,
+    /// The next in the queue, or in the same program command.
+    pub next: TransactionId,
+    /// Of a write: the physical address of the data that it replaces, or `NONE`. Changes when garbage collection moves
+    /// the unit.
+    pub source: Ppn,
+    /// Of a read: the block that is read. Of a write: the block that holds what a running program replaces, or `NONE`.
+    pub dependency: BlockId,
+    /// Of a write: the older write of the same unit that has not ended, for which this one waits.
+    pub older: TransactionId,
+    /// Of a write: the newer write of the same unit that waits for this one.
+    pub newer: TransactionId,
+    /// Of a write: the slot reads that wait for its contents, linked through `next`.
+    pub readers: TransactionId,
+    /// Of a write: the version that it stores, for verification.
+    pub version: u32,
+    /// The running number of when it was queued.
+    pub order: u64,
+}
+
+const _: () = assert!(size_of::<Transaction>() == 64);
+
+/// Declares the views of `owner`: which id it is, for which kinds.
+macro_rules! owners {
+    ($($(#[$doc:meta])* $get:ident, $with:ident: $id:ty = $new:expr, $number:expr, [$($kind:ident),+];)+) => {$(
+        $(#[$doc])*
+        #[inline]
+        pub fn $get(&self) -> $id {
+            debug_assert!(matches!(self.kind, $(Kind::$kind)|+), "{:?} has no such owner", self.kind);
+            ($new)(self.owner)
+        }
+
+        #[doc = concat!("Sets what [`Transaction::", stringify!($get), "`] returns.")]
+        #[inline]
+        pub fn $with(mut self, owner: $id) -> Transaction {
+            debug_assert!(matches!(self.kind, $(Kind::$kind)|+), "{:?} has no such owner", self.kind);
+            self.owner = ($number)(owner);
+            self
+        }
+    )+};
+}
+
+impl Transaction {
+    /// Creates a transaction with nothing but a kind and a class.
+    pub const fn new(kind: Kind, class: Class) -> Transaction {
+        Transaction {
+            kind,
+            class,
+            trimmed: false,
+            complete: false,
+            spoiled: false,
+            temperature: 0,
+            units: 1,
+            first: 0,
+            end: 0,
+            plane: PlaneId::NONE,
+            place: Ppn(0),
+            lpn: Lpn::NONE,
+            owner: u32::MAX,
+            next: TransactionId::NONE,
+            source: Ppn::NONE,
+            dependency: BlockId::NONE,
+            older: TransactionId::NONE,
+            newer: TransactionId::NONE,
+            readers: TransactionId::NONE,
+            version: 0,
+            order: 0,
+        }
+    }
+
+    owners! {
+        /// Returns the request that it is a part of; of a write of the buffer that nobody waits for, `NONE`.
+        request, of_request: RequestId = RequestId, |id: RequestId| id.0, [HostRead, SlotRead, Write, Translate];
+        /// Returns the write that it reads for.
+        write, of_write: TransactionId = TransactionId, |id: TransactionId| id.0, [RmwRead];
+        /// Returns the number of the translation page.
+        map_page, of_map_page: u32 = |page| page, |page| page, [MapRead, MapWrite];
+        /// Returns the number of the logical block.
+        logical_block, of_logical_block: u32 = |number| number, |number| number, [MergeRead, MergeWrite];
+    }
+
+    /// Separates a write from its request, which does not wait for it any more, and returns that.
+    pub fn take_request(&mut self) -> RequestId {
+        let request = self.request();
+        self.owner = RequestId::NONE.0;
+        request
+    }
+
+    /// Returns the block that an erase erases.
+    #[inline]
+    pub fn block(&self) -> BlockId {
+        debug_assert_eq!(self.kind, Kind::Erase);
+        BlockId(self.place.0)
+    }
+
+    /// Creates the erase of a block.
+    pub fn erase(class: Class, plane: PlaneId, block: BlockId) -> Transaction {
+        Transaction { plane, place: Ppn(block.0), ..Transaction::new(Kind::Erase, class) }
+    }
+
+    /// Returns the number of sectors of the request before the part of it that waits for a slot or a map entry.
+    #[inline]
+    pub fn offset(&self) -> u32 {
+        debug_assert!(matches!(self.kind, Kind::SlotRead | Kind::Translate));
+        self.place.0
+    }
+
+    /// Creates the part of a host read that waits for a slot or a map entry: sectors `first..end` of a unit, behind
+    /// `offset` sectors of the request.
+    pub fn waiting(kind: Kind, request: RequestId, lpn: Lpn, [first, end, offset]: [u32; 3]) -> Transaction {
+        let wait = Transaction { lpn, place: Ppn(offset), ..Transaction::new(kind, Class::HostRead) };
+        Transaction { first: first as u16, end: end as u16, ..wait }.of_request(request)
+    }
+}
+
+/// The transactions in progress.
+pub type Transactions = Slab<TransactionId, Transaction>;
+
+impl Links for Transactions {
+    #[inline]
+    fn next(&self, id: TransactionId) -> TransactionId {
+        self[id].next
+    }
+    #[inline]
+    fn set_next(&mut self, id: TransactionId, next: TransactionId) {
+        self[id].next = next;
+    }
+}
+
+impl Ordered for Transactions {
+    #[inline]
+    fn order(&self, id: TransactionId) -> u64 {
+        self[id].order
+    }
+}
