@@ -1,6 +1,7 @@
 //! Block mapping in time: what waits for a logical block, and the programs that it takes, one after the other. See
 //! docs/model/mapping.md.
 
+use crate::sim::table::Table;
 use std::collections::VecDeque;
 
 use super::Device;
@@ -38,13 +39,13 @@ struct Job {
 /// All that goes on with logical blocks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BlockTraffic {
-    jobs: Vec<Job>,
+    jobs: Table<u32, Job>,
     /// By plane: logical blocks that wait for a free block.
-    waiting: Vec<VecDeque<u32>>,
+    waiting: Table<PlaneId, VecDeque<u32>>,
     /// By plane: the logical block that is merged to free one.
-    merging: Vec<Option<u32>>,
+    merging: Table<PlaneId, Option<u32>>,
     /// By plane: blocks on their way to being erased.
-    doomed: Vec<u32>,
+    doomed: Table<PlaneId, u32>,
     /// Room to work in: writes by their offsets.
     writes: Vec<(u32, TransactionId)>,
 }
@@ -53,18 +54,18 @@ impl BlockTraffic {
     /// Nothing goes on.
     pub(super) fn new(ftl: &Ftl) -> BlockTraffic {
         let Some(map) = &ftl.block_map else { return BlockTraffic::default() };
-        let planes = ftl.shape().planes as usize;
+        let planes = ftl.shape().planes;
         BlockTraffic {
-            jobs: vec![Job::default(); map.logical.len()],
-            waiting: vec![VecDeque::new(); planes],
-            merging: vec![None; planes],
-            doomed: vec![0; planes],
+            jobs: Table::new(map.logical.len() as u32, Job::default()),
+            waiting: Table::new(planes, VecDeque::new()),
+            merging: Table::new(planes, None),
+            doomed: Table::new(planes, 0),
             writes: Vec::new(),
         }
     }
 
     fn job(&mut self, number: u32) -> &mut Job {
-        &mut self.jobs[number as usize]
+        &mut self.jobs[number]
     }
 }
 
@@ -78,7 +79,7 @@ impl Device {
         let (number, _) = self.ftl.logical_blocks().split(self.transactions[id].lpn);
         self.transactions[id].plane = self.ftl.block_home(number);
         self.show_lined_up(id);
-        self.block_traffic.jobs[number as usize].pending.push(&mut self.transactions, id);
+        self.block_traffic.jobs[number].pending.push(&mut self.transactions, id);
         self.trail_stall(id);
         self.go_on_in_block(number);
     }
@@ -106,9 +107,9 @@ impl Device {
             return self.prepare_program(number);
         }
         let plane = self.ftl.block_home(number);
-        if self.ftl.blocks.stock(plane) == 0 || !self.block_traffic.waiting[plane.index()].is_empty() {
+        if self.ftl.blocks.stock(plane) == 0 || !self.block_traffic.waiting[plane].is_empty() {
             self.block_traffic.job(number).waiting = true;
-            self.block_traffic.waiting[plane.index()].push_back(number);
+            self.block_traffic.waiting[plane].push_back(number);
             return self.free_blocks(plane);
         }
         self.renew_block(number, plane);
@@ -122,7 +123,7 @@ impl Device {
             if id.is_none() || !self.transactions[id].trimmed {
                 return;
             }
-            self.block_traffic.jobs[number as usize].pending.pop(&mut self.transactions);
+            self.block_traffic.jobs[number].pending.pop(&mut self.transactions);
             let write = self.transactions[id];
             if write.newer.is_some() {
                 self.release_newer(id, write.newer);
@@ -151,9 +152,9 @@ impl Device {
         let Some(old) = self.ftl.take_old(number) else { return };
         let plane = self.ftl.block_home(number);
         self.block_traffic.job(number).merge = false;
-        let merging = &mut self.block_traffic.merging[plane.index()];
+        let merging = &mut self.block_traffic.merging[plane];
         *merging = merging.filter(|&merging| merging != number);
-        self.block_traffic.doomed[plane.index()] += 1;
+        self.block_traffic.doomed[plane] += 1;
         if self.ftl.blocks.can_erase(old) {
             self.erase(old);
         }
@@ -161,21 +162,21 @@ impl Device {
 
     /// Merges the logical block that has had two blocks for the longest time, where free blocks are few; one at a time.
     fn free_blocks(&mut self, plane: PlaneId) {
-        let coming = self.ftl.blocks.stock(plane) + self.block_traffic.doomed[plane.index()];
-        if coming > self.ftl.shape().soft || self.block_traffic.merging[plane.index()].is_some() {
+        let coming = self.ftl.blocks.stock(plane) + self.block_traffic.doomed[plane];
+        if coming > self.ftl.shape().soft || self.block_traffic.merging[plane].is_some() {
             return;
         }
         let Some(number) = self.ftl.logical_blocks().oldest_pair(plane) else { return };
-        self.block_traffic.merging[plane.index()] = Some(number);
+        self.block_traffic.merging[plane] = Some(number);
         self.block_traffic.job(number).merge = true;
         self.go_on_in_block(number);
     }
 
     /// A block of a logical block has been erased.
     pub(super) fn logical_erased(&mut self, plane: PlaneId) {
-        self.block_traffic.doomed[plane.index()] -= 1;
+        self.block_traffic.doomed[plane] -= 1;
         while self.ftl.blocks.stock(plane) > 0 {
-            let Some(number) = self.block_traffic.waiting[plane.index()].pop_front() else { break };
+            let Some(number) = self.block_traffic.waiting[plane].pop_front() else { break };
             self.block_traffic.job(number).waiting = false;
             self.renew_block(number, plane);
         }

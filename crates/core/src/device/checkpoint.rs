@@ -10,6 +10,7 @@ use crate::config::checkpoint::Parts;
 use crate::ftl::Ftl;
 use crate::ftl::flash::FlashEvent;
 use crate::sim::id::{BlockId, Lpn, Ppn, TransactionId};
+use crate::sim::table::Table;
 use crate::state::{Reader, StateError, Writer};
 
 /// Parts that are looked at for one to be written.
@@ -26,7 +27,7 @@ pub(super) struct Checkpointing {
     /// The part that is looked at next.
     cursor: u32,
     /// By block: how often it had been erased when its account was last written, plus one.
-    noted: Vec<u32>,
+    noted: Table<BlockId, u32>,
     /// Parts on their way, and how many there may be.
     writing: Vec<u32>,
     most: usize,
@@ -43,7 +44,7 @@ impl Checkpointing {
             interval,
             left: interval,
             cursor: 0,
-            noted: vec![0; parts.blocks as usize],
+            noted: Table::new(parts.blocks, 0),
             writing: Vec::new(),
             most: (config.total_planes() * config.units_per_program()) as usize,
             stalled: Vec::new(),
@@ -52,20 +53,20 @@ impl Checkpointing {
 
     /// No account is in flash.
     pub(super) fn forget(&mut self) {
-        self.noted.fill(0);
+        self.noted.iter_mut().for_each(|noted| *noted = 0);
     }
 
     /// A recovery has found the accounts of these blocks.
     pub(super) fn adopt(&mut self, accounted: &[BlockId], ftl: &Ftl) {
         for &block in accounted {
-            self.noted[block.index()] = mark(ftl, block);
+            self.noted[block] = mark(ftl, block);
         }
     }
 
     /// Whether a part is about a closed block whose account is not in it.
     fn is_behind(&self, part: u32, ftl: &Ftl) -> bool {
         let mut blocks = self.parts.blocks_of(part).map(BlockId);
-        blocks.any(|block| ftl.has_account(block) && self.noted[block.index()] != mark(ftl, block))
+        blocks.any(|block| ftl.has_account(block) && self.noted[block] != mark(ftl, block))
     }
 
     /// The next parts to be written: of a block all of them.
@@ -79,7 +80,7 @@ impl Checkpointing {
             let is_written = self.writing.iter().any(|writing| pieces.contains(writing));
             if self.is_behind(part, ftl) && !is_written {
                 for block in self.parts.blocks_of(part).map(BlockId).filter(|&block| ftl.has_account(block)) {
-                    self.noted[block.index()] = mark(ftl, block);
+                    self.noted[block] = mark(ftl, block);
                 }
                 taken.extend(pieces);
             }

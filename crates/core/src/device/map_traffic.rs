@@ -4,6 +4,7 @@
 //! One thing is done with a translation page at a time. Whoever needs it in flash (an eviction, a victim of cleaning)
 //! asks for an update and may wait for its end; requests that come before the program has started share it.
 
+use crate::sim::table::Table;
 use std::collections::VecDeque;
 
 use super::Device;
@@ -70,12 +71,12 @@ struct MapJob {
 /// All that goes on for the map in flash.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MapTraffic {
-    pages: Vec<Page>,
-    jobs: Vec<MapJob>,
+    pages: Table<u32, Page>,
+    jobs: Table<PlaneId, MapJob>,
     /// By plane: translation pages that wait for room. One that has been promoted meanwhile is passed over.
-    stalled: Vec<VecDeque<u32>>,
+    stalled: Table<PlaneId, VecDeque<u32>>,
     /// By plane: units that cleaning has moved and whose entries are not in the cache, as victim and translation page.
-    moved: Vec<Vec<(u32, u32)>>,
+    moved: Table<PlaneId, Vec<(u32, u32)>>,
     /// Host operations that wait for a place in the cache.
     pub(super) line: Fifo,
     /// Those are being served.
@@ -86,19 +87,19 @@ impl MapTraffic {
     /// Nothing goes on.
     pub(super) fn new(ftl: &Ftl) -> MapTraffic {
         let Some(state) = &ftl.map_state else { return MapTraffic::default() };
-        let planes = ftl.shape().planes as usize;
+        let planes = ftl.shape().planes;
         MapTraffic {
-            pages: vec![Page::default(); state.pages() as usize],
-            jobs: vec![MapJob::default(); planes],
-            stalled: vec![VecDeque::new(); planes],
-            moved: vec![Vec::new(); planes],
+            pages: Table::new(state.pages(), Page::default()),
+            jobs: Table::new(planes, MapJob::default()),
+            stalled: Table::new(planes, VecDeque::new()),
+            moved: Table::new(planes, Vec::new()),
             ..MapTraffic::default()
         }
     }
 
     /// What cleaning of a plane's translation pages has in hand.
     fn in_hand(&self, plane: PlaneId, ftl: &Ftl) -> MapInHand {
-        let Some(job) = self.jobs.get(plane.index()) else { return MapInHand::default() };
+        let Some(job) = self.jobs.get(plane) else { return MapInHand::default() };
         let victim = job.victim.map(|victim| ftl.blocks.block(victim));
         MapInHand {
             units: victim.map_or(0, |victim| u32::from(victim.valid)),
@@ -107,7 +108,7 @@ impl MapTraffic {
     }
 
     fn page(&mut self, page: u32) -> &mut Page {
-        &mut self.pages[page as usize]
+        &mut self.pages[page]
     }
 
     /// What is not at rest, for reports.
@@ -140,7 +141,7 @@ impl Device {
 
     /// Lets `node` wait for an entry of a translation page, unless the controller holds that.
     pub(super) fn await_entry(&mut self, node: TransactionId, page: u32) {
-        let entry = &mut self.map_traffic.pages[page as usize];
+        let entry = &mut self.map_traffic.pages[page];
         entry.readers.push(&mut self.transactions, node);
         if matches!(entry.state, State::Stalled | State::Queued | State::Programming) {
             self.entries_here(page, None);
@@ -222,7 +223,7 @@ impl Device {
         if open.is_some() {
             self.line_up(open);
         }
-        self.map_traffic.pages[page as usize].readers.put_before(&mut self.transactions, others);
+        self.map_traffic.pages[page].readers.put_before(&mut self.transactions, others);
         self.serve_line();
     }
 
@@ -232,7 +233,7 @@ impl Device {
         if self.ftl.is_read_only() {
             return self.updated(node);
         }
-        let entry = &mut self.map_traffic.pages[page as usize];
+        let entry = &mut self.map_traffic.pages[page];
         if node.is_none() {
             entry.owed = if batch { 1 } else { entry.owed + 1 };
         } else {
@@ -282,7 +283,7 @@ impl Device {
             self.queue_map(page);
         } else {
             self.map_traffic.page(page).state = State::Stalled;
-            self.map_traffic.stalled[plane.index()].push_back(page);
+            self.map_traffic.stalled[plane].push_back(page);
             self.unstall_map(plane);
             self.clean_map(plane);
         }
@@ -303,7 +304,7 @@ impl Device {
     fn unstall_map(&mut self, plane: PlaneId) {
         let mut room = self.room_for_updates(plane);
         while room > 0 {
-            let Some(page) = self.map_traffic.stalled[plane.index()].pop_front() else { return };
+            let Some(page) = self.map_traffic.stalled[plane].pop_front() else { return };
             if self.map_traffic.page(page).state == State::Stalled {
                 room -= 1;
                 self.queue_map(page);
@@ -315,7 +316,7 @@ impl Device {
     /// that nothing else may take the room that it was chosen for.
     fn room_for_updates(&self, plane: PlaneId) -> u32 {
         let blocks = &self.ftl.blocks;
-        let victim = self.map_traffic.jobs[plane.index()].victim.map(|victim| blocks.block(victim));
+        let victim = self.map_traffic.jobs[plane].victim.map(|victim| blocks.block(victim));
         let kept = victim.filter(|block| block.failed).map_or(0, |block| u32::from(block.valid));
         blocks.room_for_map(plane).saturating_sub(kept) / self.ftl.shape().units_per_program
     }
@@ -333,7 +334,7 @@ impl Device {
         if !self.map_traffic.page(page).moving && self.room_for_updates(plane) == 0 {
             self.transactions.remove(id);
             self.map_traffic.page(page).state = State::Stalled;
-            self.map_traffic.stalled[plane.index()].push_back(page);
+            self.map_traffic.stalled[plane].push_back(page);
             self.clean_map(plane);
             return false;
         }
@@ -341,7 +342,7 @@ impl Device {
         let place = self.ftl.bind_map(page, cause);
         self.transactions[id].place = place;
         let batch = self.map_state().batch;
-        let entry = &mut self.map_traffic.pages[page as usize];
+        let entry = &mut self.map_traffic.pages[page];
         entry.state = State::Programming;
         if batch {
             (entry.taken, entry.owed) = (std::mem::take(&mut entry.writers), 0);
@@ -373,7 +374,7 @@ impl Device {
             self.updated(node);
         }
         if std::mem::take(&mut self.map_traffic.page(page).moving) {
-            self.map_traffic.jobs[plane.index()].waiting = false;
+            self.map_traffic.jobs[plane].waiting = false;
         }
         match (self.wants_update(page), self.map_state().batch) {
             // The controller still holds it.
@@ -403,7 +404,7 @@ impl Device {
     /// waiting.
     fn write_map_again(&mut self, page: u32, place: Ppn) {
         let group = self.ftl.shape().units_per_program;
-        let entry = &mut self.map_traffic.pages[page as usize];
+        let entry = &mut self.map_traffic.pages[page];
         entry.state = State::Queued;
         let taken = std::mem::take(&mut entry.taken);
         if taken.is_empty() && !entry.moving {
@@ -452,10 +453,10 @@ impl Device {
         if self.ftl.map_state.is_none() || self.ftl.is_read_only() {
             return;
         }
-        while !self.map_traffic.jobs[plane.index()].waiting {
+        while !self.map_traffic.jobs[plane].waiting {
             let Some(victim) = self.map_victim(plane) else { return };
             let (end, group) = (self.ftl.blocks.first_unit(victim).0 + self.ftl.blocks.data_units(), self.ftl.shape());
-            let job = &mut self.map_traffic.jobs[plane.index()];
+            let job = &mut self.map_traffic.jobs[plane];
             let mut units = (job.cursor..end).step_by(group.units_per_program as usize);
             if let Some(unit) = units.find(|&unit| self.ftl.blocks.is_valid(Ppn(unit))) {
                 (job.cursor, job.waiting) = (unit, true);
@@ -478,18 +479,18 @@ impl Device {
     fn map_victim(&mut self, plane: PlaneId) -> Option<BlockId> {
         let (blocks, stock) = (&self.ftl.blocks, self.ftl.blocks.map_stock(plane));
         let room = blocks.room_for_moved_map(plane);
-        if self.map_traffic.jobs[plane.index()].victim.is_none()
+        if self.map_traffic.jobs[plane].victim.is_none()
             && self.ftl.faults.is_some()
             && let Some(failed) = self.ftl.first_failed(plane, true)
             && room >= u32::from(blocks.block(failed).valid) + blocks.data_units()
         {
             self.ftl.take_failed(failed);
             let cursor = self.ftl.blocks.first_unit(failed).0;
-            let job = &mut self.map_traffic.jobs[plane.index()];
+            let job = &mut self.map_traffic.jobs[plane];
             (job.victim, job.cursor) = (Some(failed), cursor);
             return job.victim;
         }
-        let job = &mut self.map_traffic.jobs[plane.index()];
+        let job = &mut self.map_traffic.jobs[plane];
         if job.victim.is_none() && stock + job.doomed <= RESERVE && room >= blocks.data_units() {
             let victim = self.ftl.blocks.take_map_victim(plane)?;
             self.ftl.counters.map.victims += 1;
@@ -511,7 +512,7 @@ impl Device {
 
     /// A block of translation pages has been erased.
     pub(super) fn map_erased(&mut self, plane: PlaneId, failed: bool) {
-        let doomed = &mut self.map_traffic.jobs[plane.index()].doomed;
+        let doomed = &mut self.map_traffic.jobs[plane].doomed;
         *doomed = doomed.saturating_sub(1);
         if failed {
             self.check_spare(plane);
@@ -538,7 +539,7 @@ impl Device {
             return;
         }
         let (page, victim) = (state.page_of(lpn), self.ftl.blocks.block_of(from));
-        let moved = &mut self.map_traffic.moved[self.ftl.blocks.plane_of(victim).index()];
+        let moved = &mut self.map_traffic.moved[self.ftl.blocks.plane_of(victim)];
         if !moved.iter().rev().any(|&(block, _)| block == victim.0) {
             self.ftl.blocks.depend(from);
         }
@@ -547,12 +548,12 @@ impl Device {
 
     /// Asks for the updates that follow from the victims of a plane that have been moved as a whole.
     pub(super) fn update_moved(&mut self, plane: PlaneId) {
-        if self.map_traffic.moved.get(plane.index()).is_none_or(Vec::is_empty) {
+        if self.map_traffic.moved.get(plane).is_none_or(Vec::is_empty) {
             return;
         }
         // What this sets off must not take the next step of the plane's cleaning: that is done by the caller.
         let busy = std::mem::replace(&mut self.jobs[plane].busy, true);
-        let mut moved = std::mem::take(&mut self.map_traffic.moved[plane.index()]);
+        let mut moved = std::mem::take(&mut self.map_traffic.moved[plane]);
         moved.sort_unstable();
         if self.map_state().batch {
             moved.dedup();
@@ -560,7 +561,7 @@ impl Device {
         for of_victim in moved.chunk_by(|a, b| a.0 == b.0) {
             let victim = BlockId(of_victim[0].0);
             if self.jobs[plane].moves(victim, &self.ftl) {
-                self.map_traffic.moved[plane.index()].extend(of_victim);
+                self.map_traffic.moved[plane].extend(of_victim);
                 continue;
             }
             for &(block, page) in of_victim {
@@ -573,7 +574,7 @@ impl Device {
             self.release(victim);
         }
         // Its room serves the next time.
-        let kept = &mut self.map_traffic.moved[plane.index()];
+        let kept = &mut self.map_traffic.moved[plane];
         if kept.is_empty() {
             moved.clear();
             *kept = moved;

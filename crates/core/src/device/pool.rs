@@ -4,6 +4,7 @@ use super::Device;
 use crate::config::DeviceConfig;
 use crate::ftl::allocation::PlaneSet;
 use crate::sim::id::{ChannelId, LunId, PlaneId, TransactionId};
+use crate::sim::table::Table;
 use crate::work::Class;
 use crate::work::Fifo;
 
@@ -21,7 +22,7 @@ pub(super) struct Pool {
     /// Planes of each channel.
     of_channel: Vec<PlaneSet>,
     /// By plane: when it took a write last, counted in writes.
-    pub(super) used: Vec<u64>,
+    pub(super) used: Table<PlaneId, u64>,
     pub(super) uses: u64,
     /// By LUN: how far the planes that take what is dealt lie from those that the order names, in units and in planes.
     shifts: Vec<(u32, u32)>,
@@ -44,7 +45,7 @@ impl Pool {
             lines: vec![Fifo::default(); pools as usize],
             idle,
             of_channel: vec![empty.clone(); config.geometry.channels as usize],
-            used: vec![0; planes as usize],
+            used: Table::new(planes, 0),
             uses: 0,
             shifts: vec![(0, 0); planes as usize],
             candidates: empty,
@@ -113,7 +114,7 @@ impl Device {
         if id.is_some() {
             self.transactions[id].plane = plane;
             self.pool.uses += 1;
-            self.pool.used[plane.index()] = self.pool.uses;
+            self.pool.used[plane] = self.pool.uses;
         }
         id
     }
@@ -213,7 +214,7 @@ impl Device {
     /// erases if the allocation goes by them.
     fn least_recently_used(&self, lun: LunId) -> Option<PlaneId> {
         let ready = self.array.planes_of(lun).map(PlaneId).filter(|&plane| self.is_ready(plane));
-        ready.min_by_key(|&plane| (self.erases_that_count(plane), self.pool.used[plane.index()]))
+        ready.min_by_key(|&plane| (self.erases_that_count(plane), self.pool.used[plane]))
     }
 
     /// Returns the erases of the next free block of a plane if dynamic allocation goes by them, and 0 otherwise.
@@ -276,7 +277,7 @@ impl Device {
             let plane = self.ftl.allocation.order().plane(position);
             if self.ftl.allocation.pool_of(plane) == pool {
                 let lun = self.array.lun_of(plane);
-                let used = self.array.planes_of(lun).map(|plane| self.pool.used[plane as usize]).max();
+                let used = self.array.planes_of(lun).map(|plane| self.pool.used[PlaneId(plane)]).max();
                 let erases = self.array.planes_of(lun).map(|plane| self.erases_that_count(PlaneId(plane))).min();
                 lining_up.push((erases.unwrap_or_default(), used.unwrap_or_default(), position, lun));
             }

@@ -9,7 +9,7 @@ use crate::config::DeviceConfig;
 use crate::ftl::mapping::MappingConfig;
 use crate::metrics::attribution::{Breakdown, Part};
 use crate::nand::ledger::{Ledger, Mark, MarkOfAll, Turn, Wait};
-use crate::sim::id::{LunId, RequestId, TransactionId, UnitId};
+use crate::sim::id::{ChannelId, LunId, RequestId, TransactionId, UnitId};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
 use crate::work::{Kind, Transaction, Transactions};
@@ -168,7 +168,8 @@ impl RequestTrail {
         self.at = now;
     }
 
-    fn use_channel(&mut self, channel: usize) {
+    fn use_channel(&mut self, channel: ChannelId) {
+        let channel = channel.index();
         let used = &mut self.used[channel / 64 % 2];
         let bit = 1 << (channel % 64);
         self.channels += u32::from(*used & bit == 0);

@@ -13,6 +13,7 @@ use crate::scheduler::RANKS;
 use crate::sim::id::{ChannelId, LunId, PlaneId, Ppn, UnitId};
 use crate::sim::memory::Divider;
 use crate::sim::queue::EventQueue;
+use crate::sim::table::Table;
 use crate::sim::time::Time;
 use busy::BusyTime;
 pub use operation::{Kind, Member, Operation, Spot};
@@ -76,7 +77,7 @@ struct Lun {
 struct Unit {
     phase: Phase,
     /// The one behind it in the channel's line.
-    next: u32,
+    next: UnitId,
     rank: u8,
     operation: Operation,
     held_since: Time,
@@ -107,7 +108,7 @@ struct Channel {
     last_chip: u32,
     /// Units that wait, first and last of each line: a line for each rank, or with commands first one for the commands
     /// of each rank and then one for the data of each.
-    lines: [(u32, u32); 2 * RANKS],
+    lines: [(UnitId, UnitId); 2 * RANKS],
 }
 
 impl Channel {
@@ -163,19 +164,19 @@ pub enum Outcome {
 #[derive(Clone, Debug)]
 pub struct Array {
     timing: Timing,
-    luns: Vec<Lun>,
-    units: Vec<Unit>,
+    luns: Table<LunId, Lun>,
+    units: Table<UnitId, Unit>,
     /// By plane: those that work together in a unit, in the order in which their data move.
     members: Vec<Member>,
     /// The same of operations that are suspended, and of reads that have begun behind another.
     resting: Vec<Member>,
     /// By unit, where operations may overlap.
-    overlaps: Vec<Overlap>,
+    overlaps: Table<UnitId, Overlap>,
     /// That of [`Spot::Member`].
     joining: Operation,
-    channels: Vec<Channel>,
+    channels: Table<ChannelId, Channel>,
     events: EventQueue,
-    lun_of_plane: Vec<LunId>,
+    lun_of_plane: Table<PlaneId, LunId>,
     planes_per_lun: u32,
     planes_per_unit: Divider,
     units_per_lun: Divider,
@@ -190,7 +191,7 @@ pub struct Array {
     /// Time spent, by die.
     pub die_time: Vec<DieTime>,
     /// By LUN, where operations may overlap.
-    busy: Vec<BusyTime>,
+    busy: Table<LunId, BusyTime>,
     /// Commands that made several planes or dies work together.
     pub merged: Merged,
     /// Behind one pointer, so that one test tells whether anybody watches.
@@ -209,7 +210,7 @@ impl Array {
         let (luns, units) = (planes / planes_per_lun, planes / planes_per_unit);
         let unit = Unit {
             phase: Phase::Idle,
-            next: NOWHERE,
+            next: UnitId::NONE,
             rank: 0,
             operation: Operation::default(),
             held_since: Time::ZERO,
@@ -224,19 +225,19 @@ impl Array {
             all_data: Time::ZERO,
             turn: Time::ZERO,
             release_order: 0,
-            lines: [(NOWHERE, NOWHERE); 2 * RANKS],
+            lines: [(UnitId::NONE, UnitId::NONE); 2 * RANKS],
             waiting: 0,
             last_chip: NOWHERE,
         };
         Array {
             timing: Timing::new(device),
-            luns: vec![Lun { state: LunState::Idle, active: 0 }; luns as usize],
-            units: vec![unit; units as usize],
+            luns: Table::new(luns, Lun { state: LunState::Idle, active: 0 }),
+            units: Table::new(units, unit),
             members: vec![NO_MEMBER; planes as usize],
             resting: vec![NO_MEMBER; if device.nand.advanced.overlaps() { planes as usize } else { 0 }],
-            overlaps: vec![Overlap::default(); if device.nand.advanced.overlaps() { units as usize } else { 0 }],
+            overlaps: Table::new(if device.nand.advanced.overlaps() { units } else { 0 }, Overlap::default()),
             joining: Operation::default(),
-            channels: vec![channel; g.channels as usize],
+            channels: Table::new(g.channels, channel),
             events: EventQueue::new(units + g.channels + others),
             lun_of_plane: (0..planes).map(|p| LunId(p / planes_per_lun)).collect(),
             planes_per_lun,
@@ -275,7 +276,7 @@ impl Array {
     /// The LUN of a plane.
     #[inline]
     pub fn lun_of(&self, plane: PlaneId) -> LunId {
-        self.lun_of_plane[plane.index()]
+        self.lun_of_plane[plane]
     }
 
     /// The planes of a LUN.
@@ -371,20 +372,20 @@ impl Array {
     /// Whether a LUN takes a command.
     #[inline]
     pub fn state(&self, lun: LunId) -> LunState {
-        self.luns[lun.index()].state
+        self.luns[lun].state
     }
 
     /// What a unit does, or did last.
     pub fn operation(&self, unit: UnitId) -> &Operation {
-        &self.units[unit.index()].operation
+        &self.units[unit].operation
     }
 
     /// The operation that is put together at a spot.
     #[inline(always)]
     pub fn draft(&self, at: Spot) -> &Operation {
         match at {
-            Spot::Unit(unit) => &self.units[unit.index()].operation,
-            Spot::Ahead(unit) => &self.overlaps[unit.index()].other,
+            Spot::Unit(unit) => &self.units[unit].operation,
+            Spot::Ahead(unit) => &self.overlaps[unit].other,
             Spot::Member => &self.joining,
         }
     }
@@ -393,8 +394,8 @@ impl Array {
     #[inline(always)]
     pub fn draft_mut(&mut self, at: Spot) -> &mut Operation {
         match at {
-            Spot::Unit(unit) => &mut self.units[unit.index()].operation,
-            Spot::Ahead(unit) => &mut self.overlaps[unit.index()].other,
+            Spot::Unit(unit) => &mut self.units[unit].operation,
+            Spot::Ahead(unit) => &mut self.overlaps[unit].other,
             Spot::Member => &mut self.joining,
         }
     }
@@ -402,25 +403,25 @@ impl Array {
     /// The rank with which a LUN waits for its channel to start a command.
     #[inline]
     pub fn rank(&self, lun: LunId) -> u8 {
-        self.units[(lun.0 * self.units_per_lun.divisor()) as usize].rank
+        self.units[UnitId(lun.0 * self.units_per_lun.divisor())].rank
     }
 
     /// Whether a channel is free and nothing waits for it.
     #[inline]
     pub fn channel_is_idle(&self, channel: ChannelId, now: Time) -> bool {
-        let channel = &self.channels[channel.index()];
+        let channel = &self.channels[channel];
         channel.busy_until <= now && channel.waiting == 0
     }
 
     /// Puts an idle LUN in line for its channel, to start a command there.
     pub fn request_start(&mut self, lun: LunId, rank: u8, cycles: Cycles, now: Time) {
-        self.luns[lun.index()].state = LunState::Requesting;
+        self.luns[lun].state = LunState::Requesting;
         self.line_up(UnitId(lun.0 * self.units_per_lun.divisor()), rank, cycles, now);
     }
 
     /// Queues a unit for its channel, to continue its operation.
     pub fn request_more(&mut self, unit: UnitId, rank: u8, now: Time) {
-        let Unit { phase, operation, .. } = &self.units[unit.index()];
+        let Unit { phase, operation, .. } = &self.units[unit];
         // The data of a program's next page follow its command.
         let is_command = *phase == Phase::NextPage && operation.kind != Kind::Program;
         self.line_up(unit, rank, if is_command { Cycles::Command } else { Cycles::Data }, now);
@@ -430,31 +431,31 @@ impl Array {
     pub fn withdraw(&mut self, lun: LunId, now: Time) {
         let unit = UnitId(lun.0 * self.units_per_lun.divisor());
         debug_assert!(self.state(lun) == LunState::Requesting && !self.asks(unit));
-        let Unit { rank, next, .. } = self.units[unit.index()];
-        let channel = self.channel_of_unit(unit).index();
+        let Unit { rank, next, .. } = self.units[unit];
+        let channel = self.channel_of_unit(unit);
         // Of commands, or of data. At most the units of one channel are queued.
         for number in [usize::from(rank), usize::from(rank) + RANKS] {
             let (first, last) = self.channels[channel].lines[number];
-            let (mut before, mut at) = (NOWHERE, first);
-            while at != unit.0 && at != NOWHERE {
-                (before, at) = (at, self.units[at as usize].next);
+            let (mut before, mut at) = (UnitId::NONE, first);
+            while at != unit && at.is_some() {
+                (before, at) = (at, self.units[at].next);
             }
-            if at == NOWHERE {
+            if at.is_none() {
                 continue;
             }
-            if before != NOWHERE {
-                self.units[before as usize].next = next;
+            if before.is_some() {
+                self.units[before].next = next;
             }
-            let queue = (if before == NOWHERE { next } else { first }, if next == NOWHERE { before } else { last });
+            let queue = (if before.is_none() { next } else { first }, if next.is_none() { before } else { last });
             let channel = &mut self.channels[channel];
             channel.lines[number] = queue;
-            channel.waiting &= !(u32::from(queue.0 == NOWHERE) << number);
+            channel.waiting &= !(u32::from(queue.0.is_none()) << number);
             break;
         }
         if self.is_watched() {
             self.show_grant(unit, now);
         }
-        self.luns[lun.index()].state = LunState::Idle;
+        self.luns[lun].state = LunState::Idle;
     }
 
     fn line_up(&mut self, unit: UnitId, rank: u8, cycles: Cycles, now: Time) {
@@ -468,30 +469,30 @@ impl Array {
         let after_commands = self.timing.commands_first && cycles == Cycles::Data;
         let number = usize::from(rank) + if after_commands { RANKS } else { 0 };
         let channel = self.channel_of_unit(unit);
-        let channel = &mut self.channels[channel.index()];
+        let channel = &mut self.channels[channel];
         let line = &mut channel.lines[number];
         let last = line.1;
-        let state = &mut self.units[unit.index()];
-        (state.rank, state.next) = (rank, NOWHERE);
-        line.1 = unit.0;
-        if last == NOWHERE {
-            line.0 = unit.0;
+        let state = &mut self.units[unit];
+        (state.rank, state.next) = (rank, UnitId::NONE);
+        line.1 = unit;
+        if last.is_none() {
+            line.0 = unit;
             channel.waiting |= 1 << number;
         } else {
-            self.units[last as usize].next = unit.0;
+            self.units[last].next = unit;
         }
     }
 
     /// Keeps a LUN from being started: its next command is being bound.
     #[inline]
     pub fn set_binding(&mut self, lun: LunId) {
-        self.luns[lun.index()].state = LunState::Binding;
+        self.luns[lun].state = LunState::Binding;
     }
 
     /// A LUN takes commands again, unless some of its units still work; whether it does.
     #[inline]
     pub fn set_idle(&mut self, lun: LunId) -> bool {
-        let state = &mut self.luns[lun.index()];
+        let state = &mut self.luns[lun];
         state.state = if state.active == 0 { LunState::Idle } else { LunState::Busy };
         state.active == 0
     }
@@ -499,13 +500,13 @@ impl Array {
     /// Some units of a LUN work.
     #[inline]
     pub fn set_busy(&mut self, lun: LunId) {
-        self.luns[lun.index()].state = LunState::Busy;
+        self.luns[lun].state = LunState::Busy;
     }
 
     /// The unit that gets `channel` now, if it is free; sees to it that the channel has an event when others wait.
     #[inline]
     pub fn grant(&mut self, channel: ChannelId, now: Time) -> Option<UnitId> {
-        let state = &self.channels[channel.index()];
+        let state = &self.channels[channel];
         if state.waiting == 0 {
             return None;
         }
@@ -519,17 +520,17 @@ impl Array {
         }
         let number = state.waiting.trailing_zeros() as usize;
         let first = state.lines[number].0;
-        let next = self.units[first as usize].next;
-        let channel = &mut self.channels[channel.index()];
+        let next = self.units[first].next;
+        let channel = &mut self.channels[channel];
         channel.lines[number].0 = next;
-        if next == NOWHERE {
-            channel.lines[number].1 = NOWHERE;
+        if next.is_none() {
+            channel.lines[number].1 = UnitId::NONE;
             channel.waiting &= !(1 << number);
         }
-        if self.is_watched() && !self.asks(UnitId(first)) {
-            self.show_grant(UnitId(first), now);
+        if self.is_watched() && !self.asks(first) {
+            self.show_grant(first, now);
         }
-        Some(UnitId(first))
+        Some(first)
     }
 
     /// Takes the channel of `unit` for what it does in a plane, from `from` on, for so many turns of command cycles and
@@ -546,7 +547,7 @@ impl Array {
     ) -> Time {
         let channel_id = self.channel_of_unit(unit);
         let chip = self.chip_of(plane);
-        let channel = &mut self.channels[channel_id.index()];
+        let channel = &mut self.channels[channel_id];
         debug_assert!(channel.busy_until <= from, "the channel carries one transfer at a time");
         let mut lead = Time::ZERO;
         if self.timing.way_switch.0 > 0 && channel.last_chip != chip {
@@ -605,12 +606,12 @@ impl Array {
     /// The planes that work together in a unit, those whose data have left not counted.
     fn members_of(&self, unit: UnitId) -> &[Member] {
         let first = (unit.0 * self.planes_per_unit.divisor()) as usize;
-        &self.members[first..first + self.units[unit.index()].operation.members as usize]
+        &self.members[first..first + self.units[unit].operation.members as usize]
     }
 
     /// The planes that a unit works in, with their places.
     pub fn planes_at_work(&self, unit: UnitId) -> impl Iterator<Item = (PlaneId, Ppn)> + Clone {
-        let operation = &self.units[unit.index()].operation;
+        let operation = &self.units[unit].operation;
         let alone = (operation.members <= 1).then_some((operation.plane, Ppn(operation.place)));
         let members = if operation.members <= 1 { &[] } else { self.members_of(unit) };
         alone.into_iter().chain(members.iter().map(|member| (member.plane, Ppn(member.place))))
@@ -628,12 +629,12 @@ impl Array {
     #[inline(always)]
     pub fn start(&mut self, unit: UnitId, now: Time) {
         let lun = self.lun_of_unit(unit);
-        let state = &mut self.luns[lun.index()];
+        let state = &mut self.luns[lun];
         debug_assert!(!matches!(state.state, LunState::Busy), "a LUN takes one command at a time");
         state.active += 1;
         state.state = LunState::Busy;
         let first = state.active == 1;
-        let state = &mut self.units[unit.index()];
+        let state = &mut self.units[unit];
         debug_assert!(state.phase == Phase::Idle, "a unit executes one operation at a time");
         debug_assert!(state.operation.plane.0 / self.planes_per_unit.divisor() == unit.0, "what was put together here");
         state.cells = Time::ZERO;
@@ -642,9 +643,9 @@ impl Array {
         let data = if kind == Kind::Program { data } else { Time::ZERO };
         let mut from = now;
         if !first && command + data > Time::ZERO {
-            from = from.max(self.channels[self.channel_of_unit(unit).index()].busy_until);
+            from = from.max(self.channels[self.channel_of_unit(unit)].busy_until);
         }
-        self.units[unit.index()].held_since = from;
+        self.units[unit].held_since = from;
         if self.is_watched() {
             self.show_start(lun, first, class, now);
         }
@@ -653,7 +654,7 @@ impl Array {
 
     /// Starts the command of the next page of the operation.
     fn start_page(&mut self, unit: UnitId, from: Time) {
-        let Unit { operation, programs, .. } = &self.units[unit.index()];
+        let Unit { operation, programs, .. } = &self.units[unit];
         let Operation { kind, plane, members, data, .. } = *operation;
         let (command, cell) = if *programs {
             (self.timing.program_command, operation.program)
@@ -667,7 +668,7 @@ impl Array {
             self.seize(unit, (kind, plane), from, members, command, data_in)
         };
         let end = begin + cell;
-        let state = &mut self.units[unit.index()];
+        let state = &mut self.units[unit];
         state.phase = Phase::Cell;
         state.cells += cell;
         self.time_of_die(plane).cell += cell;
@@ -682,7 +683,7 @@ impl Array {
     /// Goes on with a unit that has been granted its channel in the middle of an operation.
     #[inline]
     pub fn resume(&mut self, unit: UnitId, now: Time) {
-        let state = &mut self.units[unit.index()];
+        let state = &mut self.units[unit];
         if state.phase == Phase::NextPage {
             return self.start_page(unit, now);
         }
@@ -690,11 +691,8 @@ impl Array {
         state.phase = Phase::Out;
         let Operation { kind, plane, data, .. } = state.operation;
         // The command of a read that starts behind this one goes first (ONFI: 31h before the data).
-        let from = if self.overlaps.is_empty() {
-            now
-        } else {
-            now.max(self.channels[self.channel_of_unit(unit).index()].busy_until)
-        };
+        let from =
+            if self.overlaps.is_empty() { now } else { now.max(self.channels[self.channel_of_unit(unit)].busy_until) };
         let end = self.seize(unit, (kind, plane), from, 1, Time::ZERO, data);
         self.book_busy(unit, from, end);
         self.events.set(unit.0, end);
@@ -706,13 +704,13 @@ impl Array {
     #[inline]
     fn stamp_release(&mut self, unit: UnitId) {
         let channel = self.channel_of_unit(unit);
-        self.channels[channel.index()].release_order = self.events.stamp();
+        self.channels[channel].release_order = self.events.stamp();
     }
 
     /// Takes the event of a unit at `now`.
     #[inline]
     pub fn unit_event(&mut self, unit: UnitId, now: Time) -> Outcome {
-        let state = &mut self.units[unit.index()];
+        let state = &mut self.units[unit];
         let operation = &mut state.operation;
         if state.phase == Phase::Cell && operation.kind == Kind::Read {
             state.phase = Phase::Holding;
@@ -744,7 +742,7 @@ impl Array {
         self.time_of_die(plane).register_held += held;
         // The router winds the operation up, then lets the LUN take commands again.
         let lun = self.lun_of_unit(unit);
-        let state = &mut self.luns[lun.index()];
+        let state = &mut self.luns[lun];
         state.active -= 1;
         state.state = LunState::Binding;
         Outcome::Done
@@ -756,7 +754,7 @@ impl Array {
             self.start_page(unit, now);
             return Outcome::GoesOn;
         }
-        let state = &mut self.units[unit.index()];
+        let state = &mut self.units[unit];
         state.phase = Phase::NextPage;
         Outcome::WantsChannel(state.operation.rank)
     }
@@ -765,7 +763,7 @@ impl Array {
     #[cold]
     fn member_out(&mut self, unit: UnitId) -> Outcome {
         let first = (unit.0 * self.planes_per_unit.divisor()) as usize;
-        let state = &mut self.units[unit.index()];
+        let state = &mut self.units[unit];
         let left = state.operation.members as usize - 1;
         self.members.copy_within(first + 1..=first + left, first);
         let Member { plane, data, tag, place } = self.members[first];
@@ -779,7 +777,7 @@ impl Array {
     /// When the operation of a unit ends, where nothing but that is left of it: the last data of a read leave, or the
     /// cells of a program work.
     pub fn settled_end(&self, unit: UnitId) -> Option<Time> {
-        let Unit { phase, operation, .. } = &self.units[unit.index()];
+        let Unit { phase, operation, .. } = &self.units[unit];
         let is_last = match operation.kind {
             Kind::Read => *phase == Phase::Out && operation.members <= 1,
             Kind::Program => *phase == Phase::Cell,

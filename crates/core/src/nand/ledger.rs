@@ -3,7 +3,8 @@
 //! Sums that only grow are kept for each LUN and channel. What a wait was for is the difference of two readings of
 //! them, so the books cost a few additions per operation, however long the wait and however many it was behind.
 
-use crate::sim::id::{LunId, UnitId};
+use crate::sim::id::{ChannelId, LunId, UnitId};
+use crate::sim::table::Table;
 use crate::sim::time::Time;
 
 /// What holds a LUN.
@@ -81,7 +82,7 @@ pub struct Wait {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
     /// The channel of its unit.
-    pub channel: usize,
+    pub channel: ChannelId,
     /// When it started.
     pub start: Time,
     /// A reading of its LUN's sums then.
@@ -115,7 +116,7 @@ impl Turn {
 /// one addition, whatever holds it. They wrap around.
 #[derive(Clone, Debug, Default)]
 struct LunBook {
-    channel: usize,
+    channel: ChannelId,
     /// What holds it.
     holder: Holder,
     /// When the command that holds it started.
@@ -148,7 +149,7 @@ impl LunBook {
 /// The book of a unit.
 #[derive(Clone, Debug, Default)]
 struct UnitBook {
-    channel: usize,
+    channel: ChannelId,
     /// When it got in line for its channel, and the channel's sum then.
     lined_up: Time,
     seen: u64,
@@ -209,9 +210,9 @@ impl Sum {
 /// The books of an array.
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    luns: Vec<LunBook>,
-    units: Vec<UnitBook>,
-    channels: Vec<ChannelBook>,
+    luns: Table<LunId, LunBook>,
+    units: Table<UnitId, UnitBook>,
+    channels: Table<ChannelId, ChannelBook>,
     /// By pool of the allocation, where something waits for whichever LUN of one is free first: the sums of all.
     pools: Vec<Sums>,
     luns_per_pool: u32,
@@ -222,12 +223,12 @@ impl Ledger {
     /// first, where there are pools: equal shares of the LUNs.
     pub fn new(luns: u32, units_per_lun: u32, channels: u32, pools: u32) -> Ledger {
         let per_channel = luns / channels;
-        let channel_of = |lun: u32| (lun / per_channel) as usize;
+        let channel_of = |lun: u32| ChannelId(lun / per_channel);
         let of_unit = |unit| UnitBook { channel: channel_of(unit / units_per_lun), ..UnitBook::default() };
         Ledger {
             luns: (0..luns).map(|lun| LunBook { channel: channel_of(lun), ..LunBook::default() }).collect(),
             units: (0..luns * units_per_lun).map(of_unit).collect(),
-            channels: vec![ChannelBook::default(); channels as usize],
+            channels: Table::new(channels, ChannelBook::default()),
             pools: vec![Sums::default(); pools as usize],
             luns_per_pool: luns / pools.max(1),
         }
@@ -236,7 +237,7 @@ impl Ledger {
     /// A command starts on a LUN that nothing holds.
     #[inline(always)]
     pub fn start(&mut self, lun: LunId, holder: Holder, now: Time) {
-        let book = &mut self.luns[lun.index()];
+        let book = &mut self.luns[lun];
         debug_assert_eq!(book.holder, Holder::Nobody, "a LUN takes one command at a time");
         let side = side(holder);
         (book.holder, book.start) = (holder, now);
@@ -248,15 +249,15 @@ impl Ledger {
 
     #[inline(never)]
     fn start_of_all(&mut self, lun: LunId, holder: Holder, now: Time) {
-        self.luns[lun.index()].all = self.mark_all_of(lun, now);
+        self.luns[lun].all = self.mark_all_of(lun, now);
         self.count(lun, holder, |sum| sum.enter(now));
     }
 
     /// What the operation of a unit of `lun` has spent so far, in which the cells worked for `cell`.
     #[inline(always)]
     pub fn turn(&self, unit: UnitId, lun: LunId, cell: Time, now: Time) -> Turn {
-        let UnitBook { channel, channel_wait, cleaning_wait, .. } = self.units[unit.index()];
-        let book = &self.luns[lun.index()];
+        let UnitBook { channel, channel_wait, cleaning_wait, .. } = self.units[unit];
+        let book = &self.luns[lun];
         let (start, all) = (book.start, book.all);
         let wait = Wait { die: Time::ZERO, channel: channel_wait, cleaning: cleaning_wait };
         let bus = now - start - cell - channel_wait - cleaning_wait;
@@ -266,12 +267,12 @@ impl Ledger {
     /// The operation of a unit of `lun` has ended, and with the `last` one the command.
     #[inline(always)]
     pub fn end(&mut self, unit: UnitId, lun: LunId, last: bool, now: Time) {
-        let book = &mut self.units[unit.index()];
+        let book = &mut self.units[unit];
         (book.channel_wait, book.cleaning_wait) = (Time::ZERO, Time::ZERO);
         if !last {
             return;
         }
-        let book = &mut self.luns[lun.index()];
+        let book = &mut self.luns[lun];
         let (holder, start) = (std::mem::take(&mut book.holder), book.start);
         let side = side(holder);
         (book.sums[side], book.held[side]) = (book.sums[side].wrapping_add(now.0), 0);
@@ -300,9 +301,9 @@ impl Ledger {
     /// A unit of `lun` gets in line for its channel: to start a command, or in the middle of one.
     #[inline]
     pub fn line_up(&mut self, unit: UnitId, lun: LunId, now: Time) {
-        let book = &mut self.units[unit.index()];
+        let book = &mut self.units[unit];
         (book.lined_up, book.seen) = (now, self.channels[book.channel].cleaning_at(now));
-        let of_lun = &mut self.luns[lun.index()];
+        let of_lun = &mut self.luns[lun];
         if of_lun.holder == Holder::Nobody {
             (of_lun.holder, of_lun.seen) = (Holder::Channel, book.seen);
             if !self.pools.is_empty() {
@@ -314,10 +315,10 @@ impl Ledger {
     /// A unit of `lun` that was in line for its channel gets it.
     #[inline]
     pub fn grant(&mut self, unit: UnitId, lun: LunId, now: Time) {
-        let book = &mut self.units[unit.index()];
+        let book = &mut self.units[unit];
         let cleaning = self.channels[book.channel].cleaning_at(now) - book.seen;
         let lined_up = book.lined_up;
-        let of_lun = &mut self.luns[lun.index()];
+        let of_lun = &mut self.luns[lun];
         if of_lun.holder != Holder::Channel {
             book.cleaning_wait += Time(cleaning);
             book.channel_wait += now - lined_up - Time(cleaning);
@@ -333,7 +334,7 @@ impl Ledger {
     /// An operation of `lun` is on its channel until `end`.
     #[inline]
     pub fn carry(&mut self, lun: LunId, now: Time, end: Time) {
-        let book = &self.luns[lun.index()];
+        let book = &self.luns[lun];
         if book.holder == Holder::Cleaning {
             let channel = &mut self.channels[book.channel];
             channel.cleaning += (end - now).0;
@@ -344,7 +345,7 @@ impl Ledger {
     /// A reading for what gets in line for a LUN.
     #[inline]
     pub fn mark(&self, lun: LunId, now: Time) -> Mark {
-        let book = &self.luns[lun.index()];
+        let book = &self.luns[lun];
         let mut mark = book.mark(now);
         if book.holder == Holder::Channel {
             mark.cleaning += self.channels[book.channel].cleaning_at(now) - book.seen;

@@ -92,6 +92,28 @@ impl<I: Id, T> Table<I, T> {
     }
 }
 
+impl<I: Id, T> FromIterator<T> for Table<I, T> {
+    fn from_iter<E: IntoIterator<Item = T>>(entries: E) -> Table<I, T> {
+        Table { entries: entries.into_iter().collect(), id: PhantomData }
+    }
+}
+
+impl<'a, I: Id, T> IntoIterator for &'a Table<I, T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a, I: Id, T> IntoIterator for &'a mut Table<I, T> {
+    type Item = &'a mut T;
+    type IntoIter = std::slice::IterMut<'a, T>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}
+
 impl<I: Id, T> Index<I> for Table<I, T> {
     type Output = T;
     #[inline]

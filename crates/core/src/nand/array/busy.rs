@@ -5,7 +5,8 @@
 
 use super::{Array, signed};
 use crate::config::DeviceConfig;
-use crate::sim::id::UnitId;
+use crate::sim::id::{LunId, UnitId};
+use crate::sim::table::Table;
 use crate::sim::time::Time;
 
 /// Busy time of one LUN.
@@ -66,9 +67,9 @@ impl BusyTime {
 
 impl Array {
     /// Creates the busy times of a device's LUNs: none where their operations cannot overlap.
-    pub(super) fn busy_times(device: &DeviceConfig, luns: u32) -> Vec<BusyTime> {
+    pub(super) fn busy_times(device: &DeviceConfig, luns: u32) -> Table<LunId, BusyTime> {
         let overlap = device.nand.advanced.overlaps() || device.nand.advanced.interleave;
-        vec![BusyTime::default(); if overlap { luns as usize } else { 0 }]
+        Table::new(if overlap { luns } else { 0 }, BusyTime::default())
     }
 
     /// Books that the LUN of a unit works from `from` to `to`.
@@ -76,20 +77,20 @@ impl Array {
     pub(super) fn book_busy(&mut self, unit: UnitId, from: Time, to: Time) {
         if !self.busy.is_empty() {
             let lun = self.lun_of_unit(unit);
-            self.busy[lun.index()].book(from, to);
+            self.busy[lun].book(from, to);
         }
     }
 
     /// Books that the LUN of a unit, whose cells resume, works from `from` to `to`.
     pub(super) fn resume_busy(&mut self, unit: UnitId, now: Time, from: Time, to: Time) {
         let lun = self.lun_of_unit(unit);
-        self.busy[lun.index()].resume(now, from, to);
+        self.busy[lun].resume(now, from, to);
     }
 
     /// Removes what is booked after `at` for the LUN of a unit, whose cells are suspended.
     pub(super) fn cut_busy(&mut self, unit: UnitId, at: Time) {
         let lun = self.lun_of_unit(unit);
-        self.busy[lun.index()].cut(at);
+        self.busy[lun].cut(at);
     }
 
     /// Collects the busy time up to `at` by LUN, in picoseconds; of none where operations cannot overlap. Nothing may

@@ -54,7 +54,7 @@ impl Array {
     /// does so far.
     #[inline]
     pub fn may_overlap(&self, unit: UnitId) -> bool {
-        let state = &self.units[unit.index()];
+        let state = &self.units[unit];
         state.phase == Phase::Cell
             && matches!(state.operation.kind, Kind::Program | Kind::Erase)
             && state.beside == Beside::Nothing
@@ -62,7 +62,7 @@ impl Array {
 
     /// Whether the next read may start while the data of the one before, or of its planes, leave.
     pub fn can_read_ahead(&self, unit: UnitId) -> bool {
-        let state = &self.units[unit.index()];
+        let state = &self.units[unit];
         let Operation { kind, pages, .. } = state.operation;
         state.beside == Beside::Nothing && state.phase == Phase::Holding && kind == Kind::Read && pages <= 1
     }
@@ -70,7 +70,7 @@ impl Array {
     /// Puts the planes aside whose data leave: those of the next read are named behind them, before
     /// [`Array::start_ahead`]. Nothing is suspended meanwhile, so that the place is free.
     pub fn set_members_aside(&mut self, unit: UnitId) {
-        if self.units[unit.index()].operation.members > 1 {
+        if self.units[unit].operation.members > 1 {
             let members = self.member_places(unit);
             self.resting[members.clone()].copy_from_slice(&self.members[members]);
         }
@@ -78,7 +78,7 @@ impl Array {
 
     /// Whether what a unit does, and goes on to do, may be suspended, if [`Array::may_overlap`].
     pub fn may_suspend(&self, unit: UnitId, by: &Suspend, now: Time) -> bool {
-        let state = &self.units[unit.index()];
+        let state = &self.units[unit];
         let allowed = match state.operation.kind {
             Kind::Program => by.program,
             Kind::Erase => by.erase,
@@ -89,7 +89,7 @@ impl Array {
 
     /// Lets a unit tell when its cells work, if [`Array::may_overlap`] and they do not yet; false where they do.
     pub fn await_cells(&mut self, unit: UnitId, now: Time) -> bool {
-        let state = &mut self.units[unit.index()];
+        let state = &mut self.units[unit];
         let left = self.events.time_of(unit.0).map_or(Time::ZERO, |end| end.since(now));
         let until = left.since(state.cells);
         if until == Time::ZERO {
@@ -102,7 +102,7 @@ impl Array {
 
     /// What [`Array::await_cells`] has asked for.
     pub(super) fn cells_work(&mut self, unit: UnitId, now: Time) -> Outcome {
-        let state = &mut self.units[unit.index()];
+        let state = &mut self.units[unit];
         state.phase = Phase::Cell;
         let end = now + state.cells;
         self.events.set(unit.0, end);
@@ -112,38 +112,38 @@ impl Array {
     /// Whether an operation of the unit is suspended.
     #[inline]
     pub fn is_suspended(&self, unit: UnitId) -> bool {
-        self.units[unit.index()].beside == Beside::Suspended
+        self.units[unit].beside == Beside::Suspended
     }
 
     /// Holds a suspended operation back for a read, unless that was done so often already; whether it was not.
     pub fn hold_back(&mut self, unit: UnitId, limit: u32) -> bool {
-        let held_back = &mut self.units[unit.index()].held_back;
+        let held_back = &mut self.units[unit].held_back;
         *held_back += 1;
         *held_back <= limit
     }
 
     /// Puts a unit that works in line for its channel, for the data of the next program.
     pub fn ask_ahead(&mut self, unit: UnitId, rank: u8) {
-        self.units[unit.index()].beside = Beside::Asks;
+        self.units[unit].beside = Beside::Asks;
         self.join_channel_line(unit, rank, Cycles::Data);
     }
 
     /// Whether a unit has asked for its channel with [`Array::ask_ahead`].
     #[inline]
     pub fn asks(&self, unit: UnitId) -> bool {
-        self.units[unit.index()].beside == Beside::Asks
+        self.units[unit].beside == Beside::Asks
     }
 
     /// The channel that a unit has asked for is granted.
     pub fn stop_asking(&mut self, unit: UnitId) {
-        self.units[unit.index()].beside = Beside::Nothing;
+        self.units[unit].beside = Beside::Nothing;
     }
 
     /// The operation has ended before the channel was granted that the unit asked for: from here on it waits for the
     /// channel to start the next one.
     pub fn ask_to_start(&mut self, unit: UnitId, lun: LunId, now: Time) {
         self.stop_asking(unit);
-        self.luns[lun.index()].state = LunState::Requesting;
+        self.luns[lun].state = LunState::Requesting;
         if self.is_watched() {
             self.show_line_up(unit, now);
         }
@@ -151,16 +151,16 @@ impl Array {
 
     /// Opens the books of the operation beside that of a unit, which begins now.
     fn book_other(&mut self, unit: UnitId, now: Time) {
-        let (lun, channel) = (self.lun_of_unit(unit), self.channel_of_unit(unit).index());
+        let (lun, channel) = (self.lun_of_unit(unit), self.channel_of_unit(unit));
         if let Some(ledger) = self.ledger() {
             let (mark, all) = (ledger.mark(lun, now), ledger.mark_all_of(lun, now));
-            self.overlaps[unit.index()].other_turn = Some(Turn { channel, start: now, mark, all, ..Turn::default() });
+            self.overlaps[unit].other_turn = Some(Turn { channel, start: now, mark, all, ..Turn::default() });
         }
     }
 
     /// Goes on with the books of the operation beside that of a unit, as that of the unit from now on.
     fn take_books(&mut self, unit: UnitId, change: impl FnOnce(Turn) -> Turn) {
-        let Overlap { head, other_turn, .. } = &mut self.overlaps[unit.index()];
+        let Overlap { head, other_turn, .. } = &mut self.overlaps[unit];
         *head = other_turn.take().map(change);
     }
 
@@ -170,7 +170,7 @@ impl Array {
     /// [`Spot::Ahead`]: super::Spot::Ahead
     pub fn start_ahead(&mut self, unit: UnitId, now: Time) {
         self.book_other(unit, now);
-        let Operation { kind, plane, members, command, data, cell, .. } = self.overlaps[unit.index()].other;
+        let Operation { kind, plane, members, command, data, cell, .. } = self.overlaps[unit].other;
         let data = if kind == Kind::Program { data } else { Time::ZERO };
         // What is shown is that of the unit.
         let watched = self.is_watched();
@@ -196,29 +196,29 @@ impl Array {
         if watched {
             self.swap_operations(unit);
         }
-        self.units[unit.index()].beside = Beside::Ahead;
-        if kind == Kind::Read && members.max(self.units[unit.index()].operation.members) > 1 {
+        self.units[unit].beside = Beside::Ahead;
+        if kind == Kind::Read && members.max(self.units[unit].operation.members) > 1 {
             let members = self.member_places(unit);
             self.members[members.clone()].swap_with_slice(&mut self.resting[members]);
         }
         self.stamp_release(unit);
-        self.overlaps[unit.index()].ahead = Some(Ahead { start: now, moved });
+        self.overlaps[unit].ahead = Some(Ahead { start: now, moved });
     }
 
     fn swap_operations(&mut self, unit: UnitId) {
-        std::mem::swap(&mut self.units[unit.index()].operation, &mut self.overlaps[unit.index()].other);
+        std::mem::swap(&mut self.units[unit].operation, &mut self.overlaps[unit].other);
     }
 
     /// Whether a unit that has just ended an operation goes on with the next.
     #[inline]
     pub fn has_ahead(&self, unit: UnitId) -> bool {
-        self.units[unit.index()].beside == Beside::Ahead
+        self.units[unit].beside == Beside::Ahead
     }
 
     /// A unit goes on with the operation that has begun behind the one that has ended.
     pub fn go_ahead(&mut self, unit: UnitId, holder: Holder, now: Time) {
-        let Some(Ahead { start, moved }) = self.overlaps[unit.index()].ahead.take() else { return };
-        let Operation { kind, plane, cell: work, .. } = self.overlaps[unit.index()].other;
+        let Some(Ahead { start, moved }) = self.overlaps[unit].ahead.take() else { return };
+        let Operation { kind, plane, cell: work, .. } = self.overlaps[unit].other;
         let (end, cells) = if kind == Kind::Read {
             let end = moved + work;
             (end.max(now), end.since(now))
@@ -233,7 +233,7 @@ impl Array {
         let cell = if kind == Kind::Read { now.since(moved).min(work) } else { Time::ZERO };
         let wait = Wait { die: now - start - bus - cell, ..Wait::default() };
         self.take_books(unit, |turn| Turn { bus, cell, wait, ..turn });
-        self.units[unit.index()].held_back = 0;
+        self.units[unit].held_back = 0;
         if kind == Kind::Read {
             self.take_members_back(unit);
         }
@@ -242,7 +242,7 @@ impl Array {
     }
 
     fn take_members_back(&mut self, unit: UnitId) {
-        if self.overlaps[unit.index()].other.members > 1 {
+        if self.overlaps[unit].other.members > 1 {
             let members = self.member_places(unit);
             self.members[members.clone()].copy_from_slice(&self.resting[members]);
         }
@@ -251,10 +251,10 @@ impl Array {
     /// A unit that does nothing takes the operation up that was beside its own, whose cells have so much to do.
     fn take_up(&mut self, unit: UnitId, cells: Time, holder: Holder, now: Time) {
         let lun = self.lun_of_unit(unit);
-        let state = &mut self.units[unit.index()];
-        (state.operation, state.phase) = (self.overlaps[unit.index()].other, Phase::Cell);
+        let state = &mut self.units[unit];
+        (state.operation, state.phase) = (self.overlaps[unit].other, Phase::Cell);
         (state.held_since, state.cells, state.beside) = (now, cells, Beside::Nothing);
-        let state = &mut self.luns[lun.index()];
+        let state = &mut self.luns[lun];
         state.active += 1;
         state.state = LunState::Busy;
         if let Some(ledger) = self.ledger_mut() {
@@ -267,10 +267,10 @@ impl Array {
         let lun = self.lun_of_unit(unit);
         let end = self.events.time_of(unit.0).unwrap_or(now);
         let left = end - now;
-        let state = &mut self.units[unit.index()];
+        let state = &mut self.units[unit];
         state.cells = Time(state.cells.0 - left.0);
         let plane = state.operation.plane;
-        self.overlaps[unit.index()].other = state.operation;
+        self.overlaps[unit].other = state.operation;
         let held = now - state.held_since - state.cells;
         (state.phase, state.held_since, state.beside) = (Phase::Suspending, now, Beside::Suspended);
         let time = self.time_of_die(plane);
@@ -281,7 +281,7 @@ impl Array {
         let turn = turn.map(|turn| self.book_head(unit).map_or(turn, |head| head.then(turn)));
         self.book_suspended(unit, lun, now);
         self.set_members_aside(unit);
-        let overlap = &mut self.overlaps[unit.index()];
+        let overlap = &mut self.overlaps[unit];
         overlap.suspended = Some(Suspended { left, since: now });
         if turn.is_some() {
             (overlap.other_turn, overlap.head) = (turn, None);
@@ -309,11 +309,11 @@ impl Array {
     /// The cells of a unit rest.
     pub(super) fn suspended(&mut self, unit: UnitId, now: Time) -> Outcome {
         let lun = self.lun_of_unit(unit);
-        let state = &mut self.units[unit.index()];
+        let state = &mut self.units[unit];
         state.phase = Phase::Idle;
         let (plane, held) = (state.operation.plane, now - state.held_since);
         self.time_of_die(plane).register_held += held;
-        let state = &mut self.luns[lun.index()];
+        let state = &mut self.luns[lun];
         state.active -= 1;
         state.state = LunState::Suspended;
         if let Some(ledger) = self.ledger_mut() {
@@ -324,12 +324,12 @@ impl Array {
 
     /// A LUN with a suspended operation takes a read.
     pub fn set_suspended(&mut self, lun: LunId) {
-        self.luns[lun.index()].state = LunState::Suspended;
+        self.luns[lun].state = LunState::Suspended;
     }
 
     /// The cells of a unit go on with what was suspended.
     pub fn resume_suspended(&mut self, unit: UnitId, by: &Suspend, holder: Holder, now: Time) {
-        let Some(Suspended { left, since }) = self.overlaps[unit.index()].suspended.take() else {
+        let Some(Suspended { left, since }) = self.overlaps[unit].suspended.take() else {
             return;
         };
         self.take_books(unit, |turn| {
@@ -337,7 +337,7 @@ impl Array {
             Turn { wait, ..turn }
         });
         self.take_members_back(unit);
-        let plane = self.overlaps[unit.index()].other.plane;
+        let plane = self.overlaps[unit].other.plane;
         self.time_of_die(plane).cell += left;
         self.take_up(unit, left, holder, now);
         let begin = now + by.resume.time();
@@ -351,12 +351,12 @@ impl Array {
     /// Begins the books of an operation that nothing came before.
     #[inline]
     pub(super) fn clear_overlap(&mut self, unit: UnitId) {
-        let state = &mut self.units[unit.index()];
+        let state = &mut self.units[unit];
         if state.beside != Beside::Suspended {
             state.held_back = 0;
         }
         if self.is_watched()
-            && let Some(overlap) = self.overlaps.get_mut(unit.index())
+            && let Some(overlap) = self.overlaps.get_mut(unit)
         {
             overlap.head = None;
         }
@@ -365,12 +365,12 @@ impl Array {
     /// What the operation of a unit has spent before it held the unit by itself, or before it was suspended.
     #[inline]
     pub fn book_head(&self, unit: UnitId) -> Option<&Turn> {
-        self.overlaps.get(unit.index())?.head.as_ref()
+        self.overlaps.get(unit)?.head.as_ref()
     }
 
     /// How much of the time booked for the cells of a unit lies behind `at`, for a read that has begun behind another.
     pub(super) fn cells_ahead(&self, unit: UnitId, at: Time) -> Time {
-        match self.overlaps.get(unit.index()) {
+        match self.overlaps.get(unit) {
             Some(Overlap { other: Operation { kind: Kind::Read, cell, .. }, ahead: Some(ahead), .. }) => {
                 (ahead.moved + *cell).since(at).min(*cell)
             }

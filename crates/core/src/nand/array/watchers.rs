@@ -85,7 +85,7 @@ impl Array {
     #[inline(never)]
     fn show_phases(&mut self, unit: UnitId, from: Time, switched: Time, turns: u32, end: Time) {
         let channel = self.channel_of_unit(unit);
-        let (lane, data) = (Lane::Channel(channel.0), self.channels[channel.index()].data);
+        let (lane, data) = (Lane::Channel(channel.0), self.channels[channel].data);
         let turn = Time((end - switched).0 / u64::from(turns.max(1)));
         for index in 0..turns {
             let operation = self.operation_of(unit, index);
@@ -159,13 +159,13 @@ impl Array {
     /// How long the cells of a unit work in its operation.
     #[inline(always)]
     pub fn cells_of(&self, unit: UnitId) -> Time {
-        self.units[unit.index()].cells
+        self.units[unit].cells
     }
 
     /// Books that the operation of a unit of `lun` has ended, where books are kept.
     #[inline(always)]
     pub fn book_end(&mut self, unit: UnitId, lun: LunId, now: Time) {
-        let last = self.luns[lun.index()].active == 0;
+        let last = self.luns[lun].active == 0;
         if let Some(ledger) = self.ledger_mut() {
             ledger.end(unit, lun, last, now);
         }
