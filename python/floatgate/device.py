@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+#: Largest device file that is a pipe, in characters.
+_LARGEST = 4 << 20
+
+
 class Device:
     """An SSD that can be simulated. It does not change: :meth:`with_options` makes another one.
 
@@ -53,7 +57,7 @@ class Device:
         known: Mapping[str, type[_policies.Policy]],
     ) -> None:
         self._source = source
-        self._text = text
+        self._text = _of_pipe(source) if text is None else text
         self._overrides = overrides
         self._handle = self._load()
         self._policies: dict[str, type[_policies.Policy]] = {}
@@ -241,6 +245,20 @@ class Device:
         ]
         rows += [("option", f"<code>{escape(text)}</code>") for text in self._overrides]
         return _html.card(escape(self.name), escape(self.description), _html.pairs(rows))
+
+
+def _of_pipe(source: str) -> str | None:
+    """Return the text of a device file that is a pipe: it can be read only once, and Ctrl-C has to end the wait."""
+    if source in _floatgate.builtin_names() or not Path(source).is_fifo():
+        return None
+    try:
+        with Path(source).open(encoding="utf-8") as file:
+            text = file.read(_LARGEST + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {source}: {error}") from error
+    if len(text) > _LARGEST:
+        raise ConfigError(f"cannot read {source}: it is longer than {_LARGEST >> 20} MiB, the most that is read")
+    return text
 
 
 def devices() -> list[Device]:

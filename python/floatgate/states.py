@@ -31,6 +31,9 @@ def saved(precondition: object) -> str | None:
         return None
     path = os.fspath(precondition)
     try:
+        # The first bytes of a pipe would be missing when it is read.
+        if not Path(path).is_file():
+            return None
         with Path(path).open("rb") as file:
             is_state = file.read(len(_MAGIC)) == _MAGIC
     except (OSError, ValueError):

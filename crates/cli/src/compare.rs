@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use floatgate_core::text::escaped_lines;
+use floatgate_core::workload::file::Stop;
 use floatgate_report::compare::{Comparison, groups};
 
 use crate::failure::{Failure, say};
@@ -42,7 +43,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         say(&format!("warning: {warning}"));
     }
     if let Some(place) = &args.out {
-        output::write_whole(place, comparison.html(&groups).as_bytes()).map_err(Failure::Fault)?;
+        output::write_whole(place, comparison.html(&groups).as_bytes(), &Stop::default()).map_err(Failure::Fault)?;
     }
     let text = if args.json { comparison.to_json() } else { escaped_lines(&comparison.text()).into_owned() };
     let mut stdout = std::io::stdout().lock();

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use floatgate_core::workload::file::Stop;
 use floatgate_report::diagram::{self, Asked};
 use floatgate_report::digests::check_alone;
 
@@ -48,5 +49,5 @@ pub fn run(args: &DrawArgs) -> Result<(), Failure> {
     let Span { from, to } = args.span.unwrap_or(Span::WHOLE);
     let asked = Asked { span: (from, to), title: args.title.clone() };
     let svg = diagram::draw(file, &name, &asked).map_err(Failure::Mistake)?;
-    output::write_whole(&place, svg.as_bytes()).map_err(Failure::Fault)
+    output::write_whole(&place, svg.as_bytes(), &Stop::default()).map_err(Failure::Fault)
 }

@@ -3,12 +3,14 @@
 mod apart;
 mod draft;
 mod lock;
+mod pipe;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use floatgate_core::metrics::summary::Summary;
+use floatgate_core::workload::file::Stop;
 use floatgate_report::columns::series::{Row, read_merged};
 use floatgate_report::digests::{DIGESTS, Digests, run_of};
 use floatgate_report::html;
@@ -50,12 +52,14 @@ pub struct Directory {
     path: PathBuf,
     /// Begun before the run, so that a directory that cannot be written to is found out then.
     summary: PathBuf,
+    /// Ends waits for readers of pipes.
+    stop: Stop,
     _lock: Lock,
 }
 
 impl Directory {
     /// Creates the directory if there is none, locks it, and finds out whether it can be written to.
-    pub fn open(path: &Path) -> Result<Directory> {
+    pub fn open(path: &Path, stop: &Stop) -> Result<Directory> {
         let lock = Lock::of(path)?;
         if let Some(seed) = seeds_in(path).first() {
             bail!(
@@ -64,9 +68,9 @@ impl Directory {
                 path.display()
             );
         }
-        let directory = Directory { path: path.to_owned(), summary: path.join(SUMMARY), _lock: lock };
-        Draft::new(&directory.summary)?;
-        Ok(directory)
+        let summary = path.join(SUMMARY);
+        Draft::check(&summary)?;
+        Ok(Directory { path: path.to_owned(), summary, stop: stop.clone(), _lock: lock })
     }
 
     /// Where it is.
@@ -77,24 +81,25 @@ impl Directory {
     /// Begins a file beside the summary.
     pub fn draft(&self, name: &str) -> Result<Draft> {
         debug_assert!(DETAILS.contains(&name), "{name} is removed when it is not written again");
-        Draft::new(&self.path.join(name))
+        Draft::new(&self.path.join(name), &self.stop)
     }
 
     /// Writes the result, and moves all files to their places.
     pub fn write(&self, summary: &Summary, detail: Detail) -> Result<()> {
         let text = summary.to_json();
         let run = run_of(&text)?;
-        let result = Draft::whole(&self.summary, text.as_bytes())?;
+        let whole = |place: &Path, text: &str| Draft::whole(place, text.as_bytes(), &self.stop);
+        let result = whole(&self.summary, &text)?;
         let mut details = detail.finish(&run)?;
         details.iter_mut().try_for_each(Draft::complete)?;
         let series = details.iter().find(|draft| draft.place() == self.path.join(SERIES));
         let series = series.and_then(Draft::written).map(windows).transpose()?.unwrap_or_default();
         let report = html::report(summary, &html::points(&series));
-        let report = Draft::whole(&self.path.join(REPORT), report.as_bytes())?;
+        let report = whole(&self.path.join(REPORT), &report)?;
         // A file that is written in place, such as a pipe, cannot be read again.
         let files = details.iter().chain([&result]).filter(|draft| draft.written().is_some());
         let digests = Digests::new(&run, files.map(|draft| (name_of(draft), draft.content())));
-        let digests = Draft::whole(&self.path.join(DIGESTS), digests.to_json().as_bytes())?;
+        let digests = whole(&self.path.join(DIGESTS), &digests.to_json())?;
         for name in DETAILS {
             let place = self.path.join(name);
             if !details.iter().any(|draft| draft.place() == place) {
@@ -134,9 +139,9 @@ pub fn windows(path: &Path) -> Result<Vec<Row>> {
     read_merged(path, html::MOST_POINTS, html::merged)
 }
 
-/// Writes a file: all of it, or nothing.
-pub fn write_whole(place: &Path, bytes: &[u8]) -> Result<()> {
-    Draft::whole(place, bytes)?.publish()
+/// Writes a file: all of it, or nothing. Waits for the reader of a pipe until `stop` is requested.
+pub fn write_whole(place: &Path, bytes: &[u8], stop: &Stop) -> Result<()> {
+    Draft::whole(place, bytes, stop)?.publish()
 }
 
 /// Removes a regular file or a link, if there is one; a device node or a pipe stays.

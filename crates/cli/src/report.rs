@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use floatgate_core::metrics::summary::{LARGEST, Summary};
 use floatgate_core::text::read_text;
+use floatgate_core::workload::file::Stop;
 use floatgate_report::columns::run_in;
 use floatgate_report::columns::series::Row;
 use floatgate_report::digests::Checked;
@@ -39,7 +40,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     if let Some(note) = checked.note() {
         say(&format!("note: {note}"));
     }
-    output::write_whole(&place, report.as_bytes()).map_err(Failure::Fault)
+    output::write_whole(&place, report.as_bytes(), &Stop::default()).map_err(Failure::Fault)
 }
 
 /// The windows of a result.

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 
 use floatgate_core::metrics::summary::Summary;
 use floatgate_core::precondition::Layout;
+use floatgate_core::workload::file::Stop;
 
 use crate::device::Selection;
 use crate::failure::Failure;
@@ -28,7 +29,7 @@ use detail::{Detail, DetailArgs};
 use interrupt::Interrupt;
 use progress::Terminal;
 use seeds::Seeds;
-use session::{Chosen, Finished, Front, Session, Stopped, Subject};
+use session::{Chosen, Finished, Front, Session, Stopped, Subject, unless_stopped};
 use trace::TraceArgs;
 use workload::Workload;
 
@@ -97,7 +98,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     // Until here Ctrl-C ends the process: its file may be a pipe.
     let chosen = Chosen::load(&args.device.device, &args.device.overrides).map_err(Failure::mistake)?;
     let interrupt = Interrupt::install()?;
-    let args = RunArgs { trace: args.trace.clone().stopped_by(interrupt.stop()), ..args.clone() };
+    let args = args.clone().stopped_by(interrupt.stop());
     let terminal = Terminal::new(interrupt);
     match &args.seeds {
         Some(seeds) => seeds::run(&args, seeds, &chosen, &terminal),
@@ -114,8 +115,8 @@ fn run_one(args: &RunArgs, chosen: Chosen, terminal: &Terminal) -> Result<(), Fa
 
 /// Runs with one seed, and writes the result to the directory that the options name, if they do.
 pub fn into_directory(args: &RunArgs, session: Session, front: &dyn Front) -> Result<Finished, Stopped> {
-    let written = |error| Subject::Output.stopped(Failure::Fault(error));
-    let directory = args.out.as_deref().map(Directory::open).transpose().map_err(written)?;
+    let written = |error| Subject::Output.stopped(unless_stopped(error, front));
+    let directory = args.out.as_deref().map(|out| Directory::open(out, &front.stop())).transpose().map_err(written)?;
     let streams = session.streams();
     let detail = Detail::open(directory.as_ref(), &args.detail, session.device(), &streams, &session.origin());
     let mut detail = detail.map_err(written)?;
@@ -123,7 +124,7 @@ pub fn into_directory(args: &RunArgs, session: Session, front: &dyn Front) -> Re
     if let Some(directory) = &directory {
         directory.write(&finished.summary, detail).map_err(written)?;
     }
-    finished.workload.finish_logs().map_err(Subject::Output.stop())?;
+    finished.workload.finish_logs(front).map_err(Subject::Output.stop())?;
     Ok(finished)
 }
 
@@ -131,6 +132,11 @@ impl RunArgs {
     /// With what the command line was.
     pub(crate) fn given(self, given: Vec<String>) -> RunArgs {
         RunArgs { given, ..self }
+    }
+
+    /// With what ends the reading of traces.
+    pub fn stopped_by(self, stop: Stop) -> RunArgs {
+        RunArgs { trace: self.trace.stopped_by(stop), ..self }
     }
 
     /// Where nothing that a user could type gives the result again.

@@ -28,7 +28,7 @@ use crate::run::cost::{Stopwatch, peak_rss_bytes};
 use crate::run::detail::Detail;
 use crate::run::interrupt::Interrupt;
 use crate::run::report;
-use crate::run::session::{Chosen, depends_on_load, not_steady};
+use crate::run::session::{Chosen, Front, depends_on_load, not_steady};
 use crate::run::trace::whole;
 use preparation::Preparation;
 use readiness::Readiness;
@@ -128,12 +128,14 @@ pub fn session(
 ) -> Result<(), Failure> {
     let message = "\nending: what is in progress is answered; Ctrl-C again stops at once";
     let readiness = Readiness::open(args.ready_fd)?;
-    let interrupt = Interrupt::with_message(message)?;
+    // Until here Ctrl-C ends the process: the file of the device may be a pipe.
     let (args, chosen) = &args.load()?;
+    let interrupt = Interrupt::with_message(message)?;
     let config = &chosen.config;
     args.record.as_deref().map_or(Ok(()), recording::check)?;
     args.keep_files_apart()?;
-    let directory = args.out.as_deref().map(Directory::open).transpose().map_err(Failure::Fault)?;
+    let directory =
+        args.out.as_deref().map(|out| Directory::open(out, &interrupt.stop())).transpose().map_err(Failure::Fault)?;
     // Who connects while the device is filled waits; the monitor answers.
     let sockets = Sockets::open(&args.places(config)?).map_err(failure)?;
     let addresses = sockets.addresses().to_vec();
@@ -148,7 +150,8 @@ pub fn session(
     let stopwatch = Stopwatch::start();
     preparation.tell("measuring what this machine takes", None);
     let server =
-        Server::start(begun.device, sockets, args.options(config, begun.image, before.as_deref())?).map_err(failure)?;
+        Server::start(begun.device, sockets, args.options(config, begun.image, before.as_deref(), &preparation)?)
+            .map_err(failure)?;
     begun.recovered.iter().for_each(|recovered| say(&recovered.to_string()));
     monitor.attach(&server);
     readiness.ready(&format!("serving {}", config.name));
@@ -219,8 +222,9 @@ impl ServeArgs {
         config: &DeviceConfig,
         image: Option<image::Kept>,
         before: Option<&Path>,
+        front: &dyn Front,
     ) -> Result<Options, Failure> {
-        let record = |path| recording::begin(path, &self.replay(before), config);
+        let record = |path| recording::begin(path, &self.replay(before), config, front);
         let recorder = self.record.as_deref().map(record).transpose()?;
         Ok(Options {
             vhost_queues: self.vhost_queues,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::memory::{self, Use};
 use crate::output::Draft;
-use crate::run::session::{Chosen, Front};
+use crate::run::session::{Chosen, Front, unless_stopped};
 use crate::text::Page;
 
 /// `floatgate state`.
@@ -61,8 +61,8 @@ fn open(path: &Path, stop: &Stop) -> Result<BufReader<Stoppable>, Failure> {
 }
 
 /// What a file says of itself at its beginning.
-pub fn head(path: &Path) -> Result<Head, Failure> {
-    Head::read(&mut open(path, &Stop::default())?).map_err(failed(path))
+pub fn head(path: &Path, stop: &Stop) -> Result<Head, Failure> {
+    Head::read(&mut open(path, stop)?).map_err(failed(path))
 }
 
 /// What a file holds, as JSON.
@@ -125,8 +125,9 @@ pub struct Place {
 
 impl Place {
     /// Begins the file.
-    pub fn open(path: &Path) -> Result<Place, Failure> {
-        Ok(Place { draft: Draft::new(path)?, path: path.to_owned() })
+    pub fn open(path: &Path, front: &dyn Front) -> Result<Place, Failure> {
+        let draft = Draft::new(path, &front.stop()).map_err(|error| unless_stopped(error, front))?;
+        Ok(Place { draft, path: path.to_owned() })
     }
 
     /// Writes the state of a device, and puts the file in its place.
@@ -146,16 +147,10 @@ impl Place {
     }
 }
 
-/// Loads a state for a device, and says where it comes from. Reading ends with `stop`, too.
-pub fn load(
-    path: &Path,
-    stop: &Stop,
-    chosen: &Chosen,
-    options: Options,
-    front: &dyn Front,
-) -> Result<(Device, Head), Failure> {
+/// Loads a state for a device, and says where it comes from.
+pub fn load(path: &Path, chosen: &Chosen, options: Options, front: &dyn Front) -> Result<(Device, Head), Failure> {
     memory::check(&chosen.config, &options, Use::Filled)?;
-    let file = open(path, stop)?;
+    let file = open(path, &front.stop())?;
     front.begin("loading");
     let loaded = Device::load(chosen.config.clone(), options, Watched { inner: file, front });
     front.end();

@@ -5,11 +5,12 @@
 mod common;
 
 use std::fs::{self, File};
-use std::io::Write;
-use std::process::{Child, Output, Stdio};
+use std::io::{Read, Write};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use common::{Bench, stderr};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -41,6 +42,21 @@ impl Running {
         panic!("it does not listen to signals");
     }
 
+    /// Reads standard error until it has these words, for ten seconds at most, and returns what was read.
+    fn says(&mut self, words: &str) -> String {
+        let stream = self.0.as_mut().unwrap().stderr.as_mut().unwrap();
+        let mut said = Vec::new();
+        let mut byte = [0];
+        let patience = Timespec { tv_sec: 10, tv_nsec: 0 };
+        while !String::from_utf8_lossy(&said).contains(words) {
+            let ready = poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&patience)).unwrap();
+            assert_eq!(ready, 1, "it does not say `{words}`: {}", String::from_utf8_lossy(&said));
+            assert_eq!(stream.read(&mut byte).unwrap(), 1, "it ended: {}", String::from_utf8_lossy(&said));
+            said.push(byte[0]);
+        }
+        String::from_utf8(said).unwrap()
+    }
+
     /// Sends one signal, and returns what comes of it within ten seconds.
     fn end(mut self, signal: Signal) -> Output {
         let mut child = self.0.take().unwrap();
@@ -65,7 +81,7 @@ impl Drop for Running {
 }
 
 fn pipe(bench: &Bench) {
-    assert!(std::process::Command::new("mkfifo").arg(bench.path("pipe")).status().unwrap().success());
+    assert!(Command::new("mkfifo").arg(bench.path("pipe")).status().unwrap().success());
 }
 
 /// Pipes that nobody writes to, wherever a trace, a state or standard input is read.
@@ -81,6 +97,7 @@ fn waiting_for_input_ends_with_the_first_signal() {
         &["run", "device.toml", "pipe", "trace=t.spc"],
         &["run", "device.toml", job, "--precondition", "pipe"],
         &["run", "device.toml", job, "--load-state", "pipe", "--out", "result"],
+        &["serve", "device.toml", "--no-delay", "--precondition", "pipe"],
         &["trace", "info", "pipe"],
         &["trace", "info", "-"],
         &["trace", "synth", "pipe"],
@@ -93,6 +110,67 @@ fn waiting_for_input_ends_with_the_first_signal() {
         assert!(stderr(&output).contains("\ninterrupted: "), "{arguments:?}: {}", stderr(&output));
         assert!(output.stdout.is_empty(), "{arguments:?}");
     }
+}
+
+/// Pipes that nobody reads, and one whose reader takes nothing, wherever a file is written.
+#[test]
+fn waiting_for_a_reader_ends_with_the_first_signal() {
+    let bench = Bench::calling(&[], &[("device.toml", common::DEVICE)]);
+    let make = |name: &str| assert!(Command::new("mkfifo").arg(bench.path(name)).status().unwrap().success());
+    ["pipe", "pipe.json", "silent"].into_iter().for_each(make);
+    fs::create_dir(bench.path("result")).unwrap();
+    make("result/series.parquet");
+    // Linux opens a pipe for reading and writing without waiting.
+    let mut reader = File::options().read(true).write(true).open(bench.path("silent")).unwrap();
+    let job = "rw=randread number_ios=100k";
+    let cases: &[(&[&str], bool)] = &[
+        (&["run", "device.toml", "rw=read number_ios=9 write_iolog=pipe"], true),
+        (&["run", "device.toml", &format!("{job} write_iolog=silent")], false),
+        (&["run", "device.toml", job, "--save-state", "pipe"], true),
+        (&["run", "device.toml", job, "--out", "result"], true),
+        (&["serve", "device.toml", "--no-delay", "--precondition", "none", "--record", "pipe"], true),
+        (&["trace", "synth", "--moments", "financial1", "--requests", "1000", "--out", "pipe.json"], true),
+    ];
+    for (index, (arguments, waits)) in cases.iter().enumerate() {
+        let (signal, status) = if index % 2 == 0 { (Signal::INT, 130) } else { (Signal::TERM, 143) };
+        let mut running = Running::start(&bench, arguments, Stdio::null()).listens();
+        let before = match waits {
+            true => running.says("waiting for a program that reads the pipe"),
+            // The run has begun when there is something to read. It fills the pipe, and waits.
+            false => reader.read(&mut [0]).map(|_| String::new()).unwrap(),
+        };
+        let output = running.end(signal);
+        let said = before + &stderr(&output);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
+        assert!(said.contains("\ninterrupted: "), "{arguments:?}: {said}");
+    }
+}
+
+/// The file of a device may be a pipe, too. Nothing has begun that would have to be ended in order.
+#[test]
+fn waiting_for_a_device_ends_with_the_first_signal() {
+    use std::os::unix::process::ExitStatusExt;
+    let bench = Bench::calling(&[], &[]);
+    pipe(&bench);
+    for arguments in [&["run", "./pipe", "rw=read number_ios=9"][..], &["serve", "./pipe", "--no-delay"]] {
+        let running = Running::start(&bench, arguments, Stdio::null());
+        (0..10).for_each(|_| pause());
+        assert_eq!(running.end(Signal::TERM).status.signal(), Some(15), "{arguments:?}");
+    }
+}
+
+/// A reader that comes late gets all of it, also of a run that is ended in the meantime.
+#[test]
+fn a_pipe_with_a_late_reader_is_written_to_its_end() {
+    let bench = Bench::with_device();
+    pipe(&bench);
+    let mut running = Running::start(&bench, &["rw=read number_ios=5000 write_iolog=pipe"], Stdio::null());
+    running.says("waiting for a program that reads the pipe pipe; Ctrl-C ends the wait");
+    let log = fs::read_to_string(bench.path("pipe")).unwrap();
+    assert_eq!(log.lines().filter(|line| line.contains(" read ")).count(), 5000);
+    assert!(log.ends_with(" device close\n"), "{log}");
+    let output = running.0.take().unwrap().wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
 }
 
 /// A run whose trace stops to come has served a part of it, and that is its result.
@@ -149,7 +227,7 @@ fn a_pipe_that_must_be_read_again_is_refused_before_the_run() {
     }
     // It is read once, though the options are applied and left out.
     let script = "cat device.toml > pipe & \"$0\" run ./pipe 'rw=read number_ios=9' --set gc.victim=fifo --json";
-    let mut shell = std::process::Command::new("sh");
+    let mut shell = Command::new("sh");
     shell.args(["-c", script, env!("CARGO_BIN_EXE_floatgate")]).current_dir(bench.path(""));
     let output = shell.output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));

@@ -1,23 +1,32 @@
 //! Python, waiting for a run.
 
-use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use floatgate_cli::run::session;
 use floatgate_core::run::Progress;
+use floatgate_core::workload::file::Stop;
 use pyo3::prelude::*;
 
 /// Python's lock is taken so often at most, to ask for signals and to tell how far a run has come.
 const EVERY: Duration = Duration::from_millis(50);
 
 /// Ends a run at Ctrl-C, and tells how far it is.
-pub struct Front {
+pub struct Front(Arc<Shared>);
+
+/// What a [`Front`] shares with the readers and writers of files, which ask for signals while they wait.
+struct Shared {
     progress: Option<Py<PyAny>>,
-    part: Cell<&'static str>,
-    share: Cell<Option<f64>>,
-    asked: Cell<Instant>,
+    state: Mutex<State>,
+}
+
+/// Progress of a run.
+struct State {
+    part: &'static str,
+    share: Option<f64>,
+    asked: Instant,
     /// What a signal, or `progress`, has raised.
-    error: RefCell<Option<PyErr>>,
+    error: Option<PyErr>,
 }
 
 #[expect(clippy::disallowed_methods, reason = "how often Python is asked goes into no result")]
@@ -25,56 +34,74 @@ fn now() -> Instant {
     Instant::now()
 }
 
-impl Front {
-    /// With a function to call with the name of the part and its share.
-    pub fn new(progress: Option<Py<PyAny>>) -> Front {
-        Front {
-            progress,
-            part: Cell::new(""),
-            share: Cell::new(None),
-            asked: Cell::new(now()),
-            error: RefCell::default(),
-        }
-    }
-
-    /// What has been raised.
-    pub fn into_error(self) -> Option<PyErr> {
-        self.error.into_inner()
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks for signals, and tells how far it is; what either raises ends the run.
     fn ask(&self) {
-        if self.error.borrow().is_some() {
-            return;
-        }
+        let (part, share) = {
+            let state = self.state();
+            if state.error.is_some() {
+                return;
+            }
+            (state.part, state.share)
+        };
         let asked = Python::attach(|py| {
             py.check_signals()?;
             match &self.progress {
-                Some(progress) => progress.call1(py, (self.part.get(), self.share.get())).map(|_| ()),
+                Some(progress) => progress.call1(py, (part, share)).map(|_| ()),
                 None => Ok(()),
             }
         });
         if let Err(error) = asked {
-            *self.error.borrow_mut() = Some(error);
+            self.state().error = Some(error);
         }
+    }
+
+    fn wants_end(&self) -> bool {
+        let now = now();
+        let mut state = self.state();
+        if state.error.is_some() || now.duration_since(state.asked) < EVERY {
+            return state.error.is_some();
+        }
+        state.asked = now;
+        drop(state);
+        self.ask();
+        self.state().error.is_some()
+    }
+}
+
+impl Front {
+    /// With a function to call with the name of the part and its share.
+    pub fn new(progress: Option<Py<PyAny>>) -> Front {
+        let state = State { part: "", share: None, asked: now(), error: None };
+        Front(Arc::new(Shared { progress, state: Mutex::new(state) }))
+    }
+
+    /// What has been raised.
+    pub fn into_error(self) -> Option<PyErr> {
+        self.0.state().error.take()
     }
 }
 
 impl session::Front for Front {
     fn begin(&self, what: &'static str) {
-        self.part.set(what);
-        self.share.set(None);
-        if self.progress.is_some() {
-            self.ask();
+        let mut state = self.0.state();
+        (state.part, state.share) = (what, None);
+        drop(state);
+        if self.0.progress.is_some() {
+            self.0.ask();
         }
     }
 
     fn share(&self, share: f64) {
-        self.share.set(Some(share));
+        self.0.state().share = Some(share);
     }
 
     fn progress(&self, _: &Progress, share: Option<f64>) {
-        self.share.set(share);
+        self.0.state().share = share;
     }
 
     fn end(&self) {}
@@ -83,11 +110,11 @@ impl session::Front for Front {
     fn warn(&self, _: &str) {}
 
     fn wants_end(&self) -> bool {
-        let now = now();
-        if now.duration_since(self.asked.get()) >= EVERY {
-            self.asked.set(now);
-            self.ask();
-        }
-        self.error.borrow().is_some()
+        self.0.wants_end()
+    }
+
+    fn stop(&self) -> Stop {
+        let shared = Arc::clone(&self.0);
+        Stop::polled(move || shared.wants_end())
     }
 }

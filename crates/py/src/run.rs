@@ -5,7 +5,7 @@ use std::io;
 
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
 use floatgate_cli::failure::Failure;
-use floatgate_cli::run::session::{Observer, Session, Stopped, Subject};
+use floatgate_cli::run::session::{Front as _, Observer, Session, Stopped, Subject};
 use floatgate_cli::run::{into_directory, windows_warning};
 use floatgate_core::config::DeviceConfig as Config;
 use floatgate_core::config::units::Duration;
@@ -53,6 +53,7 @@ pub fn run(
         if device.is_text {
             args = args.without_command_line();
         }
+        args = args.stopped_by(front.stop());
         args.check().map_err(&options)?;
         let chosen = device.chosen.clone();
         let session = match prepared {
@@ -64,7 +65,7 @@ pub fn run(
         }
         let mut kept = Kept::new(&session, requests, series)?;
         let mut finished = session.run(&mut kept, front)?;
-        finished.workload.finish_logs().map_err(Subject::Output.stop())?;
+        finished.workload.finish_logs(front).map_err(Subject::Output.stop())?;
         let summary = finished.summary.to_json();
         let run = run_of(&summary).map_err(|error| Subject::Output.stopped(Failure::Fault(error)))?;
         let (requests, windows) = kept.finish(&run).map_err(in_memory)?;

@@ -16,7 +16,6 @@ use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::summary::Precondition;
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::file::Stop;
 use floatgate_core::workload::request::{Completion, Operation, Request};
 use floatgate_report::columns::requests::{self, RequestsWriter};
 use pyo3::prelude::*;
@@ -222,7 +221,7 @@ impl Simulator {
     #[pyo3(signature = (path, *, progress))]
     fn save(&self, py: Python<'_>, path: PathBuf, progress: Option<Py<PyAny>>) -> PyResult<()> {
         enter(py, progress, |front| {
-            let place = state::Place::open(&path).map_err(Subject::Output.stop())?;
+            let place = state::Place::open(&path, front).map_err(Subject::Output.stop())?;
             place.write(&self.device, &self.told_state(), front).map_err(Subject::Output.stop())
         })
     }
@@ -240,7 +239,7 @@ impl Simulator {
     ) -> PyResult<Simulator> {
         enter(py, progress, |front| {
             let options = device_options(seed, attribution);
-            let loaded = state::load(&path, &Stop::default(), &device.chosen, options, front);
+            let loaded = state::load(&path, &device.chosen, options, front);
             let (device, head) = loaded.map_err(Subject::Precondition.stop())?;
             Ok(Simulator { device, next: 0, state: head.precondition })
         })
@@ -316,8 +315,8 @@ impl Simulator {
 /// What a saved state says of itself: the part at its beginning, as JSON.
 #[pyfunction]
 pub fn state_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    enter(py, None, |_| {
-        let head = state::head(&path).map_err(Subject::Precondition.stop())?;
+    enter(py, None, |front| {
+        let head = state::head(&path, &front.stop()).map_err(Subject::Precondition.stop())?;
         serde_json::to_string(&head).map_err(|error| Subject::Precondition.stopped(Failure::fault(error)))
     })
 }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use floatgate_core::run::Progress;
+use floatgate_core::workload::file::Stop;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::interrupt::Interrupt;
@@ -110,6 +111,10 @@ impl Front for Terminal {
 
     fn wants_end(&self) -> bool {
         self.interrupt.requested()
+    }
+
+    fn stop(&self) -> Stop {
+        self.interrupt.stop()
     }
 }
 

@@ -12,6 +12,7 @@ use floatgate_core::nand::probe::{CoreWork, Probe, Slice};
 use floatgate_core::precondition::{Layout, lay_out as lay_out_for};
 use floatgate_core::run::{Outcome, Progress, RunError, RunOptions, Watcher, run_with};
 use floatgate_core::sim::time::Time;
+use floatgate_core::workload::file::Stop;
 use floatgate_core::workload::request::Completion;
 use floatgate_core::workload::{Source, readable};
 use floatgate_report::columns::Origin;
@@ -39,6 +40,8 @@ pub trait Front {
     fn warn(&self, text: &str);
     /// Whether to end.
     fn wants_end(&self) -> bool;
+    /// Returns the flag that ends waits for files that are pipes.
+    fn stop(&self) -> Stop;
 }
 
 /// What keeps more of a run than its summary.
@@ -191,8 +194,7 @@ impl<'a> Session<'a> {
     pub fn open(args: &'a RunArgs, chosen: Chosen, front: &dyn Front) -> Result<Session<'a>, Stopped> {
         if let Some(path) = &args.load_state {
             let options = device_options(args.seed, !args.no_attribution);
-            let loaded =
-                state::load(path, args.trace.stop(), &chosen, options, front).map_err(Subject::Precondition.stop())?;
+            let loaded = state::load(path, &chosen, options, front).map_err(Subject::Precondition.stop())?;
             return Session::of(args, chosen, loaded.0, Some(loaded.1.precondition), front);
         }
         let device = new_device(&chosen, args.seed, !args.no_attribution, &args.precondition)?;
@@ -222,7 +224,8 @@ impl<'a> Session<'a> {
         super::files::check(args, &chosen, None).map_err(Subject::Output.stop())?;
         let mut warnings = Warnings::default();
         warnings.add(workload.warnings(), front);
-        let place = args.save_state.as_deref().map(state::Place::open).transpose().map_err(Subject::Output.stop())?;
+        let place = args.save_state.as_deref().map(|path| state::Place::open(path, front)).transpose();
+        let place = place.map_err(Subject::Output.stop())?;
         Ok(Session { args, chosen, device, state, place, workload, warnings })
     }
 
@@ -260,11 +263,11 @@ impl<'a> Session<'a> {
         lay_out(args, &mut device, &mut precondition, front).map_err(Subject::Precondition.stop())?;
         warnings.add(not_steady(&precondition), front);
         warnings.add(depends_on_load(&precondition, device.config()), front);
-        workload.begin_logs().map_err(Subject::Output.stop())?;
+        workload.begin_logs(front).map_err(Subject::Output.stop())?;
         let stopwatch = Stopwatch::start();
         device.array_mut().set_probe(observer.probe());
-        let outcome =
-            measure(&mut device, &mut workload.sources, observer, front).map_err(|error| failure_of(args, error))?;
+        let outcome = measure(&mut device, &mut workload.sources, observer, front);
+        let outcome = outcome.map_err(|error| failure_of(args, error, front))?;
         let (wall_s, cpu_s) = stopwatch.read();
         warnings.add(workload.warnings(), front);
         warnings.add(observer.warnings(outcome.elapsed), front);
@@ -297,6 +300,14 @@ impl<'a> Session<'a> {
 /// A failure to open a workload, or that the user has ended that: reading a trace fails then, too.
 fn unless_ended(failure: Failure, front: &dyn Front) -> Failure {
     if front.wants_end() { Failure::Interrupted("the workload was not opened, there is no result") } else { failure }
+}
+
+/// A failure to write, or that the user has ended that: waiting for the reader of a pipe fails then, too.
+pub fn unless_stopped(error: anyhow::Error, front: &dyn Front) -> Failure {
+    match front.wants_end() {
+        true => Failure::Interrupted("the output was not written to its end, there is no result"),
+        false => Failure::Fault(error),
+    }
 }
 
 /// What an error in the workloads is about: a trace where there is one.
@@ -361,7 +372,8 @@ pub fn depends_on_load(precondition: &Precondition, config: &DeviceConfig) -> Op
 
 /// Brings a new device, which is stepped by hand, into the state that was asked for.
 pub fn prepare(asked: &str, seed: u64, device: &mut Device, front: &dyn Front) -> Result<Precondition, Stopped> {
-    precondition(asked, &TraceArgs::default(), seed, device, front).map_err(Subject::Precondition.stop())
+    let trace = TraceArgs::default().stopped_by(front.stop());
+    precondition(asked, &trace, seed, device, front).map_err(Subject::Precondition.stop())
 }
 
 /// Brings the device into the state that was asked for.
@@ -446,14 +458,18 @@ fn measure(
 }
 
 /// Why a run failed.
-fn failure_of(args: &RunArgs, error: RunError) -> Stopped {
+fn failure_of(args: &RunArgs, error: RunError, front: &dyn Front) -> Stopped {
     match error {
+        // The log of a job could not be written to its end.
+        RunError::Source(error) if front.wants_end() => {
+            Subject::Output.stopped(unless_stopped(anyhow::anyhow!(error), front))
+        }
         RunError::Source(error) => subject_of(args).stopped(Failure::mistake(error)),
         RunError::TooLong | RunError::Standstill(_) => Subject::Run.stopped(Failure::mistake(error)),
         RunError::Lost { .. } | RunError::OverBound(_) => Subject::Run
             .stopped(Failure::fault(format!("{error}\nThis is a defect of the simulator: please report it."))),
         RunError::Policy(fault) => Subject::Run.stopped(Failure::Fault(fault.into())),
-        RunError::Observer(error) => Subject::Output.stopped(Failure::fault(error)),
+        RunError::Observer(error) => Subject::Output.stopped(unless_stopped(anyhow::anyhow!(error), front)),
     }
 }
 

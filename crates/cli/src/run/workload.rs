@@ -12,6 +12,7 @@ use floatgate_core::workload::trace::words::{TraceWords, are_words};
 use floatgate_core::workload::trace::{Trace, TraceOptions};
 
 use super::iolog;
+use super::session::{Front, unless_stopped};
 use super::trace::{STDIN, TraceArgs};
 use crate::failure::Failure;
 
@@ -91,10 +92,11 @@ impl Workload {
     }
 
     /// Begins the files that jobs write their requests to.
-    pub fn begin_logs(&mut self) -> Result<(), Failure> {
+    pub fn begin_logs(&mut self, front: &dyn Front) -> Result<(), Failure> {
         for (source, log) in self.sources.iter_mut().zip(&self.logs) {
             if let Some(asked) = log {
-                self.begun.push(iolog::attach(source, asked).map_err(Failure::Fault)?);
+                let log = iolog::attach(source, asked, &front.stop());
+                self.begun.push(log.map_err(|error| unless_stopped(error, front))?);
             }
         }
         Ok(())
@@ -113,9 +115,9 @@ impl Workload {
     }
 
     /// Puts the files of [`Workload::begin_logs`] into their places.
-    pub fn finish_logs(&mut self) -> Result<(), Failure> {
+    pub fn finish_logs(&mut self, front: &dyn Front) -> Result<(), Failure> {
         let mut logs = self.begun.iter().filter_map(|log| log.borrow_mut().take());
-        logs.try_for_each(iolog::Log::finish).map_err(Failure::Fault)
+        logs.try_for_each(iolog::Log::finish).map_err(|error| unless_stopped(error, front))
     }
 
     /// Opens a model, whose stream is called `name`.

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::io::IsTerminal;
 
 use floatgate_core::run::Progress;
+use floatgate_core::workload::file::Stop;
 use floatgate_serve::clock::Wall;
 use floatgate_serve::monitor::Monitor;
 
@@ -127,6 +128,10 @@ impl Front for Preparation<'_> {
 
     fn wants_end(&self) -> bool {
         self.terminal.wants_end()
+    }
+
+    fn stop(&self) -> Stop {
+        self.terminal.stop()
     }
 }
 

@@ -40,7 +40,7 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
     }
     keep_apart(&args.trace.inputs(&args.input), &[Named::new("the output", &args.output)])?;
     let cannot = |error: io::Error| Failure::fault(format!("cannot write {}: {error}", args.output.display()));
-    let mut draft = Draft::new(&args.output)?;
+    let mut draft = Draft::new(&args.output, args.trace.stop())?;
     let converted = write(args, draft.writer(), cannot)?;
     draft.complete()?;
     draft.publish()?;

@@ -75,7 +75,7 @@ pub fn run(args: &SynthArgs) -> Result<(), Failure> {
     }
     fit::scale(&mut fitted.model, args.requests, args.scale_rate, args.scale_footprint).map_err(Failure::mistake)?;
     if let Some(out) = &args.out {
-        write(out, form, &fitted.model)?;
+        write(out, form, &fitted.model, &interrupt)?;
     }
     if args.json {
         let json = serde_json::to_string_pretty(&fitted.moments).map_err(Failure::fault)?;
@@ -144,7 +144,7 @@ fn profile_of_job(model: &Model, seed: u64) -> Result<Profile, Failure> {
 }
 
 /// Writes the workload to a file.
-fn write(path: &Path, form: Form, model: &Model) -> Result<(), Failure> {
+fn write(path: &Path, form: Form, model: &Model, interrupt: &Interrupt) -> Result<(), Failure> {
     let text = match form {
         Form::Model => model.to_json(),
         Form::Job => {
@@ -152,7 +152,10 @@ fn write(path: &Path, form: Form, model: &Model) -> Result<(), Failure> {
             words::file(&words::words(model).map_err(Failure::mistake)?, &name, &model.source)
         }
     };
-    write_whole(path, text.as_bytes()).map_err(Failure::Fault)
+    write_whole(path, text.as_bytes(), &interrupt.stop()).map_err(|error| match interrupt.requested() {
+        true => Failure::Interrupted("the workload was not written to its end"),
+        false => Failure::Fault(error),
+    })
 }
 
 /// The comparison for people.

@@ -3,25 +3,44 @@
 //! Opening a pipe waits for its writer, and reading it waits for its data. A [`Stoppable`] waits in short steps, and
 //! checks its [`Stop`] between them.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A request to stop reading, which another thread may make. Clones share it. The default is never requested.
-#[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicBool>);
+/// A request to stop reading or writing, which another thread may make. Clones share it. The default is never
+/// requested.
+#[derive(Clone, Default)]
+pub struct Stop(Arc<State>);
+
+/// State of a [`Stop`].
+#[derive(Default)]
+struct State {
+    requested: AtomicBool,
+    /// Function that every check calls, if there is one.
+    poll: Option<Box<dyn Fn() -> bool + Send + Sync>>,
+}
 
 impl Stop {
+    /// Creates a stop that is also requested once `poll` returns `true`, for interpreters that handle signals only when
+    /// the thread that waits asks them to. Each check calls it until the stop is requested.
+    pub fn polled(poll: impl Fn() -> bool + Send + Sync + 'static) -> Stop {
+        Stop(Arc::new(State { requested: AtomicBool::new(false), poll: Some(Box::new(poll)) }))
+    }
+
     /// Requests the stop, and returns `true` if it had been requested before.
     pub fn request(&self) -> bool {
-        self.0.swap(true, Ordering::Relaxed)
+        self.0.requested.swap(true, Ordering::Relaxed)
     }
 
     /// Returns `true` if a stop is requested.
     pub fn is_requested(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        if !self.0.requested.load(Ordering::Relaxed) && self.0.poll.as_ref().is_some_and(|poll| poll()) {
+            self.request();
+        }
+        self.0.requested.load(Ordering::Relaxed)
     }
 
     /// Fails if a stop is requested.
@@ -33,6 +52,12 @@ impl Stop {
 impl PartialEq for Stop {
     fn eq(&self, other: &Stop) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_tuple("Stop").field(&self.0.requested).finish()
     }
 }
 
@@ -109,6 +134,18 @@ pub fn is_readable<T>(_: &T) -> io::Result<bool> {
 mod tests {
     use super::*;
     use std::io::Write;
+
+    #[test]
+    fn a_stop_that_is_polled_stays_requested() {
+        use std::sync::atomic::AtomicU32;
+        let polls = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&polls);
+        let stop = Stop::polled(move || counted.fetch_add(1, Ordering::Relaxed) == 1);
+        assert!(stop.check().is_ok());
+        assert!(stop.clone().check().is_err());
+        assert!(stop.is_requested());
+        assert_eq!(polls.load(Ordering::Relaxed), 2);
+    }
 
     /// A pipe without a writer, whose open would wait, and one whose writer is silent.
     #[test]
