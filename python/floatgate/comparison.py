@@ -112,10 +112,13 @@ class Comparison:
 
         Raises
         ------
+        OptionError
+            It would overwrite a file of a result.
         OutputError
             It cannot be written.
         """
-        return _write_page(path, "comparison.html", self._page)
+        inputs = [place for run in self.results for place in run._data]
+        return _write_page(path, "comparison.html", self._page, inputs)
 
     def __str__(self) -> str:
         return self._text

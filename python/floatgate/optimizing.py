@@ -426,7 +426,7 @@ def command(arguments: list[str]) -> int:
     }
     output = chosen.out or said.get("output")
     if output:
-        _files.check_output(output, [chosen.file])
+        _files.check_output(output, sweepfile.inputs_of(chosen.file, said))
     store = sweepfile.place_of("optimize", chosen, said)
     space = sweepfile.ranges_of(f"{chosen.file}, [space]", said["space"])
     try:

@@ -14,6 +14,7 @@ from floatgate.summary import Summary
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable
 
     import pyarrow as pa
 
@@ -26,8 +27,8 @@ _SUMMARY = "summary.json"
 _REPORT = "report.html"
 _DIGESTS = "digests.json"
 
-#: What the command may have written beside these.
-_OTHERS = [_REQUESTS, "requests.csv", "timeline.json.gz"]
+#: Files of a result that others are made of.
+_DATA = [_SUMMARY, _DIGESTS, _SERIES, _REQUESTS, "requests.csv", "timeline.json.gz"]
 
 
 class Result:
@@ -143,14 +144,17 @@ class Result:
 
         Raises
         ------
+        OptionError
+            It would overwrite a file of the result.
         OutputError
             It cannot be written.
         """
-        page = self.to_html()
-        if self._directory is not None:
-            data = [_SUMMARY, _DIGESTS, _SERIES, *_OTHERS]
-            keep_apart([self._directory / name for name in data], path)
-        return _write_page(path, _REPORT, page)
+        return _write_page(path, _REPORT, self.to_html(), self._data)
+
+    @property
+    def _data(self) -> list[Path]:
+        """Paths of the files in its directory that others are made of."""
+        return [] if self._directory is None else [self._directory / name for name in _DATA]
 
     def save(self, directory: str | os.PathLike[str]) -> Path:
         """Write all that was kept of the run to a directory, as ``floatgate run --out`` does.
@@ -240,10 +244,11 @@ def _figures(of: dict[str, Any]) -> list[float | None]:
     return [of["iops"], of["mib_per_s"], *(latency[key] for key in ("mean", "p50", "p99", "p99_9", "max"))]
 
 
-def _write_page(path: str | os.PathLike[str], name: str, page: str) -> Path:
-    """Write a page to a file, or to one of this name where the path is a directory."""
+def _write_page(path: str | os.PathLike[str], name: str, page: str, inputs: Iterable[Path]) -> Path:
+    """Write a page to a file, or to one of this name where the path is a directory, which must be none of `inputs`."""
     place = Path(path)
     place = place / name if place.is_dir() else place
+    keep_apart(inputs, place)
     _write(place, page.encode())
     return place
 

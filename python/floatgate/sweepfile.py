@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from floatgate import _files
 from floatgate._distributing import engine
 from floatgate.exceptions import OptionError
-from floatgate.sweeping import Sobol, Space, sweep
+from floatgate.sweeping import Sobol, Space, files_in, sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: What a run of the file has, whatever it is run for.
 RUN_KEYS: dict[str, type | tuple[type, ...]] = {
@@ -85,6 +88,20 @@ def place_of(word: str, arguments: argparse.Namespace, said: dict[str, Any]) -> 
     return store
 
 
+def inputs_of(file: str, said: dict[str, Any]) -> list[str]:
+    """Return the paths of what runs read: the file itself, and the files that its texts name."""
+    texts = _texts({key: value for key, value in said.items() if key not in ("output", "store")})
+    return [file, *(name for text in texts for name in files_in(text))]
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
+
+
 def space_of(file: str, said: dict[str, Any]) -> Space:
     """Give the points that a file says."""
     ways = [key for key in ("space", "points", "sobol") if key in said]
@@ -141,7 +158,7 @@ def command(arguments: list[str]) -> int:
     store = place_of("sweep", chosen, said)
     output = chosen.out or said.get("output")
     if output:
-        _files.check_output(output, [chosen.file])
+        _files.check_output(output, inputs_of(chosen.file, said))
     try:
         with engine(chosen.scheduler):
             table = sweep(space, **options, store=store, n_jobs=chosen.jobs, progress=False if chosen.quiet else None)

@@ -193,9 +193,14 @@ def _is_file(name: str) -> bool:
 
 def _with_content(text: str) -> list[str]:
     """Say what a workload is: its words, and the content of the file that they name."""
-    named = [quoted or plain for quoted, plain in _FILES.findall(text)]
-    files = [name for name in (text, *named) if _is_file(name)]
+    files = files_in(text)
     return [text, *(content(name, Path(name).stat().st_mtime_ns, Path(name).stat().st_size) for name in files)]
+
+
+def files_in(text: str) -> list[str]:
+    """Return the paths of the files that a device, a workload or a state names."""
+    named = [quoted or plain for quoted, plain in _FILES.findall(text)]
+    return [name for name in (text, *named) if _is_file(name)]
 
 
 @lru_cache(maxsize=256)

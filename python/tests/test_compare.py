@@ -66,3 +66,16 @@ def test_pages_and_texts(runs, tmp_path):
     assert "<i>" not in comparison._repr_html_()
     assert comparison.report(tmp_path).read_text().startswith("<!DOCTYPE html>")
     assert [run.summary.seed for run in comparison.results] == [1, 2, 3, 1, 2, 3]
+
+
+def test_a_page_overwrites_no_result(tmp_path):
+    for seed, name in ((1, "a"), (2, "b")):
+        fg.run("tiny", "rw=randread number_ios=100", seed=seed, out=tmp_path / name)
+    comparison = fg.compare([fg.load(tmp_path / name) for name in "ab"])
+    (tmp_path / "link.html").symlink_to("b/summary.json")
+    for place in ("a/summary.json", "b/series.parquet", "b/digests.json", "link.html"):
+        with pytest.raises(fg.OptionError, match="would overwrite"):
+            comparison.report(tmp_path / place)
+    assert comparison.report(tmp_path).read_text().startswith("<!DOCTYPE html>")
+    for name in "ab":
+        fg.load(tmp_path / name).series()

@@ -207,3 +207,20 @@ def test_drafts_of_one_place_are_files_of_their_own(tmp_path):
     with pytest.raises(KeyboardInterrupt), draft(place):
         raise KeyboardInterrupt
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.txt", "first")]
+
+
+def test_a_state_overwrites_nothing_that_it_was_made_from(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    trace = "".join(f"0,{8 * index},4096,W,{index}.0\n" for index in range(9))
+    (tmp_path / "device.toml").write_text('base = "tiny"\n')
+    (tmp_path / "t.spc").write_text(trace)
+    simulator = fg.Simulator("./device.toml", precondition="trace=t.spc devices=merge")
+    for place in ("device.toml", "t.spc"):
+        with pytest.raises(fg.OptionError, match="would overwrite"):
+            simulator.fork().save(place)
+    assert (tmp_path / "t.spc").read_text() == trace
+    simulator.save("a.fgstate")
+    loaded = fg.Simulator.load("a.fgstate", "./device.toml")
+    with pytest.raises(fg.OptionError, match="would overwrite the device file"):
+        loaded.save("device.toml")
+    loaded.save("a.fgstate")

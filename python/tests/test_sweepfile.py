@@ -118,6 +118,16 @@ def test_what_cannot_be_is_refused_before_it_runs(call, tmp_path):
     assert not (tmp_path / "s.sweep").exists()
 
 
+def test_a_table_overwrites_nothing_that_runs_read(call, tmp_path):
+    trace = "".join(f"0,{8 * index},4096,W,{index}.0\n" for index in range(9))
+    (tmp_path / "t.csv").write_text(trace)
+    jobs = 'workload = "rw=randwrite bs=4k iodepth=4 number_ios=500"'
+    for workload in ('workload = "t.csv"', "workload = ['rw=read', 'trace=t.csv format=spc']"):
+        status, _, errors = call("--out=t.csv", text=FILE.replace(jobs, workload))
+        assert (status, "t.csv would overwrite t.csv" in errors) == (2, True), errors
+    assert (tmp_path / "t.csv").read_text() == trace
+
+
 def test_ctrl_c_keeps_what_is_done(tmp_path):
     (tmp_path / "s.toml").write_text(FILE.replace("number_ios=500", "number_ios=20k").replace("seeds = 2", "seeds = 8"))
     command = [sys.executable, "-m", "floatgate", "sweep", "s.toml", "--jobs=2"]

@@ -2,7 +2,7 @@
 
 pub mod cost;
 pub(crate) mod detail;
-mod files;
+pub mod files;
 pub mod interrupt;
 mod iolog;
 pub mod progress;

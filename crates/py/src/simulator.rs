@@ -6,6 +6,8 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt8Array, UInt16Array, UInt32Array};
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
 use floatgate_cli::failure::Failure;
+use floatgate_cli::output::{Named, keep_apart};
+use floatgate_cli::run::files;
 use floatgate_cli::run::session::{Front as _, Subject, device_options, new_device, prepare};
 use floatgate_cli::state;
 use floatgate_core::device::Device;
@@ -33,6 +35,8 @@ pub struct Simulator {
     next: u64,
     /// Where its state comes from.
     state: Precondition,
+    /// Files that it was made from, which no file of its state may overwrite.
+    inputs: Vec<Named>,
 }
 
 impl Simulator {
@@ -71,9 +75,11 @@ impl Simulator {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Simulator> {
         enter(py, progress, |front| {
-            let mut device = new_device(&device.chosen, seed, attribution, precondition)?;
+            let chosen = &device.chosen;
+            let mut device = new_device(chosen, seed, attribution, precondition)?;
             let state = prepare(precondition, seed, &mut device, front)?;
-            Ok(Simulator { device, next: 0, state })
+            let inputs = files::of_state(chosen, precondition, seed).map_err(Subject::Precondition.stop())?;
+            Ok(Simulator { device, next: 0, state, inputs })
         })
     }
 
@@ -194,7 +200,8 @@ impl Simulator {
     /// Another device with the same state and the same future.
     fn fork(&self, py: Python<'_>) -> PyResult<Simulator> {
         let fork = enter(py, None, |_| {
-            Ok(Simulator { device: self.device.clone(), next: self.next, state: self.state.clone() })
+            let (device, state, inputs) = (self.device.clone(), self.state.clone(), self.inputs.clone());
+            Ok(Simulator { device, next: self.next, state, inputs })
         })?;
         fork.check_policies(py)?;
         Ok(fork)
@@ -213,7 +220,7 @@ impl Simulator {
             let options = device_options(seed, attribution);
             let other = self.device.in_same_state(device.chosen.config.clone(), options);
             let device = other.map_err(|error| Subject::Precondition.stopped(Failure::mistake(error)))?;
-            Ok(Simulator { device, next: 0, state: self.told_state() })
+            Ok(Simulator { device, next: 0, state: self.told_state(), inputs: self.inputs.clone() })
         })
     }
 
@@ -221,6 +228,8 @@ impl Simulator {
     #[pyo3(signature = (path, *, progress))]
     fn save(&self, py: Python<'_>, path: PathBuf, progress: Option<Py<PyAny>>) -> PyResult<()> {
         enter(py, progress, |front| {
+            let output = Named { called: path.display().to_string(), path: path.clone() };
+            keep_apart(&self.inputs, &[output]).map_err(Subject::Options.stop())?;
             let place = state::Place::open(&path, front).map_err(Subject::Output.stop())?;
             place.write(&self.device, &self.told_state(), front).map_err(Subject::Output.stop())
         })
@@ -239,9 +248,11 @@ impl Simulator {
     ) -> PyResult<Simulator> {
         enter(py, progress, |front| {
             let options = device_options(seed, attribution);
-            let loaded = state::load(&path, &device.chosen, options, front);
+            let chosen = &device.chosen;
+            let loaded = state::load(&path, chosen, options, front);
             let (device, head) = loaded.map_err(Subject::Precondition.stop())?;
-            Ok(Simulator { device, next: 0, state: head.precondition })
+            let inputs = files::of_state(chosen, "none", seed).map_err(Subject::Device.stop())?;
+            Ok(Simulator { device, next: 0, state: head.precondition, inputs })
         })
     }
 

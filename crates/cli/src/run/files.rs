@@ -10,29 +10,26 @@ use floatgate_core::workload::trace::words::are_words;
 
 use super::RunArgs;
 use super::session::Chosen;
-use super::trace::{STDIN, STDIN_FILE};
+use super::trace::{STDIN, STDIN_FILE, TraceArgs};
 use crate::failure::Failure;
 use crate::output::{Named, files_of, keep_apart};
 
 /// Refuses a run whose outputs would overwrite what it reads, or each other. `seeds` are those of a run with several.
 pub fn check(args: &RunArgs, chosen: &Chosen, seeds: Option<&[u64]>) -> Result<(), Failure> {
-    let mut files = Files { chosen, seed: args.seed, inputs: Vec::new(), outputs: Vec::new() };
-    if config::builtin(&chosen.called).is_none() && Path::new(&chosen.called).is_file() {
-        files.inputs.push(Named::new("the device file", &chosen.called));
-    }
+    let mut files = Files::of(chosen, args.seed);
     if let Some(columns) = args.trace.columns_file() {
         files.inputs.push(Named::new("--columns", columns));
     }
     if let Some(state) = &args.load_state {
         files.inputs.push(Named::new("--load-state", state));
     }
-    args.workloads.iter().try_for_each(|text| files.workload("the workload", text, args))?;
+    args.workloads.iter().try_for_each(|text| files.workload("the workload", text, &args.trace))?;
     if let (Some(_), Some(log)) = (seeds, files.outputs.first()) {
         let why = "each of the seeds would write it, and only that of the last would be left";
         return Err(Failure::mistake(format!("{}: {why}; give one --seed, or leave the key out", log.called)));
     }
     if args.precondition.parse::<Precondition>().is_err() && args.load_state.is_none() {
-        files.workload("--precondition", &args.precondition, args)?;
+        files.workload("--precondition", &args.precondition, &args.trace)?;
     }
     if let Some(state) = &args.save_state {
         files.outputs.push(Named::new("--save-state", state));
@@ -48,6 +45,15 @@ pub fn check(args: &RunArgs, chosen: &Chosen, seeds: Option<&[u64]>) -> Result<(
     keep_apart(&files.inputs, &files.outputs)
 }
 
+/// Returns the files that a device in this state is made from: the device file, and that of a workload.
+pub fn of_state(chosen: &Chosen, asked: &str, seed: u64) -> Result<Vec<Named>, Failure> {
+    let mut files = Files::of(chosen, seed);
+    if asked.parse::<Precondition>().is_err() {
+        files.workload("the precondition", asked, &TraceArgs::default())?;
+    }
+    Ok(files.inputs)
+}
+
 /// Input and output files of a run.
 struct Files<'a> {
     chosen: &'a Chosen,
@@ -56,9 +62,16 @@ struct Files<'a> {
     outputs: Vec<Named>,
 }
 
-impl Files<'_> {
+impl<'a> Files<'a> {
+    /// The device file, if there is one.
+    fn of(chosen: &'a Chosen, seed: u64) -> Files<'a> {
+        let is_file = config::builtin(&chosen.called).is_none() && Path::new(&chosen.called).is_file();
+        let inputs = is_file.then(|| Named::new("the device file", &chosen.called)).into_iter().collect();
+        Files { chosen, seed, inputs, outputs: Vec::new() }
+    }
+
     /// Adds the files of a workload. What cannot be read has none: opening it says why.
-    fn workload(&mut self, kind: &str, text: &str, args: &RunArgs) -> Result<(), Failure> {
+    fn workload(&mut self, kind: &str, text: &str, trace: &TraceArgs) -> Result<(), Failure> {
         let bytes = self.chosen.config.logical_bytes();
         let path = Path::new(text);
         let planned = if synthetic::looks_like_job(text) {
@@ -72,7 +85,7 @@ impl Files<'_> {
         } else {
             let path = match text {
                 STDIN => STDIN_FILE.into(),
-                _ if are_words(text) && !looks_like_model(path) => args.trace.words(text)?.path,
+                _ if are_words(text) && !looks_like_model(path) => trace.words(text)?.path,
                 _ => path.to_owned(),
             };
             self.inputs.push(Named::new(kind, path));
