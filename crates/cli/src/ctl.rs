@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::run::report::plural;
 use crate::serve::clients;
+use crate::text::harmless;
 
 /// What `--help` adds.
 pub const HELP: &str = "\
@@ -95,7 +96,10 @@ pub fn run(args: &CtlArgs) -> Result<(), Failure> {
     // To trim a large device takes its time; all else is answered at once.
     let patience = (!matches!(asked, Asked::TrimAll)).then_some(Duration::from_secs(30));
     asker.set_patience(patience).map_err(lost)?;
-    let answer = asker.ask(&asked).map_err(lost)?;
+    let mut answer = asker.ask(&asked).map_err(lost)?;
+    if !args.json && !matches!(args.command, Command::Watch { .. }) {
+        answer = harmless(answer);
+    }
     if let (Some(error), false) = (answer["error"].as_str(), args.json) {
         return Err(Failure::fault(error));
     }

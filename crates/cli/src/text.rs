@@ -2,6 +2,7 @@
 
 use floatgate_core::text::escaped;
 use floatgate_report::number::grouped;
+use serde_json::Value;
 
 /// Columns of a label.
 const LABEL: usize = 15;
@@ -43,6 +44,18 @@ impl Page {
     fn push(&mut self, line: &str) {
         self.text.push_str(&escaped(line.trim_end()));
         self.text.push('\n');
+    }
+}
+
+/// Returns what another program sent, with the control characters of all its texts escaped.
+pub fn harmless(value: Value) -> Value {
+    match value {
+        Value::String(text) => escaped(&text).into(),
+        Value::Array(values) => values.into_iter().map(harmless).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (escaped(&name).into_owned(), harmless(value))).collect()
+        }
+        value => value,
     }
 }
 

@@ -1,15 +1,19 @@
 //! `floatgate top`, in a terminal of its own.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Child, Stdio};
 
 use floatgate_serve::clock::Wall;
+use floatgate_serve::monitor::frame::{Frame, Info};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
 #[path = "common/live.rs"]
 mod live;
@@ -37,9 +41,9 @@ impl Terminal {
     }
 
     /// `floatgate top` of that server in it.
-    fn top(&self, live: &Live) -> Child {
+    fn top(&self, directory: &TempDir) -> Child {
         let end = || Stdio::from(self.inner.try_clone().unwrap());
-        let mut command = floatgate(&live.directory);
+        let mut command = floatgate(directory);
         command.args(["top", "ssd.ctl"]).stdin(end()).stdout(end()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
@@ -77,7 +81,7 @@ fn it_shows_the_device_and_leaves_the_terminal_as_it_was() {
     for keys in [Some("q"), Some("\x1b"), Some("\x03"), None] {
         let mut terminal = Terminal::new();
         let before = terminal.modes();
-        let top = terminal.top(&live);
+        let top = terminal.top(&live.directory);
         // The name of the device, the sectors that were written, and the picture of its blocks, of which most are free.
         ["tiny", "2,048", "▓......."].iter().for_each(|text| terminal.until(text));
         assert!(!terminal.modes().local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO), "it reads keys");
@@ -97,4 +101,45 @@ fn it_shows_the_device_and_leaves_the_terminal_as_it_was() {
         assert_eq!((after.local_modes, after.input_modes), (before.local_modes, before.input_modes), "{keys:?}");
         assert_eq!((after.output_modes, after.control_modes), (before.output_modes, before.control_modes));
     }
+}
+
+/// Text that clears a terminal and turns the direction of what follows, and the form in which it is shown.
+const EVIL: &str = "evil\x1b[2J\u{9b}1m\u{202e}\n";
+const SHOWN: &str = "evil\\u{1b}[2J\\u{9b}1m\\u{202e}\\n";
+
+/// Answers the next client of a server that is not ours, and returns the connection.
+fn answer(server: &UnixListener, answer: &Value) -> UnixStream {
+    let (mut client, _) = server.accept().unwrap();
+    BufReader::new(&client).read_line(&mut String::new()).unwrap();
+    client.write_all(format!("{answer}\n").as_bytes()).unwrap();
+    client
+}
+
+#[test]
+fn texts_of_a_server_cannot_control_the_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = UnixListener::bind(directory.path().join("ssd.ctl")).unwrap();
+    let addresses = vec![format!("unix:/tmp/{EVIL}.sock")];
+    let info = Info { device: EVIL.into(), addresses, ..Info::default() };
+    let mut frame = Frame { warnings: vec![EVIL.into()], trouble: Some(EVIL.into()), ..Frame::default() };
+    frame.requests.entry(EVIL.into()).or_default().count = 1;
+    let whole = json!({ "ok": true, "info": info, "frame": frame, "message": EVIL });
+    let refusal = json!({ "ok": false, "error": EVIL });
+    for (words, said) in [("status", &whole), ("clients", &whole), ("power-cut", &whole), ("power-cut", &refusal)] {
+        let mut command = floatgate(&directory);
+        command.args(["ctl", "--socket", "ssd.ctl", words]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        answer(&server, said);
+        let output = child.wait_with_output().unwrap();
+        let printed = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(printed.contains(SHOWN), "{words}: {printed:?}");
+        assert!(!printed.contains(|c: char| c.is_control() && c != '\n'), "{words}: {printed:?}");
+    }
+    let mut terminal = Terminal::new();
+    let mut top = terminal.top(&directory);
+    let mut client = answer(&server, &json!({ "ok": true, "info": info }));
+    client.write_all(format!("{}\n", json!({ "frame": frame })).as_bytes()).unwrap();
+    terminal.until(SHOWN);
+    drop(client);
+    assert_eq!(top.wait().unwrap().code(), Some(1));
 }

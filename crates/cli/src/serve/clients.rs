@@ -14,6 +14,8 @@ use floatgate_serve::monitor::frame::Info;
 use floatgate_serve::{Address, Server};
 use serde::Deserialize;
 
+use crate::text::harmless;
+
 /// What `--help` says of clients; [`of_running`] comes behind it.
 pub const HELP: &str = "\
 Clients of a device at --nbd unix:/tmp/ssd.sock; those of yours are printed when it is there, and
@@ -58,7 +60,8 @@ pub fn of_running() -> String {
     let ask = |path: &Path| -> io::Result<Info> {
         let mut asker = Asker::connect(path)?;
         asker.set_patience(Some(PATIENCE))?;
-        Ok(Info::deserialize(&asker.ask(&Command::Watch { blocks: false })?["info"])?)
+        let mut answer = asker.ask(&Command::Watch { blocks: false })?;
+        Ok(Info::deserialize(harmless(answer["info"].take()))?)
     };
     let infos = running(&usual_places()).into_iter().filter_map(|path| ask(&path).ok());
     infos.map(|info| format!("\nRunning now: {}\n{}", info.device, commands(&info))).collect()

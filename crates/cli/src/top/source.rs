@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::ctl;
 use crate::failure::Failure;
+use crate::text::harmless;
 
 /// Nothing comes for so long: the server is gone, or hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -83,16 +84,17 @@ fn read(
 }
 
 /// Of a server of another version, where what it says makes no sense.
-fn parsed<T: for<'de> Deserialize<'de>>(value: &Value) -> Result<Box<T>, Failure> {
+fn parsed<T: for<'de> Deserialize<'de>>(value: Value) -> Result<Box<T>, Failure> {
     let told = |error| Failure::fault(format!("the server is of another version of Floatgate: {error}"));
     T::deserialize(value).map(Box::new).map_err(told)
 }
 
-fn news(name: &str, value: &Value) -> Result<News, Failure> {
+fn news(name: &str, value: Value) -> Result<News, Failure> {
     match name {
+        // It has numbers only, and many of them.
         "blocks" => parsed(value).map(News::Blocks),
-        "frame" => parsed(value).map(News::Frame),
-        _ => parsed(value).map(News::Info),
+        "frame" => parsed(harmless(value)).map(News::Frame),
+        _ => parsed(harmless(value)).map(News::Info),
     }
 }
 
@@ -100,14 +102,14 @@ fn follow_socket(path: Option<&Path>, sender: SyncSender<News>) -> Result<(), Fa
     let mut asker = ctl::connect(path)?;
     let mut has_asked = false;
     read(sender, move || {
-        let line = if std::mem::replace(&mut has_asked, true) {
+        let mut line = if std::mem::replace(&mut has_asked, true) {
             asker.hear().map_err(ctl::lost)?
         } else {
             asker.set_patience(Some(PATIENCE)).map_err(ctl::lost)?;
             asker.ask(&Command::Watch { blocks: true }).map_err(ctl::lost)?
         };
         let name = ["blocks", "frame"].into_iter().find(|name| line.get(name).is_some()).unwrap_or("info");
-        news(name, &line[name])
+        news(name, line[name].take())
     })
 }
 
@@ -157,7 +159,7 @@ impl Page {
                 self.name = event.trim().to_owned();
             } else if let Some(data) = line.strip_prefix("data:") {
                 let value: Value = serde_json::from_str(data.trim()).unwrap_or_default();
-                return news(&self.name, &value);
+                return news(&self.name, value);
             }
         }
     }
@@ -166,9 +168,9 @@ impl Page {
         let told =
             |error: &dyn Display| Failure::fault(format!("{} is no dashboard of Floatgate: {error}", self.address));
         let status = self.get("/api/status")?.into_with_config().limit(LONGEST_LINE).read_to_string();
-        let status: Value =
+        let mut status: Value =
             serde_json::from_str(&status.map_err(|error| told(&error))?).map_err(|error| told(&error))?;
-        news("info", &status["info"])
+        news("info", status["info"].take())
     }
 }
 
