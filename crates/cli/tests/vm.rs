@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// A place that outlives the test, so that packages are fetched once.
@@ -219,6 +220,40 @@ fn a_kernel_that_does_not_boot_is_an_error() {
     let errors = String::from_utf8_lossy(&told.stderr);
     assert_eq!(told.status.code(), Some(1), "{errors}");
     assert!(errors.contains("error: qemu-system-x86_64 failed"), "{errors}");
+}
+
+/// A signal ends the machine before it boots and while it runs, and the exit status is that of shells. A script stands
+/// for QEMU, so that nothing boots.
+#[test]
+fn a_signal_gives_the_exit_status_of_shells() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (kernel, initrd) = (file("vmlinuz", "no kernel"), file("initrd", ""));
+    let script = "#!/bin/sh\ntest \"$1\" = --version || exec sleep 600\n";
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(file("qemu-system-x86_64", script), permissions).unwrap();
+    let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap());
+    let guest = ["--accel", "tcg", "--no-delay", "--kernel", &kernel, "--initrd", &initrd, "--run", "true"];
+    let endless = "rw=randwrite bs=32m norandommap=1 io_size=100t";
+    let (running, preparing) = ("guest: booting an emulated machine", "preconditioning the device: ");
+    for (state, words, signal, status) in [
+        ("none", running, Signal::TERM, 143),
+        ("none", running, Signal::INT, 130),
+        (endless, preparing, Signal::TERM, 143),
+    ] {
+        let mut command = command(directory.path(), &[&guest[..], &["--precondition", state]].concat());
+        command.env("PATH", &path).env("TMPDIR", directory.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        assert!(said.any(|line| line.starts_with(words)), "{words}");
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let rest: Vec<String> = said.collect();
+        assert_eq!(child.wait().unwrap().code(), Some(status), "{words} {signal:?}: {rest:?}");
+    }
 }
 
 #[test]
