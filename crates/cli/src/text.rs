@@ -17,11 +17,11 @@ pub struct Page {
 }
 
 impl Page {
-    /// A line, broken between words where it is too long.
+    /// Writes a line with a label, broken between words if it is too long. A number stays with the word after it.
     pub fn line(&mut self, label: &str, what: impl AsRef<str>) {
         let mut line = format!("{label:<LABEL$}");
         let mut empty = true;
-        for word in what.as_ref().split(' ') {
+        for word in words(what.as_ref()) {
             if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
                 self.push(&line);
                 line = " ".repeat(LABEL);
@@ -30,7 +30,7 @@ impl Page {
             if !empty {
                 line.push(' ');
             }
-            line.push_str(word);
+            line.push_str(&word);
             empty = false;
         }
         self.push(&line);
@@ -57,6 +57,25 @@ pub fn harmless(value: Value) -> Value {
         }
         value => value,
     }
+}
+
+/// Returns the words of a text; a number and its unit are one word.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match words.last_mut() {
+            Some(last) if is_number(last) => *last += &format!(" {word}"),
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
+/// Returns `true` for numbers such as `1,448` and `(10.0`.
+fn is_number(word: &str) -> bool {
+    let digits = word.trim_start_matches('(');
+    digits.ends_with(|end: char| end.is_ascii_digit())
+        && digits.chars().all(|digit| digit.is_ascii_digit() || matches!(digit, '.' | ','))
 }
 
 /// Rows of cells: the first at the left, the others at the right of their columns.
@@ -170,5 +189,18 @@ mod tests {
         let mut page = Page::default();
         page.line("warning", "word ".repeat(40));
         assert!(page.text.lines().count() == 3 && page.text.lines().all(|line| line.chars().count() <= WIDTH));
+    }
+
+    #[test]
+    fn a_number_and_its_unit_are_in_one_line() {
+        assert_eq!(
+            words("at (10.0 % spare) 2282, 1,448 requests/s x 2"),
+            ["at", "(10.0 %", "spare)", "2282,", "1,448 requests/s", "x", "2"]
+        );
+        for before in 60..100 {
+            let mut page = Page::default();
+            page.line("limited by", format!("{} 23.4 % of their bound", "x".repeat(before)));
+            assert!(page.text.contains("23.4 %"), "{}", page.text);
+        }
     }
 }
