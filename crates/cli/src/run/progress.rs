@@ -1,11 +1,12 @@
 //! Progress, on a terminal only.
 
 use std::cell::RefCell;
+use std::fmt::Write;
 use std::time::Duration;
 
 use floatgate_core::run::Progress;
 use floatgate_core::workload::file::Stop;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::interrupt::Interrupt;
 use super::session::Front;
@@ -24,10 +25,13 @@ impl Reporter {
     /// A bar for a part of the work.
     pub fn new(what: &'static str) -> Reporter {
         let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr()).with_prefix(what);
-        let template = "{prefix} [{bar:30}] {percent:>3} % {msg} {eta} left";
+        let template = "{prefix} [{bar:30}] {percent:>3} % {msg} {left}";
         // A template that cannot be read is replaced by the default one: a bar is not worth a failure.
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.set_style(style.progress_chars("=> "));
+        bar.set_style(style.progress_chars("=> ").with_key("left", |state: &ProgressState, text: &mut dyn Write| {
+            // Drawing a bar has no way to report an error.
+            let _ = text.write_str(&left(state.pos(), state.eta()));
+        }));
         Reporter { bar }
     }
 
@@ -54,6 +58,11 @@ impl Reporter {
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// Returns the estimate of the time that is left, or an empty text before the first step, when there is none.
+fn left(position: u64, estimate: Duration) -> String {
+    if position == 0 { String::new() } else { format!("{:#} left", HumanDuration(estimate)) }
 }
 
 /// A number with three digits, as `1.23 M`.
@@ -120,7 +129,15 @@ impl Front for Terminal {
 
 #[cfg(test)]
 mod tests {
-    use super::short;
+    use std::time::Duration;
+
+    use super::{left, short};
+
+    #[test]
+    fn no_time_is_left_before_there_is_an_estimate() {
+        assert_eq!(left(0, Duration::ZERO), "");
+        assert_eq!(left(1, Duration::from_secs(6)), "6s left");
+    }
 
     #[test]
     fn numbers_are_short() {
