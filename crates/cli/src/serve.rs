@@ -108,8 +108,10 @@ pub struct ServeArgs {
 
 /// Runs the command.
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
-    session(args, &mut std::io::stdout().lock(), |server, config, monitor, interrupt| {
+    let announce = |server: &Server, config: &DeviceConfig, monitor: &Monitor| {
         say(&clients::welcome(config, server, args.no_delay, &monitor::welcome(monitor)));
+    };
+    session(args, &mut std::io::stdout().lock(), announce, |server, _, interrupt| {
         Ok(server.wait(|| interrupt.requested(), warn).err())
     })
 }
@@ -119,12 +121,13 @@ pub fn warn(what: &str) {
     say(&format!("warning: {what}"));
 }
 
-/// Serves a device while `hold` lasts, which says what went wrong with the server if something did; what comes of it
-/// goes to `out`.
+/// Serves a device while `hold` lasts, and prints the result to `out`. When clients are served, `announce` prints the
+/// ways to connect. `hold` returns the fault that ended the server, if there was one.
 pub fn session(
     args: &ServeArgs,
     out: &mut impl Write,
-    hold: impl FnOnce(&Server, &DeviceConfig, &Monitor, &Interrupt) -> Result<Option<String>, Failure>,
+    announce: impl FnOnce(&Server, &DeviceConfig, &Monitor),
+    hold: impl FnOnce(&Server, &DeviceConfig, &Interrupt) -> Result<Option<String>, Failure>,
 ) -> Result<(), Failure> {
     let message = "\nending: what is in progress is answered; Ctrl-C again stops at once";
     let readiness = Readiness::open(args.ready_fd)?;
@@ -154,8 +157,10 @@ pub fn session(
             .map_err(failure)?;
     begun.recovered.iter().for_each(|recovered| say(&recovered.to_string()));
     monitor.attach(&server);
+    // Before the signal, so that a shell that waits for it prints its prompt after the text.
+    announce(&server, config, &monitor);
     readiness.ready(&format!("serving {}", config.name));
-    let held = hold(&server, config, &monitor, &interrupt);
+    let held = hold(&server, config, &interrupt);
     readiness.stopping();
     // It lets go of the device.
     drop(monitor);

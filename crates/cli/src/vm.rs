@@ -7,6 +7,7 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Bytes;
 use floatgate_guest::machine::{PREFIX, check_qemu};
 use floatgate_guest::{Accelerator, Cache, Disk, Ended, Guest, GuestError, Machine, Running, Scratch};
+use floatgate_serve::monitor::Monitor;
 use floatgate_serve::{Address, Server};
 
 use crate::failure::{Failure, say};
@@ -122,7 +123,8 @@ pub fn run(args: &VmArgs) -> Result<(), Failure> {
     let directory = Scratch::new(PREFIX)?;
     let serve = args.served(&directory, accelerator)?;
     let mut ended = Ok(None);
-    session(&serve, &mut std::io::stderr(), |server, config, _, interrupt| {
+    let silent = |_: &Server, _: &DeviceConfig, _: &Monitor| ();
+    session(&serve, &mut std::io::stderr(), silent, |server, config, interrupt| {
         let disk = args.disk(&directory, server, &serve);
         say(&welcome(config, &disk, accelerator, &serve));
         let (command, files) = (args.run.as_deref(), &args.copy[..]);

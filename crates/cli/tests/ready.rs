@@ -51,7 +51,7 @@ fn a_shell_waits_until_clients_are_served() {
         // As README.md and docs/live.md have it.
         let script = "mkfifo ready\n\
             floatgate serve tiny --nbd unix:a.sock --no-delay --ready-fd 3 3>ready >result.txt &\n\
-            read line <ready\n\
+            read line <ready && rm ready\n\
             echo \"$line\"\n\
             qemu-io -f raw -c 'write 0 4k' 'nbd+unix:///?socket=a.sock' >/dev/null && echo written\n\
             kill $! && wait $! && echo ended";
@@ -87,6 +87,19 @@ fn the_descriptor_is_closed_after_the_line_and_checked_before_the_work() {
     child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(text, "READY=1\n", "the pipe ended while the server runs");
     ends_well(child);
+}
+
+#[test]
+fn the_addresses_are_printed_before_the_signal() {
+    let directory = tempfile::tempdir().unwrap();
+    let binary = env!("CARGO_BIN_EXE_floatgate");
+    let script = format!("exec {binary} serve tiny --nbd unix:a.sock --no-delay --ready-fd 7 7>&1 2>&1 >result.txt");
+    let mut child =
+        Command::new("sh").args(["-c", &script]).current_dir(&directory).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let before: Vec<String> = lines.take_while(|line| line != "READY=1").collect();
+    ends_well(child);
+    assert!(before.iter().any(|line| line.starts_with("Ctrl-C ends")), "{before:?}");
 }
 
 #[test]
