@@ -176,9 +176,9 @@ class Writer(threading.Thread):
             return
 
 
-def serve(program: str, place: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
-    """A device that is served, and where its page is."""
-    command = [program, "serve", "tiny", "--nbd", "unix:ssd.sock", "--dashboard", *options]
+def serve(program: str, place: Path, *options: str, device: str = "tiny") -> tuple[subprocess.Popen[str], str]:
+    """Serve a device, and return the server and the address of its page."""
+    command = [program, "serve", device, "--nbd", "unix:ssd.sock", "--dashboard", *options]
     server = subprocess.Popen(command, cwd=place, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
                               env={**os.environ, "FLOATGATE_DASHBOARD_TOKEN": TOKEN})
     said = ""
