@@ -59,7 +59,7 @@ impl Waiting {
         done
     }
 
-    /// The first that waits with `rank` in the line of a LUN and its plane, or [`NONE`].
+    /// Returns the oldest with `rank` in the queue of a LUN and its plane, or [`TransactionId::NONE`].
     #[inline]
     pub fn first(&self, lun: LunId, plane: PlaneId, rank: u8) -> TransactionId {
         self.lines[self.index(lun, plane)][usize::from(rank)].first()
@@ -99,7 +99,7 @@ impl Waiting {
         self.counts[lun.index()][usize::from(rank)] += count;
     }
 
-    /// Takes the first that waits with `rank` in the line of a LUN and its plane; [`NONE`] when nothing does.
+    /// Removes and returns the oldest with `rank` in the queue of a LUN and its plane, or [`TransactionId::NONE`].
     #[inline]
     pub fn pop(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered) -> TransactionId {
         let id = self.change((lun, plane, rank), links, |line, links| line.pop(links));
@@ -136,7 +136,7 @@ impl Waiting {
         self.counts[lun.index()][usize::from(rank)] > 0
     }
 
-    /// The one that has waited longest for `lun` with `rank`, or [`NONE`].
+    /// Returns the oldest that waits for `lun` with `rank`, or [`TransactionId::NONE`].
     #[inline(always)]
     pub fn oldest(&self, lun: LunId, rank: u8) -> TransactionId {
         let rank = usize::from(rank);
