@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::trims::{Trim, Trims, Waiting, WaitingRecords};
 use super::{Device, Mutant};
 use crate::config::DeviceConfig;
 use crate::ftl::blocks::{BlockState, Stream};
@@ -18,21 +19,19 @@ use crate::ftl::flash::FlashEvent;
 use crate::ftl::mapping::{Location, PageMap};
 use crate::metrics::attribution::Part as TimePart;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
+use crate::sim::table::Table;
 use crate::state::{Reader, StateError, Writer};
 use crate::work::Class;
 use crate::work::{Kind, Transaction};
 use crate::workload::request::Status;
-
-/// Sequence number of a trim, and the mapping unit that was trimmed.
-type Record = (u64, u32);
 
 /// Records whose trimmed data are in the same block, and which are not in flash yet.
 #[derive(Clone, Debug, Default)]
 struct Held {
     /// Number of records.
     records: u32,
-    /// Records that are not being written either, oldest first.
-    waiting: VecDeque<Record>,
+    /// Sequence numbers of those that are not being written either, oldest first.
+    waiting: VecDeque<u64>,
 }
 
 /// A unit of the journal that is being programmed.
@@ -56,12 +55,12 @@ pub(super) struct Journal {
     /// How many of them matter, and which unit.
     by_live: BTreeSet<(u32, u32)>,
     live: Vec<u32>,
-    /// The last trim of each unit that is trimmed, and which unit of the journal has it, or `NO_SLOT`.
-    trims: BTreeMap<u32, (u64, u32)>,
-    /// Records that are not being written, with the block that holds the trimmed data, or `NONE`.
-    waiting: BTreeMap<Record, BlockId>,
+    /// The last trim of each unit that is trimmed. Its slot is `NO_SLOT` until its record is being written.
+    trims: Trims,
+    /// Records that are not being written.
+    waiting: WaitingRecords,
     /// Records of `waiting` and `writing`, by the block that holds the trimmed data.
-    held: BTreeMap<BlockId, Held>,
+    held: Table<BlockId, Held>,
     writing: Option<Writing>,
     /// The unit of it that is on its way, and its transaction.
     slot: u32,
@@ -88,9 +87,9 @@ impl Journal {
             slots: vec![Vec::new(); units as usize],
             by_live: (0..units as u32).map(|slot| (0, slot)).collect(),
             live: vec![0; units as usize],
-            trims: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-            held: BTreeMap::new(),
+            trims: Trims::default(),
+            waiting: WaitingRecords::default(),
+            held: Table::default(),
             writing: None,
             slot: NO_SLOT,
             stalled: None,
@@ -101,7 +100,7 @@ impl Journal {
 
     /// Whether a block waits for records to be written.
     pub(super) fn holds(&self, block: BlockId) -> bool {
-        self.held.contains_key(&block)
+        self.held.get(block).is_some_and(|held| held.records > 0)
     }
 
     fn count(&mut self, slot: u32, change: i32) {
@@ -114,21 +113,21 @@ impl Journal {
     }
 
     /// A newer write of a unit is in flash, or a newer trim came.
-    fn forget(&mut self, lpn: u32) {
-        let Some((sequence, slot)) = self.trims.remove(&lpn) else { return };
+    fn forget(&mut self, lpn: Lpn) {
+        let Some(Trim { sequence, slot }) = self.trims.remove(lpn) else { return };
         self.count(slot, -1);
         // A block cannot be erased before its records are written, so those stay.
-        if self.waiting.get(&(sequence, lpn)) == Some(&BlockId::NONE) {
-            self.waiting.remove(&(sequence, lpn));
+        if self.waiting.get(sequence).is_some_and(|record| record.block.is_none()) {
+            self.waiting.remove(sequence);
         }
     }
 
     /// What recovery has found in a unit of the journal; `live` are those of its records that matter.
     pub(super) fn adopt(&mut self, slot: u32, records: Vec<(u32, u64)>, live: impl Fn(u32, u64) -> bool) {
         for &(lpn, sequence) in records.iter().filter(|&&(lpn, sequence)| live(lpn, sequence)) {
-            if self.trims.get(&lpn).is_none_or(|known| known.0 < sequence) {
-                self.forget(lpn);
-                self.trims.insert(lpn, (sequence, slot));
+            if self.trims.get(Lpn(lpn)).is_none_or(|known| known.sequence < sequence) {
+                self.forget(Lpn(lpn));
+                self.trims.insert(Lpn(lpn), Trim { sequence, slot });
                 self.count(slot, 1);
             }
         }
@@ -136,11 +135,11 @@ impl Journal {
     }
 
     /// What recovery has found of a trim that is not in the journal.
-    pub(super) fn adopt_waiting(&mut self, lpn: u32, sequence: u64) {
-        if self.trims.get(&lpn).is_none_or(|known| known.0 < sequence) {
+    pub(super) fn adopt_waiting(&mut self, lpn: Lpn, sequence: u64) {
+        if self.trims.get(lpn).is_none_or(|known| known.sequence < sequence) {
             self.forget(lpn);
-            self.trims.insert(lpn, (sequence, NO_SLOT));
-            self.waiting.insert((sequence, lpn), BlockId::NONE);
+            self.trims.insert(lpn, Trim { sequence, slot: NO_SLOT });
+            self.waiting.push(Waiting { sequence, lpn, block: BlockId::NONE });
         }
     }
 
@@ -213,7 +212,7 @@ impl Journal {
         }
         let &(_, slot) = self.by_live.first()?;
         let trims = &self.trims;
-        self.slots[slot as usize].retain(|(lpn, number)| trims.get(lpn) == Some(&(*number, slot)));
+        self.slots[slot as usize].retain(|&(lpn, sequence)| trims.get(Lpn(lpn)) == Some(Trim { sequence, slot }));
         self.slot = slot;
         self.writing = Some(Writing::default());
         self.add(now, doomed);
@@ -226,30 +225,31 @@ impl Journal {
         let Some(mut writing) = self.writing.take() else { return };
         let slot = self.slot;
         let room = self.room.saturating_sub(self.slots[slot as usize].len());
-        let of_doomed = doomed.filter_map(|block| self.held.get(&block));
-        let mut urgent: Vec<Record> = of_doomed.flat_map(|held| held.waiting.iter().take(room)).copied().collect();
+        let of_doomed = doomed.filter_map(|block| self.held.get(block));
+        let mut urgent: Vec<u64> = of_doomed.flat_map(|held| held.waiting.iter().take(room)).copied().collect();
         urgent.sort_unstable();
+        let mut added = 0;
         for taken in 0..room {
-            let next = urgent.get(taken).copied().or_else(|| self.waiting.keys().next().copied());
-            let Some((sequence, lpn)) = next else { break };
-            let block = self.waiting.remove(&(sequence, lpn)).unwrap_or(BlockId::NONE);
-            if let Some(held) = self.held.get_mut(&block) {
+            let next = urgent.get(taken).copied().or_else(|| self.waiting.first().map(|record| record.sequence));
+            let Some(Waiting { sequence, lpn, block }) = next.and_then(|next| self.waiting.remove(next)) else { break };
+            if let Some(held) = self.held.get_mut(block) {
                 held.waiting.pop_front(); // Those of a block leave oldest first.
             }
             writing.blocks.push(block);
-            if self.trims.get(&lpn) == Some(&(sequence, NO_SLOT)) {
-                self.trims.insert(lpn, (sequence, slot));
-                self.count(slot, 1);
-                self.slots[slot as usize].push((lpn, sequence));
+            if self.trims.get(lpn) == Some(Trim { sequence, slot: NO_SLOT }) {
+                self.trims.insert(lpn, Trim { sequence, slot });
+                self.slots[slot as usize].push((lpn.0, sequence));
+                added += 1;
             }
         }
-        writing.upto = self.waiting.first_key_value().map_or(now, |(&(sequence, _), _)| sequence - 1);
+        self.count(slot, added);
+        writing.upto = self.waiting.first().map_or(now, |record| record.sequence - 1);
         self.writing = Some(writing);
     }
 
     /// Returns `true` if the records of a block are all being written.
     fn writes_all_of(&self, block: BlockId) -> bool {
-        self.held.get(&block).is_some_and(|held| held.waiting.is_empty())
+        self.held.get(block).is_some_and(|held| held.records > 0 && held.waiting.is_empty())
     }
 }
 
@@ -257,14 +257,14 @@ impl Device {
     /// A unit was deallocated that is mapped; `stale` is what it leaves in flash.
     pub(super) fn journal_trim(&mut self, lpn: Lpn, sequence: u64, stale: Option<Ppn>) {
         let (Some(journal), false) = (&mut self.journal, self.options.mutant == Mutant::ForgetTrims) else { return };
-        journal.forget(lpn.0);
-        journal.trims.insert(lpn.0, (sequence, NO_SLOT));
+        journal.forget(lpn);
+        journal.trims.insert(lpn, Trim { sequence, slot: NO_SLOT });
         let block = stale.map_or(BlockId::NONE, |place| self.ftl.blocks.block_of(place));
-        journal.waiting.insert((sequence, lpn.0), block);
+        journal.waiting.push(Waiting { sequence, lpn, block });
         if let Some(place) = stale {
-            let held = journal.held.entry(block).or_default();
+            let held = journal.held.entry(block);
             held.records += 1;
-            held.waiting.push_back((sequence, lpn.0));
+            held.waiting.push_back(sequence);
             if held.records == 1 {
                 self.ftl.blocks.depend(place);
             }
@@ -278,7 +278,7 @@ impl Device {
     #[inline]
     pub(super) fn journal_written(&mut self, lpn: Lpn) {
         if let Some(journal) = &mut self.journal {
-            journal.forget(lpn.0);
+            journal.forget(lpn);
         }
     }
 
@@ -511,10 +511,9 @@ impl Device {
         }
         let mut free = Vec::new();
         for block in blocks {
-            let Some(held) = journal.held.get_mut(&block) else { continue };
+            let Some(held) = journal.held.get_mut(block) else { continue };
             held.records -= 1;
             if held.records == 0 {
-                journal.held.remove(&block);
                 free.push(block);
             }
         }

@@ -32,6 +32,7 @@ mod start;
 mod timers;
 mod trail;
 mod translate;
+mod trims;
 mod watch;
 
 use std::cmp::Reverse;

@@ -153,7 +153,7 @@ impl Device {
             report.units_trimmed += u64::from(self.ftl.recover_trim(Lpn(lpn), sequence, scan));
             writes.retain(|written, number| *written != lpn || *number > sequence);
             if let Some(journal) = self.journal.as_mut().filter(|_| self.ftl.map.get(Lpn(lpn)) == Location::Unmapped) {
-                journal.adopt_waiting(lpn, sequence);
+                journal.adopt_waiting(Lpn(lpn), sequence);
             }
         }
         Ok(writes)

@@ -1,0 +1,170 @@
+//! The trims that the journal knows: the last one of each mapping unit, and those that are not being written yet.
+
+use std::collections::VecDeque;
+
+use crate::sim::id::{BlockId, Lpn};
+
+/// The last trim of a mapping unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Trim {
+    /// Sequence number of the trim; 0 for none.
+    pub(super) sequence: u64,
+    /// The unit of the journal that has its record.
+    pub(super) slot: u32,
+}
+
+/// Mapping units of a page of [`Trims`].
+const PAGE: usize = 1024;
+
+/// The last trim of each mapping unit that is trimmed, in pages that are allocated when one of their units is.
+///
+/// A host may trim a whole device at once: a search tree took most of the time of that.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trims {
+    pages: Vec<Option<Box<[Trim; PAGE]>>>,
+}
+
+impl Trims {
+    fn entry(&self, lpn: Lpn) -> Option<&Trim> {
+        let page = self.pages.get(lpn.index() / PAGE)?.as_ref()?;
+        Some(&page[lpn.index() % PAGE])
+    }
+
+    /// Returns the last trim of a unit, if it is trimmed.
+    pub(super) fn get(&self, lpn: Lpn) -> Option<Trim> {
+        self.entry(lpn).copied().filter(|trim| trim.sequence > 0)
+    }
+
+    /// Sets the last trim of a unit, and returns the one before.
+    pub(super) fn insert(&mut self, lpn: Lpn, trim: Trim) -> Option<Trim> {
+        let page = lpn.index() / PAGE;
+        if self.pages.len() <= page {
+            self.pages.resize(page + 1, None);
+        }
+        let page = self.pages[page].get_or_insert_with(|| Box::new([Trim::default(); PAGE]));
+        let before = std::mem::replace(&mut page[lpn.index() % PAGE], trim);
+        (before.sequence > 0).then_some(before)
+    }
+
+    /// Forgets the last trim of a unit, and returns it.
+    pub(super) fn remove(&mut self, lpn: Lpn) -> Option<Trim> {
+        self.get(lpn)?;
+        self.insert(lpn, Trim::default())
+    }
+}
+
+/// A record that is not being written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Waiting {
+    /// Sequence number of the trim.
+    pub(super) sequence: u64,
+    /// The mapping unit that was trimmed; `NONE` once the record is gone.
+    pub(super) lpn: Lpn,
+    /// Block that holds the trimmed data, or `NONE`.
+    pub(super) block: BlockId,
+}
+
+/// The records that are not being written, oldest first. Those that are gone from the middle stay until they are the
+/// oldest.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WaitingRecords {
+    records: VecDeque<Waiting>,
+    gone: usize,
+}
+
+impl WaitingRecords {
+    /// Returns the number of records.
+    pub(super) fn len(&self) -> usize {
+        self.records.len() - self.gone
+    }
+
+    /// Returns `true` if there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Adds a record.
+    pub(super) fn push(&mut self, record: Waiting) {
+        let at = match self.records.back() {
+            Some(last) if last.sequence > record.sequence => self.position(record.sequence).unwrap_or_else(|at| at),
+            _ => self.records.len(),
+        };
+        self.records.insert(at, record);
+    }
+
+    /// Returns the oldest record.
+    pub(super) fn first(&self) -> Option<Waiting> {
+        self.records.front().copied()
+    }
+
+    /// Returns the record of a trim.
+    pub(super) fn get(&self, sequence: u64) -> Option<Waiting> {
+        let at = self.position(sequence).ok()?;
+        Some(self.records[at]).filter(|record| record.lpn.is_some())
+    }
+
+    /// Removes and returns the record of a trim.
+    pub(super) fn remove(&mut self, sequence: u64) -> Option<Waiting> {
+        let record = self.get(sequence)?;
+        let at = self.position(sequence).ok()?;
+        self.records[at].lpn = Lpn::NONE;
+        self.gone += 1;
+        while self.records.front().is_some_and(|record| record.lpn.is_none()) {
+            self.records.pop_front();
+            self.gone -= 1;
+        }
+        Some(record)
+    }
+
+    /// The oldest is looked for most often.
+    fn position(&self, sequence: u64) -> Result<usize, usize> {
+        match self.records.front() {
+            Some(first) if first.sequence == sequence => Ok(0),
+            _ => self.records.binary_search_by_key(&sequence, |record| record.sequence),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::sim::rng::Rng;
+
+    #[test]
+    fn trims_agree_with_a_map() {
+        let (mut rng, mut trims, mut model) = (Rng::new(1, "trims"), Trims::default(), BTreeMap::new());
+        for sequence in 1..5000 {
+            let lpn = Lpn(rng.below(5) as u32 * PAGE as u32 + rng.below(9) as u32);
+            let trim = Trim { sequence, slot: rng.below(3) as u32 };
+            if rng.below(3) == 0 {
+                assert_eq!(trims.remove(lpn), model.remove(&lpn));
+            } else {
+                assert_eq!(trims.insert(lpn, trim), model.insert(lpn, trim));
+            }
+            assert_eq!(trims.get(lpn), model.get(&lpn).copied());
+        }
+    }
+
+    #[test]
+    fn waiting_records_agree_with_a_map() {
+        let (mut rng, mut records, mut model) =
+            (Rng::new(1, "waiting records"), WaitingRecords::default(), BTreeMap::new());
+        for number in 1..5000u64 {
+            let sequence = if rng.below(9) == 0 { number.saturating_sub(rng.below(40)).max(1) } else { 5000 + number };
+            let record = Waiting { sequence, lpn: Lpn(number as u32), block: BlockId::NONE };
+            if !model.contains_key(&sequence) && records.position(sequence).is_err() {
+                records.push(record);
+                model.insert(sequence, record);
+            }
+            let oldest = model.first_key_value().map(|(&sequence, _)| sequence);
+            let any = oldest.map(|oldest| oldest + rng.below(6000));
+            for sequence in [oldest.filter(|_| rng.below(2) == 0), any].into_iter().flatten() {
+                assert_eq!(records.remove(sequence), model.remove(&sequence));
+            }
+            assert_eq!(records.first(), model.first_key_value().map(|(_, &record)| record));
+            assert_eq!((records.len(), records.is_empty()), (model.len(), model.is_empty()));
+        }
+    }
+}
