@@ -72,13 +72,10 @@ impl Damage {
     /// Describes each kind of damage that there is.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         let Damage { repaired, records_lost, payload_lost } = *self;
-        let of = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
-        let repaired = of(repaired, "records of the image were damaged and have been restored: check its disk");
-        let records = of(
-            records_lost,
-            "records of the image are damaged: the units that they belong to read as older data or as zeros",
-        );
-        let payload = of(payload_lost, "units of the image are damaged: reads of them get an I/O error");
+        let of = |count: u64, what: &str| (count > 0).then(|| format!("{what}: {count}"));
+        let repaired = of(repaired, "damaged records of the image that were restored (check its disk)");
+        let records = of(records_lost, "damaged records of the image, whose units read as older data or as zeros");
+        let payload = of(payload_lost, "damaged units of the image, reads of which get an I/O error");
         [repaired, records, payload].into_iter().flatten()
     }
 }
