@@ -146,6 +146,9 @@ pub fn session(
     let monitor = doors.start(config, &sockets, args.image.is_some()).map_err(Failure::fault)?;
     if args.precondition() == "none" {
         floatgate_serve::forgo_huge_pages();
+    } else if let Some(address) = monitor.dashboard() {
+        // Filling may take minutes, and the page shows how far it is.
+        say(&format!("dashboard at http://{address}/"));
     }
     let preparation = Preparation::new(args.precondition(), &monitor, &readiness, interrupt.clone());
     let begun = image::begin(args, chosen, &preparation)?;

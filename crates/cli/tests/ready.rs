@@ -31,9 +31,11 @@ fn status(directory: &TempDir) -> String {
 fn progress_is_told_while_a_device_is_filled() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = floatgate(&directory);
-    command.args(SLOW).args(["--nbd", "unix:a.sock"]).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.args(SLOW).args(["--nbd", "unix:a.sock", "--dashboard"]).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let address = lines.next().unwrap();
+    assert!(address.starts_with("dashboard at http://127.0.0.1:"), "{address}");
     let first = lines.next().unwrap();
     assert!(first.starts_with("preconditioning the device (steady): ") && first.ends_with(" %"), "{first}");
     let said = status(&directory);
