@@ -1,9 +1,9 @@
 //! The port of the controller's memory: how long data take into the buffer and out of it.
 
-use crate::sim::id::RequestId;
 use std::collections::VecDeque;
 
 use crate::config::BufferConfig;
+use crate::sim::id::RequestId;
 use crate::sim::time::{Time, transfer_time};
 use crate::workload::request::SECTOR;
 

@@ -17,8 +17,7 @@ use crate::nand::media::{BLANK, LOST};
 use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
 use crate::sim::memory::Divider;
 use crate::sim::time::Time;
-use crate::work::Class;
-use crate::work::{Kind, Transaction};
+use crate::work::{Class, Kind, Transaction};
 use crate::workload::request::{Operation, Request, Status};
 
 /// With verification: a sector that its slot has not got yet.

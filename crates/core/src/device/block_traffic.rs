@@ -1,7 +1,6 @@
 //! Block mapping in time: what waits for a logical block, and the programs that it takes, one after the other. See
 //! docs/model/mapping.md.
 
-use crate::sim::table::Table;
 use std::collections::VecDeque;
 
 use super::Device;
@@ -12,9 +11,8 @@ use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::ProgramCause;
 use crate::nand::array::Spot;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
-use crate::work::Class;
-use crate::work::Fifo;
-use crate::work::{Kind, Transaction};
+use crate::sim::table::Table;
+use crate::work::{Class, Fifo, Kind, Transaction};
 
 /// Bytes that are kept of a logical block here.
 pub(super) const BYTES_OF_LOGICAL_BLOCK: u64 = size_of::<Job>() as u64;

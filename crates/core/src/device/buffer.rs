@@ -13,8 +13,7 @@ use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::BLANK;
 use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
 use crate::sim::time::Time;
-use crate::work::Class;
-use crate::work::Transaction;
+use crate::work::{Class, Transaction};
 use crate::workload::request::{Operation, Request, SECTOR};
 
 impl Device {

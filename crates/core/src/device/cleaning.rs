@@ -5,9 +5,7 @@ use super::firmware::Work;
 use crate::ftl::gc::job::Step;
 use crate::nand::array::LunState;
 use crate::sim::id::{BlockId, LunId, PlaneId, TransactionId};
-use crate::work::Class;
-use crate::work::Fifo;
-use crate::work::{Kind, Transaction};
+use crate::work::{Class, Fifo, Kind, Transaction};
 
 impl Device {
     /// Returns the scheduling class of garbage collection in a plane.

@@ -9,9 +9,7 @@ use crate::metrics::counters::ReadCause;
 use crate::metrics::summary::FaultState;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::time::Time;
-use crate::work::Class;
-use crate::work::Fifo;
-use crate::work::{Kind, Transaction};
+use crate::work::{Class, Fifo, Kind, Transaction};
 use crate::workload::request::{SECTOR, Status};
 
 impl Device {
@@ -241,7 +239,7 @@ impl Device {
 
     fn check_host_page(&mut self, id: TransactionId) -> bool {
         let read = self.transactions[id];
-        let (Transaction { place, units, .. }, owner) = (read, read.request());
+        let (place, units, owner) = (read.place, read.units, read.request());
         let request = self.requests[owner].request;
         let unit = |sector| self.ftl.shape().unit_sectors.divide_long(sector) as u32;
         let of_request = unit(request.lba)..unit(request.lba + u64::from(request.sectors) - 1) + 1;
@@ -261,7 +259,7 @@ impl Device {
             return;
         }
         let read = self.transactions[id];
-        let (Transaction { place, units, .. }, write) = (read, read.write());
+        let (place, units, write) = (read.place, read.units, read.write());
         if self.ftl.read_fails(place, u32::from(units)) || self.ftl.is_lost(place) {
             self.ftl.counters.faults.note_uncorrectable(ReadCause::Rmw);
             self.transactions[write].spoiled = true;

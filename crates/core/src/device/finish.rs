@@ -8,8 +8,7 @@ use crate::ftl::mapping::Location;
 use crate::metrics::attribution::Part as TimePart;
 use crate::sim::id::{BlockId, Lpn, LunId, PlaneId, Ppn, RequestId, TransactionId, UnitId};
 use crate::sim::time::Time;
-use crate::work::Class;
-use crate::work::{Kind, Transaction};
+use crate::work::{Class, Kind, Transaction};
 use crate::workload::request::{Operation, SECTOR};
 
 impl Device {

@@ -21,8 +21,7 @@ use crate::metrics::attribution::Part as TimePart;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::table::Table;
 use crate::state::{Reader, StateError, Writer};
-use crate::work::Class;
-use crate::work::{Kind, Transaction};
+use crate::work::{Class, Kind, Transaction};
 use crate::workload::request::Status;
 
 /// Records whose trimmed data are in the same block, and which are not in flash yet.

@@ -4,7 +4,6 @@
 //! One thing is done with a translation page at a time. Whoever needs it in flash (an eviction, a victim of cleaning)
 //! asks for an update and may wait for its end; requests that come before the program has started share it.
 
-use crate::sim::table::Table;
 use std::collections::VecDeque;
 
 use super::Device;
@@ -15,9 +14,8 @@ use crate::ftl::mapping::{MapState, TRANSLATION};
 use crate::metrics::counters::MapCause;
 use crate::nand::array::Spot;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
-use crate::work::Class;
-use crate::work::Fifo;
-use crate::work::{Kind, Transaction};
+use crate::sim::table::Table;
+use crate::work::{Class, Fifo, Kind, Transaction};
 
 /// What is done with a translation page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -227,7 +225,8 @@ impl Device {
         self.serve_line();
     }
 
-    /// Asks for an update of a translation page; `node` goes on when it has been programmed, `NONE` for nobody.
+    /// Requests an update of a translation page. `node` continues after the page has been programmed; it is `NONE` if
+    /// nobody waits.
     pub(super) fn ask_update(&mut self, page: u32, node: TransactionId) {
         let batch = self.map_state().batch;
         if self.ftl.is_read_only() {
@@ -361,8 +360,7 @@ impl Device {
 
     pub(super) fn finish_map_write(&mut self, id: TransactionId) {
         let write = self.transactions[id];
-        let (Transaction { place, plane, .. }, page) = (write, write.map_page());
-        let (plane, place) = (plane, place);
+        let (plane, place, page) = (write.plane, write.place, write.map_page());
         self.transactions.remove(id);
         if self.program_fails(place, self.ftl.shape().units_per_program) {
             return self.write_map_again(page, place);

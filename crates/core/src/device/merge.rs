@@ -12,8 +12,7 @@ use crate::metrics::counters::ProgramCause;
 use crate::nand::array::{self, Member, Operation, Spot};
 use crate::sim::id::{LunId, PlaneId, Ppn, TransactionId, UnitId};
 use crate::sim::memory::Divider;
-use crate::work::Class;
-use crate::work::{Kind, Transaction};
+use crate::work::{Class, Kind, Transaction};
 
 /// Which operations are merged.
 #[derive(Clone, Copy, Debug)]
@@ -248,7 +247,7 @@ impl Device {
     /// Whether a transaction reads one flash page: a translation page may be several.
     pub(super) fn reads_a_page(&self, id: TransactionId) -> bool {
         let Transaction { kind, units, .. } = self.transactions[id];
-        kind.is_read() && (kind != Kind::MapRead || units == 1)
+        array::Kind::from(kind) == array::Kind::Read && (kind != Kind::MapRead || units == 1)
     }
 
     /// Whether the first that waits for `plane` may go together with an operation of `kind` at `address`.

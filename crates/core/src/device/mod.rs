@@ -53,9 +53,7 @@ use crate::scheduler::waiting::Waiting;
 use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, RequestId, TransactionId, UnitId};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
-use crate::work::Class;
-use crate::work::Fifo;
-use crate::work::{Transaction, Transactions};
+use crate::work::{Class, Fifo, Transaction, Transactions};
 use crate::workload::request::{Completion, Request, Status};
 use block_traffic::BlockTraffic;
 use checkpoint::Checkpointing;
@@ -94,9 +92,9 @@ pub enum Mutant {
     ReuseFailed,
     /// A copy made by garbage collection takes the map over from a write that waits for its place.
     IgnoreOverwrite,
-    /// Now and then a LUN is not told of an operation that was queued while LUNs were held.
+    /// Some LUNs are not notified of operations that were queued while notifications were held back.
     LoseTask,
-    /// The last two LUNs that were held are told in the wrong order.
+    /// The last two LUNs whose notifications were held back are notified in the wrong order.
     SwapTasks,
 }
 

@@ -5,8 +5,7 @@ use crate::config::DeviceConfig;
 use crate::ftl::allocation::PlaneSet;
 use crate::sim::id::{ChannelId, LunId, PlaneId, TransactionId};
 use crate::sim::table::Table;
-use crate::work::Class;
-use crate::work::Fifo;
+use crate::work::{Class, Fifo};
 
 /// Distance in the order between what is queued for LUNs during a hold and the writes of a pool that are queued with
 /// it. Each LUN serves the former first, because only the latter can go elsewhere.

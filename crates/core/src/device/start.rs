@@ -10,8 +10,7 @@ use crate::nand::array::{self, Cycles, LunState, Operation, Spot};
 use crate::scheduler::RANKS;
 use crate::sim::id::{LunId, PlaneId, Ppn, RequestId, TransactionId, UnitId};
 use crate::sim::time::Time;
-use crate::work::Class;
-use crate::work::{Kind, Transaction};
+use crate::work::{Class, Kind, Transaction};
 
 impl Device {
     /// A unit has been granted its channel, or its LUN has.

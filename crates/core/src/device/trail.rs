@@ -8,6 +8,7 @@ use super::Device;
 use crate::config::DeviceConfig;
 use crate::ftl::mapping::MappingConfig;
 use crate::metrics::attribution::{Breakdown, Part};
+use crate::nand::array;
 use crate::nand::ledger::{Ledger, Mark, MarkOfAll, Turn, Wait};
 use crate::sim::id::{ChannelId, LunId, RequestId, TransactionId, UnitId};
 use crate::sim::table::Table;
@@ -274,9 +275,10 @@ hooks! {
     trail_finish => book_finish(unit: UnitId, lun: LunId, first: TransactionId);
     /// The data of one plane have left, of a unit that goes on with the next, for `id`.
     trail_member => book_member(unit: UnitId, id: TransactionId);
-    /// All parts of a request are done, the last by a transaction or `NONE`, and it goes on by itself.
+    /// Called when all parts of a request have completed and the request itself continues. `by` is the transaction that
+    /// completed the last part, or `NONE`.
     trail_settle => book_settle(id: RequestId, by: TransactionId);
-    /// A request is complete, its last part by a transaction or `NONE`: what its time until `finish` went into.
+    /// Called when a request completes at `finish`. `by` is the transaction that completed the last part, or `NONE`.
     trail_complete => book_complete(id: RequestId, by: TransactionId, finish: Time);
     /// A request was refused at once.
     trail_refused => book_refused(request: &Request);
@@ -324,7 +326,7 @@ impl Device {
     #[inline(never)]
     fn book_write(&mut self, id: TransactionId) {
         let write = self.transactions[id];
-        let (Transaction { first, end, .. }, owner) = (write, write.request());
+        let (first, end, owner) = (write.first, write.end, write.request());
         // Of several units, the later ones may wait for slots when the first have begun.
         if owner.is_some() && self.requests[owner].request.sectors == u32::from(end - first) {
             self.book_straight(id, owner);
@@ -406,7 +408,9 @@ impl Device {
     fn book_finish(&mut self, unit: UnitId, lun: LunId, first: TransactionId) {
         let Transaction { kind, next, .. } = self.transactions[first];
         match kind {
-            _ if next.is_some() && !kind.is_read() => self.book_other_finish(unit, lun, first),
+            _ if next.is_some() && array::Kind::from(kind) != array::Kind::Read => {
+                self.book_other_finish(unit, lun, first)
+            }
             Kind::HostRead | Kind::SlotRead | Kind::Write => self.book_own_finish(unit, lun, first),
             Kind::RmwRead => self.book_other_finish(unit, lun, first),
             // On nobody's way.
@@ -441,7 +445,7 @@ impl Device {
     fn book_other_finish(&mut self, unit: UnitId, lun: LunId, first: TransactionId) {
         let Transaction { kind, next, .. } = self.transactions[first];
         self.book_turn(unit, lun, first);
-        if next.is_some() && !kind.is_read() {
+        if next.is_some() && array::Kind::from(kind) != array::Kind::Read {
             self.book_turns(unit, lun, next);
         }
         self.array.book_end(unit, lun, self.now);

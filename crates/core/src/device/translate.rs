@@ -125,8 +125,9 @@ impl Device {
             return open;
         }
         let wait = self.transactions.remove(node);
-        let (Transaction { lpn, first, end, .. }, owner) = (wait, wait.request());
-        let part = Part { lpn, first: u32::from(first), end: u32::from(end), offset: wait.offset() };
+        let owner = wait.request();
+        let (first, end, offset) = (u32::from(wait.first), u32::from(wait.end), wait.offset());
+        let part = Part { lpn: wait.lpn, first, end, offset };
         let mut open = open;
         if open.is_some() && self.transactions[open].request() != owner {
             self.line_up(open);

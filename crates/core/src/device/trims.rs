@@ -105,8 +105,11 @@ impl WaitingRecords {
 
     /// Removes and returns the record of a trim.
     pub(super) fn remove(&mut self, sequence: u64) -> Option<Waiting> {
-        let record = self.get(sequence)?;
         let at = self.position(sequence).ok()?;
+        let record = self.records[at];
+        if record.lpn.is_none() {
+            return None;
+        }
         self.records[at].lpn = Lpn::NONE;
         self.gone += 1;
         while self.records.front().is_some_and(|record| record.lpn.is_none()) {

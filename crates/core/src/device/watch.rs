@@ -3,7 +3,7 @@
 use super::Device;
 use crate::metrics::series::Sample;
 use crate::metrics::summary::FaultState;
-use crate::nand::array::Operation;
+use crate::nand::array::{self, Operation};
 use crate::nand::probe::{Lane, Phase, Slice};
 use crate::sim::id::{LunId, PlaneId, TransactionId, UnitId};
 use crate::sim::time::Time;
@@ -99,7 +99,9 @@ impl Device {
                 Kind::RmwRead => slice.tag = self.tag_of(self.transactions[transaction.write()].request()),
                 _ => {}
             }
-            if transaction.kind.is_read() || matches!(transaction.kind, Kind::Write | Kind::Erase) {
+            if array::Kind::from(transaction.kind) == array::Kind::Read
+                || matches!(transaction.kind, Kind::Write | Kind::Erase)
+            {
                 slice.place = transaction.place.0;
             }
             id = transaction.next;

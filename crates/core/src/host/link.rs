@@ -1,9 +1,9 @@
 //! The host link: bandwidth and latency, each way.
 
-use crate::sim::id::RequestId;
 use std::collections::VecDeque;
 
 use crate::config::DeviceConfig;
+use crate::sim::id::RequestId;
 use crate::sim::time::{Time, transfer_time};
 
 /// What crosses the link towards the device.

@@ -1,6 +1,6 @@
-//! Classes of operations: what scheduling distinguishes.
+//! Scheduling classes of flash operations.
 
-/// What an operation on the flash array is for; what scheduling may tell apart.
+/// Purpose of a flash operation, as far as scheduling distinguishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Class {
@@ -37,7 +37,8 @@ impl Class {
         Class::MapProgram,
     ];
 
-    /// Whether those who wait behind it wait for cleaning and the books of blocks, not for the host.
+    /// Returns `true` for garbage collection and summary pages, which are no work of the host. Attribution counts waits
+    /// behind such an operation as waits for garbage collection.
     #[inline]
     pub const fn is_cleaning(self) -> bool {
         matches!(self, Class::Gc | Class::UrgentGc | Class::Summary)

@@ -46,62 +46,54 @@ pub enum Kind {
     MapHold,
 }
 
-impl Kind {
-    /// Returns `true` if it reads.
-    #[inline]
-    pub const fn is_read(self) -> bool {
-        use Kind::*;
-        matches!(self, HostRead | SlotRead | RmwRead | GcRead | Translate | MapRead | MergeRead)
-    }
-}
-
 /// One transaction: a cache line.
 #[derive(Clone, Copy, Debug)]
 pub struct Transaction {
-    /// Its kind.
+    /// Kind of the transaction.
     pub kind: Kind,
-    /// Its class for scheduling.
+    /// Scheduling class.
     pub class: Class,
-    /// Of a write: true if a trim superseded it, so that what it programs is not valid.
+    /// True if a trim made the write invalid before it ended.
     pub trimmed: bool,
-    /// Of a write: true if it has all data of its unit, its own and those that it keeps.
+    /// True if the write slot holds all sectors of the mapping unit.
     pub complete: bool,
-    /// Of a write: true if what it keeps could not be read.
+    /// True if the sectors that the write keeps are uncorrectable.
     pub spoiled: bool,
-    /// Of a write: the class of the unit (`temperature`).
+    /// Temperature class of the mapping unit that is written.
     pub temperature: u8,
-    /// Of a read: the number of units that leave the page, or of pages of a unit that spans them. Of a write that is
-    /// not complete: the number of sectors of the unit that it keeps.
+    /// Mapping units that a read transfers from its page, or pages of a mapping unit that spans several. For a write
+    /// that is not complete, the sectors that it keeps.
     pub units: u16,
-    /// Of a write and a slot read: the first sector of the unit.
+    /// First sector, within the mapping unit, of a write or a slot read.
     pub first: u16,
-    /// Of a write and a slot read: the sector after the last one. Of a host read: the number of sectors that go to the
-    /// host. Of a read for a partial write: the number of sectors that it keeps.
+    /// Sector after the last one of a write or a slot read. For a host read, the number of sectors that the host gets;
+    /// for a read for a partial write, the number of sectors that the write keeps.
     pub end: u16,
-    /// The plane, once it is fixed.
+    /// Plane, or `NONE` until one is chosen.
     pub plane: PlaneId,
-    /// The physical address: of a read its first unit, of a write the one that it was given.
+    /// Physical address of the first mapping unit.
     pub place: Ppn,
-    /// The logical page; of a host read that of its first unit.
+    /// Logical page of the first mapping unit.
     pub lpn: Lpn,
     /// See the accessors.
     owner: u32,
-    /// The next in the queue, or in the same program command.
+    /// Next transaction in the queue, or in the same program command.
     pub next: TransactionId,
-    /// Of a write: the physical address of the data that it replaces, or `NONE`. Changes when garbage collection moves
-    /// the unit.
+    /// Physical address of the data that the write replaces, or `NONE`. Garbage collection updates it when it moves
+    /// the data.
     pub source: Ppn,
-    /// Of a read: the block that is read. Of a write: the block that holds what a running program replaces, or `NONE`.
+    /// Block that must not be erased before the transaction ends, or `NONE`: the block that a read reads, or the one
+    /// that holds the data that a write replaces.
     pub dependency: BlockId,
-    /// Of a write: the older write of the same unit that has not ended, for which this one waits.
+    /// Older write of the same mapping unit for which this write waits, or `NONE`.
     pub older: TransactionId,
-    /// Of a write: the newer write of the same unit that waits for this one.
+    /// Newer write of the same mapping unit that waits for this write, or `NONE`.
     pub newer: TransactionId,
-    /// Of a write: the slot reads that wait for its contents, linked through `next`.
+    /// First slot read that waits for the data of this write, linked through `next`.
     pub readers: TransactionId,
-    /// Of a write: the version that it stores, for verification.
+    /// Version that the write stores, for verification.
     pub version: u32,
-    /// The running number of when it was queued.
+    /// Position in the order in which transactions were queued.
     pub order: u64,
 }
 
