@@ -4,7 +4,7 @@
 //! could be at best, until the next request is read, the answer is received, the client wakes, and asks: all that a
 //! front end takes, and what the client does in between. The self-test ([`crate::calibrate`]) found the same for a
 //! client of its own; but what it takes to wake a thread differs from one to the next by a fifth, so that of the one
-//! is served is deducted.
+//! that is served is deducted.
 //!
 //! A turn that is much longer than the client's usual one is late: the client collected its answer late, did something
 //! else first, or the server read the request late. The server's own lateness ([`crate::lateness`]) has none of that.
