@@ -144,10 +144,12 @@ pub fn session(
     let addresses = sockets.addresses().to_vec();
     let doors = args.monitor.open(&addresses, args.allow_remote)?;
     let monitor = doors.start(config, &sockets, args.image.is_some()).map_err(Failure::fault)?;
-    if args.precondition() == "none" {
+    let is_filled = args.precondition() != "none";
+    if !is_filled {
         floatgate_serve::forgo_huge_pages();
-    } else if let Some(address) = monitor.dashboard() {
-        // Filling may take minutes, and the page shows how far it is.
+    }
+    // Filling, or recovery from an image, may take minutes, and the page shows how far it is.
+    if let Some(address) = monitor.dashboard().filter(|_| is_filled || args.image.is_some()) {
         say(&format!("dashboard at http://{address}/"));
     }
     let preparation = Preparation::new(args.precondition(), &monitor, &readiness, interrupt.clone());
