@@ -42,7 +42,7 @@ def tree_of(name):
         sys.exit(f"first_difference.py: {name} is neither a directory nor a revision of {ROOT}")
     tree = ROOT / "target/revisions" / revision[:12]
     if not tree.exists():
-        subprocess.run(["git", "-C", ROOT, "worktree", "add", "--detach", tree, revision], check=True)
+        subprocess.run(["git", "-C", ROOT, "worktree", "add", "--force", "--detach", tree, revision], check=True)
     return tree
 
 
