@@ -45,7 +45,10 @@ class Browser:
         self.deadline = deadline
         commands, self.output = os.pipe()
         self.input, answers = os.pipe()
+        # Chromium can leave everything, even our commands, waiting for the frame that shows the effect of a key.
         options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run",
+                   "--disable-features=DeferRendererTasksAfterInput", "--disable-renderer-backgrounding",
+                   "--disable-backgrounding-occluded-windows", "--disable-background-timer-throttling",
                    f"--user-data-dir={profile}", f"--window-size={SCREEN[0]},{SCREEN[1]}", "about:blank"]
 
         def place() -> None:
@@ -78,7 +81,10 @@ class Browser:
             message["sessionId"] = self.session
         os.write(self.output, json.dumps(message).encode() + b"\0")
         while True:
-            answer = self.next()
+            try:
+                answer = self.next()
+            except TimeoutError:
+                raise TimeoutError(f"the browser did not answer in time: {method} {json.dumps(parameters)}") from None
             if answer.get("id") == self.number:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']}")
@@ -89,7 +95,7 @@ class Browser:
         while b"\0" not in self.rest:
             left = self.deadline - time.monotonic()
             if left <= 0 or not select.select([self.input], [], [], left)[0]:
-                raise TimeoutError("the browser took too long")
+                raise TimeoutError
             piece = os.read(self.input, 1 << 20)
             if not piece:
                 raise RuntimeError("the browser has ended")
@@ -107,7 +113,7 @@ class Browser:
 
     def value(self, expression: str) -> Any:
         """What an expression is in the page."""
-        result = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        result = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
         if "exceptionDetails" in result:
             raise RuntimeError(f"{expression}: {result['exceptionDetails']}")
         return result["result"].get("value")
