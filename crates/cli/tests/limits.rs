@@ -177,11 +177,11 @@ fn a_device_without_memory_for_it_is_refused() {
     assert!(checked.contains("simulating it takes ") && checked.contains(" GiB of memory"), "{checked}");
 }
 
-/// A trim of the whole device, and a flush that programs its records, take a little longer with the journal. They took
-/// twenty times as long when records were kept in search trees.
+/// A trim of the whole device, and a flush that programs its records, take about twice as long with the journal. They
+/// took twelve times as long when records were kept in search trees. The bound leaves room for a busy machine.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "bounds the time of another process")]
-fn trims_with_a_journal_take_about_as_long_as_without() {
+fn trims_with_a_journal_take_time_by_their_number() {
     let bench = Bench::new();
     let job = "[trims]\nrw=trim\nbs=64m\nnumber_ios=231\n[flush]\nstonewall\nrw=write\nbs=4k\nnumber_ios=1\nfsync=1\n";
     bench.file("trims.fio", job);
