@@ -216,6 +216,7 @@ struct Books {
     recorder: Option<Recorder>,
     speed_changes: u64,
     payload_errors: u64,
+    damaged: u64,
 }
 
 /// Where payload is.
@@ -281,6 +282,8 @@ pub struct Served {
     pub image: Option<Result<(), String>>,
     /// Units of an image that could not be read.
     pub unreadable: u64,
+    /// Those of `payload_errors` that failed because units of the image are damaged.
+    pub damaged: u64,
     /// Lasting troubles of the device and its image.
     pub warnings: Vec<String>,
     /// Power cuts.
@@ -352,6 +355,7 @@ impl Engine {
             recorder,
             speed_changes: 0,
             payload_errors: 0,
+            damaged: 0,
         };
         Engine {
             at_once: device.array().units() as usize,
@@ -659,6 +663,7 @@ impl Engine {
         let fetched = self.fetch(completion, headroom);
         let (failed, bytes) = fetched.map_or_else(|error| (Some(error), Vec::new()), |bytes| (None, bytes));
         self.books.payload_errors += u64::from(failed.is_some());
+        self.books.damaged += u64::from(failed == Some(PayloadError::Damaged));
         let status = if failed.is_some() { Status::Uncorrectable } else { completion.status };
         let due = self.due(in_flight, completion);
         let answer = Answer { token, status, failed, bytes, due };
@@ -924,6 +929,7 @@ impl Engine {
             payload_bytes,
             image,
             unreadable,
+            damaged: self.books.damaged,
             warnings,
             power_cuts: self.power_cuts,
             faults_asked: self.faults_asked,

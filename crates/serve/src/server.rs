@@ -139,6 +139,8 @@ pub struct Finished {
     pub image: Option<Result<(), String>>,
     /// Units of an image that could not be read.
     pub unreadable: u64,
+    /// Requests that failed because units of the image are damaged.
+    pub damaged: u64,
     /// Lasting troubles of the device and its image.
     pub warnings: Vec<String>,
     /// Power cuts.
@@ -357,6 +359,7 @@ impl Server {
             payload_bytes: served.payload_bytes,
             image: served.image,
             unreadable: served.unreadable,
+            damaged: served.damaged,
             warnings: served.warnings,
             power_cuts: served.power_cuts,
             faults_asked: served.faults_asked,

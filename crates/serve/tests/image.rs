@@ -303,7 +303,7 @@ fn a_full_disk_gives_errors_and_loses_nothing() {
     client.write(0, &[3; 65536], true).unwrap();
     client.flush().unwrap();
     let finished = bench.end();
-    assert_eq!((finished.image, finished.unreadable), (Some(Ok(())), 0));
+    assert_eq!((finished.image, finished.unreadable, finished.damaged), (Some(Ok(())), 0, 0));
     assert_eq!(finished.live.payload_errors, errors.len() as u64, "each that a client saw, as a write or as its flush");
     Bench::new(&disk, &config).client().read(0, &mut read).unwrap();
     assert!(read.iter().all(|byte| *byte == 3));
@@ -416,7 +416,9 @@ fn rotten_payload_is_an_error() {
     client.write(0, &[2; 4096], true).unwrap();
     client.read(0, &mut read).unwrap();
     assert_eq!(read, [2; 4096]);
-    assert!(bench.end().unreadable >= 2);
+    let finished = bench.end();
+    assert!(finished.unreadable >= 2);
+    assert_eq!((finished.live.payload_errors, finished.damaged), (2, 2), "the disk itself did not fail");
 }
 
 /// Devices whose files have every kind of record.

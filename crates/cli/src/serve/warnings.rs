@@ -42,10 +42,11 @@ fn speeds(done: &Finished) -> Option<String> {
 
 fn errors(done: &Finished) -> Option<String> {
     let count = done.live.payload_errors;
-    let why = match (&done.image, done.unreadable) {
+    let why = match (&done.image, done.damaged) {
         (None, _) => "memory for payload was full (--memory)",
         (Some(_), 0) => "the disk of the image was full or broken",
-        (Some(_), _) => "units of the image are damaged, or its disk was full or broken",
+        (Some(_), damaged) if damaged == count => "units of the image are damaged",
+        (Some(_), _) => "units of the image are damaged, and its disk was full or broken",
     };
     (count > 0).then(|| format!("{} {} failed that the device served: {why}", grouped(count), plural(count, "request")))
 }

@@ -11,7 +11,7 @@ use floatgate_core::workload::request::SECTOR;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::ImageError;
-use super::flash::{Content, Flash};
+use super::flash::{Content, Flash, ReadError};
 use super::recovery::Damage;
 use super::saved::{Entry, Places};
 use super::waiting::{Version, Waiting};
@@ -448,7 +448,7 @@ impl Store {
             if let Some(version) = self.waiting.newest(lpn) {
                 let Some(bytes) = &version.bytes else {
                     self.unreadable += 1;
-                    return Err(PayloadError::Failed);
+                    return Err(PayloadError::Damaged);
                 };
                 piece.copy_from_slice(&bytes[skipped..skipped + length]);
                 at += length;
@@ -489,9 +489,12 @@ impl Store {
     }
 
     fn fetch(&mut self, place: Ppn, lpn: u32, into: &mut [u8]) -> Result<(), PayloadError> {
-        self.flash.read(place, Some(Lpn(lpn)), into).map(drop).map_err(|_| {
+        self.flash.read(place, Some(Lpn(lpn)), into).map(drop).map_err(|error| {
             self.unreadable += 1;
-            PayloadError::Failed
+            match error {
+                ReadError::Io(_) => PayloadError::Failed,
+                ReadError::Unreadable(_) => PayloadError::Damaged,
+            }
         })
     }
 

@@ -437,7 +437,7 @@ fn begin(
 fn errno_of(error: PayloadError) -> Errno {
     match error {
         PayloadError::NoRoom => Errno::NoSpace,
-        PayloadError::Failed => Errno::Io,
+        PayloadError::Failed | PayloadError::Damaged => Errno::Io,
     }
 }
 

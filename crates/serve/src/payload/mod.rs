@@ -17,6 +17,9 @@ pub enum PayloadError {
     /// What it is kept in cannot be read or written.
     #[error("payload cannot be read or written")]
     Failed,
+    /// The image holds something else than was written.
+    #[error("payload is damaged")]
+    Damaged,
 }
 
 /// What a store knows of a range.
