@@ -78,6 +78,14 @@ fn accesses_share_the_port_of_the_memory() {
 }
 
 #[test]
+fn a_write_that_starts_at_once_uses_the_memory() {
+    let mut device = buffered(&["buffer.bandwidth=2GB/s"]);
+    // 2.048 us to take the unit, and as long again to write it out to the idle die.
+    play(&mut device, &[(Write, 0), (Flush, 0)]);
+    assert_eq!(device.memory_time(device.now()), Time(2 * 2_048_000));
+}
+
+#[test]
 fn hits_and_misses_of_a_worked_example() {
     // Four places. Reads of flash bring their unit; the fifth unit takes the place of the least recently used one.
     let mut device = buffered(&[]);

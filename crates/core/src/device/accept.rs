@@ -506,8 +506,8 @@ impl Device {
         }
     }
 
-    /// Accepts a unit's write that the buffer makes; returns it.
-    pub(super) fn write_unit_of_buffer(&mut self, pick: Pick, before: Location) -> TransactionId {
+    /// Accepts a unit's write that the buffer makes.
+    pub(super) fn write_unit_of_buffer(&mut self, pick: Pick, before: Location) {
         let mut write = Transaction::new(Kind::Write, Class::HostProgram).of_request(pick.owner);
         if let (Some(buffer), true) = (self.buffer.as_deref(), pick.entry != Pick::PADDING) {
             let mapped = before != Location::Unmapped;
@@ -521,7 +521,7 @@ impl Device {
             write.temperature = self.ftl.class_of(pick.lpn);
         }
         self.note_written_out(Some(pick.entry).filter(|&entry| entry != Pick::PADDING), before);
-        self.start_on_write(write, Lpn(pick.lpn), before, Some(pick.entry))
+        self.start_on_write(write, Lpn(pick.lpn), before, Some(pick));
     }
 
     /// The class of a unit that the buffer writes out.
@@ -534,14 +534,8 @@ impl Device {
     }
 
     /// A write takes its slot: the map shows it, and it waits for what it needs. Its own sectors are its range, or
-    /// those of an entry of the buffer.
-    fn start_on_write(
-        &mut self,
-        mut write: Transaction,
-        lpn: Lpn,
-        before: Location,
-        entry: Option<u32>,
-    ) -> TransactionId {
+    /// those of the entry that was picked from the buffer.
+    fn start_on_write(&mut self, mut write: Transaction, lpn: Lpn, before: Location, pick: Option<Pick>) {
         self.ftl.blocks.clock += 1;
         write.lpn = lpn;
         match before {
@@ -556,7 +550,11 @@ impl Device {
         self.trail_write(id);
         self.ftl.map.set_slot(lpn, id);
         self.note_slot(id);
-        self.fill_slot(id, before, entry);
+        self.fill_slot(id, before, pick.map(|pick| pick.entry));
+        // It may start before this returns, and its data leave the memory then.
+        if let (Some(pick), Some(buffer)) = (pick, &mut self.buffer) {
+            *buffer.flights.entry(id) = Some(pick);
+        }
         match before {
             Location::Slot(older) => {
                 self.transactions[older].newer = id;
@@ -570,7 +568,6 @@ impl Device {
             Location::Flash(ppn) if !write.complete => self.read_for(id, ppn),
             _ => self.queue_write(id),
         }
-        id
     }
 
     /// With verification: the slot's own sectors, over what it may already know of the others.

@@ -371,9 +371,7 @@ impl Device {
         }
         buffer.counts.written_out += 1;
         buffer.counts.padding += u64::from(padding);
-        let id = self.write_unit_of_buffer(pick, before);
-        let Some(buffer) = &mut self.buffer else { return true };
-        *buffer.flights.entry(id) = Some(pick);
+        self.write_unit_of_buffer(pick, before);
         true
     }
 
