@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use floatgate_core::workload::Source;
-use floatgate_core::workload::request::SECTOR;
+use floatgate_core::sim::request::SECTOR;
+use floatgate_core::sim::source::Source;
 use floatgate_core::workload::synthetic::{self, Planned};
 use libfuzzer_sys::fuzz_target;
 

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::{Seek, Write};
 
-use floatgate_core::workload::Source;
+use floatgate_core::sim::source::Source;
 use floatgate_core::workload::trace::{Devices, FORMATS, Fit, Format, Replay, Trace, TraceOptions, convert};
 use libfuzzer_sys::fuzz_target;
 use tempfile::NamedTempFile;

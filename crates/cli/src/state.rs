@@ -9,7 +9,7 @@ use floatgate_core::device::{Device, Head, Options, inspect_state};
 use floatgate_core::metrics::summary::Precondition;
 use floatgate_core::state::{Section, StateError};
 use floatgate_core::workload::file::{Stop, Stoppable};
-use floatgate_core::workload::readable;
+use floatgate_core::workload::quantity::readable;
 use floatgate_report::number::grouped;
 use serde_json::{Value, json};
 

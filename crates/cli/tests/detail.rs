@@ -9,8 +9,8 @@ use std::process::{Command, Output};
 
 use common::Bench;
 use floatgate_core::metrics::attribution::Part;
+use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::Operation;
 use floatgate_report::columns::requests::read_requests;
 use floatgate_report::columns::series::{Row, read_merged, read_series};
 use floatgate_report::number::grouped;

@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use floatgate_core::sim::rng::Rng;
-use floatgate_core::workload::Source;
+use floatgate_core::sim::source::Source;
 use floatgate_core::workload::trace::{Devices, Trace, TraceOptions};
 use rustix::time::{ClockId, clock_gettime};
 

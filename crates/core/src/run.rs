@@ -14,9 +14,9 @@ use crate::metrics::summary::{ControllerWork, Measurement};
 use crate::nand::array::{ChannelTime, DieTime};
 use crate::nand::merged::Merged;
 use crate::nand::probe::{CoreWork, Slice};
+use crate::sim::request::{Completion, Request};
+use crate::sim::source::{Source, SourceError};
 use crate::sim::time::Time;
-use crate::workload::request::{Completion, Request};
-use crate::workload::{Source, SourceError};
 use feed::Feed;
 
 /// Why a run failed.

@@ -8,9 +8,9 @@ mod common;
 use common::{Load, assert_close};
 use floatgate_core::device::Device;
 use floatgate_core::run::{NoWatcher, Outcome, run};
+use floatgate_core::sim::request::{Operation, Request};
+use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::Source;
-use floatgate_core::workload::request::{Operation, Request};
 
 const PACKAGES: u64 = 8;
 const SECTORS: u64 = 8;
@@ -43,7 +43,7 @@ fn run_streams(device: &mut Device, operation: Operation) -> Outcome {
             Request::new(Time::ZERO, operation, unit * SECTORS, SECTORS as u32)
         };
         let mut load = Load::closed(1, REQUESTS, next);
-        load.pace = floatgate_core::workload::Pace::Depth { depth: 1, think: Time::ZERO };
+        load.pace = floatgate_core::sim::source::Pace::Depth { depth: 1, think: Time::ZERO };
         Box::new(load) as Box<dyn Source>
     };
     let mut streams: Vec<_> = (0..PACKAGES).map(stream).collect();

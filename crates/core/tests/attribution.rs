@@ -13,9 +13,9 @@ use floatgate_core::metrics::attribution::{Breakdown, Part};
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
 use floatgate_core::sim::id::Ppn;
+use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Completion, Operation, Request};
 
 const READ: u64 = 25_000_000;
 const PROGRAM: u64 = 200_000_000;

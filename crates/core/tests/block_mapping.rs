@@ -7,7 +7,7 @@ use floatgate_core::config::from_toml;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::counters::{Counters, ProgramCause, ReadCause};
 use floatgate_core::precondition::{Precondition, precondition};
-use floatgate_core::workload::request::Operation;
+use floatgate_core::sim::request::Operation;
 
 /// Cells to register, register to cells, erase, and a page over the channel: 4096 cycles of 25 ns.
 const READ: u64 = 25_000_000;

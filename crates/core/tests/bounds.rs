@@ -7,9 +7,9 @@ mod common;
 
 use common::{Load, device, drain, fill, submit, units};
 use floatgate_core::metrics::series::Sample;
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Operation, Request};
 
 const US: u64 = 1_000_000;
 const READ: u64 = 25 * US;

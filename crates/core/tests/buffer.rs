@@ -11,9 +11,9 @@ use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::mapping::Location;
 use floatgate_core::metrics::counters::{BufferCounts, ReadCause};
 use floatgate_core::sim::id::Lpn;
+use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Completion, Operation, Request};
 
 const US: u64 = 1_000_000;
 const READ: u64 = 25 * US + DATA;

@@ -12,8 +12,8 @@ mod common;
 use common::{device, drain, submit};
 use floatgate_core::device::Device;
 use floatgate_core::nand::probe::{Phase, Probe, Slice};
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Operation, Request};
 
 const US: u64 = 1_000_000;
 /// Data of a page, 4096 B at 25 ns a byte.

@@ -15,9 +15,9 @@ use floatgate_core::ftl::flash::{Bad, FlashEvent, FlashImage, Source, UnitState}
 use floatgate_core::metrics::counters::ProgramCause;
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Operation, Request};
 
 /// Flash without payload but the device's own.
 #[derive(Clone, Default)]

@@ -11,9 +11,9 @@ use floatgate_core::device::Device;
 use floatgate_core::metrics::counters::{Counters, ProgramCause};
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Operation, Request};
 
 const US: u64 = 1_000_000;
 const READ: u64 = 25 * US;

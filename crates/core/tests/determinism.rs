@@ -6,10 +6,10 @@ mod common;
 use common::{Load, build, device_config};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::results::Results;
+use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::source::Pace;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::Pace;
-use floatgate_core::workload::request::{Completion, Operation, Request};
 use serde_json::Value;
 
 const CASES: [(&str, &[&str]); 6] = [

@@ -13,9 +13,9 @@ use std::path::Path;
 
 use floatgate_core::config::{BUILTINS, ConfigError, DeviceConfig, from_toml, options};
 use floatgate_core::device::{Device, Options};
+use floatgate_core::sim::request::{Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Operation, Request, Status};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::strategy::ValueTree;

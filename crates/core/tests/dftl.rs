@@ -6,8 +6,8 @@ use common::{device_config, drain, fill, submit, units};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::attribution::Part;
 use floatgate_core::metrics::counters::{MapCause, ProgramCause, ReadCause};
+use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::rng::Rng;
-use floatgate_core::workload::request::Operation;
 
 /// Cells to register, register to cells, and a page over the channel: 4096 cycles of 25 ns.
 const READ: u64 = 25_000_000;

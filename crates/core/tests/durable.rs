@@ -8,9 +8,9 @@ use common::{build, device_config, submit};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::counters::BufferCounts;
 use floatgate_core::sim::id::{Lpn, Ppn};
+use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Completion, Operation, Request};
 
 const US: u64 = 1_000_000;
 /// Units that are written, and their sectors.

@@ -6,9 +6,9 @@ use common::{device, drain, submit, units};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::mapping::Location;
 use floatgate_core::sim::id::{Lpn, PlaneId};
+use floatgate_core::sim::request::Operation::Write;
+use floatgate_core::sim::request::Request;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::Operation::Write;
-use floatgate_core::workload::request::Request;
 
 /// Two channels with two chips of two dies with two planes each, one LUN for each chip.
 const SHAPE: [&str; 3] = ["geometry.dies=2", "geometry.planes=2", "nand.concurrency=command"];

@@ -14,9 +14,9 @@ use floatgate_core::external::{
 };
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::run::{NoWatcher, RunError, run};
+use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::rng::Rng;
-use floatgate_core::workload::Source;
-use floatgate_core::workload::request::Operation;
+use floatgate_core::sim::source::Source;
 
 /// Policies by what they do, which their names say.
 #[derive(Clone)]
@@ -181,7 +181,7 @@ fn work(config: DeviceConfig) -> (Device, Result<String, RunError>) {
     let load = Load::closed(8, 6_000, move || {
         let unit = rng.below(u64::from(logical));
         let operation = if unit.is_multiple_of(3) { Operation::Read } else { Operation::Write };
-        floatgate_core::workload::request::Request { operation, lba: unit * u64::from(made.sectors), ..made }
+        floatgate_core::sim::request::Request { operation, lba: unit * u64::from(made.sectors), ..made }
     });
     let mut sources: Vec<Box<dyn Source>> = vec![Box::new(load)];
     let outcome = run(&mut device, &mut sources, &mut NoWatcher);

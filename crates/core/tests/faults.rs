@@ -9,8 +9,8 @@ use floatgate_core::ftl::blocks::BlockState;
 use floatgate_core::ftl::mapping::Location;
 use floatgate_core::metrics::counters::{ProgramCause, ReadCause};
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Completion, Operation, Request, Status};
 
 /// One plane of blocks of three pages: a page takes 102.4 us on the channel and 200 us in the cells.
 const SMALL: [&str; 6] = [

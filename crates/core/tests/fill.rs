@@ -6,8 +6,8 @@ use common::{build, device_config, submit, units};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::attribution::{Breakdown, Part};
 use floatgate_core::metrics::counters::ProgramCause;
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Operation, Request};
 
 /// Register to cells, and a page over the channel: 4096 cycles of 25 ns.
 const PROGRAM: u64 = 200_000_000;

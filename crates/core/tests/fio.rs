@@ -8,10 +8,10 @@ use common::device;
 use floatgate_core::device::Device;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::run::{Outcome, Progress, Watcher, run};
+use floatgate_core::sim::request::{Completion, Operation, SECTOR};
+use floatgate_core::sim::source::{Source, SourceError};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Completion, Operation, SECTOR};
 use floatgate_core::workload::synthetic::{self, Job, Planned};
-use floatgate_core::workload::{Source, SourceError};
 use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;

@@ -8,9 +8,9 @@ use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::attribution::Part;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Reached, Summary};
 use floatgate_core::nand::probe::{CoreWork, Probe, Task};
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Operation, Request};
 
 const US: u64 = 1_000_000;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use floatgate_core::config;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Operation, Request};
 use proptest::prelude::*;
 
 fn device(overrides: &[&str]) -> Device {

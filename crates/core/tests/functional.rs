@@ -9,10 +9,11 @@ use floatgate_core::metrics::counters::Counters;
 use floatgate_core::precondition::precondition_with;
 use floatgate_core::run::{NoWatcher, run};
 use floatgate_core::sim::id::Lpn;
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Operation, Request};
-use floatgate_core::workload::{Source, synthetic};
+use floatgate_core::workload::synthetic;
 
 /// Of a plane that takes skewed writes.
 const BLOCKS: u32 = 512;

@@ -8,9 +8,9 @@ use floatgate_core::ftl::blocks::BlockState;
 use floatgate_core::ftl::mapping::Location;
 use floatgate_core::precondition::{Layout, Precondition, Reached, lay_out, precondition};
 use floatgate_core::sim::id::Lpn;
+use floatgate_core::sim::request::{Operation, Request};
+use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::Source;
-use floatgate_core::workload::request::{Operation, Request};
 
 use Operation::{Read, Trim, Write};
 

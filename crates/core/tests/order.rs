@@ -7,9 +7,9 @@ use floatgate_core::device::Device;
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
 use floatgate_core::scheduler::SchedulerConfig;
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
 use floatgate_core::work::Class;
-use floatgate_core::workload::request::{Operation, Request};
 
 /// Units that hold data; those from `FRESH` on are written by the scripts.
 const FILLED: u64 = 32;

@@ -8,9 +8,9 @@ use floatgate_core::config::load;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::run::Outcome;
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Operation, Request};
 
 /// All advanced commands, none of which wastes a page.
 const ADVANCED: [&str; 6] = [

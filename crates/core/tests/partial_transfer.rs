@@ -6,9 +6,9 @@ mod common;
 
 use common::{device, drain, submit};
 use floatgate_core::device::Device;
+use floatgate_core::sim::request::Operation::{self, Read, Trim, Write};
+use floatgate_core::sim::request::Request;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::Operation::{self, Read, Trim, Write};
-use floatgate_core::workload::request::Request;
 
 const SECTOR: u64 = 12_800;
 const READ: u64 = 25_000;

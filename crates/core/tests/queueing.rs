@@ -9,9 +9,9 @@ mod common;
 use common::{Load, assert_close, bus_utilisation, rate};
 use floatgate_core::device::Device;
 use floatgate_core::metrics::results::OperationResults;
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Operation, Request};
 
 /// How requests are placed on the chips.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,9 +5,9 @@ mod common;
 
 use common::{Load, build, device_config, drain, fill, submit, units};
 use floatgate_core::device::{Device, Options};
+use floatgate_core::sim::request::Operation::{Read, Write};
+use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::Operation::{Read, Write};
-use floatgate_core::workload::request::{Completion, Operation, Request};
 
 /// A filled device.
 fn device(overrides: &[&str]) -> Device {

@@ -8,10 +8,10 @@ use floatgate_core::config::{DeviceConfig, options, shapes_state};
 use floatgate_core::device::{Device, Options, inspect_state};
 use floatgate_core::metrics::summary::{Precondition, Reached};
 use floatgate_core::precondition::{Precondition as To, precondition};
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 use floatgate_core::state::StateError;
-use floatgate_core::workload::request::{Operation, Request};
 
 fn origin() -> Precondition {
     Precondition { asked: "a test".to_owned(), reached: Reached { mapped: 1.0, ..Reached::default() } }

@@ -9,8 +9,9 @@ use floatgate_core::metrics::counters::Counters;
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::run::{NoWatcher, Outcome, run};
 use floatgate_core::sim::id::PlaneId;
+use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::{Source, synthetic};
+use floatgate_core::workload::synthetic;
 
 fn steady(config: DeviceConfig) -> Device {
     let mut device = build(config, Options::default());

@@ -15,10 +15,10 @@ use floatgate_core::ftl::mapping::PADDING;
 use floatgate_core::metrics::counters::{ClassCounts, Counters};
 use floatgate_core::run::{NoWatcher, run};
 use floatgate_core::sim::id::{Lpn, Ppn};
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::Source;
-use floatgate_core::workload::request::{Operation, Request};
 use floatgate_validation::closed_form::{fifo, fifo_of_classes, greedy};
 
 /// Knows which units are hot: the first ones; or puts each into one of four classes by its number.

@@ -11,9 +11,9 @@ use common::{Load, assert_close};
 use floatgate_core::device::Device;
 use floatgate_core::metrics::counters::Counters;
 use floatgate_core::sim::id::Lpn;
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Operation, Request};
 use floatgate_validation::closed_form::{d_choices, fifo, greedy, random};
 
 const PAGES: u32 = 64;

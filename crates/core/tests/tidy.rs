@@ -40,16 +40,15 @@ const LAYERS: &[(&str, Uses)] = &[
     (
         "workload",
         &[
-            ("sim", "requests have times, and synthetic ones are random"),
+            ("sim", "they are sources of requests, which have times, and synthetic ones are random"),
             ("text", "files are read up to a limit, and errors quote them"),
         ],
     ),
     (
         "metrics",
         &[
-            ("sim", "what is measured is time"),
+            ("sim", "what is measured is time, and results are by operation and stream"),
             ("config", "results hold the device file"),
-            ("workload", "results are by operation and stream"),
             ("nand::array::ChannelTime", "utilisation is made of the array's times"),
             ("nand::array::DieTime", "as above"),
             ("nand::array::Kind", "commands are counted by kind"),
@@ -93,16 +92,15 @@ const LAYERS: &[(&str, Uses)] = &[
     (
         "cache",
         &[
-            ("sim", "ids and times"),
+            ("sim", "ids and times, and it holds parts of requests"),
             ("config", "sizes, and options of the policies"),
             ("external", "policies may be another program's"),
             ("policy", "eviction is a policy"),
             ("policy_family", "eviction is a policy"),
             ("metrics", "hits are counted"),
-            ("workload::request", "it holds parts of requests"),
         ],
     ),
-    ("host", &[("sim", "requests have times"), ("config", "the link"), ("workload::request", "what a host sends")]),
+    ("host", &[("sim", "what a host sends, and when"), ("config", "the link")]),
     (
         "device",
         &[
@@ -110,7 +108,6 @@ const LAYERS: &[(&str, Uses)] = &[
             ("config", "as above"),
             ("metrics", "as above"),
             ("work", "as above"),
-            ("workload", "as above"),
             ("scheduler", "as above"),
             ("nand", "as above"),
             ("ftl", "as above"),
@@ -125,7 +122,6 @@ const LAYERS: &[(&str, Uses)] = &[
         &[
             ("sim", "what a device has gone through before the run"),
             ("config", "one plane of a device, for its steady state at the hard threshold"),
-            ("workload", "as above"),
             ("device", "as above"),
             ("metrics::counters", "how far it has come"),
             ("metrics::summary", "the state that it reached is a part of the result"),
@@ -140,7 +136,6 @@ const LAYERS: &[(&str, Uses)] = &[
             ("nand::merged", "what is measured has counts of commands"),
             ("sim", "the loop that feeds a device from a source, to its end"),
             ("metrics", "as above"),
-            ("workload", "as above"),
             ("device", "as above"),
             ("external::Fault", "a policy of another program ends a run when it fails"),
             ("nand::probe::Slice", "observers of a run are handed what was seen"),

@@ -9,8 +9,8 @@ use common::{drain, submit};
 use floatgate_core::device::Device;
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Operation, Request};
 
 /// Channel, chip, die and plane.
 type Place = [u32; 4];

@@ -5,7 +5,7 @@ mod corpus;
 use std::io::Write;
 
 use corpus::samples;
-use floatgate_core::workload::Source;
+use floatgate_core::sim::source::Source;
 use floatgate_core::workload::trace::{
     Confidence, Converted, Devices, FORMATS, Format, FormatChoice, Trace, TraceOptions, convert,
 };

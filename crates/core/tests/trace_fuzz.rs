@@ -9,7 +9,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use corpus::samples;
-use floatgate_core::workload::Source;
+use floatgate_core::sim::source::Source;
 use floatgate_core::workload::trace::{Devices, FORMATS, Fit, Format, Replay, Trace, TraceOptions, convert};
 use proptest::prelude::*;
 use proptest::sample::Index;

@@ -6,8 +6,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use floatgate_core::workload::Source;
-use floatgate_core::workload::request::Operation;
+use floatgate_core::sim::request::Operation;
+use floatgate_core::sim::source::Source;
 use floatgate_core::workload::trace::{Confidence, Fit, Replay, TimeUnit, Trace, TraceOptions};
 
 /// Larger than any of the traces, devices side by side.

@@ -5,8 +5,8 @@ mod common;
 use common::{build, drain, units};
 use floatgate_core::config::{BusProtocol, DeviceConfig, builtin_names, load};
 use floatgate_core::device::{Device, Options};
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Operation, Request};
 
 /// Picoseconds of `cycles` cycles of the command bus.
 fn command(config: &DeviceConfig, cycles: u32) -> u64 {

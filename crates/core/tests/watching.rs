@@ -9,10 +9,10 @@ use floatgate_core::metrics::series::{MOST_WINDOWS, Sample, Series, Width, Windo
 use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
 use floatgate_core::run::{Outcome, Progress, Watcher, run};
 use floatgate_core::sim::id::PlaneId;
+use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
+use floatgate_core::sim::source::{Pace, Source};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Completion, Operation, Request};
-use floatgate_core::workload::{Pace, Source};
 
 /// Collects what can be collected.
 struct Collector {

@@ -11,9 +11,10 @@ use floatgate_core::metrics::counters::{Counters, ProgramCause};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::run::{NoWatcher, Outcome, run};
 use floatgate_core::sim::id::Lpn;
+use floatgate_core::sim::request::{Operation, Request};
+use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Operation, Request};
-use floatgate_core::workload::{Source, synthetic};
+use floatgate_core::workload::synthetic;
 
 /// A built-in device of two channels in steady state, and the write
 /// amplification that preconditioning found.

@@ -17,8 +17,8 @@ use floatgate_core::ftl::mapping::{Location, NOWHERE};
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::summary::Precondition;
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Completion, Operation, Request};
 use floatgate_report::columns::requests::{self, RequestsWriter};
 use pyo3::prelude::*;
 

@@ -16,9 +16,9 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::attribution::{Breakdown, Part};
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{CoreWork, Lane, Phase, Slice, Task};
+use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::time::Time;
 use floatgate_core::work::Class;
-use floatgate_core::workload::request::Completion;
 use serde_json::Value;
 
 use crate::columns::requests::status_name;

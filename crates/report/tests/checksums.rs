@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Completion, Operation, Request, Status};
 use floatgate_report::columns::requests::{ParquetRequests, fields};
 use floatgate_report::columns::series::{Row, SeriesWriter, read_series};
 use floatgate_report::columns::table::{Kind, Rows, TableReader};

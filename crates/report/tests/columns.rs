@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::BufWriter;
 
 use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Completion, Operation, Request, Status};
 use floatgate_report::columns::Origin;
 use floatgate_report::columns::requests::{
     ParquetRequests, Record, fields, find_request, read_latencies, read_requests,

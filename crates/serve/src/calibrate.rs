@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex};
 use floatgate_core::config;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Completion, Operation, Request};
 use rustix::event::Timespec;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 

@@ -20,9 +20,9 @@ use floatgate_core::metrics::results::Results;
 use floatgate_core::metrics::series::Sample;
 use floatgate_core::run::Outcome;
 use floatgate_core::sim::id::RequestId;
+use floatgate_core::sim::request::{Completion, Operation, Request, SECTOR, Status};
 use floatgate_core::sim::slab::Slab;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Completion, Operation, Request, SECTOR, Status};
 use floatgate_core::workload::trace::RequestDigest;
 
 use crate::clock::{Clock, Wall};

@@ -11,7 +11,7 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use floatgate_core::workload::request::{Completion, Request};
+use floatgate_core::sim::request::{Completion, Request};
 use floatgate_core::workload::trace::RecordedRequest;
 
 /// Bytes that are handed to the writing thread at once.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use floatgate_core::config;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::precondition::{Precondition, precondition};
-use floatgate_core::workload::request::{Operation, Status};
+use floatgate_core::sim::request::{Operation, Status};
 use floatgate_serve::clock::{Clock, Speed, Wall};
 use floatgate_serve::engine::{Answer, Cost, Engine, Order, Pace, Port};
 use floatgate_serve::image::{ImageAt, Opened};

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use floatgate_core::config;
 use floatgate_core::device::{Device, Options as DeviceOptions};
 use floatgate_core::precondition::{Precondition, precondition};
-use floatgate_core::workload::request::Operation;
+use floatgate_core::sim::request::Operation;
 use floatgate_serve::client::Client;
 use floatgate_serve::clock::Wall;
 use floatgate_serve::nbd::wire::{command, export, flag};

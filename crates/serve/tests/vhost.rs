@@ -9,7 +9,7 @@ use floatgate_core::config;
 use floatgate_core::device::{Device, Options as DeviceOptions};
 use floatgate_core::metrics::results::StreamResults;
 use floatgate_core::precondition::{Precondition, precondition};
-use floatgate_core::workload::request::Operation;
+use floatgate_core::sim::request::Operation;
 use floatgate_serve::client::Client as NbdClient;
 use floatgate_serve::clock::Wall;
 use floatgate_serve::record::Recorder;

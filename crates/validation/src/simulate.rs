@@ -6,7 +6,8 @@ use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_core::precondition::{precondition, precondition_with};
 use floatgate_core::run::{NoWatcher, Outcome, RunError};
 use floatgate_core::sim::rng::Rng;
-use floatgate_core::workload::{Source, synthetic};
+use floatgate_core::sim::source::Source;
+use floatgate_core::workload::synthetic;
 use serde_json::Value;
 
 use crate::case::Run;

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::{Context, Result};
+use floatgate_core::sim::request::{Operation, Request, SECTOR};
+use floatgate_core::sim::source::{Pace, Source, SourceError};
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::file::Stop;
-use floatgate_core::workload::request::{Operation, Request, SECTOR};
 use floatgate_core::workload::synthetic;
-use floatgate_core::workload::{Pace, Source, SourceError};
 
 use crate::output::Draft;
 

@@ -2,7 +2,7 @@
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::summary::{Live, MapPages, MergedCommands, Operations, Requests, Share, Summary};
-use floatgate_core::workload::readable;
+use floatgate_core::workload::quantity::readable;
 use floatgate_core::workload::synthetic::looks_like_job;
 use floatgate_report::number::grouped;
 

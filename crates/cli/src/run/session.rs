@@ -11,10 +11,11 @@ use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_core::nand::probe::{CoreWork, Probe, Slice};
 use floatgate_core::precondition::{Layout, lay_out as lay_out_for};
 use floatgate_core::run::{Outcome, Progress, RunError, RunOptions, Watcher, run_with};
+use floatgate_core::sim::request::Completion;
+use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
 use floatgate_core::workload::file::Stop;
-use floatgate_core::workload::request::Completion;
-use floatgate_core::workload::{Source, readable};
+use floatgate_core::workload::quantity::readable;
 use floatgate_report::columns::Origin;
 use floatgate_report::number::grouped;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::summary::Named;
 use floatgate_core::sim::rng::Rng;
-use floatgate_core::workload::Source;
+use floatgate_core::sim::source::Source;
 use floatgate_core::workload::synthetic::model::{Model, Modelled, looks_like_model};
 use floatgate_core::workload::synthetic::{self, Job};
 use floatgate_core::workload::trace::words::{TraceWords, are_words};

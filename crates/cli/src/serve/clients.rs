@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::workload::readable;
+use floatgate_core::workload::quantity::readable;
 use floatgate_report::command::quoted;
 use floatgate_serve::engine::Cost;
 use floatgate_serve::monitor::client::{Asker, running, usual_places};

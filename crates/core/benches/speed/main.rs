@@ -12,7 +12,8 @@ use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::counters::Counters;
 use floatgate_core::precondition::{Precondition, precondition, precondition_with};
 use floatgate_core::run::{NoWatcher, run};
-use floatgate_core::workload::{Source, synthetic};
+use floatgate_core::sim::source::Source;
+use floatgate_core::workload::synthetic;
 use rustix::time::{ClockId, clock_gettime};
 
 /// CPU seconds that this process has used.

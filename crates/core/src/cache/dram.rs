@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use crate::config::BufferConfig;
 use crate::sim::id::RequestId;
+use crate::sim::request::SECTOR;
 use crate::sim::time::{Time, transfer_time};
-use crate::workload::request::SECTOR;
 
 /// What goes on when data are there: a part of a request is done, or leaves for the host. Two words, which travel in
 /// registers.

@@ -16,9 +16,9 @@ use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::{BLANK, LOST};
 use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
 use crate::sim::memory::Divider;
+use crate::sim::request::{Operation, Request, Status};
 use crate::sim::time::Time;
 use crate::work::{Class, Kind, Transaction};
-use crate::workload::request::{Operation, Request, Status};
 
 /// With verification: a sector that its slot has not got yet.
 pub(super) const UNKNOWN: u32 = u32::MAX;

@@ -12,9 +12,9 @@ use crate::ftl::mapping::Location;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::BLANK;
 use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
+use crate::sim::request::{Operation, Request, SECTOR};
 use crate::sim::time::Time;
 use crate::work::{Class, Transaction};
-use crate::workload::request::{Operation, Request, SECTOR};
 
 impl Device {
     /// The buffer, to look at.

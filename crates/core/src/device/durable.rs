@@ -11,8 +11,8 @@ use crate::ftl::mapping::{Location, PADDING};
 use crate::ftl::memory::MemoryFlash;
 use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
+use crate::sim::request::{Operation, Request};
 use crate::work::Transaction;
-use crate::workload::request::{Operation, Request};
 
 impl Device {
     /// From now on all that changes flash is told. What is there already, such as what preconditioning has left, is

@@ -8,9 +8,9 @@ use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::ReadCause;
 use crate::metrics::summary::FaultState;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
+use crate::sim::request::{SECTOR, Status};
 use crate::sim::time::Time;
 use crate::work::{Class, Fifo, Kind, Transaction};
-use crate::workload::request::{SECTOR, Status};
 
 impl Device {
     /// Has the next operation of this kind at this place fail, once. An error where the device file has no `[faults]`,

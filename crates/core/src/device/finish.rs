@@ -7,9 +7,9 @@ use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::Location;
 use crate::metrics::attribution::Part as TimePart;
 use crate::sim::id::{BlockId, Lpn, LunId, PlaneId, Ppn, RequestId, TransactionId, UnitId};
+use crate::sim::request::{Operation, SECTOR};
 use crate::sim::time::Time;
 use crate::work::{Class, Kind, Transaction};
-use crate::workload::request::{Operation, SECTOR};
 
 impl Device {
     /// The data of one plane that works together with others have left.

@@ -19,10 +19,10 @@ use crate::ftl::flash::FlashEvent;
 use crate::ftl::mapping::{Location, PageMap};
 use crate::metrics::attribution::Part as TimePart;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
+use crate::sim::request::Status;
 use crate::sim::table::Table;
 use crate::state::{Reader, StateError, Writer};
 use crate::work::{Class, Kind, Transaction};
-use crate::workload::request::Status;
 
 /// Records whose trimmed data are in the same block, and which are not in flash yet.
 #[derive(Clone, Debug, Default)]

@@ -11,10 +11,10 @@ use crate::metrics::attribution::{Breakdown, Part};
 use crate::nand::array;
 use crate::nand::ledger::{Ledger, Mark, MarkOfAll, Turn, Wait};
 use crate::sim::id::{ChannelId, LunId, RequestId, TransactionId, UnitId};
+use crate::sim::request::Request;
 use crate::sim::table::Table;
 use crate::sim::time::Time;
 use crate::work::{Kind, Transaction, Transactions};
-use crate::workload::request::Request;
 
 /// What something waits in line for, with the reading of the books when it lined up.
 #[derive(Clone, Copy, Debug, Default)]

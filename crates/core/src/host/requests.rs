@@ -1,9 +1,9 @@
 //! Requests that the device works on.
 
 use crate::sim::id::RequestId;
+use crate::sim::request::{Request, Status};
 use crate::sim::slab::Slab;
 use crate::sim::time::Time;
-use crate::workload::request::{Request, Status};
 
 /// A request in progress.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,8 @@
 //! Each takes a little time for each request, so it is collected only when a run asks for it.
 
 use super::attribution::Breakdown;
+use crate::sim::request::{Operation, Request, SECTOR};
 use crate::sim::time::Time;
-use crate::workload::request::{Operation, Request, SECTOR};
 
 /// Counts of one number of channels each: none, 1, 2, ... The last one is for more, too.
 const CHANNELS: usize = 257;

@@ -2,8 +2,8 @@
 
 use super::attribution::{Bands, Breakdown};
 use super::latency::Latency;
+use crate::sim::request::{Completion, Operation, Status};
 use crate::sim::time::Time;
-use crate::workload::request::{Completion, Operation, Status};
 
 /// The requests of one operation.
 #[derive(Clone, Debug, Default)]

@@ -10,8 +10,8 @@ use std::collections::BinaryHeap;
 use super::attribution::{Breakdown, Part};
 use super::counters::{BufferCounts, ClassCounts, Counters};
 use crate::nand::merged::Merged;
+use crate::sim::request::{Completion, Operation, Status};
 use crate::sim::time::Time;
-use crate::workload::request::{Completion, Operation, Status};
 
 /// What a device is like at an instant. Counts and times run since it was made, or since the measured part began; only
 /// differences mean something.
@@ -416,7 +416,7 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::request::Request;
+    use crate::sim::request::Request;
 
     #[test]
     fn steps_are_in_order_and_narrow() {

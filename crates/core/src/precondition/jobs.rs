@@ -5,9 +5,9 @@ use crate::device::Device;
 use crate::external::Written;
 use crate::ftl::Ftl;
 use crate::sim::id::Lpn;
+use crate::sim::request::{Operation, Request};
+use crate::sim::source::{Pace, Source, SourceError};
 use crate::sim::time::Time;
-use crate::workload::request::{Operation, Request};
-use crate::workload::{Pace, Source, SourceError};
 
 /// Brings `device` into the state that workloads leave behind, in functional mode.
 ///

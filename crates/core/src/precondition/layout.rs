@@ -6,8 +6,8 @@ use crate::device::Device;
 use crate::ftl::allocation::{LevelOrder, Order};
 use crate::ftl::mapping::Location;
 use crate::sim::id::{Lpn, PlaneId};
-use crate::workload::request::{Operation, Request};
-use crate::workload::{Source, SourceError};
+use crate::sim::request::{Operation, Request};
+use crate::sim::source::{Source, SourceError};
 
 /// How such data are laid out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

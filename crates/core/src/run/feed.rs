@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::device::Device;
+use crate::sim::request::{Operation, Request};
+use crate::sim::source::{Pace, Source, SourceError};
 use crate::sim::time::Time;
-use crate::workload::request::{Operation, Request};
-use crate::workload::{Pace, Source, SourceError};
 
 /// Requests that are read ahead of their issue, so that what they need of the map is in the cache by then.
 const LOOKAHEAD: usize = 16;

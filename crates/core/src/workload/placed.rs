@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::request::{Operation, Request, SECTOR};
-use super::{Pace, Source, SourceError, readable};
+use super::quantity::readable;
+use crate::sim::request::{Operation, Request, SECTOR};
+use crate::sim::source::{Pace, Source, SourceError};
 use crate::sim::time::Time;
 
 /// Where and when a source works.

@@ -1,7 +1,6 @@
-//! Sizes and times as they are written in the words of a workload.
+//! Sizes and times as they are written in the words of a workload, and sizes for people.
 
-use super::readable;
-use super::request::SECTOR;
+use crate::sim::request::SECTOR;
 
 /// The units of sizes, in bytes. `KB` and so on are powers of 1000, as in device files; a single letter is a power of
 /// 1024, as in jobs.
@@ -83,6 +82,19 @@ pub fn time(text: &str) -> Result<u64, String> {
             "`{text}` is no time: write seconds, or a number with ns, us, ms, s, m, h or d, like 5s; at most 213 days"
         )
     })
+}
+
+/// A number of bytes for people: in the largest unit of which there is one, whole or with two decimals, like `32 GiB`
+/// or `14.40 GiB`.
+pub fn readable(bytes: u128) -> String {
+    let units = [("EiB", 60), ("PiB", 50), ("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)];
+    let (unit, shift) = units.into_iter().find(|(_, shift)| bytes >> shift > 0).unwrap_or(("B", 0));
+    let size = 1u128 << shift;
+    if bytes.is_multiple_of(size) {
+        return format!("{} {unit}", bytes >> shift);
+    }
+    let hundredths = (bytes.saturating_mul(100) + size / 2) >> shift;
+    format!("{}.{:02} {unit}", hundredths / 100, hundredths % 100)
 }
 
 #[cfg(test)]

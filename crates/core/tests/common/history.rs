@@ -18,8 +18,8 @@ use floatgate_core::metrics::summary::{About, Named, Precondition, Reached, Summ
 use floatgate_core::nand::probe::{CoreWork, Lane, Probe, Slice};
 use floatgate_core::run::Outcome;
 use floatgate_core::sim::id::{BlockId, Ppn};
+use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::Completion;
 use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 

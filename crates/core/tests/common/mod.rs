@@ -6,9 +6,9 @@ pub mod history;
 use floatgate_core::config::{DeviceConfig, from_toml};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::run::{NoWatcher, Outcome, run};
+use floatgate_core::sim::request::{Completion, Operation, Request};
+use floatgate_core::sim::source::{Pace, Source, SourceError};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Completion, Operation, Request};
-use floatgate_core::workload::{Pace, Source, SourceError};
 
 /// The device that the tests change: 2 channels with 2 chips each, of one plane; pages of 4 KiB, 25/200/1500 us, and
 /// 25 ns a byte: the part of Agrawal et al. 2008, Table 1.

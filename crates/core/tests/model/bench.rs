@@ -7,9 +7,9 @@ use floatgate_core::device::{Device, Mutant, Options};
 use floatgate_core::ftl::flash::Keep;
 use floatgate_core::metrics::summary::{Precondition, Reached};
 use floatgate_core::nand::probe::Probe;
+use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Completion, Operation, Request, Status};
 
 use crate::accounts::{check_blocks, check_bounds, check_busy, check_lanes};
 use crate::case::{Case, Load, one_in, pick};

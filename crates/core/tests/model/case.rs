@@ -2,9 +2,9 @@
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::advanced::Waste;
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Operation, Request};
 
 use crate::common::device_config;
 

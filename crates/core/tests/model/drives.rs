@@ -3,8 +3,8 @@
 use floatgate_core::config::from_toml;
 use floatgate_core::device::Options;
 use floatgate_core::sim::id::Lpn;
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
-use floatgate_core::workload::request::{Operation, Request};
 
 use crate::bench::PATIENCE;
 use crate::case::Case;

@@ -10,9 +10,9 @@ use floatgate_core::ftl::{Ftl, Recovery};
 use floatgate_core::metrics::counters::ProgramCause;
 use floatgate_core::nand::probe::Probe;
 use floatgate_core::sim::id::{BlockId, Lpn};
+use floatgate_core::sim::request::{Completion, Operation, Request, Status};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Completion, Operation, Request, Status};
 
 use crate::case::{Case, UNITS};
 use crate::common::build;

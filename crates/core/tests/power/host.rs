@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use floatgate_core::workload::request::{Operation, Request};
+use floatgate_core::sim::request::{Operation, Request};
 
 /// One mapping unit, as the host sees it.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use floatgate_core::metrics::attribution::{Breakdown, Part};
+use floatgate_core::sim::request::{Completion, Operation, Status};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Completion, Operation, Status};
 
 pub use super::csv::CsvRequests;
 use super::csv::read_csv;

@@ -9,7 +9,7 @@ use floatgate_core::metrics::attribution::Part;
 use floatgate_core::metrics::counters::{ProgramCause, ReadCause};
 use floatgate_core::metrics::series::{Answered, Window};
 use floatgate_core::metrics::summary::units_programmed;
-use floatgate_core::workload::request::Operation;
+use floatgate_core::sim::request::Operation;
 
 use super::table::{Columns, Field, Kind, Rows, Table, TableReader, TableWriter};
 use super::{Origin, of_run};

@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 use floatgate_core::config::units::Duration;
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::Phase;
+use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::Operation;
 use serde_json::Value;
 
 use super::{MOST_PHASES, MOST_PLANES, MOST_REQUESTS, Sort};

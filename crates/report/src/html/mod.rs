@@ -45,7 +45,8 @@ mod tests {
     use floatgate_core::device::{Device, Options};
     use floatgate_core::metrics::summary::{About, Live, Named, Precondition};
     use floatgate_core::run::{NoWatcher, RunOptions, run_with};
-    use floatgate_core::workload::{Source, synthetic};
+    use floatgate_core::sim::source::Source;
+    use floatgate_core::workload::synthetic;
 
     use super::*;
 

@@ -3,8 +3,8 @@
 use maud::html;
 use serde_json::{Value, json};
 
+use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::Operation;
 
 use crate::columns::series::{OperationRow, Row};
 use crate::figure::{Figure, Look, axis, log_axis, seconds, trace, with_lone_points};

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use anyhow::{Result, bail};
+use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::Operation;
 
 use crate::columns::requests::read_latencies;
 use crate::number::grouped;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
-use floatgate_core::workload::request::Operation;
+use floatgate_core::sim::request::Operation;
 
 use super::blame::{Own, us};
 use super::{Asked, OlderStory, OrderStory};

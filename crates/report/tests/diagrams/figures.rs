@@ -8,10 +8,10 @@ use floatgate_core::device::{Device, Options};
 use floatgate_core::nand::array::Kind;
 use floatgate_core::nand::probe::{Phase, Probe, Slice};
 use floatgate_core::sim::id::{Lpn, PlaneId};
+use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 use floatgate_core::work::Class;
-use floatgate_core::workload::request::{Completion, Operation, Request};
 use floatgate_report::timeline::TimelineWriter;
 
 use crate::common::{drain, fill, submit, units};

@@ -10,8 +10,8 @@ use floatgate_core::ftl::blocks::Block;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::counters::Counters;
 use floatgate_core::metrics::series::{Answered, Sample, Series, Width, Window};
+use floatgate_core::sim::request::{Completion, Operation};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::request::{Completion, Operation};
 
 use super::{Engine, Pace, Port, Waiting};
 use crate::clock::{Speed, Wall};

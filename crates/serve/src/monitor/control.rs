@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use floatgate_core::config::FaultPlace;
-use floatgate_core::workload::request::{Operation, SECTOR, Status};
+use floatgate_core::sim::request::{Operation, SECTOR, Status};
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use serde::{Deserialize, Serialize};

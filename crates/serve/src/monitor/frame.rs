@@ -11,7 +11,7 @@ use floatgate_core::ftl::mapping::MappingConfig;
 use floatgate_core::metrics::counters::{Counters, MergeKind, ProgramCause};
 use floatgate_core::metrics::series::Answered;
 use floatgate_core::metrics::summary::units_programmed;
-use floatgate_core::workload::request::{Operation, SECTOR};
+use floatgate_core::sim::request::{Operation, SECTOR};
 use serde::{Deserialize, Serialize};
 
 use crate::address::Address;

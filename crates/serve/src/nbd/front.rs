@@ -7,8 +7,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use floatgate_core::sim::request::{Operation, SECTOR, Status};
 use floatgate_core::sim::slab::Slab;
-use floatgate_core::workload::request::{Operation, SECTOR, Status};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::budget::Budget;

@@ -2,7 +2,7 @@
 //!
 //! After "Virtual I/O Device (VIRTIO) Version 1.2", section 5.2. All numbers are little-endian.
 
-use floatgate_core::workload::request::SECTOR;
+use floatgate_core::sim::request::SECTOR;
 use virtio_bindings::virtio_blk::{
     VIRTIO_BLK_F_BLK_SIZE, VIRTIO_BLK_F_DISCARD, VIRTIO_BLK_F_FLUSH, VIRTIO_BLK_F_MQ, VIRTIO_BLK_F_RO,
     VIRTIO_BLK_F_SEG_MAX, VIRTIO_BLK_F_SIZE_MAX, VIRTIO_BLK_F_TOPOLOGY, VIRTIO_BLK_F_WRITE_ZEROES, VIRTIO_BLK_ID_BYTES,

@@ -10,8 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use floatgate_core::sim::request::{Operation, Status};
 use floatgate_core::sim::slab::Slab;
-use floatgate_core::workload::request::{Operation, Status};
 use rustix::event::{PollFd, PollFlags, poll};
 use virtio_bindings::virtio_blk::{VIRTIO_BLK_S_IOERR, VIRTIO_BLK_S_OK};
 use vm_memory::{Bytes, GuestAddress};

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use floatgate_core::device::Device;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::run::{Progress, Watcher, run};
+use floatgate_core::sim::request::Completion;
+use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::Source;
-use floatgate_core::workload::request::Completion;
 use floatgate_core::workload::trace::{Trace, TraceOptions};
 use floatgate_serve::record::Sink;
 

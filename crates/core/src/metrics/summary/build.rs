@@ -11,8 +11,8 @@ use crate::metrics::results::{OperationResults, Results, StreamResults};
 use crate::nand::array::Kind;
 use crate::nand::array::{ChannelTime, DieTime};
 use crate::nand::merged::{Merged, Shape};
+use crate::sim::request::Operation;
 use crate::sim::time::Time;
-use crate::workload::request::Operation;
 
 /// What was run: everything of a result that is not measured.
 #[derive(Clone, Debug)]

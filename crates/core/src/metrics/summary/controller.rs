@@ -7,8 +7,8 @@ use super::build::Measurement;
 use crate::metrics::attribution::Part;
 use crate::metrics::counters::BufferCounts;
 use crate::metrics::results::OperationResults;
+use crate::sim::request::Operation;
 use crate::sim::time::Time;
-use crate::workload::request::Operation;
 
 /// What the controller did in the measured time, beside what the device counts anyway.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

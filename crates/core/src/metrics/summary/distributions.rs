@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::latency::Latency;
 use crate::metrics::profile::Profile;
 use crate::metrics::results::{OperationResults, Results};
-use crate::workload::request::Operation;
+use crate::sim::request::Operation;
 
 /// How requests and their latencies are distributed. What was not collected is null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

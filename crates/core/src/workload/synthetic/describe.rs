@@ -6,7 +6,7 @@ use super::limits::Limits;
 use super::options::{Kind, Modifier, Options, Pattern, Rw};
 use super::region::Region;
 use super::size::Sizes;
-use crate::workload::readable;
+use crate::workload::quantity::readable;
 
 /// What was given and has no effect, or not the one that it seems to have.
 pub(super) fn warnings(options: &Options, name: &str, pattern: Pattern, limits: Limits, unit: u64) -> Vec<String> {

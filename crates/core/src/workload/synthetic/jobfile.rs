@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use super::Section;
 use super::keys::{self, Set};
 use super::options::Options;
+use crate::sim::source::SourceError;
 use crate::text::shown;
-use crate::workload::SourceError;
 
 /// Gives the text of a file.
 pub type Files<'a> = &'a mut dyn FnMut(&Path) -> Result<String, String>;

@@ -38,8 +38,8 @@ pub use replay::Replayed;
 pub use stream::Synthetic;
 
 use super::file::Stop;
-use super::request::{Operation, SECTOR};
-use super::{Source, SourceError};
+use crate::sim::request::{Operation, SECTOR};
+use crate::sim::source::{Source, SourceError};
 use crate::text::read_text;
 
 /// The directions, as fio counts them: reads, writes, trims; the same as [`Operation::index`].

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::keys::{self, Set};
 use super::options::Options;
 use super::{MAX_JOBS, Section, too_many};
+use crate::sim::source::SourceError;
 use crate::text::shown;
-use crate::workload::SourceError;
 
 /// The texts of the jobs.
 pub fn parts(text: &str) -> impl Iterator<Item = &str> {

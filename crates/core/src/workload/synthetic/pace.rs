@@ -6,8 +6,8 @@ use super::options::{Kind, Options};
 use super::size::Sizes;
 use super::{READ, SECTOR, WRITE};
 use crate::sim::rng::Rng;
+use crate::sim::source::Pace;
 use crate::sim::time::Time;
-use crate::workload::Pace;
 
 /// The arrivals of an open-loop job, by direction.
 pub(super) fn arrivals(

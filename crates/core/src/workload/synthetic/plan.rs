@@ -8,8 +8,8 @@ use super::options::{Amount, Options};
 use super::replay::Recipe;
 use super::stream::Synthetic;
 use super::{Log, MAX_JOBS, SECTOR, Section, too_many};
+use crate::sim::source::SourceError;
 use crate::sim::time::Time;
-use crate::workload::SourceError;
 
 /// A job before its trace is opened, if it has one.
 #[derive(Debug)]

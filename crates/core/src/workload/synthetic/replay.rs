@@ -8,11 +8,11 @@ use super::SECTOR;
 use super::limits::times_of;
 use super::options::Options;
 use super::plan::Place;
+use crate::sim::request::Request;
+use crate::sim::source::{Pace, Source, SourceError};
 use crate::sim::time::Time;
 use crate::workload::file::Stop;
-use crate::workload::request::Request;
 use crate::workload::trace::{Devices, Replay, Trace, TraceOptions};
-use crate::workload::{Pace, Source, SourceError};
 
 /// What is replayed, and how.
 #[derive(Debug)]

@@ -13,10 +13,10 @@ use super::plan::Place;
 use super::region::{Region, check_fit, window};
 use super::size::Sizes;
 use super::{READ, WRITE};
+use crate::sim::request::{Operation, Request, SECTOR};
 use crate::sim::rng::Rng;
+use crate::sim::source::{Pace, Source, SourceError};
 use crate::sim::time::Time;
-use crate::workload::request::{Operation, Request, SECTOR};
-use crate::workload::{Pace, Source, SourceError};
 
 /// One job: a stream of requests made up as it goes. A clone continues on its own, with the same requests.
 #[derive(Clone, Debug)]

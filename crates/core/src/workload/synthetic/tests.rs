@@ -1,9 +1,9 @@
 //! Whole jobs: what comes out for what is written.
 
 use super::*;
+use crate::sim::request::Request;
+use crate::sim::source::Pace;
 use crate::sim::time::Time;
-use crate::workload::Pace;
-use crate::workload::request::Request;
 use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;

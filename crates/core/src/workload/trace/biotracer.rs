@@ -7,7 +7,7 @@
 
 use super::fields::Fields;
 use super::{Expected, Format, Framing, Record, TimeUnit};
-use crate::workload::request::Operation;
+use crate::sim::request::Operation;
 
 pub(super) static FORMAT: Format = Format {
     name: "biotracer",

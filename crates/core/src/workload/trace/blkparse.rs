@@ -8,7 +8,7 @@ use super::convert::{Outgoing, WriteRequest, Writer};
 use super::events::{Action, Asked, Events};
 use super::fields::Fields;
 use super::{DeviceName, Expected, Format, Framing, Parser, Record, TimeUnit, TraceOptions};
-use crate::workload::request::Operation;
+use crate::sim::request::Operation;
 
 pub(super) static FORMAT: Format = Format {
     name: "blkparse",

@@ -8,7 +8,7 @@ use super::blkparse::device_name;
 use super::events::{Action, Asked, Events};
 use super::fields::Decimal;
 use super::{DeviceName, Expected, Format, Framing, Parser, Record, TimeUnit, TraceOptions, counted};
-use crate::workload::request::{Operation, SECTOR};
+use crate::sim::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {
     name: "blktrace",

@@ -11,9 +11,9 @@ use std::path::Path;
 use super::gaps::Gaps;
 use super::records::{Entry, Records};
 use super::{DeviceName, Devices, Format, Record, TimeUnit, TraceOptions, counted};
+use crate::sim::request::Operation;
+use crate::sim::source::SourceError;
 use crate::sim::time::Time;
-use crate::workload::SourceError;
-use crate::workload::request::Operation;
 
 /// How a format is written.
 pub(super) struct Writer {

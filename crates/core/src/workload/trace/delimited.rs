@@ -7,8 +7,8 @@ use std::str::FromStr;
 use super::fields::{Decimal, Fields, number};
 use super::names::Names;
 use super::{DeviceName, Expected, Format, Framing, Parser, Record, TimeUnit, TraceOptions};
+use crate::sim::request::{Operation, SECTOR};
 use crate::text::read_text;
-use crate::workload::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {
     name: "delimited",

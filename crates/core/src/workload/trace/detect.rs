@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::frames::{Frames, shown, shown_bytes};
 use super::records::holds_nothing;
 use super::{FORMATS, Format, Framing, TraceOptions};
-use crate::workload::SourceError;
+use crate::sim::source::SourceError;
 
 /// Lines that should hold a request, or records, that are looked at.
 const SAMPLE: usize = 200;

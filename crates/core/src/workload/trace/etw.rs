@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::fields::{Decimal, number};
 use super::{Expected, Format, Framing, Parser, Record, TimeUnit};
-use crate::workload::request::Operation;
+use crate::sim::request::Operation;
 
 pub(super) static FORMAT: Format = Format {
     name: "etw",

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::counted;
-use crate::workload::request::Operation;
+use crate::sim::request::Operation;
 
 /// The event that stands for the request in a trace of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

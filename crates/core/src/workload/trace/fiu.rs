@@ -6,7 +6,7 @@
 use super::blkparse::{MINOR_BITS, device_name};
 use super::fields::{Decimal, Fields};
 use super::{DeviceName, Expected, Format, Framing, Parser, Record, TimeUnit};
-use crate::workload::request::Operation;
+use crate::sim::request::Operation;
 
 pub(super) static FORMAT: Format = Format {
     name: "fiu",

@@ -9,8 +9,8 @@ use std::io::Write;
 use super::fields::{Decimal, Fields};
 use super::replay::Digest;
 use super::{Expected, Format, Framing, Record, TimeUnit};
+use crate::sim::request::{Completion, Operation, Request};
 use crate::sim::time::Time;
-use crate::workload::request::{Completion, Operation, Request};
 
 pub(super) static FORMAT: Format = Format {
     name: "floatgate",
@@ -105,7 +105,7 @@ impl RequestDigest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::request::Status;
+    use crate::sim::request::Status;
 
     #[test]
     fn what_is_written_reads_back() {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::input::Input;
 use super::{Expected, Parser};
-use crate::workload::SourceError;
+use crate::sim::source::SourceError;
 
 /// Bytes held at a time: large enough that system calls do not count, small enough for the second-level cache.
 const BLOCK: usize = 256 << 10;

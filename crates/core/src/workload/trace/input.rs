@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::workload::SourceError;
+use crate::sim::source::SourceError;
 use crate::workload::file::{Stop, Stoppable};
 
 /// Bytes asked of the file at a time.

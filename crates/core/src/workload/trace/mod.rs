@@ -7,13 +7,14 @@
 //! 3. a format's `Parser`: a frame becomes a `Record`, in the trace's own time and devices;
 //! 4. `records`: bad lines, selection of devices, order in time, limit; `units` watches over addresses and lengths;
 //! 5. `place`, `footprint`: the record's address on the simulated device;
-//! 6. `replay`: the [`Trace`], a [`Source`](super::Source) of requests in simulated time; `rate` and `gaps` watch over
-//!    it.
+//! 6. `replay`: the [`Trace`], a [`Source`] of requests in simulated time; `rate` and `gaps` watch over it.
 //!
 //! To look at a trace there is `reader`, which stands on `records`, and `profile`, which says what it read.
 //!
 //! A format is one file with a `FORMAT` in it, and its name in the list below. `convert` writes a trace in another
 //! format, by that format's `Writer`, packed by `output`.
+//!
+//! [`Source`]: crate::sim::source::Source
 
 mod convert;
 mod detect;
@@ -46,7 +47,7 @@ pub use output::Packed;
 pub use reader::{Item, Reader};
 pub use replay::Trace;
 
-use super::request::{Operation, SECTOR};
+use crate::sim::request::{Operation, SECTOR};
 use convert::Writer;
 use fields::Decimal;
 use std::fmt;

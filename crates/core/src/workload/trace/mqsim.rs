@@ -2,7 +2,7 @@
 
 use super::convert::Writer;
 use super::{Expected, Format, Framing, Record, TimeUnit, ssdsim};
-use crate::workload::request::Operation;
+use crate::sim::request::Operation;
 
 pub(super) static FORMAT: Format = Format {
     name: "mqsim",

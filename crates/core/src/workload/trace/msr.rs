@@ -8,7 +8,7 @@ use super::convert::{Outgoing, Writer};
 use super::fields::{Decimal, Fields};
 use super::names::Names;
 use super::{DeviceName, Expected, Format, Framing, Parser, Record, TimeUnit};
-use crate::workload::request::{Operation, SECTOR};
+use crate::sim::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {
     name: "msr",

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::footprint::{PAGE, Packed, Touched};
 use super::records::{Entry, MOST_DEVICES, Records};
 use super::{Devices, Fit, Record, TraceOptions};
-use crate::workload::request::SECTOR;
-use crate::workload::{SourceError, readable};
+use crate::sim::request::SECTOR;
+use crate::sim::source::SourceError;
+use crate::workload::quantity::readable;
 
 /// Devices laid side by side begin at multiples of this many sectors (1 MiB), so that alignment to pages is kept.
 const BOUNDARY: u64 = 2048;
@@ -213,7 +214,7 @@ mod tests {
     use super::super::Expected;
     use super::super::fields::Decimal;
     use super::*;
-    use crate::workload::request::Operation;
+    use crate::sim::request::Operation;
 
     fn record(lba: u64, sectors: u64) -> Record {
         let record: Result<Record, Expected> = Record::in_sectors(Decimal::whole(0), 0, Operation::Read, lba, sectors);

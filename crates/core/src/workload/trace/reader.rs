@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::records::Records;
 use super::{Detected, Replay, TimeUnit, TraceOptions};
-use crate::workload::SourceError;
-use crate::workload::request::Operation;
+use crate::sim::request::Operation;
+use crate::sim::source::SourceError;
 
 /// A request as a trace tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

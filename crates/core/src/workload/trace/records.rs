@@ -9,7 +9,7 @@ use super::frames::{Frame, Frames, shown, shown_bytes};
 use super::input::Input;
 use super::units::UnitCheck;
 use super::{DeviceName, Devices, Expected, Framing, Parser, Record, Replay, TimeUnit, TraceOptions};
-use crate::workload::SourceError;
+use crate::sim::source::SourceError;
 
 /// A trace with more devices than this has something else in that column; memory for them stays bounded.
 pub(super) const MOST_DEVICES: usize = 65_536;

@@ -7,9 +7,9 @@ use super::place::Placement;
 use super::rate::RateCheck;
 use super::records::{Entry, Records};
 use super::{Detected, Devices, Record, Replay, TimeScale, TimeUnit, TraceOptions};
+use crate::sim::request::Request;
+use crate::sim::source::{Pace, Source, SourceError};
 use crate::sim::time::Time;
-use crate::workload::request::Request;
-use crate::workload::{Pace, Source, SourceError};
 
 /// A trace being replayed.
 ///

@@ -7,7 +7,7 @@
 use super::convert::{Outgoing, Writer};
 use super::fields::Fields;
 use super::{Expected, Format, Framing, Record, TimeUnit};
-use crate::workload::request::{Operation, SECTOR};
+use crate::sim::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {
     name: "spc",

@@ -6,7 +6,7 @@
 use super::convert::{Outgoing, Writer};
 use super::fields::{Decimal, Fields};
 use super::{Expected, Format, Framing, Record, TimeUnit};
-use crate::workload::request::Operation;
+use crate::sim::request::Operation;
 
 pub(super) static FORMAT: Format = Format {
     name: "ssdsim",

@@ -126,7 +126,7 @@ mod tests {
 
     use super::super::{Columns, Reader, TraceOptions};
     use super::*;
-    use crate::workload::request::Operation;
+    use crate::sim::request::Operation;
 
     fn requests(path: &Path, options: &TraceOptions) -> Vec<(i128, Operation, u64, u32)> {
         let mut reader = Reader::open(path, options).unwrap();

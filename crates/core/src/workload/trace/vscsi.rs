@@ -6,7 +6,7 @@
 
 use super::fields::Decimal;
 use super::{Expected, Format, Framing, Parser, Record, TimeUnit};
-use crate::workload::request::{Operation, SECTOR};
+use crate::sim::request::{Operation, SECTOR};
 
 pub(super) static FORMAT: Format = Format {
     name: "vscsi",

@@ -4,10 +4,12 @@
 use std::path::PathBuf;
 
 use super::{FormatChoice, Trace, TraceOptions};
+use crate::sim::request::SECTOR;
+use crate::sim::source::SourceError;
 use crate::sim::time::Time;
 use crate::workload::placed::{Place, Placed};
-use crate::workload::request::SECTOR;
-use crate::workload::{SourceError, quantity, readable};
+use crate::workload::quantity;
+use crate::workload::quantity::readable;
 
 /// A trace, how it is read, and where and when it works.
 #[derive(Clone, Debug, PartialEq)]
@@ -202,7 +204,7 @@ mod tests {
 
     use super::super::{Devices, Fit, Replay, TimeUnit};
     use super::*;
-    use crate::workload::Source;
+    use crate::sim::source::Source;
 
     #[test]
     fn words_override_the_defaults() {

@@ -6,10 +6,10 @@
 
 use super::compare::{Moment, compare};
 use super::{ArrivalModel, Gap, Model, Modelled, OperationModel, PAGE, SCHEMA, Zone};
+use crate::sim::source::{Source, SourceError};
 use crate::sim::time::Time;
 use crate::workload::trace::Item;
 use crate::workload::trace::profile::{GapClass, HotShares, OperationProfile, Profile, Profiler};
-use crate::workload::{Source, SourceError};
 
 /// The zones: parts of the pages, from the hottest on.
 const PARTS: [f64; 5] = [0.01, 0.04, 0.05, 0.1, 0.8];

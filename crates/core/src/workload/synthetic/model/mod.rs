@@ -16,11 +16,12 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::sim::request::{Operation, Request, SECTOR};
 use crate::sim::rng::Rng;
+use crate::sim::source::{Pace, Source, SourceError};
 use crate::sim::time::Time;
 use crate::text::read_text;
-use crate::workload::request::{Operation, Request, SECTOR};
-use crate::workload::{Pace, Source, SourceError, readable};
+use crate::workload::quantity::readable;
 use arrivals::Chain;
 use regions::Ranks;
 

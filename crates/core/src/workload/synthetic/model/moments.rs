@@ -1,8 +1,8 @@
 //! A model from a few moments, as papers print them in tables.
 
 use super::{ArrivalModel, Gap, Model, OperationModel, SCHEMA, Zone};
+use crate::sim::request::SECTOR;
 use crate::workload::quantity;
-use crate::workload::request::SECTOR;
 use crate::workload::trace::profile::{self as report, Profile, class_ends, class_of};
 
 /// A workload that is known by its moments.

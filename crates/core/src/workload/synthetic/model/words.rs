@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::{Model, OperationModel};
-use crate::workload::SourceError;
+use crate::sim::source::SourceError;
 
 /// A model as a job: key and value. An error says what no job can do.
 pub fn words(model: &Model) -> Result<Vec<(&'static str, String)>, SourceError> {

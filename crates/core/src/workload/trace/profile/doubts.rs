@@ -5,9 +5,9 @@ use super::super::rate::RateCheck;
 use super::super::reader::Item;
 use super::super::{Format, Framing, TimeUnit};
 use super::report::Profile;
+use crate::sim::request::SECTOR;
 use crate::sim::time::Time;
-use crate::workload::readable;
-use crate::workload::request::SECTOR;
+use crate::workload::quantity::readable;
 
 /// Requests below which regularities say nothing.
 const FEW: u64 = 16;

@@ -18,7 +18,7 @@ pub use moments::{class_ends, class_of, octave_of};
 pub use report::*;
 
 use super::{Confidence, Detected, Item, Reader, TimeUnit};
-use crate::workload::request::{Operation, SECTOR};
+use crate::sim::request::{Operation, SECTOR};
 use bursts::Bursts;
 use doubts::Doubts;
 use gaps::GapMoments;

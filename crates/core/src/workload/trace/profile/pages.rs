@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::workload::request::Operation;
+use crate::sim::request::Operation;
 
 /// Sectors of a page.
 pub const PAGE: u64 = 8;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::moments::Moments;
-use crate::workload::request::Operation;
+use crate::sim::request::Operation;
 
 /// Ends of a device's requests that are remembered, so that streams that take turns are seen.
 const STREAMS: usize = 32;

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::super::{Confidence, FORMATS, Fit, Format};
 use super::*;
-use crate::workload::request::Operation;
+use crate::sim::request::Operation;
 use proptest::prelude::*;
 use tempfile::NamedTempFile;
 

@@ -1,6 +1,6 @@
 //! What a host asks of the device, and what it gets back.
 
-use crate::sim::time::Time;
+use super::time::Time;
 
 /// Bytes in a sector, the unit of host addresses.
 pub const SECTOR: u64 = 512;
