@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use floatgate_core::text::escaped_lines;
+use floatgate_core::sim::text::escaped_lines;
 use floatgate_core::workload::file::Stop;
 use floatgate_report::compare::{Comparison, groups};
 

@@ -7,8 +7,8 @@ use clap::Subcommand;
 use floatgate_core::config::{self, BUILTINS, ConfigError, DeviceConfig};
 use floatgate_core::device::{Options, needed};
 use floatgate_core::nand::timing::Timing;
+use floatgate_core::sim::text::{escaped, escaped_lines};
 use floatgate_core::sim::time::Time;
-use floatgate_core::text::{escaped, escaped_lines};
 use floatgate_core::workload::quantity::readable;
 
 /// `floatgate device`.

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use floatgate_core::metrics::attribution::Part;
-use floatgate_core::text::escaped_lines;
+use floatgate_core::sim::text::escaped_lines;
 use floatgate_report::command::quoted;
 use floatgate_report::number::{TimeUnit, grouped, percent};
 use floatgate_report::story::{self, Blocker, Choice, OperationStory, OrderStory, Story, WaitStory};

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 
 use floatgate_core::config::ConfigError;
-use floatgate_core::text::escaped_lines;
+use floatgate_core::sim::text::escaped_lines;
 
 use crate::run::interrupt;
 

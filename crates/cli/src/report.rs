@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use floatgate_core::metrics::summary::{LARGEST, Summary};
-use floatgate_core::text::read_text;
+use floatgate_core::sim::text::read_text;
 use floatgate_core::workload::file::Stop;
 use floatgate_report::columns::run_in;
 use floatgate_report::columns::series::Row;

@@ -1,6 +1,6 @@
 //! Numbers, bars and tables for people. Control characters of names are escaped in all of them.
 
-use floatgate_core::text::escaped;
+use floatgate_core::sim::text::escaped;
 use floatgate_report::number::grouped;
 use serde_json::Value;
 

@@ -14,6 +14,5 @@ pub mod run;
 pub mod scheduler;
 pub mod sim;
 pub mod state;
-pub mod text;
 pub mod work;
 pub mod workload;

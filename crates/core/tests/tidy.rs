@@ -16,14 +16,12 @@ type Uses = &'static [(&'static str, &'static str)];
 /// start of a name.
 const LAYERS: &[(&str, Uses)] = &[
     ("sim", &[]),
-    ("text", &[]),
     ("state", &[("sim", "streams of random numbers are a part of it")]),
     ("external", &[]),
     (
         "config",
         &[
-            ("sim", "values of the device file are times"),
-            ("text", "the file is read up to a limit, and errors quote it"),
+            ("sim", "the file is read up to a limit, errors quote it, and some of its values are times"),
             ("scheduler::*Config", "the file names policies: families give the types of their options, nothing else"),
             ("ftl::allocation::*Config", "as above"),
             ("ftl::mapping::*Config", "as above"),
@@ -37,13 +35,7 @@ const LAYERS: &[(&str, Uses)] = &[
     ),
     ("policy", &[("config", "a policy is made for a device")]),
     ("work", &[("sim", "transactions have ids, and wait in queues")]),
-    (
-        "workload",
-        &[
-            ("sim", "they are sources of requests, which have times, and synthetic ones are random"),
-            ("text", "files are read up to a limit, and errors quote them"),
-        ],
-    ),
+    ("workload", &[("sim", "they are sources of requests, read files up to a limit, and are random")]),
     (
         "metrics",
         &[

@@ -14,8 +14,8 @@ use floatgate_core::ftl::allocation::AllocationConfig;
 use floatgate_core::metrics::attribution::Part;
 use floatgate_core::metrics::summary::{LARGEST, Summary};
 use floatgate_core::sim::request::Operation;
+use floatgate_core::sim::text::read_text;
 use floatgate_core::sim::time::Time;
-use floatgate_core::text::read_text;
 use serde::Serialize;
 
 use crate::columns::requests::{find_request, read_latencies, status_name};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use floatgate_core::metrics::summary::Summary;
-use floatgate_core::text::escaped_lines;
+use floatgate_core::sim::text::escaped_lines;
 use floatgate_report::compare::{Comparison, group};
 
 use super::progress::Terminal;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use floatgate_core::text::read_text;
+use floatgate_core::sim::text::read_text;
 use floatgate_serve::Address;
 use floatgate_serve::monitor::client::{PREFIX, SUFFIX, remove_dead};
 use floatgate_serve::monitor::{Doors, Monitor, Options};

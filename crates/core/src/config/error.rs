@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::text::shown;
+use crate::sim::text::shown;
 
 /// Why a device could not be loaded.
 #[derive(Debug, thiserror::Error)]

@@ -11,7 +11,7 @@ use super::error::Problem;
 use super::figures::ABOUT;
 use super::origin::{Origin, Texts, moved_table};
 use super::schema::{Schema, Shape, join};
-use crate::text::{shortened, shown};
+use crate::sim::text::{shortened, shown};
 
 /// Lays `over` on `under`: tables are merged, all else is replaced. Of a choice only one can be, so another one
 /// replaces the whole: `gc.victim.d-choices.d=4` over `gc.victim = "greedy"`, or `capacity.logical` over

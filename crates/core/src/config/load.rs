@@ -14,7 +14,7 @@ use super::page;
 use super::schema::Schema;
 use super::structure::{LISTED, Structure};
 use super::{DeviceConfig, builtin, builtin_names, did_you_mean};
-use crate::text::{read_text, shortened, shown};
+use crate::sim::text::{read_text, shortened, shown};
 
 /// Loads a device: a built-in one by its name, or a file by its path; then the overrides, in order, each as
 /// `path=value`. The device is checked.

@@ -38,7 +38,7 @@ use crate::ftl::gc::victim::VictimConfig;
 use crate::ftl::mapping::MappingConfig;
 use crate::ftl::temperature::TemperatureConfig;
 use crate::scheduler::SchedulerConfig;
-use crate::text::{SHOWN, shown};
+use crate::sim::text::{SHOWN, shown};
 pub use builtin::{BUILTINS, Builtin, builtin, builtin_names};
 pub use error::{ConfigError, Place, Problem};
 pub use faults::{FaultKind, FaultPlace, FaultsConfig};

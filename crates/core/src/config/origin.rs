@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Place, Problem};
-use crate::text::{shortened, shown};
+use crate::sim::text::{shortened, shown};
 
 /// Where a text comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]

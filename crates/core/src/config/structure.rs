@@ -12,7 +12,7 @@ use super::did_you_mean;
 use super::error::Problem;
 use super::origin::Texts;
 use super::schema::{Field, Schema, Shape, Variant, join};
-use crate::text::shown;
+use crate::sim::text::shown;
 
 /// Finds unknown keys, missing keys, and values where tables belong or the other way round.
 pub(super) struct Structure<'a> {

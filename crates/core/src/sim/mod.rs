@@ -1,4 +1,5 @@
-//! What workloads and devices have in common: time, events, random numbers, ids, and requests with their sources.
+//! What workloads and devices have in common: time, events, random numbers, ids, requests
+//! with their sources, and texts from outside.
 
 pub mod id;
 pub mod list;
@@ -9,4 +10,5 @@ pub mod rng;
 pub mod slab;
 pub mod source;
 pub mod table;
+pub mod text;
 pub mod time;

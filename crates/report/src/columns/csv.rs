@@ -5,8 +5,8 @@ use std::io::{self, BufRead, Write};
 use anyhow::{Context, Result};
 use floatgate_core::metrics::attribution::{Breakdown, Part};
 use floatgate_core::sim::request::{Completion, Request};
+use floatgate_core::sim::text;
 use floatgate_core::sim::time::Time;
-use floatgate_core::text;
 
 use super::requests::{Record, operation_of, status_name, status_of};
 

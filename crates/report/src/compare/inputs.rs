@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use floatgate_core::metrics::summary::{LARGEST, ReadError, Summary};
-use floatgate_core::text::read_text;
+use floatgate_core::sim::text::read_text;
 
 use super::{Group, Run, same_but_seed};
 use crate::digests::Checked;

@@ -12,7 +12,7 @@ use super::Section;
 use super::keys::{self, Set};
 use super::options::Options;
 use crate::sim::source::SourceError;
-use crate::text::shown;
+use crate::sim::text::shown;
 
 /// Gives the text of a file.
 pub type Files<'a> = &'a mut dyn FnMut(&Path) -> Result<String, String>;

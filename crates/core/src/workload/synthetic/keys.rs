@@ -4,7 +4,7 @@
 
 use super::options::Options;
 use super::values::*;
-use crate::text::shown;
+use crate::sim::text::shown;
 
 /// A key that a job may have.
 pub struct Key {

@@ -40,7 +40,7 @@ pub use stream::Synthetic;
 use super::file::Stop;
 use crate::sim::request::{Operation, SECTOR};
 use crate::sim::source::{Source, SourceError};
-use crate::text::read_text;
+use crate::sim::text::read_text;
 
 /// The directions, as fio counts them: reads, writes, trims; the same as [`Operation::index`].
 const READ: usize = Operation::Read.index();

@@ -6,7 +6,7 @@ use super::keys::{self, Set};
 use super::options::Options;
 use super::{MAX_JOBS, Section, too_many};
 use crate::sim::source::SourceError;
-use crate::text::shown;
+use crate::sim::text::shown;
 
 /// The texts of the jobs.
 pub fn parts(text: &str) -> impl Iterator<Item = &str> {

@@ -4,7 +4,7 @@
 
 use super::arrival::Process;
 use super::options::*;
-use crate::text::shown;
+use crate::sim::text::shown;
 
 /// `first[,second][,third]` for reads, writes and trims. As in fio, an empty part is the default, and the last part
 /// holds for those after it, unless a comma ends it.

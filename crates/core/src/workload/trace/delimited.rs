@@ -8,7 +8,7 @@ use super::fields::{Decimal, Fields, number};
 use super::names::Names;
 use super::{DeviceName, Expected, Format, Framing, Parser, Record, TimeUnit, TraceOptions};
 use crate::sim::request::{Operation, SECTOR};
-use crate::text::read_text;
+use crate::sim::text::read_text;
 
 pub(super) static FORMAT: Format = Format {
     name: "delimited",
