@@ -1,5 +1,7 @@
 //! Floatgate's simulator: a deterministic, sans-I/O model of a flash SSD.
 
+pub use floatgate_sim as sim;
+
 pub mod cache;
 pub mod config;
 pub mod device;
@@ -12,7 +14,6 @@ pub mod policy;
 pub mod precondition;
 pub mod run;
 pub mod scheduler;
-pub mod sim;
 pub mod state;
 pub mod work;
 pub mod workload;

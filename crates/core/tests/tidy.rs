@@ -9,13 +9,32 @@ use std::path::{Path, PathBuf};
 /// What a module may use, and why.
 type Uses = &'static [(&'static str, &'static str)];
 
-/// What the top-level modules of the core may use of one another, and why. What is not here is an error: requests
-/// flow from the workload down to the flash, events come back up, and `device` alone knows all layers.
+/// Top-level modules of a crate, and what each may use of the others.
+type Layers = &'static [(&'static str, Uses)];
+
+/// Crates whose modules have layers. A module that is missing here is an error.
 ///
 /// A target is a path below `crate` and stands for all that is below it; `*` at the start of a part stands for the
 /// start of a name.
-const LAYERS: &[(&str, Uses)] = &[
-    ("sim", &[]),
+const LAYERS: &[(&str, Layers)] = &[("sim", SIM), ("core", CORE)];
+
+const SIM: Layers = &[
+    ("id", &[]),
+    ("list", &[]),
+    ("memory", &[]),
+    ("queue", &[("time", "events have times")]),
+    ("request", &[("time", "requests have times")]),
+    ("rng", &[]),
+    ("slab", &[("id", "entries have ids"), ("memory", "entries are prefetched")]),
+    ("source", &[("request", "a source returns requests"), ("time", "a source has a start and an end")]),
+    ("table", &[("id", "entries have ids"), ("memory", "entries are prefetched")]),
+    ("text", &[]),
+    ("time", &[]),
+];
+
+/// Requests flow from `run` down to the flash, events come back up, and `device` alone knows all layers. `sim` is the
+/// crate of that name.
+const CORE: Layers = &[
     ("state", &[("sim", "streams of random numbers are a part of it")]),
     ("external", &[]),
     (
@@ -175,34 +194,57 @@ const LOOKED_AT: &[&str] = &[
 #[test]
 fn layers_import_downwards_only() {
     let mut found = Vec::new();
-    let mut used = BTreeSet::new();
-    for (path, text) in rust_files() {
-        let Some(inner) = path.strip_prefix("crates/core/src/").filter(|inner| *inner != "lib.rs") else { continue };
-        let module = inner.split(['/', '.']).next().unwrap_or_default();
-        let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| *name == module) else {
-            found.push(format!("{path}:1: the module `{module}` has no line in LAYERS (crates/core/tests/tidy.rs)"));
-            continue;
-        };
-        let code = without_test_modules(&code_only(&text));
-        for (line, target) in crate_paths(&code) {
-            let inside = target.split("::").next() == Some(module);
-            let covering = || allowed.iter().map(|(pattern, _)| *pattern).filter(|pattern| covers(pattern, &target));
-            used.extend(covering().map(|pattern| (module.to_owned(), pattern)));
-            if !inside && covering().next().is_none() {
-                found.push(format!("{path}:{line}: `{module}` may not use `crate::{target}` (LAYERS, in tidy.rs)"));
+    let files = rust_files();
+    for (name, layers) in LAYERS {
+        let mut used = BTreeSet::new();
+        let folder = format!("crates/{name}/src/");
+        for (path, text) in &files {
+            if let Some(inner) = path.strip_prefix(&folder).filter(|inner| *inner != "lib.rs") {
+                check_imports(layers, path, inner, text, &mut used, &mut found);
             }
         }
-        let to_the_root = "super::".repeat(depth(inner));
-        for (number, _) in code.lines().enumerate().filter(|(_, line)| line.contains(&to_the_root)) {
-            found.push(format!("{path}:{}: reaches the crate's root by `super`: say `crate::`", number + 1));
-        }
-    }
-    for (module, uses) in LAYERS {
-        for (pattern, _) in uses.iter().filter(|(pattern, _)| !used.contains(&((*module).to_owned(), *pattern))) {
-            found.push(format!("crates/core/tests/tidy.rs:1: `{module}` does not use `crate::{pattern}` (LAYERS)"));
+        for (module, uses) in *layers {
+            for (pattern, _) in uses.iter().filter(|(pattern, _)| !used.contains(&(*module, *pattern))) {
+                found.push(format!("crates/core/tests/tidy.rs:1: `{module}` does not use `crate::{pattern}` (LAYERS)"));
+            }
         }
     }
     report(&found);
+}
+
+/// Adds what a file may not import to `found`, and the lines of `layers` that allow what it imports to `used`. `inner`
+/// is its path below `src`.
+fn check_imports(
+    layers: Layers,
+    path: &str,
+    inner: &str,
+    text: &str,
+    used: &mut BTreeSet<(&'static str, &'static str)>,
+    found: &mut Vec<String>,
+) {
+    let module = inner.split(['/', '.']).next().unwrap_or_default();
+    let Some((module, allowed)) = layers.iter().find(|(name, _)| *name == module) else {
+        found.push(format!("{path}:1: the module `{module}` has no line in LAYERS (crates/core/tests/tidy.rs)"));
+        return;
+    };
+    let code = without_test_modules(&code_only(text));
+    for (line, target) in crate_paths(&code) {
+        let inside = target.split("::").next() == Some(module);
+        let covering = || allowed.iter().map(|(pattern, _)| *pattern).filter(|pattern| covers(pattern, &target));
+        used.extend(covering().map(|pattern| (*module, pattern)));
+        if !inside && covering().next().is_none() {
+            found.push(format!("{path}:{line}: `{module}` may not use `crate::{target}` (LAYERS, in tidy.rs)"));
+        }
+    }
+    let to_the_root = "super::".repeat(depth(inner));
+    for (number, line) in code.lines().enumerate() {
+        if line.contains(&to_the_root) {
+            found.push(format!("{path}:{}: reaches the crate's root by `super`: say `crate::`", number + 1));
+        }
+        if line.contains("floatgate_") {
+            found.push(format!("{path}:{}: names a crate: say `crate::sim`", number + 1));
+        }
+    }
 }
 
 /// What CONTRIBUTING says about the source tree must be there, and what is there must be in CONTRIBUTING.
@@ -216,10 +258,53 @@ fn contributing_names_the_modules_that_there_are() {
             found.push(format!("CONTRIBUTING.md:1: there is no `{path}`"));
         }
     }
-    for (module, _) in LAYERS {
-        let paths = [format!("crates/core/src/{module}/"), format!("crates/core/src/{module}.rs")];
-        if !paths.iter().any(|path| named.contains(&path.as_str())) {
-            found.push(format!("CONTRIBUTING.md:1: it does not say what `crates/core/src/{module}` is"));
+    for name in folders("crates") {
+        let layers = LAYERS.iter().find(|(layered, _)| *layered == name).map_or(&[][..], |(_, layers)| layers);
+        let module_is_named = |module: &str| {
+            let paths = [format!("crates/{name}/src/{module}/"), format!("crates/{name}/src/{module}.rs")];
+            paths.iter().any(|path| named.contains(&path.as_str()))
+        };
+        let is_named = named.contains(&format!("crates/{name}/").as_str());
+        if !is_named && layers.is_empty() {
+            found.push(format!("CONTRIBUTING.md:1: it does not say what `crates/{name}` is"));
+        }
+        for (module, _) in layers.iter().filter(|(module, _)| !is_named && !module_is_named(module)) {
+            found.push(format!("CONTRIBUTING.md:1: it does not say what `crates/{name}/src/{module}` is"));
+        }
+    }
+    report(&found);
+}
+
+/// Crates of the workspace that each crate may depend on, and those that its tests may use besides.
+const CRATES: &[(&str, &[&str], &[&str])] = &[
+    ("sim", &[], &[]),
+    ("core", &["floatgate-sim"], &["floatgate-validation"]),
+    ("validation", &["floatgate-core"], &[]),
+    ("report", &["floatgate-core"], &[]),
+    ("serve", &["floatgate-core"], &[]),
+    ("guest", &[], &[]),
+    ("cli", &["floatgate-core", "floatgate-guest", "floatgate-report", "floatgate-serve"], &[]),
+    ("py", &["floatgate", "floatgate-core", "floatgate-report"], &[]),
+];
+
+/// A crate that depends on more is built again more often, so that each dependency is a decision.
+#[test]
+fn crates_depend_on_what_they_are_listed_with() {
+    let mut found = Vec::new();
+    for name in folders("crates") {
+        let Some((_, dependencies, of_tests)) = CRATES.iter().find(|(listed, ..)| *listed == name) else {
+            found.push(format!("crates/core/tests/tidy.rs:1: `crates/{name}` has no line in CRATES"));
+            continue;
+        };
+        let path = format!("crates/{name}/Cargo.toml");
+        let manifest: toml::Table = fs::read_to_string(root().join(&path)).unwrap().parse().unwrap();
+        for (section, listed) in [("dependencies", dependencies), ("dev-dependencies", of_tests)] {
+            let table = manifest.get(section).and_then(toml::Value::as_table);
+            let ours = table.into_iter().flat_map(toml::Table::keys).filter(|key| key.starts_with("floatgate"));
+            let ours: BTreeSet<&str> = ours.map(String::as_str).collect();
+            if ours != listed.iter().copied().collect() {
+                found.push(format!("{path}:1: its {section} are {ours:?} and not {listed:?} (CRATES, in tidy.rs)"));
+            }
         }
     }
     report(&found);
@@ -341,6 +426,17 @@ fn join(parts: [&str; 2]) -> String {
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+/// Returns the names of the folders in a folder, in order.
+fn folders(path: &str) -> Vec<String> {
+    let entries = fs::read_dir(root().join(path)).expect(path).map(|entry| entry.expect(path));
+    let mut names: Vec<String> = entries
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
 }
 
 /// The text files, by path from the root, in order.

@@ -17,7 +17,7 @@ use crate::sim::table::Table;
 use dram::Dram;
 use eviction::Eviction;
 use flush::Barriers;
-use list::{Linked, List, NONE};
+use list::{List, Member, NONE};
 
 /// What the buffer knows of a unit: all in one place, since the buffer is larger than what is near a processor.
 #[derive(Clone, Copy, Debug)]
@@ -65,15 +65,15 @@ impl Entry {
     const NOTHING: Entry = Entry::of(NONE);
 }
 
-impl Linked for Vec<Entry> {
+impl Member for Entry {
     #[inline]
-    fn of(&self, id: u32) -> [u32; 2] {
-        self[id as usize].links
+    fn links(&self) -> [u32; 2] {
+        self.links
     }
 
     #[inline]
-    fn of_mut(&mut self, id: u32) -> &mut [u32; 2] {
-        &mut self[id as usize].links
+    fn links_mut(&mut self) -> &mut [u32; 2] {
+        &mut self.links
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a host asks of the device, and what it gets back.
 
-use super::time::Time;
+use crate::time::Time;
 
 /// Bytes in a sector, the unit of host addresses.
 pub const SECTOR: u64 = 512;
@@ -27,11 +27,13 @@ impl Operation {
         [Operation::Read, Operation::Write, Operation::Trim, Operation::WriteZeroes, Operation::Flush];
 
     /// The position in [`Operation::ALL`], for arrays by operation.
+    #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }
 
     /// The name in results and in the options of workloads.
+    #[inline]
     pub const fn name(self) -> &'static str {
         match self {
             Operation::Read => "read",
@@ -75,11 +77,13 @@ impl Request {
     }
 
     /// A request without flags, of stream 0.
+    #[inline]
     pub const fn new(arrival: Time, operation: Operation, lba: u64, sectors: u32) -> Request {
         Request { tag: 0, arrival, operation, lba, sectors, stream: 0, namespace: 1, placement: 0, fua: false }
     }
 
     /// Length in bytes.
+    #[inline]
     pub const fn bytes(&self) -> u64 {
         self.sectors as u64 * SECTOR
     }

@@ -19,37 +19,44 @@ impl Time {
     pub const LAST: Time = Time(u64::MAX - (1 << 57));
 
     /// From whole nanoseconds.
+    #[inline]
     pub const fn from_ns(ns: u64) -> Time {
         Time(ns * 1_000)
     }
 
     /// From whole microseconds.
+    #[inline]
     pub const fn from_us(us: u64) -> Time {
         Time(us * 1_000_000)
     }
 
     /// In picoseconds.
+    #[inline]
     pub const fn ps(self) -> u64 {
         self.0
     }
 
     /// In microseconds, for reports only.
+    #[inline]
     pub fn as_us(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
     /// In seconds, for reports only.
+    #[inline]
     pub fn as_s(self) -> f64 {
         self.0 as f64 / 1e12
     }
 
     /// `span` later, [`Time::NEVER`] where that would lie beyond the end of the clock: for sums that no event checks on
     /// their way.
+    #[inline]
     pub fn later(self, span: Time) -> Time {
         Time(self.0.saturating_add(span.0))
     }
 
     /// The span from `earlier` to `self`, zero if it would be negative.
+    #[inline]
     pub fn since(self, earlier: Time) -> Time {
         Time(self.0.saturating_sub(earlier.0))
     }
@@ -57,12 +64,14 @@ impl Time {
 
 impl Add for Time {
     type Output = Time;
+    #[inline]
     fn add(self, other: Time) -> Time {
         Time(self.0 + other.0)
     }
 }
 
 impl AddAssign for Time {
+    #[inline]
     fn add_assign(&mut self, other: Time) {
         self.0 += other.0;
     }
@@ -70,12 +79,14 @@ impl AddAssign for Time {
 
 impl Sub for Time {
     type Output = Time;
+    #[inline]
     fn sub(self, other: Time) -> Time {
         Time(self.0 - other.0)
     }
 }
 
 /// The time to move `bytes` at `bytes_per_second`: rounded up once, never per byte (design decision 7).
+#[inline]
 pub const fn transfer_time(bytes: u64, bytes_per_second: u64) -> Time {
     const SECOND: u64 = 1_000_000_000_000;
     // What fits in 64 bits is divided in them: the longer division takes several times as long.

@@ -2,7 +2,7 @@
 
 use std::hint::select_unpredictable;
 
-use super::time::Time;
+use crate::time::Time;
 
 /// The next event of each resource (a die, a channel, a link), and the earliest of all.
 ///
@@ -134,6 +134,7 @@ impl EventQueue {
     }
 
     /// When the event of `resource` is due, if it has one.
+    #[inline]
     pub fn time_of(&self, resource: u32) -> Option<Time> {
         self.is_set(resource).then(|| Time(self.leaf(resource).at))
     }
@@ -181,7 +182,7 @@ impl EventQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::rng::Rng;
+    use crate::rng::Rng;
 
     #[test]
     fn agrees_with_a_sorted_list() {

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::request::Request;
-use super::time::Time;
+use crate::request::Request;
+use crate::time::Time;
 
 /// When a source's requests are issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Things in progress, by number: adding and removing take a step each and, once there is room, allocate nothing.
 
-use super::id::Id;
+use crate::id::Id;
 
 /// A table of small values whose places are used again.
 ///
@@ -20,11 +20,13 @@ impl<I, T> Default for Slab<I, T> {
 
 impl<I: Id, T: Copy> Slab<I, T> {
     /// How many there are.
+    #[inline]
     pub fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
 
     /// Whether there is none.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -47,7 +49,7 @@ impl<I: Id, T: Copy> Slab<I, T> {
     /// Asks for one ahead of time.
     #[inline]
     pub fn prefetch(&self, id: I) {
-        super::memory::prefetch(&self.entries, id.number() as usize);
+        crate::memory::prefetch(&self.entries, id.number() as usize);
     }
 
     /// Takes one out.
@@ -76,7 +78,7 @@ impl<I: Id, T> std::ops::IndexMut<I> for Slab<I, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::id::RequestId;
+    use crate::id::RequestId;
 
     #[test]
     fn places_are_used_again() {

@@ -59,6 +59,7 @@ pub struct Divider {
 
 impl Divider {
     /// Divides by `divisor`, which must not be 0.
+    #[inline]
     pub const fn new(divisor: u32) -> Divider {
         Divider { reciprocal: (u64::MAX / divisor as u64).wrapping_add(1), divisor }
     }

@@ -24,6 +24,26 @@ pub trait Linked {
     }
 }
 
+/// An entry of a vector that holds the neighbors of its own number.
+pub trait Member {
+    /// Returns the neighbors.
+    fn links(&self) -> [u32; 2];
+    /// Returns the neighbors to change them.
+    fn links_mut(&mut self) -> &mut [u32; 2];
+}
+
+impl<M: Member> Linked for Vec<M> {
+    #[inline]
+    fn of(&self, id: u32) -> [u32; 2] {
+        self[id as usize].links()
+    }
+
+    #[inline]
+    fn of_mut(&mut self, id: u32) -> &mut [u32; 2] {
+        self[id as usize].links_mut()
+    }
+}
+
 /// Neighbours by themselves.
 #[derive(Clone, Debug)]
 pub struct Links(Vec<[u32; 2]>);

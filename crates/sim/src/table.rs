@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
-use super::id::Id;
+use crate::id::Id;
 
 /// A vector whose index is an id.
 #[derive(Clone, Debug)]
@@ -61,26 +61,31 @@ impl<I: Id, T> Table<I, T> {
     }
 
     /// Returns the number of entries.
+    #[inline]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Returns `true` if there is no entry.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// Returns all entries in the order of their ids.
+    #[inline]
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.entries.iter()
     }
 
     /// Returns all entries to change them, in the order of their ids.
+    #[inline]
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
         self.entries.iter_mut()
     }
 
     /// Returns all ids with their entries.
+    #[inline]
     pub fn pairs(&self) -> impl Iterator<Item = (I, &T)> {
         (0..).map(I::new).zip(&self.entries)
     }
@@ -88,7 +93,7 @@ impl<I: Id, T> Table<I, T> {
     /// Prefetches the entry of an id.
     #[inline]
     pub fn prefetch(&self, id: I) {
-        super::memory::prefetch(&self.entries, id.number() as usize);
+        crate::memory::prefetch(&self.entries, id.number() as usize);
     }
 }
 
@@ -101,6 +106,7 @@ impl<I: Id, T> FromIterator<T> for Table<I, T> {
 impl<'a, I: Id, T> IntoIterator for &'a Table<I, T> {
     type Item = &'a T;
     type IntoIter = std::slice::Iter<'a, T>;
+    #[inline]
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
@@ -109,6 +115,7 @@ impl<'a, I: Id, T> IntoIterator for &'a Table<I, T> {
 impl<'a, I: Id, T> IntoIterator for &'a mut Table<I, T> {
     type Item = &'a mut T;
     type IntoIter = std::slice::IterMut<'a, T>;
+    #[inline]
     fn into_iter(self) -> Self::IntoIter {
         self.iter_mut()
     }
@@ -132,7 +139,7 @@ impl<I: Id, T> IndexMut<I> for Table<I, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::id::PlaneId;
+    use crate::id::PlaneId;
 
     #[test]
     fn entries_are_found_by_their_ids() {

@@ -30,6 +30,7 @@ impl Rng {
     }
 
     /// Where the stream is.
+    #[inline]
     pub fn words(&self) -> [u64; 4] {
         self.state
     }
@@ -71,12 +72,14 @@ impl Rng {
 
     /// Normal with mean 0 and deviation 1, by the transformation of Box and Muller (Annals of Mathematical Statistics
     /// 29(2), 1958).
+    #[inline]
     pub fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
         radius * libm::cos(std::f64::consts::TAU * self.unit())
     }
 
     /// Exponential with the given mean. Uses `libm`, whose results do not depend on the machine.
+    #[inline]
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.unit())
     }
