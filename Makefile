@@ -92,7 +92,7 @@ check-monitor: ## Open the dashboard of a live device in Chromium: it moves, key
 .PHONY: bench
 bench: ## Measure the speed
 	@scripts/prerequisites.sh build
-	$(CARGO) bench --package floatgate-core --bench speed --bench trace --locked
+	$(CARGO) bench --package floatgate-core --package floatgate-workload --bench speed --bench trace --locked
 
 .PHONY: bench-live
 bench-live: ## Measure the live device over NBD and vhost-user, on two idle processors

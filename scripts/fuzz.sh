@@ -19,7 +19,7 @@ cargo +nightly fuzz --version >/dev/null 2>&1 || not_run 'cargo-fuzz is missing:
 # The samples of the tests, as inputs of the target `trace`: a byte for the format (none: found out), one for options.
 corpus=fuzz/corpus/trace
 mkdir -p "$corpus"
-for sample in crates/core/tests/corpus/trace/*; do
+for sample in crates/workload/tests/corpus/trace/*; do
     { printf '\377\003'; cat "$sample"; } >"$corpus/sample-$(basename "$sample")"
 done
 

@@ -1,7 +1,7 @@
 //! Any text as the columns of the format `delimited`.
 #![no_main]
 
-use floatgate_core::workload::trace::Columns;
+use floatgate_workload::trace::Columns;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use floatgate_core::sim::request::SECTOR;
 use floatgate_core::sim::source::Source;
-use floatgate_core::workload::synthetic::{self, Planned};
+use floatgate_workload::synthetic::{self, Planned};
 use libfuzzer_sys::fuzz_target;
 
 const DEVICE: u64 = 256 << 20;

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{Seek, Write};
 
 use floatgate_core::sim::source::Source;
-use floatgate_core::workload::trace::{Devices, FORMATS, Fit, Format, Replay, Trace, TraceOptions, convert};
+use floatgate_workload::trace::{Devices, FORMATS, Fit, Format, Replay, Trace, TraceOptions, convert};
 use libfuzzer_sys::fuzz_target;
 use tempfile::NamedTempFile;
 

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use floatgate_core::sim::text::escaped_lines;
-use floatgate_core::workload::file::Stop;
 use floatgate_report::compare::{Comparison, groups};
+use floatgate_workload::file::Stop;
 
 use crate::failure::{Failure, say};
 use crate::output::{self, Named, keep_apart};

@@ -9,7 +9,7 @@ use floatgate_core::device::{Options, needed};
 use floatgate_core::nand::timing::Timing;
 use floatgate_core::sim::text::{escaped, escaped_lines};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::quantity::readable;
+use floatgate_workload::quantity::readable;
 
 /// `floatgate device`.
 #[derive(clap::Args)]

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use floatgate_core::workload::file::Stop;
 use floatgate_report::diagram::{self, Asked};
 use floatgate_report::digests::check_alone;
+use floatgate_workload::file::Stop;
 
 use crate::failure::Failure;
 use crate::output::{self, Named, keep_apart};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Options, needed};
 use floatgate_core::sim::text::read_text;
-use floatgate_core::workload::quantity::readable;
+use floatgate_workload::quantity::readable;
 
 use crate::failure::Failure;
 

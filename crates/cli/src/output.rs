@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use floatgate_core::metrics::summary::Summary;
-use floatgate_core::workload::file::Stop;
 use floatgate_report::columns::series::{Row, read_merged};
 use floatgate_report::digests::{DIGESTS, Digests, run_of};
 use floatgate_report::html;
+use floatgate_workload::file::Stop;
 
 use crate::run::detail::Detail;
 pub use apart::{Named, keep_apart};

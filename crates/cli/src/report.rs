@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use floatgate_core::metrics::summary::{LARGEST, Summary};
 use floatgate_core::sim::text::read_text;
-use floatgate_core::workload::file::Stop;
 use floatgate_report::columns::run_in;
 use floatgate_report::columns::series::Row;
 use floatgate_report::digests::Checked;
 use floatgate_report::html;
+use floatgate_workload::file::Stop;
 
 use crate::failure::{Failure, say};
 use crate::output::{self, Named, keep_apart};

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use floatgate_core::metrics::summary::Summary;
 use floatgate_core::precondition::Layout;
-use floatgate_core::workload::file::Stop;
+use floatgate_workload::file::Stop;
 
 use crate::device::Selection;
 use crate::failure::Failure;

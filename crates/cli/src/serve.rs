@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Bytes;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
-use floatgate_core::workload::quantity;
 use floatgate_serve::clock::Speed;
 use floatgate_serve::monitor::Monitor;
 use floatgate_serve::{Address, Finished, Options, Places, ServeError, Server, Sockets, idle};
+use floatgate_workload::quantity;
 
 use crate::device::Selection;
 use crate::failure::{Failure, say};

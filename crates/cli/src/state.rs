@@ -8,9 +8,9 @@ use clap::Subcommand;
 use floatgate_core::device::{Device, Head, Options, inspect_state};
 use floatgate_core::metrics::summary::Precondition;
 use floatgate_core::state::{Section, StateError};
-use floatgate_core::workload::file::{Stop, Stoppable};
-use floatgate_core::workload::quantity::readable;
 use floatgate_report::number::grouped;
+use floatgate_workload::file::{Stop, Stoppable};
+use floatgate_workload::quantity::readable;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;

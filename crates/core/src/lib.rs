@@ -16,4 +16,3 @@ pub mod run;
 pub mod scheduler;
 pub mod state;
 pub mod work;
-pub mod workload;

@@ -13,7 +13,7 @@ use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::synthetic;
+use floatgate_workload::synthetic;
 
 /// Of a plane that takes skewed writes.
 const BLOCKS: u32 = 512;

@@ -11,7 +11,7 @@ use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_core::precondition::precondition;
 use floatgate_core::run::{NoWatcher, Outcome};
 use floatgate_core::sim::source::Source;
-use floatgate_core::workload::synthetic;
+use floatgate_workload::synthetic;
 use serde_json::Value;
 
 /// The device that is changed: 32 MiB with more than one of everything but dies.

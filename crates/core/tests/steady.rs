@@ -11,7 +11,7 @@ use floatgate_core::run::{NoWatcher, Outcome, run};
 use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::synthetic;
+use floatgate_workload::synthetic;
 
 fn steady(config: DeviceConfig) -> Device {
     let mut device = build(config, Options::default());

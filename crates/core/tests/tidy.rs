@@ -16,7 +16,7 @@ type Layers = &'static [(&'static str, Uses)];
 ///
 /// A target is a path below `crate` and stands for all that is below it; `*` at the start of a part stands for the
 /// start of a name.
-const LAYERS: &[(&str, Layers)] = &[("sim", SIM), ("core", CORE)];
+const LAYERS: &[(&str, Layers)] = &[("sim", SIM), ("workload", WORKLOAD), ("core", CORE)];
 
 const SIM: Layers = &[
     ("id", &[]),
@@ -30,6 +30,30 @@ const SIM: Layers = &[
     ("table", &[("id", "entries have ids"), ("memory", "entries are prefetched")]),
     ("text", &[]),
     ("time", &[]),
+];
+
+const WORKLOAD: Layers = &[
+    ("file", &[]),
+    ("quantity", &[("sim", "sizes are counted in sectors")]),
+    ("placed", &[("sim", "it is a source"), ("quantity", "errors name sizes")]),
+    (
+        "trace",
+        &[
+            ("sim", "traces are sources, and their lines and times are read"),
+            ("quantity", "options and errors name sizes and times"),
+            ("file", "a trace is read until a stop is requested"),
+            ("placed", "the options of a trace say where it is put"),
+        ],
+    ),
+    (
+        "synthetic",
+        &[
+            ("sim", "jobs are sources, and draw random numbers"),
+            ("quantity", "descriptions name sizes"),
+            ("file", "a trace in a job is read until a stop is requested"),
+            ("trace", "a job may replay a trace, and a model is fitted to the profile of a trace"),
+        ],
+    ),
 ];
 
 /// Requests flow from `run` down to the flash, events come back up, and `device` alone knows all layers. `sim` is the
@@ -54,7 +78,6 @@ const CORE: Layers = &[
     ),
     ("policy", &[("config", "a policy is made for a device")]),
     ("work", &[("sim", "transactions have ids, and wait in queues")]),
-    ("workload", &[("sim", "they are sources of requests, read files up to a limit, and are random")]),
     (
         "metrics",
         &[
@@ -278,13 +301,14 @@ fn contributing_names_the_modules_that_there_are() {
 /// Crates of the workspace that each crate may depend on, and those that its tests may use besides.
 const CRATES: &[(&str, &[&str], &[&str])] = &[
     ("sim", &[], &[]),
-    ("core", &["floatgate-sim"], &["floatgate-validation"]),
-    ("validation", &["floatgate-core"], &[]),
-    ("report", &["floatgate-core"], &[]),
-    ("serve", &["floatgate-core"], &[]),
+    ("workload", &["floatgate-sim"], &[]),
+    ("core", &["floatgate-sim"], &["floatgate-validation", "floatgate-workload"]),
+    ("validation", &["floatgate-core", "floatgate-workload"], &[]),
+    ("report", &["floatgate-core", "floatgate-workload"], &[]),
+    ("serve", &["floatgate-core", "floatgate-workload"], &[]),
     ("guest", &[], &[]),
-    ("cli", &["floatgate-core", "floatgate-guest", "floatgate-report", "floatgate-serve"], &[]),
-    ("py", &["floatgate", "floatgate-core", "floatgate-report"], &[]),
+    ("cli", &["floatgate-core", "floatgate-guest", "floatgate-report", "floatgate-serve", "floatgate-workload"], &[]),
+    ("py", &["floatgate", "floatgate-core", "floatgate-report", "floatgate-workload"], &[]),
 ];
 
 /// A crate that depends on more is built again more often, so that each dependency is a decision.

@@ -14,7 +14,7 @@ use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::synthetic;
+use floatgate_workload::synthetic;
 
 /// A built-in device of two channels in steady state, and the write
 /// amplification that preconditioning found.

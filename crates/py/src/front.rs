@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use floatgate_cli::run::session;
 use floatgate_core::run::Progress;
-use floatgate_core::workload::file::Stop;
+use floatgate_workload::file::Stop;
 use pyo3::prelude::*;
 
 /// Python's lock is taken so often at most, to ask for signals and to tell how far a run has come.

@@ -55,7 +55,7 @@ pub fn percentage(share: f64) -> String {
 
 /// A number of bytes that is a power of two or close to one.
 pub fn bytes(count: u64) -> String {
-    floatgate_core::workload::quantity::readable(u128::from(count))
+    floatgate_workload::quantity::readable(u128::from(count))
 }
 
 /// A unit of time for a table: that which suits its times, so that they can be compared by eye.

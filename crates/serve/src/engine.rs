@@ -23,7 +23,7 @@ use floatgate_core::sim::id::RequestId;
 use floatgate_core::sim::request::{Completion, Operation, Request, SECTOR, Status};
 use floatgate_core::sim::slab::Slab;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::trace::RequestDigest;
+use floatgate_workload::trace::RequestDigest;
 
 use crate::clock::{Clock, Wall};
 use crate::image::store::Arriving;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use floatgate_core::sim::request::{Completion, Request};
-use floatgate_core::workload::trace::RecordedRequest;
+use floatgate_workload::trace::RecordedRequest;
 
 /// Bytes that are handed to the writing thread at once.
 const BLOCK: usize = 1 << 16;

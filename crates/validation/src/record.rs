@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use floatgate_core::workload::synthetic;
+use floatgate_workload::synthetic;
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, Group, Run};

@@ -7,7 +7,7 @@ use floatgate_core::precondition::{precondition, precondition_with};
 use floatgate_core::run::{NoWatcher, Outcome, RunError};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::Source;
-use floatgate_core::workload::synthetic;
+use floatgate_workload::synthetic;
 use serde_json::Value;
 
 use crate::case::Run;

@@ -6,8 +6,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use floatgate_core::workload::file::Stop;
 use floatgate_report::digests::{Content, Hasher};
+use floatgate_workload::file::Stop;
 
 use super::pipe;
 

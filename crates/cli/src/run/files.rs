@@ -4,9 +4,9 @@ use std::path::Path;
 
 use floatgate_core::config;
 use floatgate_core::precondition::Precondition;
-use floatgate_core::workload::synthetic::model::looks_like_model;
-use floatgate_core::workload::synthetic::{self, Planned};
-use floatgate_core::workload::trace::words::are_words;
+use floatgate_workload::synthetic::model::looks_like_model;
+use floatgate_workload::synthetic::{self, Planned};
+use floatgate_workload::trace::words::are_words;
 
 use super::RunArgs;
 use super::session::Chosen;

@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 use floatgate_core::sim::request::{Operation, Request, SECTOR};
 use floatgate_core::sim::source::{Pace, Source, SourceError};
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::file::Stop;
-use floatgate_core::workload::synthetic;
+use floatgate_workload::file::Stop;
+use floatgate_workload::synthetic;
 
 use crate::output::Draft;
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use floatgate_core::run::Progress;
-use floatgate_core::workload::file::Stop;
+use floatgate_workload::file::Stop;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::interrupt::Interrupt;

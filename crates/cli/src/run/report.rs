@@ -2,9 +2,9 @@
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::summary::{Live, MapPages, MergedCommands, Operations, Requests, Share, Summary};
-use floatgate_core::workload::quantity::readable;
-use floatgate_core::workload::synthetic::looks_like_job;
 use floatgate_report::number::grouped;
+use floatgate_workload::quantity::readable;
+use floatgate_workload::synthetic::looks_like_job;
 
 use super::progress::short;
 use super::why;

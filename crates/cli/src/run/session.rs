@@ -14,10 +14,10 @@ use floatgate_core::run::{Outcome, Progress, RunError, RunOptions, Watcher, run_
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::file::Stop;
-use floatgate_core::workload::quantity::readable;
 use floatgate_report::columns::Origin;
 use floatgate_report::number::grouped;
+use floatgate_workload::file::Stop;
+use floatgate_workload::quantity::readable;
 
 use super::cost::{self, Stopwatch};
 use super::trace::TraceArgs;

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::workload::synthetic;
-use floatgate_core::workload::synthetic::model::looks_like_model;
-use floatgate_core::workload::trace::words::{TraceWords, are_words};
+use floatgate_workload::synthetic;
+use floatgate_workload::synthetic::model::looks_like_model;
+use floatgate_workload::trace::words::{TraceWords, are_words};
 
 use super::trace::{STDIN, TraceArgs};
 use super::workload::{Workload, model_name};

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::file::{Stop, is_readable};
-use floatgate_core::workload::trace::words::{TraceWords, are_words, max_gap};
-use floatgate_core::workload::trace::{
+use floatgate_workload::file::{Stop, is_readable};
+use floatgate_workload::trace::words::{TraceWords, are_words, max_gap};
+use floatgate_workload::trace::{
     Action, Columns, Devices, Fit, FormatChoice, Replay, TimeScale, TimeUnit, TraceOptions,
 };
 use tempfile::TempDir;

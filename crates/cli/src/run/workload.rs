@@ -6,10 +6,10 @@ use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::summary::Named;
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::Source;
-use floatgate_core::workload::synthetic::model::{Model, Modelled, looks_like_model};
-use floatgate_core::workload::synthetic::{self, Job};
-use floatgate_core::workload::trace::words::{TraceWords, are_words};
-use floatgate_core::workload::trace::{Trace, TraceOptions};
+use floatgate_workload::synthetic::model::{Model, Modelled, looks_like_model};
+use floatgate_workload::synthetic::{self, Job};
+use floatgate_workload::trace::words::{TraceWords, are_words};
+use floatgate_workload::trace::{Trace, TraceOptions};
 
 use super::iolog;
 use super::session::{Front, unless_stopped};

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::workload::quantity::readable;
 use floatgate_report::command::quoted;
 use floatgate_serve::engine::Cost;
 use floatgate_serve::monitor::client::{Asker, running, usual_places};
 use floatgate_serve::monitor::control::Command;
 use floatgate_serve::monitor::frame::Info;
 use floatgate_serve::{Address, Server};
+use floatgate_workload::quantity::readable;
 use serde::Deserialize;
 
 use crate::text::harmless;

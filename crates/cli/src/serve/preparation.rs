@@ -7,9 +7,9 @@ use std::cell::RefCell;
 use std::io::IsTerminal;
 
 use floatgate_core::run::Progress;
-use floatgate_core::workload::file::Stop;
 use floatgate_serve::clock::Wall;
 use floatgate_serve::monitor::Monitor;
+use floatgate_workload::file::Stop;
 
 use super::readiness::Readiness;
 use crate::failure::say;

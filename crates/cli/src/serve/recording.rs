@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::workload::trace::{Packed, Packing};
 use floatgate_report::command::quoted;
 use floatgate_serve::record::{Recorder, Sink};
+use floatgate_workload::trace::{Packed, Packing};
 
 use super::image::Begun;
 use super::{ServeArgs, warn};
@@ -103,7 +103,7 @@ pub fn begin(path: &Path, replay: &[String], config: &DeviceConfig, front: &dyn 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floatgate_core::workload::file::Stop;
+    use floatgate_workload::file::Stop;
 
     #[test]
     fn what_there_is_of_a_recording_is_kept_and_named() {

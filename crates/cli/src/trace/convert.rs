@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use floatgate_core::workload::trace::{self, ConvertError, Converted, Format, Packing};
+use floatgate_workload::trace::{self, ConvertError, Converted, Format, Packing};
 
 use crate::failure::{Failure, say};
 use crate::output::{Draft, Named, keep_apart};

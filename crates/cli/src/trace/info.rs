@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use floatgate_core::workload::trace::Reader;
-use floatgate_core::workload::trace::profile::{
+use floatgate_report::number::grouped;
+use floatgate_workload::trace::Reader;
+use floatgate_workload::trace::profile::{
     Arrivals, DeviceProfile, Footprint, HotShares, OperationProfile, Profile, Profiler,
 };
-use floatgate_report::number::grouped;
 
 use crate::failure::Failure;
 use crate::run::interrupt::Interrupt;
@@ -131,7 +131,7 @@ fn head(page: &mut Page, profile: &Profile) {
         (Some(rate), Some(mib)) => format!("; {}/s and {} MiB/s on average", number(rate), number(mib)),
         _ => String::new(),
     };
-    let size = floatgate_core::workload::quantity::readable(u128::from(profile.bytes));
+    let size = floatgate_workload::quantity::readable(u128::from(profile.bytes));
     let duration = seconds(profile.duration_s);
     page.line("requests", format!("{} of {size} in {duration}{rate}", grouped(profile.requests)));
     page.gap();
@@ -182,7 +182,7 @@ fn operations(page: &mut Page, profile: &Profile) {
 }
 
 fn footprint(page: &mut Page, footprint: &Footprint) {
-    let size = |pages: f64| floatgate_core::workload::quantity::readable(pages.round() as u128 * 4096);
+    let size = |pages: f64| floatgate_workload::quantity::readable(pages.round() as u128 * 4096);
     let estimate = match footprint.sampled < 1.0 {
         true => format!(" (estimated from {} of the addresses, +-{} %)", percent(Some(footprint.sampled)), {
             number(footprint.relative_error * 100.0)
@@ -192,7 +192,7 @@ fn footprint(page: &mut Page, footprint: &Footprint) {
     let pages = grouped(footprint.pages.round() as u64);
     page.line("footprint", format!("{} in {pages} pages of 4 KiB{estimate}", size(footprint.pages)));
     let parts = [footprint.read_pages, footprint.written_pages, footprint.both_pages].map(size);
-    let span = floatgate_core::workload::quantity::readable(u128::from(footprint.span_bytes));
+    let span = floatgate_workload::quantity::readable(u128::from(footprint.span_bytes));
     page.line("", format!("{} read, {} written, {} both; within {span}", parts[0], parts[1], parts[2]));
     if let Some(accesses) = footprint.accesses_per_page {
         let (updates, overwrites) = (percent(footprint.updates), percent(footprint.overwrites));
@@ -248,7 +248,7 @@ fn sizes(page: &mut Page, operations: &[OperationProfile]) {
             let percent = if classes[class][index] == 0 { String::new() } else { percent(Some(share)) };
             line += &format!("{percent:>8} {:<1$} ", bar(share / most, BAR), BAR);
         }
-        page.line(&floatgate_core::workload::quantity::readable(512 << class), line);
+        page.line(&floatgate_workload::quantity::readable(512 << class), line);
     }
 }
 
@@ -330,7 +330,7 @@ fn devices(page: &mut Page, devices: &[DeviceProfile]) {
     busiest.sort_by_key(|device| std::cmp::Reverse(device.requests));
     let mut table = Table::new(&["device", "requests", "reads", "bytes", "footprint", "ends at"]);
     for device in busiest.iter().take(SHOWN) {
-        let size = |bytes: f64| floatgate_core::workload::quantity::readable(bytes.round() as u128);
+        let size = |bytes: f64| floatgate_workload::quantity::readable(bytes.round() as u128);
         table.row(&[
             device.name.clone(),
             grouped(device.requests),

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use floatgate_core::workload::synthetic;
-use floatgate_core::workload::synthetic::model::compare::{Moment, compare};
-use floatgate_core::workload::synthetic::model::fit::{self, Fitted, TRIED};
-use floatgate_core::workload::synthetic::model::moments::{self, KNOWN};
-use floatgate_core::workload::synthetic::model::{Model, words};
-use floatgate_core::workload::trace::profile::Profile;
+use floatgate_workload::synthetic;
+use floatgate_workload::synthetic::model::compare::{Moment, compare};
+use floatgate_workload::synthetic::model::fit::{self, Fitted, TRIED};
+use floatgate_workload::synthetic::model::moments::{self, KNOWN};
+use floatgate_workload::synthetic::model::{Model, words};
+use floatgate_workload::trace::profile::Profile;
 
 use super::info::{check_reading, print, profile};
 use crate::failure::Failure;

@@ -13,7 +13,7 @@ use floatgate_core::metrics::counters::Counters;
 use floatgate_core::precondition::{Precondition, precondition, precondition_with};
 use floatgate_core::run::{NoWatcher, run};
 use floatgate_core::sim::source::Source;
-use floatgate_core::workload::synthetic;
+use floatgate_workload::synthetic;
 use rustix::time::{ClockId, clock_gettime};
 
 /// CPU seconds that this process has used.

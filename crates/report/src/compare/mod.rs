@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use floatgate_core::metrics::summary::Summary;
-use floatgate_core::workload::synthetic::looks_like_job;
+use floatgate_workload::synthetic::looks_like_job;
 use serde::Serialize;
 
 use crate::statistics::{Difference, Sample, difference};

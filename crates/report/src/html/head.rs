@@ -1,7 +1,7 @@
 //! The top of a report: what was run, warnings, and the figures that one looks for first.
 
 use floatgate_core::metrics::summary::{Operations, Requests, Summary};
-use floatgate_core::workload::synthetic::looks_like_job;
+use floatgate_workload::synthetic::looks_like_job;
 use maud::{Markup, html};
 
 use crate::number::{bytes, grouped, or_dash, percent, short, time};

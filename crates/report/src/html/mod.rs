@@ -46,7 +46,7 @@ mod tests {
     use floatgate_core::metrics::summary::{About, Live, Named, Precondition};
     use floatgate_core::run::{NoWatcher, RunOptions, run_with};
     use floatgate_core::sim::source::Source;
-    use floatgate_core::workload::synthetic;
+    use floatgate_workload::synthetic;
 
     use super::*;
 

@@ -9,8 +9,8 @@ use floatgate_core::run::{Progress, Watcher, run};
 use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
-use floatgate_core::workload::trace::{Trace, TraceOptions};
 use floatgate_serve::record::Sink;
+use floatgate_workload::trace::{Trace, TraceOptions};
 
 /// A recording in memory.
 #[derive(Clone, Default)]

@@ -1,7 +1,0 @@
-//! Workloads: traces and synthetic jobs, both as a [`Source`](crate::sim::source::Source) of requests.
-
-pub mod file;
-pub mod placed;
-pub mod quantity;
-pub mod synthetic;
-pub mod trace;

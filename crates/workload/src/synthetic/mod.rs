@@ -1,0 +1,220 @@
+//! Synthetic workloads in fio's vocabulary: `rw=randwrite bs=4k iodepth=32 number_ios=2m`, or a job file of fio's.
+//!
+//! A text holds one job or several, separated by `;`, a file one in each section; each is a [`Source`] of its own.
+//! What each key means, and where a simulated job differs from fio's, is in `docs/reference/synthetic.md`, which is
+//! written from the table in `keys`. A job needs no memory for its blocks and allocates nothing while it runs.
+//!
+//! A job goes through these stages: `jobfile` or `oneline` finds the keys, `keys` and `values` read them into
+//! `options`, `plan` gives each job its place among the others, and `stream` makes requests of it: in its `region`, at
+//! addresses and of sizes that `draw` prepares, at the `pace` asked for, up to its `limits`. `replay` is a job that
+//! reads them from a trace instead.
+
+mod address;
+mod arrival;
+mod describe;
+mod draw;
+mod jobfile;
+mod keys;
+mod limits;
+pub mod model;
+mod oneline;
+mod options;
+mod pace;
+mod plan;
+mod reference;
+mod region;
+mod replay;
+mod size;
+mod stream;
+mod values;
+
+use options::Options;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub use plan::Planned;
+pub use reference::reference_page;
+pub use replay::Replayed;
+pub use stream::Synthetic;
+
+use crate::file::Stop;
+use crate::sim::request::{Operation, SECTOR};
+use crate::sim::source::{Source, SourceError};
+use crate::sim::text::read_text;
+
+/// The directions, as fio counts them: reads, writes, trims; the same as [`Operation::index`].
+const READ: usize = Operation::Read.index();
+const WRITE: usize = Operation::Write.index();
+const TRIM: usize = Operation::Trim.index();
+
+/// How many jobs run at once, clones included: as many as in fio (its `REAL_MAX_JOBS`).
+pub const MAX_JOBS: usize = 4096;
+
+/// The error for more jobs than that.
+fn too_many() -> String {
+    format!("there are more than {MAX_JOBS} jobs, clones by numjobs included; that is the most, as in fio")
+}
+
+/// One job as it is written.
+struct Section {
+    options: Options,
+    /// What it is called where it has no `name`.
+    name: String,
+    /// Where it stands, for errors.
+    place: String,
+    /// Where its keys stand, by their names, where that is not all in one line.
+    keys: BTreeMap<&'static str, String>,
+    /// What was noticed while it was read.
+    warnings: Vec<String>,
+}
+
+impl Section {
+    /// An error of the job; where it begins with a key between backticks, at the place of that key.
+    fn error(&self, why: impl std::fmt::Display) -> SourceError {
+        let why = why.to_string();
+        let key = why.strip_prefix('`').and_then(|rest| rest.split(['=', '`']).next());
+        let place = key.and_then(|key| self.keys.get(key)).unwrap_or(&self.place);
+        SourceError(format!("{place}: {why}"))
+    }
+}
+
+/// A job that is ready to run.
+pub struct Job {
+    /// Where its requests come from.
+    pub source: Box<dyn Source>,
+    /// What `write_iolog` asks for.
+    pub write_iolog: Option<Log>,
+}
+
+/// A file that the requests of a job are to be written to when they are issued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// Its path.
+    pub path: String,
+    /// Where the job asks for it, for errors.
+    pub place: String,
+}
+
+/// The jobs of `text`, for a device of `device_bytes`. `seed` is the run's; a job with `randseed` has its own.
+///
+/// An error names the job, the key and its value, and says what would be right.
+pub fn parse(text: &str, device_bytes: u64, seed: u64) -> Result<Vec<Job>, SourceError> {
+    parse_behind(0, text, device_bytes, seed, &Stop::default())
+}
+
+/// As [`parse`], where so many jobs stand before those of the text: jobs without a name have the numbers behind them.
+/// Reading of a trace ends when `stop` is requested.
+pub fn parse_behind(
+    others: usize,
+    text: &str,
+    device_bytes: u64,
+    seed: u64,
+    stop: &Stop,
+) -> Result<Vec<Job>, SourceError> {
+    open(plan::plan(oneline::read(text, others)?, device_bytes, seed)?, device_bytes, stop)
+}
+
+/// How many jobs a text holds, clones not counted.
+pub fn jobs_in(text: &str) -> usize {
+    oneline::parts(text).count()
+}
+
+/// The jobs of a job file, and a digest of all that was read and the seed. As [`parse_behind`]; errors name file and
+/// line.
+pub fn read_file(path: &Path, device_bytes: u64, seed: u64, stop: &Stop) -> Result<(Vec<Job>, String), SourceError> {
+    let mut all = String::new();
+    let mut files = |path: &Path| {
+        let text = text_of(path)?;
+        all.push_str(&text);
+        all.push('\0');
+        Ok(text)
+    };
+    let planned = plan_file(path, &mut files, device_bytes, seed)?;
+    Ok((open(planned, device_bytes, stop)?, digest(&all, seed)))
+}
+
+/// The largest job file.
+const MAX_FILE: u64 = 1 << 20;
+
+/// Returns the text of a job file.
+pub fn text_of(path: &Path) -> Result<String, String> {
+    let name = path.display();
+    let cannot = |error| format!("cannot read {name}: {error}");
+    let metadata = std::fs::metadata(path).map_err(cannot)?;
+    if !metadata.is_file() || metadata.len() > MAX_FILE {
+        return Err(format!("{name} is no job file: that is a regular file of at most 1 MiB"));
+    }
+    read_text(path, MAX_FILE).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => format!("{name} is no job file: {error}"),
+        _ => cannot(error),
+    })
+}
+
+/// As [`parse`], but opens no trace of `read_iolog`.
+pub fn plan_text(text: &str, device_bytes: u64, seed: u64) -> Result<Vec<Planned>, SourceError> {
+    plan::plan(oneline::read(text, 0)?, device_bytes, seed)
+}
+
+/// As [`read_file`], but opens no trace of `read_iolog`, and no file by itself: `files` gives the text of the job file
+/// and of those that it includes.
+pub fn plan_file(
+    path: &Path,
+    files: &mut dyn FnMut(&Path) -> Result<String, String>,
+    device_bytes: u64,
+    seed: u64,
+) -> Result<Vec<Planned>, SourceError> {
+    plan::plan(jobfile::read(path, files)?, device_bytes, seed)
+}
+
+/// Opens what the jobs replay.
+fn open(planned: Vec<Planned>, device_bytes: u64, stop: &Stop) -> Result<Vec<Job>, SourceError> {
+    let open = |planned| match planned {
+        Planned::Made(job) => {
+            let write_iolog = job.place.write_iolog.clone();
+            Ok(Job { source: job as Box<dyn Source>, write_iolog })
+        }
+        Planned::Replayed(recipe) => {
+            let write_iolog = recipe.place.write_iolog.clone();
+            Ok(Job { source: Box::new(Replayed::open(*recipe, device_bytes, stop)?), write_iolog })
+        }
+    };
+    planned.into_iter().map(open).collect()
+}
+
+/// A digest of jobs: of their text, and the seed they run with. As hexadecimal digits.
+pub fn digest(text: &str, seed: u64) -> String {
+    format!("{:032x}", xxhash_rust::xxh3::xxh3_128(format!("{seed} {text}").as_bytes()))
+}
+
+/// Whether `text` looks like a job rather than the name of a file: one of its words starts with `rw=`, `readwrite=` or
+/// `read_iolog=`.
+pub fn looks_like_job(text: &str) -> bool {
+    let starts = ["rw=", "readwrite=", "read_iolog="];
+    text.split(|c: char| c.is_whitespace() || c == ';').any(|word| starts.iter().any(|start| word.starts_with(start)))
+}
+
+/// Whether the file at `path` is a job file: by its name, `*.fio`, `*.job` or `*.ini`, or its first line, `[...]`.
+pub fn is_job_file(path: &Path) -> bool {
+    if !path.is_file() {
+        return false;
+    }
+    let by_name = path.extension().and_then(|extension| extension.to_str());
+    if by_name.is_some_and(|extension| ["fio", "job", "ini"].contains(&extension)) {
+        return true;
+    }
+    let mut start = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| {
+        use std::io::Read;
+        file.take(4096).read_to_end(&mut start)
+    });
+    let text = String::from_utf8_lossy(&start);
+    read.is_ok() && jobfile::looks_like(&text)
+}
+
+/// Whether `word` is a value of `rw`, like `randread`.
+pub fn is_pattern(word: &str) -> bool {
+    options::PATTERNS.iter().any(|pattern| pattern.name == word)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,368 @@
+//! What the user may say about a trace.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Action, Columns, Format};
+use crate::file::Stop;
+use crate::sim::time::Time;
+
+/// How a trace is read. The default reads it as recorded: format detected, original times, nothing left out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TraceOptions {
+    /// What messages call the trace; its path when `None`.
+    pub called: Option<String>,
+    /// The format; detected from the first lines when `None`.
+    pub format: Option<&'static Format>,
+    /// The columns of a `delimited` trace, which is then the format.
+    pub columns: Option<Columns>,
+    /// Which events of `blkparse` and `blktrace` are the requests; the first of D, Q and I that occurs when `None`.
+    pub action: Option<Action>,
+    /// The unit of the trace's times; the format's when `None`.
+    pub time_unit: Option<TimeUnit>,
+    /// Times are multiplied by this: 0.5 offers the same requests twice as fast.
+    pub time_scale: TimeScale,
+    /// Requests that follow one another later than this, in the trace's own time, follow so late; above 0, and only
+    /// for a timed replay.
+    pub max_gap: Option<Time>,
+    /// When requests are issued.
+    pub replay: Replay,
+    /// What is done with addresses that the device does not have.
+    pub fit: Fit,
+    /// What is done with a trace of several devices.
+    pub devices: Devices,
+    /// Stop after so many requests.
+    pub limit: Option<u64>,
+    /// Put requests in order of time where one comes up to so many requests too late; 0: they must be in order.
+    pub sort_window: u32,
+    /// Leave out up to so many lines that cannot be read.
+    pub skip_bad_lines: u64,
+    /// Flag that stops reading early, with an error.
+    pub stop: Stop,
+}
+
+/// A format as the user names it: its name, for `delimited` with the columns behind it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FormatChoice {
+    /// The format.
+    pub format: &'static Format,
+    /// The columns of `delimited:COLUMNS`.
+    pub columns: Option<Columns>,
+}
+
+impl FromStr for FormatChoice {
+    type Err = String;
+    fn from_str(text: &str) -> Result<FormatChoice, String> {
+        match text.strip_prefix("delimited:") {
+            Some(columns) => Ok(FormatChoice { format: Format::named("delimited")?, columns: Some(columns.parse()?) }),
+            None => Ok(FormatChoice { format: Format::named(text)?, columns: None }),
+        }
+    }
+}
+
+/// The value of that name, or an error that lists the names.
+fn one_of<T: Copy>(what: &str, text: &str, names: &[(&str, T)], more: &str) -> Result<T, String> {
+    names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        format!("`{text}` is no {what}; choose one of {}{more}", names.join(", "))
+    })
+}
+
+/// The unit of a trace's times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TimeUnit {
+    /// Picoseconds.
+    Ps,
+    /// Nanoseconds.
+    Ns,
+    /// 100 ns, as in Windows file times.
+    HundredNs,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+}
+
+impl TimeUnit {
+    const NAMES: &[(&str, TimeUnit)] = &[
+        ("ps", TimeUnit::Ps),
+        ("ns", TimeUnit::Ns),
+        ("100ns", TimeUnit::HundredNs),
+        ("us", TimeUnit::Us),
+        ("ms", TimeUnit::Ms),
+        ("s", TimeUnit::S),
+    ];
+
+    /// The unit is 10 to this power, in ps.
+    pub const fn exponent(self) -> u32 {
+        match self {
+            TimeUnit::Ps => 0,
+            TimeUnit::Ns => 3,
+            TimeUnit::HundredNs => 5,
+            TimeUnit::Us => 6,
+            TimeUnit::Ms => 9,
+            TimeUnit::S => 12,
+        }
+    }
+
+    /// A time in ps, as a decimal number of this unit, exactly.
+    pub(super) fn decimal(self, ps: u128) -> String {
+        let unit = 10_u128.pow(self.exponent());
+        let fraction = format!("{:0width$}", ps % unit, width = self.exponent() as usize);
+        // Padding to no digits still prints the remainder, 0.
+        let fraction = fraction.trim_end_matches('0');
+        let point = if fraction.is_empty() { "" } else { "." };
+        format!("{}{point}{fraction}", ps / unit)
+    }
+
+    /// A time in ps, written in this unit, exactly.
+    pub(super) fn write(self, ps: u128) -> String {
+        // `100ns` after a number would read as one number.
+        let between = if self == TimeUnit::HundredNs { " x " } else { " " };
+        format!("{}{between}{self}", self.decimal(ps))
+    }
+}
+
+impl FromStr for TimeUnit {
+    type Err = String;
+    fn from_str(text: &str) -> Result<TimeUnit, String> {
+        one_of("time unit", text, TimeUnit::NAMES, "")
+    }
+}
+
+impl fmt::Display for TimeUnit {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let name = TimeUnit::NAMES.iter().find(|(_, unit)| unit == self).map_or("", |(name, _)| name);
+        f.write_str(name)
+    }
+}
+
+/// A positive factor on times, kept as the ratio of two whole numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeScale {
+    numerator: u64,
+    /// A power of ten.
+    denominator: u64,
+}
+
+impl Default for TimeScale {
+    fn default() -> TimeScale {
+        TimeScale { numerator: 1, denominator: 1 }
+    }
+}
+
+impl TimeScale {
+    /// A time, scaled and rounded half up; `None` beyond 64 bits.
+    #[inline]
+    pub(super) fn apply(self, ps: u128) -> Option<u64> {
+        if self == TimeScale::default() {
+            return u64::try_from(ps).ok();
+        }
+        let product = ps.checked_mul(u128::from(self.numerator))?.checked_add(u128::from(self.denominator / 2))?;
+        match u64::try_from(product) {
+            // 64-bit division is much faster than 128-bit, and mostly enough.
+            Ok(product) => Some(product / self.denominator),
+            Err(_) => u64::try_from(product / u128::from(self.denominator)).ok(),
+        }
+    }
+}
+
+impl FromStr for TimeScale {
+    type Err = String;
+    fn from_str(text: &str) -> Result<TimeScale, String> {
+        let error =
+            || format!("`{text}` is no time scale; write a positive decimal number of at most 18 digits, like 0.5");
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let digits = format!("{whole}{fraction}");
+        if digits.is_empty() || digits.len() > 18 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(error());
+        }
+        let numerator = digits.parse().map_err(|_| error())?;
+        if numerator == 0 {
+            return Err(error());
+        }
+        Ok(TimeScale { numerator, denominator: 10_u64.pow(fraction.len() as u32) })
+    }
+}
+
+impl fmt::Display for TimeScale {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let (whole, rest) = (self.numerator / self.denominator, self.numerator % self.denominator);
+        match self.denominator.ilog10() as usize {
+            0 => write!(f, "{whole}"),
+            width => write!(f, "{whole}.{rest:0width$}"),
+        }
+    }
+}
+
+/// When a trace's requests are issued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Replay {
+    /// Each at its recorded time, whatever the device does.
+    #[default]
+    Timed,
+    /// All at once: as many outstanding as the device takes.
+    Asap,
+    /// So many outstanding at any time, the next one as soon as one has ended.
+    Depth(u32),
+}
+
+impl FromStr for Replay {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Replay, String> {
+        match text.strip_prefix("depth=").map(str::parse) {
+            Some(Ok(depth @ 1..)) => Ok(Replay::Depth(depth)),
+            Some(_) => Err(format!("`{text}` is no replay; the depth is a whole number from 1, like depth=32")),
+            None => one_of("replay", text, &[("timed", Replay::Timed), ("asap", Replay::Asap)], ", depth=N"),
+        }
+    }
+}
+
+impl fmt::Display for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Replay::Timed => f.write_str("timed"),
+            Replay::Asap => f.write_str("asap"),
+            Replay::Depth(depth) => write!(f, "depth={depth}"),
+        }
+    }
+}
+
+/// What is done with addresses that the device does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fit {
+    /// They are an error.
+    #[default]
+    Refuse,
+    /// They are taken modulo the device's size; a request that would then cross the device's end begins at 0 instead.
+    Wrap,
+    /// The touched 4 KiB pages of the trace are laid densely from 0, in order of address; the trace is read twice.
+    Compact,
+}
+
+impl Fit {
+    const NAMES: &[(&str, Fit)] = &[("refuse", Fit::Refuse), ("wrap", Fit::Wrap), ("compact", Fit::Compact)];
+}
+
+impl FromStr for Fit {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Fit, String> {
+        one_of("fit", text, Fit::NAMES, "")
+    }
+}
+
+impl fmt::Display for Fit {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(Fit::NAMES.iter().find(|(_, fit)| fit == self).map_or("", |(name, _)| name))
+    }
+}
+
+/// What is done with a trace of several devices.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Devices {
+    /// Each device's addresses follow those of the previous one, in order of their numbers; the trace is read twice.
+    #[default]
+    SideBySide,
+    /// Only these are read, by name; several of them are laid side by side.
+    Select(Vec<String>),
+    /// All share one address space: addresses are used as they are.
+    Merge,
+}
+
+impl FromStr for Devices {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Devices, String> {
+        match text {
+            "side-by-side" => return Ok(Devices::SideBySide),
+            "merge" => return Ok(Devices::Merge),
+            _ => {}
+        }
+        let in_brackets = || text.strip_prefix("select(").and_then(|rest| rest.strip_suffix(')'));
+        let names = text.strip_prefix("select=").or_else(in_brackets).ok_or_else(|| {
+            format!("`{text}` is no way to treat devices; choose one of side-by-side, merge, select=NAME,NAME,...")
+        })?;
+        let names: Vec<String> = names.split(',').map(|name| name.trim().to_owned()).collect();
+        if names.iter().any(String::is_empty) {
+            return Err(format!("`{text}` names no device; write for example select=0,3"));
+        }
+        Ok(Devices::Select(names))
+    }
+}
+
+impl fmt::Display for Devices {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Devices::SideBySide => f.write_str("side-by-side"),
+            Devices::Select(names) => write!(f, "select={}", names.join(",")),
+            Devices::Merge => f.write_str("merge"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip<T: FromStr<Err = String> + fmt::Display>(texts: &[&str]) {
+        for text in texts {
+            assert_eq!(text.parse::<T>().unwrap_or_else(|error| panic!("{error}")).to_string(), *text);
+        }
+    }
+
+    #[test]
+    fn what_is_printed_parses_back() {
+        round_trip::<TimeUnit>(&["ps", "ns", "100ns", "us", "ms", "s"]);
+        round_trip::<TimeScale>(&["1", "0.5", "12.25", "1000000", "0.00000000000000001"]);
+        round_trip::<Replay>(&["timed", "asap", "depth=32"]);
+        round_trip::<Fit>(&["refuse", "wrap", "compact"]);
+        round_trip::<Devices>(&["side-by-side", "merge", "select=0", "select=hm_0,hm_1"]);
+        assert_eq!("select(0, 3)".parse(), Ok(Devices::Select(vec!["0".into(), "3".into()])));
+    }
+
+    #[test]
+    fn columns_follow_their_format() {
+        let choice: FormatChoice = "delimited:columns=offset,size;offset=bytes;size=bytes;all=read".parse().unwrap();
+        assert_eq!((choice.format.name, choice.columns.is_some()), ("delimited", true));
+        assert_eq!("spc".parse::<FormatChoice>().map(|choice| choice.format.name), Ok("spc"));
+        assert!("delimited:x=1".parse::<FormatChoice>().unwrap_err().contains("`x` is no key"));
+        assert!("spc:x=1".parse::<FormatChoice>().unwrap_err().contains("no trace format"));
+    }
+
+    #[test]
+    fn errors_list_what_is_allowed() {
+        let says = |error: String, words: &str| assert!(error.contains(words), "{error}");
+        says("min".parse::<TimeUnit>().unwrap_err(), "ps, ns, 100ns, us, ms, s");
+        says("fast".parse::<Replay>().unwrap_err(), "timed, asap, depth=N");
+        says("depth=0".parse::<Replay>().unwrap_err(), "depth=32");
+        says("clip".parse::<Fit>().unwrap_err(), "refuse, wrap, compact");
+        says("0,3".parse::<Devices>().unwrap_err(), "side-by-side, merge, select=");
+        says("select=".parse::<Devices>().unwrap_err(), "select=0,3");
+        for bad in ["0", "-1", "", ".", "1e3", "0.0", "1234567890123456789"] {
+            says(bad.parse::<TimeScale>().unwrap_err(), "positive decimal number");
+        }
+    }
+
+    #[test]
+    fn scaling_is_exact() {
+        let scale = |text: &str, ps| text.parse::<TimeScale>().unwrap().apply(ps);
+        assert_eq!(scale("1", u128::from(u64::MAX)), Some(u64::MAX));
+        assert_eq!(scale("1", 1 << 64), None);
+        assert_eq!(scale("0.1", 1 << 64), Some(1_844_674_407_370_955_162));
+        assert_eq!(scale("0.5", 3), Some(2));
+        assert_eq!(scale("0.3", 3), Some(1));
+        assert_eq!(scale("1000000", 1 << 40), Some(1_000_000 << 40));
+        assert_eq!(scale("100000000000000000", u128::MAX), None);
+        // A float would be off by 128 here.
+        assert_eq!(scale("1.1", 10_000_000_000_000_001_000), Some(11_000_000_000_000_001_100));
+    }
+
+    #[test]
+    fn times_are_written_in_the_traces_unit() {
+        assert_eq!(TimeUnit::Ms.write(5_265_703_000_000), "5265.703 ms");
+        assert_eq!(TimeUnit::HundredNs.write(12_300_000), "123 x 100ns");
+        assert_eq!(TimeUnit::Ps.write(70), "70 ps");
+        assert_eq!(TimeUnit::S.write(0), "0 s");
+    }
+}

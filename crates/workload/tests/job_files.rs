@@ -1,0 +1,303 @@
+//! Job files in fio syntax: what is read and refused, against what fio's documentation says and fio itself does.
+
+use std::path::Path;
+
+use floatgate_sim::request::{Operation, SECTOR};
+use floatgate_sim::source::{Source, SourceError};
+use floatgate_workload::synthetic::{self, Planned};
+use proptest::prelude::*;
+
+const MIB: u64 = 1 << 20;
+
+/// The plan of a job file; includes are not found.
+fn plan(text: &str) -> Result<Vec<Planned>, SourceError> {
+    plan_with(text, &[])
+}
+
+fn plan_with(text: &str, included: &[(&str, &str)]) -> Result<Vec<Planned>, SourceError> {
+    let mut files = |path: &Path| {
+        let path = path.to_str().unwrap();
+        if path == "dir/jobs.fio" {
+            return Ok(text.to_owned());
+        }
+        let found = included.iter().find(|(name, _)| *name == path);
+        found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| format!("{path} is not there"))
+    };
+    synthetic::plan_file(Path::new("dir/jobs.fio"), &mut files, 256 * MIB, 1)
+}
+
+fn made(planned: Vec<Planned>) -> Vec<synthetic::Synthetic> {
+    let made = |planned| match planned {
+        Planned::Made(job) => *job,
+        Planned::Replayed(recipe) => panic!("{recipe:?}"),
+    };
+    planned.into_iter().map(made).collect()
+}
+
+fn error(text: &str) -> String {
+    plan(text).map(|_| ()).unwrap_err().to_string()
+}
+
+#[test]
+fn files_are_read_as_fio_reads_them() {
+    let text = "\u{feff}; a comment\r\n[global]\n  bs = 8k  # behind a value\nrw=randread\ntime_based=0\n\n[first]\n\
+                rw=write\niodepth=4 ; and here\n[global]\nsize=50%\n[second]\nbs=4k\nname=other\n";
+    let jobs = made(plan(text).unwrap());
+    let said: Vec<&str> = jobs.iter().map(|job| job.description()).collect();
+    assert_eq!(
+        said,
+        [
+            "first: write of 8 KiB in the first 256 MiB, 4 outstanding",
+            "other: randread of 4 KiB in the first 128 MiB, 1 outstanding"
+        ]
+    );
+}
+
+#[test]
+fn includes_stand_for_their_lines() {
+    let files = [("dir/sub/common.fio", "bs=8k\ninclude deeper.fio\n"), ("dir/sub/deeper.fio", "size=1m\n")];
+    let jobs = made(plan_with("[a]\nrw=write\ninclude sub/common.fio\n[b]\nrw=read\n", &files).unwrap());
+    assert_eq!(jobs[0].description(), "a: write of 8 KiB in the first 1 MiB, 1 outstanding");
+    assert_eq!(jobs[1].description(), "b: read of 4 KiB in the first 256 MiB, 1 outstanding");
+    let error = |files: &[(&str, &str)]| plan_with("[a]\ninclude x.fio\n", files).unwrap_err().to_string();
+    assert_eq!(error(&[]), "dir/jobs.fio:2: include: dir/x.fio is not there");
+    assert_eq!(
+        error(&[("dir/x.fio", "rw=read\n[b]\n")]),
+        "dir/x.fio:2: an included file has no sections; move them to the file that includes it"
+    );
+    assert_eq!(error(&[("dir/x.fio", "include x.fio\n")]), "dir/x.fio:1: files include each other more than 16 deep");
+    let twice = "include x.fio\n".repeat(2);
+    assert!(error(&[("dir/x.fio", twice.as_str())]).contains("more than 16 deep"));
+    assert!(error(&[("dir/x.fio", "bs=5\n")]).starts_with("dir/x.fio:1: [a] `bs=5`: must be a multiple of 512"));
+}
+
+#[test]
+fn errors_name_file_line_section_and_key() {
+    let cases = [
+        (
+            "rw=read\n",
+            "dir/jobs.fio:1: `rw=read` stands outside of a section; begin one above it, like [global] or [reads]",
+        ),
+        ("[a]\n\nbs=1000\n", "dir/jobs.fio:3: [a] `bs=1000`: must be a multiple of 512 bytes, is 1000"),
+        ("[a\nrw=read", "dir/jobs.fio:1: a section's name ends with `]`"),
+        ("[]\nrw=read", "dir/jobs.fio:1: a section's name has 1 to 255 bytes"),
+        (
+            "[globals]\nrw=read",
+            "dir/jobs.fio:1: fio takes every section whose name begins with `global` for [global]; give [globals] \
+             another name",
+        ),
+        (
+            "[a]\nsize=${SIZE}",
+            "dir/jobs.fio:2: [a] `size`: variables of the environment are not read, so that a file means the same \
+             everywhere; write the value, or put it in with `envsubst`",
+        ),
+        ("[a]\nnumjobs=$ncpus", "dir/jobs.fio:2: [a] `numjobs`: `$ncpus` is a figure of the machine; write the number"),
+        ("[a]\nbs=4k\\\nrw=read", "dir/jobs.fio:2: [a] `bs`: lines are not continued in fio; write it in one line"),
+        (
+            "[a]\nrw=read\n[b]\nnumjobs=1000000000\n",
+            "dir/jobs.fio:4: [b]: `numjobs`: there are more than 4096 jobs, clones by numjobs included; that is the most, as in fio",
+        ),
+        (
+            "[a]\nsize=1g\n",
+            "dir/jobs.fio:2: [a]: `size` of 1 GiB does not fit the device, which has 256 MiB after the offset",
+        ),
+        ("[global]\nbs=4k\n", "dir/jobs.fio: there is no job in it; a job is a section like [reads] with its keys"),
+        (
+            "[a]\nverify=crc32c\n",
+            "dir/jobs.fio:2: [a] `verify` of fio is not supported: the simulator checks contents in its own tests; leave it out",
+        ),
+        ("[a]\n[a]\n", "dir/jobs.fio:2: [a]: two jobs have the name `a`; give each its own with name=..."),
+        ("[a]\nwait_for=b\n[b]\n", "dir/jobs.fio:2: [a]: `wait_for=b`: no job before this one has that name"),
+        (
+            "[a]\nwrite_iolog=x\n[b]\nwrite_iolog=x",
+            "dir/jobs.fio:4: [b]: `write_iolog=x` is that of `a` too; give each job its own",
+        ),
+        (
+            "[a]\nrate=1m\nrate_iops=4\n",
+            "dir/jobs.fio:2: [a]: `rate` and `rate_iops` exclude each other; leave one out",
+        ),
+        (
+            "[a]\nrw=randrw\nrate=1m,\n",
+            "dir/jobs.fio:3: [a]: `rate` says nothing of the writes of rw; without a rate, give the writes a job of their own",
+        ),
+        (
+            "[a]\noffset=200m\noffset_increment=100m\nnumjobs=2\n",
+            "dir/jobs.fio:2: [a]: `offset` and `offset_increment` leave nothing of the device of 256 MiB",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(error(text), expected);
+    }
+    assert!(
+        error("[a]\nrw=read\niodetph=4\n")
+            .starts_with("dir/jobs.fio:3: [a] `iodetph` is not supported; did you mean `iodepth`?")
+    );
+    assert!(error("[a]\nioengin=x\n").contains("did you mean `ioengine`?"));
+    assert!(error("[a]\nnumjobs=4000\n[b]\nnumjobs=97\n").contains("more than 4096 jobs"));
+}
+
+#[test]
+fn keys_of_the_host_are_named_once() {
+    let jobs = made(plan("[global]\nioengine=libaio\ndirect=1\n[a]\nthread\nbs=4k\nbs=8k\n[b]\n").unwrap());
+    assert_eq!(
+        jobs[0].warnings(),
+        [
+            "dir/jobs.fio:7: [a] `bs` replaces that of dir/jobs.fio:6",
+            "direct, ioengine, thread have no meaning for a simulated device, which has no host; they are left out"
+        ]
+    );
+    assert_eq!(jobs[1].warnings(), [""; 0]);
+}
+
+#[test]
+fn suffixes_are_those_of_kb_base() {
+    let block =
+        |base: &str, bs: &str| made(plan(&format!("[a]\nbs={bs}\n{base}\n")).unwrap())[0].description().to_owned();
+    assert!(block("", "4k").contains("of 4 KiB"));
+    assert!(block("kb_base=1024", "4kb").contains("of 4 KiB"));
+    assert!(block("kb_base=1000", "4ki").contains("of 4 KiB"));
+    assert!(block("kb_base=1000", "512k").contains("of 500 KiB"));
+    assert!(error("[a]\nbs=4k\nkb_base=1000\n").ends_with("is 4000 (with kb_base=1000, k is 1000 and ki is 1024)"));
+}
+
+#[test]
+fn files_of_several_names_lie_side_by_side() {
+    let text = "[global]\nrw=write\nbs=4k\nnumber_ios=2\n[a]\nfilename=x\nsize=1m\n[b]\nfilename=y\nsize=5k\noffset=4k\n\
+                bs=512\n[c]\nfilename=x\nsize=4k\noffset=3m\n[d]\nfilename=z\nfilesize=8m\noffset=50%\n";
+    let first: Vec<u64> =
+        made(plan(text).unwrap()).iter_mut().map(|job| job.next_request().unwrap().unwrap().lba * SECTOR).collect();
+    // x holds 3 MiB and 4 KiB, and so y starts at 4 MiB, z at 5 MiB.
+    assert_eq!(first, [0, 4 * MIB + 4096, 3 * MIB, 5 * MIB + 4 * MIB]);
+    assert!(error("[a]\nfilename=x\nsize=1m\n[b]\n").contains("no `filename`, where other jobs have one"));
+    assert!(error("[a]\nfilename=x\nsize=1m\n[b]\nfilename=y\n").contains("give filesize, or size in bytes"));
+    assert!(
+        error("[a]\nfilename=x\nsize=200m\n[b]\nfilename=y\nsize=100m").contains("do not fit the device of 256 MiB")
+    );
+    // One name is the device.
+    assert_eq!(
+        made(plan("[a]\nfilename=/dev/sda\n").unwrap())[0].description(),
+        "a: read of 4 KiB in the first 256 MiB, 1 outstanding"
+    );
+}
+
+/// The corpus of job files: each is read, and most are accepted.
+fn corpus() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/fio");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() >= 8);
+    let read = |path: &std::path::PathBuf| {
+        (path.file_name().unwrap().to_str().unwrap().to_owned(), std::fs::read_to_string(path).unwrap())
+    };
+    files.iter().map(read).collect()
+}
+
+/// Plans a text, and takes some requests of what is accepted.
+fn survives(text: &str, device_bytes: u64) {
+    let mut files = |path: &Path| match path.to_str() {
+        Some("x.fio") => Ok(text.to_owned()),
+        _ => Err("not there".to_owned()),
+    };
+    let Ok(planned) = synthetic::plan_file(Path::new("x.fio"), &mut files, device_bytes, 1) else { return };
+    assert!(planned.len() <= synthetic::MAX_JOBS);
+    for planned in planned.into_iter().take(50) {
+        let Planned::Made(mut job) = planned else { continue };
+        let _ = (job.warnings(), job.pace(), job.progress(), job.stop_at());
+        for _ in 0..50 {
+            let Ok(Some(request)) = job.next_request() else { break };
+            assert!(request.sectors > 0 || request.operation == Operation::Flush);
+            assert!(request.lba + u64::from(request.sectors) <= device_bytes / SECTOR, "{text}: {request:?}");
+        }
+    }
+}
+
+#[test]
+fn the_corpus_is_accepted() {
+    for (name, text) in corpus() {
+        let planned = plan(&text);
+        if name.starts_with("wrong") {
+            assert!(planned.is_err(), "{name}");
+        } else if let Err(error) = planned {
+            panic!("{name}: {error}");
+        }
+        survives(&text, 256 * MIB);
+    }
+}
+
+/// Parts of job files, for mutations.
+const TOKENS: &[&str] = &[
+    "\n",
+    "[global]\n",
+    "[x]\n",
+    "=",
+    "%",
+    "18446744073709551615",
+    "0",
+    "-1",
+    "1e9",
+    "k",
+    "p",
+    "numjobs=1000000000\n",
+    "include x.fio\n",
+    "stonewall\n",
+    ":",
+    "/",
+    ",",
+    "rw=randrw:3\n",
+    "bs=1p\n",
+    "offset=100%\n",
+    "size=1%\n",
+    "loops=4294967295\n",
+    "io_size=16383p\n",
+    "rate=1\n",
+    "startdelay=213d\n",
+    "runtime=213d\n",
+    "kb_base=1000\n",
+    "random_distribution=normal:0.0000001:0\n",
+    "bsrange=512-1t\n",
+    "zonesize=4k\n",
+    "filename=y\n",
+    "${X}",
+    "bssplit=4k/1:8k\n",
+    "rw=write:-1p\n",
+    "offset_increment=50%\n",
+    "thinktime_iotime=1us\n",
+    "\u{0}",
+    "\u{feff}",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn mutated_files_do_no_harm(
+        file: prop::sample::Index,
+        edits in prop::collection::vec(
+            (any::<prop::sample::Index>(), 0..3u8, any::<prop::sample::Index>(), any::<u8>()), 1..8,
+        ),
+        device_bytes in prop_oneof![Just(256 * MIB), 0..MIB, any::<u64>()],
+    ) {
+        let corpus = corpus();
+        let mut bytes = file.get(&corpus).1.clone().into_bytes();
+        for (place, kind, token, byte) in edits {
+            let at = place.index(bytes.len() + 1).min(bytes.len());
+            match kind {
+                0 if at < bytes.len() => bytes[at] = byte,
+                1 => {
+                    let end = (at + usize::from(byte % 16)).min(bytes.len());
+                    bytes.drain(at..end);
+                }
+                _ => {
+                    bytes.splice(at..at, token.get(TOKENS).bytes());
+                }
+            }
+        }
+        survives(&String::from_utf8_lossy(&bytes), device_bytes);
+    }
+
+    #[test]
+    fn files_of_tokens_do_no_harm(tokens in prop::collection::vec(prop::sample::select(TOKENS), 0..30)) {
+        survives(&tokens.concat(), 256 * MIB);
+        survives(&format!("[a]\n{}", tokens.concat()), 256 * MIB);
+    }
+}
