@@ -1,6 +1,7 @@
 //! What devices and workloads have in common: time, events, random numbers, ids, requests and their sources, texts.
 //!
-//! Nothing here knows what a device does, or which workloads there are. The core re-exports this crate as `sim`.
+//! Ids name the parts of a device. Nothing else here is about flash, and nothing is about particular workloads. The
+//! core and the workloads re-export this crate as `sim`.
 
 pub mod id;
 pub mod list;
