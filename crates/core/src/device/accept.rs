@@ -228,13 +228,14 @@ impl Device {
             for index in units {
                 let part = device.part_of(id, index);
                 if device.read_buffer(id, part) {
-                    continue;
-                }
-                if device.has_entry(part.lpn) {
+                    // It is answered.
+                } else if device.has_entry(part.lpn) {
                     open = device.read_unit(id, part, open, TransactionId::NONE);
                 } else {
                     device.wait_to_read(id, part);
                 }
+                // The next unit sees what this one has set off.
+                device.run_tasks();
             }
             if open.is_some() {
                 device.line_up(open);
@@ -371,6 +372,7 @@ impl Device {
         if self.unadmitted.is_empty() && self.buffer_is_at_rest() {
             return;
         }
+        self.run_tasks();
         self.while_holding(self.writes_go_together(), |device| {
             device.admit_waiting();
             // What found no room finds it only where something has left.
@@ -393,6 +395,7 @@ impl Device {
             }
             self.unadmitted.pop_front();
             self.part_done(id, self.now, TransactionId::NONE);
+            self.run_tasks();
         }
     }
 
@@ -417,7 +420,11 @@ impl Device {
         if let (Mutant::SwapTasks, [.., before, last]) = (self.options.mutant, held.as_mut_slice()) {
             std::mem::swap(before, last);
         }
-        held.drain(..).for_each(|lun| self.kick(lun));
+        self.run_tasks();
+        for lun in held.drain(..) {
+            self.kick(lun);
+            self.run_tasks();
+        }
         // Its room serves the next time.
         if self.held.is_empty() {
             self.held = held;
@@ -453,6 +460,7 @@ impl Device {
                 return false;
             }
             self.admit_unit(id, part, back);
+            self.run_tasks();
         }
     }
 
@@ -653,7 +661,7 @@ impl Device {
             let part = self.part_of(id, index);
             // A unit that is not covered whole keeps its data, as NVMe allows.
             if self.is_whole(part) {
-                self.deallocate(part.lpn);
+                self.settled(|device| device.deallocate(part.lpn));
             }
         }
         self.land_records(id);

@@ -27,6 +27,7 @@ impl Device {
         if let Some(buffer) = &mut self.buffer {
             buffer.write_out_all();
             self.admit();
+            self.run_tasks();
         }
     }
 
@@ -53,6 +54,7 @@ impl Device {
             };
             if !missed.is_empty() {
                 self.work_by_page(id, missed, Work::LookUp);
+                self.run_tasks();
             }
             missed = index + 1..index + 1;
             self.answer_from_buffer(id, entry, part);
@@ -291,7 +293,7 @@ impl Device {
                     0 if self.has_begun_other(list) => return,
                     0 => {}
                     units => {
-                        self.work(Work::WriteOut(units));
+                        self.settled(|device| device.work(Work::WriteOut(units)));
                         continue;
                     }
                 }
@@ -309,7 +311,7 @@ impl Device {
             if let (true, Some(buffer)) = (self.is_complete(list), &mut self.buffer) {
                 buffer.turn();
             }
-            self.work(Work::WriteOut(1 + companions));
+            self.settled(|device| device.work(Work::WriteOut(1 + companions)));
         }
     }
 

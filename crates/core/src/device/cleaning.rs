@@ -5,7 +5,7 @@ use super::firmware::Work;
 use crate::ftl::gc::job::Step;
 use crate::nand::array::LunState;
 use crate::sim::id::{BlockId, LunId, PlaneId, TransactionId};
-use crate::work::{Class, Fifo, Kind, Transaction};
+use crate::work::{Class, Fifo, Kind, Task, Transaction};
 
 impl Device {
     /// Returns the scheduling class of garbage collection in a plane.
@@ -100,7 +100,7 @@ impl Device {
         let class = self.cleaning_class(plane);
         let step = self.jobs[plane].next_step(&mut self.ftl, plane);
         self.update_moved(plane);
-        self.give_way(plane);
+        self.settled(|device| device.give_way(plane));
         // What the journal sets off must not take the next step of this job in the middle of this one.
         self.jobs[plane].busy = true;
         self.journal_for_doomed();
@@ -201,7 +201,7 @@ impl Device {
     /// A plane has room again: as many of its writes as fit go back to the front of their line, in order.
     pub(super) fn unstall(&mut self, plane: PlaneId) {
         if self.dynamic {
-            return self.offer_pool(self.ftl.allocation.pool_of(plane));
+            return self.tasks.push(Task::Offer(self.ftl.allocation.pool_of(plane)));
         }
         if self.stalled[plane].is_empty() || !self.ftl.blocks.takes_host_write(plane) {
             return;
@@ -227,6 +227,6 @@ impl Device {
     pub(super) fn put_first(&mut self, plane: PlaneId, writes: (Fifo, u32)) {
         let (lun, rank) = (self.array.lun_of(plane), self.ranks[Class::HostProgram as usize]);
         self.waiting.put_before(lun, plane, rank, &mut self.transactions, writes);
-        self.kick(lun);
+        self.tasks.push(Task::Start(lun));
     }
 }

@@ -10,7 +10,7 @@ use crate::metrics::summary::FaultState;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::request::{SECTOR, Status};
 use crate::sim::time::Time;
-use crate::work::{Class, Fifo, Kind, Transaction};
+use crate::work::{Class, Fifo, Kind, Task, Transaction};
 
 impl Device {
     /// Has the next operation of this kind at this place fail, once. An error where the device file has no `[faults]`,
@@ -126,7 +126,7 @@ impl Device {
             self.show_lined_up(id);
         }
         if self.dynamic && !self.hold {
-            self.offer_pool(self.ftl.allocation.pool_of(plane));
+            self.tasks.push(Task::Offer(self.ftl.allocation.pool_of(plane)));
         }
     }
 

@@ -198,7 +198,7 @@ impl Device {
         }
         while let Some(number) = self.filling.as_deref_mut().and_then(|filling| filling.urgent.pop_front()) {
             self.ftl.counters.units_cut_by_flush += 1;
-            self.release_stage(number);
+            self.settled(|device| device.release_stage(number));
         }
     }
 
@@ -247,7 +247,7 @@ impl Device {
             let Some(filling) = &mut self.filling else { return };
             if filling.stages[number as usize].coming == 0 || filling.missing(number) > 0 {
                 self.ftl.counters.units_cut_by_timeout += 1;
-                self.release_stage(number);
+                self.settled(|device| device.release_stage(number));
                 continue;
             }
             // The firmware takes a while to bring them.

@@ -52,15 +52,15 @@ impl Device {
         let mut id = first;
         while id.is_some() {
             let rest = self.split_off(id);
-            match self.transactions[id].kind {
-                Kind::Write => self.finish_writes(id),
-                Kind::GcWrite => self.finish_copies(id),
-                Kind::CopyBack => self.finish_copy_back(id),
-                Kind::MergeWrite => self.finish_merge_write(id),
-                Kind::MapWrite => self.finish_map_write(id),
-                Kind::Erase => self.finish_erase(id),
-                _ => self.finish_summary(id),
-            }
+            self.settled(|device| match device.transactions[id].kind {
+                Kind::Write => device.finish_writes(id),
+                Kind::GcWrite => device.finish_copies(id),
+                Kind::CopyBack => device.finish_copy_back(id),
+                Kind::MergeWrite => device.finish_merge_write(id),
+                Kind::MapWrite => device.finish_map_write(id),
+                Kind::Erase => device.finish_erase(id),
+                _ => device.finish_summary(id),
+            });
             id = rest;
         }
     }
@@ -179,6 +179,7 @@ impl Device {
         while id.is_some() {
             let next = self.transactions[id].next;
             self.finish_write(id);
+            self.run_tasks();
             id = next;
         }
         if self.ftl.block_map.is_some() {
@@ -218,7 +219,7 @@ impl Device {
             self.clean(self.ftl.blocks.plane_of(write.dependency));
         }
         if write.newer.is_some() {
-            self.release_newer(id, write.newer);
+            self.settled(|device| device.release_newer(id, write.newer));
         }
         self.slots_free += 1;
         self.transactions.remove(id);

@@ -15,7 +15,7 @@ use crate::metrics::counters::MapCause;
 use crate::nand::array::Spot;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::sim::table::Table;
-use crate::work::{Class, Fifo, Kind, Transaction};
+use crate::work::{Class, Fifo, Kind, Task, Transaction};
 
 /// What is done with a translation page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,8 +77,6 @@ pub(super) struct MapTraffic {
     moved: Table<PlaneId, Vec<(u32, u32)>>,
     /// Host operations that wait for a place in the cache.
     pub(super) line: Fifo,
-    /// Those are being served.
-    pub(super) serving: bool,
 }
 
 impl MapTraffic {
@@ -188,7 +186,7 @@ impl Device {
             return self.program_map(page);
         }
         let whole = self.ftl.shape().pages_per_program == 1;
-        self.entries_here(page, if whole { None } else { Some(part) });
+        self.settled(|device| device.entries_here(page, if whole { None } else { Some(part) }));
         let next = self.map_traffic.page(page).readers.first();
         if next.is_some() {
             let lpn = self.transactions[next].lpn;
@@ -213,7 +211,7 @@ impl Device {
             let lpn = self.transactions[node].lpn;
             if part.is_none_or(|part| self.flash_page_of(lpn) == part) {
                 self.map_state().cmt.load(lpn);
-                open = self.translated(node, open);
+                open = self.settled(|device| device.translated(node, open));
             } else {
                 others.push(&mut self.transactions, node);
             }
@@ -222,7 +220,9 @@ impl Device {
             self.line_up(open);
         }
         self.map_traffic.pages[page].readers.put_before(&mut self.transactions, others);
-        self.serve_line();
+        if !self.map_traffic.line.is_empty() {
+            self.tasks.push(Task::Serve);
+        }
     }
 
     /// Requests an update of a translation page. `node` continues after the page has been programmed; it is `NONE` if
@@ -369,7 +369,7 @@ impl Device {
         let mut taken = std::mem::take(&mut self.map_traffic.page(page).taken);
         while !taken.is_empty() {
             let node = taken.pop(&mut self.transactions);
-            self.updated(node);
+            self.settled(|device| device.updated(node));
         }
         if std::mem::take(&mut self.map_traffic.page(page).moving) {
             self.map_traffic.jobs[plane].waiting = false;
@@ -567,7 +567,7 @@ impl Device {
                 let mut hold = Transaction::new(Kind::MapHold, Class::Gc);
                 hold.dependency = BlockId(block);
                 let hold = self.transactions.insert(hold);
-                self.ask_update(page, hold);
+                self.settled(|device| device.ask_update(page, hold));
             }
             self.release(victim);
         }

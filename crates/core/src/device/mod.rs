@@ -54,7 +54,7 @@ use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, RequestId, TransactionI
 use crate::sim::request::{Completion, Request, Status};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
-use crate::work::{Class, Fifo, Transaction, Transactions};
+use crate::work::{Class, Fifo, Task, Tasks, Transaction, Transactions};
 use block_traffic::BlockTraffic;
 use checkpoint::Checkpointing;
 use fill::Filling;
@@ -124,6 +124,8 @@ pub struct Device {
     ranks: [u8; Class::COUNT],
     /// True if a LUN that waits for its channel yields to more urgent operations that arrive in the meantime.
     reconsiders: bool,
+    /// True if operations that arrive may change what a LUN does that is not idle.
+    looks_at_work: bool,
     link: Option<Link>,
     requests: Requests,
     /// Requests beyond the queue depth.
@@ -168,6 +170,8 @@ pub struct Device {
     /// Where a checkpoint is kept.
     checkpoint: Option<Box<Checkpointing>>,
     orders: u64,
+    /// True if binding an operation may set off others: the map, a journal or a checkpoint is in flash.
+    binding_sets_off: bool,
     dynamic: bool,
     /// Sectors that the host sees.
     sectors: u64,
@@ -177,6 +181,8 @@ pub struct Device {
     /// With attribution: of each of `completions`.
     breakdowns: Vec<Breakdown>,
     contents: Contents,
+    /// Deferred calls.
+    tasks: Tasks,
 }
 
 /// Sector versions of data in the controller, for verification.
@@ -212,11 +218,13 @@ impl Device {
             let pools = if dynamic { ftl.allocation.pools() } else { 0 };
             array.set_ledger(Ledger::new(array.luns(), array.units_per_lun(), config.geometry.channels, pools));
         }
+        let reconsiders = scheduler.reconsiders() && !config.nand.advanced.overlaps();
         let filling = Filling::new(&config, dynamic.then(|| ftl.allocation.pools()), &merging);
         let mut device = Device {
             now: Time::ZERO,
             ranks: Class::ALL.map(|class| scheduler.rank(class)),
-            reconsiders: scheduler.reconsiders() && !config.nand.advanced.overlaps(),
+            reconsiders,
+            looks_at_work: reconsiders || config.nand.advanced.overlaps(),
             scheduler,
             link: Link::new(&config),
             requests: Requests::default(),
@@ -245,12 +253,14 @@ impl Device {
             checkpoint: Checkpointing::new(&config).map(Box::new),
             map_traffic: MapTraffic::new(&ftl),
             orders: 0,
+            binding_sets_off: ftl.map_state.is_some() || config.journal_units() > 0 || ftl.checkpoint.is_some(),
             dynamic,
             sectors: config.logical_sectors(),
             completions: Vec::new(),
             trails: options.attribution.then(|| Box::new(Trails::new(&config))),
             breakdowns: Vec::new(),
             contents: Contents::default(),
+            tasks: Tasks::default(),
             ftl,
             array,
             options,
@@ -340,12 +350,14 @@ impl Device {
         self.now = self.now.max(now);
         if self.is_recovered {
             self.clean_recovered();
+            self.run_tasks();
         }
         self.forget_host_reads();
         if self.has_room() {
-            self.enter(now, request)
+            self.enter(now, request);
+            self.run_tasks();
         } else {
-            self.host_line.push_back(request)
+            self.host_line.push_back(request);
         }
         self.admit_from_host();
     }
@@ -388,12 +400,14 @@ impl Device {
     #[inline]
     fn handle(&mut self, at: Time, resource: u32) {
         debug_assert!(at >= self.now, "events come in order");
+        debug_assert!(self.tasks.is_empty(), "no task outlives its event");
         self.now = at;
         match self.array.owner(resource) {
             Owner::Unit(unit) => match self.array.unit_event(unit, at) {
                 Outcome::WantsChannel(rank) => self.go_on(unit, rank),
                 Outcome::MemberOut(rank) => {
                     self.finish_member(unit);
+                    self.run_tasks();
                     self.go_on(unit, rank);
                 }
                 Outcome::GoesOn => {}
@@ -401,11 +415,14 @@ impl Device {
                 Outcome::Done => {
                     let lun = self.array.lun_of_unit(unit);
                     self.finish(unit, lun);
+                    self.run_tasks();
                     if self.overlapping.any && self.go_on_overlapping(unit, lun) {
+                        self.run_tasks();
                         return self.admit_from_host();
                     }
-                    self.set_idle(lun);
-                    self.kick(lun);
+                    if self.set_idle(lun) {
+                        self.look(lun);
+                    }
                 }
                 Outcome::Suspended => self.serve_suspended(unit, self.array.lun_of_unit(unit)),
             },
@@ -419,8 +436,10 @@ impl Device {
                 Timer::Core(core) => self.core_event(core),
             },
         }
+        self.run_tasks();
         if self.ftl.block_map.is_some() {
             self.admit();
+            self.run_tasks();
         }
         self.admit_from_host();
     }
@@ -539,16 +558,57 @@ impl Device {
         let rank = self.ranks[transaction.class as usize];
         self.waiting.push(lun, plane, rank, &mut self.transactions, id);
         self.watch_line_up(id, lun);
-        if self.array.state(lun) == LunState::Busy && self.waiting.first(lun, plane, rank) != id {
+        let state = self.array.state(lun);
+        if state == LunState::Busy && self.waiting.first(lun, plane, rank) != id {
             return; // Behind others it changes nothing for a LUN that works.
         }
         if self.hold {
             if self.options.mutant != Mutant::LoseTask || !self.orders.is_multiple_of(16) {
                 self.held.push(lun);
             }
-        } else {
-            self.kick(lun);
+        } else if state == LunState::Idle || self.looks_at_work {
+            self.tasks.push(Task::Start(lun));
         }
+    }
+
+    /// Runs the tasks that were pushed since the current one began, or the current event.
+    #[inline(always)]
+    fn run_tasks(&mut self) {
+        // Mostly there are none.
+        if self.tasks.any_new() {
+            self.run_new_tasks();
+        }
+    }
+
+    #[inline(never)]
+    fn run_new_tasks(&mut self) {
+        let floor = self.tasks.floor();
+        while let Some(task) = self.tasks.next(floor) {
+            match task {
+                Task::Start(lun) => self.kick(lun),
+                rare => self.run_rare(rare),
+            }
+        }
+    }
+
+    /// Runs a task of the rarer kinds. The loop over all tasks is shorter without them.
+    #[inline(never)]
+    fn run_rare(&mut self, task: Task) {
+        match task {
+            Task::Start(lun) => self.kick(lun),
+            Task::Offer(pool) => self.offer_pool(pool),
+            Task::Serve => self.serve_line(),
+        }
+    }
+
+    /// Calls `part` between two runs of the tasks, for a caller that depends on what `part` sets off, and whose part
+    /// depends on what was set off before.
+    #[inline]
+    fn settled<T>(&mut self, part: impl FnOnce(&mut Device) -> T) -> T {
+        self.run_tasks();
+        let result = part(self);
+        self.run_tasks();
+        result
     }
 
     /// Adds a new transaction that is bound to a plane.
@@ -599,7 +659,7 @@ impl Device {
     /// Gives a channel to those who wait for it, until it is taken.
     fn serve_channel(&mut self, channel: ChannelId) {
         while let Some(unit) = self.array.grant(channel, self.now) {
-            self.serve_unit(unit);
+            self.settled(|device| device.serve_unit(unit));
         }
     }
 
@@ -619,16 +679,12 @@ impl Device {
 
     /// A LUN takes commands again, unless some of its units still work.
     #[inline(always)]
-    fn set_idle(&mut self, lun: LunId) {
-        if self.array.set_idle(lun) {
+    fn set_idle(&mut self, lun: LunId) -> bool {
+        let is_idle = self.array.set_idle(lun);
+        if is_idle {
             self.note_idle(lun, true);
         }
-    }
-
-    /// Whether a LUN is idle.
-    #[inline]
-    fn lun_waits(&self, lun: LunId) -> bool {
-        self.array.state(lun) == LunState::Idle
+        is_idle
     }
 
     /// A request of which all is done, its last part by a transaction or `NONE`: the controller answers it.
@@ -665,6 +721,7 @@ impl Device {
         while !self.host_line.is_empty() && self.has_room() {
             if let Some(request) = self.host_line.pop_front() {
                 self.enter(self.now, request);
+                self.run_tasks();
             }
         }
     }

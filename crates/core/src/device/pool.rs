@@ -5,7 +5,7 @@ use crate::config::DeviceConfig;
 use crate::ftl::allocation::PlaneSet;
 use crate::sim::id::{ChannelId, LunId, PlaneId, TransactionId};
 use crate::sim::table::Table;
-use crate::work::{Class, Fifo};
+use crate::work::{Class, Fifo, Task};
 
 /// Distance in the order between what is queued for LUNs during a hold and the writes of a pool that are queued with
 /// it. Each LUN serves the former first, because only the latter can go elsewhere.
@@ -85,7 +85,7 @@ impl Device {
         self.pool.lines[pool as usize].push(&mut self.transactions, id);
         self.trail_pool(id);
         if !self.hold {
-            self.offer_pool(pool);
+            self.tasks.push(Task::Offer(pool));
         }
     }
 
@@ -243,7 +243,7 @@ impl Device {
 
     /// Lets idle LUNs know of writes in any pool.
     pub(super) fn offer_pools(&mut self) {
-        (0..self.pool.lines.len() as u32).for_each(|pool| self.offer_pool(pool));
+        (0..self.pool.lines.len() as u32).for_each(|pool| self.tasks.push(Task::Offer(pool)));
     }
 
     /// Lets idle LUNs know of writes in a pool, in the order of the allocation.
@@ -252,10 +252,12 @@ impl Device {
         if self.merging.any && !self.pool.lines[line].is_empty() {
             self.deal_pool(pool);
         }
-        while !self.merging.any && !self.pool.lines[line].is_empty() {
+        if !self.merging.any && !self.pool.lines[line].is_empty() {
             self.find_idle_planes();
-            let Some(plane) = self.ftl.choose(pool, &self.pool.candidates) else { break };
-            self.offer(self.array.lun_of(plane));
+            if let Some(plane) = self.ftl.choose(pool, &self.pool.candidates) {
+                self.offer(self.array.lun_of(plane));
+                return self.tasks.push(Task::Offer(pool));
+            }
         }
         if self.pool.lines[line].is_empty() {
             return;
@@ -282,7 +284,7 @@ impl Device {
             }
         }
         lining_up.sort_unstable();
-        lining_up.drain(..).for_each(|(.., lun)| self.kick(lun));
+        lining_up.drain(..).for_each(|(.., lun)| self.tasks.push(Task::Start(lun)));
         self.pool.lining_up = lining_up;
     }
 

@@ -10,7 +10,7 @@ use crate::nand::array::{self, Cycles, LunState, Operation, Spot};
 use crate::scheduler::RANKS;
 use crate::sim::id::{LunId, PlaneId, Ppn, RequestId, TransactionId, UnitId};
 use crate::sim::time::Time;
-use crate::work::{Class, Kind, Transaction};
+use crate::work::{Class, Kind, Task, Transaction};
 
 impl Device {
     /// A unit has been granted its channel, or its LUN has.
@@ -27,25 +27,32 @@ impl Device {
 
     /// Starts a LUN, if there is anything to start.
     fn start_or_rest(&mut self, unit: UnitId, lun: LunId, next: Option<(u8, TransactionId)>, has_channel: bool) {
-        let started = self.alone(|device| {
-            let started = device.start(lun, next, has_channel);
-            if !started {
-                device.rest(unit, lun);
-            }
-            started
-        });
+        let started = if self.binding_sets_off {
+            self.alone(|device| device.start_if_any(unit, lun, next, has_channel))
+        } else {
+            self.start_if_any(unit, lun, next, has_channel)
+        };
         if !started && (!has_channel || self.ftl.shape().paces) {
             // What needed no channel turned out to be none; what comes behind it may need one.
-            self.kick(lun);
+            self.tasks.push(Task::Start(lun));
         }
     }
 
-    /// Binds something, and books its channel. Where the map, a journal or a checkpoint is in flash, binding may set
-    /// off operations on other LUNs: those hear of them afterwards.
-    #[inline]
+    /// Starts a LUN, or sets it idle if there is nothing to start. Returns `true` if it has started.
+    #[inline(always)]
+    fn start_if_any(&mut self, unit: UnitId, lun: LunId, next: Option<(u8, TransactionId)>, has_channel: bool) -> bool {
+        let started = self.start(lun, next, has_channel);
+        if !started {
+            self.rest(unit, lun);
+        }
+        started
+    }
+
+    /// Binds something, and books its channel, if binding may set off operations on other LUNs: those hear of them
+    /// afterwards.
+    #[inline(never)]
     pub(super) fn alone<T>(&mut self, act: impl FnOnce(&mut Device) -> T) -> T {
-        let sets_off = self.ftl.map_state.is_some() || self.journal.is_some() || self.checkpoint.is_some();
-        self.while_holding(sets_off, act)
+        self.while_holding(self.binding_sets_off, act)
     }
 
     /// A LUN that could start something finds nothing.
@@ -56,16 +63,20 @@ impl Device {
         self.set_idle(lun);
     }
 
-    /// Starts an idle LUN on what waits for it, or lines it up for its channel.
+    /// Lets a LUN look at what waits for it.
+    #[inline]
     pub(super) fn kick(&mut self, lun: LunId) {
-        if !self.lun_waits(lun) {
-            match self.array.state(lun) {
-                LunState::Busy if self.overlapping.any => self.overlap(lun),
-                LunState::Requesting if self.reconsiders => self.reconsider(lun),
-                _ => {}
-            }
-            return;
+        match self.array.state(lun) {
+            LunState::Idle => self.look(lun),
+            LunState::Busy if self.overlapping.any => self.overlap(lun),
+            LunState::Requesting if self.reconsiders => self.reconsider(lun),
+            _ => {}
         }
+    }
+
+    /// Starts an idle LUN on the first operation that waits for it, or queues it for its channel.
+    #[inline]
+    pub(super) fn look(&mut self, lun: LunId) {
         if let Some((rank, id)) = self.first_for(lun) {
             self.kick_for(lun, rank, id);
         } else if self.ftl.shape().paces {

@@ -7,7 +7,7 @@ use crate::ftl::mapping::cmt::Segment;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::BLANK;
 use crate::sim::id::{Lpn, RequestId, TransactionId};
-use crate::work::{Kind, Transaction};
+use crate::work::{Kind, Task, Transaction};
 
 impl Device {
     /// Uses the entry of `lpn`; whether it is at hand.
@@ -106,14 +106,11 @@ impl Device {
 
     /// Lets those who wait for a place in the cache have it.
     pub(super) fn serve_line(&mut self) {
-        if std::mem::replace(&mut self.map_traffic.serving, true) {
-            return;
-        }
-        while !self.map_traffic.line.is_empty() && self.map_state().cmt.can_take() {
+        if !self.map_traffic.line.is_empty() && self.map_state().cmt.can_take() {
             let node = self.map_traffic.line.pop(&mut self.transactions);
             self.seek(node, true);
+            self.tasks.push(Task::Serve);
         }
-        self.map_traffic.serving = false;
     }
 
     /// The entry that `node` waited for is there: a write goes on, a part of a read is looked up. `open` is a flash

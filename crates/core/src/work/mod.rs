@@ -4,8 +4,10 @@
 
 mod class;
 pub mod fifo;
+mod tasks;
 pub mod transaction;
 
 pub use class::Class;
 pub use fifo::Fifo;
+pub use tasks::{Task, Tasks};
 pub use transaction::{Kind, Transaction, Transactions};

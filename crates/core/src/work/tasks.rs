@@ -1,0 +1,115 @@
+//! Deferred calls: tasks that run depth first, in the order in which they were pushed.
+
+use crate::sim::id::LunId;
+
+/// A deferred call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// A LUN looks at the operations that wait for it.
+    Start(LunId),
+    /// The idle planes of a pool take its writes.
+    Offer(u32),
+    /// The host operations that wait for a place in the cache of map entries take one.
+    Serve,
+}
+
+/// A stack of tasks.
+///
+/// The tasks that a task pushes run before those that were pushed together with it, in the order in which they were
+/// pushed. That is the order of nested calls.
+#[derive(Clone, Debug, Default)]
+pub struct Tasks {
+    stack: Vec<Task>,
+    /// The tasks below this height are in the reverse of the order in which they run. Those above were pushed since the
+    /// last task was taken, and are in the order in which they run.
+    ordered: usize,
+}
+
+impl Tasks {
+    /// Returns `true` if there are no tasks.
+    pub fn is_empty(&self) -> bool {
+        self.stack.is_empty()
+    }
+
+    /// Adds a task behind those that were pushed since the last one was taken.
+    #[inline]
+    pub fn push(&mut self, task: Task) {
+        self.stack.push(task);
+    }
+
+    /// Returns `true` if tasks were pushed since the last one was taken.
+    #[inline]
+    pub fn any_new(&self) -> bool {
+        self.stack.len() > self.ordered
+    }
+
+    /// Returns the number of tasks that were pushed before the last one was taken.
+    #[inline]
+    pub fn floor(&self) -> usize {
+        self.ordered
+    }
+
+    /// Takes the next task. Returns `None` once only the first `floor` tasks are left.
+    #[inline]
+    pub fn next(&mut self, floor: usize) -> Option<Task> {
+        if self.stack.len() > self.ordered + 1 {
+            self.order();
+        }
+        if self.stack.len() == floor {
+            return None;
+        }
+        let task = self.stack.pop();
+        self.ordered = self.stack.len();
+        task
+    }
+
+    /// Reverses the tasks that were pushed since the last one was taken.
+    #[inline(never)]
+    fn order(&mut self) {
+        self.stack[self.ordered..].reverse();
+        self.ordered = self.stack.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::rng::Rng;
+
+    /// Task `number` sets off `children[number]`.
+    fn nested(children: &[Vec<u32>], number: u32, order: &mut Vec<u32>) {
+        order.push(number);
+        children[number as usize].iter().for_each(|&child| nested(children, child, order));
+    }
+
+    fn deferred(children: &[Vec<u32>], tasks: &mut Tasks, floor: usize, order: &mut Vec<u32>) {
+        while let Some(task) = tasks.next(floor) {
+            let Task::Offer(number) = task else { unreachable!("only these are pushed") };
+            order.push(number);
+            // Every third task runs its first half before it pushes the rest, as a caller does that depends on it.
+            let (first, rest) = children[number as usize].split_at(children[number as usize].len() / 2);
+            first.iter().for_each(|&child| tasks.push(Task::Offer(child)));
+            if number.is_multiple_of(3) {
+                deferred(children, tasks, tasks.floor(), order);
+            }
+            rest.iter().for_each(|&child| tasks.push(Task::Offer(child)));
+        }
+    }
+
+    #[test]
+    fn tasks_run_in_the_order_of_nested_calls() {
+        let mut rng = Rng::new(1, "tasks");
+        for _ in 0..200 {
+            // A random tree: each task is set off by an earlier one.
+            let mut children = vec![Vec::new(); 60];
+            (1..60).for_each(|child| children[rng.below(child.into()) as usize].push(child));
+            let (mut expected, mut order, mut tasks) = (Vec::new(), Vec::new(), Tasks::default());
+            nested(&children, 0, &mut expected);
+            tasks.push(Task::Offer(0));
+            assert!(tasks.any_new());
+            deferred(&children, &mut tasks, 0, &mut order);
+            assert_eq!(order, expected);
+            assert!(tasks.is_empty() && !tasks.any_new());
+        }
+    }
+}
