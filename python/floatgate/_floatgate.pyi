@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol, final
+from typing import Protocol, TypedDict, final
 
 import pyarrow as pa
 
@@ -29,6 +29,18 @@ __version__: str
 
 class _Progress(Protocol):
     def __call__(self, part: str, share: float | None, /) -> object: ...
+
+class _RunOptions(TypedDict):
+    workloads: list[str]
+    precondition: str | None
+    saved: str | None
+    layout: str
+    seed: int
+    attribution: bool
+    out: str | None
+    requests: bool
+    series: str | None
+    timeline: str | None
 
 @final
 class Units:
@@ -114,13 +126,7 @@ def builtin_names() -> list[str]: ...
 def policy_names(path: str) -> list[str]: ...
 def command(arguments: list[str]) -> int: ...
 def run(
-    device: DeviceConfig,
-    arguments: list[str],
-    *,
-    prepared: Simulator | None,
-    requests: bool,
-    series: str | None,
-    progress: _Progress | None,
+    device: DeviceConfig, options: _RunOptions, *, prepared: Simulator | None, progress: _Progress | None
 ) -> tuple[str, pa.Table | None, pa.Table | None]: ...
 def report(summary: str, series: pa.Table | None) -> str: ...
 def check_summary(name: str, json: str) -> None: ...

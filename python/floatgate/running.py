@@ -107,29 +107,23 @@ def run(
         device, precondition, seed, attribution = _state(prepared, precondition, seed, attribution)
     device = device if isinstance(device, Device) else Device(device)  # type: ignore[arg-type] # it is no simulator
     saved = prepared._path if prepared is not None else states.saved(precondition)
-    arguments = [device._source, *texts_of(workload)]
-    for override in device.overrides:
-        arguments += ["--set", override]
-    if saved is not None:
-        arguments.append(f"--load-state={saved}")
-    elif precondition is not None and str(precondition) != "fill":
-        arguments += ["--precondition", str(precondition)]
-    if layout != "none":
-        arguments += ["--layout", layout]
-    if attribution is False:
-        arguments.append("--no-attribution")
-    arguments += ["--seed", str(1 if seed is None else seed)]
-    if out is None:
-        if timeline:
-            raise OptionError("a timeline is written to a directory: give out=...")
-    else:
-        arguments += _places(os.fspath(out), requests, series, timeline)
+    if out is None and timeline:
+        raise OptionError("a timeline is written to a directory: give out=...")
     summary, kept_requests, kept_series = _floatgate.run(
         device._handle,
-        arguments,
+        {
+            "workloads": texts_of(workload),
+            "precondition": None if precondition is None else str(precondition),
+            "saved": saved,
+            "layout": layout,
+            "seed": _seed(seed),
+            "attribution": attribution is not False,
+            "out": None if out is None else os.fspath(out),
+            "requests": requests,
+            "series": _extent(series),
+            "timeline": _extent(timeline),
+        },
         prepared=None if prepared is None else prepared._handle,
-        requests=requests,
-        series=_windows(series),
         progress=progress,
     )
     result = Result(Summary(summary), kept_requests, kept_series) if out is None else load(out)
@@ -170,19 +164,17 @@ def _state(
     return prepared.device, has["precondition"], prepared.seed, prepared.attribution
 
 
-def _windows(series: bool | str) -> str | None:
-    if isinstance(series, str):
-        return series
-    return "auto" if series else None
+def _seed(seed: int | None) -> int:
+    """Check a seed; 1 where none is given."""
+    if seed is None:
+        return 1
+    if not 0 <= seed < 1 << 64:
+        raise OptionError(f"seed={seed}: must be a whole number from 0 to {(1 << 64) - 1}")
+    return seed
 
 
-def _places(out: str, requests: bool, series: bool | str, timeline: bool | str) -> list[str]:
-    """Say what goes into the directory, as the command has it."""
-    places = [f"--out={out}"]
-    if requests:
-        places.append("--requests=parquet")
-    if isinstance(series, str):
-        places.append(f"--series={series}")
-    if timeline:
-        places.append("--timeline" if timeline is True else f"--timeline={timeline}")
-    return places
+def _extent(value: bool | str) -> str | None:
+    """Return a length or span as a text: ``"auto"`` if it follows from the run, None for nothing."""
+    if isinstance(value, str):
+        return value
+    return "auto" if value else None

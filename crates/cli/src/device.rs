@@ -11,6 +11,8 @@ use floatgate_core::sim::text::{escaped, escaped_lines};
 use floatgate_core::sim::time::Time;
 use floatgate_workload::quantity::readable;
 
+use crate::run::chosen::DeviceSpec;
+
 /// `floatgate device`.
 #[derive(clap::Args)]
 pub struct Args {
@@ -52,6 +54,11 @@ impl Selection {
     /// Loads and checks the device.
     pub fn load(&self) -> Result<DeviceConfig, ConfigError> {
         config::load(&self.device, &self.overrides)
+    }
+
+    /// Returns the device for the specification of a run.
+    pub fn spec(&self) -> DeviceSpec {
+        DeviceSpec::named(&self.device, &self.overrides)
     }
 }
 

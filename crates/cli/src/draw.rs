@@ -9,7 +9,7 @@ use floatgate_workload::file::Stop;
 
 use crate::failure::Failure;
 use crate::output::{self, Named, keep_apart};
-use crate::span::{Span, span};
+use crate::span::Span;
 
 /// `floatgate draw`.
 #[derive(clap::Args)]
@@ -18,7 +18,7 @@ pub struct DrawArgs {
     #[arg(value_name = "DIR")]
     place: PathBuf,
     /// What of it to draw: a span of simulated time, like 1.2ms..1.5ms, either end of which may be left out
-    #[arg(value_name = "FROM..TO", value_parser = span)]
+    #[arg(value_name = "FROM..TO")]
     span: Option<Span>,
     /// Write the diagram here instead of to DIR/timeline.svg
     #[arg(long, value_name = "FILE")]

@@ -17,6 +17,7 @@ pub mod state;
 mod text;
 mod top;
 mod trace;
+mod trace_args;
 mod vm;
 
 use std::ffi::OsString;
@@ -124,7 +125,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         }
     };
     let done = match command {
-        Command::Run(args) => run::run(&args.given(given(&arguments))),
+        Command::Run(args) => run::run(&args, given(&arguments)),
         Command::Serve(args) => serve::run(&args),
         Command::Ctl(args) => ctl::run(&args),
         Command::Top(args) => top::run(&args),
@@ -148,20 +149,89 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     status
 }
 
-/// The options of `floatgate run` from its command line, the name of the program left out.
-pub fn run_args(arguments: &[String]) -> Result<run::RunArgs, Failure> {
-    let all: Vec<OsString> =
-        ["floatgate", "run"].into_iter().chain(arguments.iter().map(String::as_str)).map(OsString::from).collect();
-    match Cli::try_parse_from(&all) {
-        Ok(Cli { command: Command::Run(args) }) => Ok(args.given(given(&all))),
-        Ok(_) => unreachable!("the command is run"),
-        Err(error) => Err(Failure::mistake(plain(&error.to_string()))),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use run::chosen::DeviceSpec;
+    use run::spec::{RequestFormat, RunSpec, StateSpec};
 
-/// What clap says, without the hints on how to call the program.
-fn plain(text: &str) -> String {
-    let told = text.split("\n\nUsage:").next().unwrap_or(text);
-    let told = told.split("\n\nFor more information").next().unwrap_or(told).trim();
-    told.strip_prefix("error: ").unwrap_or(told).to_owned()
+    /// Returns the specification that a command line stands for.
+    fn parsed(arguments: &[String]) -> RunSpec {
+        let all = ["floatgate".to_owned()].into_iter().chain(arguments.iter().cloned());
+        match Cli::try_parse_from(all).unwrap_or_else(|error| panic!("{arguments:?}: {error}")).command {
+            Command::Run(args) => RunSpec { command: None, ..args.spec(arguments.to_vec()) },
+            _ => panic!("{arguments:?} is another command"),
+        }
+    }
+
+    /// Returns a specification with a value other than the default for all that shapes a result.
+    fn full() -> RunSpec {
+        let mut spec = RunSpec::new(
+            DeviceSpec::named("tiny", &["gc.victim=fifo".to_owned(), "geometry.channels=4".to_owned()]),
+            vec!["rw=read bs=4k; rw=write".to_owned(), "trace=a.csv limit=3".to_owned(), "-".to_owned()],
+        );
+        spec.state = StateSpec::Precondition("stale=0.5".to_owned());
+        spec.layout = "even".parse().unwrap();
+        spec.seed = u64::MAX;
+        spec.attribution = false;
+        let traces = &mut spec.traces;
+        traces.format =
+            Some("delimited:columns=op,offset,size;offset=bytes;size=bytes;read=R;write=W".parse().unwrap());
+        traces.action = Some("Q".parse().unwrap());
+        traces.time_unit = Some("100ns".parse().unwrap());
+        traces.time_scale = Some("0.5".parse().unwrap());
+        traces.max_gap = Some("1500ms".parse().unwrap());
+        traces.replay = Some("depth=32".parse().unwrap());
+        traces.fit = Some("wrap".parse().unwrap());
+        traces.devices = Some("select=a,b".parse().unwrap());
+        traces.limit = "7".parse().ok();
+        traces.sort_window = Some(8);
+        traces.skip_bad_lines = Some(9);
+        spec
+    }
+
+    #[test]
+    fn the_command_that_repeats_a_run_has_its_specification() {
+        let loaded = RunSpec { state: StateSpec::Saved("a b.fgstate".into()), ..full() };
+        let short = RunSpec::new(DeviceSpec::named("./mine.toml", &[]), vec!["trace.csv".to_owned()]);
+        for spec in [full(), loaded, short] {
+            assert_eq!(parsed(&spec.arguments()), spec);
+        }
+        let text = DeviceSpec::text("base = \"tiny\"\n", "device.toml", &[]);
+        assert!(RunSpec::new(text, vec!["rw=read".to_owned()]).arguments().is_empty());
+    }
+
+    #[test]
+    fn a_command_that_was_typed_stays_as_it_is() {
+        let typed = "run tiny rw=read --seed 3 --out a --set gc.victim=fifo --series=1ms";
+        let typed: Vec<String> = typed.split(' ').map(str::to_owned).collect();
+        let spec = RunSpec { command: Some(typed.clone()), ..parsed(&typed) };
+        assert_eq!(spec.arguments().join(" "), "run tiny rw=read --set gc.victim=fifo --seed 3");
+    }
+
+    #[test]
+    fn a_specification_can_be_stored() {
+        let mut spec = full();
+        (spec.out, spec.seeds, spec.save_state) = (Some("out".into()), "2..5".parse().ok(), Some("state".into()));
+        spec.detail.requests = Some(RequestFormat::Csv);
+        spec.detail.series = Some("10ms".parse().unwrap());
+        spec.detail.timeline = Some("10ms..12ms".parse().unwrap());
+        let automatic = RunSpec {
+            command: Some(vec!["run".to_owned()]),
+            ..parsed(&{
+                let words = "run tiny rw=read --out a --series --timeline --requests parquet";
+                words.split(' ').map(str::to_owned).collect::<Vec<_>>()
+            })
+        };
+        for spec in [spec, automatic] {
+            let json = serde_json::to_string(&spec).unwrap();
+            assert_eq!(serde_json::from_str::<RunSpec>(&json).unwrap(), spec, "{json}");
+        }
+        let least = r#"{ "device": { "source": { "named": "tiny" } }, "workloads": ["rw=read"] }"#;
+        let expected = RunSpec::new(DeviceSpec::named("tiny", &[]), vec!["rw=read".to_owned()]);
+        assert_eq!(serde_json::from_str::<RunSpec>(least).unwrap(), expected);
+        let wrong = least.replace("} }", "} }, \"layout\": \"odd\"");
+        let error = serde_json::from_str::<RunSpec>(&wrong).unwrap_err().to_string();
+        assert!(error.contains("`odd` is no layout: none, even or allocation"), "{error}");
+    }
 }

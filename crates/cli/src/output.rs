@@ -15,7 +15,6 @@ use floatgate_report::digests::{DIGESTS, Digests, run_of};
 use floatgate_report::html;
 use floatgate_workload::file::Stop;
 
-use crate::run::detail::Detail;
 pub use apart::{Named, keep_apart};
 pub use draft::{Draft, partial};
 pub use lock::Lock;
@@ -84,13 +83,14 @@ impl Directory {
         Draft::new(&self.path.join(name), &self.stop)
     }
 
-    /// Writes the result, and moves all files to their places.
-    pub fn write(&self, summary: &Summary, detail: Detail) -> Result<()> {
+    /// Writes the result, and moves all files to their places. `details` completes the files that were begun beside
+    /// the summary, of the run with this digest.
+    pub fn write(&self, summary: &Summary, details: impl FnOnce(&str) -> Result<Vec<Draft>>) -> Result<()> {
         let text = summary.to_json();
         let run = run_of(&text)?;
         let whole = |place: &Path, text: &str| Draft::whole(place, text.as_bytes(), &self.stop);
         let result = whole(&self.summary, &text)?;
-        let mut details = detail.finish(&run)?;
+        let mut details = details(&run)?;
         details.iter_mut().try_for_each(Draft::complete)?;
         let series = details.iter().find(|draft| draft.place() == self.path.join(SERIES));
         let series = series.and_then(Draft::written).map(windows).transpose()?.unwrap_or_default();

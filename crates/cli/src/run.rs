@@ -1,8 +1,11 @@
 //! `floatgate run`: a workload on a device.
 
+pub mod as_text;
+pub mod chosen;
 pub mod cost;
 pub(crate) mod detail;
 pub mod files;
+pub mod front;
 pub mod interrupt;
 mod iolog;
 pub mod progress;
@@ -10,27 +13,32 @@ pub mod report;
 mod seeds;
 pub mod session;
 mod several;
-pub(crate) mod trace;
+pub mod spec;
+pub mod traces;
 mod why;
 mod workload;
 
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
+use floatgate_core::config::units::Duration;
 use floatgate_core::metrics::summary::Summary;
 use floatgate_core::precondition::Layout;
-use floatgate_workload::file::Stop;
+use floatgate_core::sim::text::escaped_lines;
 
 use crate::device::Selection;
-use crate::failure::Failure;
-use crate::output::Directory;
+use crate::failure::{Failure, say};
+use crate::span::Span;
+use crate::trace_args::{TraceArgs, whole};
+use chosen::Chosen;
 pub use detail::windows_warning;
-use detail::{Detail, DetailArgs};
 use interrupt::Interrupt;
 use progress::Terminal;
-use seeds::Seeds;
-use session::{Chosen, Finished, Front, Session, Stopped, Subject, unless_stopped};
-use trace::TraceArgs;
+use seeds::{SeedRuns, Seeds};
+use session::{Finished, Session};
+use spec::{DetailSpec, Extent, RequestFormat, RunSpec, StateSpec, Windows};
+use traces::Traces;
 use workload::Workload;
 
 /// `floatgate run`.
@@ -69,7 +77,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["precondition", "save_state"])]
     load_state: Option<PathBuf>,
     /// Seed of all random numbers
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = trace::whole, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_hyphen_values = true)]
     seed: u64,
     /// Run with several seeds, each into DIR/seed-N, and say how much the figures vary: N for seeds 1 to N, or A..B
     #[arg(long, value_name = "N|A..B", conflicts_with_all = ["seed", "json"], requires = "out")]
@@ -87,65 +95,65 @@ pub struct RunArgs {
     json: bool,
     #[command(flatten)]
     trace: TraceArgs,
-    /// What the command line was, for the result.
-    #[arg(skip)]
-    given: Vec<String>,
 }
 
-/// Runs the command.
-pub fn run(args: &RunArgs) -> Result<(), Failure> {
-    args.check()?;
-    // Until here Ctrl-C ends the process: its file may be a pipe.
-    let chosen = Chosen::load(&args.device.device, &args.device.overrides).map_err(Failure::mistake)?;
-    let interrupt = Interrupt::install()?;
-    let args = args.clone().stopped_by(interrupt.stop());
-    let terminal = Terminal::new(interrupt);
-    match &args.seeds {
-        Some(seeds) => seeds::run(&args, seeds, &chosen, &terminal),
-        None => run_one(&args, chosen, &terminal),
-    }
+/// What to write beside the summary.
+#[derive(Clone, clap::Args)]
+pub struct DetailArgs {
+    /// Write every request to DIR/requests.parquet or DIR/requests.csv, in the order of completion
+    ///
+    /// The columns are the request's number, stream, operation, status, place and length, when it arrived, was first
+    /// served and was answered, and what its time went into. See docs/reference/requests.md. While the run goes on, the
+    /// files of DIR are named *.partial.
+    #[arg(long, value_name = "FORMAT")]
+    requests: Option<Requests>,
+    /// Length of the windows of simulated time in DIR/series.parquet, like 10ms
+    ///
+    /// Without it they are as long as needed for 512 to 1024 of them. A file has a million windows at most. See
+    /// docs/reference/series.md.
+    #[arg(long, value_name = "WINDOW", num_args = 0..=1, require_equals = true)]
+    series: Option<Option<Duration>>,
+    /// Write what every channel, plane and request did when to DIR/timeline.json.gz, for ui.perfetto.dev
+    ///
+    /// With a span of simulated time, like --timeline=10ms..12ms, that is written whole; without, what fits 256 MiB
+    /// before compression. See docs/reference/timeline.md.
+    #[arg(long, value_name = "FROM..TO", num_args = 0..=1, require_equals = true)]
+    timeline: Option<Option<Span>>,
 }
 
-/// Runs with one seed, and prints the result.
-fn run_one(args: &RunArgs, chosen: Chosen, terminal: &Terminal) -> Result<(), Failure> {
-    let Finished { summary, workload } = into_directory(args, Session::open(args, chosen, terminal)?, terminal)?;
-    print(args, &summary, &workload)?;
-    if summary.complete { Ok(()) } else { Err(Failure::Ended) }
-}
-
-/// Runs with one seed, and writes the result to the directory that the options name, if they do.
-pub fn into_directory(args: &RunArgs, session: Session, front: &dyn Front) -> Result<Finished, Stopped> {
-    let written = |error| Subject::Output.stopped(unless_stopped(error, front));
-    let directory = args.out.as_deref().map(|out| Directory::open(out, &front.stop())).transpose().map_err(written)?;
-    let streams = session.streams();
-    let detail = Detail::open(directory.as_ref(), &args.detail, session.device(), &streams, &session.origin());
-    let mut detail = detail.map_err(written)?;
-    let mut finished = session.run(&mut detail, front)?;
-    if let Some(directory) = &directory {
-        directory.write(&finished.summary, detail).map_err(written)?;
-    }
-    finished.workload.finish_logs(front).map_err(Subject::Output.stop())?;
-    Ok(finished)
+/// Format of `--requests`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Requests {
+    /// Columns with types, compressed; read by DuckDB, pandas, polars and others
+    Parquet,
+    /// One line each, separated by commas
+    Csv,
 }
 
 impl RunArgs {
-    /// With what the command line was.
-    pub(crate) fn given(self, given: Vec<String>) -> RunArgs {
-        RunArgs { given, ..self }
+    /// Returns the specification of the run. `command` is the command line, without the name of the program.
+    pub(crate) fn spec(&self, command: Vec<String>) -> RunSpec {
+        let state = match &self.load_state {
+            Some(path) => StateSpec::Saved(path.clone()),
+            None => StateSpec::Precondition(self.precondition.clone()),
+        };
+        RunSpec {
+            traces: self.trace.spec(),
+            state,
+            layout: self.layout,
+            save_state: self.save_state.clone(),
+            seed: self.seed,
+            seeds: self.seeds,
+            attribution: !self.no_attribution,
+            out: self.out.clone(),
+            detail: self.detail.spec(),
+            command: Some(command),
+            ..RunSpec::new(self.device.spec(), self.workloads.clone())
+        }
     }
 
-    /// With what ends the reading of traces.
-    pub fn stopped_by(self, stop: Stop) -> RunArgs {
-        RunArgs { trace: self.trace.stopped_by(stop), ..self }
-    }
-
-    /// Where nothing that a user could type gives the result again.
-    pub fn without_command_line(self) -> RunArgs {
-        self.given(Vec::new())
-    }
-
-    /// Options that would do nothing are mistakes.
-    pub fn check(&self) -> Result<(), Failure> {
+    /// Refuses the value of an option that was written after a blank, and so taken for a workload.
+    fn check_values(&self) -> Result<(), Failure> {
         for text in &self.workloads {
             if let Some(option) = self.detail.value_behind_a_blank(text) {
                 return Err(Failure::mistake(format!(
@@ -153,59 +161,81 @@ impl RunArgs {
                 )));
             }
         }
-        self.detail.check(self.out.is_some())?;
-        self.trace.check()?;
-        self.check_pipes()?;
-        use floatgate_core::precondition::Precondition as State;
-        let state = self.precondition.parse();
-        let made_here = self.load_state.is_none();
-        let wants = made_here && self.layout != Layout::None;
-        if wants && matches!(state, Ok(State::Fill | State::Aged(_) | State::Steady)) {
-            return Err(Failure::mistake(format!(
-                "--layout is for what was never written, and with --precondition {} everything was: give --precondition \
-                 none for a new device, or stale=V for a used one",
-                self.precondition
-            )));
-        }
-        let given = self.trace.given();
-        let mut texts = self.workloads.iter().chain([&self.precondition]);
-        if given.is_empty() || texts.any(|text| workload::is_trace(text)) {
-            return Ok(());
-        }
-        let (verb, options) = (if given.len() == 1 { "is" } else { "are" }, given.join(", "));
-        let jobs = self.workloads.join("`, `");
-        Err(Failure::mistake(format!("{options} {verb} for traces, and the workload is a job: `{jobs}`")))
+        Ok(())
     }
 }
 
-impl RunArgs {
-    /// Refuses a pipe that would have to be read more than once: the second time it is empty, or never opens.
-    fn check_pipes(&self) -> Result<(), Failure> {
-        let layout = (self.layout != Layout::None).then_some(&self.workloads).into_iter().flatten();
-        let texts = self.workloads.iter().chain([&self.precondition]).chain(layout);
-        let mut pipes: Vec<PathBuf> = texts.filter_map(|text| workload::pipe(text, &self.trace)).collect();
-        let all = pipes.len();
-        pipes.sort();
-        let twice = pipes.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| &pair[0]);
-        let (path, why) = match (twice, self.seeds) {
-            (Some(path), _) => (path, "more than once"),
-            (None, Some(_)) if all > 0 => (&pipes[0], "once for each of --seeds"),
-            _ => return Ok(()),
-        };
-        Err(Failure::mistake(format!(
-            "{}: must be read {why}, and is no regular file: write it into a file first, or give it as standard input, \
-             `-`, which is kept in a file",
-            path.display()
-        )))
+impl DetailArgs {
+    /// Returns the options for the specification of the run.
+    fn spec(&self) -> DetailSpec {
+        DetailSpec {
+            requests: self.requests.map(|format| match format {
+                Requests::Parquet => RequestFormat::Parquet,
+                Requests::Csv => RequestFormat::Csv,
+            }),
+            series: self.series.map(|width| width.map_or(Windows::Adaptive, Windows::Fixed)),
+            timeline: self.timeline.map(|span| span.map_or(Extent::Limited, Extent::Within)),
+        }
     }
+
+    /// Returns the option whose value was written after a blank, and so taken for the workload `text`.
+    fn value_behind_a_blank(&self, text: &str) -> Option<&'static str> {
+        let options = [
+            ("--series", self.series == Some(None) && text.parse::<Duration>().is_ok()),
+            ("--timeline", self.timeline == Some(None) && text.parse::<Span>().is_ok()),
+        ];
+        options.into_iter().find(|(_, is_value)| *is_value).map(|(option, _)| option)
+    }
+}
+
+/// Runs the command. `given` is the command line, without the name of the program.
+pub fn run(args: &RunArgs, given: Vec<String>) -> Result<(), Failure> {
+    args.check_values()?;
+    let spec = args.spec(given);
+    spec.check()?;
+    // Until here Ctrl-C ends the process: its file may be a pipe.
+    let chosen = spec.device.load().map_err(Failure::mistake)?;
+    let interrupt = Interrupt::install()?;
+    let traces = Traces::new(spec.traces.clone(), interrupt.stop());
+    let terminal = Terminal::new(interrupt);
+    match &spec.seeds {
+        Some(_) => run_seeds(&spec, &traces, &chosen, &terminal),
+        None => run_one(&spec, &traces, chosen, &terminal, args.json),
+    }
+}
+
+/// Runs with one seed, and prints the result, as JSON if `json`.
+fn run_one(spec: &RunSpec, traces: &Traces, chosen: Chosen, terminal: &Terminal, json: bool) -> Result<(), Failure> {
+    let session = Session::open(spec, traces, chosen, terminal)?;
+    let Finished { summary, workload } = session.run_into_directory(terminal)?;
+    print(&summary, &workload, json)?;
+    if summary.complete { Ok(()) } else { Err(Failure::Ended) }
+}
+
+/// Runs with each seed, and prints the figures with their confidence intervals.
+fn run_seeds(spec: &RunSpec, traces: &Traces, chosen: &Chosen, terminal: &Terminal) -> Result<(), Failure> {
+    let runs = SeedRuns::open(spec, traces, chosen)?;
+    let (first, last) = runs.range();
+    for spec in runs.specs() {
+        let place = spec.out.as_deref().unwrap_or(Path::new("")).display();
+        say(&format!("seed {} of {first} to {last}: {place}", spec.seed));
+        run_one(spec, traces, chosen.clone(), terminal, false)?;
+    }
+    write(&escaped_lines(&runs.comparison()?.text()))
 }
 
 /// Prints the result.
-fn print(args: &RunArgs, summary: &Summary, workload: &Workload) -> Result<(), Failure> {
-    let mut stdout = std::io::stdout().lock();
+fn print(summary: &Summary, workload: &Workload, json: bool) -> Result<(), Failure> {
     // On a screen that shows both, warnings have just been said.
-    let with_warnings = !(stdout.is_terminal() && std::io::stderr().is_terminal());
-    let text =
-        if args.json { summary.to_json() } else { report::text(summary, &workload.descriptions(), with_warnings) };
+    let with_warnings = !(std::io::stdout().is_terminal() && std::io::stderr().is_terminal());
+    match json {
+        true => write(&summary.to_json()),
+        false => write(&report::text(summary, &workload.descriptions(), with_warnings)),
+    }
+}
+
+/// Writes a text to standard output.
+fn write(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
 }

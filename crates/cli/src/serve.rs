@@ -24,12 +24,13 @@ use crate::device::Selection;
 use crate::failure::{Failure, say};
 use crate::memory;
 use crate::output::{self, Directory, files_of, keep_apart};
+use crate::run::chosen::Chosen;
 use crate::run::cost::{Stopwatch, peak_rss_bytes};
-use crate::run::detail::Detail;
+use crate::run::front::Front;
 use crate::run::interrupt::Interrupt;
 use crate::run::report;
-use crate::run::session::{Chosen, Front, depends_on_load, not_steady};
-use crate::run::trace::whole;
+use crate::run::session::{depends_on_load, not_steady};
+use crate::trace_args::whole;
 use preparation::Preparation;
 use readiness::Readiness;
 
@@ -184,7 +185,7 @@ pub fn session(
     let (wall_s, cpu_s) = stopwatch.read();
     summary.set_cost(wall_s, cpu_s, peak_rss_bytes());
     if let Some(directory) = &directory {
-        directory.write(&summary, Detail::default()).map_err(Failure::Fault)?;
+        directory.write(&summary, |_| Ok(Vec::new())).map_err(Failure::Fault)?;
     }
     args.print(&summary, &addresses, out)?;
     args.end(trouble, finished)
@@ -200,7 +201,7 @@ fn failure(error: ServeError) -> Failure {
 impl ServeArgs {
     /// The device, and the arguments as they stand once that is known.
     fn load(&self) -> Result<(ServeArgs, Chosen), Failure> {
-        let load = |args: &ServeArgs| Chosen::load(&args.device.device, &args.device.overrides);
+        let load = |args: &ServeArgs| args.device.spec().load();
         let mut args = self.clone();
         let mut chosen = load(&args).map_err(Failure::mistake)?;
         if args.image.is_some() && !chosen.config.sources.contains_key(image::TRIM_JOURNAL) {

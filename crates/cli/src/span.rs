@@ -1,5 +1,8 @@
 //! Spans of simulated time, as options take them.
 
+use std::fmt;
+use std::str::FromStr;
+
 use floatgate_core::config::units::Duration;
 use floatgate_core::sim::time::Time;
 
@@ -17,13 +20,24 @@ impl Span {
     pub const WHOLE: Span = Span { from: Time::ZERO, to: Time::NEVER };
 }
 
-/// Reads `FROM..TO`, either of which may be left out.
-pub fn span(text: &str) -> Result<Span, String> {
-    let (from, to) = text.split_once("..").ok_or("write a span of simulated time, like 10ms..12ms")?;
-    let time = |text: &str| text.trim().parse::<Duration>().map(Duration::time);
-    let from = if from.trim().is_empty() { Time::ZERO } else { time(from)? };
-    let to = if to.trim().is_empty() { Time::NEVER } else { time(to)? };
-    if from < to { Ok(Span { from, to }) } else { Err("it ends before it begins".to_owned()) }
+impl FromStr for Span {
+    type Err = String;
+
+    /// Reads `FROM..TO`, either of which may be left out.
+    fn from_str(text: &str) -> Result<Span, String> {
+        let (from, to) = text.split_once("..").ok_or("write a span of simulated time, like 10ms..12ms")?;
+        let time = |text: &str| text.trim().parse::<Duration>().map(Duration::time);
+        let from = if from.trim().is_empty() { Time::ZERO } else { time(from)? };
+        let to = if to.trim().is_empty() { Time::NEVER } else { time(to)? };
+        if from < to { Ok(Span { from, to }) } else { Err("it ends before it begins".to_owned()) }
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let text = |at: Time, open| if at == open { String::new() } else { Duration(at.ps()).to_string() };
+        write!(f, "{}..{}", text(self.from, Time::ZERO), text(self.to, Time::NEVER))
+    }
 }
 
 #[cfg(test)]
@@ -32,6 +46,7 @@ mod tests {
 
     #[test]
     fn spans_may_leave_out_an_end() {
+        let span = |text: &str| text.parse::<Span>();
         let parsed = |text| span(text).map(|span| (span.from, span.to));
         assert_eq!(parsed("10ms..12ms"), Ok((Time::from_us(10_000), Time::from_us(12_000))));
         assert_eq!(parsed("..5us"), Ok((Time::ZERO, Time::from_us(5))));

@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::memory::{self, Use};
 use crate::output::Draft;
-use crate::run::session::{Chosen, Front, unless_stopped};
+use crate::run::chosen::Chosen;
+use crate::run::front::{Front, unless_stopped};
 use crate::text::Page;
 
 /// `floatgate state`.

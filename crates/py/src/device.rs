@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use floatgate_cli::run::session::Chosen;
+use floatgate_cli::run::chosen::{Chosen, DeviceSpec};
 use floatgate_core::cache::eviction::EvictionConfig;
-use floatgate_core::config::{BUILTINS, ConfigError};
+use floatgate_core::config::BUILTINS;
 use floatgate_core::external::Externals;
 use floatgate_core::ftl::allocation::AllocationConfig;
 use floatgate_core::ftl::gc::trigger::TriggerConfig;
@@ -20,12 +20,10 @@ use crate::policies::Policies;
 #[pyclass(frozen, module = "floatgate._floatgate")]
 pub struct DeviceConfig {
     pub(crate) chosen: Chosen,
-    /// Whether it came as a text, which no command line names.
-    pub(crate) is_text: bool,
 }
 
-fn chosen(py: Python<'_>, chosen: Result<Chosen, ConfigError>, is_text: bool) -> PyResult<DeviceConfig> {
-    chosen.map(|chosen| DeviceConfig { chosen, is_text }).map_err(|error| config_error(py, &error))
+fn load(py: Python<'_>, spec: &DeviceSpec) -> PyResult<DeviceConfig> {
+    spec.load().map(|chosen| DeviceConfig { chosen }).map_err(|error| config_error(py, &error))
 }
 
 #[pymethods]
@@ -33,13 +31,13 @@ impl DeviceConfig {
     /// A built-in device by its name, or a file by its path.
     #[staticmethod]
     fn load(py: Python<'_>, name_or_path: &str, overrides: Vec<String>) -> PyResult<DeviceConfig> {
-        chosen(py, Chosen::load(name_or_path, &overrides), false)
+        load(py, &DeviceSpec::named(name_or_path, &overrides))
     }
 
     /// From the text of a device file.
     #[staticmethod]
     fn from_toml(py: Python<'_>, text: &str, called: &str, overrides: Vec<String>) -> PyResult<DeviceConfig> {
-        chosen(py, Chosen::from_toml(text, called, &overrides), true)
+        load(py, &DeviceSpec::text(text, called, &overrides))
     }
 
     /// Its policies that are not the simulator's own: the path of the key, the name, the digest of the source, and the
@@ -57,7 +55,7 @@ impl DeviceConfig {
     fn with_policies(&self, makers: BTreeMap<String, Py<PyAny>>) -> DeviceConfig {
         let mut chosen = self.chosen.clone();
         chosen.config.makers = Externals::by(Arc::new(Policies(makers)));
-        DeviceConfig { chosen, is_text: self.is_text }
+        DeviceConfig { chosen }
     }
 
     /// Its name.

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use floatgate_cli::failure::Failure;
-use floatgate_cli::run::session::{Stopped, Subject};
+use floatgate_cli::run::front::{Stopped, Subject};
 use floatgate_core::config::ConfigError;
 use floatgate_core::external::Fault;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PySystemExit};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use floatgate_cli::run::session;
+use floatgate_cli::run::front;
 use floatgate_core::run::Progress;
 use floatgate_workload::file::Stop;
 use pyo3::prelude::*;
@@ -86,7 +86,7 @@ impl Front {
     }
 }
 
-impl session::Front for Front {
+impl front::Front for Front {
     fn begin(&self, what: &'static str) {
         let mut state = self.0.state();
         (state.part, state.share) = (what, None);

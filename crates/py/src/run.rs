@@ -2,16 +2,19 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
 
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
 use floatgate_cli::failure::Failure;
-use floatgate_cli::run::session::{Front as _, Observer, Session, Stopped, Subject};
-use floatgate_cli::run::{into_directory, windows_warning};
+use floatgate_cli::run::front::{Front as _, Observer, Stopped, Subject};
+use floatgate_cli::run::session::Session;
+use floatgate_cli::run::spec::{DetailSpec, RequestFormat, RunSpec, StateSpec, Windows};
+use floatgate_cli::run::traces::Traces;
+use floatgate_cli::run::windows_warning;
 use floatgate_core::config::DeviceConfig as Config;
-use floatgate_core::config::units::Duration;
 use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::metrics::series::{Sample, Series, Width};
-use floatgate_core::sim::request::Completion;
+use floatgate_core::metrics::series::{Sample, Series};
 use floatgate_core::sim::time::Time;
 use floatgate_report::columns::requests::{self, RequestsWriter};
 use floatgate_report::columns::series::{self, Row, RowsWriter};
@@ -32,38 +35,88 @@ pub fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
 /// A result: its summary as JSON, its requests and its windows, where those were asked for.
 type RunResult = (String, Option<PyArrowType<PyTable>>, Option<PyArrowType<PyTable>>);
 
-/// Runs `floatgate run` with these arguments, on this device; or on a copy of one that is in its state already, and
-/// that no request was sent to. What is written to a directory is not returned as well.
+/// Options of a run, by their names in Python. All of them are given.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Options {
+    workloads: Vec<String>,
+    precondition: Option<String>,
+    /// File of a saved state, which replaces `precondition`.
+    saved: Option<PathBuf>,
+    layout: String,
+    seed: u64,
+    attribution: bool,
+    out: Option<PathBuf>,
+    requests: bool,
+    series: Option<String>,
+    timeline: Option<String>,
+}
+
+impl Options {
+    /// Returns the windows of simulated time to keep.
+    fn windows(&self) -> Result<Option<Windows>, Stopped> {
+        self.series.as_deref().map(|text| value("series", text)).transpose()
+    }
+
+    /// Returns the specification of the run.
+    fn spec(&self, device: &DeviceConfig) -> Result<RunSpec, Stopped> {
+        let timeline = self.timeline.as_deref().map(|text| value("timeline", text)).transpose()?;
+        let detail = match self.out {
+            Some(_) => DetailSpec {
+                requests: self.requests.then_some(RequestFormat::Parquet),
+                series: self.windows()?,
+                timeline,
+            },
+            None => DetailSpec { timeline, ..DetailSpec::default() },
+        };
+        let state = match (&self.saved, &self.precondition) {
+            (Some(path), _) => StateSpec::Saved(path.clone()),
+            (None, Some(text)) => StateSpec::Precondition(text.clone()),
+            (None, None) => StateSpec::default(),
+        };
+        Ok(RunSpec {
+            state,
+            layout: value("layout", &self.layout)?,
+            seed: self.seed,
+            attribution: self.attribution,
+            out: self.out.clone(),
+            detail,
+            ..RunSpec::new(device.chosen.spec.clone(), self.workloads.clone())
+        })
+    }
+}
+
+/// Reads the value of an option.
+fn value<T: FromStr<Err = String>>(name: &str, text: &str) -> Result<T, Stopped> {
+    text.parse().map_err(|error| Subject::Options.stopped(Failure::mistake(format!("{name}={text}: {error}"))))
+}
+
+/// Runs workloads on this device; or on a copy of a prepared device, to which no request was sent. What is written to a
+/// directory is not returned as well.
 #[pyfunction]
-#[pyo3(signature = (device, arguments, *, prepared, requests, series, progress))]
+#[pyo3(signature = (device, options, *, prepared, progress))]
 pub fn run(
     py: Python<'_>,
     device: &DeviceConfig,
-    arguments: Vec<String>,
+    options: Options,
     prepared: Option<PyRef<'_, Simulator>>,
-    requests: bool,
-    series: Option<&str>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<RunResult> {
-    let has_directory = arguments.iter().any(|argument| argument.starts_with("--out="));
     let prepared = prepared.as_deref().map(Simulator::prepared);
     let (summary, requests, windows) = enter(py, progress, |front| {
-        let options = Subject::Options.stop();
-        let mut args = floatgate_cli::run_args(&arguments).map_err(&options)?;
-        if device.is_text {
-            args = args.without_command_line();
-        }
-        args = args.stopped_by(front.stop());
-        args.check().map_err(&options)?;
+        let spec = options.spec(device)?;
+        let traces = Traces::new(spec.traces.clone(), front.stop());
         let chosen = device.chosen.clone();
         let session = match prepared {
-            Some((device, state)) => Session::on_prepared(&args, chosen, device.clone(), state.clone(), front)?,
-            None => Session::open(&args, chosen, front)?,
+            Some((device, state)) => {
+                Session::on_prepared(&spec, &traces, chosen, device.clone(), state.clone(), front)?
+            }
+            None => Session::open(&spec, &traces, chosen, front)?,
         };
-        if has_directory {
-            return Ok((into_directory(&args, session, front)?.summary.to_json(), None, None));
+        if spec.out.is_some() {
+            return Ok((session.run_into_directory(front)?.summary.to_json(), None, None));
         }
-        let mut kept = Kept::new(&session, requests, series)?;
+        let mut kept = Kept::new(&session, options.requests, options.windows()?)?;
         let mut finished = session.run(&mut kept, front)?;
         finished.workload.finish_logs(front).map_err(Subject::Output.stop())?;
         let summary = finished.summary.to_json();
@@ -86,18 +139,10 @@ struct Kept {
 }
 
 impl Kept {
-    fn new(session: &Session, requests: bool, series: Option<&str>) -> Result<Kept, Stopped> {
+    fn new(session: &Session, requests: bool, series: Option<Windows>) -> Result<Kept, Stopped> {
         let origin = session.origin();
         let table = || Batches::new(&requests::fields(), requests::metadata(&origin));
-        let width = |text: &str| match text {
-            "auto" => Ok(Width::Adaptive),
-            text => match text.parse::<Duration>() {
-                Ok(Duration(0)) => Err("a window of no length holds nothing".to_owned()),
-                Ok(width) => Ok(Width::Fixed(width.time())),
-                Err(error) => Err(error),
-            },
-        };
-        let width = series.map(width).transpose();
+        let width = series.map(Windows::width).transpose();
         let width = width.map_err(|error| Subject::Options.stopped(Failure::mistake(format!("series: {error}"))))?;
         let rows = || RowsWriter::to(Batches::new(&series::fields(), series::metadata(&origin)));
         Ok(Kept {

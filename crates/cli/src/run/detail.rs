@@ -2,13 +2,12 @@
 
 use std::io;
 
-use anyhow::{Context, Result};
-use clap::ValueEnum;
+use anyhow::{Context, Error, Result};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Duration;
 use floatgate_core::device::Device;
 use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::metrics::series::{MOST_FIXED, Sample, Series, Width};
+use floatgate_core::metrics::series::{MOST_FIXED, Sample, Series};
 use floatgate_core::nand::probe::{CoreWork, Probe, Slice};
 use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::request::Completion;
@@ -19,72 +18,10 @@ use floatgate_report::columns::series::{Row, SeriesWriter};
 use floatgate_report::number::grouped;
 use floatgate_report::timeline::{SIZE_LIMIT, TimelineWriter};
 
-use super::session::Observer;
-use crate::failure::Failure;
+use super::front::Observer;
+use super::spec::{DetailSpec, Extent, RequestFormat};
 use crate::output::{Directory, Draft, TIMELINE};
-use crate::span::{Span, span};
-
-/// What to write beside the summary.
-#[derive(Clone, clap::Args)]
-pub struct DetailArgs {
-    /// Write every request to DIR/requests.parquet or DIR/requests.csv, in the order of completion
-    ///
-    /// The columns are the request's number, stream, operation, status, place and length, when it arrived, was first
-    /// served and was answered, and what its time went into. See docs/reference/requests.md. While the run goes on, the
-    /// files of DIR are named *.partial.
-    #[arg(long, value_name = "FORMAT")]
-    requests: Option<RequestFormat>,
-    /// Length of the windows of simulated time in DIR/series.parquet, like 10ms
-    ///
-    /// Without it they are as long as needed for 512 to 1024 of them. A file has a million windows at most. See
-    /// docs/reference/series.md.
-    #[arg(long, value_name = "WINDOW", num_args = 0..=1, require_equals = true)]
-    series: Option<Option<Duration>>,
-    /// Write what every channel, plane and request did when to DIR/timeline.json.gz, for ui.perfetto.dev
-    ///
-    /// With a span of simulated time, like --timeline=10ms..12ms, that is written whole; without, what fits 256 MiB
-    /// before compression. See docs/reference/timeline.md.
-    #[arg(long, value_name = "FROM..TO", num_args = 0..=1, require_equals = true, value_parser = span)]
-    timeline: Option<Option<Span>>,
-}
-
-/// How requests are written.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum RequestFormat {
-    /// Columns with types, compressed; read by DuckDB, pandas, polars and others
-    Parquet,
-    /// One line each, separated by commas
-    Csv,
-}
-
-impl DetailArgs {
-    /// Options that cannot do anything are mistakes.
-    pub fn check(&self, has_directory: bool) -> Result<(), Failure> {
-        let given = [
-            ("--requests", self.requests.is_some()),
-            ("--series", self.series.is_some()),
-            ("--timeline", self.timeline.is_some()),
-        ];
-        if let Some((option, _)) = given.iter().find(|(_, given)| *given && !has_directory) {
-            return Err(Failure::mistake(format!("{option} needs a directory to write to: give --out DIR")));
-        }
-        match self.series {
-            Some(Some(Duration(0))) => Err(Failure::mistake("--series: a window of no length holds nothing")),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl DetailArgs {
-    /// The option whose value was written behind a blank, and so taken for the workload `text`.
-    pub fn value_behind_a_blank(&self, text: &str) -> Option<&'static str> {
-        let options = [
-            ("--series", self.series == Some(None) && text.parse::<Duration>().is_ok()),
-            ("--timeline", self.timeline == Some(None) && span(text).is_ok()),
-        ];
-        options.into_iter().find(|(_, is_value)| *is_value).map(|(option, _)| option)
-    }
-}
+use crate::span::Span;
 
 /// The next number from this one on that is 1, 2 or 5 with zeros behind it.
 fn round(least: u64) -> u64 {
@@ -125,14 +62,14 @@ impl Detail {
     /// Begins the files that were asked for.
     pub fn open(
         directory: Option<&Directory>,
-        args: &DetailArgs,
+        spec: &DetailSpec,
         device: &Device,
         streams: &[String],
         origin: &Origin,
     ) -> Result<Detail> {
         let Some(directory) = directory else { return Ok(Detail::default()) };
         let config = device.config();
-        let requests = match args.requests {
+        let requests = match spec.requests {
             None => None,
             Some(RequestFormat::Parquet) => {
                 let draft = directory.draft("requests.parquet")?;
@@ -145,15 +82,17 @@ impl Detail {
                 Some(Requests::Csv(CsvRequests::new(draft, streams).context("cannot write")?))
             }
         };
-        let width = args.series.flatten().map_or(Width::Adaptive, |width| Width::Fixed(width.time()));
+        let width = spec.series.unwrap_or_default().width().map_err(Error::msg)?;
         let draft = directory.draft("series.parquet")?;
         let writer = SeriesWriter::new(draft, directory.path(), origin).context("cannot write")?;
         let windows = Some(Windows { series: Series::new(width), writer, config: config.clone() });
         let mut timeline = None;
         let mut span = None;
-        if let Some(asked) = args.timeline {
-            let limit = if asked.is_some() { u64::MAX } else { SIZE_LIMIT };
-            let Span { from, to } = asked.unwrap_or(Span::WHOLE);
+        if let Some(extent) = spec.timeline {
+            let (limit, Span { from, to }) = match extent {
+                Extent::Limited => (SIZE_LIMIT, Span::WHOLE),
+                Extent::Within(span) => (u64::MAX, span),
+            };
             let luns = (0..config.total_planes()).map(|plane| device.array().lun_of(PlaneId(plane)).0).collect();
             let draft = directory.draft(TIMELINE)?;
             let writer = TimelineWriter::new(draft, config, luns, streams, (from, to), limit);

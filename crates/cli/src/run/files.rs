@@ -8,33 +8,33 @@ use floatgate_workload::synthetic::model::looks_like_model;
 use floatgate_workload::synthetic::{self, Planned};
 use floatgate_workload::trace::words::are_words;
 
-use super::RunArgs;
-use super::session::Chosen;
-use super::trace::{STDIN, STDIN_FILE, TraceArgs};
+use super::chosen::{Chosen, DeviceSource};
+use super::spec::{RunSpec, StateSpec};
+use super::traces::{STDIN, STDIN_FILE, Traces};
 use crate::failure::Failure;
 use crate::output::{Named, files_of, keep_apart};
 
 /// Refuses a run whose outputs would overwrite what it reads, or each other. `seeds` are those of a run with several.
-pub fn check(args: &RunArgs, chosen: &Chosen, seeds: Option<&[u64]>) -> Result<(), Failure> {
-    let mut files = Files::of(chosen, args.seed);
-    if let Some(columns) = args.trace.columns_file() {
+pub fn check(spec: &RunSpec, traces: &Traces, chosen: &Chosen, seeds: Option<&[u64]>) -> Result<(), Failure> {
+    let mut files = Files::of(chosen, spec.seed);
+    if let Some(columns) = traces.columns_file() {
         files.inputs.push(Named::new("--columns", columns));
     }
-    if let Some(state) = &args.load_state {
+    if let StateSpec::Saved(state) = &spec.state {
         files.inputs.push(Named::new("--load-state", state));
     }
-    args.workloads.iter().try_for_each(|text| files.workload("the workload", text, &args.trace))?;
+    spec.workloads.iter().try_for_each(|text| files.workload("the workload", text, traces))?;
     if let (Some(_), Some(log)) = (seeds, files.outputs.first()) {
         let why = "each of the seeds would write it, and only that of the last would be left";
         return Err(Failure::mistake(format!("{}: {why}; give one --seed, or leave the key out", log.called)));
     }
-    if args.precondition.parse::<Precondition>().is_err() && args.load_state.is_none() {
-        files.workload("--precondition", &args.precondition, &args.trace)?;
+    if let Some(text) = spec.state.precondition().filter(|text| text.parse::<Precondition>().is_err()) {
+        files.workload("--precondition", text, traces)?;
     }
-    if let Some(state) = &args.save_state {
+    if let Some(state) = &spec.save_state {
         files.outputs.push(Named::new("--save-state", state));
     }
-    if let Some(out) = &args.out {
+    if let Some(out) = &spec.out {
         match seeds {
             None => files.outputs.extend(files_of(out)),
             Some(seeds) => {
@@ -49,7 +49,7 @@ pub fn check(args: &RunArgs, chosen: &Chosen, seeds: Option<&[u64]>) -> Result<(
 pub fn of_state(chosen: &Chosen, asked: &str, seed: u64) -> Result<Vec<Named>, Failure> {
     let mut files = Files::of(chosen, seed);
     if asked.parse::<Precondition>().is_err() {
-        files.workload("the precondition", asked, &TraceArgs::default())?;
+        files.workload("the precondition", asked, &Traces::default())?;
     }
     Ok(files.inputs)
 }
@@ -65,13 +65,16 @@ struct Files<'a> {
 impl<'a> Files<'a> {
     /// The device file, if there is one.
     fn of(chosen: &'a Chosen, seed: u64) -> Files<'a> {
-        let is_file = config::builtin(&chosen.called).is_none() && Path::new(&chosen.called).is_file();
-        let inputs = is_file.then(|| Named::new("the device file", &chosen.called)).into_iter().collect();
+        let file = match &chosen.spec.source {
+            DeviceSource::Named(path) if config::builtin(path).is_none() && Path::new(path).is_file() => Some(path),
+            _ => None,
+        };
+        let inputs = file.map(|path| Named::new("the device file", path)).into_iter().collect();
         Files { chosen, seed, inputs, outputs: Vec::new() }
     }
 
     /// Adds the files of a workload. What cannot be read has none: opening it says why.
-    fn workload(&mut self, kind: &str, text: &str, trace: &TraceArgs) -> Result<(), Failure> {
+    fn workload(&mut self, kind: &str, text: &str, traces: &Traces) -> Result<(), Failure> {
         let bytes = self.chosen.config.logical_bytes();
         let path = Path::new(text);
         let planned = if synthetic::looks_like_job(text) {
@@ -85,7 +88,7 @@ impl<'a> Files<'a> {
         } else {
             let path = match text {
                 STDIN => STDIN_FILE.into(),
-                _ if are_words(text) && !looks_like_model(path) => trace.words(text)?.path,
+                _ if are_words(text) && !looks_like_model(path) => traces.words(text)?.path,
                 _ => path.to_owned(),
             };
             self.inputs.push(Named::new(kind, path));

@@ -8,8 +8,8 @@ use floatgate_core::run::Progress;
 use floatgate_workload::file::Stop;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+use super::front::Front;
 use super::interrupt::Interrupt;
-use super::session::Front;
 use crate::failure::say;
 
 /// Steps of a bar.

@@ -1,21 +1,21 @@
-//! The same run with several seeds.
+//! Several runs that differ in their seed.
 
+use std::fmt;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use floatgate_core::metrics::summary::Summary;
-use floatgate_core::sim::text::escaped_lines;
 use floatgate_report::compare::{Comparison, group};
 
-use super::progress::Terminal;
-use super::session::Chosen;
-use super::{RunArgs, files, run_one};
-use crate::failure::{Failure, say};
+use super::chosen::Chosen;
+use super::files;
+use super::spec::RunSpec;
+use super::traces::Traces;
+use crate::failure::Failure;
 use crate::output::{Lock, SUMMARY, seeds_in};
 
-/// Seeds, from the first to the last.
+/// Seeds, from the first to the last. Written as `A..B`, or as `N` for 1 to N.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seeds {
     first: u64,
@@ -37,30 +37,69 @@ impl FromStr for Seeds {
     }
 }
 
-/// Runs with each seed, and prints the figures with their confidence intervals.
-pub fn run(args: &RunArgs, seeds: &Seeds, chosen: &Chosen, terminal: &Terminal) -> Result<(), Failure> {
-    let Some(out) = &args.out else {
-        return Err(Failure::mistake("--seeds needs a directory for the results: give --out DIR"));
-    };
-    let place = |seed: u64| out.join(format!("seed-{seed}"));
-    let all: Vec<u64> = (seeds.first..=seeds.last).collect();
-    files::check(args, chosen, Some(&all))?;
-    let _lock = Lock::of(out)?;
-    refuse_others(args, chosen, out, &all)?;
-    for seed in seeds.first..=seeds.last {
-        say(&format!("seed {seed} of {} to {}: {}", seeds.first, seeds.last, place(seed).display()));
-        run_one(&RunArgs { seed, out: Some(place(seed)), ..args.clone() }, chosen.clone(), terminal)?;
+impl fmt::Display for Seeds {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}..{}", self.first, self.last)
     }
-    let places: Vec<PathBuf> = (seeds.first..=seeds.last).map(place).collect();
-    let group = group(&out.display().to_string(), &places).map_err(Failure::fault)?;
-    let text = escaped_lines(&Comparison::new(&[group]).text()).into_owned();
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::of_stdout)
+}
+
+impl Seeds {
+    /// Returns all seeds, in order.
+    fn all(self) -> Vec<u64> {
+        (self.first..=self.last).collect()
+    }
+}
+
+/// Runs of one specification with several seeds: one after the other, each into a directory of its own.
+#[derive(Debug)]
+pub struct SeedRuns {
+    seeds: Seeds,
+    specs: Vec<RunSpec>,
+    out: PathBuf,
+    _lock: Lock,
+}
+
+impl SeedRuns {
+    /// Checks and locks the directory of a specification that has seeds.
+    pub fn open(spec: &RunSpec, traces: &Traces, chosen: &Chosen) -> Result<SeedRuns, Failure> {
+        spec.check()?;
+        let (Some(seeds), Some(out)) = (spec.seeds, &spec.out) else {
+            return Err(Failure::mistake("--seeds needs a directory for the results: give --out DIR"));
+        };
+        let all = seeds.all();
+        files::check(spec, traces, chosen, Some(&all))?;
+        let lock = Lock::of(out)?;
+        refuse_others(spec, chosen, out, &all)?;
+        let one = |seed| RunSpec { seed, seeds: None, out: Some(place(out, seed)), ..spec.clone() };
+        Ok(SeedRuns { seeds, specs: all.into_iter().map(one).collect(), out: out.clone(), _lock: lock })
+    }
+
+    /// Returns the first and the last seed.
+    pub fn range(&self) -> (u64, u64) {
+        (self.seeds.first, self.seeds.last)
+    }
+
+    /// Returns the runs, a specification for each seed.
+    pub fn specs(&self) -> &[RunSpec] {
+        &self.specs
+    }
+
+    /// Compares the results, after all runs: mean values with their confidence intervals.
+    pub fn comparison(&self) -> Result<Comparison, Failure> {
+        let places: Vec<PathBuf> = self.specs.iter().map(|spec| place(&self.out, spec.seed)).collect();
+        let group = group(&self.out.display().to_string(), &places).map_err(Failure::fault)?;
+        Ok(Comparison::new(&[group]))
+    }
+}
+
+/// Returns the directory for the result of a seed.
+fn place(out: &Path, seed: u64) -> PathBuf {
+    out.join(format!("seed-{seed}"))
 }
 
 /// Refuses a directory with results that `floatgate compare` would mix with those of this run: that of a run without
 /// `--seeds`, and those of seeds that this run does not write, if they are of another device, workload or version.
-fn refuse_others(args: &RunArgs, chosen: &Chosen, out: &Path, seeds: &[u64]) -> Result<(), Failure> {
+fn refuse_others(spec: &RunSpec, chosen: &Chosen, out: &Path, seeds: &[u64]) -> Result<(), Failure> {
     let name = out.display();
     if out.join(SUMMARY).exists() {
         return Err(Failure::mistake(format!(
@@ -70,9 +109,9 @@ fn refuse_others(args: &RunArgs, chosen: &Chosen, out: &Path, seeds: &[u64]) -> 
     }
     let digest = chosen.config.digest();
     let is_other = |seed: &u64| {
-        let text = fs::read_to_string(out.join(format!("seed-{seed}")).join(SUMMARY)).unwrap_or_default();
+        let text = fs::read_to_string(place(out, *seed).join(SUMMARY)).unwrap_or_default();
         let same = |summary: Summary| {
-            let again = without_places(args.given.iter().cloned(), *seed);
+            let again = RunSpec { seed: *seed, ..spec.clone() }.arguments();
             summary.config_digest == digest
                 && summary.version == env!("CARGO_PKG_VERSION")
                 && summary.arguments == again
@@ -89,7 +128,7 @@ fn refuse_others(args: &RunArgs, chosen: &Chosen, out: &Path, seeds: &[u64]) -> 
     )))
 }
 
-/// What this program was called with, without where results go and how they are printed, and with this seed.
+/// Returns a command line without the places of results and the way in which they are printed, and with this seed.
 pub fn without_places(given: impl Iterator<Item = String>, seed: u64) -> Vec<String> {
     const WITH_VALUE: [&str; 5] = ["--out", "--requests", "--save-state", "--seed", "--seeds"];
     // Their values, if any, stand behind `=`.
@@ -122,6 +161,7 @@ mod tests {
             assert!(wrong.parse::<Seeds>().is_err(), "{wrong}");
         }
         assert!("1000".parse::<Seeds>().is_ok());
+        assert_eq!("3".parse::<Seeds>().unwrap().to_string(), "1..3");
     }
 
     #[test]

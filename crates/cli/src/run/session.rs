@@ -2,184 +2,58 @@
 
 use std::io;
 
-use floatgate_core::config::{self, ConfigError, DeviceConfig};
+use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::counters::{Counters, ProgramCause};
 use floatgate_core::metrics::series::Sample;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
-use floatgate_core::nand::probe::{CoreWork, Probe, Slice};
+use floatgate_core::nand::probe::{CoreWork, Slice};
 use floatgate_core::precondition::{Layout, lay_out as lay_out_for};
 use floatgate_core::run::{Outcome, Progress, RunError, RunOptions, Watcher, run_with};
 use floatgate_core::sim::request::Completion;
+use floatgate_core::sim::request::Completion;
+use floatgate_core::sim::source::Source;
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
 use floatgate_report::columns::Origin;
 use floatgate_report::number::grouped;
 use floatgate_workload::file::Stop;
 use floatgate_workload::quantity::readable;
+use floatgate_workload::quantity::readable;
 
+use super::chosen::Chosen;
 use super::cost::{self, Stopwatch};
-use super::trace::TraceArgs;
+use super::detail::Detail;
+use super::front::{Front, Observer, Stopped, Subject, unless_ended, unless_stopped};
+use super::spec::{RunSpec, StateSpec};
+use super::traces::{TraceSpec, Traces};
 use super::workload::{self, Workload};
-use super::{RunArgs, report, seeds, several};
+use super::{report, several};
 use crate::failure::Failure;
 use crate::memory::{self, Use};
+use crate::output::Directory;
 use crate::state;
-
-/// Who waits for a run: is told how far it is, and may end it.
-pub trait Front {
-    /// A part of the work begins.
-    fn begin(&self, what: &'static str);
-    /// How far it has come, in parts of one.
-    fn share(&self, share: f64);
-    /// How far the workload has come; its share where that is known.
-    fn progress(&self, progress: &Progress, share: Option<f64>);
-    /// The part has ended.
-    fn end(&self);
-    /// Something that the user should know.
-    fn warn(&self, text: &str);
-    /// Whether to end.
-    fn wants_end(&self) -> bool;
-    /// Returns the flag that ends waits for files that are pipes.
-    fn stop(&self) -> Stop;
-}
-
-/// What keeps more of a run than its summary.
-pub trait Observer {
-    /// What the device is to be watched with.
-    fn probe(&self) -> Option<Probe> {
-        None
-    }
-    /// A request has completed.
-    fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> io::Result<()>;
-    /// When a window ends.
-    fn next_look(&self) -> Time;
-    /// A window has ended.
-    fn look(&mut self, sample: &Sample) -> io::Result<()>;
-    /// The last window has ended.
-    fn last_look(&mut self, sample: &Sample) -> io::Result<()>;
-    /// Whether it is for what happened on channels and in planes.
-    fn wants_slices(&self) -> bool {
-        false
-    }
-    /// What happened there.
-    fn slices(&mut self, _: &[Slice]) -> io::Result<()> {
-        Ok(())
-    }
-    /// What the controller's cores did.
-    fn works(&mut self, _: &[CoreWork]) -> io::Result<()> {
-        Ok(())
-    }
-    /// What the user should know of what was kept of a run so long.
-    fn warnings(&self, elapsed: Time) -> Vec<String>;
-}
-
-/// What a failure is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// The options.
-    Options,
-    /// The device.
-    Device,
-    /// A workload that is no trace.
-    Workload,
-    /// A trace.
-    Trace,
-    /// The state before the run.
-    Precondition,
-    /// The run itself.
-    Run,
-    /// What is written of it.
-    Output,
-}
-
-impl Subject {
-    /// A failure about this.
-    pub fn stopped(self, failure: Failure) -> Stopped {
-        Stopped { subject: self, failure }
-    }
-
-    /// What makes such failures.
-    pub fn stop(self) -> impl Fn(Failure) -> Stopped {
-        move |failure| self.stopped(failure)
-    }
-
-    /// Of a workload as the user wrote it.
-    fn of_workload(text: &str) -> Subject {
-        if workload::is_trace(text) { Subject::Trace } else { Subject::Workload }
-    }
-}
-
-/// Why there is no result.
-#[derive(Debug)]
-pub struct Stopped {
-    /// What it is about.
-    pub subject: Subject,
-    /// What went wrong.
-    pub failure: Failure,
-}
-
-impl From<Stopped> for Failure {
-    fn from(stopped: Stopped) -> Failure {
-        stopped.failure
-    }
-}
-
-/// A device that was chosen.
-#[derive(Clone, Debug)]
-pub struct Chosen {
-    /// Its configuration, with overrides.
-    pub config: DeviceConfig,
-    /// The digest of the device without them.
-    pub plain_digest: String,
-    /// The built-in device that it is or is based on.
-    pub base: Option<String>,
-    /// What the user calls it.
-    pub called: String,
-}
-
-impl Chosen {
-    /// A built-in device by its name, or a file by its path; and overrides.
-    pub fn load(called: &str, overrides: &[String]) -> Result<Chosen, ConfigError> {
-        let Some(device) = config::builtin(called) else {
-            return Chosen::from_toml(&config::file_text(called)?, called, overrides);
-        };
-        let load = |overrides: &[String]| config::load(called, overrides);
-        Chosen::new(called, overrides, Some(device.name.to_owned()), &load)
-    }
-
-    /// From the text of a device file, which errors call `called`; and overrides.
-    pub fn from_toml(text: &str, called: &str, overrides: &[String]) -> Result<Chosen, ConfigError> {
-        let load = |overrides: &[String]| config::from_toml(text, called, overrides);
-        Chosen::new(called, overrides, config::base_in(text), &load)
-    }
-
-    fn new(
-        called: &str,
-        overrides: &[String],
-        base: Option<String>,
-        load: &dyn Fn(&[String]) -> Result<DeviceConfig, ConfigError>,
-    ) -> Result<Chosen, ConfigError> {
-        let config = load(overrides)?;
-        // A file that needs the overrides to be a device at all has no other digest.
-        let plain = if overrides.is_empty() { None } else { load(&[]).ok() };
-        let plain_digest = plain.as_ref().unwrap_or(&config).digest();
-        Ok(Chosen { config, plain_digest, base, called: called.to_owned() })
-    }
-}
 
 /// A run that is about to begin.
 pub struct Session<'a> {
-    args: &'a RunArgs,
+    spec: &'a RunSpec,
+    traces: &'a Traces,
     chosen: Chosen,
     device: Device,
-    /// The state that the device is in already, where it is.
-    state: Option<Precondition>,
-    /// Where the state before the run is written to, where it is.
+    state: State<'a>,
+    /// File that the state before the run is written to.
     place: Option<state::Place>,
     workload: Workload,
     warnings: Warnings,
+}
+
+/// State of the device before the run.
+enum State<'a> {
+    /// Preconditioning, which is part of the run.
+    Wanted(&'a str),
+    /// The device is in this state.
+    Reached(Precondition),
 }
 
 /// A run that has ended.
@@ -191,43 +65,57 @@ pub struct Finished {
 }
 
 impl<'a> Session<'a> {
-    /// Opens the workloads for a new device.
-    pub fn open(args: &'a RunArgs, chosen: Chosen, front: &dyn Front) -> Result<Session<'a>, Stopped> {
-        if let Some(path) = &args.load_state {
-            let options = device_options(args.seed, !args.no_attribution);
-            let loaded = state::load(path, &chosen, options, front).map_err(Subject::Precondition.stop())?;
-            return Session::of(args, chosen, loaded.0, Some(loaded.1.precondition), front);
+    /// Checks the specification, builds the device, and opens the workloads. `chosen` is the device of `spec`, loaded;
+    /// `traces` are opened with the options of `spec`, and by all runs that share a standard input.
+    pub fn open(
+        spec: &'a RunSpec,
+        traces: &'a Traces,
+        chosen: Chosen,
+        front: &dyn Front,
+    ) -> Result<Session<'a>, Stopped> {
+        spec.check().map_err(Subject::Options.stop())?;
+        match &spec.state {
+            StateSpec::Saved(path) => {
+                let options = device_options(spec.seed, spec.attribution);
+                let loaded = state::load(path, &chosen, options, front).map_err(Subject::Precondition.stop())?;
+                Session::of(spec, traces, chosen, loaded.0, State::Reached(loaded.1.precondition), front)
+            }
+            StateSpec::Precondition(text) => {
+                let device = new_device(&chosen, spec.seed, spec.attribution, text)?;
+                Session::of(spec, traces, chosen, device, State::Wanted(text), front)
+            }
         }
-        let device = new_device(&chosen, args.seed, !args.no_attribution, &args.precondition)?;
-        Session::of(args, chosen, device, None, front)
     }
 
-    /// Opens the workloads for a device that [`prepare`] has brought into its state, with the options of `args`.
+    /// Opens the workloads for a device that [`prepare`] has brought into its state, with the options of `spec`.
     pub fn on_prepared(
-        args: &'a RunArgs,
+        spec: &'a RunSpec,
+        traces: &'a Traces,
         chosen: Chosen,
         device: Device,
         state: Precondition,
         front: &dyn Front,
     ) -> Result<Session<'a>, Stopped> {
-        Session::of(args, chosen, device, Some(state), front)
+        spec.check().map_err(Subject::Options.stop())?;
+        Session::of(spec, traces, chosen, device, State::Reached(state), front)
     }
 
     fn of(
-        args: &'a RunArgs,
+        spec: &'a RunSpec,
+        traces: &'a Traces,
         chosen: Chosen,
         device: Device,
-        state: Option<Precondition>,
+        state: State<'a>,
         front: &dyn Front,
     ) -> Result<Session<'a>, Stopped> {
-        let workload = several::open(&args.workloads, &args.trace, &chosen.config, args.seed);
-        let workload = workload.map_err(|failure| subject_of(args).stopped(unless_ended(failure, front)))?;
-        super::files::check(args, &chosen, None).map_err(Subject::Output.stop())?;
+        let workload = several::open(&spec.workloads, traces, &chosen.config, spec.seed);
+        let workload = workload.map_err(|failure| subject_of(spec).stopped(unless_ended(failure, front)))?;
+        super::files::check(spec, traces, &chosen, None).map_err(Subject::Output.stop())?;
         let mut warnings = Warnings::default();
         warnings.add(workload.warnings(), front);
-        let place = args.save_state.as_deref().map(|path| state::Place::open(path, front)).transpose();
+        let place = spec.save_state.as_deref().map(|path| state::Place::open(path, front)).transpose();
         let place = place.map_err(Subject::Output.stop())?;
-        Ok(Session { args, chosen, device, state, place, workload, warnings })
+        Ok(Session { spec, traces, chosen, device, state, place, workload, warnings })
     }
 
     /// The device.
@@ -246,29 +134,45 @@ impl<'a> Session<'a> {
             config_digest: self.chosen.config.digest(),
             device: self.chosen.config.name.clone(),
             workload: self.workload.named().name,
-            seed: self.args.seed,
+            seed: self.spec.seed,
         }
+    }
+
+    /// Runs, and writes the result and its details to the directory of the specification, if it has one.
+    pub fn run_into_directory(self, front: &dyn Front) -> Result<Finished, Stopped> {
+        let written = |error| Subject::Output.stopped(unless_stopped(error, front));
+        let out = self.spec.out.as_deref();
+        let directory = out.map(|out| Directory::open(out, &front.stop())).transpose().map_err(written)?;
+        let detail = Detail::open(directory.as_ref(), &self.spec.detail, &self.device, &self.streams(), &self.origin());
+        let mut detail = detail.map_err(written)?;
+        let mut finished = self.run(&mut detail, front)?;
+        if let Some(directory) = &directory {
+            directory.write(&finished.summary, |run| detail.finish(run)).map_err(written)?;
+        }
+        finished.workload.finish_logs(front).map_err(Subject::Output.stop())?;
+        Ok(finished)
     }
 
     /// Brings the device into the state that was asked for, and runs the workload.
     pub fn run(self, observer: &mut dyn Observer, front: &dyn Front) -> Result<Finished, Stopped> {
-        let Session { args, chosen, mut device, state, place, mut workload, mut warnings } = self;
+        let Session { spec, traces, chosen, mut device, state, place, mut workload, mut warnings } = self;
         let mut precondition = match state {
-            Some(state) => state,
-            None => precondition(&args.precondition, &args.trace, args.seed, &mut device, front)
-                .map_err(Subject::Precondition.stop())?,
+            State::Reached(state) => state,
+            State::Wanted(text) => {
+                precondition(text, traces, spec.seed, &mut device, front).map_err(Subject::Precondition.stop())?
+            }
         };
         if let Some(place) = place {
             place.write(&device, &precondition, front).map_err(Subject::Output.stop())?;
         }
-        lay_out(args, &mut device, &mut precondition, front).map_err(Subject::Precondition.stop())?;
+        lay_out(spec, traces, &mut device, &mut precondition, front).map_err(Subject::Precondition.stop())?;
         warnings.add(not_steady(&precondition), front);
         warnings.add(depends_on_load(&precondition, device.config()), front);
         workload.begin_logs(front).map_err(Subject::Output.stop())?;
         let stopwatch = Stopwatch::start();
         device.array_mut().set_probe(observer.probe());
         let outcome = measure(&mut device, &mut workload.sources, observer, front);
-        let outcome = outcome.map_err(|error| failure_of(args, error, front))?;
+        let outcome = outcome.map_err(|error| failure_of(spec, error, front))?;
         let (wall_s, cpu_s) = stopwatch.read();
         warnings.add(workload.warnings(), front);
         warnings.add(observer.warnings(outcome.elapsed), front);
@@ -284,13 +188,13 @@ impl<'a> Session<'a> {
             warnings.add([nothing_measured(&workload)], front);
         }
         let about = About {
-            seed: args.seed,
+            seed: spec.seed,
             device: Named { name: chosen.config.name.clone(), digest: chosen.plain_digest },
             workload: workload.named(),
             precondition,
             warnings: warnings.said,
             base: chosen.base,
-            arguments: args.arguments(),
+            arguments: spec.arguments(),
         };
         let mut summary = Summary::new(about, &outcome.measurement(&device));
         summary.set_cost(wall_s, cpu_s, cost::peak_rss_bytes());
@@ -298,33 +202,9 @@ impl<'a> Session<'a> {
     }
 }
 
-/// A failure to open a workload, or that the user has ended that: reading a trace fails then, too.
-fn unless_ended(failure: Failure, front: &dyn Front) -> Failure {
-    if front.wants_end() { Failure::Interrupted("the workload was not opened, there is no result") } else { failure }
-}
-
-/// A failure to write, or that the user has ended that: waiting for the reader of a pipe fails then, too.
-pub fn unless_stopped(error: anyhow::Error, front: &dyn Front) -> Failure {
-    match front.wants_end() {
-        true => Failure::Interrupted("the output was not written to its end, there is no result"),
-        false => Failure::Fault(error),
-    }
-}
-
 /// What an error in the workloads is about: a trace where there is one.
-fn subject_of(args: &RunArgs) -> Subject {
-    let mut subjects = args.workloads.iter().map(|text| Subject::of_workload(text));
-    subjects.find(|subject| *subject == Subject::Trace).unwrap_or(Subject::Workload)
-}
-
-impl RunArgs {
-    /// What gives the same result again; nothing where that was no command line.
-    fn arguments(&self) -> Vec<String> {
-        match self.given.is_empty() {
-            true => Vec::new(),
-            false => seeds::without_places(self.given.iter().cloned(), self.seed),
-        }
-    }
+fn subject_of(spec: &RunSpec) -> Subject {
+    if spec.workloads.iter().any(|text| workload::is_trace(text)) { Subject::Trace } else { Subject::Workload }
 }
 
 /// How a device is built.
@@ -343,7 +223,7 @@ pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, asked: &str) ->
     let options = device_options(seed, attribution);
     memory::check(&chosen.config, &options, usage).map_err(Subject::Device.stop())?;
     Device::new(chosen.config.clone(), options)
-        .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.called))))
+        .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.spec.called()))))
 }
 
 /// The warning where no steady state was reached.
@@ -373,14 +253,14 @@ pub fn depends_on_load(precondition: &Precondition, config: &DeviceConfig) -> Op
 
 /// Brings a new device, which is stepped by hand, into the state that was asked for.
 pub fn prepare(asked: &str, seed: u64, device: &mut Device, front: &dyn Front) -> Result<Precondition, Stopped> {
-    let trace = TraceArgs::default().stopped_by(front.stop());
-    precondition(asked, &trace, seed, device, front).map_err(Subject::Precondition.stop())
+    let traces = Traces::new(TraceSpec::default(), front.stop());
+    precondition(asked, &traces, seed, device, front).map_err(Subject::Precondition.stop())
 }
 
 /// Brings the device into the state that was asked for.
 fn precondition(
     asked: &str,
-    trace: &TraceArgs,
+    traces: &Traces,
     seed: u64,
     device: &mut Device,
     front: &dyn Front,
@@ -397,7 +277,7 @@ fn precondition(
         Err(_) => {
             // Not the run's seed: a job like the one that is measured would use the same blocks in the same order.
             let seed = workload::preconditioning_seed(seed);
-            let workload = Workload::open(&asked, trace, device.config(), seed).and_then(Workload::without_logs);
+            let workload = Workload::open(&asked, traces, device.config(), seed).and_then(Workload::without_logs);
             let mut workload = workload.map_err(|failure| unless_ended(failure, front))?;
             floatgate_core::precondition::precondition_with(device, &mut workload.sources, on_progress)
                 .map_err(|error| error.to_string())
@@ -415,8 +295,14 @@ fn precondition(
 }
 
 /// Puts what the workload reads and never wrote in flash, where that was asked for, and adds that to the state.
-fn lay_out(args: &RunArgs, device: &mut Device, state: &mut Precondition, front: &dyn Front) -> Result<(), Failure> {
-    if args.layout == Layout::None {
+fn lay_out(
+    spec: &RunSpec,
+    traces: &Traces,
+    device: &mut Device,
+    state: &mut Precondition,
+    front: &dyn Front,
+) -> Result<(), Failure> {
+    if spec.layout == Layout::None {
         return Ok(());
     }
     front.begin("laying out");
@@ -424,16 +310,16 @@ fn lay_out(args: &RunArgs, device: &mut Device, state: &mut Precondition, front:
         front.share(share);
         !front.wants_end()
     };
-    let workload = several::open(&args.workloads, &args.trace, device.config(), args.seed);
+    let workload = several::open(&spec.workloads, traces, device.config(), spec.seed);
     let mut workload = workload.map_err(|failure| unless_ended(failure, front))?;
-    let laid = lay_out_for(device, &mut workload.sources, args.layout, &mut state.reached, on_progress);
+    let laid = lay_out_for(device, &mut workload.sources, spec.layout, &mut state.reached, on_progress);
     front.end();
     if let Some(fault) = device.fault() {
         return Err(Failure::Fault(fault.clone().into()));
     }
     match laid {
         Ok(units) => {
-            let how = if args.layout == Layout::Even { "evenly" } else { "by allocation" };
+            let how = if spec.layout == Layout::Even { "evenly" } else { "by allocation" };
             let bytes = readable(u128::from(units) * u128::from(device.config().unit_bytes()));
             state.asked = format!("{}, with {bytes} to read laid out {how}", state.asked);
             Ok(())
@@ -459,13 +345,13 @@ fn measure(
 }
 
 /// Why a run failed.
-fn failure_of(args: &RunArgs, error: RunError, front: &dyn Front) -> Stopped {
+fn failure_of(spec: &RunSpec, error: RunError, front: &dyn Front) -> Stopped {
     match error {
         // The log of a job could not be written to its end.
         RunError::Source(error) if front.wants_end() => {
             Subject::Output.stopped(unless_stopped(anyhow::anyhow!(error), front))
         }
-        RunError::Source(error) => subject_of(args).stopped(Failure::mistake(error)),
+        RunError::Source(error) => subject_of(spec).stopped(Failure::mistake(error)),
         RunError::TooLong | RunError::Standstill(_) => Subject::Run.stopped(Failure::mistake(error)),
         RunError::Lost { .. } | RunError::OverBound(_) => Subject::Run
             .stopped(Failure::fault(format!("{error}\nThis is a defect of the simulator: please report it."))),

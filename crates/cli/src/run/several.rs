@@ -7,20 +7,20 @@ use floatgate_workload::synthetic;
 use floatgate_workload::synthetic::model::looks_like_model;
 use floatgate_workload::trace::words::{TraceWords, are_words};
 
-use super::trace::{STDIN, TraceArgs};
+use super::traces::{STDIN, Traces};
 use super::workload::{Workload, model_name};
 use crate::failure::Failure;
 
 /// Opens the workloads of a run. One by itself is as it is; of several, the streams have names that tell them apart.
-pub fn open(texts: &[String], args: &TraceArgs, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
+pub fn open(texts: &[String], traces: &Traces, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
     if let [text] = texts {
-        return Workload::open(text, args, device, seed);
+        return Workload::open(text, traces, device, seed);
     }
     let mut names: Vec<String> = Vec::new();
     let mut workloads = Vec::new();
     let mut jobs = 0;
     for text in texts {
-        let workload = match words(text, args)? {
+        let workload = match words(text, traces)? {
             Some(words) => {
                 let name = words.name.clone().unwrap_or_else(|| free_name(&words.stem(), &names));
                 let trace = words.open(device.logical_sectors(), Some(&name)).map_err(Failure::mistake)?;
@@ -31,11 +31,11 @@ pub fn open(texts: &[String], args: &TraceArgs, device: &DeviceConfig, seed: u64
             }
             // The jobs of all texts are numbered on, as those of one text are.
             None if synthetic::looks_like_job(text) => {
-                let workload = Workload::words(jobs, text, args, device, seed)?;
+                let workload = Workload::words(jobs, text, traces, device, seed)?;
                 jobs += synthetic::jobs_in(text);
                 workload
             }
-            None => Workload::open(text, args, device, seed)?,
+            None => Workload::open(text, traces, device, seed)?,
         };
         for name in workload.streams() {
             if names.contains(&name) {
@@ -59,13 +59,13 @@ pub fn open(texts: &[String], args: &TraceArgs, device: &DeviceConfig, seed: u64
 }
 
 /// The words of a trace, also of one that is given by its path alone; `None` for what is no trace.
-fn words(text: &str, args: &TraceArgs) -> Result<Option<TraceWords>, Failure> {
+fn words(text: &str, traces: &Traces) -> Result<Option<TraceWords>, Failure> {
     if are_words(text) || text == STDIN {
-        return args.words(text).map(Some);
+        return traces.words(text).map(Some);
     }
     let path = Path::new(text);
     let is_trace = !synthetic::looks_like_job(text) && !looks_like_model(path) && path.exists();
-    Ok(is_trace.then(|| TraceWords::plain(text, &args.options())))
+    Ok(is_trace.then(|| TraceWords::plain(text, &traces.options())))
 }
 
 /// The name, with a number behind it where it is taken.

@@ -11,9 +11,9 @@ use floatgate_workload::synthetic::{self, Job};
 use floatgate_workload::trace::words::{TraceWords, are_words};
 use floatgate_workload::trace::{Trace, TraceOptions};
 
+use super::front::{Front, unless_stopped};
 use super::iolog;
-use super::session::{Front, unless_stopped};
-use super::trace::{STDIN, TraceArgs};
+use super::traces::{STDIN, Traces};
 use crate::failure::Failure;
 
 /// A workload, and where its requests come from.
@@ -33,13 +33,13 @@ pub struct Workload {
 
 impl Workload {
     /// Opens a job or a trace for a device.
-    pub fn open(text: &str, args: &TraceArgs, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
+    pub fn open(text: &str, traces: &Traces, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {
         let name = text.to_owned();
         if synthetic::looks_like_job(text) {
-            return Workload::words(0, text, args, device, seed);
+            return Workload::words(0, text, traces, device, seed);
         }
         if synthetic::is_job_file(Path::new(text)) {
-            let read = synthetic::read_file(Path::new(text), device.logical_bytes(), seed, args.stop());
+            let read = synthetic::read_file(Path::new(text), device.logical_bytes(), seed, traces.stop());
             let (jobs, digest) = read.map_err(Failure::mistake)?;
             return Ok(Workload::of_jobs(jobs, name, digest));
         }
@@ -47,7 +47,7 @@ impl Workload {
             return Workload::model(text, &model_name(text), device, seed);
         }
         if are_words(text) || text == STDIN {
-            let words = args.words(text)?;
+            let words = traces.words(text)?;
             let trace = words.open(device.logical_sectors(), words.name.as_deref()).map_err(Failure::mistake)?;
             return Ok(Workload::new(vec![Box::new(trace)], name, None));
         }
@@ -69,7 +69,7 @@ impl Workload {
             )));
         }
         let trace =
-            Trace::open(Path::new(text), &args.options(), device.logical_sectors()).map_err(Failure::mistake)?;
+            Trace::open(Path::new(text), &traces.options(), device.logical_sectors()).map_err(Failure::mistake)?;
         Ok(Workload::new(vec![Box::new(trace)], name, None))
     }
 
@@ -77,11 +77,11 @@ impl Workload {
     pub(super) fn words(
         others: usize,
         text: &str,
-        args: &TraceArgs,
+        traces: &Traces,
         device: &DeviceConfig,
         seed: u64,
     ) -> Result<Workload, Failure> {
-        let jobs = synthetic::parse_behind(others, text, device.logical_bytes(), seed, args.stop());
+        let jobs = synthetic::parse_behind(others, text, device.logical_bytes(), seed, traces.stop());
         let jobs = jobs.map_err(Failure::mistake)?;
         Ok(Workload::of_jobs(jobs, text.to_owned(), synthetic::digest(text, seed)))
     }
@@ -197,9 +197,9 @@ pub fn is_trace(text: &str) -> bool {
 
 /// The path of a trace that cannot be read twice, where that is what stands for a workload or a state. Standard input,
 /// `-`, can: it is kept in a file.
-pub fn pipe(text: &str, args: &TraceArgs) -> Option<PathBuf> {
+pub fn pipe(text: &str, options: &TraceOptions) -> Option<PathBuf> {
     let path = match are_words(text) {
-        true => TraceWords::read(text, &args.options()).ok()?.path,
+        true => TraceWords::read(text, options).ok()?.path,
         false => PathBuf::from(text),
     };
     let is_pipe = path != Path::new(STDIN) && is_trace(text) && path.exists() && !path.is_file() && !path.is_dir();

@@ -12,7 +12,8 @@ use super::ServeArgs;
 use super::preparation::Preparation;
 use crate::failure::Failure;
 use crate::memory::{self, Use};
-use crate::run::session::{Chosen, device_options, new_device, prepare};
+use crate::run::chosen::Chosen;
+use crate::run::session::{device_options, new_device, prepare};
 
 /// The option that a device with an image has unless it says otherwise: a trim that was flushed stays one.
 pub const TRIM_JOURNAL: &str = "durability.trim_journal";

@@ -13,9 +13,9 @@ use floatgate_workload::file::Stop;
 
 use super::readiness::Readiness;
 use crate::failure::say;
+use crate::run::front::Front;
 use crate::run::interrupt::Interrupt;
 use crate::run::progress::Terminal;
-use crate::run::session::Front;
 
 /// Shortest time between two lines.
 const SHORTEST: Wall = Wall(1_000_000_000);

@@ -12,7 +12,7 @@ use super::image::Begun;
 use super::{ServeArgs, warn};
 use crate::failure::Failure;
 use crate::output::{Draft, partial};
-use crate::run::session::{Front, unless_stopped};
+use crate::run::front::{Front, unless_stopped};
 use crate::state::Place;
 
 /// A trace in the making; it comes to its place when it is whole, and stays beside it where it cannot be.

@@ -3,12 +3,14 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use floatgate_workload::file::Stop;
 use floatgate_workload::trace::{self, ConvertError, Converted, Format, Packing};
 
 use crate::failure::{Failure, say};
 use crate::output::{Draft, Named, keep_apart};
 use crate::run::progress::Reporter;
-use crate::run::trace::TraceArgs;
+use crate::run::traces::Traces;
+use crate::trace_args::TraceArgs;
 
 /// `floatgate trace convert`.
 #[derive(clap::Args)]
@@ -28,20 +30,22 @@ pub struct ConvertArgs {
 
 /// Runs the command.
 pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
-    args.trace.check()?;
-    let given = args.trace.given();
+    let spec = args.trace.spec();
+    spec.check()?;
+    let given = spec.given();
     if let Some(option) = ["--fit", "--replay"].into_iter().find(|option| given.contains(option)) {
         return Err(Failure::mistake(format!("{option} is for running a trace: converting leaves that as it is")));
     }
+    let traces = &Traces::new(spec, Stop::default());
     if args.output == Path::new("-") {
-        let converted = write(args, io::stdout().lock(), Failure::of_stdout)?;
+        let converted = write(args, traces, io::stdout().lock(), Failure::of_stdout)?;
         say(&told(args, &converted));
         return Ok(());
     }
-    keep_apart(&args.trace.inputs(&args.input), &[Named::new("the output", &args.output)])?;
+    keep_apart(&traces.inputs(&args.input), &[Named::new("the output", &args.output)])?;
     let cannot = |error: io::Error| Failure::fault(format!("cannot write {}: {error}", args.output.display()));
-    let mut draft = Draft::new(&args.output, args.trace.stop())?;
-    let converted = write(args, draft.writer(), cannot)?;
+    let mut draft = Draft::new(&args.output, traces.stop())?;
+    let converted = write(args, traces, draft.writer(), cannot)?;
     draft.complete()?;
     draft.publish()?;
     let text = told(args, &converted) + "\n";
@@ -49,8 +53,13 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
 }
 
 /// Writes the trace to `out`, packed as the name of the output asks for.
-fn write(args: &ConvertArgs, out: impl Write, failed: impl Fn(io::Error) -> Failure) -> Result<Converted, Failure> {
-    let (path, options) = args.trace.source(&args.input)?;
+fn write(
+    args: &ConvertArgs,
+    traces: &Traces,
+    out: impl Write,
+    failed: impl Fn(io::Error) -> Failure,
+) -> Result<Converted, Failure> {
+    let (path, options) = traces.source(&args.input)?;
     let reporter = Reporter::new("converting");
     let mut packed = Packing::of_name(&args.output).writer(out).map_err(&failed)?;
     let on_progress = &mut |share: f64| reporter.share(share);

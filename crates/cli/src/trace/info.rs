@@ -12,8 +12,9 @@ use floatgate_workload::trace::profile::{
 use crate::failure::Failure;
 use crate::run::interrupt::Interrupt;
 use crate::run::progress::Reporter;
-use crate::run::trace::TraceArgs;
+use crate::run::traces::{TraceSpec, Traces};
 use crate::text::{Page, Table, bar, number, percent, seconds};
+use crate::trace_args::TraceArgs;
 
 /// `floatgate trace info`.
 #[derive(clap::Args)]
@@ -30,11 +31,12 @@ pub struct InfoArgs {
 
 /// Runs the command.
 pub fn run(args: &InfoArgs) -> Result<(), Failure> {
-    check_reading(&args.trace)?;
+    check_reading(&args.trace.spec())?;
     let interrupt = Interrupt::with_message("\nstopping; Ctrl-C again stops at once")?;
+    let traces = args.trace.traces(interrupt.stop());
     let mut profiles = Vec::new();
     for file in &args.files {
-        let profile = profile(file, &args.trace, &interrupt)?;
+        let profile = profile(file, &traces, &interrupt)?;
         if !args.json {
             let gap = if profiles.is_empty() { "" } else { "\n" };
             print(&format!("{gap}{}", text(&profile)))?;
@@ -52,20 +54,19 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
 }
 
 /// Options that say how a trace is replayed would do nothing where it is only read.
-pub fn check_reading(args: &TraceArgs) -> Result<(), Failure> {
+pub fn check_reading(spec: &TraceSpec) -> Result<(), Failure> {
     let of_replay = ["--time-scale", "--max-gap", "--replay", "--fit"];
-    match args.given().into_iter().find(|name| of_replay.contains(name)) {
+    match spec.given().into_iter().find(|name| of_replay.contains(name)) {
         Some(name) => Err(Failure::mistake(format!("{name} is for replaying a trace, and has no effect here"))),
-        None => args.check(),
+        None => spec.check(),
     }
 }
 
 /// Reads a trace to its end.
-pub fn profile(file: &Path, args: &TraceArgs, interrupt: &Interrupt) -> Result<Profile, Failure> {
+pub fn profile(file: &Path, traces: &Traces, interrupt: &Interrupt) -> Result<Profile, Failure> {
     /// Requests between two reports of progress.
     const OFTEN: u64 = 65_536;
-    let args = args.clone().stopped_by(interrupt.stop());
-    let (path, options) = args.source(file)?;
+    let (path, options) = traces.source(file)?;
     // A trace that cannot be read, or one that the user has stopped reading.
     let failed = |error| match interrupt.requested() {
         true => Failure::Interrupted("the trace was not read to its end, and nothing is said of it"),

@@ -1,7 +1,9 @@
 //! `floatgate trace synth`: a synthetic workload that is like a trace.
 
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
+use floatgate_workload::file::Stop;
 use floatgate_workload::synthetic;
 use floatgate_workload::synthetic::model::compare::{Moment, compare};
 use floatgate_workload::synthetic::model::fit::{self, Fitted, TRIED};
@@ -14,8 +16,8 @@ use crate::failure::Failure;
 use crate::output::{Named, keep_apart, write_whole};
 use crate::run::interrupt::Interrupt;
 use crate::run::progress::Reporter;
-use crate::run::trace::{TraceArgs, one_or_more, whole};
 use crate::text::{Page, Table, number, percent};
+use crate::trace_args::{TraceArgs, one_or_more, whole};
 
 /// `floatgate trace synth`.
 #[derive(clap::Args)]
@@ -34,7 +36,7 @@ pub struct SynthArgs {
     out: Option<PathBuf>,
     /// Make N requests instead of as many as the trace has
     #[arg(long, value_name = "N", value_parser = one_or_more, allow_hyphen_values = true)]
-    requests: Option<u64>,
+    requests: Option<NonZeroU64>,
     /// Offer requests X times as fast
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     scale_rate: Option<f64>,
@@ -62,7 +64,8 @@ enum Form {
 pub fn run(args: &SynthArgs) -> Result<(), Failure> {
     let form = args.out.as_deref().map_or(Ok(Form::Model), form_of)?;
     if let Some(out) = &args.out {
-        let inputs = args.file.iter().flat_map(|file| args.trace.inputs(file)).collect::<Vec<_>>();
+        let traces = args.trace.traces(Stop::default());
+        let inputs = args.file.iter().flat_map(|file| traces.inputs(file)).collect::<Vec<_>>();
         keep_apart(&inputs, &[Named::new("--out", out)])?;
     }
     let interrupt = Interrupt::with_message("\nstopping; Ctrl-C again stops at once")?;
@@ -73,7 +76,8 @@ pub fn run(args: &SynthArgs) -> Result<(), Failure> {
     if form == Form::Job {
         fitted.moments = compare(&trace, &profile_of_job(&fitted.model, args.seed)?);
     }
-    fit::scale(&mut fitted.model, args.requests, args.scale_rate, args.scale_footprint).map_err(Failure::mistake)?;
+    let requests = args.requests.map(NonZeroU64::get);
+    fit::scale(&mut fitted.model, requests, args.scale_rate, args.scale_footprint).map_err(Failure::mistake)?;
     if let Some(out) = &args.out {
         write(out, form, &fitted.model, &interrupt)?;
     }
@@ -105,7 +109,7 @@ fn form_of(path: &Path) -> Result<Form, Failure> {
 
 /// A model from moments, and what they say as a profile.
 fn of_moments(args: &SynthArgs, text: &str) -> Result<(Profile, Fitted), Failure> {
-    if let Some(name) = args.trace.given().first() {
+    if let Some(name) = args.trace.spec().given().first() {
         return Err(Failure::mistake(format!("{name} is for traces, and has no effect on --moments")));
     }
     let moments = moments::read(text).map_err(|why| Failure::mistake(format!("--moments: {why}")))?;
@@ -118,9 +122,9 @@ fn of_moments(args: &SynthArgs, text: &str) -> Result<(Profile, Fitted), Failure
 
 /// A model fitted to a trace, and the trace's profile.
 fn of_trace(args: &SynthArgs, interrupt: &Interrupt) -> Result<(Profile, Fitted), Failure> {
-    check_reading(&args.trace)?;
+    check_reading(&args.trace.spec())?;
     let file = args.file.as_deref().unwrap_or(Path::new(""));
-    let trace = profile(file, &args.trace, interrupt)?;
+    let trace = profile(file, &args.trace.traces(interrupt.stop()), interrupt)?;
     let reporter = Reporter::new("fitting");
     let fitted = fit::fit(&trace, args.seed, &mut |share| {
         reporter.share(share);

@@ -34,6 +34,16 @@ impl std::str::FromStr for Layout {
     }
 }
 
+impl std::fmt::Display for Layout {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(match self {
+            Layout::None => "none",
+            Layout::Even => "even",
+            Layout::Allocation => "allocation",
+        })
+    }
+}
+
 /// A set of mapping units, a bit for each.
 struct UnitSet(Vec<u64>);
 

@@ -1,0 +1,120 @@
+//! Those who take part in a run from outside: the frontend that waits for it, and the observer that keeps its details.
+
+use std::io;
+
+use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::metrics::series::Sample;
+use floatgate_core::nand::probe::{CoreWork, Probe, Slice};
+use floatgate_core::run::Progress;
+use floatgate_core::sim::request::Completion;
+use floatgate_core::sim::time::Time;
+use floatgate_workload::file::Stop;
+
+use crate::failure::Failure;
+
+/// Frontend of a run: shows its progress and its warnings, and may end it.
+pub trait Front {
+    /// Reports that a part of the work starts.
+    fn begin(&self, what: &'static str);
+    /// Reports the progress of the part, from 0 to 1.
+    fn share(&self, share: f64);
+    /// Reports the progress of the workload, and its share of the whole if that is known.
+    fn progress(&self, progress: &Progress, share: Option<f64>);
+    /// Reports that the part has ended.
+    fn end(&self);
+    /// Warns the user.
+    fn warn(&self, text: &str);
+    /// Returns `true` if the run should end.
+    fn wants_end(&self) -> bool;
+    /// Returns the stop that ends waits for files that are pipes.
+    fn stop(&self) -> Stop;
+}
+
+/// Observer of a run: keeps more of it than its summary.
+pub trait Observer {
+    /// Returns the probe for the device, if one is needed.
+    fn probe(&self) -> Option<Probe> {
+        None
+    }
+    /// Takes a request that has completed.
+    fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) -> io::Result<()>;
+    /// Returns the end of the current window.
+    fn next_look(&self) -> Time;
+    /// Takes the sample at the end of a window.
+    fn look(&mut self, sample: &Sample) -> io::Result<()>;
+    /// Takes the sample at the end of the run.
+    fn last_look(&mut self, sample: &Sample) -> io::Result<()>;
+    /// Returns `true` if it takes the operations of channels and planes.
+    fn wants_slices(&self) -> bool {
+        false
+    }
+    /// Takes operations of channels and planes.
+    fn slices(&mut self, _: &[Slice]) -> io::Result<()> {
+        Ok(())
+    }
+    /// Takes the work of the controller's cores.
+    fn works(&mut self, _: &[CoreWork]) -> io::Result<()> {
+        Ok(())
+    }
+    /// Returns the warnings about what was kept of a run of this length.
+    fn warnings(&self, elapsed: Time) -> Vec<String>;
+}
+
+/// Subject of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The options.
+    Options,
+    /// The device.
+    Device,
+    /// A workload that is no trace.
+    Workload,
+    /// A trace.
+    Trace,
+    /// The state before the run.
+    Precondition,
+    /// The run itself.
+    Run,
+    /// What is written of it.
+    Output,
+}
+
+impl Subject {
+    /// Makes a failure about this subject.
+    pub fn stopped(self, failure: Failure) -> Stopped {
+        Stopped { subject: self, failure }
+    }
+
+    /// Returns a function that makes failures about this subject.
+    pub fn stop(self) -> impl Fn(Failure) -> Stopped {
+        move |failure| self.stopped(failure)
+    }
+}
+
+/// Failure that leaves a run without a result.
+#[derive(Debug)]
+pub struct Stopped {
+    /// Its subject.
+    pub subject: Subject,
+    /// The failure.
+    pub failure: Failure,
+}
+
+impl From<Stopped> for Failure {
+    fn from(stopped: Stopped) -> Failure {
+        stopped.failure
+    }
+}
+
+/// Returns the failure to open a workload, or that the user stopped it: reading a trace fails then, too.
+pub fn unless_ended(failure: Failure, front: &dyn Front) -> Failure {
+    if front.wants_end() { Failure::Interrupted("the workload was not opened, there is no result") } else { failure }
+}
+
+/// Returns the failure to write, or that the user stopped it: waiting for the reader of a pipe fails then, too.
+pub fn unless_stopped(error: anyhow::Error, front: &dyn Front) -> Failure {
+    match front.wants_end() {
+        true => Failure::Interrupted("the output was not written to its end, there is no result"),
+        false => Failure::Fault(error),
+    }
+}

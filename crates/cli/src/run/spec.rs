@@ -1,0 +1,320 @@
+//! Specification of a run: the device, the workloads, the state before the run, the seeds and the outputs.
+//!
+//! The command line, Python and other programs fill in a [`RunSpec`]. Its values are those of the library, and their
+//! parsers are the same for all. A specification can be stored, and [`RunSpec::arguments`] is the command that repeats
+//! the run.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use floatgate_core::config::units::Duration;
+use floatgate_core::metrics::series::Width;
+use floatgate_core::precondition::{Layout, Precondition};
+use floatgate_workload::file::Stop;
+use serde::{Deserialize, Serialize};
+
+use super::chosen::{DeviceSource, DeviceSpec};
+use super::seeds::{Seeds, without_places};
+use super::traces::TraceSpec;
+use super::{as_text, workload};
+use crate::failure::Failure;
+use crate::span::Span;
+
+/// What to run, and what to keep of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpec {
+    /// Device to simulate.
+    pub device: DeviceSpec,
+    /// Workloads, which run at the same time, each with results of its own: jobs in fio syntax, or paths of job files,
+    /// models and traces, or traces in words (`trace=PATH limit=100`). See docs/reference/traces.md.
+    pub workloads: Vec<String>,
+    /// How traces are read.
+    #[serde(default)]
+    pub traces: TraceSpec,
+    /// State of the device before the run.
+    #[serde(default)]
+    pub state: StateSpec,
+    /// Where data that the workloads read before they write them are placed in flash before the run.
+    #[serde(default, with = "as_text")]
+    pub layout: Layout,
+    /// File that the state before the run is saved to.
+    #[serde(default)]
+    pub save_state: Option<PathBuf>,
+    /// Seed of all random numbers.
+    #[serde(default = "first_seed")]
+    pub seed: u64,
+    /// Seeds of several runs, which replace `seed`.
+    #[serde(default, with = "as_text::optional")]
+    pub seeds: Option<Seeds>,
+    /// True if the latency of each request is divided into its parts. A run without is up to a fifth faster.
+    #[serde(default = "yes")]
+    pub attribution: bool,
+    /// Directory for the result.
+    #[serde(default)]
+    pub out: Option<PathBuf>,
+    /// What is written to `out` with the summary.
+    #[serde(default)]
+    pub detail: DetailSpec,
+    /// Command line that specified the run, without the name of the program. `None`: written by [`RunSpec::arguments`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+}
+
+fn first_seed() -> u64 {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// State of the device before a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StateSpec {
+    /// Preconditioning: `none`, `fill`, `aged=V`, `stale=V`, `steady`, or a workload that is served without time.
+    Precondition(String),
+    /// A state that was saved to this file.
+    Saved(PathBuf),
+}
+
+impl Default for StateSpec {
+    fn default() -> StateSpec {
+        StateSpec::Precondition("fill".to_owned())
+    }
+}
+
+impl StateSpec {
+    /// Returns the preconditioning. `None` for a saved state.
+    pub fn precondition(&self) -> Option<&str> {
+        match self {
+            StateSpec::Precondition(text) => Some(text),
+            StateSpec::Saved(_) => None,
+        }
+    }
+}
+
+/// What a run writes to its directory with the summary.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DetailSpec {
+    /// Format of the requests, in the order of completion.
+    pub requests: Option<RequestFormat>,
+    /// Windows of simulated time in `series.parquet`. `None`: [`Windows::Adaptive`].
+    #[serde(with = "as_text::optional")]
+    pub series: Option<Windows>,
+    /// Part of the run in `timeline.json.gz`.
+    #[serde(with = "as_text::optional")]
+    pub timeline: Option<Extent>,
+}
+
+/// Format of the requests of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestFormat {
+    /// Compressed columns with types: `requests.parquet`.
+    Parquet,
+    /// A line for each request: `requests.csv`.
+    Csv,
+}
+
+/// Text of values that follow from the run.
+const AUTO: &str = "auto";
+
+/// Windows of simulated time. Written as `auto` or as a length, such as `10ms`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Windows {
+    /// 512 to 1024 windows for the whole run.
+    #[default]
+    Adaptive,
+    /// Windows of this length, above 0.
+    Fixed(Duration),
+}
+
+impl Windows {
+    /// Returns the width. Fails for windows without a length.
+    pub fn width(self) -> Result<Width, String> {
+        match self {
+            Windows::Adaptive => Ok(Width::Adaptive),
+            Windows::Fixed(Duration(0)) => Err("a window of no length holds nothing".to_owned()),
+            Windows::Fixed(width) => Ok(Width::Fixed(width.time())),
+        }
+    }
+}
+
+impl FromStr for Windows {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Windows, String> {
+        if text == AUTO { Ok(Windows::Adaptive) } else { text.parse().map(Windows::Fixed) }
+    }
+}
+
+impl fmt::Display for Windows {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Windows::Adaptive => f.write_str(AUTO),
+            Windows::Fixed(width) => width.fmt(f),
+        }
+    }
+}
+
+/// Part of a run in its timeline. Written as `auto` or as a span, such as `10ms..12ms`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// From the start, until the timeline has 256 MiB before compression.
+    #[default]
+    Limited,
+    /// All of this span.
+    Within(Span),
+}
+
+impl FromStr for Extent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Extent, String> {
+        if text == AUTO { Ok(Extent::Limited) } else { text.parse().map(Extent::Within) }
+    }
+}
+
+impl fmt::Display for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Extent::Limited => f.write_str(AUTO),
+            Extent::Within(span) => span.fmt(f),
+        }
+    }
+}
+
+impl RunSpec {
+    /// Specifies a run of these workloads with default options.
+    pub fn new(device: DeviceSpec, workloads: Vec<String>) -> RunSpec {
+        RunSpec {
+            device,
+            workloads,
+            traces: TraceSpec::default(),
+            state: StateSpec::default(),
+            layout: Layout::default(),
+            save_state: None,
+            seed: first_seed(),
+            seeds: None,
+            attribution: true,
+            out: None,
+            detail: DetailSpec::default(),
+            command: None,
+        }
+    }
+
+    /// Fails if options contradict each other, or could do nothing.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.workloads.is_empty() {
+            return Err(Failure::mistake("there is no workload: give at least one"));
+        }
+        self.check_places()?;
+        self.detail.check(self.out.is_some())?;
+        self.traces.check()?;
+        self.check_pipes()?;
+        self.check_layout()?;
+        let given = self.traces.given();
+        let mut texts = self.workloads.iter().map(String::as_str).chain(self.state.precondition());
+        if given.is_empty() || texts.any(workload::is_trace) {
+            return Ok(());
+        }
+        let (verb, options) = (if given.len() == 1 { "is" } else { "are" }, given.join(", "));
+        let jobs = self.workloads.join("`, `");
+        Err(Failure::mistake(format!("{options} {verb} for traces, and the workload is a job: `{jobs}`")))
+    }
+
+    /// Refuses a state that would be saved from a file, or once for each seed, and seeds without a directory.
+    fn check_places(&self) -> Result<(), Failure> {
+        let saves = self.save_state.is_some();
+        if saves && matches!(self.state, StateSpec::Saved(_)) {
+            return Err(Failure::mistake("--save-state would copy the file of --load-state: leave one of them out"));
+        }
+        if saves && self.seeds.is_some() {
+            return Err(Failure::mistake("--save-state is for one state, and --seeds make several: give one --seed"));
+        }
+        match (self.seeds, &self.out) {
+            (Some(_), None) => Err(Failure::mistake("--seeds needs a directory for the results: give --out DIR")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a layout that would have nothing to place.
+    fn check_layout(&self) -> Result<(), Failure> {
+        let (true, Some(state)) = (self.layout != Layout::None, self.state.precondition()) else { return Ok(()) };
+        match state.parse() {
+            Ok(Precondition::Fill | Precondition::Aged(_) | Precondition::Steady) => Err(Failure::mistake(format!(
+                "--layout is for what was never written, and with --precondition {state} everything was: give \
+                 --precondition none for a new device, or stale=V for a used one"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a pipe that would have to be read more than once: the second time it is empty, or never opens.
+    fn check_pipes(&self) -> Result<(), Failure> {
+        let layout = (self.layout != Layout::None).then_some(&self.workloads).into_iter().flatten();
+        let texts = self.workloads.iter().chain(layout).map(String::as_str).chain(self.state.precondition());
+        let options = self.traces.options(&Stop::default());
+        let mut pipes: Vec<PathBuf> = texts.filter_map(|text| workload::pipe(text, &options)).collect();
+        let all = pipes.len();
+        pipes.sort();
+        let twice = pipes.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| &pair[0]);
+        let (path, why) = match (twice, self.seeds) {
+            (Some(path), _) => (path, "more than once"),
+            (None, Some(_)) if all > 0 => (&pipes[0], "once for each of --seeds"),
+            _ => return Ok(()),
+        };
+        Err(Failure::mistake(format!(
+            "{}: must be read {why}, and is no regular file: write it into a file first, or give it as standard input, \
+             `-`, which is kept in a file",
+            path.display()
+        )))
+    }
+
+    /// Returns the arguments of the command that gives the same result again, without the name of the program. They are
+    /// empty if no command does, because the device is a text.
+    pub fn arguments(&self) -> Vec<String> {
+        if let Some(command) = &self.command {
+            return without_places(command.iter().cloned(), self.seed);
+        }
+        let DeviceSource::Named(device) = &self.device.source else { return Vec::new() };
+        let mut arguments = vec!["run".to_owned(), device.clone()];
+        arguments.extend(self.workloads.iter().cloned());
+        let mut add = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
+        self.device.overrides.iter().for_each(|text| add("--set", text.clone()));
+        self.traces.arguments().into_iter().for_each(|(name, value)| add(name, value));
+        match &self.state {
+            state if *state == StateSpec::default() => {}
+            StateSpec::Precondition(text) => add("--precondition", text.clone()),
+            StateSpec::Saved(path) => arguments.push(format!("--load-state={}", path.display())),
+        }
+        if self.layout != Layout::None {
+            arguments.extend(["--layout".to_owned(), self.layout.to_string()]);
+        }
+        if !self.attribution {
+            arguments.push("--no-attribution".to_owned());
+        }
+        arguments.extend(["--seed".to_owned(), self.seed.to_string()]);
+        arguments
+    }
+}
+
+impl DetailSpec {
+    /// Fails if an option could do nothing. `has_directory`: the run has a directory for its result.
+    fn check(&self, has_directory: bool) -> Result<(), Failure> {
+        let given = [
+            ("--requests", self.requests.is_some()),
+            ("--series", self.series.is_some()),
+            ("--timeline", self.timeline.is_some()),
+        ];
+        if let Some((option, _)) = given.iter().find(|(_, given)| *given && !has_directory) {
+            return Err(Failure::mistake(format!("{option} needs a directory to write to: give --out DIR")));
+        }
+        let width = self.series.unwrap_or_default().width();
+        width.map(|_| ()).map_err(|error| Failure::mistake(format!("--series: {error}")))
+    }
+}

@@ -1,0 +1,288 @@
+//! Traces of a run: how they are read, and what opens them.
+
+use std::cell::OnceCell;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::str::FromStr;
+
+use floatgate_core::config::units::Duration;
+use floatgate_workload::file::{Stop, is_readable};
+use floatgate_workload::trace::words::{TraceWords, are_words};
+use floatgate_workload::trace::{
+    Action, Columns, Devices, Fit, FormatChoice, Replay, TimeScale, TimeUnit, TraceOptions,
+};
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
+
+use super::as_text;
+use crate::failure::Failure;
+use crate::output::Named;
+
+/// How the traces of a run are read: see docs/reference/traces.md. A trace in words may override each of these options.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TraceSpec {
+    /// Format. `None`: detected from the content.
+    #[serde(with = "as_text::optional")]
+    pub format: Option<TraceFormat>,
+    /// File with the columns of format `delimited`.
+    #[serde(with = "as_text::optional")]
+    pub columns: Option<ColumnsFile>,
+    /// Event of blkparse and blktrace traces that is the request. `None`: the first of D, Q and I that occurs.
+    #[serde(with = "as_text::optional")]
+    pub action: Option<Action>,
+    /// Unit of the times. `None`: that of the format.
+    #[serde(with = "as_text::optional")]
+    pub time_unit: Option<TimeUnit>,
+    /// Factor on the times: 0.5 offers the same requests twice as fast. `None`: 1.
+    #[serde(with = "as_text::optional")]
+    pub time_scale: Option<TimeScale>,
+    /// Longest gap between two requests, above 0. Longer gaps are shortened to it, before times are scaled.
+    pub max_gap: Option<Duration>,
+    /// When requests are issued. `None`: at their recorded times.
+    #[serde(with = "as_text::optional")]
+    pub replay: Option<Replay>,
+    /// Treatment of addresses beyond the end of the device. `None`: an error.
+    #[serde(with = "as_text::optional")]
+    pub fit: Option<Fit>,
+    /// Treatment of a trace of several devices. `None`: side by side.
+    #[serde(with = "as_text::optional")]
+    pub devices: Option<Devices>,
+    /// Number of requests after which the trace ends.
+    pub limit: Option<NonZeroU64>,
+    /// Number of positions by which a request may be late and is still put in order of time. `None`: 0.
+    pub sort_window: Option<u32>,
+    /// Number of lines that are left out if they cannot be read. `None`: 0.
+    pub skip_bad_lines: Option<u64>,
+}
+
+/// Format of a trace, and the text that it was read from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceFormat {
+    text: String,
+    choice: FormatChoice,
+}
+
+impl FromStr for TraceFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<TraceFormat, String> {
+        Ok(TraceFormat { text: text.to_owned(), choice: text.parse()? })
+    }
+}
+
+impl fmt::Display for TraceFormat {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Columns of format `delimited`, and the path of the TOML file that they were read from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnsFile {
+    path: PathBuf,
+    columns: Columns,
+}
+
+impl FromStr for ColumnsFile {
+    type Err = String;
+
+    /// Reads the file at this path.
+    fn from_str(path: &str) -> Result<ColumnsFile, String> {
+        Ok(ColumnsFile { path: path.into(), columns: Columns::from_file(Path::new(path))? })
+    }
+}
+
+impl fmt::Display for ColumnsFile {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.path.display().fmt(f)
+    }
+}
+
+impl TraceSpec {
+    /// Fails if options contradict each other, or could do nothing.
+    pub fn check(&self) -> Result<(), Failure> {
+        let in_format = self.format.as_ref().is_some_and(|format| format.choice.columns.is_some());
+        if in_format && self.columns.is_some() {
+            return Err(Failure::mistake("columns are described twice: by --format delimited:... and by --columns"));
+        }
+        match self.max_gap {
+            Some(Duration(0)) => Err(Failure::mistake(
+                "--max-gap: without any gaps all requests come at once, which is --replay asap: give a time above 0",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the options as the readers of traces take them. Reading ends when `stop` is requested.
+    pub fn options(&self, stop: &Stop) -> TraceOptions {
+        let choice = self.format.as_ref().map(|format| &format.choice);
+        TraceOptions {
+            called: None,
+            format: choice.map(|choice| choice.format),
+            columns: choice
+                .and_then(|choice| choice.columns.clone())
+                .or_else(|| self.columns.as_ref().map(|file| file.columns.clone())),
+            action: self.action,
+            time_unit: self.time_unit,
+            time_scale: self.time_scale.unwrap_or_default(),
+            max_gap: self.max_gap.map(Duration::time),
+            replay: self.replay.unwrap_or_default(),
+            fit: self.fit.unwrap_or_default(),
+            devices: self.devices.clone().unwrap_or_default(),
+            limit: self.limit.map(NonZeroU64::get),
+            sort_window: self.sort_window.unwrap_or_default(),
+            skip_bad_lines: self.skip_bad_lines.unwrap_or_default(),
+            stop: stop.clone(),
+        }
+    }
+
+    /// Returns the options that are given, by the names and values that they have on the command line.
+    pub fn arguments(&self) -> Vec<(&'static str, String)> {
+        fn text<T: fmt::Display>(value: &Option<T>) -> Option<String> {
+            value.as_ref().map(T::to_string)
+        }
+        let all = [
+            ("--format", text(&self.format)),
+            ("--columns", text(&self.columns)),
+            ("--action", text(&self.action)),
+            ("--time-unit", text(&self.time_unit)),
+            ("--time-scale", text(&self.time_scale)),
+            ("--max-gap", text(&self.max_gap)),
+            ("--replay", text(&self.replay)),
+            ("--fit", text(&self.fit)),
+            ("--devices", text(&self.devices)),
+            ("--limit", text(&self.limit)),
+            ("--sort-window", text(&self.sort_window)),
+            ("--skip-bad-lines", text(&self.skip_bad_lines)),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
+    /// Returns the names of the options that are given.
+    pub fn given(&self) -> Vec<&'static str> {
+        self.arguments().into_iter().map(|(name, _)| name).collect()
+    }
+}
+
+/// What stands for standard input in the place of a trace's path.
+pub const STDIN: &str = "-";
+
+/// File name of standard input.
+pub const STDIN_FILE: &str = "/dev/stdin";
+
+/// Standard input, kept in a file: a trace is read more than once, and by each seed of a run.
+#[derive(Clone, Debug, Default)]
+struct StandardInput(Rc<OnceCell<TempDir>>);
+
+impl StandardInput {
+    /// The file, which is written here when it is first asked for.
+    fn file(&self, stop: &Stop) -> Result<PathBuf, Failure> {
+        const NAME: &str = "standard-input";
+        if let Some(directory) = self.0.get() {
+            return Ok(directory.path().join(NAME));
+        }
+        if io::stdin().is_terminal() {
+            let what = "`-` is standard input, and that is a terminal: pipe a trace into it, as with `cat TRACE |`";
+            return Err(Failure::mistake(what));
+        }
+        let kept = || -> io::Result<TempDir> {
+            let directory = tempfile::tempdir()?;
+            copy_standard_input(&mut File::create(directory.path().join(NAME))?, stop)?;
+            Ok(directory)
+        };
+        let directory = kept().map_err(|error| {
+            if stop.is_requested() {
+                return Failure::Interrupted("standard input was not read to its end");
+            }
+            let place = std::env::temp_dir();
+            let place = place.display();
+            Failure::fault(format!("cannot keep standard input in a file of {place} (TMPDIR says where): {error}"))
+        })?;
+        Ok(self.0.get_or_init(|| directory).path().join(NAME))
+    }
+}
+
+/// Copies standard input until it ends, or a stop is requested, which is an error.
+fn copy_standard_input(out: &mut File, stop: &Stop) -> io::Result<()> {
+    let mut buffer = vec![0; 1 << 17];
+    let mut input = io::stdin().lock();
+    loop {
+        if stop.is_requested() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        if !is_readable(&input)? {
+            continue;
+        }
+        match input.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(length) => out.write_all(&buffer[..length])?,
+            // Somebody has made it non-blocking, and another process took what there was to read.
+            Err(error) if [io::ErrorKind::Interrupted, io::ErrorKind::WouldBlock].contains(&error.kind()) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Opens traces: with the options of all, until a stop is requested. Clones share what was read of standard input.
+#[derive(Clone, Debug, Default)]
+pub struct Traces {
+    spec: TraceSpec,
+    stdin: StandardInput,
+    stop: Stop,
+}
+
+impl Traces {
+    /// Opens traces with these options. Reading ends when `stop` is requested.
+    pub fn new(spec: TraceSpec, stop: Stop) -> Traces {
+        Traces { spec, stdin: StandardInput::default(), stop }
+    }
+
+    /// Returns the stop that ends reading.
+    pub fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
+    /// Returns the options of all traces.
+    pub fn options(&self) -> TraceOptions {
+        self.spec.options(&self.stop)
+    }
+
+    /// Returns the file to read for the path of a trace, and its options. Standard input is kept in a file.
+    pub fn source(&self, path: &Path) -> Result<(PathBuf, TraceOptions), Failure> {
+        if path != Path::new(STDIN) {
+            return Ok((path.to_owned(), self.options()));
+        }
+        Ok((self.stdin.file(&self.stop)?, TraceOptions { called: Some("standard input".to_owned()), ..self.options() }))
+    }
+
+    /// Reads a trace in words, or its path alone.
+    pub fn words(&self, text: &str) -> Result<TraceWords, Failure> {
+        let mut words = match are_words(text) {
+            true => TraceWords::read(text, &self.options()).map_err(Failure::mistake)?,
+            false => TraceWords::plain(text, &self.options()),
+        };
+        if words.path == Path::new(STDIN) {
+            let (path, options) = self.source(&words.path)?;
+            words.path = path;
+            words.options.called = options.called;
+        }
+        Ok(words)
+    }
+
+    /// Returns the file that the columns of all traces were read from.
+    pub fn columns_file(&self) -> Option<&Path> {
+        self.spec.columns.as_ref().map(|file| file.path.as_path())
+    }
+
+    /// Returns the files that a trace at this path is read from.
+    pub fn inputs(&self, path: &Path) -> Vec<Named> {
+        let path = if path == Path::new(STDIN) { Path::new(STDIN_FILE) } else { path };
+        let columns = self.columns_file().map(|columns| Named::new("--columns", columns));
+        columns.into_iter().chain([Named::new("the trace", path)]).collect()
+    }
+}
