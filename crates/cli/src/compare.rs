@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use floatgate_core::sim::text::escaped_lines;
 use floatgate_report::compare::{Comparison, groups};
+use floatgate_run::output::{self, Named, Wait, keep_apart};
 use floatgate_workload::file::Stop;
 
 use crate::failure::{Failure, say};
-use crate::output::{self, Named, keep_apart};
 
 /// `floatgate compare`.
 #[derive(clap::Args)]
@@ -43,7 +43,8 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
         say(&format!("warning: {warning}"));
     }
     if let Some(place) = &args.out {
-        output::write_whole(place, comparison.html(&groups).as_bytes(), &Stop::default()).map_err(Failure::Fault)?;
+        output::write_whole(place, comparison.html(&groups).as_bytes(), &Wait::new(Stop::default(), say))
+            .map_err(Failure::Fault)?;
     }
     let text = if args.json { comparison.to_json() } else { escaped_lines(&comparison.text()).into_owned() };
     let mut stdout = std::io::stdout().lock();

@@ -9,9 +9,8 @@ use floatgate_core::device::{Options, needed};
 use floatgate_core::nand::timing::Timing;
 use floatgate_core::sim::text::{escaped, escaped_lines};
 use floatgate_core::sim::time::Time;
+use floatgate_run::chosen::DeviceSpec;
 use floatgate_workload::quantity::readable;
-
-use crate::run::chosen::DeviceSpec;
 
 /// `floatgate device`.
 #[derive(clap::Args)]

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use floatgate_report::diagram::{self, Asked};
 use floatgate_report::digests::check_alone;
+use floatgate_run::output::{self, Named, Wait, keep_apart};
+use floatgate_run::span::Span;
 use floatgate_workload::file::Stop;
 
-use crate::failure::Failure;
-use crate::output::{self, Named, keep_apart};
-use crate::span::Span;
+use crate::failure::{Failure, say};
 
 /// `floatgate draw`.
 #[derive(clap::Args)]
@@ -49,5 +49,5 @@ pub fn run(args: &DrawArgs) -> Result<(), Failure> {
     let Span { from, to } = args.span.unwrap_or(Span::WHOLE);
     let asked = Asked { span: (from, to), title: args.title.clone() };
     let svg = diagram::draw(file, &name, &asked).map_err(Failure::Mistake)?;
-    output::write_whole(&place, svg.as_bytes(), &Stop::default()).map_err(Failure::Fault)
+    output::write_whole(&place, svg.as_bytes(), &Wait::new(Stop::default(), say)).map_err(Failure::Fault)
 }

@@ -5,6 +5,7 @@ use std::io;
 
 use floatgate_core::config::ConfigError;
 use floatgate_core::sim::text::escaped_lines;
+use floatgate_run::front::Stopped;
 
 use crate::run::interrupt;
 
@@ -42,6 +43,23 @@ impl Failure {
             io::ErrorKind::BrokenPipe => Failure::NobodyListens,
             _ => Failure::fault(format!("cannot write to standard output: {error}")),
         }
+    }
+}
+
+impl From<floatgate_run::failure::Failure> for Failure {
+    fn from(failure: floatgate_run::failure::Failure) -> Failure {
+        use floatgate_run::failure::Failure as OfRun;
+        match failure {
+            OfRun::Mistake(error) => Failure::Mistake(error),
+            OfRun::Fault(error) => Failure::Fault(error),
+            OfRun::Interrupted(what) => Failure::Interrupted(what),
+        }
+    }
+}
+
+impl From<Stopped> for Failure {
+    fn from(stopped: Stopped) -> Failure {
+        stopped.failure.into()
     }
 }
 

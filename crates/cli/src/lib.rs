@@ -1,19 +1,17 @@
-//! The `floatgate` command as a library: for its program, and for the Python package, which runs the very same code.
+//! The `floatgate` command as a library: for its program, and for the wheel of the Python package, which has the same
+//! command. It reads arguments and prints; what it does is in the libraries that it calls.
 
 mod compare;
 mod ctl;
 mod device;
 mod draw;
 mod explain;
-pub mod failure;
-pub mod memory;
-pub mod output;
+mod failure;
 mod python;
 mod report;
-pub mod run;
+mod run;
 mod serve;
-mod span;
-pub mod state;
+mod state;
 mod text;
 mod top;
 mod trace;
@@ -152,8 +150,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use run::chosen::DeviceSpec;
-    use run::spec::{RequestFormat, RunSpec, StateSpec};
+    use floatgate_run::chosen::DeviceSpec;
+    use floatgate_run::spec::{RequestFormat, RunSpec, StateSpec};
 
     /// Returns the specification that a command line stands for.
     fn parsed(arguments: &[String]) -> RunSpec {

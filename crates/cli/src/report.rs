@@ -8,10 +8,10 @@ use floatgate_report::columns::run_in;
 use floatgate_report::columns::series::Row;
 use floatgate_report::digests::Checked;
 use floatgate_report::html;
+use floatgate_run::output::{self, Named, Wait, keep_apart};
 use floatgate_workload::file::Stop;
 
 use crate::failure::{Failure, say};
-use crate::output::{self, Named, keep_apart};
 
 /// `floatgate report`.
 #[derive(clap::Args)]
@@ -40,7 +40,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     if let Some(note) = checked.note() {
         say(&format!("note: {note}"));
     }
-    output::write_whole(&place, report.as_bytes(), &Stop::default()).map_err(Failure::Fault)
+    output::write_whole(&place, report.as_bytes(), &Wait::new(Stop::default(), say)).map_err(Failure::Fault)
 }
 
 /// The windows of a result.

@@ -1,22 +1,9 @@
 //! `floatgate run`: a workload on a device.
 
-pub mod as_text;
-pub mod chosen;
-pub mod cost;
-pub(crate) mod detail;
-pub mod files;
-pub mod front;
 pub mod interrupt;
-mod iolog;
 pub mod progress;
 pub mod report;
-mod seeds;
-pub mod session;
-mod several;
-pub mod spec;
-pub mod traces;
 mod why;
-mod workload;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -26,20 +13,19 @@ use floatgate_core::config::units::Duration;
 use floatgate_core::metrics::summary::Summary;
 use floatgate_core::precondition::Layout;
 use floatgate_core::sim::text::escaped_lines;
+use floatgate_run::chosen::Chosen;
+use floatgate_run::seeds::SeedRuns;
+use floatgate_run::session::{Finished, Session};
+use floatgate_run::span::Span;
+use floatgate_run::spec::{DetailSpec, Extent, RequestFormat, RunSpec, Seeds, StateSpec, Windows};
+use floatgate_run::traces::Traces;
+use floatgate_run::workload::Workload;
 
 use crate::device::Selection;
 use crate::failure::{Failure, say};
-use crate::span::Span;
 use crate::trace_args::{TraceArgs, whole};
-use chosen::Chosen;
-pub use detail::windows_warning;
 use interrupt::Interrupt;
 use progress::Terminal;
-use seeds::{SeedRuns, Seeds};
-use session::{Finished, Session};
-use spec::{DetailSpec, Extent, RequestFormat, RunSpec, StateSpec, Windows};
-use traces::Traces;
-use workload::Workload;
 
 /// `floatgate run`.
 #[derive(Clone, clap::Args)]

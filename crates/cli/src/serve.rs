@@ -15,6 +15,12 @@ use std::path::{Path, PathBuf};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Bytes;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
+use floatgate_run::chosen::Chosen;
+use floatgate_run::cost::{Stopwatch, peak_rss_bytes};
+use floatgate_run::front::Front;
+use floatgate_run::memory;
+use floatgate_run::output::{self, Directory, files_of, keep_apart};
+use floatgate_run::warnings::{depends_on_load, not_steady};
 use floatgate_serve::clock::Speed;
 use floatgate_serve::monitor::Monitor;
 use floatgate_serve::{Address, Finished, Options, Places, ServeError, Server, Sockets, idle};
@@ -22,14 +28,8 @@ use floatgate_workload::quantity;
 
 use crate::device::Selection;
 use crate::failure::{Failure, say};
-use crate::memory;
-use crate::output::{self, Directory, files_of, keep_apart};
-use crate::run::chosen::Chosen;
-use crate::run::cost::{Stopwatch, peak_rss_bytes};
-use crate::run::front::Front;
 use crate::run::interrupt::Interrupt;
 use crate::run::report;
-use crate::run::session::{depends_on_load, not_steady};
 use crate::trace_args::whole;
 use preparation::Preparation;
 use readiness::Readiness;
@@ -139,7 +139,7 @@ pub fn session(
     args.record.as_deref().map_or(Ok(()), recording::check)?;
     args.keep_files_apart()?;
     let directory =
-        args.out.as_deref().map(|out| Directory::open(out, &interrupt.stop())).transpose().map_err(Failure::Fault)?;
+        args.out.as_deref().map(|out| Directory::open(out, &interrupt.wait())).transpose().map_err(Failure::Fault)?;
     // Who connects while the device is filled waits; the monitor answers.
     let sockets = Sockets::open(&args.places(config)?).map_err(failure)?;
     let addresses = sockets.addresses().to_vec();
@@ -216,7 +216,7 @@ impl ServeArgs {
         let image = self.image.as_ref().filter(|path| *path != Path::new("memory"));
         let named = [("--image", image), ("--record", self.record.as_ref())];
         let named = named.into_iter().filter_map(|(option, path)| Some(output::Named::new(option, path?)));
-        keep_apart(&[], &named.chain(self.out.iter().flat_map(|out| files_of(out))).collect::<Vec<_>>())
+        Ok(keep_apart(&[], &named.chain(self.out.iter().flat_map(|out| files_of(out))).collect::<Vec<_>>())?)
     }
 
     /// Where clients connect.

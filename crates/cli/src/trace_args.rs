@@ -3,11 +3,10 @@
 use std::num::NonZeroU64;
 
 use floatgate_core::config::units::Duration;
+use floatgate_run::traces::{ColumnsFile, TraceFormat, TraceSpec, Traces};
 use floatgate_workload::file::Stop;
 use floatgate_workload::trace::words::max_gap;
 use floatgate_workload::trace::{Action, Devices, Fit, Replay, TimeScale, TimeUnit};
-
-use crate::run::traces::{ColumnsFile, TraceFormat, TraceSpec, Traces};
 
 /// Options of `floatgate run` and `floatgate trace` for traces.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -307,8 +307,20 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
     ("report", &["floatgate-core", "floatgate-workload"], &[]),
     ("serve", &["floatgate-core", "floatgate-workload"], &[]),
     ("guest", &[], &[]),
-    ("cli", &["floatgate-core", "floatgate-guest", "floatgate-report", "floatgate-serve", "floatgate-workload"], &[]),
-    ("py", &["floatgate", "floatgate-core", "floatgate-report", "floatgate-workload"], &[]),
+    ("run", &["floatgate-core", "floatgate-report", "floatgate-workload"], &[]),
+    (
+        "cli",
+        &[
+            "floatgate-core",
+            "floatgate-guest",
+            "floatgate-report",
+            "floatgate-run",
+            "floatgate-serve",
+            "floatgate-workload",
+        ],
+        &[],
+    ),
+    ("py", &["floatgate", "floatgate-core", "floatgate-report", "floatgate-run", "floatgate-workload"], &[]),
 ];
 
 /// A crate that depends on more is built again more often, so that each dependency is a decision.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use floatgate_cli::run::chosen::{Chosen, DeviceSpec};
 use floatgate_core::cache::eviction::EvictionConfig;
 use floatgate_core::config::BUILTINS;
 use floatgate_core::external::Externals;
@@ -11,6 +10,7 @@ use floatgate_core::ftl::allocation::AllocationConfig;
 use floatgate_core::ftl::gc::trigger::TriggerConfig;
 use floatgate_core::ftl::gc::victim::VictimConfig;
 use floatgate_core::ftl::temperature::TemperatureConfig;
+use floatgate_run::chosen::{Chosen, DeviceSpec};
 use pyo3::prelude::*;
 
 use crate::errors::{config_error, exception};

@@ -3,11 +3,11 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use floatgate_cli::failure::Failure;
-use floatgate_cli::run::front::{Stopped, Subject};
 use floatgate_core::config::ConfigError;
 use floatgate_core::external::Fault;
-use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PySystemExit};
+use floatgate_run::failure::Failure;
+use floatgate_run::front::{Stopped, Subject};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 
 use crate::front::Front;
@@ -52,8 +52,6 @@ fn raised(py: Python<'_>, stopped: &Stopped) -> PyErr {
             exception(py, name_of(stopped.subject), &format!("{error:#}"))
         }
         Failure::Interrupted(what) => PyKeyboardInterrupt::new_err(*what),
-        Failure::Ended | Failure::NobodyListens => PyKeyboardInterrupt::new_err(()),
-        Failure::Status(status) => PySystemExit::new_err(*status),
     }
 }
 

@@ -1,10 +1,13 @@
 //! Python, waiting for a run.
 
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use floatgate_cli::run::front;
 use floatgate_core::run::Progress;
+use floatgate_core::sim::text::escaped_lines;
+use floatgate_run::front;
+use floatgate_run::output::Wait;
 use floatgate_workload::file::Stop;
 use pyo3::prelude::*;
 
@@ -86,6 +89,11 @@ impl Front {
     }
 }
 
+/// Prints a message to standard error, if it is open.
+fn report(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", escaped_lines(text));
+}
+
 impl front::Front for Front {
     fn begin(&self, what: &'static str) {
         let mut state = self.0.state();
@@ -116,5 +124,9 @@ impl front::Front for Front {
     fn stop(&self) -> Stop {
         let shared = Arc::clone(&self.0);
         Stop::polled(move || shared.wants_end())
+    }
+
+    fn wait(&self) -> Wait {
+        Wait::new(self.stop(), report)
     }
 }

@@ -6,19 +6,20 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
-use floatgate_cli::failure::Failure;
-use floatgate_cli::run::front::{Front as _, Observer, Stopped, Subject};
-use floatgate_cli::run::session::Session;
-use floatgate_cli::run::spec::{DetailSpec, RequestFormat, RunSpec, StateSpec, Windows};
-use floatgate_cli::run::traces::Traces;
-use floatgate_cli::run::windows_warning;
 use floatgate_core::config::DeviceConfig as Config;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::series::{Sample, Series};
+use floatgate_core::sim::request::Completion;
 use floatgate_core::sim::time::Time;
 use floatgate_report::columns::requests::{self, RequestsWriter};
 use floatgate_report::columns::series::{self, Row, RowsWriter};
 use floatgate_report::digests::run_of;
+use floatgate_run::detail::windows_warning;
+use floatgate_run::failure::Failure;
+use floatgate_run::front::{Front as _, Observer, Stopped, Subject};
+use floatgate_run::session::Session;
+use floatgate_run::spec::{DetailSpec, RequestFormat, RunSpec, StateSpec, Windows};
+use floatgate_run::traces::Traces;
 use pyo3::prelude::*;
 
 use crate::device::DeviceConfig;

@@ -5,12 +5,6 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt8Array, UInt16Array, UInt32Array};
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
-use floatgate_cli::failure::Failure;
-use floatgate_cli::output::{Named, keep_apart};
-use floatgate_cli::run::files;
-use floatgate_cli::run::front::{Front as _, Subject};
-use floatgate_cli::run::session::{device_options, new_device, prepare};
-use floatgate_cli::state;
 use floatgate_core::device::Device;
 use floatgate_core::ftl::Ftl;
 use floatgate_core::ftl::blocks::{BlockState, Stream};
@@ -21,6 +15,12 @@ use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::time::Time;
 use floatgate_report::columns::requests::{self, RequestsWriter};
+use floatgate_run::failure::Failure;
+use floatgate_run::files;
+use floatgate_run::front::{Front as _, Subject};
+use floatgate_run::output::{Named, keep_apart};
+use floatgate_run::session::{device_options, new_device, prepare};
+use floatgate_run::state;
 use pyo3::prelude::*;
 
 use crate::device::DeviceConfig;

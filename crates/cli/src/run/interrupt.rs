@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use floatgate_run::output::Wait;
 use floatgate_workload::file::Stop;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -49,6 +50,11 @@ impl Interrupt {
     /// Returns the flag that stops readers of files when the user asks to end.
     pub fn stop(&self) -> Stop {
         self.0.clone()
+    }
+
+    /// Returns a wait for the readers of pipes that is reported on the terminal, and ends when the user asks to end.
+    pub fn wait(&self) -> Wait {
+        Wait::new(self.stop(), say)
     }
 }
 

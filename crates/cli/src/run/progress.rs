@@ -5,10 +5,11 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use floatgate_core::run::Progress;
+use floatgate_run::front::Front;
+use floatgate_run::output::Wait;
 use floatgate_workload::file::Stop;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use super::front::Front;
 use super::interrupt::Interrupt;
 use crate::failure::say;
 
@@ -124,6 +125,10 @@ impl Front for Terminal {
 
     fn stop(&self) -> Stop {
         self.interrupt.stop()
+    }
+
+    fn wait(&self) -> Wait {
+        self.interrupt.wait()
     }
 }
 

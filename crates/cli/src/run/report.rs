@@ -3,6 +3,7 @@
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::metrics::summary::{Live, MapPages, MergedCommands, Operations, Requests, Share, Summary};
 use floatgate_report::number::grouped;
+use floatgate_run::warnings::INTERRUPTED;
 use floatgate_workload::quantity::readable;
 use floatgate_workload::synthetic::looks_like_job;
 
@@ -489,9 +490,6 @@ fn speed(page: &mut Page, summary: &Summary) {
     let memory = cost.peak_rss_bytes.map(|bytes| format!(", {} of memory", size(bytes))).unwrap_or_default();
     page.line("simulation", format!("{wall}{cpu}{rates}{memory}"));
 }
-
-/// The warning in the result of a run that the user ended.
-pub const INTERRUPTED: &str = "interrupted: the workload did not come to its end";
 
 fn warnings(page: &mut Page, summary: &Summary, in_full: bool) {
     let mut label = "warnings";

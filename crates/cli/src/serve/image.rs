@@ -5,15 +5,15 @@ use std::path::Path;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::summary::{LiveImage, LiveRecovery, Precondition, Reached};
 use floatgate_core::sim::time::Time;
+use floatgate_run::chosen::Chosen;
+use floatgate_run::memory::{self, Use};
+use floatgate_run::session::{device_options, new_device, prepare};
 use floatgate_serve::Finished;
 use floatgate_serve::image::{ImageAt, ImageError, Opened, Recovered, Store};
 
 use super::ServeArgs;
 use super::preparation::Preparation;
 use crate::failure::Failure;
-use crate::memory::{self, Use};
-use crate::run::chosen::Chosen;
-use crate::run::session::{device_options, new_device, prepare};
 
 /// The option that a device with an image has unless it says otherwise: a trim that was flushed stays one.
 pub const TRIM_JOURNAL: &str = "durability.trim_journal";

@@ -7,13 +7,14 @@ use std::cell::RefCell;
 use std::io::IsTerminal;
 
 use floatgate_core::run::Progress;
+use floatgate_run::front::Front;
+use floatgate_run::output::Wait;
 use floatgate_serve::clock::Wall;
 use floatgate_serve::monitor::Monitor;
 use floatgate_workload::file::Stop;
 
 use super::readiness::Readiness;
 use crate::failure::say;
-use crate::run::front::Front;
 use crate::run::interrupt::Interrupt;
 use crate::run::progress::Terminal;
 
@@ -132,6 +133,10 @@ impl Front for Preparation<'_> {
 
     fn stop(&self) -> Stop {
         self.terminal.stop()
+    }
+
+    fn wait(&self) -> Wait {
+        self.terminal.wait()
     }
 }
 

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_report::command::quoted;
+use floatgate_run::front::{Front, unless_stopped};
+use floatgate_run::output::{Draft, partial};
+use floatgate_run::state::Place;
 use floatgate_serve::record::{Recorder, Sink};
 use floatgate_workload::trace::{Packed, Packing};
 
 use super::image::Begun;
 use super::{ServeArgs, warn};
 use crate::failure::Failure;
-use crate::output::{Draft, partial};
-use crate::run::front::{Front, unless_stopped};
-use crate::state::Place;
 
 /// A trace in the making; it comes to its place when it is whole, and stays beside it where it cannot be.
 struct File(Packed<Draft>);
@@ -64,7 +64,7 @@ fn state_path(path: &Path) -> PathBuf {
 pub fn state(args: &ServeArgs, begun: &Begun, front: &dyn Front) -> Result<Option<PathBuf>, Failure> {
     let (Some(path), true) = (&args.record, begun.recovered.is_some()) else { return Ok(None) };
     let path = state_path(path);
-    match Place::open(&path, front)?.write(&begun.device, &begun.state, front) {
+    match Place::open(&path, front)?.write(&begun.device, &begun.state, front).map_err(Failure::from) {
         Ok(()) => Ok(Some(path)),
         Err(Failure::Mistake(why)) => {
             warn(&format!("no replay of the recording can begin from what the image holds: {why}"));
@@ -89,7 +89,7 @@ pub fn not_whole(path: &Path, error: &str) -> String {
 /// Begins the recording of a run; `replay` is the command that replays it.
 pub fn begin(path: &Path, replay: &[String], config: &DeviceConfig, front: &dyn Front) -> Result<Recorder, Failure> {
     let told = |error: io::Error| Failure::fault(format!("--record {}: {error}", path.display()));
-    let draft = Draft::new(path, &front.stop()).map_err(|error| unless_stopped(error, front))?.kept();
+    let draft = Draft::new(path, &front.wait()).map_err(|error| unless_stopped(error, front))?.kept();
     let packed = Packing::of_name(path).writer(draft).map_err(told)?;
     let words: Vec<String> = replay.iter().map(|word| quoted(word)).collect();
     let (name, digest, version) = (&config.name, config.digest(), env!("CARGO_PKG_VERSION"));
@@ -103,7 +103,7 @@ pub fn begin(path: &Path, replay: &[String], config: &DeviceConfig, front: &dyn 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use floatgate_workload::file::Stop;
+    use floatgate_run::output::Wait;
 
     #[test]
     fn what_there_is_of_a_recording_is_kept_and_named() {
@@ -111,7 +111,7 @@ mod tests {
         let path = folder.path().join("live.csv");
         assert!(not_whole(&path, "broken").ends_with("broken; nothing of it could be written"));
         let mut file =
-            File(Packing::of_name(&path).writer(Draft::new(&path, &Stop::default()).unwrap().kept()).unwrap());
+            File(Packing::of_name(&path).writer(Draft::new(&path, &Wait::default()).unwrap().kept()).unwrap());
         file.write_all(b"a line").unwrap();
         drop(file);
         assert_eq!(std::fs::read(partial(&path)).unwrap(), b"a line");

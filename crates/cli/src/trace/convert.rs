@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use floatgate_run::output::{Draft, Named, Wait, keep_apart};
+use floatgate_run::traces::Traces;
 use floatgate_workload::file::Stop;
 use floatgate_workload::trace::{self, ConvertError, Converted, Format, Packing};
 
 use crate::failure::{Failure, say};
-use crate::output::{Draft, Named, keep_apart};
 use crate::run::progress::Reporter;
-use crate::run::traces::Traces;
 use crate::trace_args::TraceArgs;
 
 /// `floatgate trace convert`.
@@ -44,7 +44,7 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
     }
     keep_apart(&traces.inputs(&args.input), &[Named::new("the output", &args.output)])?;
     let cannot = |error: io::Error| Failure::fault(format!("cannot write {}: {error}", args.output.display()));
-    let mut draft = Draft::new(&args.output, traces.stop())?;
+    let mut draft = Draft::new(&args.output, &Wait::new(traces.stop().clone(), say))?;
     let converted = write(args, traces, draft.writer(), cannot)?;
     draft.complete()?;
     draft.publish()?;

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use floatgate_report::number::grouped;
+use floatgate_run::traces::{TraceSpec, Traces};
 use floatgate_workload::trace::Reader;
 use floatgate_workload::trace::profile::{
     Arrivals, DeviceProfile, Footprint, HotShares, OperationProfile, Profile, Profiler,
@@ -12,7 +13,6 @@ use floatgate_workload::trace::profile::{
 use crate::failure::Failure;
 use crate::run::interrupt::Interrupt;
 use crate::run::progress::Reporter;
-use crate::run::traces::{TraceSpec, Traces};
 use crate::text::{Page, Table, bar, number, percent, seconds};
 use crate::trace_args::TraceArgs;
 
@@ -58,7 +58,7 @@ pub fn check_reading(spec: &TraceSpec) -> Result<(), Failure> {
     let of_replay = ["--time-scale", "--max-gap", "--replay", "--fit"];
     match spec.given().into_iter().find(|name| of_replay.contains(name)) {
         Some(name) => Err(Failure::mistake(format!("{name} is for replaying a trace, and has no effect here"))),
-        None => spec.check(),
+        None => Ok(spec.check()?),
     }
 }
 

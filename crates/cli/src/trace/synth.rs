@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
+use floatgate_run::output::{Named, keep_apart, write_whole};
 use floatgate_workload::file::Stop;
 use floatgate_workload::synthetic;
 use floatgate_workload::synthetic::model::compare::{Moment, compare};
@@ -13,7 +14,6 @@ use floatgate_workload::trace::profile::Profile;
 
 use super::info::{check_reading, print, profile};
 use crate::failure::Failure;
-use crate::output::{Named, keep_apart, write_whole};
 use crate::run::interrupt::Interrupt;
 use crate::run::progress::Reporter;
 use crate::text::{Page, Table, number, percent};
@@ -156,7 +156,7 @@ fn write(path: &Path, form: Form, model: &Model, interrupt: &Interrupt) -> Resul
             words::file(&words::words(model).map_err(Failure::mistake)?, &name, &model.source)
         }
     };
-    write_whole(path, text.as_bytes(), &interrupt.stop()).map_err(|error| match interrupt.requested() {
+    write_whole(path, text.as_bytes(), &interrupt.wait()).map_err(|error| match interrupt.requested() {
         true => Failure::Interrupted("the workload was not written to its end"),
         false => Failure::Fault(error),
     })

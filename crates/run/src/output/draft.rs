@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use floatgate_report::digests::{Content, Hasher};
-use floatgate_workload::file::Stop;
 
-use super::pipe;
+use super::pipe::{self, Wait};
 
 /// Bytes that are written at once.
 const BUFFER: usize = 1 << 18;
@@ -59,31 +58,31 @@ pub fn resolved(place: &Path) -> io::Result<PathBuf> {
 }
 
 impl Draft {
-    /// Creates a file. Fails if its place is a directory, or cannot be written to. Waits for the reader of a pipe until
-    /// `stop` is requested.
-    pub fn new(place: &Path, stop: &Stop) -> Result<Draft> {
+    /// Creates a file. Fails if its place is a directory, or cannot be written to. Waits for the reader of a pipe as
+    /// `wait` says.
+    pub fn new(place: &Path, wait: &Wait) -> Result<Draft> {
         anyhow::ensure!(!place.is_dir(), "cannot write {}: it is a directory", place.display());
         // Errors name the path that the user gave, not the draft.
         let cannot = || format!("cannot write {}", place.display());
         let found = fs::metadata(place).ok();
         if found.as_ref().is_some_and(|found| !found.is_file()) {
             anyhow::ensure!(!is_socket(place), "cannot write {}: it is a socket", place.display());
-            let file = pipe::open(place, stop).with_context(cannot)?;
-            return Ok(Draft::of(file, place, None, stop));
+            let file = pipe::open(place, wait).with_context(cannot)?;
+            return Ok(Draft::of(file, place, None, wait));
         }
         let target = resolved(place).with_context(cannot)?;
         let partial = partial(&target);
         let file = create(&partial, found.as_ref()).with_context(cannot)?;
-        Ok(Draft::of(file, place, Some(Beside { target, partial }), stop))
+        Ok(Draft::of(file, place, Some(Beside { target, partial }), wait))
     }
 
     /// Finds out if a file can be written. A pipe is not opened, because its reader would see its end.
     pub fn check(place: &Path) -> Result<()> {
-        if pipe::is_pipe(place) { Ok(()) } else { Draft::new(place, &Stop::default()).map(drop) }
+        if pipe::is_pipe(place) { Ok(()) } else { Draft::new(place, &Wait::default()).map(drop) }
     }
 
-    fn of(file: File, place: &Path, beside: Option<Beside>, stop: &Stop) -> Draft {
-        let file = BufWriter::with_capacity(BUFFER, Sink { file, hasher: Hasher::default(), stop: stop.clone() });
+    fn of(file: File, place: &Path, beside: Option<Beside>, wait: &Wait) -> Draft {
+        let file = BufWriter::with_capacity(BUFFER, Sink { file, hasher: Hasher::default(), wait: wait.clone() });
         Draft { file, place: place.to_owned(), beside, stays: false }
     }
 
@@ -94,8 +93,8 @@ impl Draft {
     }
 
     /// Creates a file with these bytes, ready to be published.
-    pub fn whole(place: &Path, bytes: &[u8], stop: &Stop) -> Result<Draft> {
-        let mut draft = Draft::new(place, stop)?;
+    pub fn whole(place: &Path, bytes: &[u8], wait: &Wait) -> Result<Draft> {
+        let mut draft = Draft::new(place, wait)?;
         draft.write(bytes)?;
         draft.complete()?;
         Ok(draft)
@@ -216,13 +215,13 @@ fn is_at(_: &File, _: &Path) -> io::Result<bool> {
 struct Sink {
     file: File,
     hasher: Hasher,
-    /// Ends the wait for the reader of a pipe.
-    stop: Stop,
+    /// Wait for the reader of a pipe.
+    wait: Wait,
 }
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = pipe::write(&self.file, bytes, &self.stop).map_err(|error| match error.kind() {
+        let written = pipe::write(&self.file, bytes, &self.wait).map_err(|error| match error.kind() {
             // A broken pipe is no failure only for standard output, whose reader may have had enough.
             io::ErrorKind::BrokenPipe => io::Error::other("its reader has closed it"),
             _ => error,
@@ -261,11 +260,11 @@ mod tests {
     use super::*;
 
     fn published(place: &Path, bytes: &[u8]) {
-        Draft::whole(place, bytes, &Stop::default()).unwrap().publish().unwrap();
+        Draft::whole(place, bytes, &Wait::default()).unwrap().publish().unwrap();
     }
 
     fn error(place: &Path) -> String {
-        format!("{:#}", Draft::whole(place, b"page", &Stop::default()).unwrap_err())
+        format!("{:#}", Draft::whole(place, b"page", &Wait::default()).unwrap_err())
     }
 
     #[test]
@@ -282,11 +281,11 @@ mod tests {
     fn what_is_not_published_goes() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("file");
-        let mut draft = Draft::new(&place, &Stop::default()).unwrap();
+        let mut draft = Draft::new(&place, &Wait::default()).unwrap();
         draft.write(b"half").unwrap();
         drop(draft);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        let mut draft = Draft::new(&place, &Stop::default()).unwrap();
+        let mut draft = Draft::new(&place, &Wait::default()).unwrap();
         draft.write(b"whole").unwrap();
         draft.complete().unwrap();
         assert!(!place.exists());
@@ -340,7 +339,7 @@ mod tests {
     fn one_place_has_one_writer() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("file");
-        let first = Draft::new(&place, &Stop::default()).unwrap();
+        let first = Draft::new(&place, &Wait::default()).unwrap();
         assert!(error(&place).ends_with("file: another process is writing it"), "{}", error(&place));
         drop(first);
         published(&place, b"second");

@@ -13,11 +13,11 @@ use floatgate_core::metrics::summary::Summary;
 use floatgate_report::columns::series::{Row, read_merged};
 use floatgate_report::digests::{DIGESTS, Digests, run_of};
 use floatgate_report::html;
-use floatgate_workload::file::Stop;
 
 pub use apart::{Named, keep_apart};
 pub use draft::{Draft, partial};
 pub use lock::Lock;
+pub use pipe::Wait;
 
 /// The result.
 pub const SUMMARY: &str = "summary.json";
@@ -51,14 +51,14 @@ pub struct Directory {
     path: PathBuf,
     /// Begun before the run, so that a directory that cannot be written to is found out then.
     summary: PathBuf,
-    /// Ends waits for readers of pipes.
-    stop: Stop,
+    /// Wait for readers of pipes.
+    wait: Wait,
     _lock: Lock,
 }
 
 impl Directory {
     /// Creates the directory if there is none, locks it, and finds out whether it can be written to.
-    pub fn open(path: &Path, stop: &Stop) -> Result<Directory> {
+    pub fn open(path: &Path, wait: &Wait) -> Result<Directory> {
         let lock = Lock::of(path)?;
         if let Some(seed) = seeds_in(path).first() {
             bail!(
@@ -69,7 +69,7 @@ impl Directory {
         }
         let summary = path.join(SUMMARY);
         Draft::check(&summary)?;
-        Ok(Directory { path: path.to_owned(), summary, stop: stop.clone(), _lock: lock })
+        Ok(Directory { path: path.to_owned(), summary, wait: wait.clone(), _lock: lock })
     }
 
     /// Where it is.
@@ -80,7 +80,7 @@ impl Directory {
     /// Begins a file beside the summary.
     pub fn draft(&self, name: &str) -> Result<Draft> {
         debug_assert!(DETAILS.contains(&name), "{name} is removed when it is not written again");
-        Draft::new(&self.path.join(name), &self.stop)
+        Draft::new(&self.path.join(name), &self.wait)
     }
 
     /// Writes the result, and moves all files to their places. `details` completes the files that were begun beside
@@ -88,7 +88,7 @@ impl Directory {
     pub fn write(&self, summary: &Summary, details: impl FnOnce(&str) -> Result<Vec<Draft>>) -> Result<()> {
         let text = summary.to_json();
         let run = run_of(&text)?;
-        let whole = |place: &Path, text: &str| Draft::whole(place, text.as_bytes(), &self.stop);
+        let whole = |place: &Path, text: &str| Draft::whole(place, text.as_bytes(), &self.wait);
         let result = whole(&self.summary, &text)?;
         let mut details = details(&run)?;
         details.iter_mut().try_for_each(Draft::complete)?;
@@ -139,9 +139,9 @@ pub fn windows(path: &Path) -> Result<Vec<Row>> {
     read_merged(path, html::MOST_POINTS, html::merged)
 }
 
-/// Writes a file: all of it, or nothing. Waits for the reader of a pipe until `stop` is requested.
-pub fn write_whole(place: &Path, bytes: &[u8], stop: &Stop) -> Result<()> {
-    Draft::whole(place, bytes, stop)?.publish()
+/// Writes a file: all of it, or nothing. Waits for the reader of a pipe as `wait` says.
+pub fn write_whole(place: &Path, bytes: &[u8], wait: &Wait) -> Result<()> {
+    Draft::whole(place, bytes, wait)?.publish()
 }
 
 /// Removes a regular file or a link, if there is one; a device node or a pipe stays.

@@ -11,6 +11,7 @@ use floatgate_core::sim::time::Time;
 use floatgate_workload::file::Stop;
 
 use crate::failure::Failure;
+use crate::output::Wait;
 
 /// Frontend of a run: shows its progress and its warnings, and may end it.
 pub trait Front {
@@ -26,8 +27,38 @@ pub trait Front {
     fn warn(&self, text: &str);
     /// Returns `true` if the run should end.
     fn wants_end(&self) -> bool;
-    /// Returns the stop that ends waits for files that are pipes.
+    /// Returns the stop that ends waits for writers of pipes.
     fn stop(&self) -> Stop;
+    /// Returns how waits for readers of pipes are reported, and what ends them.
+    fn wait(&self) -> Wait;
+}
+
+/// Frontend that shows nothing and never ends a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Quiet;
+
+impl Front for Quiet {
+    fn begin(&self, _: &'static str) {}
+
+    fn share(&self, _: f64) {}
+
+    fn progress(&self, _: &Progress, _: Option<f64>) {}
+
+    fn end(&self) {}
+
+    fn warn(&self, _: &str) {}
+
+    fn wants_end(&self) -> bool {
+        false
+    }
+
+    fn stop(&self) -> Stop {
+        Stop::default()
+    }
+
+    fn wait(&self) -> Wait {
+        Wait::default()
+    }
 }
 
 /// Observer of a run: keeps more of it than its summary.
@@ -92,18 +123,13 @@ impl Subject {
 }
 
 /// Failure that leaves a run without a result.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{failure}")]
 pub struct Stopped {
     /// Its subject.
     pub subject: Subject,
     /// The failure.
     pub failure: Failure,
-}
-
-impl From<Stopped> for Failure {
-    fn from(stopped: Stopped) -> Failure {
-        stopped.failure
-    }
 }
 
 /// Returns the failure to open a workload, or that the user stopped it: reading a trace fails then, too.

@@ -14,12 +14,12 @@ use floatgate_core::precondition::{Layout, Precondition};
 use floatgate_workload::file::Stop;
 use serde::{Deserialize, Serialize};
 
-use super::chosen::{DeviceSource, DeviceSpec};
-use super::seeds::{Seeds, without_places};
-use super::traces::TraceSpec;
-use super::{as_text, workload};
+use crate::chosen::{DeviceSource, DeviceSpec};
+use crate::command::without_places;
 use crate::failure::Failure;
 use crate::span::Span;
+use crate::traces::TraceSpec;
+use crate::{as_text, workload};
 
 /// What to run, and what to keep of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -188,6 +188,51 @@ impl fmt::Display for Extent {
     }
 }
 
+/// Seeds, from the first to the last. Written as `A..B`, or as `N` for 1 to N.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seeds {
+    first: u64,
+    last: u64,
+}
+
+/// The most seeds of one command.
+const MOST: u64 = 1000;
+
+impl FromStr for Seeds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Seeds, String> {
+        let (first, last) = text.split_once("..").unwrap_or(("1", text));
+        let number = |text: &str| text.parse::<u64>().ok();
+        let seeds = number(first).zip(number(last)).map(|(first, last)| Seeds { first, last });
+        let seeds = seeds.filter(|seeds| seeds.first < seeds.last && seeds.last - seeds.first < MOST);
+        seeds.ok_or_else(|| format!("give a number from 2 to {MOST}, or the first and the last of 2 to {MOST} as A..B"))
+    }
+}
+
+impl fmt::Display for Seeds {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}..{}", self.first, self.last)
+    }
+}
+
+impl Seeds {
+    /// Returns the first seed.
+    pub fn first(self) -> u64 {
+        self.first
+    }
+
+    /// Returns the last seed.
+    pub fn last(self) -> u64 {
+        self.last
+    }
+
+    /// Returns all seeds, in order.
+    pub fn all(self) -> Vec<u64> {
+        (self.first..=self.last).collect()
+    }
+}
+
 impl RunSpec {
     /// Specifies a run of these workloads with default options.
     pub fn new(device: DeviceSpec, workloads: Vec<String>) -> RunSpec {
@@ -316,5 +361,21 @@ impl DetailSpec {
         }
         let width = self.series.unwrap_or_default().width();
         width.map(|_| ()).map_err(|error| Failure::mistake(format!("--series: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_a_number_or_a_range() {
+        assert_eq!("3".parse(), Ok(Seeds { first: 1, last: 3 }));
+        assert_eq!("7..9".parse(), Ok(Seeds { first: 7, last: 9 }));
+        for wrong in ["0", "1", "x", "5..5", "9..7", "1..1001", "-1", ""] {
+            assert!(wrong.parse::<Seeds>().is_err(), "{wrong}");
+        }
+        assert!("1000".parse::<Seeds>().is_ok());
+        assert_eq!("3".parse::<Seeds>().unwrap().to_string(), "1..3");
     }
 }

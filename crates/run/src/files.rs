@@ -8,11 +8,11 @@ use floatgate_workload::synthetic::model::looks_like_model;
 use floatgate_workload::synthetic::{self, Planned};
 use floatgate_workload::trace::words::are_words;
 
-use super::chosen::{Chosen, DeviceSource};
-use super::spec::{RunSpec, StateSpec};
-use super::traces::{STDIN, STDIN_FILE, Traces};
+use crate::chosen::{Chosen, DeviceSource};
 use crate::failure::Failure;
 use crate::output::{Named, files_of, keep_apart};
+use crate::spec::{RunSpec, StateSpec};
+use crate::traces::{STDIN, STDIN_FILE, Traces};
 
 /// Refuses a run whose outputs would overwrite what it reads, or each other. `seeds` are those of a run with several.
 pub fn check(spec: &RunSpec, traces: &Traces, chosen: &Chosen, seeds: Option<&[u64]>) -> Result<(), Failure> {

@@ -1,41 +1,36 @@
-//! A run, from a device and a workload to their result: the same for whoever asks for it.
+//! Session of a run: from a specification to its result, the same for all frontends.
 
 use std::io;
 
-use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::metrics::attribution::Breakdown;
-use floatgate_core::metrics::counters::{Counters, ProgramCause};
 use floatgate_core::metrics::series::Sample;
 use floatgate_core::metrics::summary::{About, Named, Precondition, Summary};
 use floatgate_core::nand::probe::{CoreWork, Slice};
 use floatgate_core::precondition::{Layout, lay_out as lay_out_for};
 use floatgate_core::run::{Outcome, Progress, RunError, RunOptions, Watcher, run_with};
 use floatgate_core::sim::request::Completion;
-use floatgate_core::sim::request::Completion;
-use floatgate_core::sim::source::Source;
 use floatgate_core::sim::source::Source;
 use floatgate_core::sim::time::Time;
 use floatgate_report::columns::Origin;
-use floatgate_report::number::grouped;
-use floatgate_workload::file::Stop;
-use floatgate_workload::quantity::readable;
 use floatgate_workload::quantity::readable;
 
-use super::chosen::Chosen;
-use super::cost::{self, Stopwatch};
-use super::detail::Detail;
-use super::front::{Front, Observer, Stopped, Subject, unless_ended, unless_stopped};
-use super::spec::{RunSpec, StateSpec};
-use super::traces::{TraceSpec, Traces};
-use super::workload::{self, Workload};
-use super::{report, several};
+use crate::chosen::Chosen;
+use crate::cost::{self, Stopwatch};
+use crate::detail::Detail;
 use crate::failure::Failure;
+use crate::front::{Front, Observer, Stopped, Subject, unless_ended, unless_stopped};
 use crate::memory::{self, Use};
 use crate::output::Directory;
-use crate::state;
+use crate::spec::{RunSpec, StateSpec};
+use crate::traces::{TraceSpec, Traces};
+use crate::warnings::{
+    INTERRUPTED, Warnings, depends_on_load, not_served, not_steady, nothing_measured, partial_pages,
+};
+use crate::workload::{self, Workload};
+use crate::{files, several, state};
 
-/// A run that is about to begin.
+/// Run that is about to start.
 pub struct Session<'a> {
     spec: &'a RunSpec,
     traces: &'a Traces,
@@ -56,7 +51,7 @@ enum State<'a> {
     Reached(Precondition),
 }
 
-/// A run that has ended.
+/// Run that has ended.
 pub struct Finished {
     /// Its result.
     pub summary: Summary,
@@ -110,7 +105,7 @@ impl<'a> Session<'a> {
     ) -> Result<Session<'a>, Stopped> {
         let workload = several::open(&spec.workloads, traces, &chosen.config, spec.seed);
         let workload = workload.map_err(|failure| subject_of(spec).stopped(unless_ended(failure, front)))?;
-        super::files::check(spec, traces, &chosen, None).map_err(Subject::Output.stop())?;
+        files::check(spec, traces, &chosen, None).map_err(Subject::Output.stop())?;
         let mut warnings = Warnings::default();
         warnings.add(workload.warnings(), front);
         let place = spec.save_state.as_deref().map(|path| state::Place::open(path, front)).transpose();
@@ -142,7 +137,7 @@ impl<'a> Session<'a> {
     pub fn run_into_directory(self, front: &dyn Front) -> Result<Finished, Stopped> {
         let written = |error| Subject::Output.stopped(unless_stopped(error, front));
         let out = self.spec.out.as_deref();
-        let directory = out.map(|out| Directory::open(out, &front.stop())).transpose().map_err(written)?;
+        let directory = out.map(|out| Directory::open(out, &front.wait())).transpose().map_err(written)?;
         let detail = Detail::open(directory.as_ref(), &self.spec.detail, &self.device, &self.streams(), &self.origin());
         let mut detail = detail.map_err(written)?;
         let mut finished = self.run(&mut detail, front)?;
@@ -178,7 +173,7 @@ impl<'a> Session<'a> {
         warnings.add(observer.warnings(outcome.elapsed), front);
         if !outcome.complete {
             // The user knows, and the page says it where it says how long the run was.
-            warnings.said.push(report::INTERRUPTED.to_owned());
+            warnings.add_silently(INTERRUPTED);
         }
         warnings.add(partial_pages(&precondition, &device, &outcome.counters), front);
         warnings.add(device.wear_warning(), front);
@@ -192,7 +187,7 @@ impl<'a> Session<'a> {
             device: Named { name: chosen.config.name.clone(), digest: chosen.plain_digest },
             workload: workload.named(),
             precondition,
-            warnings: warnings.said,
+            warnings: warnings.into_texts(),
             base: chosen.base,
             arguments: spec.arguments(),
         };
@@ -224,31 +219,6 @@ pub fn new_device(chosen: &Chosen, seed: u64, attribution: bool, asked: &str) ->
     memory::check(&chosen.config, &options, usage).map_err(Subject::Device.stop())?;
     Device::new(chosen.config.clone(), options)
         .map_err(|error| Subject::Device.stopped(Failure::mistake(format!("{}: {error}", chosen.spec.called()))))
-}
-
-/// The warning where no steady state was reached.
-pub fn not_steady(precondition: &Precondition) -> Option<String> {
-    (precondition.reached.converged == Some(false)).then(|| {
-        format!(
-            "preconditioning to a steady state gave up: after {:.0} drive writes, write amplification still moved by \
-             more than 1 % from one to the next",
-            precondition.reached.drive_writes
-        )
-    })
-}
-
-/// Returns the warning that the steady state depends on the load, where it does.
-pub fn depends_on_load(precondition: &Precondition, config: &DeviceConfig) -> Option<String> {
-    let reached = &precondition.reached;
-    let (soft, hard) = (reached.write_amplification?, reached.write_amplification_at_hard?);
-    Some(format!(
-        "the steady state depends on the load: --precondition steady keeps more than {} blocks of each plane free \
-         (gc.soft_threshold), with a write amplification of {soft:.2}; under a load that outpaces garbage collection they \
-         fall to {} (gc.hard_threshold), where it is {hard:.2}; for the state of a job, give it a ramp_time until its \
-         write amplification stands still (docs/model/preconditioning.md)",
-        config.soft_threshold(),
-        config.hard_threshold(),
-    ))
 }
 
 /// Brings a new device, which is stepped by hand, into the state that was asked for.
@@ -407,77 +377,4 @@ impl Watcher for Monitor<'_> {
 
 fn told(error: io::Error) -> String {
     format!("cannot write {error}")
-}
-
-/// Returns the warning that writes leave space in their programs empty: why, and how to get the state that they make.
-fn partial_pages(precondition: &Precondition, device: &Device, counters: &Counters) -> Option<String> {
-    /// The share of the space in the pages written that may be empty, as some is at the end of every run.
-    const NEGLIGIBLE: f64 = 0.1;
-    let config = device.config();
-    let pages = counters.pages_programmed[ProgramCause::Host as usize];
-    let padding = counters.pages_programmed[ProgramCause::Padding as usize];
-    let space = ((pages + padding) * u64::from(config.units_per_page())) as f64;
-    let empty = counters.units_padded as f64 / space.max(1.0);
-    let (flushes, timeouts) = (counters.units_cut_by_flush, counters.units_cut_by_timeout);
-    let is_steady = precondition.reached.converged.is_some();
-    if empty <= NEGLIGIBLE || counters.host_units == 0 || !(is_steady || flushes + timeouts > 0) {
-        return None;
-    }
-    let cause = if flushes + timeouts > 0 {
-        format!(
-            "{flushes} of its programs were cut short by FLUSH or FUA, and {timeouts} by controller.fill_timeout ({})",
-            config.controller.fill_timeout
-        )
-    } else {
-        format!("its writes are smaller than a program of {} pages", config.geometry.pages_per_program)
-    };
-    let state = match is_steady {
-        true => {
-            "; --precondition steady fills programs, so start from the state of this job instead: give the job itself \
-                    as --precondition (docs/model/preconditioning.md)"
-        }
-        false => "",
-    };
-    Some(format!("{:.0} % of the space that the host programmed stayed empty: {cause}{state}", empty * 100.0))
-}
-
-/// The warning where no request was measured.
-fn nothing_measured(workload: &Workload) -> String {
-    let ramp = workload.sources.iter().map(|source| source.measure_from()).max().unwrap_or(Time::ZERO);
-    let why = match ramp > Time::ZERO {
-        true => format!("the workload ended within its ramp_time of {} s", ramp.as_s()),
-        false => "the workload has no requests".to_owned(),
-    };
-    format!("nothing arrived in the measured part: {why}")
-}
-
-/// Returns a warning if requests failed.
-fn not_served(served: u64, refused: u64, read_only_since: Option<Time>) -> Option<String> {
-    let all = grouped(served + refused);
-    let why = match read_only_since {
-        Some(at) => {
-            format!("the device became read-only at {:.3} s, because too many of its blocks were bad", at.as_s())
-        }
-        None => "they were beyond the end of the device, or their data were uncorrectable".to_owned(),
-    };
-    (refused > 0).then(|| {
-        format!("{} of {all} requests were not served: {why}; throughput and latencies exclude them", grouped(refused))
-    })
-}
-
-/// Warnings, each of which is said once.
-#[derive(Debug, Default)]
-struct Warnings {
-    said: Vec<String>,
-}
-
-impl Warnings {
-    fn add(&mut self, warnings: impl IntoIterator<Item = String>, front: &dyn Front) {
-        for warning in warnings {
-            if !self.said.contains(&warning) {
-                front.warn(&warning);
-                self.said.push(warning);
-            }
-        }
-    }
 }

@@ -11,10 +11,10 @@ use floatgate_workload::synthetic::{self, Job};
 use floatgate_workload::trace::words::{TraceWords, are_words};
 use floatgate_workload::trace::{Trace, TraceOptions};
 
-use super::front::{Front, unless_stopped};
-use super::iolog;
-use super::traces::{STDIN, Traces};
 use crate::failure::Failure;
+use crate::front::{Front, unless_stopped};
+use crate::iolog;
+use crate::traces::{STDIN, Traces};
 
 /// A workload, and where its requests come from.
 pub struct Workload {
@@ -95,7 +95,7 @@ impl Workload {
     pub fn begin_logs(&mut self, front: &dyn Front) -> Result<(), Failure> {
         for (source, log) in self.sources.iter_mut().zip(&self.logs) {
             if let Some(asked) = log {
-                let log = iolog::attach(source, asked, &front.stop());
+                let log = iolog::attach(source, asked, &front.wait());
                 self.begun.push(log.map_err(|error| unless_stopped(error, front))?);
             }
         }

@@ -18,10 +18,10 @@ use floatgate_report::columns::series::{Row, SeriesWriter};
 use floatgate_report::number::grouped;
 use floatgate_report::timeline::{SIZE_LIMIT, TimelineWriter};
 
-use super::front::Observer;
-use super::spec::{DetailSpec, Extent, RequestFormat};
+use crate::front::Observer;
 use crate::output::{Directory, Draft, TIMELINE};
 use crate::span::Span;
+use crate::spec::{DetailSpec, Extent, RequestFormat};
 
 /// The next number from this one on that is 1, 2 or 5 with zeros behind it.
 fn round(least: u64) -> u64 {

@@ -1,5 +1,5 @@
 //! Named pipes that are written: opening one waits for its reader, and writing to it waits until the reader has made
-//! room. Both wait in short steps, and check a [`Stop`] between them.
+//! room. Both wait in short steps, and check the stop of a [`Wait`] between them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,7 +12,25 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::failure::say;
+/// How a wait for the reader of a pipe is reported, and what ends it. The default reports nothing, and waits forever.
+#[derive(Clone, Debug)]
+pub struct Wait {
+    stop: Stop,
+    report: fn(&str),
+}
+
+impl Default for Wait {
+    fn default() -> Wait {
+        Wait::new(Stop::default(), |_| {})
+    }
+}
+
+impl Wait {
+    /// Waits until `stop` is requested, and calls `report` with a message when that takes long.
+    pub fn new(stop: Stop, report: fn(&str)) -> Wait {
+        Wait { stop, report }
+    }
+}
 
 /// Longest wait between two checks of the stop.
 const STEP: Duration = Duration::from_millis(50);
@@ -28,8 +46,8 @@ pub fn is_pipe(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.file_type().is_fifo())
 }
 
-/// Opens a device node or a pipe for writing. Waits for the reader of a pipe until `stop` is requested.
-pub fn open(path: &Path, stop: &Stop) -> io::Result<File> {
+/// Opens a device node or a pipe for writing. Waits for the reader of a pipe.
+pub fn open(path: &Path, wait: &Wait) -> io::Result<File> {
     if !is_pipe(path) {
         return OpenOptions::new().write(true).open(path);
     }
@@ -39,11 +57,14 @@ pub fn open(path: &Path, stop: &Stop) -> io::Result<File> {
     loop {
         match options.open(path) {
             // It has no reader.
-            Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => stop.check()?,
+            Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => wait.stop.check()?,
             opened => return opened,
         }
         if steps == SILENT_STEPS {
-            say(&format!("waiting for a program that reads the pipe {}; Ctrl-C ends the wait", path.display()));
+            (wait.report)(&format!(
+                "waiting for a program that reads the pipe {}; Ctrl-C ends the wait",
+                path.display()
+            ));
         }
         steps += 1;
         pause();
@@ -55,15 +76,15 @@ fn pause() {
     std::thread::sleep(STEP);
 }
 
-/// Writes bytes to a file. Waits for room in a pipe; after `stop` is requested, only while its reader makes some.
-pub fn write(mut file: &File, bytes: &[u8], stop: &Stop) -> io::Result<usize> {
+/// Writes bytes to a file. Waits for room in a pipe; after a stop is requested, only while its reader makes some.
+pub fn write(mut file: &File, bytes: &[u8], wait: &Wait) -> io::Result<usize> {
     let mut steps = 0;
     loop {
         match file.write(bytes) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             written => return written,
         }
-        if stop.is_requested() {
+        if wait.stop.is_requested() {
             steps += 1;
             if steps > LAST_STEPS {
                 return Err(io::Error::other("stopped, because its reader takes nothing"));

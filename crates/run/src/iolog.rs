@@ -10,10 +10,9 @@ use anyhow::{Context, Result};
 use floatgate_core::sim::request::{Operation, Request, SECTOR};
 use floatgate_core::sim::source::{Pace, Source, SourceError};
 use floatgate_core::sim::time::Time;
-use floatgate_workload::file::Stop;
 use floatgate_workload::synthetic;
 
-use crate::output::Draft;
+use crate::output::{Draft, Wait};
 
 /// A log in the making.
 #[derive(Debug)]
@@ -28,8 +27,8 @@ pub struct Log {
 const MICROSECOND: u64 = 1_000_000;
 
 impl Log {
-    fn begin(asked: &synthetic::Log, stop: &Stop) -> Result<Log> {
-        let mut draft = Draft::new(Path::new(&asked.path), stop)?;
+    fn begin(asked: &synthetic::Log, wait: &Wait) -> Result<Log> {
+        let mut draft = Draft::new(Path::new(&asked.path), wait)?;
         draft.write(b"fio version 3 iolog\n0 device add\n0 device open\n")?;
         Ok(Log { draft, asked_at: asked.place.clone(), last: Time::ZERO })
     }
@@ -62,10 +61,10 @@ impl Log {
 /// A log that its source writes to and the workload finishes.
 pub type Shared = Rc<RefCell<Option<Log>>>;
 
-/// Makes a source write what it issues to the file that its job asks for. Waits for the reader of a pipe until `stop`
-/// is requested.
-pub fn attach(source: &mut Box<dyn Source>, asked: &synthetic::Log, stop: &Stop) -> Result<Shared> {
-    let begun = Log::begin(asked, stop).with_context(|| asked.place.clone())?;
+/// Makes a source write what it issues to the file that its job asks for. Waits for the reader of a pipe as
+/// `wait` says.
+pub fn attach(source: &mut Box<dyn Source>, asked: &synthetic::Log, wait: &Wait) -> Result<Shared> {
+    let begun = Log::begin(asked, wait).with_context(|| asked.place.clone())?;
     let log = Rc::new(RefCell::new(Some(begun)));
     let inner = std::mem::replace(source, Box::new(Nothing));
     *source = Box::new(Logged { inner, log: Rc::clone(&log) });

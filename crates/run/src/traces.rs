@@ -18,7 +18,7 @@ use floatgate_workload::trace::{
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use super::as_text;
+use crate::as_text;
 use crate::failure::Failure;
 use crate::output::Named;
 

@@ -7,9 +7,9 @@ use floatgate_workload::synthetic;
 use floatgate_workload::synthetic::model::looks_like_model;
 use floatgate_workload::trace::words::{TraceWords, are_words};
 
-use super::traces::{STDIN, Traces};
-use super::workload::{Workload, model_name};
 use crate::failure::Failure;
+use crate::traces::{STDIN, Traces};
+use crate::workload::{Workload, model_name};
 
 /// Opens the workloads of a run. One by itself is as it is; of several, the streams have names that tell them apart.
 pub fn open(texts: &[String], traces: &Traces, device: &DeviceConfig, seed: u64) -> Result<Workload, Failure> {

@@ -1,0 +1,42 @@
+//! Runs: from a specification to a result, for the command line, for Python, and for other programs.
+//!
+//! A [`spec::RunSpec`] says what to run and what to keep of it. A [`session::Session`] opens its device and its
+//! workloads, brings the device into the state that is asked for, runs the workloads, and returns the summary. It
+//! reports to a [`front::Front`] and hands details to a [`front::Observer`]; the files of a result are written by
+//! [`output`]. Nothing here reads arguments or prints.
+//!
+//! ```
+//! use floatgate_run::chosen::DeviceSpec;
+//! use floatgate_run::front::Quiet;
+//! use floatgate_run::session::Session;
+//! use floatgate_run::spec::RunSpec;
+//! use floatgate_run::traces::Traces;
+//!
+//! let spec = RunSpec::new(DeviceSpec::named("tiny", &[]), vec!["rw=randread bs=4k number_ios=100".to_owned()]);
+//! let traces = Traces::default();
+//! let session = Session::open(&spec, &traces, spec.device.load()?, &Quiet)?;
+//! let finished = session.run_into_directory(&Quiet)?;
+//! assert_eq!(finished.summary.requests.read.count, 100);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod as_text;
+pub mod chosen;
+mod command;
+pub mod cost;
+pub mod detail;
+pub mod failure;
+pub mod files;
+pub mod front;
+mod iolog;
+pub mod memory;
+pub mod output;
+pub mod seeds;
+pub mod session;
+mod several;
+pub mod span;
+pub mod spec;
+pub mod state;
+pub mod traces;
+pub mod warnings;
+pub mod workload;

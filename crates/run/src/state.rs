@@ -1,0 +1,112 @@
+//! Saved states of devices: files that are written, loaded and inspected.
+
+use std::fmt::Display;
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use floatgate_core::device::{Device, Head, Options, inspect_state};
+use floatgate_core::metrics::summary::Precondition;
+use floatgate_core::state::{Section, StateError};
+use floatgate_workload::file::{Stop, Stoppable};
+
+use crate::chosen::Chosen;
+use crate::failure::Failure;
+use crate::front::{Front, unless_stopped};
+use crate::memory::{self, Use};
+use crate::output::Draft;
+
+fn failed(path: &Path) -> impl Fn(StateError) -> Failure + '_ {
+    move |error| Failure::mistake(format!("{}: {error}", path.display()))
+}
+
+fn open(path: &Path, stop: &Stop) -> Result<BufReader<Stoppable>, Failure> {
+    let cannot = |error: &dyn Display| Failure::mistake(format!("{}: cannot read the state: {error}", path.display()));
+    if path.is_dir() {
+        return Err(cannot(&"it is a directory"));
+    }
+    Stoppable::open(path, stop).map(|file| BufReader::with_capacity(1 << 18, file)).map_err(|error| cannot(&error))
+}
+
+/// Reads the header of a file.
+pub fn head(path: &Path, stop: &Stop) -> Result<Head, Failure> {
+    Head::read(&mut open(path, stop)?).map_err(failed(path))
+}
+
+/// Reads all of a file, checks it, and returns its header and its sections.
+pub fn inspect(path: &Path) -> Result<(Head, Vec<Section>), Failure> {
+    inspect_state(open(path, &Stop::default())?).map_err(failed(path))
+}
+
+/// File that a state will be written to. It is created before the state is made, so that failures show early.
+#[derive(Debug)]
+pub struct Place {
+    draft: Draft,
+    path: PathBuf,
+}
+
+impl Place {
+    /// Creates the file.
+    pub fn open(path: &Path, front: &dyn Front) -> Result<Place, Failure> {
+        let draft = Draft::new(path, &front.wait()).map_err(|error| unless_stopped(error, front))?;
+        Ok(Place { draft, path: path.to_owned() })
+    }
+
+    /// Writes the state of a device, and moves the file to its path.
+    pub fn write(mut self, device: &Device, state: &Precondition, front: &dyn Front) -> Result<(), Failure> {
+        front.begin("saving");
+        let saved = device.save(state, Watched { inner: &mut self.draft, front });
+        front.end();
+        match saved {
+            Ok(()) => {
+                let done = self.draft.complete().and_then(|()| self.draft.publish());
+                done.map_err(Failure::Fault)
+            }
+            Err(_) if front.wants_end() => Err(Failure::Interrupted("saving was stopped, there is no file")),
+            Err(StateError::Io(error)) => Err(Failure::fault(format!("cannot write {error}"))),
+            Err(error) => Err(Failure::mistake(format!("cannot save {}: {error}", self.path.display()))),
+        }
+    }
+}
+
+/// Loads a state for a device, and returns it with the header of the file.
+pub fn load(path: &Path, chosen: &Chosen, options: Options, front: &dyn Front) -> Result<(Device, Head), Failure> {
+    memory::check(&chosen.config, &options, Use::Filled)?;
+    let file = open(path, &front.stop())?;
+    front.begin("loading");
+    let loaded = Device::load(chosen.config.clone(), options, Watched { inner: file, front });
+    front.end();
+    match loaded {
+        Err(_) if front.wants_end() => Err(Failure::Interrupted("loading was stopped, there is no result")),
+        loaded => loaded.map_err(failed(path)),
+    }
+}
+
+/// File that is read or written until the user stops it.
+struct Watched<'a, T> {
+    inner: T,
+    front: &'a dyn Front,
+}
+
+impl<T> Watched<'_, T> {
+    fn go_on(&self) -> io::Result<()> {
+        if self.front.wants_end() { Err(io::Error::from(io::ErrorKind::ConnectionAborted)) } else { Ok(()) }
+    }
+}
+
+impl<T: Read> Read for Watched<'_, T> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.go_on()?;
+        self.inner.read(bytes)
+    }
+}
+
+impl<T: Write> Write for Watched<'_, T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.go_on()?;
+        self.inner.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
