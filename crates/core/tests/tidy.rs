@@ -320,7 +320,8 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
         ],
         &[],
     ),
-    ("py", &["floatgate", "floatgate-core", "floatgate-report", "floatgate-run", "floatgate-workload"], &[]),
+    ("py", &["floatgate-core", "floatgate-report", "floatgate-run", "floatgate-workload"], &[]),
+    ("wheel", &["floatgate", "floatgate-py"], &[]),
 ];
 
 /// A crate that depends on more is built again more often, so that each dependency is a decision.

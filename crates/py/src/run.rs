@@ -1,6 +1,5 @@
-//! Runs, and the command.
+//! Runs.
 
-use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -26,12 +25,6 @@ use crate::device::DeviceConfig;
 use crate::errors::enter;
 use crate::simulator::Simulator;
 use crate::tables::{BATCH, Batches};
-
-/// Does what a command line asks for, and returns the status to exit with.
-#[pyfunction]
-pub fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
-    py.detach(|| floatgate_cli::main(arguments))
-}
 
 /// A result: its summary as JSON, its requests and its windows, where those were asked for.
 type RunResult = (String, Option<PyArrowType<PyTable>>, Option<PyArrowType<PyTable>>);
