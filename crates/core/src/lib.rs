@@ -15,5 +15,6 @@ pub mod policy;
 pub mod precondition;
 pub mod run;
 pub mod scheduler;
+pub mod ssd;
 pub mod state;
 pub mod work;

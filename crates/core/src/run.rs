@@ -1,4 +1,4 @@
-//! The replay loop: sources of requests on one side, the device on the other.
+//! The replay loop: sources of requests on one side, an SSD on the other.
 
 mod feed;
 
@@ -17,6 +17,7 @@ use crate::nand::probe::{CoreWork, Slice};
 use crate::sim::request::{Completion, Request};
 use crate::sim::source::{Source, SourceError};
 use crate::sim::time::Time;
+use crate::ssd::Ssd;
 use feed::Feed;
 
 /// Why a run failed.
@@ -225,7 +226,19 @@ pub fn run_with(
     watcher: &mut dyn Watcher,
     options: RunOptions,
 ) -> Result<Outcome, RunError> {
-    Runner::new(device, sources, options).run(watcher)
+    let outcome = replay(device, sources, watcher, options)?;
+    outcome.measurement(device).work().check(outcome.elapsed)?;
+    Ok(outcome)
+}
+
+/// As [`run_with`], on any SSD. It does not check that the SSD kept within its bounds, which only a [`Device`] has.
+pub fn replay<S: Ssd + ?Sized>(
+    ssd: &mut S,
+    sources: &mut [Box<dyn Source>],
+    watcher: &mut dyn Watcher,
+    options: RunOptions,
+) -> Result<Outcome, RunError> {
+    Runner::new(ssd, sources, options).run(watcher)
 }
 
 /// What has come back.
@@ -262,8 +275,8 @@ impl Seen {
     }
 }
 
-struct Runner<'a> {
-    device: &'a mut Device,
+struct Runner<'a, S: ?Sized> {
+    ssd: &'a mut S,
     feeds: Vec<Feed<'a>>,
     seen: Seen,
     /// What the device was like when the measured part began.
@@ -297,8 +310,8 @@ const PROGRESS_EVERY: u64 = 16_384;
 /// Looks at the device between two calls for progress: there may be any number of them before the next completion.
 const LOOKS_EVERY: u64 = 1024;
 
-impl<'a> Runner<'a> {
-    fn new(device: &'a mut Device, sources: &'a mut [Box<dyn Source>], options: RunOptions) -> Runner<'a> {
+impl<'a, S: Ssd + ?Sized> Runner<'a, S> {
+    fn new(ssd: &'a mut S, sources: &'a mut [Box<dyn Source>], options: RunOptions) -> Runner<'a, S> {
         let mut names = Vec::new();
         let mut feed_of = Vec::new();
         let mut feeds = Vec::new();
@@ -308,13 +321,13 @@ impl<'a> Runner<'a> {
             feed_of.resize(names.len(), index);
             feeds.push(Feed::new(source.as_mut(), base));
         }
-        let now = device.now();
-        device.array_mut().reset_times();
+        let now = ssd.now();
+        ssd.reset_times();
         let mut first = Sample::default();
-        device.sample(now, &mut first);
+        ssd.sample(now, &mut first);
         let profile = options.profile.then(Profile::default);
         Runner {
-            device,
+            ssd,
             feeds,
             seen: Seen { feed_of, results: Results::new(names), profile, completed: 0 },
             first,
@@ -338,35 +351,35 @@ impl<'a> Runner<'a> {
     fn run(mut self, watcher: &mut dyn Watcher) -> Result<Outcome, RunError> {
         self.check_policies()?;
         for index in 0..self.feeds.len() {
-            if let Err(error) = self.feeds[index].fill(self.device) {
+            if let Err(error) = self.feeds[index].fill(self.ssd) {
                 self.source_failed(index, error, watcher)?;
             }
         }
         self.start_waiting()?;
-        self.measuring = self.measure_from == self.device.now();
+        self.measuring = self.measure_from == self.ssd.now();
         self.wants_slices = watcher.wants_slices();
         self.look_at = watcher.next_look();
         if self.measuring {
-            self.look(self.device.now(), watcher)?;
+            self.look(self.ssd.now(), watcher)?;
         }
         let mut next_report = PROGRESS_EVERY;
-        let mut moved = (self.device.now(), 0);
+        let mut moved = (self.ssd.now(), 0);
         loop {
             let submission = self.next_submission().map(|(at, _)| at);
             if submission.is_none() && self.last.is_none() && self.all_answered() {
                 self.end_measuring(watcher)?;
             }
-            if submission.is_none() && self.device.next_event_time().is_none() {
+            if submission.is_none() && self.ssd.next_event().is_none() {
                 break;
             }
             // While the queue is full, what may be issued next is known when a place becomes free.
-            let wake = submission.or_else(|| self.device.next_room());
+            let wake = submission.or_else(|| self.ssd.next_room());
             self.advance(wake.unwrap_or(Time::NEVER), watcher)?;
-            if self.device.now() > Time::LAST {
+            if self.ssd.now() > Time::LAST {
                 return Err(RunError::TooLong);
             }
             self.collect(watcher)?;
-            self.submit_all(self.device.now(), watcher)?;
+            self.submit_all(self.ssd.now(), watcher)?;
             self.collect(watcher)?;
             if self.waiting {
                 self.start_waiting()?;
@@ -375,7 +388,7 @@ impl<'a> Runner<'a> {
                 next_report = self.work + PROGRESS_EVERY;
                 moved = self.check_moves(moved)?;
                 self.check_policies()?;
-                self.report(self.device.now(), watcher);
+                self.report(self.ssd.now(), watcher);
             }
         }
         if self.last.is_none() {
@@ -395,7 +408,7 @@ impl<'a> Runner<'a> {
 
     /// Fails where a policy did.
     fn check_policies(&self) -> Result<(), RunError> {
-        self.device.fault().map_or(Ok(()), |fault| Err(RunError::Policy(fault.clone())))
+        self.ssd.fault().map_or(Ok(()), |fault| Err(RunError::Policy(fault.clone())))
     }
 
     /// Fails where time has stood still for very many requests and nothing but time ends the workload. `moved` is the
@@ -403,8 +416,8 @@ impl<'a> Runner<'a> {
     fn check_moves(&self, moved: (Time, u64)) -> Result<(Time, u64), RunError> {
         /// No device has as many units that are answered at one instant by chance.
         const STANDSTILL: u64 = 4_000_000;
-        if self.device.now() > moved.0 {
-            return Ok((self.device.now(), self.seen.completed));
+        if self.ssd.now() > moved.0 {
+            return Ok((self.ssd.now(), self.seen.completed));
         }
         let completed = self.seen.completed - moved.1;
         let endless = self.feeds.iter().any(|feed| feed.stop_at < Time::NEVER && !feed.ended);
@@ -413,7 +426,7 @@ impl<'a> Runner<'a> {
 
     /// Starts the sources that wait for none, or for those only that have ended.
     fn start_waiting(&mut self) -> Result<(), SourceError> {
-        let now = self.device.now();
+        let now = self.ssd.now();
         self.waiting = false;
         for index in 0..self.feeds.len() {
             if self.feeds[index].begin.is_some() {
@@ -442,10 +455,10 @@ impl<'a> Runner<'a> {
 
     /// The next request that can be issued: when, and of which feed.
     fn next_submission(&self) -> Option<(Time, usize)> {
-        if self.stopped || !self.device.has_room() {
+        if self.stopped || !self.ssd.has_room() {
             return None;
         }
-        let now = self.device.now();
+        let now = self.ssd.now();
         let times = self.feeds.iter().enumerate().filter_map(|(index, feed)| Some((feed.next_time(now)?, index)));
         times.min()
     }
@@ -467,9 +480,9 @@ impl<'a> Runner<'a> {
                 {
                     profile.issued(&request);
                 }
-                self.device.submit(now, request);
+                self.ssd.submit(now, request);
             }
-            if let Err(error) = feed.fill(self.device) {
+            if let Err(error) = feed.fill(self.ssd) {
                 self.source_failed(index, error, watcher)?;
             }
         }
@@ -484,23 +497,23 @@ impl<'a> Runner<'a> {
         error: SourceError,
         watcher: &mut dyn Watcher,
     ) -> Result<(), SourceError> {
-        self.report(self.device.now(), watcher);
+        self.report(self.ssd.now(), watcher);
         self.feeds[index].ended = true;
         if self.stopped { Ok(()) } else { Err(error) }
     }
 
     fn collect(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         if self.wants_slices {
-            self.hand_over(watcher, self.device.now())?;
+            self.hand_over(watcher, self.ssd.now())?;
         }
-        if !self.device.has_completions() {
+        if !self.ssd.has_completions() {
             return Ok(());
         }
-        self.device.take_completions(&mut self.completions);
-        if self.device.attributes() {
+        self.ssd.take_completions(&mut self.completions);
+        if self.ssd.attributes() {
             return self.record_with_breakdowns(watcher);
         }
-        let now = self.device.now();
+        let now = self.ssd.now();
         self.count_outstanding(now);
         for completion in self.completions.drain(..) {
             self.seen.record(&mut self.feeds, now, &completion, None, watcher)?;
@@ -510,8 +523,8 @@ impl<'a> Runner<'a> {
 
     #[inline(never)]
     fn record_with_breakdowns(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
-        self.device.take_breakdowns(&mut self.breakdowns);
-        let now = self.device.now();
+        self.ssd.take_breakdowns(&mut self.breakdowns);
+        let now = self.ssd.now();
         self.count_outstanding(now);
         for (completion, breakdown) in self.completions.iter().zip(&self.breakdowns) {
             self.seen.record(&mut self.feeds, now, completion, Some(breakdown), watcher)?;
@@ -524,17 +537,11 @@ impl<'a> Runner<'a> {
     /// Hands over what the probe has seen, but for what may change after `now`.
     #[cold]
     fn hand_over(&mut self, watcher: &mut dyn Watcher, now: Time) -> Result<(), RunError> {
-        let suspend = &self.device.config().nand.advanced.suspend;
-        let may_change = suspend.program || suspend.erase;
-        if let Some(probe) = self.device.array_mut().probe_mut() {
-            if may_change {
-                probe.hold_back(now);
-            }
-            watcher.slices(probe.slices()).map_err(RunError::Observer)?;
-            watcher.works(probe.works()).map_err(RunError::Observer)?;
-            probe.clear();
-        }
-        Ok(())
+        let mut take = |slices: &[Slice], works: &[CoreWork]| {
+            watcher.slices(slices)?;
+            watcher.works(works)
+        };
+        self.ssd.drain_probe(now, &mut take).map_err(RunError::Observer)
     }
 
     /// Advances the device to the next submission or completion, and starts the measured part when its time comes.
@@ -544,15 +551,15 @@ impl<'a> Runner<'a> {
         }
         if self.last.is_some() {
             // Every request completed within the ramp time, so nothing is measured, even if the device works beyond it.
-            self.device.advance_to_completion(until);
+            self.ssd.advance_to_completion(until);
             return Ok(());
         }
-        self.device.advance_to_completion(until.min(self.measure_from));
-        if self.device.now() >= self.measure_from {
+        self.ssd.advance_to_completion(until.min(self.measure_from));
+        if self.ssd.now() >= self.measure_from {
             self.measuring = true;
-            self.device.array_mut().reset_times();
-            self.device.sample(self.device.now(), &mut self.first);
-            self.look(self.device.now(), watcher)?;
+            self.ssd.reset_times();
+            self.ssd.sample(self.ssd.now(), &mut self.first);
+            self.look(self.ssd.now(), watcher)?;
         }
         Ok(())
     }
@@ -563,11 +570,11 @@ impl<'a> Runner<'a> {
         loop {
             let at = self.look_at;
             if at >= until {
-                self.device.advance_to_completion(until);
+                self.ssd.advance_to_completion(until);
                 return Ok(());
             }
-            let completes = self.device.run_to_completion(at) < at || self.device.has_completions();
-            if completes || (until == Time::NEVER && self.device.next_event_time().is_none()) {
+            let completes = self.ssd.run_to_completion(at) < at || self.ssd.has_completions();
+            if completes || (until == Time::NEVER && self.ssd.next_event().is_none()) {
                 return Ok(());
             }
             self.look(at, watcher)?;
@@ -608,7 +615,7 @@ impl<'a> Runner<'a> {
     /// Whether every request is answered and there will be none any more. That none can be issued now says less: the
     /// device's queue may be full of answers on their way.
     fn all_answered(&self) -> bool {
-        let now = self.device.now();
+        let now = self.ssd.now();
         let over = || self.stopped || self.feeds.iter().all(|feed| feed.next_time(now).is_none());
         self.submitted == self.seen.completed && !self.waiting && over()
     }
@@ -616,10 +623,10 @@ impl<'a> Runner<'a> {
     /// The measured part ends with the last answer: what cleaning does afterwards is no part of the run.
     fn end_measuring(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         let answered = self.seen.results.streams.iter().map(|stream| stream.last).max().unwrap_or(Time::ZERO);
-        let end = answered.max(self.device.now());
+        let end = answered.max(self.ssd.now());
         self.look_last(end, watcher)?;
         let mut last = Sample::default();
-        self.device.sample(end, &mut last);
+        self.ssd.sample(end, &mut last);
         if !self.measuring {
             self.first = last.clone(); // It ended before it began: nothing was spent in it.
         }
@@ -629,7 +636,7 @@ impl<'a> Runner<'a> {
 
     fn take_sample(&mut self, at: Time) {
         self.count_outstanding(at);
-        self.device.sample(at, &mut self.sample);
+        self.ssd.sample(at, &mut self.sample);
     }
 
     /// Adds up how long requests have been outstanding, before their number changes at `now`.
@@ -645,19 +652,17 @@ impl<'a> Runner<'a> {
 
     fn end(self) -> Result<Outcome, RunError> {
         self.check_policies()?;
-        if self.submitted != self.seen.completed || self.device.outstanding() > 0 {
+        if self.submitted != self.seen.completed || self.ssd.outstanding() > 0 {
             return Err(RunError::Lost {
                 submitted: self.submitted,
                 completed: self.seen.completed,
-                stall: self.device.explain_stall(),
+                stall: self.ssd.explain_stall(),
             });
         }
         let last = self.last.unwrap_or_default();
         let elapsed = last.at.since(self.measure_from);
         let outcome = Outcome::between(&self.first, last, self.seen.results, self.seen.profile, !self.stopped);
-        let outcome = Outcome { elapsed, ..outcome };
-        outcome.measurement(self.device).work().check(elapsed)?;
-        Ok(outcome)
+        Ok(Outcome { elapsed, ..outcome })
     }
 }
 

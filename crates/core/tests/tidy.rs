@@ -165,12 +165,24 @@ const CORE: Layers = &[
         ],
     ),
     (
+        "ssd",
+        &[
+            ("sim", "the interface between a device and what drives it"),
+            ("metrics", "as above"),
+            ("device", "as above"),
+            ("external::Fault", "as above"),
+            ("nand::probe::Slice", "what a probe saw is handed over"),
+            ("nand::probe::CoreWork", "as above"),
+        ],
+    ),
+    (
         "run",
         &[
             ("nand::merged", "what is measured has counts of commands"),
             ("sim", "the loop that feeds a device from a source, to its end"),
             ("metrics", "as above"),
             ("device", "as above"),
+            ("ssd", "as above"),
             ("external::Fault", "a policy of another program ends a run when it fails"),
             ("nand::probe::Slice", "observers of a run are handed what was seen"),
             ("nand::probe::CoreWork", "as above"),

@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::device::Device;
 use crate::sim::request::{Operation, Request};
 use crate::sim::source::{Pace, Source, SourceError};
 use crate::sim::time::Time;
+use crate::ssd::Ssd;
 
 /// Requests that are read ahead of their issue, so that what they need of the map is in the cache by then.
 const LOOKAHEAD: usize = 16;
@@ -87,7 +87,7 @@ impl<'a> Feed<'a> {
     }
 
     /// Reads ahead.
-    pub(super) fn fill(&mut self, device: &Device) -> Result<(), SourceError> {
+    pub(super) fn fill<S: Ssd + ?Sized>(&mut self, ssd: &S) -> Result<(), SourceError> {
         while !self.ended && self.ahead.len() < LOOKAHEAD {
             match self.source.next_request()? {
                 Some(mut request) => {
@@ -97,10 +97,10 @@ impl<'a> Feed<'a> {
                         let late = "arrivals reach 213 days, beyond which there is no time; set runtime";
                         request.arrival = Time(shifted.ok_or_else(|| SourceError(late.to_owned()))?);
                     }
-                    device.prefetch(&request);
+                    ssd.prefetch(&request);
                     self.ahead.push_back(request);
                     if let Some(halfway) = self.ahead.len().checked_sub(LOOKAHEAD / 2) {
-                        device.prefetch_place(&self.ahead[halfway]);
+                        ssd.prefetch_place(&self.ahead[halfway]);
                     }
                 }
                 None => self.ended = true,
