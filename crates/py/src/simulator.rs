@@ -14,6 +14,7 @@ use floatgate_core::metrics::summary::Precondition;
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 use floatgate_report::columns::requests::{self, RequestsWriter};
 use floatgate_run::failure::Failure;
 use floatgate_run::files;
@@ -93,7 +94,7 @@ impl Simulator {
     /// When something happens next.
     #[getter]
     fn next_event_time(&self) -> Option<u64> {
-        self.device.next_event_time().map(Time::ps)
+        self.device.next_event().map(Time::ps)
     }
 
     /// Requests that have not completed.
@@ -157,7 +158,7 @@ impl Simulator {
         let request = Request { tag, fua, ..Request::new(Time(at), operation, sector, sectors) };
         enter(py, None, |front| {
             if step_to(&mut self.device, Time(at), front) {
-                self.device.advance_to(Time(at));
+                self.device.advance(Time(at));
                 self.device.submit(Time(at), request);
             }
             Ok(())
@@ -178,7 +179,7 @@ impl Simulator {
             front.begin("running");
             let came_there = step_to(&mut self.device, until.map_or(Time::LAST, Time), front);
             if let (Some(until), true) = (until, came_there) {
-                self.device.advance_to(Time(until));
+                self.device.advance(Time(until));
             }
             Ok(())
         })?;
@@ -334,10 +335,10 @@ pub fn state_info(py: Python<'_>, path: PathBuf) -> PyResult<String> {
 }
 
 /// Makes all events up to an instant happen, and leaves the clock at the last of them; whether it came to their end.
-fn step_to(device: &mut Device, limit: Time, front: &Front) -> bool {
-    while let Some(at) = device.next_event_time().filter(|at| *at <= limit) {
-        device.advance_to(at);
-        if front.wants_end() || device.fault().is_some() {
+fn step_to(ssd: &mut impl Ssd, limit: Time, front: &Front) -> bool {
+    while let Some(at) = ssd.next_event().filter(|at| *at <= limit) {
+        ssd.advance(at);
+        if front.wants_end() || ssd.fault().is_some() {
             return false;
         }
     }

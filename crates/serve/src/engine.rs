@@ -4,6 +4,7 @@
 //! engine for that, and for nothing else: sockets are read and written without the lock. Several front ends have a
 //! port each; whichever of them is awake moves the device on for all.
 
+mod steps;
 mod watch;
 
 use std::cmp::Reverse;
@@ -19,10 +20,10 @@ use floatgate_core::metrics::profile::Profile;
 use floatgate_core::metrics::results::Results;
 use floatgate_core::metrics::series::Sample;
 use floatgate_core::run::Outcome;
-use floatgate_core::sim::id::RequestId;
 use floatgate_core::sim::request::{Completion, Operation, Request, SECTOR, Status};
 use floatgate_core::sim::slab::Slab;
 use floatgate_core::sim::time::Time;
+use floatgate_core::ssd::Ssd;
 use floatgate_workload::trace::RequestDigest;
 
 use crate::clock::{Clock, Wall};
@@ -32,6 +33,7 @@ use crate::lateness::{Asking, Due, Lateness, Turn};
 use crate::payload::{Extent, Payload, PayloadError};
 use crate::record::Recorder;
 
+use steps::Steps;
 use watch::Watch;
 pub use watch::{Look, NotTimed, Totals};
 
@@ -302,19 +304,13 @@ pub struct Engine {
     pace: Pace,
     ports: Vec<PortState>,
     in_flight: Slab<u32, InFlight>,
-    /// When something last happened in the device: what is certain now was decided then.
-    changed: Time,
+    steps: Steps,
     /// When the last of those requests completes that were answered ahead of their time.
     foreseen_until: Time,
     published: u64,
     /// Operations that the device works on at once.
     at_once: usize,
-    /// Room for [`Device::foresee`] to work in, and for what it tells.
-    settled: Vec<(RequestId, Time)>,
-    foreseen: Vec<(u64, Time)>,
     books: Books,
-    completions: Vec<Completion>,
-    breakdowns: Vec<Breakdown>,
     spare: Vec<Vec<u8>>,
     trouble: Option<String>,
     power_cuts: u64,
@@ -359,20 +355,16 @@ impl Engine {
         };
         Engine {
             at_once: device.array().units() as usize,
-            settled: Vec::new(),
-            foreseen: Vec::new(),
             device,
             kept,
             outbox: Outbox::default(),
             pace,
             ports: Vec::new(),
             in_flight: Slab::default(),
-            changed: Time::ZERO,
+            steps: Steps::default(),
             foreseen_until: Time::ZERO,
             published: 0,
             books,
-            completions: Vec::new(),
-            breakdowns: Vec::new(),
             spare: Vec::new(),
             trouble: None,
             power_cuts: 0,
@@ -468,9 +460,9 @@ impl Engine {
             Pace::AtOnce => self.device.now(),
         };
         self.catch_up(now);
-        self.changed = now;
+        self.steps.changed = now;
         if self.books.first.is_none() {
-            self.device.array_mut().reset_times();
+            self.device.reset_times();
             let mut first = Sample::default();
             self.device.sample(now, &mut first);
             if let Some(watch) = &mut self.watch {
@@ -553,7 +545,7 @@ impl Engine {
             }
             Pace::AtOnce => {
                 while !self.in_flight.is_empty() && self.ports.iter().all(|port| port.due.is_empty()) {
-                    if self.device.next_event_time().is_none() {
+                    if self.device.next_event().is_none() {
                         return self.stalled();
                     }
                     self.device.advance_to_completion(Time::NEVER);
@@ -568,12 +560,10 @@ impl Engine {
 
     /// Moves the device on, from one instant with completions to the next, so that it is known when each was decided.
     fn catch_up(&mut self, until: Time) {
-        while self.device.next_event_time().is_some_and(|at| at <= until) {
-            self.device.run_to_completion(until);
-            self.changed = self.device.now();
+        while self.steps.next(&mut self.device, until) {
             self.collect();
         }
-        self.device.advance_to(until);
+        self.device.advance(until);
         self.apply_flash(None);
     }
 
@@ -584,16 +574,11 @@ impl Engine {
         }
         // What the host will be told is in flash first.
         self.apply_flash(None);
-        let mut completions = std::mem::take(&mut self.completions);
-        let mut breakdowns = std::mem::take(&mut self.breakdowns);
-        self.device.take_completions(&mut completions);
-        self.device.take_breakdowns(&mut breakdowns);
-        for (index, completion) in completions.iter().enumerate() {
-            self.publish(completion, breakdowns.get(index));
+        let batch = self.steps.take(&mut self.device);
+        for (completion, breakdown) in batch.iter() {
+            self.publish(completion, breakdown);
         }
-        completions.clear();
-        breakdowns.clear();
-        (self.completions, self.breakdowns) = (completions, breakdowns);
+        self.steps.reuse(batch);
     }
 
     /// Puts answers on their way whose completion lies ahead and is certain.
@@ -602,9 +587,8 @@ impl Engine {
         if self.is_saturated() || self.in_flight.is_empty() || self.ports.iter().all(costs_nothing) {
             return;
         }
-        let mut foreseen = std::mem::take(&mut self.foreseen);
-        self.device.foresee(&mut self.settled, |tag, finish| foreseen.push((tag, finish)));
-        for (tag, finish) in foreseen.drain(..) {
+        let committed = self.steps.committed(&self.device);
+        for &(tag, finish) in &committed {
             let in_flight = self.in_flight[tag as u32];
             // What is durable in a moment is not yet: a cut may come before.
             let is_certain = in_flight.request.operation == Operation::Read || matches!(self.kept, Kept::Apart(_));
@@ -615,7 +599,7 @@ impl Engine {
                 self.answer(&in_flight, &completion);
             }
         }
-        self.foreseen = foreseen;
+        self.steps.reuse_committed(committed);
     }
 
     /// How long the file of the image, if there is one, has kept this thread since this was asked last.
@@ -720,7 +704,7 @@ impl Engine {
         let is_held = is_held && completion.finish <= self.device.now();
         let deducted = if self.is_saturated() || is_held { Wall(0) } else { own };
         let target = clock.wall(completion.finish).earlier(deducted);
-        let possible = clock.wall(self.changed);
+        let possible = clock.wall(self.steps.changed);
         let has_payload = matches!(request.operation, Operation::Read | Operation::Write);
         Due { target, possible, latency, cost, deducted, too_short: latency < own && !has_payload }
     }
@@ -750,7 +734,7 @@ impl Engine {
         let event = match (self.pace, state.in_flight) {
             (_, 0) => Wall::NEVER,
             (Pace::AtOnce, _) => Wall(0),
-            (Pace::Timed(clock), _) => match self.device.next_event_time() {
+            (Pace::Timed(clock), _) => match self.device.next_event() {
                 Some(at) => clock.wall(at),
                 None => {
                     self.stalled();
@@ -812,7 +796,7 @@ impl Engine {
             let what = format!("no device can be made of the image after a power cut: {error}");
             self.trouble.get_or_insert(what).clone()
         })?;
-        device.advance_to(at.later(Time(recovered.device.time_ps)));
+        device.advance(at.later(Time(recovered.device.time_ps)));
         self.device = device;
         self.recovered = Some(recovered.clone());
         self.begin_anew();
@@ -822,14 +806,13 @@ impl Engine {
     /// Forgets requests and what was measured.
     fn begin_anew(&mut self) {
         self.in_flight = Slab::default();
-        self.foreseen.clear();
         self.outbox.clear();
         if let Some(recorder) = &mut self.books.recorder {
             recorder.cut();
         }
         self.books.results = Results::new(self.books.names.clone());
         (self.books.profile, self.books.digest, self.books.first) = Default::default();
-        self.changed = self.device.now();
+        self.steps.changed = self.device.now();
         self.watch_anew();
         for port in &mut self.ports {
             port.due.clear();
@@ -877,7 +860,7 @@ impl Engine {
     }
 
     fn hurry(&mut self) {
-        while !self.in_flight.is_empty() && self.device.next_event_time().is_some() {
+        while !self.in_flight.is_empty() && self.device.next_event().is_some() {
             self.device.advance_to_completion(Time::NEVER);
             self.collect();
         }
@@ -902,7 +885,7 @@ impl Engine {
     pub fn finish(mut self, complete: bool) -> Served {
         let answered = self.books.results.streams.iter().map(|stream| stream.last).max().unwrap_or(Time::ZERO);
         let end = answered.max(self.device.now()).max(self.answered_until());
-        self.device.advance_to(end);
+        self.device.advance(end);
         self.collect();
         let warnings = self.condition();
         let mut last = Sample::default();

@@ -138,11 +138,8 @@ impl Engine {
             Pace::AtOnce => self.device.now(),
         };
         // The clock of an idle device stays where it is: the result of a run is the same whether somebody looks.
-        while matches!(self.pace, Pace::Timed(_)) && self.device.next_event_time().is_some_and(|event| event <= at) {
-            let until = self.device.run_to_completion(at);
-            self.changed = self.device.now();
+        while matches!(self.pace, Pace::Timed(_)) && self.steps.next(&mut self.device, at) {
             self.collect();
-            debug_assert!(until <= at);
         }
         self.count_outstanding(at);
         let Some(watch) = &mut self.watch else { return };
