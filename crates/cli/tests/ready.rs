@@ -13,8 +13,9 @@ mod live;
 
 use live::floatgate;
 
-/// A device that takes some seconds to be filled by this profile.
-const SLOW: [&str; 5] = ["serve", "bench-32g", "--precondition", "steady", "--no-delay"];
+/// A device that takes minutes to fill.
+const SLOW: [&str; 5] =
+    ["serve", "bench-32g", "--precondition", "rw=randwrite bs=4k number_ios=1000000000", "--no-delay"];
 
 fn ends_well(mut child: Child) {
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
@@ -37,9 +38,9 @@ fn progress_is_told_while_a_device_is_filled() {
     let address = lines.next().unwrap();
     assert!(address.starts_with("dashboard at http://127.0.0.1:"), "{address}");
     let first = lines.next().unwrap();
-    assert!(first.starts_with("preconditioning the device (steady): ") && first.ends_with(" %"), "{first}");
+    assert!(first.starts_with("preconditioning the device: ") && first.ends_with(" %"), "{first}");
     let said = status(&directory);
-    assert!(said.contains("not served yet: preconditioning the device (steady), "), "{said}");
+    assert!(said.contains("not served yet: preconditioning the device, "), "{said}");
     let refused = floatgate(&directory).args(["ctl", "--socket", "a.sock", "speed", "2"]).output().unwrap();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("not served yet"), "{refused:?}");
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
