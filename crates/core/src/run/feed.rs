@@ -153,6 +153,7 @@ impl<'a> Feed<'a> {
     }
 
     /// Takes the next request, to be issued at `now`.
+    #[inline]
     pub(super) fn take(&mut self, now: Time) -> Option<Request> {
         let mut request = self.ahead.pop_front()?;
         if let Pace::Depth { depth, .. } | Pace::Batch { depth, .. } = self.pace {
