@@ -399,36 +399,24 @@ impl Device {
         }
     }
 
-    /// Does something; where that `holds` them, LUNs hear of what was lined up only afterwards, and not before the end
-    /// of what it is a part of.
+    /// Calls `act`. If it `holds` LUNs back, those look at what was queued for them after the outermost such call.
     #[inline]
     pub(super) fn while_holding<T>(&mut self, holds: bool, act: impl FnOnce(&mut Device) -> T) -> T {
-        let held_before = self.hold;
-        self.hold |= holds;
-        let result = act(self);
-        if self.hold && !held_before {
-            self.release_hold();
+        if !holds || self.tasks.holds() {
+            return act(self);
         }
+        self.tasks.hold();
+        let result = act(self);
+        self.release_held();
         result
     }
 
-    fn release_hold(&mut self) {
-        self.hold = false;
+    fn release_held(&mut self) {
         self.orders += AFTER_HELD;
-        // What starts may hold others in its turn.
-        let mut held = std::mem::take(&mut self.held);
-        if let (Mutant::SwapTasks, [.., before, last]) = (self.options.mutant, held.as_mut_slice()) {
-            std::mem::swap(before, last);
+        if self.options.mutant == Mutant::SwapTasks {
+            self.tasks.swap_held();
         }
-        self.run_tasks();
-        for lun in held.drain(..) {
-            self.kick(lun);
-            self.run_tasks();
-        }
-        // Its room serves the next time.
-        if self.held.is_empty() {
-            self.held = held;
-        }
+        self.tasks.release();
         if self.dynamic {
             self.offer_pools();
         }

@@ -140,6 +140,7 @@ impl Device {
                 device.write_own(lpn);
             }
         });
+        self.run_tasks();
     }
 
     /// Whether a logical unit holds a part of the checkpoint.

@@ -125,7 +125,7 @@ impl Device {
             }
             self.show_lined_up(id);
         }
-        if self.dynamic && !self.hold {
+        if self.dynamic && !self.tasks.holds() {
             self.tasks.push(Task::Offer(self.ftl.allocation.pool_of(plane)));
         }
     }

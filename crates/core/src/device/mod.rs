@@ -154,10 +154,6 @@ pub struct Device {
     buffer: Option<Box<Buffer>>,
     /// The cores of the controller, where their work takes time.
     cores: Option<Box<Cores>>,
-    /// Writes are being admitted: LUNs are told of them afterwards.
-    hold: bool,
-    /// Those LUNs.
-    held: Vec<LunId>,
     jobs: Table<PlaneId, Job>,
     /// Where the map is in flash.
     map_traffic: MapTraffic,
@@ -244,8 +240,6 @@ impl Device {
             buffer: Buffer::new(&config, Filling::lists(filling.as_ref()), options.seed, options.verify)?.map(Box::new),
             filling: filling.map(Box::new),
             cores: firmware.map(|firmware| Box::new(Cores::new(firmware))),
-            hold: false,
-            held: Vec::new(),
             jobs: Table::new(planes, Job::new(choices_take_time)),
             block_traffic: BlockTraffic::new(&ftl),
             is_recovered: false,
@@ -562,9 +556,9 @@ impl Device {
         if state == LunState::Busy && self.waiting.first(lun, plane, rank) != id {
             return; // Behind others it changes nothing for a LUN that works.
         }
-        if self.hold {
+        if self.tasks.holds() {
             if self.options.mutant != Mutant::LoseTask || !self.orders.is_multiple_of(16) {
-                self.held.push(lun);
+                self.tasks.hold_back(lun);
             }
         } else if state == LunState::Idle || self.looks_at_work {
             self.tasks.push(Task::Start(lun));

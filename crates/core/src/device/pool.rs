@@ -79,12 +79,12 @@ impl Device {
     /// one.
     pub(super) fn queue_anywhere(&mut self, id: TransactionId) {
         self.show_lined_up(id);
-        self.transactions[id].order = self.orders + if self.hold { AFTER_HELD } else { 0 };
+        self.transactions[id].order = self.orders + if self.tasks.holds() { AFTER_HELD } else { 0 };
         self.orders += 1;
         let pool = self.ftl.pool(self.transactions[id].lpn);
         self.pool.lines[pool as usize].push(&mut self.transactions, id);
         self.trail_pool(id);
-        if !self.hold {
+        if !self.tasks.holds() {
             self.tasks.push(Task::Offer(pool));
         }
     }

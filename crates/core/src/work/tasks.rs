@@ -23,18 +23,55 @@ pub struct Tasks {
     /// The tasks below this height are in the reverse of the order in which they run. Those above were pushed since the
     /// last task was taken, and are in the order in which they run.
     ordered: usize,
+    /// True if LUNs do not look at what waits for them before [`Tasks::release`].
+    holds: bool,
+    /// Those LUNs, in the order in which they look then.
+    held: Vec<LunId>,
 }
 
 impl Tasks {
     /// Returns `true` if there are no tasks.
     pub fn is_empty(&self) -> bool {
-        self.stack.is_empty()
+        self.stack.is_empty() && self.held.is_empty()
     }
 
     /// Adds a task behind those that were pushed since the last one was taken.
     #[inline]
     pub fn push(&mut self, task: Task) {
         self.stack.push(task);
+    }
+
+    /// Returns `true` if LUNs are held back.
+    #[inline]
+    pub fn holds(&self) -> bool {
+        self.holds
+    }
+
+    /// Holds LUNs back from now on, until [`Tasks::release`].
+    #[inline]
+    pub fn hold(&mut self) {
+        self.holds = true;
+    }
+
+    /// Holds back a LUN.
+    #[inline]
+    pub fn hold_back(&mut self, lun: LunId) {
+        debug_assert!(self.holds);
+        self.held.push(lun);
+    }
+
+    /// Pushes a [`Task::Start`] for each LUN that was held back, in their order.
+    pub fn release(&mut self) {
+        self.holds = false;
+        self.stack.extend(self.held.drain(..).map(Task::Start));
+    }
+
+    /// Swaps the last two LUNs that were held back: a deliberate defect, to show that tests find it.
+    #[doc(hidden)]
+    pub fn swap_held(&mut self) {
+        if let [.., before, last] = self.held.as_mut_slice() {
+            std::mem::swap(before, last);
+        }
     }
 
     /// Returns `true` if tasks were pushed since the last one was taken.
