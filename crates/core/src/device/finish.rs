@@ -9,7 +9,7 @@ use crate::metrics::attribution::Part as TimePart;
 use crate::sim::id::{BlockId, Lpn, LunId, PlaneId, Ppn, RequestId, TransactionId, UnitId};
 use crate::sim::request::{Operation, SECTOR};
 use crate::sim::time::Time;
-use crate::work::{Class, Kind, Transaction};
+use crate::work::{Class, Kind, Task, Transaction};
 
 impl Device {
     /// The data of one plane that works together with others have left.
@@ -47,21 +47,20 @@ impl Device {
         }
     }
 
-    /// What planes did together has ended in all of them.
-    fn finish_merged(&mut self, first: TransactionId) {
-        let mut id = first;
-        while id.is_some() {
-            let rest = self.split_off(id);
-            self.settled(|device| match device.transactions[id].kind {
-                Kind::Write => device.finish_writes(id),
-                Kind::GcWrite => device.finish_copies(id),
-                Kind::CopyBack => device.finish_copy_back(id),
-                Kind::MergeWrite => device.finish_merge_write(id),
-                Kind::MapWrite => device.finish_map_write(id),
-                Kind::Erase => device.finish_erase(id),
-                _ => device.finish_summary(id),
-            });
-            id = rest;
+    /// What planes did together has ended in all of them: that of the first plane ends, and then the others.
+    pub(super) fn finish_merged(&mut self, id: TransactionId) {
+        let rest = self.split_off(id);
+        match self.transactions[id].kind {
+            Kind::Write => self.finish_writes(id),
+            Kind::GcWrite => self.finish_copies(id),
+            Kind::CopyBack => self.finish_copy_back(id),
+            Kind::MergeWrite => self.finish_merge_write(id),
+            Kind::MapWrite => self.finish_map_write(id),
+            Kind::Erase => self.finish_erase(id),
+            _ => self.finish_summary(id),
+        }
+        if rest.is_some() {
+            self.tasks.push(Task::Finish(rest));
         }
     }
 

@@ -592,6 +592,8 @@ impl Device {
             Task::Start(lun) => self.kick(lun),
             Task::Offer(pool) => self.offer_pool(pool),
             Task::Serve => self.serve_line(),
+            Task::Grant(channel) => self.serve_channel(channel),
+            Task::Finish(id) => self.finish_merged(id),
         }
     }
 
@@ -650,10 +652,13 @@ impl Device {
         self.array.resume(unit, self.now)
     }
 
-    /// Gives a channel to those who wait for it, until it is taken.
+    /// Grants a channel to those that wait for it, until one of them takes it.
     fn serve_channel(&mut self, channel: ChannelId) {
         while let Some(unit) = self.array.grant(channel, self.now) {
-            self.settled(|device| device.serve_unit(unit));
+            self.serve_unit(unit);
+            if self.tasks.any_new() {
+                return self.tasks.push(Task::Grant(channel));
+            }
         }
     }
 

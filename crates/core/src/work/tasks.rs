@@ -1,6 +1,6 @@
 //! Deferred calls: tasks that run depth first, in the order in which they were pushed.
 
-use crate::sim::id::LunId;
+use crate::sim::id::{ChannelId, LunId, TransactionId};
 
 /// A deferred call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,10 @@ pub enum Task {
     Offer(u32),
     /// The host operations that wait for a place in the cache of map entries take one.
     Serve,
+    /// A channel goes to those that wait for it, until one of them takes it.
+    Grant(ChannelId),
+    /// The next plane of several that have worked together ends this operation.
+    Finish(TransactionId),
 }
 
 /// A stack of tasks.
