@@ -218,10 +218,17 @@ impl Device {
             self.clean(self.ftl.blocks.plane_of(write.dependency));
         }
         if write.newer.is_some() {
-            self.settled(|device| device.release_newer(id, write.newer));
+            self.release_newer(id, write.newer);
+            // What the newer write sets off may queue for the same core as the answer to this one.
+            return self.tasks.push(Task::Land(id));
         }
+        self.land(id);
+    }
+
+    /// A write that is in flash, and on which nothing waits any more, leaves the controller.
+    pub(super) fn land(&mut self, id: TransactionId) {
+        let write = self.transactions.remove(id);
         self.slots_free += 1;
-        self.transactions.remove(id);
         if write.request().is_some() {
             self.part_done(write.request(), self.now, id);
         }

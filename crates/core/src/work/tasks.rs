@@ -15,6 +15,8 @@ pub enum Task {
     Grant(ChannelId),
     /// The next plane of several that have worked together ends this operation.
     Finish(TransactionId),
+    /// A write that is in flash gives up its slot, and its request goes on.
+    Land(TransactionId),
 }
 
 /// A stack of tasks.
