@@ -677,7 +677,7 @@ impl Device {
         }
     }
 
-    /// A LUN takes commands again, unless some of its units still work.
+    /// A LUN takes commands again, unless some of its units still work. Returns `true` if it does.
     #[inline(always)]
     fn set_idle(&mut self, lun: LunId) -> bool {
         let is_idle = self.array.set_idle(lun);
