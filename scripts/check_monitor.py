@@ -37,6 +37,13 @@ TOKEN = "a-token-of-the-check"
 # The screen of a small laptop.
 SCREEN = (1366, 768)
 
+# Seconds after which a browser that has not answered a command never will.
+PATIENCE = 60
+
+
+class Hung(TimeoutError):
+    """The browser does not answer any more, without using the processor. That is a fault of Chromium."""
+
 
 class Browser:
     """Chromium, told what to do over a pair of pipes (its DevTools protocol)."""
@@ -80,20 +87,21 @@ class Browser:
         if self.session:
             message["sessionId"] = self.session
         os.write(self.output, json.dumps(message).encode() + b"\0")
+        latest = min(self.deadline, time.monotonic() + PATIENCE)
         while True:
             try:
-                answer = self.next()
+                answer = self.next(latest)
             except TimeoutError:
-                raise TimeoutError(f"the browser did not answer in time: {method} {json.dumps(parameters)}") from None
+                raise Hung(f"the browser did not answer in time: {method} {json.dumps(parameters)}") from None
             if answer.get("id") == self.number:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']}")
                 return answer["result"]
 
-    def next(self) -> dict[str, Any]:
-        """The next message; what the page complains of is kept."""
+    def next(self, latest: float) -> dict[str, Any]:
+        """Returns the next message, and keeps what the page complains of. Fails at `latest`."""
         while b"\0" not in self.rest:
-            left = self.deadline - time.monotonic()
+            left = latest - time.monotonic()
             if left <= 0 or not select.select([self.input], [], [], left)[0]:
                 raise TimeoutError
             piece = os.read(self.input, 1 << 20)
@@ -393,6 +401,38 @@ def check_filling(page: Browser, program: str, place: Path, shots: Path | None) 
         server.wait()
 
 
+def check(program: str, path: str, screenshots: Path | None, seconds: float) -> list[str]:
+    """Checks the dashboard in a new browser, and returns the faults. Raises `Hung` if the browser hangs."""
+    deadline = time.monotonic() + seconds
+    faults: list[str] = []
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        server, url = serve(program, Path(scratch), "--speed", "2", "--set", "faults.program_rate=0")
+        writer = Writer(Path(scratch) / "ssd.sock")
+        writer.start()
+        page = None
+        try:
+            page = Browser(path, f"{scratch}/profile", deadline)
+            check_page(page, url, screenshots)
+            faults += page.faults
+            check_loss(page, server, screenshots)
+            # The browser notes requests that a server did not answer any more.
+            page.faults.clear()
+            check_read_only(page, program, Path(scratch), screenshots)
+            check_filling(page, program, Path(scratch), screenshots)
+            faults += [fault for fault in page.faults if "Failed to load resource" not in fault]
+        except Hung:
+            raise
+        except (RuntimeError, TimeoutError) as error:
+            faults += [str(error), *(page.faults if page else [])]
+        finally:
+            writer.stopped = True
+            server.kill()
+            server.wait()
+            if page:
+                page.end()
+    return faults
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("program")
@@ -405,32 +445,16 @@ def main() -> int:
         return 3
     if arguments.screenshots:
         arguments.screenshots.mkdir(parents=True, exist_ok=True)
+    program = str(Path(arguments.program).resolve())
     began = time.monotonic()
-    faults: list[str] = []
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
-        program = str(Path(arguments.program).resolve())
-        server, url = serve(program, Path(scratch), "--speed", "2", "--set", "faults.program_rate=0")
-        writer = Writer(Path(scratch) / "ssd.sock")
-        writer.start()
-        page = None
+    try:
+        faults = check(program, path, arguments.screenshots, arguments.seconds)
+    except Hung as hung:
+        print(f"{hung}; checking once more in a new browser", file=sys.stderr)
         try:
-            page = Browser(path, f"{scratch}/profile", began + arguments.seconds)
-            check_page(page, url, arguments.screenshots)
-            faults += page.faults
-            check_loss(page, server, arguments.screenshots)
-            # The browser notes requests that a server did not answer any more.
-            page.faults.clear()
-            check_read_only(page, program, Path(scratch), arguments.screenshots)
-            check_filling(page, program, Path(scratch), arguments.screenshots)
-            faults += [fault for fault in page.faults if "Failed to load resource" not in fault]
-        except (RuntimeError, TimeoutError) as error:
-            faults += [str(error), *(page.faults if page else [])]
-        finally:
-            writer.stopped = True
-            server.kill()
-            server.wait()
-            if page:
-                page.end()
+            faults = check(program, path, arguments.screenshots, arguments.seconds)
+        except Hung as again:
+            faults = [str(again)]
     what = "light, dark, narrow, keys, buttons, filling, read-only and the server's end"
     print(f"the dashboard: {what} in {time.monotonic() - began:.1f} s")
     for fault in faults:
