@@ -83,14 +83,14 @@ pub struct RunArgs {
     trace: TraceArgs,
 }
 
-/// What to write beside the summary.
+/// Options for the files that a run writes in addition to its summary.
 #[derive(Clone, clap::Args)]
 pub struct DetailArgs {
     /// Write every request to DIR/requests.parquet or DIR/requests.csv, in the order of completion
     ///
-    /// The columns are the request's number, stream, operation, status, place and length, when it arrived, was first
-    /// served and was answered, and what its time went into. See docs/reference/requests.md. While the run goes on, the
-    /// files of DIR are named *.partial.
+    /// The columns are the number, stream, operation, status, address and length of the request, its arrival, start and
+    /// completion, and the parts of its latency. See docs/reference/requests.md. During the run the files of DIR are
+    /// named *.partial.
     #[arg(long, value_name = "FORMAT")]
     requests: Option<Requests>,
     /// Length of the windows of simulated time in DIR/series.parquet, like 10ms

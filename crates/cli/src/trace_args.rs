@@ -62,21 +62,19 @@ pub struct TraceArgs {
 impl TraceArgs {
     /// Returns the options for the specification of a run.
     pub fn spec(&self) -> TraceSpec {
-        let TraceArgs { format, columns, action, time_unit, time_scale, max_gap, .. } = self.clone();
-        let TraceArgs { replay, fit, devices, limit, sort_window, skip_bad_lines, .. } = self.clone();
         TraceSpec {
-            format,
-            columns,
-            action,
-            time_unit,
-            time_scale,
-            max_gap,
-            replay,
-            fit,
-            devices,
-            limit,
-            sort_window,
-            skip_bad_lines,
+            format: self.format.clone(),
+            columns: self.columns.clone(),
+            action: self.action,
+            time_unit: self.time_unit,
+            time_scale: self.time_scale,
+            max_gap: self.max_gap,
+            replay: self.replay,
+            fit: self.fit,
+            devices: self.devices.clone(),
+            limit: self.limit,
+            sort_window: self.sort_window,
+            skip_bad_lines: self.skip_bad_lines,
         }
     }
 

@@ -16,7 +16,7 @@ pub fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(deserial
     String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
-/// The same for values that may be missing.
+/// Optional values, stored as texts.
 pub mod optional {
     use super::*;
 

@@ -3,7 +3,7 @@
 use floatgate_core::config::{self, ConfigError, DeviceConfig};
 use serde::{Deserialize, Serialize};
 
-/// How the device of a run is named.
+/// Specification of the device of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceSpec {
@@ -86,7 +86,7 @@ impl DeviceSpec {
 /// A device that was loaded.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// How it was named.
+    /// Its specification.
     pub spec: DeviceSpec,
     /// Its configuration, with overrides.
     pub config: DeviceConfig,

@@ -106,7 +106,7 @@ pub enum Subject {
     Precondition,
     /// The run itself.
     Run,
-    /// What is written of it.
+    /// The files of the result.
     Output,
 }
 

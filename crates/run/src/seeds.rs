@@ -10,7 +10,7 @@ use crate::chosen::Chosen;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::{Lock, SUMMARY, seeds_in};
-use crate::spec::{RunSpec, Seeds};
+use crate::spec::{RunSpec, SEEDS_NEED_OUT, Seeds};
 use crate::traces::Traces;
 
 /// Runs of one specification with several seeds: one after the other, each into a directory of its own.
@@ -27,7 +27,7 @@ impl SeedRuns {
     pub fn open(spec: &RunSpec, traces: &Traces, chosen: &Chosen) -> Result<SeedRuns, Failure> {
         spec.check()?;
         let (Some(seeds), Some(out)) = (spec.seeds, &spec.out) else {
-            return Err(Failure::mistake("--seeds needs a directory for the results: give --out DIR"));
+            return Err(Failure::mistake(SEEDS_NEED_OUT));
         };
         let all = seeds.all();
         files::check(spec, traces, chosen, Some(&all))?;

@@ -123,7 +123,7 @@ impl<'a> Session<'a> {
         self.workload.streams()
     }
 
-    /// What files of the result are of.
+    /// Returns the origin that the files of the result name: device, workload and seed.
     pub fn origin(&self) -> Origin {
         Origin {
             config_digest: self.chosen.config.digest(),
@@ -197,12 +197,12 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What an error in the workloads is about: a trace where there is one.
+/// Returns the subject of failures in the workloads: a trace, if one of them is a trace.
 fn subject_of(spec: &RunSpec) -> Subject {
     if spec.workloads.iter().any(|text| workload::is_trace(text)) { Subject::Trace } else { Subject::Workload }
 }
 
-/// How a device is built.
+/// Returns the options with which runs build their device.
 pub fn device_options(seed: u64, attribution: bool) -> Options {
     Options { seed, attribution, ..Options::default() }
 }
@@ -314,7 +314,7 @@ fn measure(
     outcome
 }
 
-/// Why a run failed.
+/// Converts the error of a run into the failure that the user sees.
 fn failure_of(spec: &RunSpec, error: RunError, front: &dyn Front) -> Stopped {
     match error {
         // The log of a job could not be written to its end.
@@ -330,7 +330,7 @@ fn failure_of(spec: &RunSpec, error: RunError, front: &dyn Front) -> Stopped {
     }
 }
 
-/// Watches a run: tells how far it is, keeps what is to be kept, and ends it when the user says so.
+/// Monitor of a run: reports its progress, passes its details to the observer, and ends it if the user asks for that.
 struct Monitor<'a> {
     front: &'a dyn Front,
     stop_at: Option<Time>,

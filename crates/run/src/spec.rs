@@ -21,7 +21,7 @@ use crate::span::Span;
 use crate::traces::TraceSpec;
 use crate::{as_text, workload};
 
-/// What to run, and what to keep of it.
+/// Specification of a run and its outputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
@@ -30,13 +30,13 @@ pub struct RunSpec {
     /// Workloads, which run at the same time, each with results of its own: jobs in fio syntax, or paths of job files,
     /// models and traces, or traces in words (`trace=PATH limit=100`). See docs/reference/traces.md.
     pub workloads: Vec<String>,
-    /// How traces are read.
+    /// Options for reading traces.
     #[serde(default)]
     pub traces: TraceSpec,
     /// State of the device before the run.
     #[serde(default)]
     pub state: StateSpec,
-    /// Where data that the workloads read before they write them are placed in flash before the run.
+    /// Placement of the data that the workloads read before they write them. They are put in flash before the run.
     #[serde(default, with = "as_text")]
     pub layout: Layout,
     /// File that the state before the run is saved to.
@@ -54,7 +54,7 @@ pub struct RunSpec {
     /// Directory for the result.
     #[serde(default)]
     pub out: Option<PathBuf>,
-    /// What is written to `out` with the summary.
+    /// Files that are written to `out` in addition to the summary.
     #[serde(default)]
     pub detail: DetailSpec,
     /// Command line that specified the run, without the name of the program. `None`: written by [`RunSpec::arguments`].
@@ -96,7 +96,7 @@ impl StateSpec {
     }
 }
 
-/// What a run writes to its directory with the summary.
+/// Files that a run writes to its directory in addition to the summary.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DetailSpec {
@@ -195,6 +195,9 @@ pub struct Seeds {
     last: u64,
 }
 
+/// Error of several seeds without a directory.
+pub(crate) const SEEDS_NEED_OUT: &str = "--seeds needs a directory for the results: give --out DIR";
+
 /// The most seeds of one command.
 const MOST: u64 = 1000;
 
@@ -282,7 +285,7 @@ impl RunSpec {
             return Err(Failure::mistake("--save-state is for one state, and --seeds make several: give one --seed"));
         }
         match (self.seeds, &self.out) {
-            (Some(_), None) => Err(Failure::mistake("--seeds needs a directory for the results: give --out DIR")),
+            (Some(_), None) => Err(Failure::mistake(SEEDS_NEED_OUT)),
             _ => Ok(()),
         }
     }

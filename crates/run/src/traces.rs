@@ -22,7 +22,7 @@ use crate::as_text;
 use crate::failure::Failure;
 use crate::output::Named;
 
-/// How the traces of a run are read: see docs/reference/traces.md. A trace in words may override each of these options.
+/// Options for reading the traces of a run. A trace in words may override each of them. See docs/reference/traces.md.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TraceSpec {

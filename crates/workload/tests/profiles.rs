@@ -1,28 +1,16 @@
 //! Profiles of genuine traces, against the table that comes with them.
 //!
-//! The traces may not be redistributed: they are looked for in `$FLOATGATE_TRACES`, else beside the repository in
-//! `../shared/traces`. Where a file is absent, that is printed and its test passes without having run.
+//! The traces may not be redistributed: `common/genuine.rs` says where they are looked for.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+#[path = "common/genuine.rs"]
+mod genuine;
+
+use std::path::Path;
 
 use floatgate_workload::synthetic::model::fit::fit;
 use floatgate_workload::trace::profile::{Profile, Profiler};
 use floatgate_workload::trace::{Reader, TimeUnit, TraceOptions};
-
-/// The file, or a loud word that it is not there.
-fn trace_file(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("FLOATGATE_TRACES").map(PathBuf::from);
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = folder.unwrap_or_else(|| root.join("../shared/traces")).join(name);
-    if path.is_file() {
-        return Some(path);
-    }
-    // Past the capture of test output, which would hide it.
-    let text = format!("not run: {} is absent; set FLOATGATE_TRACES to the folder of the traces\n", path.display());
-    let _ = std::io::stderr().write_all(text.as_bytes());
-    None
-}
+use genuine::trace_file;
 
 fn profile(path: &Path, options: &TraceOptions) -> Profile {
     let mut reader = Reader::open(path, options).unwrap_or_else(|error| panic!("{error}"));

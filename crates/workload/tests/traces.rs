@@ -1,31 +1,19 @@
 //! The readers on genuine traces, against figures counted by an independent script.
 //!
-//! The traces may not be redistributed: they are looked for in `$FLOATGATE_TRACES`, else beside the repository in
-//! `../shared/traces`. Where a file is absent, that is printed and its test passes without having run.
+//! The traces may not be redistributed: `common/genuine.rs` says where they are looked for.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+#[path = "common/genuine.rs"]
+mod genuine;
+
+use std::path::Path;
 
 use floatgate_sim::request::Operation;
 use floatgate_sim::source::Source;
 use floatgate_workload::trace::{Confidence, Fit, Replay, TimeUnit, Trace, TraceOptions};
+use genuine::trace_file;
 
 /// Larger than any of the traces, devices side by side.
 const DEVICE: u64 = 1 << 40;
-
-/// The file, or a loud word that it is not there.
-fn trace_file(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("FLOATGATE_TRACES").map(PathBuf::from);
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = folder.unwrap_or_else(|| root.join("../shared/traces")).join(name);
-    if path.is_file() {
-        return Some(path);
-    }
-    // Past the capture of test output, which would hide it.
-    let text = format!("not run: {} is absent; set FLOATGATE_TRACES to the folder of the traces\n", path.display());
-    let _ = std::io::stderr().write_all(text.as_bytes());
-    None
-}
 
 /// What a trace is known to hold.
 struct Known {

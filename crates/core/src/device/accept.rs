@@ -227,12 +227,8 @@ impl Device {
             let mut open = TransactionId::NONE;
             for index in units {
                 let part = device.part_of(id, index);
-                if device.read_buffer(id, part) {
-                    // It is answered.
-                } else if device.has_entry(part.lpn) {
-                    open = device.read_unit(id, part, open, TransactionId::NONE);
-                } else {
-                    device.wait_to_read(id, part);
+                if !device.read_buffer(id, part) {
+                    open = device.look_up(id, part, open);
                 }
                 // The next unit sees what this one has set off.
                 device.run_tasks();
@@ -241,6 +237,16 @@ impl Device {
                 device.line_up(open);
             }
         });
+    }
+
+    /// Reads a unit once its map entry is in the cache. `open` is as for [`Device::read_unit`].
+    #[inline]
+    fn look_up(&mut self, id: RequestId, part: Part, open: TransactionId) -> TransactionId {
+        if self.has_entry(part.lpn) {
+            return self.read_unit(id, part, open, TransactionId::NONE);
+        }
+        self.wait_to_read(id, part);
+        open
     }
 
     /// Reads a unit from where it is. What begins for it goes on from where the transaction `from` has come to, or the

@@ -47,7 +47,7 @@ impl Device {
         }
     }
 
-    /// What planes did together has ended in all of them: that of the first plane ends, and then the others.
+    /// Ends the operations of planes that worked together, one plane after another, from `id` on.
     pub(super) fn finish_merged(&mut self, id: TransactionId) {
         let rest = self.split_off(id);
         match self.transactions[id].kind {
@@ -225,7 +225,7 @@ impl Device {
         self.land(id);
     }
 
-    /// A write that is in flash, and on which nothing waits any more, leaves the controller.
+    /// Removes a write that has been programmed: frees its controller slot and completes its part of the request.
     pub(super) fn land(&mut self, id: TransactionId) {
         let write = self.transactions.remove(id);
         self.slots_free += 1;

@@ -580,26 +580,17 @@ impl Device {
         while let Some(task) = self.tasks.next(floor) {
             match task {
                 Task::Start(lun) => self.kick(lun),
-                rare => self.run_rare(rare),
+                Task::Offer(pool) => self.offer_pool(pool),
+                Task::Serve => self.serve_line(),
+                Task::Grant(channel) => self.serve_channel(channel),
+                Task::Finish(id) => self.finish_merged(id),
+                Task::Land(id) => self.land(id),
             }
         }
     }
 
-    /// Runs a task of the rarer kinds. The loop over all tasks is shorter without them.
-    #[inline(never)]
-    fn run_rare(&mut self, task: Task) {
-        match task {
-            Task::Start(lun) => self.kick(lun),
-            Task::Offer(pool) => self.offer_pool(pool),
-            Task::Serve => self.serve_line(),
-            Task::Grant(channel) => self.serve_channel(channel),
-            Task::Finish(id) => self.finish_merged(id),
-            Task::Land(id) => self.land(id),
-        }
-    }
-
-    /// Calls `part` between two runs of the tasks, for a caller that depends on what `part` sets off, and whose part
-    /// depends on what was set off before.
+    /// Runs the tasks that were pushed before, calls `part`, and runs the tasks that it pushed. For parts that must see
+    /// the effects of those before them.
     #[inline]
     fn settled<T>(&mut self, part: impl FnOnce(&mut Device) -> T) -> T {
         self.run_tasks();

@@ -247,6 +247,8 @@ impl Device {
     }
 
     /// Lets idle LUNs know of writes in a pool, in the order of the allocation.
+    // Inlined, it would slow the loop over all tasks.
+    #[inline(never)]
     pub(super) fn offer_pool(&mut self, pool: u32) {
         let line = pool as usize;
         if self.merging.any && !self.pool.lines[line].is_empty() {

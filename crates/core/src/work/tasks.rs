@@ -11,11 +11,11 @@ pub enum Task {
     Offer(u32),
     /// The host operations that wait for a place in the cache of map entries take one.
     Serve,
-    /// A channel goes to those that wait for it, until one of them takes it.
+    /// A channel is granted to the units that wait for it, until one of them occupies it.
     Grant(ChannelId),
-    /// The next plane of several that have worked together ends this operation.
+    /// The operation of the next plane ends, of planes that worked together.
     Finish(TransactionId),
-    /// A write that is in flash gives up its slot, and its request goes on.
+    /// A write that has been programmed frees its controller slot and completes its part of the request.
     Land(TransactionId),
 }
 

@@ -12,7 +12,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-/// How a wait for the reader of a pipe is reported, and what ends it. The default reports nothing, and waits forever.
+/// Wait for the reader of a pipe: its report to the user, and the request that ends it. The default reports nothing and
+/// waits forever.
 #[derive(Clone, Debug)]
 pub struct Wait {
     stop: Stop,

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Compares a generated document with the one that is kept, or writes it.
 pub fn check(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name);
-    if std::env::var_os("FLOATGATE_BLESS").is_some() {
+    if std::env::var_os("FLOATGATE_BLESS").is_some_and(|value| value == "1") {
         std::fs::write(&path, text).unwrap();
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
