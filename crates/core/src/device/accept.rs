@@ -122,7 +122,7 @@ impl Device {
             *self.contents.replies.entry(id) = vec![BLANK; read as usize];
         }
         self.trail_request(id, request.arrival, at);
-        let Some(link) = &mut self.link else { return self.work(Work::Receive(id)) };
+        let Some(link) = &mut self.link else { return self.receive_or_queue(id) };
         if request.operation == Operation::Write {
             link.send(at, id, request.bytes(), pages(&request, self.ftl.shape()));
         } else {
@@ -137,14 +137,14 @@ impl Device {
     pub(super) fn arrived(&mut self, id: RequestId, last: bool) {
         self.trail_front(id, TimePart::Link);
         if self.requests[id].request.operation != Operation::Write {
-            return self.work(Work::Receive(id));
+            return self.receive_or_queue(id);
         }
         let before = self.requests[id].crossed;
         // Up to the end of the page that has just arrived.
         let end = if last { self.units_of(id) } else { self.end_of_page(id, before) };
         self.requests[id].crossed = end;
         if before == 0 {
-            self.work(Work::Receive(id));
+            self.receive_or_queue(id);
         } else if self.requests[id].received {
             self.work_on_write(id, before..end);
         }
@@ -169,6 +169,14 @@ impl Device {
         ((first + index) / per_page * per_page + per_page - first).min(self.units_of(id))
     }
 
+    /// The controller's software learns of a request, after the time that this takes.
+    #[inline]
+    fn receive_or_queue(&mut self, id: RequestId) {
+        if !self.queue_work(Work::Receive(id)) {
+            self.receive(id);
+        }
+    }
+
     /// A request is in the controller, and its software knows of it.
     pub(super) fn receive(&mut self, id: RequestId) {
         let operation = self.requests[id].request.operation;
@@ -181,8 +189,12 @@ impl Device {
                 // Looking it up searches the buffer once more: where no time passes in between, one unit needs no
                 // search before that. Several are read in the runs between those that are there.
                 match self.buffer {
-                    Some(_) if units.end > 1 || self.cores.is_some() => self.work_by_page(id, units, Work::Search),
-                    _ => self.work_by_page(id, units, Work::LookUp),
+                    Some(_) if units.end > 1 || self.cores.is_some() => {
+                        if !self.queue_by_page(id, &units, Work::Search) {
+                            self.search_buffer(id, units);
+                        }
+                    }
+                    _ => self.look_up_units(id, units),
                 }
                 self.part_done(id, self.now, TransactionId::NONE);
             }
@@ -192,7 +204,8 @@ impl Device {
                 }
                 self.work_on_write(id, 0..self.requests[id].crossed);
             }
-            Operation::Trim => self.work(Work::Trim(id)),
+            Operation::Trim if self.queue_work(Work::Trim(id)) => {}
+            Operation::Trim => self.trim(id),
             Operation::Flush if self.ftl.is_read_only() => self.flush_read_only(id),
             Operation::Flush => {
                 self.hurry_filling();
@@ -211,13 +224,23 @@ impl Device {
 
     /// Work on units of a write that have arrived.
     fn work_on_write(&mut self, id: RequestId, units: Range<u32>) {
-        self.work_by_page(id, units, |id, _, count| Work::Admit(id, count));
+        if !self.queue_by_page(id, &units, |id, _, count| Work::Admit(id, count)) {
+            self.bring(id, units.len() as u32);
+        }
     }
 
     /// A request without data is served.
     pub(super) fn done_at_once(&mut self, id: RequestId) {
         self.requests[id].start = self.now;
         self.part_done(id, self.now, TransactionId::NONE);
+    }
+
+    /// Reads units of a request, after the time that the software takes to look them up.
+    #[inline]
+    pub(super) fn look_up_units(&mut self, id: RequestId, units: Range<u32>) {
+        if !self.queue_by_page(id, &units, Work::LookUp) {
+            self.read_units(id, units);
+        }
     }
 
     /// Reads units of a request: each is looked up where it is.

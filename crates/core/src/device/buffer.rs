@@ -53,14 +53,14 @@ impl Device {
                 continue;
             };
             if !missed.is_empty() {
-                self.work_by_page(id, missed, Work::LookUp);
+                self.look_up_units(id, missed);
                 self.run_tasks();
             }
             missed = index + 1..index + 1;
             self.answer_from_buffer(id, entry, part);
         }
         if !missed.is_empty() {
-            self.work_by_page(id, missed, Work::LookUp);
+            self.look_up_units(id, missed);
         }
     }
 
@@ -248,7 +248,7 @@ impl Device {
         let pick = buffer.pick(entry, id);
         self.pick_up(pick);
         let more = self.complete_begun();
-        self.work(Work::WriteOut(1 + more));
+        self.write_out_picked(1 + more);
     }
 
     /// With write-through: the buffer keeps a copy of what goes to flash.
@@ -293,7 +293,7 @@ impl Device {
                     0 if self.has_begun_other(list) => return,
                     0 => {}
                     units => {
-                        self.settled(|device| device.work(Work::WriteOut(units)));
+                        self.settled(|device| device.write_out_picked(units));
                         continue;
                     }
                 }
@@ -311,7 +311,7 @@ impl Device {
             if let (true, Some(buffer)) = (self.is_complete(list), &mut self.buffer) {
                 buffer.turn();
             }
-            self.settled(|device| device.work(Work::WriteOut(1 + companions)));
+            self.settled(|device| device.write_out_picked(1 + companions));
         }
     }
 
@@ -341,6 +341,13 @@ impl Device {
             }
         }
         count
+    }
+
+    /// Writes so many of the picked units to flash, after the time that the software takes.
+    pub(super) fn write_out_picked(&mut self, units: u32) {
+        if !self.queue_work(Work::WriteOut(units)) {
+            self.write_out(units);
+        }
     }
 
     /// Writes so many of the picked units to flash.

@@ -112,7 +112,9 @@ impl Device {
             }
             Step::Choose => {
                 self.jobs[plane].busy = true;
-                return self.work(Work::Clean(plane));
+                let takes_time = self.queue_work(Work::Clean(plane));
+                debug_assert!(takes_time, "only such a choice is a step");
+                return;
             }
             Step::Erase(block) => {
                 // Lining the erase up must not take the next step of this job: that is done behind it.

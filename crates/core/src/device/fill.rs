@@ -7,7 +7,6 @@
 use std::collections::VecDeque;
 
 use super::Device;
-use super::firmware::Work;
 use super::merge::Merging;
 use super::timers::Timer;
 use crate::cache::Pick;
@@ -253,7 +252,7 @@ impl Device {
             // The firmware takes a while to bring them.
             filling.postpone(self.now);
             if picked > 0 {
-                self.work(Work::WriteOut(picked));
+                self.write_out_picked(picked);
             }
         }
         self.arm_fill();

@@ -108,47 +108,42 @@ impl Device {
         }
     }
 
-    /// Has a core do a piece of work, and goes on behind it.
+    /// Queues a piece of work for the cores. Returns `false` if it takes no time: the caller does at once what follows.
     #[inline(always)]
-    pub(super) fn work(&mut self, work: Work) {
-        if self.cores.is_some() { self.work_on_core(work) } else { self.go_on_with(work) }
+    pub(super) fn queue_work(&mut self, work: Work) -> bool {
+        self.cores.is_some() && self.queue_for_core(work)
     }
 
-    #[inline(never)]
-    fn work_on_core(&mut self, work: Work) {
-        match self.cost_of(work) {
-            Time::ZERO => self.go_on_with(work),
-            cost => self.line_up_work(work, cost),
-        }
-    }
-
-    /// Work on units of a request, in pieces of a flash page where that takes time: what is done with a page goes on
-    /// while a core works on the next one. Where it takes none, they stay together.
+    /// Queues work on units of a request, one piece for each flash page: what is done with a page goes on while a core
+    /// works on the next one. Returns `false` if the work takes no time.
     #[inline(always)]
-    pub(super) fn work_by_page(
+    pub(super) fn queue_by_page(
         &mut self,
         id: RequestId,
-        units: Range<u32>,
+        units: &Range<u32>,
         work: impl Fn(RequestId, u32, u32) -> Work,
-    ) {
+    ) -> bool {
         if self.cores.is_none() || self.cost_of(work(id, units.start, 1)) == Time::ZERO {
-            return self.go_on_with(work(id, units.start, units.len() as u32));
+            return false;
         }
         let mut first = units.start;
         while first < units.end {
             let end = self.end_of_page(id, first).min(units.end);
-            self.work(work(id, first, end - first));
+            self.queue_work(work(id, first, end - first));
             first = end;
         }
+        true
     }
 
     #[inline(never)]
-    fn line_up_work(&mut self, work: Work, cost: Time) {
-        let Some(cores) = &mut self.cores else { return };
+    fn queue_for_core(&mut self, work: Work) -> bool {
+        let cost = self.cost_of(work);
+        let Some(cores) = self.cores.as_mut().filter(|_| cost > Time::ZERO) else { return false };
         match cores.cores.iter().position(|core| core.work.is_none()) {
             Some(core) => self.start_work(core, work, cost, self.now),
             None => cores.line.push_back((work, cost, self.now)),
         }
+        true
     }
 
     /// A core starts a piece of work that is there since `since`.
@@ -203,21 +198,16 @@ impl Device {
         {
             self.trail_front(id, TimePart::Firmware);
         }
-        self.go_on_with(work);
-        if let Work::WriteOut(_) = work {
-            self.admit(); // What turned out to be void has left its slot.
-        }
-    }
-
-    #[inline(always)]
-    fn go_on_with(&mut self, work: Work) {
         match work {
             Work::Receive(id) => self.receive(id),
             Work::Admit(id, units) => self.bring(id, units),
             Work::Search(id, first, count) => self.search_buffer(id, first..first + count),
             Work::LookUp(id, first, count) => self.read_units(id, first..first + count),
             Work::Trim(id) => self.trim(id),
-            Work::WriteOut(units) => self.write_out(units),
+            Work::WriteOut(units) => {
+                self.write_out(units);
+                self.admit(); // What turned out to be void has left its slot.
+            }
             Work::Clean(plane) => self.clean_now(plane),
             Work::Answer(id) => self.answer(id, TransactionId::NONE),
         }

@@ -682,9 +682,10 @@ impl Device {
     fn complete(&mut self, id: RequestId, by: TransactionId) {
         if self.answering_takes_time() {
             self.trail_settle(id, by);
-            return self.work(Work::Answer(id));
+            self.queue_work(Work::Answer(id));
+        } else {
+            self.answer(id, by);
         }
-        self.answer(id, by);
     }
 
     /// The host has the answer to a request one latency later.
