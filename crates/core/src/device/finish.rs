@@ -166,7 +166,7 @@ impl Device {
 
     /// All writes of a program command.
     fn finish_writes(&mut self, first: TransactionId) {
-        let Transaction { place, plane, lpn, .. } = self.transactions[first];
+        let place = self.transactions[first].place;
         if self.ftl.block_map.is_some() {
             self.store_program(self.start_of_program(place), first);
         }
@@ -174,14 +174,23 @@ impl Device {
             return self.write_again(first);
         }
         self.ftl.told_end(self.start_of_program(place), self.ftl.shape().units_per_program);
-        let mut id = first;
+        self.finish_writes_of(place, first);
+    }
+
+    /// The writes of a program command from `id` on, and then the command itself. What one of them sets off comes
+    /// before the next one.
+    pub(super) fn finish_writes_of(&mut self, place: Ppn, mut id: TransactionId) {
         while id.is_some() {
             let next = self.transactions[id].next;
             self.finish_write(id);
-            self.run_tasks();
+            if self.tasks.any_new() {
+                return self.tasks.push(Task::FinishWrites(place, next));
+            }
             id = next;
         }
+        let plane = self.ftl.blocks.plane_of(self.ftl.blocks.block_of(place));
         if self.ftl.block_map.is_some() {
+            let lpn = Lpn(self.ftl.map.owner(place));
             let (number, _) = self.ftl.logical_blocks().split(lpn);
             self.finish_in_block(number, plane, self.start_of_program(place));
         } else {

@@ -584,6 +584,7 @@ impl Device {
                 Task::Serve => self.serve_line(),
                 Task::Grant(channel) => self.serve_channel(channel),
                 Task::Finish(id) => self.finish_merged(id),
+                Task::FinishWrites(place, id) => self.finish_writes_of(place, id),
                 Task::Land(id) => self.land(id),
             }
         }

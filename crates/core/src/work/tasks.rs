@@ -1,6 +1,6 @@
 //! Deferred calls: tasks that run depth first, in the order in which they were pushed.
 
-use crate::sim::id::{ChannelId, LunId, TransactionId};
+use crate::sim::id::{ChannelId, LunId, Ppn, TransactionId};
 
 /// A deferred call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub enum Task {
     Grant(ChannelId),
     /// The operation of the next plane ends, of planes that worked together.
     Finish(TransactionId),
+    /// The next write of a program command at a place ends, or the command itself.
+    FinishWrites(Ppn, TransactionId),
     /// A write that has been programmed frees its controller slot and completes its part of the request.
     Land(TransactionId),
 }
