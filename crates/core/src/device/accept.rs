@@ -18,7 +18,7 @@ use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
 use crate::sim::memory::Divider;
 use crate::sim::request::{Operation, Request, Status};
 use crate::sim::time::Time;
-use crate::work::{Class, Kind, Transaction};
+use crate::work::{Class, Kind, Reading, Task, Transaction};
 
 /// With verification: a sector that its slot has not got yet.
 pub(super) const UNKNOWN: u32 = u32::MAX;
@@ -244,22 +244,31 @@ impl Device {
     }
 
     /// Reads units of a request: each is looked up where it is.
-    pub(super) fn read_units(&mut self, id: RequestId, units: Range<u32>) {
-        // Where planes are read together, none starts before those that come with it are in line.
-        self.while_holding(self.merging.any && units.len() > 1, |device| {
-            let mut open = TransactionId::NONE;
-            for index in units {
-                let part = device.part_of(id, index);
-                if !device.read_buffer(id, part) {
-                    open = device.look_up(id, part, open);
-                }
-                // The next unit sees what this one has set off.
-                device.run_tasks();
+    #[inline]
+    pub(super) fn read_units(&mut self, request: RequestId, units: Range<u32>) {
+        // Where planes are read together, none starts before those that come with it are queued.
+        let holds = self.merging.any && units.len() > 1 && self.tasks.hold_unless_held();
+        self.read_rest(Reading { request, next: units.start, end: units.end, open: TransactionId::NONE, holds });
+    }
+
+    /// Goes on reading units of a request. What one of them sets off comes before the next one.
+    pub(super) fn read_rest(&mut self, mut reading: Reading) {
+        while reading.next < reading.end {
+            let part = self.part_of(reading.request, reading.next);
+            if !self.read_buffer(reading.request, part) {
+                reading.open = self.look_up(reading.request, part, reading.open);
             }
-            if open.is_some() {
-                device.line_up(open);
+            reading.next += 1;
+            if self.tasks.any_new() {
+                return self.tasks.push(Task::Read(reading));
             }
-        });
+        }
+        if reading.open.is_some() {
+            self.line_up(reading.open);
+        }
+        if reading.holds {
+            self.release_held();
+        }
     }
 
     /// Reads a unit once its map entry is in the cache. `open` is as for [`Device::read_unit`].

@@ -14,7 +14,7 @@ use crate::nand::media::BLANK;
 use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
 use crate::sim::request::{Operation, Request, SECTOR};
 use crate::sim::time::Time;
-use crate::work::{Class, Transaction};
+use crate::work::{Class, Task, Transaction};
 
 impl Device {
     /// The buffer, to look at.
@@ -42,7 +42,7 @@ impl Device {
     /// Answers what the buffer holds of a read; the rest is looked up in the map.
     pub(super) fn search_buffer(&mut self, id: RequestId, units: Range<u32>) {
         let mut missed = units.start..units.start;
-        for index in units {
+        for index in units.clone() {
             let part = self.part_of(id, index);
             let whole = match self.buffer.as_deref().map(|buffer| buffer.find(part.lpn, part.first, part.end)) {
                 Some(Found::Whole(entry)) => Some(entry),
@@ -54,7 +54,9 @@ impl Device {
             };
             if !missed.is_empty() {
                 self.look_up_units(id, missed);
-                self.run_tasks();
+                if self.tasks.any_new() {
+                    return self.tasks.push(Task::Search(id, index, units.end));
+                }
             }
             missed = index + 1..index + 1;
             self.answer_from_buffer(id, entry, part);

@@ -582,6 +582,8 @@ impl Device {
                 Task::Start(lun) => self.kick(lun),
                 Task::Offer(pool) => self.offer_pool(pool),
                 Task::Serve => self.serve_line(),
+                Task::Read(reading) => self.read_rest(reading),
+                Task::Search(id, first, end) => self.search_buffer(id, first..end),
                 Task::Grant(channel) => self.serve_channel(channel),
                 Task::Finish(id) => self.finish_merged(id),
                 Task::FinishWrites(place, id) => self.finish_writes_of(place, id),

@@ -1,6 +1,21 @@
 //! Deferred calls: tasks that run depth first, in the order in which they were pushed.
 
-use crate::sim::id::{ChannelId, LunId, Ppn, TransactionId};
+use crate::sim::id::{ChannelId, LunId, Ppn, RequestId, TransactionId};
+
+/// The units of a request that are left to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The request.
+    pub request: RequestId,
+    /// The next unit of it.
+    pub next: u32,
+    /// The unit behind the last one.
+    pub end: u32,
+    /// A read of flash that is not queued yet and may take more units, or `NONE`.
+    pub open: TransactionId,
+    /// True if LUNs are held back until all units are queued.
+    pub holds: bool,
+}
 
 /// A deferred call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +26,10 @@ pub enum Task {
     Offer(u32),
     /// The host operations that wait for a place in the cache of map entries take one.
     Serve,
+    /// Further units of a request are read.
+    Read(Reading),
+    /// Units of a request, from one up to another, are looked for in the buffer.
+    Search(RequestId, u32, u32),
     /// A channel is granted to the units that wait for it, until one of them occupies it.
     Grant(ChannelId),
     /// The operation of the next plane ends, of planes that worked together.
@@ -59,6 +78,12 @@ impl Tasks {
     #[inline]
     pub fn hold(&mut self) {
         self.holds = true;
+    }
+
+    /// Holds LUNs back from now on, unless they are. Returns `true` if the caller has to release them.
+    #[inline]
+    pub fn hold_unless_held(&mut self) -> bool {
+        !std::mem::replace(&mut self.holds, true)
     }
 
     /// Holds back a LUN.
