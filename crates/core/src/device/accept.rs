@@ -18,7 +18,7 @@ use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
 use crate::sim::memory::Divider;
 use crate::sim::request::{Operation, Request, Status};
 use crate::sim::time::Time;
-use crate::work::{Class, Kind, Reading, Task, Transaction};
+use crate::work::{Admitting, Class, Kind, Reading, Task, Transaction};
 
 /// With verification: a sector that its slot has not got yet.
 pub(super) const UNKNOWN: u32 = u32::MAX;
@@ -217,6 +217,9 @@ impl Device {
                         self.done_at_once(id);
                     }
                 }
+                if self.tasks.any_new() {
+                    return self.tasks.push(Task::ReleaseUrgent);
+                }
                 self.release_urgent();
             }
         }
@@ -405,36 +408,48 @@ impl Device {
         }
     }
 
-    /// Takes units of waiting writes into controller slots, or into the buffer, in order of arrival.
+    /// Takes units of waiting writes into controller slots, or into the buffer, in order of arrival. The caller does
+    /// nothing behind it.
     pub(super) fn admit(&mut self) {
         if self.unadmitted.is_empty() && self.buffer_is_at_rest() {
             return;
         }
-        self.run_tasks();
-        self.while_holding(self.writes_go_together(), |device| {
-            device.admit_waiting();
-            // What found no room finds it only where something has left.
-            while device.pump_buffer() {
-                device.admit_waiting();
+        if self.tasks.any_new() {
+            return self.tasks.push(Task::Admit);
+        }
+        self.admit_now();
+    }
+
+    /// Begins to admit writes, and to write out of the buffer.
+    pub(super) fn admit_now(&mut self) {
+        let holds = self.writes_go_together() && self.tasks.hold_unless_held();
+        self.admit_rest(Admitting { room_before: None, holds });
+    }
+
+    /// Goes on admitting writes. What one step sets off comes before the next one.
+    pub(super) fn admit_rest(&mut self, mut admitting: Admitting) {
+        loop {
+            match admitting.room_before {
+                None if self.admit_next() => {}
+                None => admitting.room_before = Some(self.room_in_buffer()),
+                Some(_) if self.write_out_next() => {}
+                // What found no room finds it only where something has left.
+                Some(before) if self.room_in_buffer() > before => admitting.room_before = None,
+                Some(_) => break,
             }
-        });
+            if self.tasks.any_new() {
+                return self.tasks.push(Task::AdmitRest(admitting));
+            }
+        }
+        if admitting.holds {
+            self.release_held();
+        }
     }
 
     /// Returns `true` if a write must not start before those that come with it are queued: they may fill its program or
     /// share its command, and with dynamic allocation it must not occupy a LUN that one of them has to read first.
     pub(super) fn writes_go_together(&self) -> bool {
         self.ftl.shape().units_per_program > 1 || self.merging.any || self.dynamic
-    }
-
-    fn admit_waiting(&mut self) {
-        while let Some(&id) = self.unadmitted.front() {
-            if !self.admit_request(id) {
-                break;
-            }
-            self.unadmitted.pop_front();
-            self.part_done(id, self.now, TransactionId::NONE);
-            self.run_tasks();
-        }
     }
 
     /// Calls `act`. If it `holds` LUNs back, those look at what was queued for them after the outermost such call.
@@ -460,34 +475,38 @@ impl Device {
         }
     }
 
-    /// Takes what has arrived of a request; whether that was all.
-    fn admit_request(&mut self, id: RequestId) -> bool {
+    /// Admits the next unit of the first request that waits, or takes that request out of the line if all of it is
+    /// admitted. Returns `false` if it has to wait.
+    fn admit_next(&mut self) -> bool {
+        let Some(&id) = self.unadmitted.front() else { return false };
         let per_unit = self.ftl.shape().unit_sectors;
-        let back = self.writes_back();
-        loop {
-            let pending = &mut self.requests[id];
-            if pending.admitted == pending.arrived {
-                let is_all = pending.admitted == units(&pending.request, per_unit);
-                if pending.request.operation == Operation::WriteZeroes {
-                    pending.start = pending.start.min(self.now);
-                    if is_all {
-                        self.land_records(id);
-                    }
+        let pending = &mut self.requests[id];
+        if pending.admitted == pending.arrived {
+            let is_all = pending.admitted == units(&pending.request, per_unit);
+            if pending.request.operation == Operation::WriteZeroes {
+                pending.start = pending.start.min(self.now);
+                if is_all {
+                    self.land_records(id);
                 }
-                return is_all;
             }
-            if self.ftl.is_read_only() {
-                self.refuse_unit(id, back);
-                continue;
+            if is_all {
+                self.unadmitted.pop_front();
+                self.part_done(id, self.now, TransactionId::NONE);
             }
-            let pending = &self.requests[id];
-            let part = part(&pending.request, pending.admitted, per_unit);
-            if !self.has_place(&pending.request, part) {
-                return false;
-            }
-            self.admit_unit(id, part, back);
-            self.run_tasks();
+            return is_all;
         }
+        let back = self.writes_back();
+        if self.ftl.is_read_only() {
+            self.refuse_unit(id, back);
+            return true;
+        }
+        let pending = &self.requests[id];
+        let part = part(&pending.request, pending.admitted, per_unit);
+        let has_place = self.has_place(&pending.request, part);
+        if has_place {
+            self.admit_unit(id, part, back);
+        }
+        has_place
     }
 
     /// Takes a unit of a write that has a place, into the buffer where that takes writes `back`.
@@ -683,11 +702,20 @@ impl Device {
             self.requests[id].status = Status::ReadOnly;
             return self.done_at_once(id);
         }
-        for index in 0..self.units_of(id) {
+        self.trim_rest(id, 0);
+    }
+
+    /// Deallocates the units of a request from one on. What one of them sets off comes before the next one.
+    pub(super) fn trim_rest(&mut self, id: RequestId, mut index: u32) {
+        while index < self.units_of(id) {
             let part = self.part_of(id, index);
             // A unit that is not covered whole keeps its data, as NVMe allows.
             if self.is_whole(part) {
-                self.settled(|device| device.deallocate(part.lpn));
+                self.deallocate(part.lpn);
+            }
+            index += 1;
+            if self.tasks.any_new() {
+                return self.tasks.push(Task::Trim(id, index));
             }
         }
         self.land_records(id);

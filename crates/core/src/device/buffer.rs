@@ -274,47 +274,46 @@ impl Device {
         self.buffer.as_deref().is_none_or(|buffer| !buffer.has_out() && buffer.waiting == 0)
     }
 
-    /// Evicts what has to go, and starts to write out what slots are free for: unit by unit, each with those that fill
-    /// its program. Returns whether that has made room at once, because what left was clean or gone.
-    pub(super) fn pump_buffer(&mut self) -> bool {
-        let before = self.buffer().map_or(0, Buffer::room);
-        self.write_out_of_buffer();
-        self.buffer().map_or(0, Buffer::room) > before
+    /// Returns the number of units that the buffer has room for.
+    #[inline]
+    pub(super) fn room_in_buffer(&self) -> usize {
+        self.buffer().map_or(0, Buffer::room)
     }
 
-    fn write_out_of_buffer(&mut self) {
-        loop {
-            let Some(buffer) = &mut self.buffer else { return };
-            buffer.make_room();
-            if self.slots_free == 0 || self.ftl.is_read_only() {
-                return;
-            }
-            let (list, has_out) = (buffer.next_list(), buffer.has_out());
-            if self.has_begun_other(list) {
-                match self.complete_begun() {
-                    0 if self.has_begun_other(list) => return,
-                    0 => {}
-                    units => {
-                        self.settled(|device| device.write_out_picked(units));
-                        continue;
-                    }
+    /// Evicts what has to go, and starts to write out the next unit if a slot is free for it, with those that fill its
+    /// program. Returns `false` if there is nothing to write out, or no slot.
+    pub(super) fn write_out_next(&mut self) -> bool {
+        let Some(buffer) = &mut self.buffer else { return false };
+        buffer.make_room();
+        if self.slots_free == 0 || self.ftl.is_read_only() {
+            return false;
+        }
+        let (list, has_out) = (buffer.next_list(), buffer.has_out());
+        if self.has_begun_other(list) {
+            match self.complete_begun() {
+                0 if self.has_begun_other(list) => return false,
+                0 => {}
+                units => {
+                    self.write_out_picked(units);
+                    return true;
                 }
             }
-            if !has_out || !self.has_slots_for(list) {
-                return;
-            }
-            let Some(buffer) = &mut self.buffer else { return };
-            // The map is asked for ahead of time, as for requests of the host.
-            buffer.upcoming().inspect(|&lpn| self.ftl.map.prefetch(lpn));
-            let Some(pick) = buffer.pick_next() else { return };
-            self.pick_up(pick);
-            let alone = pick.entry == Pick::PADDING || self.ftl.shape().units_per_program == 1;
-            let companions = if alone { 0 } else { self.pick_companions(Lpn(pick.lpn), list) };
-            if let (true, Some(buffer)) = (self.is_complete(list), &mut self.buffer) {
-                buffer.turn();
-            }
-            self.settled(|device| device.write_out_picked(1 + companions));
         }
+        if !has_out || !self.has_slots_for(list) {
+            return false;
+        }
+        let Some(buffer) = &mut self.buffer else { return false };
+        // The map is asked for ahead of time, as for requests of the host.
+        buffer.upcoming().inspect(|&lpn| self.ftl.map.prefetch(lpn));
+        let Some(pick) = buffer.pick_next() else { return false };
+        self.pick_up(pick);
+        let alone = pick.entry == Pick::PADDING || self.ftl.shape().units_per_program == 1;
+        let companions = if alone { 0 } else { self.pick_companions(Lpn(pick.lpn), list) };
+        if let (true, Some(buffer)) = (self.is_complete(list), &mut self.buffer) {
+            buffer.turn();
+        }
+        self.write_out_picked(1 + companions);
+        true
     }
 
     /// Picks the dirty units that would fill the program of `lpn`, of `list`: those of its flash page, and of the pages

@@ -78,7 +78,6 @@ impl Device {
     }
 
     fn finish_read(&mut self, id: TransactionId) {
-        let read = self.transactions[id];
         if self.options.verify {
             for part in std::mem::take(&mut self.contents.reads[id]) {
                 let Some(media) = &self.ftl.media else { continue };
@@ -89,7 +88,17 @@ impl Device {
         }
         if !self.check_host_read(id) && self.buffer.is_some() {
             self.fill_buffer(id);
+            if self.tasks.any_new() {
+                return self.tasks.push(Task::EndRead(id));
+            }
         }
+        self.end_read(id);
+    }
+
+    /// A read of the host has brought its data, and the buffer has what it keeps of them.
+    #[inline]
+    pub(super) fn end_read(&mut self, id: TransactionId) {
+        let read = self.transactions[id];
         self.release(read.dependency);
         self.transactions.remove(id);
         self.reply(read.request(), u32::from(read.end), id);

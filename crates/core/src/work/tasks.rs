@@ -17,6 +17,15 @@ pub struct Reading {
     pub holds: bool,
 }
 
+/// The admission of writes, as far as it has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitting {
+    /// Room that the buffer had when it began to write out; `None` while requests are admitted.
+    pub room_before: Option<usize>,
+    /// True if LUNs are held back until all are admitted.
+    pub holds: bool,
+}
+
 /// A deferred call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
@@ -30,6 +39,16 @@ pub enum Task {
     Read(Reading),
     /// Units of a request, from one up to another, are looked for in the buffer.
     Search(RequestId, u32, u32),
+    /// Writes are admitted, and units are written out of the buffer.
+    Admit,
+    /// The same, from where it has come to.
+    AdmitRest(Admitting),
+    /// Units of a request are deallocated, from one on.
+    Trim(RequestId, u32),
+    /// Program units leave that somebody waits for.
+    ReleaseUrgent,
+    /// A read of the host ends, whose data the buffer has got.
+    EndRead(TransactionId),
     /// A channel is granted to the units that wait for it, until one of them occupies it.
     Grant(ChannelId),
     /// The operation of the next plane ends, of planes that worked together.
