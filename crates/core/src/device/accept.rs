@@ -464,7 +464,7 @@ impl Device {
         result
     }
 
-    fn release_held(&mut self) {
+    pub(super) fn release_held(&mut self) {
         self.orders += AFTER_HELD;
         if self.options.mutant == Mutant::SwapTasks {
             self.tasks.swap_held();

@@ -353,21 +353,36 @@ impl Device {
 
     /// Writes so many of the picked units to flash.
     pub(super) fn write_out(&mut self, units: u32) {
-        self.while_holding(self.writes_go_together(), |device| {
-            for _ in 0..units {
-                let Some(pick) = device.next_picked() else { break };
-                if !device.write_picked(pick) {
-                    device.slots_free += 1;
-                    device.landed(pick);
-                    if pick.owner.is_some() {
-                        device.trail_front(pick.owner, TimePart::Buffer);
-                        device.flush_journal(pick.owner);
-                        device.part_done(pick.owner, device.now, TransactionId::NONE);
-                    }
+        let holds = self.writes_go_together() && self.tasks.hold_unless_held();
+        self.write_out_rest(units, holds);
+    }
+
+    /// Goes on writing picked units to flash. What one of them sets off comes before the next one.
+    pub(super) fn write_out_rest(&mut self, mut units: u32, holds: bool) {
+        while units > 0
+            && let Some(pick) = self.next_picked()
+        {
+            units -= 1;
+            if !self.write_picked(pick) {
+                self.slots_free += 1;
+                self.landed(pick);
+                if pick.owner.is_some() {
+                    self.trail_front(pick.owner, TimePart::Buffer);
+                    self.flush_journal(pick.owner);
+                    self.part_done(pick.owner, self.now, TransactionId::NONE);
                 }
             }
-            device.release_urgent();
-        });
+            if self.tasks.any_new() {
+                return self.tasks.push(Task::WriteOut(units, holds));
+            }
+        }
+        self.release_urgent();
+        if self.tasks.any_new() {
+            return self.tasks.push(Task::WriteOut(0, holds));
+        }
+        if holds {
+            self.release_held();
+        }
     }
 
     /// Makes a write of a picked unit; false where there is nothing to write any more.

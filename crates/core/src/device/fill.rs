@@ -14,7 +14,7 @@ use crate::config::DeviceConfig;
 use crate::metrics::attribution::Part as TimePart;
 use crate::sim::id::{Lpn, RequestId, TransactionId};
 use crate::sim::time::Time;
-use crate::work::Fifo;
+use crate::work::{Fifo, Task};
 
 /// Writes that go into one program unit.
 #[derive(Clone, Debug, Default)]
@@ -195,10 +195,10 @@ impl Device {
         if self.filling.as_deref().is_none_or(|filling| filling.urgent.is_empty()) || self.more_is_coming() {
             return;
         }
-        while let Some(number) = self.filling.as_deref_mut().and_then(|filling| filling.urgent.pop_front()) {
-            self.ftl.counters.units_cut_by_flush += 1;
-            self.settled(|device| device.release_stage(number));
-        }
+        let Some(number) = self.filling.as_deref_mut().and_then(|filling| filling.urgent.pop_front()) else { return };
+        self.ftl.counters.units_cut_by_flush += 1;
+        self.release_stage(number);
+        self.tasks.push(Task::ReleaseUrgent);
     }
 
     /// Returns `true` if the buffer is handing over units.

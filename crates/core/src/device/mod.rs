@@ -586,6 +586,7 @@ impl Device {
                 Task::Search(id, first, end) => self.search_buffer(id, first..end),
                 Task::Admit => self.admit_now(),
                 Task::AdmitRest(admitting) => self.admit_rest(admitting),
+                Task::WriteOut(units, holds) => self.write_out_rest(units, holds),
                 Task::Trim(id, index) => self.trim_rest(id, index),
                 Task::ReleaseUrgent => self.release_urgent(),
                 Task::EndRead(id) => self.end_read(id),

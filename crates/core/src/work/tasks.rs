@@ -43,6 +43,8 @@ pub enum Task {
     Admit,
     /// The same, from where it has come to.
     AdmitRest(Admitting),
+    /// So many of the picked units are written out of the buffer. True if LUNs are held back until then.
+    WriteOut(u32, bool),
     /// Units of a request are deallocated, from one on.
     Trim(RequestId, u32),
     /// Program units leave that somebody waits for.
