@@ -140,7 +140,6 @@ impl Device {
                 device.write_own(lpn);
             }
         });
-        self.run_tasks();
     }
 
     /// Whether a logical unit holds a part of the checkpoint.

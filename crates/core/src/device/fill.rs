@@ -246,13 +246,17 @@ impl Device {
             let Some(filling) = &mut self.filling else { return };
             if filling.stages[number as usize].coming == 0 || filling.missing(number) > 0 {
                 self.ftl.counters.units_cut_by_timeout += 1;
-                self.settled(|device| device.release_stage(number));
-                continue;
+                self.release_stage(number);
+            } else {
+                // The firmware takes a while to bring them.
+                filling.postpone(self.now);
+                if picked > 0 {
+                    self.write_out_picked(picked);
+                }
             }
-            // The firmware takes a while to bring them.
-            filling.postpone(self.now);
-            if picked > 0 {
-                self.write_out_picked(picked);
+            // What one stage sets off comes before the next one.
+            if self.tasks.any_new() {
+                return self.tasks.push(Task::Fill);
             }
         }
         self.arm_fill();

@@ -228,9 +228,24 @@ impl Device {
                 }
                 self.journal_written(lpn);
                 self.checkpoint_written();
+                if self.tasks.any_new() {
+                    return self.tasks.push(Task::MapWritten(id));
+                }
                 self.entry_changed(lpn);
             }
         }
+        self.release_superseded(id);
+    }
+
+    /// The map shows a write that has been programmed: its map entry changes, and the write goes on.
+    pub(super) fn map_written(&mut self, id: TransactionId) {
+        self.entry_changed(self.transactions[id].lpn);
+        self.release_superseded(id);
+    }
+
+    /// A write that has been programmed lets go of what it supersedes, and of the newer write of its unit.
+    fn release_superseded(&mut self, id: TransactionId) {
+        let write = self.transactions[id];
         if write.dependency.is_some() {
             self.release(write.dependency);
             self.clean(self.ftl.blocks.plane_of(write.dependency));

@@ -587,12 +587,14 @@ impl Device {
                 Task::Admit => self.admit_now(),
                 Task::AdmitRest(admitting) => self.admit_rest(admitting),
                 Task::WriteOut(units, holds) => self.write_out_rest(units, holds),
+                Task::Fill => self.fill_event(),
                 Task::Trim(id, index) => self.trim_rest(id, index),
                 Task::ReleaseUrgent => self.release_urgent(),
                 Task::EndRead(id) => self.end_read(id),
                 Task::Grant(channel) => self.serve_channel(channel),
                 Task::Finish(id) => self.finish_merged(id),
                 Task::FinishWrites(place, id) => self.finish_writes_of(place, id),
+                Task::MapWritten(id) => self.map_written(id),
                 Task::Land(id) => self.land(id),
             }
         }

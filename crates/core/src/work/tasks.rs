@@ -45,6 +45,8 @@ pub enum Task {
     AdmitRest(Admitting),
     /// So many of the picked units are written out of the buffer. True if LUNs are held back until then.
     WriteOut(u32, bool),
+    /// Further program units have waited long enough for the writes that would fill them.
+    Fill,
     /// Units of a request are deallocated, from one on.
     Trim(RequestId, u32),
     /// Program units leave that somebody waits for.
@@ -57,6 +59,8 @@ pub enum Task {
     Finish(TransactionId),
     /// The next write of a program command at a place ends, or the command itself.
     FinishWrites(Ppn, TransactionId),
+    /// A write that has been programmed, and that the map shows, goes on.
+    MapWritten(TransactionId),
     /// A write that has been programmed frees its controller slot and completes its part of the request.
     Land(TransactionId),
 }
