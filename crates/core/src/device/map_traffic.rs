@@ -185,8 +185,14 @@ impl Device {
         if state == State::Reading {
             return self.program_map(page);
         }
-        let whole = self.ftl.shape().pages_per_program == 1;
-        self.settled(|device| device.entries_here(page, if whole { None } else { Some(part) }));
+        let is_whole = self.ftl.shape().pages_per_program == 1;
+        self.entries_here(page, Some(part).filter(|_| !is_whole));
+        self.tasks.push(Task::MapFetched(page));
+    }
+
+    /// Those who waited for entries that were fetched have gone on: others need the translation page, or nobody does.
+    pub(super) fn map_fetched(&mut self, page: u32) {
+        let is_whole = self.ftl.shape().pages_per_program == 1;
         let next = self.map_traffic.page(page).readers.first();
         if next.is_some() {
             let lpn = self.transactions[next].lpn;
@@ -194,7 +200,7 @@ impl Device {
                 return self.read_entry(page, place, lpn);
             }
         }
-        match (self.wants_update(page), whole) {
+        match (self.wants_update(page), is_whole) {
             (true, true) => self.program_map(page),
             (true, false) => self.update(page),
             (false, _) => self.map_traffic.page(page).state = State::Idle,
@@ -205,23 +211,33 @@ impl Device {
     /// goes on. Reads of one request that go to one flash page are joined.
     fn entries_here(&mut self, page: u32, part: Option<u32>) {
         let mut waiting = std::mem::take(&mut self.map_traffic.page(page).readers);
-        let (mut others, mut open) = (Fifo::default(), TransactionId::NONE);
+        let (mut arrived, mut others) = (Fifo::default(), Fifo::default());
         while !waiting.is_empty() {
             let node = waiting.pop(&mut self.transactions);
             let lpn = self.transactions[node].lpn;
-            if part.is_none_or(|part| self.flash_page_of(lpn) == part) {
-                self.map_state().cmt.load(lpn);
-                open = self.settled(|device| device.translated(node, open));
-            } else {
-                others.push(&mut self.transactions, node);
+            let is_here = part.is_none_or(|part| self.flash_page_of(lpn) == part);
+            let line = if is_here { &mut arrived } else { &mut others };
+            line.push(&mut self.transactions, node);
+        }
+        self.map_traffic.pages[page].readers = others;
+        self.tasks.push(Task::Translate(arrived, TransactionId::NONE));
+        self.tasks.push(Task::Serve);
+    }
+
+    /// Those whose entries have arrived go on. What one of them sets off comes before the next one. `open` is as for
+    /// [`Device::translated`].
+    pub(super) fn translate_rest(&mut self, mut arrived: Fifo, mut open: TransactionId) {
+        while !arrived.is_empty() {
+            let node = arrived.pop(&mut self.transactions);
+            let lpn = self.transactions[node].lpn;
+            self.map_state().cmt.load(lpn);
+            open = self.translated(node, open);
+            if self.tasks.any_new() {
+                return self.tasks.push(Task::Translate(arrived, open));
             }
         }
         if open.is_some() {
             self.line_up(open);
-        }
-        self.map_traffic.pages[page].readers.put_before(&mut self.transactions, others);
-        if !self.map_traffic.line.is_empty() {
-            self.tasks.push(Task::Serve);
         }
     }
 
@@ -230,7 +246,11 @@ impl Device {
     pub(super) fn ask_update(&mut self, page: u32, node: TransactionId) {
         let batch = self.map_state().batch;
         if self.ftl.is_read_only() {
-            return self.updated(node);
+            if node.is_some() {
+                let waits = Fifo::of(&mut self.transactions, node);
+                self.tasks.push(Task::Updated(waits));
+            }
+            return;
         }
         let entry = &mut self.map_traffic.pages[page];
         if node.is_none() {
@@ -250,15 +270,19 @@ impl Device {
 
     /// Begins an update: by reading the translation page, unless all of it is known.
     fn update(&mut self, page: u32) {
-        let known = self.map_state().is_wholly_cached(page);
-        match self.map_state().place(page) {
-            Some(place) if !known => {
-                self.map_traffic.page(page).state = State::Reading;
-                let (pages, cause) = (self.ftl.shape().pages_per_program, self.update_cause(page));
-                self.read_map(page, place, pages, cause);
-            }
-            _ => self.program_map(page),
+        if !self.read_to_update(page) {
+            self.program_map(page);
         }
+    }
+
+    /// Reads a translation page that is to be updated. Returns `false` if all of it is known.
+    fn read_to_update(&mut self, page: u32) -> bool {
+        let is_known = self.map_state().is_wholly_cached(page);
+        let Some(place) = self.map_state().place(page).filter(|_| !is_known) else { return false };
+        self.map_traffic.page(page).state = State::Reading;
+        let (pages, cause) = (self.ftl.shape().pages_per_program, self.update_cause(page));
+        self.read_map(page, place, pages, cause);
+        true
     }
 
     /// Whom an update is for: the one who has waited longest.
@@ -277,15 +301,25 @@ impl Device {
         if self.ftl.is_read_only() {
             return self.drop_map_update(page);
         }
-        let plane = self.ftl.map_home(page);
         if self.map_traffic.page(page).moving {
-            self.queue_map(page);
-        } else {
-            self.map_traffic.page(page).state = State::Stalled;
-            self.map_traffic.stalled[plane].push_back(page);
-            self.unstall_map(plane);
-            self.clean_map(plane);
+            return self.program_moving(page);
         }
+        let plane = self.ftl.map_home(page);
+        self.map_traffic.page(page).state = State::Stalled;
+        self.map_traffic.stalled[plane].push_back(page);
+        self.unstall_map(plane);
+        self.clean_map(plane);
+        self.serve_readers(page);
+    }
+
+    /// The same for one that is moved, which may use the room that is kept for this.
+    fn program_moving(&mut self, page: u32) {
+        self.queue_map(page);
+        self.serve_readers(page);
+    }
+
+    /// Lets those go on who wait for an entry of a translation page that the controller holds.
+    fn serve_readers(&mut self, page: u32) {
         if !self.map_traffic.page(page).readers.is_empty() {
             self.entries_here(page, None);
         }
@@ -360,17 +394,20 @@ impl Device {
 
     pub(super) fn finish_map_write(&mut self, id: TransactionId) {
         let write = self.transactions[id];
-        let (plane, place, page) = (write.plane, write.place, write.map_page());
+        let (place, page) = (write.place, write.map_page());
         self.transactions.remove(id);
         if self.program_fails(place, self.ftl.shape().units_per_program) {
             return self.write_map_again(page, place);
         }
         self.ftl.map_programmed(page, place);
-        let mut taken = std::mem::take(&mut self.map_traffic.page(page).taken);
-        while !taken.is_empty() {
-            let node = taken.pop(&mut self.transactions);
-            self.settled(|device| device.updated(node));
-        }
+        let taken = std::mem::take(&mut self.map_traffic.page(page).taken);
+        self.tasks.push(Task::Updated(taken));
+        self.tasks.push(Task::MapProgrammed(page, place));
+    }
+
+    /// Those whose update is in flash have gone on: others need the translation page, or nobody does.
+    pub(super) fn map_programmed(&mut self, page: u32, place: Ppn) {
+        let plane = self.ftl.blocks.plane_of(self.ftl.blocks.block_of(place));
         if std::mem::take(&mut self.map_traffic.page(page).moving) {
             self.map_traffic.jobs[plane].waiting = false;
         }
@@ -386,15 +423,19 @@ impl Device {
         self.journal_for_resting();
     }
 
-    /// Who has waited for an update goes on.
-    fn updated(&mut self, node: TransactionId) {
-        match node {
-            TransactionId::NONE => {}
-            node if self.transactions[node].kind == Kind::MapHold => {
+    /// Those who have waited for an update go on. What one of them sets off comes before the next one.
+    pub(super) fn updated(&mut self, mut waiting: Fifo) {
+        while !waiting.is_empty() {
+            let node = waiting.pop(&mut self.transactions);
+            if self.transactions[node].kind == Kind::MapHold {
                 let held = self.transactions.remove(node).dependency;
                 self.release(held);
+            } else {
+                self.evicted(node);
             }
-            node => self.evicted(node),
+            if self.tasks.any_new() {
+                return self.tasks.push(Task::Updated(waiting));
+            }
         }
     }
 
@@ -425,10 +466,7 @@ impl Device {
         let taken = std::mem::take(&mut entry.taken);
         waiting.put_before(&mut self.transactions, taken);
         self.entries_here(page, None);
-        while !waiting.is_empty() {
-            let node = waiting.pop(&mut self.transactions);
-            self.updated(node);
-        }
+        self.tasks.push(Task::Updated(waiting));
     }
 
     /// The same for all translation pages that wait for room.
@@ -502,7 +540,11 @@ impl Device {
         let entry = self.map_traffic.page(page);
         entry.moving = true;
         match entry.state {
-            State::Idle => self.update(page),
+            State::Idle => {
+                if !self.read_to_update(page) {
+                    self.program_moving(page);
+                }
+            }
             State::Stalled => self.queue_map(page),
             State::Fetching | State::Reading | State::Queued | State::Programming => {}
         }

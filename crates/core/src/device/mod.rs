@@ -594,6 +594,10 @@ impl Device {
                 Task::Grant(channel) => self.serve_channel(channel),
                 Task::Finish(id) => self.finish_merged(id),
                 Task::FinishWrites(place, id) => self.finish_writes_of(place, id),
+                Task::Translate(arrived, open) => self.translate_rest(arrived, open),
+                Task::MapFetched(page) => self.map_fetched(page),
+                Task::Updated(waiting) => self.updated(waiting),
+                Task::MapProgrammed(page, place) => self.map_programmed(page, place),
                 Task::MapWritten(id) => self.map_written(id),
                 Task::Land(id) => self.land(id),
             }

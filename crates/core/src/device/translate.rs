@@ -7,7 +7,7 @@ use crate::ftl::mapping::cmt::Segment;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::BLANK;
 use crate::sim::id::{Lpn, RequestId, TransactionId};
-use crate::work::{Kind, Task, Transaction};
+use crate::work::{Fifo, Kind, Task, Transaction};
 
 impl Device {
     /// Uses the entry of `lpn`; whether it is at hand.
@@ -98,10 +98,8 @@ impl Device {
 
     /// The entry that `node` waited for is there.
     fn entry_found(&mut self, node: TransactionId) {
-        let open = self.translated(node, TransactionId::NONE);
-        if open.is_some() {
-            self.line_up(open);
-        }
+        let arrived = Fifo::of(&mut self.transactions, node);
+        self.tasks.push(Task::Translate(arrived, TransactionId::NONE));
     }
 
     /// Lets those who wait for a place in the cache have it.

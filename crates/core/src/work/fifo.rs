@@ -19,7 +19,7 @@ pub trait Ordered: Links {
 }
 
 /// A first-in, first-out queue of transactions.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fifo {
     first: TransactionId,
     last: TransactionId,
@@ -32,6 +32,13 @@ impl Default for Fifo {
 }
 
 impl Fifo {
+    /// Creates a queue of one transaction.
+    pub fn of(links: &mut impl Links, id: TransactionId) -> Fifo {
+        let mut fifo = Fifo::default();
+        fifo.push(links, id);
+        fifo
+    }
+
     /// Returns `true` if the queue is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Deferred calls: tasks that run depth first, in the order in which they were pushed.
 
+use super::fifo::Fifo;
 use crate::sim::id::{ChannelId, LunId, Ppn, RequestId, TransactionId};
 
 /// The units of a request that are left to be read.
@@ -53,6 +54,15 @@ pub enum Task {
     ReleaseUrgent,
     /// A read of the host ends, whose data the buffer has got.
     EndRead(TransactionId),
+    /// Host operations go on whose map entries have arrived. The second part is a read of flash that is not queued yet
+    /// and may take more units, or `NONE`.
+    Translate(Fifo, TransactionId),
+    /// A translation page has been fetched, and those who waited for its entries have gone on.
+    MapFetched(u32),
+    /// Those go on who have waited for the update of a translation page.
+    Updated(Fifo),
+    /// A translation page has been programmed at a place, and those who waited for it have gone on.
+    MapProgrammed(u32, Ppn),
     /// A channel is granted to the units that wait for it, until one of them occupies it.
     Grant(ChannelId),
     /// The operation of the next plane ends, of planes that worked together.
