@@ -1,5 +1,7 @@
 //! Cleaning in time: the steps of each plane's job as transactions that contend like any other.
 
+use std::ops::Range;
+
 use super::Device;
 use super::firmware::Work;
 use crate::ftl::gc::job::Step;
@@ -42,13 +44,23 @@ impl Device {
     /// With `gc.pace = "proportional"`: continues garbage collection in the planes of a die that is idle.
     #[cold]
     pub(super) fn clean_idle(&mut self, lun: LunId) {
-        self.while_holding(self.merging.any, |device| {
-            for plane in device.array.planes_of(lun).map(PlaneId) {
-                if device.wants_step(plane) {
-                    device.step(plane);
-                }
+        let holds = self.merging.any && self.tasks.hold_unless_held();
+        self.clean_idle_rest(self.array.planes_of(lun), holds);
+    }
+
+    /// The same for further planes of a die. What one of them sets off comes before the next one.
+    pub(super) fn clean_idle_rest(&mut self, mut planes: Range<u32>, holds: bool) {
+        while let Some(plane) = planes.next().map(PlaneId) {
+            if self.wants_step(plane) {
+                self.step(plane);
             }
-        });
+            if self.tasks.any_new() {
+                return self.tasks.push(Task::CleanIdle(planes.start, planes.end, holds));
+            }
+        }
+        if holds {
+            self.release_held();
+        }
     }
 
     /// With `gc.pace = "proportional"`: a host program takes space of a plane.
@@ -76,6 +88,15 @@ impl Device {
         }
     }
 
+    /// The same for blocks of data, and then for those of translation pages.
+    pub(super) fn clean_data_and_map(&mut self, plane: PlaneId) {
+        self.clean(plane);
+        if self.tasks.any_new() {
+            return self.tasks.push(Task::CleanMap(plane));
+        }
+        self.clean_map(plane);
+    }
+
     /// Returns `true` if garbage collection of a plane has something to do and nothing of it is in flight.
     #[inline]
     fn wants_step(&self, plane: PlaneId) -> bool {
@@ -89,39 +110,62 @@ impl Device {
         let job = &mut self.jobs[plane];
         (job.busy, job.granted) = (false, true);
         self.step(plane);
-        self.jobs[plane].granted = false;
     }
 
+    /// Chooses the next steps of garbage collection in a plane, and takes them until an operation has to end first.
     fn step(&mut self, plane: PlaneId) {
-        if self.ftl.is_read_only() {
-            return; // What is being moved stays where it is.
+        // On a device that takes no writes, data stay where they are.
+        while !self.ftl.is_read_only() {
+            let class = self.cleaning_class(plane);
+            let step = self.jobs[plane].next_step(&mut self.ftl, plane);
+            let job = &mut self.jobs[plane];
+            // A job that rests may be needed again by what is set off.
+            (job.busy, job.coming) = (step != Step::Rest, Some((step, class)));
+            self.update_moved(plane);
+            if self.tasks.any_new() || self.jobs[plane].took_failed {
+                return self.tasks.push(Task::GiveWay(plane));
+            }
+            if !self.take_step(plane) {
+                return;
+            }
         }
-        // As things stand when it is chosen: it may bring the plane up to its pace.
-        let class = self.cleaning_class(plane);
-        let step = self.jobs[plane].next_step(&mut self.ftl, plane);
-        self.update_moved(plane);
-        self.settled(|device| device.give_way(plane));
-        // What the journal sets off must not take the next step of this job in the middle of this one.
-        self.jobs[plane].busy = true;
+    }
+
+    /// Gives the host what a failed block has set free, before the step goes on that chose the block.
+    pub(super) fn give_way_to_host(&mut self, plane: PlaneId) {
+        self.give_way(plane);
+        self.tasks.push(Task::Step(plane));
+    }
+
+    /// Goes on with garbage collection in a plane, after all that its last step has set off.
+    pub(super) fn go_on_with_step(&mut self, plane: PlaneId) {
+        if self.take_step(plane) {
+            self.step(plane);
+        }
+    }
+
+    /// Takes the step that was chosen. Returns `true` if the next one can be chosen at once.
+    fn take_step(&mut self, plane: PlaneId) -> bool {
         self.journal_for_doomed();
-        self.jobs[plane].busy = false;
+        let Some((step, class)) = self.jobs[plane].coming.take() else { return false };
+        if !matches!(step, Step::Erase(_)) {
+            self.jobs[plane].granted = false;
+        }
         let mut transaction = match step {
             Step::Rest => {
                 self.go_again(plane);
-                return self.journal_for_resting();
+                self.journal_for_resting();
+                return false;
             }
             Step::Choose => {
-                self.jobs[plane].busy = true;
                 let takes_time = self.queue_work(Work::Clean(plane));
                 debug_assert!(takes_time, "only such a choice is a step");
-                return;
+                return false;
             }
             Step::Erase(block) => {
-                // Lining the erase up must not take the next step of this job: that is done behind it.
-                self.jobs[plane].busy = true;
                 self.erase(block);
                 self.jobs[plane].busy = false;
-                return self.step(plane);
+                return true;
             }
             Step::Write => Transaction::new(Kind::GcWrite, Class::Gc),
             Step::CopyBack { first } => {
@@ -138,10 +182,10 @@ impl Device {
                 read
             }
         };
-        self.jobs[plane].busy = true;
         transaction.class = class;
         transaction.plane = plane;
         self.dispatch(transaction);
+        false
     }
 
     /// A page of a victim has been read.

@@ -76,8 +76,7 @@ impl Device {
         }
         self.ftl.empty_failed(block);
         let plane = self.ftl.blocks.plane_of(block);
-        self.clean(plane);
-        self.clean_map(plane);
+        self.clean_data_and_map(plane);
     }
 
     /// Whether the next program of a block is in the cache register already.
@@ -102,14 +101,25 @@ impl Device {
 
     /// The program of some writes has failed: they go first where there is a place next.
     pub(super) fn write_again(&mut self, first: TransactionId) {
-        let Transaction { place, plane, .. } = self.transactions[first];
-        let mut writes = Vec::new();
-        let mut id = first;
-        while id.is_some() {
-            writes.push(id);
-            id = self.transactions[id].next;
+        let place = self.transactions[first].place;
+        let count = self.chain(first).count() as u32;
+        self.program_failed(self.start_of_program(place), self.ftl.shape().units_per_program, count);
+        if self.tasks.any_new() {
+            return self.tasks.push(Task::QueueAgain(first));
         }
-        self.program_failed(self.start_of_program(place), self.ftl.shape().units_per_program, writes.len() as u32);
+        self.queue_again(first);
+    }
+
+    /// Returns the transactions that are linked behind `first`, itself included.
+    fn chain(&self, first: TransactionId) -> impl Iterator<Item = TransactionId> + '_ {
+        let next = |&id: &TransactionId| Some(self.transactions[id].next).filter(|next| next.is_some());
+        std::iter::successors(Some(first), next)
+    }
+
+    /// Writes whose program has failed go first where there is a place next.
+    pub(super) fn queue_again(&mut self, first: TransactionId) {
+        let plane = self.transactions[first].plane;
+        let writes: Vec<TransactionId> = self.chain(first).collect();
         let (lun, rank) = (self.array.lun_of(plane), self.ranks[Class::HostProgram as usize]);
         for id in writes.into_iter().rev() {
             let lpn = self.transactions[id].lpn;
@@ -162,12 +172,9 @@ impl Device {
     /// The host has room again that was kept for a failed block until that was chosen.
     pub(super) fn give_way(&mut self, plane: PlaneId) {
         if std::mem::take(&mut self.jobs[plane].took_failed) {
-            // What this sets off must not take the next step of the plane's cleaning: that is done by the caller.
-            self.jobs[plane].busy = true;
             self.unstall(plane);
             self.unstall_journal();
             self.unstall_checkpoint();
-            self.jobs[plane].busy = false;
         }
     }
 

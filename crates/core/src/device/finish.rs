@@ -323,8 +323,8 @@ impl Device {
             return; // It stays with its logical block.
         }
         self.ftl.blocks.close(block);
-        self.clean(self.ftl.blocks.plane_of(block));
-        self.clean_map(self.ftl.blocks.plane_of(block));
+        let plane = self.ftl.blocks.plane_of(block);
+        self.clean_data_and_map(plane);
     }
 
     /// All copies of a program command of cleaning.
@@ -344,6 +344,9 @@ impl Device {
         job.copies.drain(..count);
         job.busy = false;
         self.program_ended(plane, place);
+        if self.tasks.any_new() {
+            return self.tasks.push(Task::Clean(plane));
+        }
         self.clean(plane);
     }
 
@@ -363,6 +366,9 @@ impl Device {
         job.back.clear();
         job.busy = false;
         self.program_ended(plane, place);
+        if self.tasks.any_new() {
+            return self.tasks.push(Task::Clean(plane));
+        }
         self.clean(plane);
     }
 

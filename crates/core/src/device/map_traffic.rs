@@ -587,12 +587,16 @@ impl Device {
     }
 
     /// Asks for the updates that follow from the victims of a plane that have been moved as a whole.
+    #[inline]
     pub(super) fn update_moved(&mut self, plane: PlaneId) {
-        if self.map_traffic.moved.get(plane).is_none_or(Vec::is_empty) {
-            return;
+        if self.map_traffic.moved.get(plane).is_some_and(|moved| !moved.is_empty()) {
+            self.hold_moved(plane);
         }
-        // What this sets off must not take the next step of the plane's cleaning: that is done by the caller.
-        let busy = std::mem::replace(&mut self.jobs[plane].busy, true);
+    }
+
+    /// Lets each victim that has been moved as a whole wait for the updates that follow from that.
+    fn hold_moved(&mut self, plane: PlaneId) {
+        let mut holds = Fifo::default();
         let mut moved = std::mem::take(&mut self.map_traffic.moved[plane]);
         moved.sort_unstable();
         if self.map_state().batch {
@@ -604,14 +608,13 @@ impl Device {
                 self.map_traffic.moved[plane].extend(of_victim);
                 continue;
             }
-            for &(block, page) in of_victim {
+            for &(_, page) in of_victim {
                 self.ftl.blocks.depend(self.ftl.blocks.first_unit(victim));
-                let mut hold = Transaction::new(Kind::MapHold, Class::Gc);
-                hold.dependency = BlockId(block);
+                let mut hold = Transaction::new(Kind::MapHold, Class::Gc).of_map_page(page);
+                hold.dependency = victim;
                 let hold = self.transactions.insert(hold);
-                self.settled(|device| device.ask_update(page, hold));
+                holds.push(&mut self.transactions, hold);
             }
-            self.release(victim);
         }
         // Its room serves the next time.
         let kept = &mut self.map_traffic.moved[plane];
@@ -619,7 +622,28 @@ impl Device {
             moved.clear();
             *kept = moved;
         }
-        self.jobs[plane].busy = busy;
+        if !holds.is_empty() {
+            self.tasks.push(Task::AskUpdates(holds, BlockId::NONE));
+        }
+    }
+
+    /// Asks for the update that each of these victims waits for. What one sets off comes before the next one. The
+    /// victim whose last update has been asked for is `moved`, or `NONE`.
+    pub(super) fn ask_updates(&mut self, mut holds: Fifo, moved: BlockId) {
+        if moved.is_some() {
+            self.release(moved);
+        }
+        if !self.tasks.any_new() && !holds.is_empty() {
+            let hold = holds.pop(&mut self.transactions);
+            let (page, victim) = (self.transactions[hold].map_page(), self.transactions[hold].dependency);
+            self.ask_update(page, hold);
+            let next = holds.first();
+            let is_last = next.is_none() || self.transactions[next].dependency != victim;
+            return self.tasks.push(Task::AskUpdates(holds, if is_last { victim } else { BlockId::NONE }));
+        }
+        if !holds.is_empty() {
+            self.tasks.push(Task::AskUpdates(holds, BlockId::NONE));
+        }
     }
 }
 

@@ -598,20 +598,17 @@ impl Device {
                 Task::MapFetched(page) => self.map_fetched(page),
                 Task::Updated(waiting) => self.updated(waiting),
                 Task::MapProgrammed(page, place) => self.map_programmed(page, place),
+                Task::AskUpdates(holds, moved) => self.ask_updates(holds, moved),
+                Task::GiveWay(plane) => self.give_way_to_host(plane),
+                Task::Step(plane) => self.go_on_with_step(plane),
+                Task::QueueAgain(id) => self.queue_again(id),
+                Task::CleanIdle(plane, end, holds) => self.clean_idle_rest(plane..end, holds),
+                Task::Clean(plane) => self.clean(plane),
+                Task::CleanMap(plane) => self.clean_map(plane),
                 Task::MapWritten(id) => self.map_written(id),
                 Task::Land(id) => self.land(id),
             }
         }
-    }
-
-    /// Runs the tasks that were pushed before, calls `part`, and runs the tasks that it pushed. For parts that must see
-    /// the effects of those before them.
-    #[inline]
-    fn settled<T>(&mut self, part: impl FnOnce(&mut Device) -> T) -> T {
-        self.run_tasks();
-        let result = part(self);
-        self.run_tasks();
-        result
     }
 
     /// Adds a new transaction that is bound to a plane.

@@ -12,6 +12,7 @@ use crate::ftl::memory::MemoryFlash;
 use crate::ftl::{RecoverError, Recovery, Scan};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::sim::time::Time;
+use crate::work::Task;
 
 /// Bytes that are read of a page for its out-of-band record, where the device file has no spare bytes: what an MLC part
 /// of 4 KiB pages has beside them (assumed).
@@ -95,7 +96,7 @@ impl Device {
     /// The first request has come: planes in which few blocks are free are cleaned, as nobody has done since the cut.
     pub(super) fn clean_recovered(&mut self) {
         self.is_recovered = false;
-        (0..self.ftl.shape().planes).for_each(|plane| self.clean(PlaneId(plane)));
+        (0..self.ftl.shape().planes).for_each(|plane| self.tasks.push(Task::Clean(PlaneId(plane))));
     }
 
     fn read_journal(

@@ -1,7 +1,7 @@
 //! Deferred calls: tasks that run depth first, in the order in which they were pushed.
 
 use super::fifo::Fifo;
-use crate::sim::id::{ChannelId, LunId, Ppn, RequestId, TransactionId};
+use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, Ppn, RequestId, TransactionId};
 
 /// The units of a request that are left to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,20 @@ pub enum Task {
     Updated(Fifo),
     /// A translation page has been programmed at a place, and those who waited for it have gone on.
     MapProgrammed(u32, Ppn),
+    /// Updates are asked for that victims wait for. All those of the second part, if that is not `NONE`, have been.
+    AskUpdates(Fifo, BlockId),
+    /// The host takes what garbage collection of a plane leaves to it.
+    GiveWay(PlaneId),
+    /// Garbage collection of a plane goes on with its next step.
+    Step(PlaneId),
+    /// The writes of a program that has failed are queued again.
+    QueueAgain(TransactionId),
+    /// Garbage collection of a plane takes its next step, if it is due.
+    Clean(PlaneId),
+    /// The same for the planes of an idle die, from one up to another. True if LUNs are held back until then.
+    CleanIdle(u32, u32, bool),
+    /// The same for the blocks of translation pages.
+    CleanMap(PlaneId),
     /// A channel is granted to the units that wait for it, until one of them occupies it.
     Grant(ChannelId),
     /// The operation of the next plane ends, of planes that worked together.

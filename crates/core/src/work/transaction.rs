@@ -42,7 +42,8 @@ pub enum Kind {
     MergeRead,
     /// A program of a logical block without any write of the host; see [`Transaction::logical_block`].
     MergeWrite,
-    /// A victim of garbage collection, `dependency`, that waits for the update of a translation page.
+    /// A victim of garbage collection, `dependency`, that waits for the update of a translation page; see
+    /// [`Transaction::map_page`].
     MapHold,
 }
 
@@ -153,7 +154,7 @@ impl Transaction {
         /// Returns the write that it reads for.
         write, of_write: TransactionId = TransactionId, |id: TransactionId| id.0, [RmwRead];
         /// Returns the number of the translation page.
-        map_page, of_map_page: u32 = |page| page, |page| page, [MapRead, MapWrite];
+        map_page, of_map_page: u32 = |page| page, |page| page, [MapRead, MapWrite, MapHold];
         /// Returns the number of the logical block.
         logical_block, of_logical_block: u32 = |number| number, |number| number, [MergeRead, MergeWrite];
     }

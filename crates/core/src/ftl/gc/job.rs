@@ -4,6 +4,7 @@ use crate::config::advanced::Waste;
 use crate::ftl::Ftl;
 use crate::ftl::blocks::Stream;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
+use crate::work::Class;
 
 /// A unit on its way from a victim to the frontier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +45,10 @@ pub enum Step {
 /// The cleaning of one plane. One victim is moved at a time, page by page.
 #[derive(Clone, Debug, Default)]
 pub struct Job {
-    /// A read or a program of it is on its way.
+    /// True from the choice of a step until its operation has ended, so that no two steps are under way.
     pub busy: bool,
+    /// The step that is being taken, and its scheduling class.
+    pub coming: Option<(Step, Class)>,
     victim: Option<BlockId>,
     cursor: u32,
     end: u32,
