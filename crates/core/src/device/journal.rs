@@ -22,7 +22,7 @@ use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::request::Status;
 use crate::sim::table::Table;
 use crate::state::{Reader, StateError, Writer};
-use crate::work::{Class, Kind, Transaction};
+use crate::work::{Class, Kind, Task, Transaction};
 
 /// Records whose trimmed data are in the same block, and which are not in flash yet.
 #[derive(Clone, Debug, Default)]
@@ -460,7 +460,7 @@ impl Device {
                     Some(journal) if !of_checkpoint => journal.stalled = Some(id),
                     _ => self.stall_checkpoint(id),
                 }
-                planes.into_iter().for_each(|plane| self.clean(plane));
+                planes.into_iter().for_each(|plane| self.tasks.push(Task::Clean(plane)));
             }
         }
     }

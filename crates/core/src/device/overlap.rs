@@ -7,7 +7,7 @@ use crate::nand::ledger::Holder;
 use crate::nand::timing::Timing;
 use crate::sim::id::{LunId, PlaneId, Ppn, TransactionId, UnitId};
 use crate::sim::time::Time;
-use crate::work::Kind;
+use crate::work::{Kind, Task};
 
 /// Which operations overlap.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +98,7 @@ impl Device {
                     return self.program_ahead(unit, rank, id);
                 }
                 self.array.ask_ahead(unit, rank);
-                self.serve_channel(channel);
+                self.tasks.push(Task::Grant(channel));
             }
             _ => {}
         }

@@ -489,11 +489,16 @@ impl Device {
 
     #[inline(never)]
     fn book_complete(&mut self, id: RequestId, by: TransactionId, finish: Time) {
-        let Some(trails) = &mut self.trails else { return };
         // Where there is room nothing is called, so that it costs little.
-        if by.is_none() || self.breakdowns.len() == self.breakdowns.capacity() {
+        if self.trails.is_some() && (by.is_none() || self.breakdowns.len() == self.breakdowns.capacity()) {
             return self.book_other_complete(id, by, finish);
         }
+        self.book_complete_by(id, by, finish);
+    }
+
+    #[inline(always)]
+    fn book_complete_by(&mut self, id: RequestId, by: TransactionId, finish: Time) {
+        let Some(trails) = &mut self.trails else { return };
         let request = &trails.requests[id];
         let TransactionTrail { trail, straight, .. } = &trails.transactions[by];
         debug_assert!(trail.at == self.now, "all time up to now is spent");
@@ -506,7 +511,7 @@ impl Device {
     fn book_other_complete(&mut self, id: RequestId, by: TransactionId, finish: Time) {
         self.breakdowns.reserve(1);
         if by.is_some() {
-            return self.book_complete(id, by, finish);
+            return self.book_complete_by(id, by, finish);
         }
         let Some(trails) = &mut self.trails else { return };
         let Trail { at, mut parts } = trails.of_request(id);
