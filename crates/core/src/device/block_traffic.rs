@@ -12,7 +12,7 @@ use crate::metrics::counters::ProgramCause;
 use crate::nand::array::Spot;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::sim::table::Table;
-use crate::work::{Class, Fifo, Kind, Transaction};
+use crate::work::{Class, Fifo, Kind, Task, Transaction};
 
 /// Bytes that are kept of a logical block here.
 pub(super) const BYTES_OF_LOGICAL_BLOCK: u64 = size_of::<Job>() as u64;
@@ -74,17 +74,23 @@ impl Device {
 
     /// A write has all its data: it waits for its offset.
     pub(super) fn queue_in_block(&mut self, id: TransactionId) {
+        let number = self.await_offset(id);
+        self.go_on_in_block(number);
+    }
+
+    /// Lets a write wait for its offset, and returns its logical block.
+    fn await_offset(&mut self, id: TransactionId) -> u32 {
         let (number, _) = self.ftl.logical_blocks().split(self.transactions[id].lpn);
         self.transactions[id].plane = self.ftl.block_home(number);
         self.show_lined_up(id);
         self.block_traffic.jobs[number].pending.push(&mut self.transactions, id);
         self.trail_stall(id);
-        self.go_on_in_block(number);
+        number
     }
 
     /// Takes the next step with a logical block: towards the write that has waited longest, or towards one block that
     /// holds all.
-    fn go_on_in_block(&mut self, number: u32) {
+    pub(super) fn go_on_in_block(&mut self, number: u32) {
         self.drop_trimmed(number);
         if self.block_traffic.job(number).busy || self.block_traffic.job(number).waiting {
             return;
@@ -108,7 +114,7 @@ impl Device {
         if self.ftl.blocks.stock(plane) == 0 || !self.block_traffic.waiting[plane].is_empty() {
             self.block_traffic.job(number).waiting = true;
             self.block_traffic.waiting[plane].push_back(number);
-            return self.free_blocks(plane);
+            return self.tasks.push(Task::FreeBlocks(plane));
         }
         self.renew_block(number, plane);
     }
@@ -124,7 +130,9 @@ impl Device {
             self.block_traffic.jobs[number].pending.pop(&mut self.transactions);
             let write = self.transactions[id];
             if write.newer.is_some() {
-                self.release_newer(id, write.newer);
+                self.inherit(id, write.newer);
+                self.trail_spend(write.newer, TimePart::Order);
+                self.await_offset(write.newer);
             }
             self.ftl.logical_blocks().dropped += 1;
             self.slots_free += 1;
@@ -141,8 +149,8 @@ impl Device {
     /// A logical block takes a free block.
     fn renew_block(&mut self, number: u32, plane: PlaneId) {
         self.ftl.renew_block(number, plane);
-        self.go_on_in_block(number);
-        self.free_blocks(plane);
+        self.tasks.push(Task::GoOnInBlock(number));
+        self.tasks.push(Task::FreeBlocks(plane));
     }
 
     /// Lets go of an old block that holds nothing valid.
@@ -159,7 +167,7 @@ impl Device {
     }
 
     /// Merges the logical block that has had two blocks for the longest time, where free blocks are few; one at a time.
-    fn free_blocks(&mut self, plane: PlaneId) {
+    pub(super) fn free_blocks(&mut self, plane: PlaneId) {
         let coming = self.ftl.blocks.stock(plane) + self.block_traffic.doomed[plane];
         if coming > self.ftl.shape().soft || self.block_traffic.merging[plane].is_some() {
             return;
@@ -173,10 +181,17 @@ impl Device {
     /// A block of a logical block has been erased.
     pub(super) fn logical_erased(&mut self, plane: PlaneId) {
         self.block_traffic.doomed[plane] -= 1;
-        while self.ftl.blocks.stock(plane) > 0 {
-            let Some(number) = self.block_traffic.waiting[plane].pop_front() else { break };
+        self.give_blocks(plane);
+    }
+
+    /// Gives free blocks to the logical blocks that wait for one. What one of them sets off comes before the next one.
+    pub(super) fn give_blocks(&mut self, plane: PlaneId) {
+        if self.ftl.blocks.stock(plane) > 0
+            && let Some(number) = self.block_traffic.waiting[plane].pop_front()
+        {
             self.block_traffic.job(number).waiting = false;
             self.renew_block(number, plane);
+            return self.tasks.push(Task::GiveBlocks(plane));
         }
         self.free_blocks(plane);
     }
@@ -186,7 +201,7 @@ impl Device {
         if self.ftl.block_map.is_some() {
             let (number, _) = self.ftl.logical_blocks().split(lpn);
             self.go_on_in_block(number);
-            self.free_blocks(self.ftl.block_home(number));
+            self.tasks.push(Task::FreeBlocks(self.ftl.block_home(number)));
         }
     }
 
@@ -394,6 +409,6 @@ impl Device {
         (job.copies, job.busy) = (copies, false);
         self.program_ended(plane, start);
         self.go_on_in_block(number);
-        self.free_blocks(plane);
+        self.tasks.push(Task::FreeBlocks(plane));
     }
 }

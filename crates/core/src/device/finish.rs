@@ -268,8 +268,14 @@ impl Device {
         self.finish_flight(id);
     }
 
-    /// The write that waited on `id` takes over: it keeps what `id` still has in the controller.
-    pub(super) fn release_newer(&mut self, id: TransactionId, newer: TransactionId) {
+    /// The write that waited on `id` takes over.
+    fn release_newer(&mut self, id: TransactionId, newer: TransactionId) {
+        self.inherit(id, newer);
+        self.queue_write(newer);
+    }
+
+    /// The write that waited on `id` keeps what that still has in the controller.
+    pub(super) fn inherit(&mut self, id: TransactionId, newer: TransactionId) {
         let write = self.transactions[id];
         self.transactions[newer].older = TransactionId::NONE;
         self.transactions[newer].source = if write.trimmed { Ppn::NONE } else { write.place };
@@ -281,7 +287,6 @@ impl Device {
             }
             self.contents_complete(newer);
         }
-        self.queue_write(newer);
     }
 
     /// A program command at `place` has ended: closes the block, or adds its summary, when that was its last.

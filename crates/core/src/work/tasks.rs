@@ -71,6 +71,12 @@ pub enum Task {
     Step(PlaneId),
     /// The writes of a program that has failed are queued again.
     QueueAgain(TransactionId),
+    /// A logical block takes its next step.
+    GoOnInBlock(u32),
+    /// Logical blocks that wait for a free block of a plane take one.
+    GiveBlocks(PlaneId),
+    /// Two blocks of a logical block are merged, if free blocks of a plane are few.
+    FreeBlocks(PlaneId),
     /// Garbage collection of a plane takes its next step, if it is due.
     Clean(PlaneId),
     /// The same for the planes of an idle die, from one up to another. True if LUNs are held back until then.
