@@ -2,7 +2,7 @@
 //!
 //! What rustfmt and clippy can check is not here. CONTRIBUTING.md has the rules and their reasons.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -120,6 +120,7 @@ const CORE: Layers = &[
             ("policy_family", "allocation and victims are policies"),
             ("metrics::counters", "what was programmed, by cause"),
             ("nand::media", "what the flash holds, which a recovery has to go by"),
+            ("work", "steps of garbage collection have a scheduling class"),
             ("state", "map, blocks and policies are saved"),
         ],
     ),
@@ -385,7 +386,7 @@ fn functions_fit_a_screen() {
     let mut unused: Vec<_> = LONG_FUNCTIONS.iter().map(|(path, name, _)| (*path, *name)).collect();
     for (path, text) in rust_files() {
         let code = without_macro_definitions(&without_test_modules(&code_only(&text)));
-        for Function { name, line, lines } in functions(&code) {
+        for Function { name, line, lines, .. } in functions(&code) {
             if lines > LONGEST_FUNCTION {
                 let before = unused.len();
                 unused.retain(|entry| *entry != (path.as_str(), name.as_str()));
@@ -397,6 +398,20 @@ fn functions_fit_a_screen() {
     }
     found.extend(unused.iter().map(|(path, name)| format!("{path}:1: `{name}` needs no line in LONG_FUNCTIONS")));
     report(&found);
+}
+
+/// What one method sets off in another that could call it back is a task (`work/tasks.rs`).
+#[test]
+fn methods_of_the_device_do_not_call_each_other_in_a_cycle() {
+    let mut calls: BTreeMap<String, (String, BTreeSet<String>)> = BTreeMap::new();
+    for (path, text) in rust_files().iter().filter(|(path, _)| path.starts_with("crates/core/src/device/")) {
+        for Function { name, line, body, .. } in methods(&without_test_modules(&code_only(text)), "Device") {
+            calls.entry(name).or_insert((format!("{path}:{line}"), BTreeSet::new())).1.extend(called(&body));
+        }
+    }
+    assert!(calls.len() > 300, "the methods of the device are found");
+    let cycles = in_cycles(&calls.iter().map(|(name, (_, calls))| (name.as_str(), calls)).collect());
+    report(&cycles.iter().map(|name| format!("{}: `{name}` is in a cycle", calls[*name].0)).collect::<Vec<_>>());
 }
 
 #[test]
@@ -643,6 +658,7 @@ struct Function {
     name: String,
     line: usize,
     lines: usize,
+    body: String,
 }
 
 /// The functions that have a name and a body.
@@ -658,10 +674,53 @@ fn functions(code: &str) -> Vec<Function> {
         })?;
         let end = end_of_block(code, at + 3 + body.0);
         let lines = code[at..end].matches('\n').count() + 1;
-        (body.1 == '{' && !name.is_empty()).then(|| Function { name, line: line_of(code, at), lines })
+        let text = || code[at + 3 + body.0..end].to_owned();
+        (body.1 == '{' && !name.is_empty()).then(|| Function { name, line: line_of(code, at), lines, body: text() })
     };
     let starts = code.match_indices("fn ").filter(|(at, _)| !code[..*at].ends_with(in_name));
     starts.filter_map(|(at, _)| function(at)).collect()
+}
+
+/// The methods that a type has in its `impl` blocks.
+fn methods(code: &str, of: &str) -> Vec<Function> {
+    let head = format!("impl {of} {{");
+    let blocks = code.match_indices(&head).map(|(at, _)| (at, end_of_block(code, at + head.len() - 1)));
+    let methods = blocks.flat_map(|(at, end)| {
+        let mut found = functions(&code[at..end]);
+        found.iter_mut().for_each(|method| method.line += line_of(code, at) - 1);
+        found
+    });
+    methods.collect()
+}
+
+/// The names of the methods of `self`, or of the `device` of a closure, that a body calls.
+fn called(body: &str) -> BTreeSet<String> {
+    let body: String = body.chars().filter(|c| !c.is_whitespace()).collect();
+    let names = ["self.", "device."].map(|receiver| {
+        let behind = body.match_indices(receiver).map(|(at, _)| &body[at + receiver.len()..]);
+        let name = |text: &str| text.chars().take_while(|c| in_name(*c)).collect::<String>();
+        behind
+            .map(|text| (name(text), text))
+            .filter(|(name, text)| text[name.len()..].starts_with('('))
+            .map(|(name, _)| name)
+            .collect::<Vec<_>>()
+    });
+    names.into_iter().flatten().collect()
+}
+
+/// The nodes of a graph that lie on a cycle, or between two cycles.
+fn in_cycles<'a>(edges: &BTreeMap<&'a str, &'a BTreeSet<String>>) -> BTreeSet<&'a str> {
+    let mut left: BTreeSet<&str> = edges.keys().copied().collect();
+    loop {
+        let before = left.len();
+        let goes_on = |name: &&str| edges[*name].iter().any(|other| left.contains(other.as_str()));
+        left = left.iter().copied().filter(goes_on).collect();
+        let reached: BTreeSet<&str> = left.iter().flat_map(|name| edges[name]).map(String::as_str).collect();
+        left.retain(|name| reached.contains(name));
+        if left.len() == before {
+            return left;
+        }
+    }
 }
 
 /// All paths that start at the crate's root, without `crate::`, and their lines. Braces are multiplied out.
@@ -727,6 +786,15 @@ fn the_checks_see_what_they_look_for() {
     let code = without_test_modules(&code_only(text));
     let found: Vec<_> = functions(&code).into_iter().map(|f| (f.name, f.line, f.lines)).collect();
     assert_eq!(found, [("a".to_owned(), 1, 3), ("d".to_owned(), 10, 4)]);
+
+    let code =
+        "fn a() {}\nimpl X {\n fn b() {\n self\n .c();\n }\n fn c() { device.d().b() }\n}\nimpl Y {\n fn e() {}\n}\n";
+    let found: Vec<_> = methods(code, "X").into_iter().map(|m| (m.name, m.line, called(&m.body))).collect();
+    let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
+    assert_eq!(found, [("b".to_owned(), 3, set(&["c"])), ("c".to_owned(), 7, set(&["d"]))]);
+    let (to_b, to_a, to_d, nothing) = (set(&["b"]), set(&["a", "c"]), set(&["d"]), set(&[]));
+    let edges = BTreeMap::from([("a", &to_b), ("b", &to_a), ("c", &to_d), ("d", &nothing)]);
+    assert_eq!(in_cycles(&edges), BTreeSet::from(["a", "b"]));
 
     assert_eq!(without_literals("a(\"b\\\"\nc\", d) // \"e\"\n/* f */r\"\"g"), "a(\n, d) // \"e\"\n/* f */g");
     assert_eq!(["device.rs", "nand/mod.rs", "nand/array.rs", "a/b/mod.rs"].map(depth), [1, 1, 2, 2]);
