@@ -26,6 +26,7 @@ mod merge;
 mod overlap;
 mod pool;
 mod recover;
+mod route;
 mod saving;
 mod size;
 mod start;
@@ -46,7 +47,7 @@ use crate::ftl::gc::job::Job;
 use crate::host::link::Link;
 use crate::host::requests::Requests;
 use crate::metrics::attribution::Breakdown;
-use crate::nand::array::{Array, LunState, Outcome, Owner};
+use crate::nand::array::{Array, LunState};
 use crate::nand::ledger::Ledger;
 use crate::scheduler::Scheduler;
 use crate::scheduler::waiting::Waiting;
@@ -390,54 +391,6 @@ impl Device {
         until
     }
 
-    /// Routes one event.
-    #[inline]
-    fn handle(&mut self, at: Time, resource: u32) {
-        debug_assert!(at >= self.now, "events come in order");
-        debug_assert!(self.tasks.is_empty(), "no task outlives its event");
-        self.now = at;
-        match self.array.owner(resource) {
-            Owner::Unit(unit) => match self.array.unit_event(unit, at) {
-                Outcome::WantsChannel(rank) => self.go_on(unit, rank),
-                Outcome::MemberOut(rank) => {
-                    self.finish_member(unit);
-                    self.run_tasks();
-                    self.go_on(unit, rank);
-                }
-                Outcome::GoesOn => {}
-                Outcome::CellsWork => self.overlap(self.array.lun_of_unit(unit)),
-                Outcome::Done => {
-                    let lun = self.array.lun_of_unit(unit);
-                    self.finish(unit, lun);
-                    self.run_tasks();
-                    if self.overlapping.any && self.go_on_overlapping(unit, lun) {
-                        self.run_tasks();
-                        return self.admit_from_host();
-                    }
-                    if self.set_idle(lun) {
-                        self.look(lun);
-                    }
-                }
-                Outcome::Suspended => self.serve_suspended(unit, self.array.lun_of_unit(unit)),
-            },
-            Owner::Channel(channel) => self.serve_channel(channel),
-            Owner::Other(number) => match Timer::of(number) {
-                Timer::Link => self.link_event(),
-                Timer::Completion => self.return_event(),
-                Timer::Fill => self.fill_event(),
-                Timer::Memory => self.memory_event(),
-                Timer::BufferIdle => self.idle_event(),
-                Timer::Core(core) => self.core_event(core),
-            },
-        }
-        self.run_tasks();
-        if self.ftl.block_map.is_some() {
-            self.admit();
-            self.run_tasks();
-        }
-        self.admit_from_host();
-    }
-
     /// Whether there are completions to take.
     #[inline]
     pub fn has_completions(&self) -> bool {
@@ -562,55 +515,6 @@ impl Device {
             }
         } else if state == LunState::Idle || self.looks_at_work {
             self.tasks.push(Task::Start(lun));
-        }
-    }
-
-    /// Runs the tasks that were pushed since the current one began, or the current event.
-    #[inline(always)]
-    fn run_tasks(&mut self) {
-        // Mostly there are none.
-        if self.tasks.any_new() {
-            self.run_new_tasks();
-        }
-    }
-
-    #[inline(never)]
-    fn run_new_tasks(&mut self) {
-        let floor = self.tasks.floor();
-        while let Some(task) = self.tasks.next(floor) {
-            match task {
-                Task::Start(lun) => self.kick(lun),
-                Task::Offer(pool) => self.offer_pool(pool),
-                Task::Serve => self.serve_line(),
-                Task::Read(reading) => self.read_rest(reading),
-                Task::Search(id, first, end) => self.search_buffer(id, first..end),
-                Task::Admit => self.admit_now(),
-                Task::AdmitRest(admitting) => self.admit_rest(admitting),
-                Task::WriteOut(units, holds) => self.write_out_rest(units, holds),
-                Task::Fill => self.fill_event(),
-                Task::Trim(id, index) => self.trim_rest(id, index),
-                Task::ReleaseUrgent => self.release_urgent(),
-                Task::EndRead(id) => self.end_read(id),
-                Task::Grant(channel) => self.serve_channel(channel),
-                Task::Finish(id) => self.finish_merged(id),
-                Task::FinishWrites(place, id) => self.finish_writes_of(place, id),
-                Task::Translate(arrived, open) => self.translate_rest(arrived, open),
-                Task::MapFetched(page) => self.map_fetched(page),
-                Task::Updated(waiting) => self.updated(waiting),
-                Task::MapProgrammed(page, place) => self.map_programmed(page, place),
-                Task::AskUpdates(holds, moved) => self.ask_updates(holds, moved),
-                Task::GiveWay(plane) => self.give_way_to_host(plane),
-                Task::Step(plane) => self.go_on_with_step(plane),
-                Task::QueueAgain(id) => self.queue_again(id),
-                Task::CleanIdle(plane, end, holds) => self.clean_idle_rest(plane..end, holds),
-                Task::GoOnInBlock(number) => self.go_on_in_block(number),
-                Task::GiveBlocks(plane) => self.give_blocks(plane),
-                Task::FreeBlocks(plane) => self.free_blocks(plane),
-                Task::Clean(plane) => self.clean(plane),
-                Task::CleanMap(plane) => self.clean_map(plane),
-                Task::MapWritten(id) => self.map_written(id),
-                Task::Land(id) => self.land(id),
-            }
         }
     }
 

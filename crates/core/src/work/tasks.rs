@@ -168,20 +168,11 @@ impl Tasks {
         self.stack.len() > self.ordered
     }
 
-    /// Returns the number of tasks that were pushed before the last one was taken.
+    /// Takes the next task.
     #[inline]
-    pub fn floor(&self) -> usize {
-        self.ordered
-    }
-
-    /// Takes the next task. Returns `None` once only the first `floor` tasks are left.
-    #[inline]
-    pub fn next(&mut self, floor: usize) -> Option<Task> {
+    pub fn pop(&mut self) -> Option<Task> {
         if self.stack.len() > self.ordered + 1 {
             self.order();
-        }
-        if self.stack.len() == floor {
-            return None;
         }
         let task = self.stack.pop();
         self.ordered = self.stack.len();
@@ -207,17 +198,26 @@ mod tests {
         children[number as usize].iter().for_each(|&child| nested(children, child, order));
     }
 
-    fn deferred(children: &[Vec<u32>], tasks: &mut Tasks, floor: usize, order: &mut Vec<u32>) {
-        while let Some(task) = tasks.next(floor) {
-            let Task::Offer(number) = task else { unreachable!("only these are pushed") };
-            order.push(number);
-            // Every third task runs its first half before it pushes the rest, as a caller does that depends on it.
-            let (first, rest) = children[number as usize].split_at(children[number as usize].len() / 2);
-            first.iter().for_each(|&child| tasks.push(Task::Offer(child)));
-            if number.is_multiple_of(3) {
-                deferred(children, tasks, tasks.floor(), order);
+    /// The same with tasks. Every third one pushes its rest behind its first half, as a caller does that depends on what
+    /// its first half sets off.
+    fn deferred(children: &[Vec<u32>], tasks: &mut Tasks, order: &mut Vec<u32>) {
+        while let Some(task) = tasks.pop() {
+            let (number, from) = match task {
+                Task::Offer(number) => (number, 0),
+                Task::Trim(RequestId(number), from) => (number, from as usize),
+                _ => unreachable!("only these are pushed"),
+            };
+            let children = &children[number as usize];
+            if from == 0 {
+                order.push(number);
             }
-            rest.iter().for_each(|&child| tasks.push(Task::Offer(child)));
+            let half = children.len().div_ceil(2);
+            let splits = number.is_multiple_of(3) && from == 0 && half > 0;
+            let now = if splits { &children[..half] } else { &children[from..] };
+            now.iter().for_each(|&child| tasks.push(Task::Offer(child)));
+            if splits {
+                tasks.push(Task::Trim(RequestId(number), half as u32));
+            }
         }
     }
 
@@ -232,7 +232,7 @@ mod tests {
             nested(&children, 0, &mut expected);
             tasks.push(Task::Offer(0));
             assert!(tasks.any_new());
-            deferred(&children, &mut tasks, 0, &mut order);
+            deferred(&children, &mut tasks, &mut order);
             assert_eq!(order, expected);
             assert!(tasks.is_empty() && !tasks.any_new());
         }

@@ -1,0 +1,108 @@
+//! The router: which method handles an event, and which one a task.
+//!
+//! An event is handled by the part of the device that it is about. What that sets off elsewhere is a task; all tasks of
+//! a part of the handling run before its next part.
+
+use super::Device;
+use super::timers::Timer;
+use crate::nand::array::{Outcome, Owner};
+use crate::sim::time::Time;
+use crate::work::Task;
+
+impl Device {
+    /// Routes one event.
+    #[inline]
+    pub(super) fn handle(&mut self, at: Time, resource: u32) {
+        debug_assert!(at >= self.now, "events come in order");
+        debug_assert!(self.tasks.is_empty(), "no task outlives its event");
+        self.now = at;
+        match self.array.owner(resource) {
+            Owner::Unit(unit) => match self.array.unit_event(unit, at) {
+                Outcome::WantsChannel(rank) => self.go_on(unit, rank),
+                Outcome::MemberOut(rank) => {
+                    self.finish_member(unit);
+                    self.run_tasks();
+                    self.go_on(unit, rank);
+                }
+                Outcome::GoesOn => {}
+                Outcome::CellsWork => self.overlap(self.array.lun_of_unit(unit)),
+                Outcome::Done => {
+                    let lun = self.array.lun_of_unit(unit);
+                    self.finish(unit, lun);
+                    self.run_tasks();
+                    if self.overlapping.any && self.go_on_overlapping(unit, lun) {
+                        self.run_tasks();
+                        return self.admit_from_host();
+                    }
+                    if self.set_idle(lun) {
+                        self.look(lun);
+                    }
+                }
+                Outcome::Suspended => self.serve_suspended(unit, self.array.lun_of_unit(unit)),
+            },
+            Owner::Channel(channel) => self.serve_channel(channel),
+            Owner::Other(number) => match Timer::of(number) {
+                Timer::Link => self.link_event(),
+                Timer::Completion => self.return_event(),
+                Timer::Fill => self.fill_event(),
+                Timer::Memory => self.memory_event(),
+                Timer::BufferIdle => self.idle_event(),
+                Timer::Core(core) => self.core_event(core),
+            },
+        }
+        self.run_tasks();
+        if self.ftl.block_map.is_some() {
+            self.admit();
+            self.run_tasks();
+        }
+        self.admit_from_host();
+    }
+
+    /// Runs all tasks.
+    #[inline(always)]
+    pub(super) fn run_tasks(&mut self) {
+        // Mostly there are none.
+        if self.tasks.any_new() {
+            self.run_all_tasks();
+        }
+    }
+
+    #[inline(never)]
+    fn run_all_tasks(&mut self) {
+        while let Some(task) = self.tasks.pop() {
+            match task {
+                Task::Start(lun) => self.kick(lun),
+                Task::Offer(pool) => self.offer_pool(pool),
+                Task::Serve => self.serve_line(),
+                Task::Read(reading) => self.read_rest(reading),
+                Task::Search(id, first, end) => self.search_buffer(id, first..end),
+                Task::Admit => self.admit_now(),
+                Task::AdmitRest(admitting) => self.admit_rest(admitting),
+                Task::WriteOut(units, holds) => self.write_out_rest(units, holds),
+                Task::Fill => self.fill_event(),
+                Task::Trim(id, index) => self.trim_rest(id, index),
+                Task::ReleaseUrgent => self.release_urgent(),
+                Task::EndRead(id) => self.end_read(id),
+                Task::Grant(channel) => self.serve_channel(channel),
+                Task::Finish(id) => self.finish_merged(id),
+                Task::FinishWrites(place, id) => self.finish_writes_of(place, id),
+                Task::Translate(arrived, open) => self.translate_rest(arrived, open),
+                Task::MapFetched(page) => self.map_fetched(page),
+                Task::Updated(waiting) => self.updated(waiting),
+                Task::MapProgrammed(page, place) => self.map_programmed(page, place),
+                Task::AskUpdates(holds, moved) => self.ask_updates(holds, moved),
+                Task::GiveWay(plane) => self.give_way_to_host(plane),
+                Task::Step(plane) => self.go_on_with_step(plane),
+                Task::QueueAgain(id) => self.queue_again(id),
+                Task::CleanIdle(plane, end, holds) => self.clean_idle_rest(plane..end, holds),
+                Task::GoOnInBlock(number) => self.go_on_in_block(number),
+                Task::GiveBlocks(plane) => self.give_blocks(plane),
+                Task::FreeBlocks(plane) => self.free_blocks(plane),
+                Task::Clean(plane) => self.clean(plane),
+                Task::CleanMap(plane) => self.clean_map(plane),
+                Task::MapWritten(id) => self.map_written(id),
+                Task::Land(id) => self.land(id),
+            }
+        }
+    }
+}
