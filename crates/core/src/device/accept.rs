@@ -18,7 +18,7 @@ use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
 use crate::sim::memory::Divider;
 use crate::sim::request::{Operation, Request, Status};
 use crate::sim::time::Time;
-use crate::work::{Admitting, Class, Kind, Reading, Task, Transaction};
+use crate::work::{Class, Kind, Reading, Task, Transaction};
 
 /// With verification: a sector that its slot has not got yet.
 pub(super) const UNKNOWN: u32 = u32::MAX;
@@ -251,7 +251,8 @@ impl Device {
     pub(super) fn read_units(&mut self, request: RequestId, units: Range<u32>) {
         // Where planes are read together, none starts before those that come with it are queued.
         let holds = self.merging.any && units.len() > 1 && self.tasks.hold_unless_held();
-        self.read_rest(Reading { request, next: units.start, end: units.end, open: TransactionId::NONE, holds });
+        self.read_rest(Reading { request, next: units.start, end: units.end, open: TransactionId::NONE });
+        self.release_behind(holds);
     }
 
     /// Goes on reading units of a request. What one of them sets off comes before the next one.
@@ -268,9 +269,6 @@ impl Device {
         }
         if reading.open.is_some() {
             self.line_up(reading.open);
-        }
-        if reading.holds {
-            self.release_held();
         }
     }
 
@@ -423,26 +421,26 @@ impl Device {
     /// Begins to admit writes, and to write out of the buffer.
     pub(super) fn admit_now(&mut self) {
         let holds = self.writes_go_together() && self.tasks.hold_unless_held();
-        self.admit_rest(Admitting { room_before: None, holds });
+        self.admit_rest(None);
+        self.release_behind(holds);
     }
 
-    /// Goes on admitting writes. What one step sets off comes before the next one.
-    pub(super) fn admit_rest(&mut self, mut admitting: Admitting) {
+    /// Goes on admitting writes. What one step sets off comes before the next one. While the buffer writes out, `before`
+    /// is the room that it had when it began to.
+    #[inline(always)]
+    pub(super) fn admit_rest(&mut self, mut before: Option<u32>) {
         loop {
-            match admitting.room_before {
+            match before {
                 None if self.admit_next() => {}
-                None => admitting.room_before = Some(self.room_in_buffer()),
+                None => before = Some(self.room_in_buffer()),
                 Some(_) if self.write_out_next() => {}
                 // What found no room finds it only where something has left.
-                Some(before) if self.room_in_buffer() > before => admitting.room_before = None,
+                Some(room) if self.room_in_buffer() > room => before = None,
                 Some(_) => break,
             }
             if self.tasks.any_new() {
-                return self.tasks.push(Task::AdmitRest(admitting));
+                return self.tasks.push(Task::AdmitRest(before));
             }
-        }
-        if admitting.holds {
-            self.release_held();
         }
     }
 
@@ -462,6 +460,16 @@ impl Device {
         let result = act(self);
         self.release_held();
         result
+    }
+
+    /// If LUNs are held back for a part of the handling, releases them behind all that the part has set off.
+    #[inline]
+    pub(super) fn release_behind(&mut self, holds: bool) {
+        match holds {
+            true if self.tasks.any_new() => self.tasks.push(Task::Release),
+            true => self.release_held(),
+            false => {}
+        }
     }
 
     pub(super) fn release_held(&mut self) {

@@ -276,8 +276,8 @@ impl Device {
 
     /// Returns the number of units that the buffer has room for.
     #[inline]
-    pub(super) fn room_in_buffer(&self) -> usize {
-        self.buffer().map_or(0, Buffer::room)
+    pub(super) fn room_in_buffer(&self) -> u32 {
+        self.buffer().map_or(0, |buffer| buffer.room() as u32)
     }
 
     /// Evicts what has to go, and starts to write out the next unit if a slot is free for it, with those that fill its
@@ -354,11 +354,12 @@ impl Device {
     /// Writes so many of the picked units to flash.
     pub(super) fn write_out(&mut self, units: u32) {
         let holds = self.writes_go_together() && self.tasks.hold_unless_held();
-        self.write_out_rest(units, holds);
+        self.write_out_rest(units);
+        self.release_behind(holds);
     }
 
     /// Goes on writing picked units to flash. What one of them sets off comes before the next one.
-    pub(super) fn write_out_rest(&mut self, mut units: u32, holds: bool) {
+    pub(super) fn write_out_rest(&mut self, mut units: u32) {
         while units > 0
             && let Some(pick) = self.next_picked()
         {
@@ -373,16 +374,10 @@ impl Device {
                 }
             }
             if self.tasks.any_new() {
-                return self.tasks.push(Task::WriteOut(units, holds));
+                return self.tasks.push(Task::WriteOut(units));
             }
         }
         self.release_urgent();
-        if self.tasks.any_new() {
-            return self.tasks.push(Task::WriteOut(0, holds));
-        }
-        if holds {
-            self.release_held();
-        }
     }
 
     /// Makes a write of a picked unit; false where there is nothing to write any more.

@@ -45,21 +45,19 @@ impl Device {
     #[cold]
     pub(super) fn clean_idle(&mut self, lun: LunId) {
         let holds = self.merging.any && self.tasks.hold_unless_held();
-        self.clean_idle_rest(self.array.planes_of(lun), holds);
+        self.clean_idle_rest(self.array.planes_of(lun));
+        self.release_behind(holds);
     }
 
     /// The same for further planes of a die. What one of them sets off comes before the next one.
-    pub(super) fn clean_idle_rest(&mut self, mut planes: Range<u32>, holds: bool) {
+    pub(super) fn clean_idle_rest(&mut self, mut planes: Range<u32>) {
         while let Some(plane) = planes.next().map(PlaneId) {
             if self.wants_step(plane) {
                 self.step(plane);
             }
             if self.tasks.any_new() {
-                return self.tasks.push(Task::CleanIdle(planes.start, planes.end, holds));
+                return self.tasks.push(Task::CleanIdle(planes.start, planes.end));
             }
-        }
-        if holds {
-            self.release_held();
         }
     }
 

@@ -9,5 +9,5 @@ pub mod transaction;
 
 pub use class::Class;
 pub use fifo::Fifo;
-pub use tasks::{Admitting, Reading, Task, Tasks};
+pub use tasks::{Reading, Task, Tasks};
 pub use transaction::{Kind, Transaction, Transactions};

@@ -14,17 +14,6 @@ pub struct Reading {
     pub end: u32,
     /// A read of flash that is not queued yet and may take more units, or `NONE`.
     pub open: TransactionId,
-    /// True if LUNs are held back until all units are queued.
-    pub holds: bool,
-}
-
-/// The admission of writes, as far as it has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Admitting {
-    /// Room that the buffer had when it began to write out; `None` while requests are admitted.
-    pub room_before: Option<usize>,
-    /// True if LUNs are held back until all are admitted.
-    pub holds: bool,
 }
 
 /// A deferred call.
@@ -32,6 +21,8 @@ pub struct Admitting {
 pub enum Task {
     /// A LUN looks at the operations that wait for it.
     Start(LunId),
+    /// LUNs that were held back look at the operations that wait for them.
+    Release,
     /// The idle planes of a pool take its writes.
     Offer(u32),
     /// The host operations that wait for a place in the cache of map entries take one.
@@ -42,10 +33,11 @@ pub enum Task {
     Search(RequestId, u32, u32),
     /// Writes are admitted, and units are written out of the buffer.
     Admit,
-    /// The same, from where it has come to.
-    AdmitRest(Admitting),
-    /// So many of the picked units are written out of the buffer. True if LUNs are held back until then.
-    WriteOut(u32, bool),
+    /// The same, from where it has come to: to the writing out, if there is a number, which is the room that the buffer
+    /// had when that began.
+    AdmitRest(Option<u32>),
+    /// So many of the picked units are written out of the buffer.
+    WriteOut(u32),
     /// Further program units have waited long enough for the writes that would fill them.
     Fill,
     /// Units of a request are deallocated, from one on.
@@ -79,8 +71,8 @@ pub enum Task {
     FreeBlocks(PlaneId),
     /// Garbage collection of a plane takes its next step, if it is due.
     Clean(PlaneId),
-    /// The same for the planes of an idle die, from one up to another. True if LUNs are held back until then.
-    CleanIdle(u32, u32, bool),
+    /// The same for the planes of an idle die, from one up to another.
+    CleanIdle(u32, u32),
     /// The same for the blocks of translation pages.
     CleanMap(PlaneId),
     /// A channel is granted to the units that wait for it, until one of them occupies it.
