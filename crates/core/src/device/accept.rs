@@ -256,6 +256,7 @@ impl Device {
     }
 
     /// Goes on reading units of a request. What one of them sets off comes before the next one.
+    #[inline(always)]
     pub(super) fn read_rest(&mut self, mut reading: Reading) {
         while reading.next < reading.end {
             let part = self.part_of(reading.request, reading.next);
@@ -408,6 +409,7 @@ impl Device {
 
     /// Takes units of waiting writes into controller slots, or into the buffer, in order of arrival. The caller does
     /// nothing behind it.
+    #[inline]
     pub(super) fn admit(&mut self) {
         if self.unadmitted.is_empty() && self.buffer_is_at_rest() {
             return;
@@ -419,6 +421,7 @@ impl Device {
     }
 
     /// Begins to admit writes, and to write out of the buffer.
+    #[inline(always)]
     pub(super) fn admit_now(&mut self) {
         let holds = self.writes_go_together() && self.tasks.hold_unless_held();
         self.admit_rest(None);
@@ -439,7 +442,11 @@ impl Device {
                 Some(_) => break,
             }
             if self.tasks.any_new() {
-                return self.tasks.push(Task::AdmitRest(before));
+                // Mostly the only request has been admitted, and there is no buffer.
+                if !self.unadmitted.is_empty() || self.buffer.is_some() {
+                    self.tasks.push(Task::AdmitRest(before));
+                }
+                return;
             }
         }
     }
@@ -483,38 +490,39 @@ impl Device {
         }
     }
 
-    /// Admits the next unit of the first request that waits, or takes that request out of the line if all of it is
-    /// admitted. Returns `false` if it has to wait.
+    /// Admits the next unit of the first request that waits. Returns `false` if it has to wait.
     fn admit_next(&mut self) -> bool {
         let Some(&id) = self.unadmitted.front() else { return false };
-        let per_unit = self.ftl.shape().unit_sectors;
-        let pending = &mut self.requests[id];
-        if pending.admitted == pending.arrived {
-            let is_all = pending.admitted == units(&pending.request, per_unit);
-            if pending.request.operation == Operation::WriteZeroes {
-                pending.start = pending.start.min(self.now);
-                if is_all {
-                    self.land_records(id);
-                }
-            }
-            if is_all {
-                self.unadmitted.pop_front();
-                self.part_done(id, self.now, TransactionId::NONE);
-            }
-            return is_all;
-        }
         let back = self.writes_back();
-        if self.ftl.is_read_only() {
-            self.refuse_unit(id, back);
+        let pending = &self.requests[id];
+        if pending.admitted < pending.arrived {
+            let part = part(&pending.request, pending.admitted, self.ftl.shape().unit_sectors);
+            if self.ftl.is_read_only() {
+                self.refuse_unit(id, back);
+            } else if self.has_place(&pending.request, part) {
+                self.admit_unit(id, part, back);
+            } else {
+                return false;
+            }
+        }
+        let pending = &mut self.requests[id];
+        let is_zeroed = pending.request.operation == Operation::WriteZeroes;
+        // What its last unit has set off comes before what ends it.
+        if self.tasks.any_new() && (is_zeroed || pending.remaining == 1) {
             return true;
         }
-        let pending = &self.requests[id];
-        let part = part(&pending.request, pending.admitted, per_unit);
-        let has_place = self.has_place(&pending.request, part);
-        if has_place {
-            self.admit_unit(id, part, back);
+        if is_zeroed && pending.admitted == pending.arrived {
+            pending.start = pending.start.min(self.now);
         }
-        has_place
+        if pending.admitted < units(&pending.request, self.ftl.shape().unit_sectors) {
+            return pending.admitted < pending.arrived;
+        }
+        if is_zeroed {
+            self.land_records(id);
+        }
+        self.unadmitted.pop_front();
+        self.part_done(id, self.now, TransactionId::NONE);
+        true
     }
 
     /// Takes a unit of a write that has a place, into the buffer where that takes writes `back`.

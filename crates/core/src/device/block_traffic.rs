@@ -407,7 +407,7 @@ impl Device {
         }
         let job = self.block_traffic.job(number);
         (job.copies, job.busy) = (copies, false);
-        self.program_ended(plane, start);
+        self.program_ended(start);
         self.go_on_in_block(number);
         self.tasks.push(Task::FreeBlocks(plane));
     }

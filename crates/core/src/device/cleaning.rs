@@ -89,10 +89,9 @@ impl Device {
     /// The same for blocks of data, and then for those of translation pages.
     pub(super) fn clean_data_and_map(&mut self, plane: PlaneId) {
         self.clean(plane);
-        if self.tasks.any_new() {
-            return self.tasks.push(Task::CleanMap(plane));
+        if self.ftl.map_state.is_some() {
+            self.tasks.push(Task::CleanMap(plane));
         }
-        self.clean_map(plane);
     }
 
     /// Returns `true` if garbage collection of a plane has something to do and nothing of it is in flight.
@@ -116,14 +115,14 @@ impl Device {
         while !self.ftl.is_read_only() {
             let class = self.cleaning_class(plane);
             let step = self.jobs[plane].next_step(&mut self.ftl, plane);
-            let job = &mut self.jobs[plane];
             // A job that rests may be needed again by what is set off.
-            (job.busy, job.coming) = (step != Step::Rest, Some((step, class)));
+            self.jobs[plane].busy = step != Step::Rest;
             self.update_moved(plane);
             if self.tasks.any_new() || self.jobs[plane].took_failed {
+                self.jobs[plane].coming = Some((step, class));
                 return self.tasks.push(Task::GiveWay(plane));
             }
-            if !self.take_step(plane) {
+            if !self.take_step(plane, step, class) {
                 return;
             }
         }
@@ -132,20 +131,24 @@ impl Device {
     /// Gives the host what a failed block has set free, before the step goes on that chose the block.
     pub(super) fn give_way_to_host(&mut self, plane: PlaneId) {
         self.give_way(plane);
-        self.tasks.push(Task::Step(plane));
+        match self.tasks.any_new() {
+            true => self.tasks.push(Task::Step(plane)),
+            false => self.go_on_with_step(plane),
+        }
     }
 
     /// Goes on with garbage collection in a plane, after all that its last step has set off.
     pub(super) fn go_on_with_step(&mut self, plane: PlaneId) {
-        if self.take_step(plane) {
+        if let Some((step, class)) = self.jobs[plane].coming.take()
+            && self.take_step(plane, step, class)
+        {
             self.step(plane);
         }
     }
 
-    /// Takes the step that was chosen. Returns `true` if the next one can be chosen at once.
-    fn take_step(&mut self, plane: PlaneId) -> bool {
+    /// Takes a step that was chosen. Returns `true` if the next one can be chosen at once.
+    fn take_step(&mut self, plane: PlaneId, step: Step, class: Class) -> bool {
         self.journal_for_doomed();
-        let Some((step, class)) = self.jobs[plane].coming.take() else { return false };
         if !matches!(step, Step::Erase(_)) {
             self.jobs[plane].granted = false;
         }

@@ -6,7 +6,7 @@ use crate::ftl::blocks::BlockState;
 use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::Location;
 use crate::metrics::attribution::Part as TimePart;
-use crate::sim::id::{BlockId, Lpn, LunId, PlaneId, Ppn, RequestId, TransactionId, UnitId};
+use crate::sim::id::{BlockId, Lpn, LunId, Ppn, RequestId, TransactionId, UnitId};
 use crate::sim::request::{Operation, SECTOR};
 use crate::sim::time::Time;
 use crate::work::{Class, Kind, Task, Transaction};
@@ -96,7 +96,7 @@ impl Device {
     }
 
     /// A read of the host has brought its data, and the buffer has what it keeps of them.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end_read(&mut self, id: TransactionId) {
         let read = self.transactions[id];
         self.release(read.dependency);
@@ -197,17 +197,17 @@ impl Device {
             }
             id = next;
         }
-        let plane = self.ftl.blocks.plane_of(self.ftl.blocks.block_of(place));
         if self.ftl.block_map.is_some() {
             let lpn = Lpn(self.ftl.map.owner(place));
             let (number, _) = self.ftl.logical_blocks().split(lpn);
-            self.finish_in_block(number, plane, self.start_of_program(place));
+            self.finish_in_block(number, self.ftl.block_home(number), self.start_of_program(place));
         } else {
-            self.program_ended(plane, place);
+            self.program_ended(place);
         }
         self.admit();
     }
 
+    #[inline(always)]
     fn finish_write(&mut self, id: TransactionId) {
         let write = self.transactions[id];
         let Transaction { lpn, place, .. } = write;
@@ -244,6 +244,7 @@ impl Device {
     }
 
     /// A write that has been programmed lets go of what it supersedes, and of the newer write of its unit.
+    #[inline(always)]
     fn release_superseded(&mut self, id: TransactionId) {
         let write = self.transactions[id];
         if write.dependency.is_some() {
@@ -259,6 +260,7 @@ impl Device {
     }
 
     /// Removes a write that has been programmed: frees its controller slot and completes its part of the request.
+    #[inline(always)]
     pub(super) fn land(&mut self, id: TransactionId) {
         let write = self.transactions.remove(id);
         self.slots_free += 1;
@@ -290,7 +292,7 @@ impl Device {
     }
 
     /// A program command at `place` has ended: closes the block, or adds its summary, when that was its last.
-    pub(super) fn program_ended(&mut self, plane: PlaneId, place: Ppn) {
+    pub(super) fn program_ended(&mut self, place: Ppn) {
         if self.ftl.faults.is_some() && self.ftl.blocks.block(self.ftl.blocks.block_of(place)).failed {
             return self.rest_failed(self.ftl.blocks.block_of(place));
         }
@@ -304,7 +306,7 @@ impl Device {
             if self.ftl.block_map.is_some() {
                 summary.dependency = self.ftl.blocks.depend(place);
             }
-            (summary.plane, summary.place) = (plane, end);
+            (summary.plane, summary.place) = (self.ftl.blocks.plane_of(block), end);
             self.dispatch(summary);
         } else {
             self.close(block);
@@ -348,7 +350,7 @@ impl Device {
         let job = &mut self.jobs[plane];
         job.copies.drain(..count);
         job.busy = false;
-        self.program_ended(plane, place);
+        self.program_ended(place);
         if self.tasks.any_new() {
             return self.tasks.push(Task::Clean(plane));
         }
@@ -370,7 +372,7 @@ impl Device {
         let job = &mut self.jobs[plane];
         job.back.clear();
         job.busy = false;
-        self.program_ended(plane, place);
+        self.program_ended(place);
         if self.tasks.any_new() {
             return self.tasks.push(Task::Clean(plane));
         }

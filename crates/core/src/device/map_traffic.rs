@@ -417,7 +417,7 @@ impl Device {
             (true, false) => self.update(page),
             (false, _) => self.map_traffic.page(page).state = State::Idle,
         }
-        self.program_ended(plane, place);
+        self.program_ended(place);
         self.clean_map(plane);
         // A victim that waited for the update may wait for nothing but the journal now.
         self.journal_for_resting();

@@ -64,7 +64,7 @@ impl Device {
     }
 
     /// Lets a LUN look at what waits for it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn kick(&mut self, lun: LunId) {
         match self.array.state(lun) {
             LunState::Idle => self.look(lun),
@@ -563,7 +563,7 @@ impl Device {
         job.gain -= cost;
         if let (false, Some(place)) = (fits, next) {
             self.ftl.waste(plane, Stream::Gc, page_units, ProgramCause::WasteCopyback);
-            self.program_ended(plane, place);
+            self.program_ended(place);
         }
         true
     }
