@@ -260,7 +260,7 @@ impl Device {
     pub(super) fn read_rest(&mut self, mut reading: Reading) {
         while reading.next < reading.end {
             let part = self.part_of(reading.request, reading.next);
-            if !self.read_buffer(reading.request, part) {
+            if self.buffer.is_none() || !self.read_buffer(reading.request, part) {
                 reading.open = self.look_up(reading.request, part, reading.open);
             }
             reading.next += 1;
