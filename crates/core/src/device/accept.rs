@@ -2,20 +2,18 @@
 
 use std::ops::Range;
 
-use super::firmware::Work;
 use super::pool::AFTER_HELD;
 use super::timers::Timer;
 use super::{Device, Mutant};
 use crate::cache::Pick;
 use crate::external::Written;
-use crate::ftl::Shape;
 use crate::ftl::mapping::Location;
 use crate::ftl::partial::Update;
-use crate::host::requests::Pending;
+use crate::host::cores::Work;
+use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::{BLANK, LOST};
 use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
-use crate::sim::memory::Divider;
 use crate::sim::request::{Operation, Request, Status};
 use crate::sim::time::Time;
 use crate::work::{Class, Kind, Reading, Task, Transaction};
@@ -33,55 +31,12 @@ pub(super) struct PartRead {
     pub(super) end: u32,
 }
 
-/// One unit's part of a request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
-    pub(super) lpn: Lpn,
-    /// Sectors within the unit, from and to before.
-    pub(super) first: u32,
-    pub(super) end: u32,
-    /// Sectors of the request before this part.
-    pub(super) offset: u32,
-}
-
-/// The unit number `index` of a request.
-#[inline]
-fn part(request: &Request, index: u32, per_unit: Divider) -> Part {
-    let first_unit = per_unit.divide_long(request.lba);
-    let per_unit = per_unit.divisor();
-    let unit = first_unit + u64::from(index);
-    let start = unit * u64::from(per_unit);
-    let first = request.lba.max(start);
-    let end = (request.lba + u64::from(request.sectors)).min(start + u64::from(per_unit));
-    Part {
-        lpn: Lpn(unit as u32),
-        first: (first - start) as u32,
-        end: (end - start) as u32,
-        offset: (first - request.lba) as u32,
-    }
-}
-
-/// How many units a request touches.
-#[inline]
-fn units(request: &Request, per_unit: Divider) -> u32 {
-    let last = request.lba + u64::from(request.sectors) - 1;
-    (per_unit.divide_long(last) - per_unit.divide_long(request.lba) + 1) as u32
-}
-
-/// The flash pages' worth of units that a request touches: its data cross the link in so many steps, so that a page
-/// is programmed when all that the request has for it is there.
-fn pages(request: &Request, shape: &Shape) -> u32 {
-    let last = request.lba + u64::from(request.sectors) - 1;
-    let page = |sector| shape.units_per_page.divide(shape.unit_sectors.divide_long(sector) as u32);
-    page(last) - page(request.lba) + 1
-}
-
 impl Device {
     /// Asks for the map entry of a request of the near future, or for what the buffer knows of its unit. Changes
     /// nothing.
     #[inline]
     pub fn prefetch(&self, request: &Request) {
-        let lpn = self.first_unit(request);
+        let lpn = self.front.first_unit(request);
         if let Some(buffer) = &self.buffer {
             buffer.prefetch(lpn);
         }
@@ -93,7 +48,7 @@ impl Device {
     /// Asks for what is known of the place of a request of the near future, whose map entry was asked for before.
     #[inline]
     pub fn prefetch_place(&self, request: &Request) {
-        let lpn = self.first_unit(request);
+        let lpn = self.front.first_unit(request);
         if lpn.0 < self.ftl.map.len() && !self.stays_in_buffer(request) {
             self.ftl.prefetch(lpn);
         }
@@ -105,29 +60,22 @@ impl Device {
         request.operation == Operation::Write && self.writes_back()
     }
 
-    fn first_unit(&self, request: &Request) -> Lpn {
-        Lpn(self.ftl.shape().unit_sectors.divide_long(request.lba.min(self.sectors)) as u32)
-    }
-
     /// A request has got a place in the queue.
     pub(super) fn enter(&mut self, at: Time, request: Request) {
-        let flush = request.operation == Operation::Flush;
-        let end = request.lba.checked_add(u64::from(request.sectors));
-        if !flush && (request.sectors == 0 || end.is_none_or(|end| end > self.sectors)) {
-            return self.refuse(request, Status::OutOfRange);
+        if !self.front.is_in_range(&request) {
+            self.trail_refused(&request);
+            return self.front.refuse(request, Status::OutOfRange, self.now);
         }
-        let id = self.requests.insert(Pending::new(request));
+        let id = self.front.enter(request);
         if self.options.verify {
             let read = if request.operation == Operation::Read { request.sectors } else { 0 };
             *self.contents.replies.entry(id) = vec![BLANK; read as usize];
         }
         self.trail_request(id, request.arrival, at);
-        let Some(link) = &mut self.link else { return self.receive_or_queue(id) };
-        if request.operation == Operation::Write {
-            link.send(at, id, request.bytes(), pages(&request, self.ftl.shape()));
-        } else {
-            link.send(at, id, 0, 1);
+        if !self.front.has_link() {
+            return self.receive_or_queue(id);
         }
+        self.front.send(id, at);
         if self.timer(Timer::Link).is_none() {
             self.arm_link();
         }
@@ -136,37 +84,18 @@ impl Device {
     /// One step of a request has crossed the link.
     pub(super) fn arrived(&mut self, id: RequestId, last: bool) {
         self.trail_front(id, TimePart::Link);
-        if self.requests[id].request.operation != Operation::Write {
+        if self.front.requests[id].request.operation != Operation::Write {
             return self.receive_or_queue(id);
         }
-        let before = self.requests[id].crossed;
+        let before = self.front.requests[id].crossed;
         // Up to the end of the page that has just arrived.
-        let end = if last { self.units_of(id) } else { self.end_of_page(id, before) };
-        self.requests[id].crossed = end;
+        let end = if last { self.front.units_of(id) } else { self.front.end_of_page(id, before) };
+        self.front.requests[id].crossed = end;
         if before == 0 {
             self.receive_or_queue(id);
-        } else if self.requests[id].received {
+        } else if self.front.requests[id].received {
             self.work_on_write(id, before..end);
         }
-    }
-
-    /// Units that a request touches.
-    pub(super) fn units_of(&self, id: RequestId) -> u32 {
-        units(&self.requests[id].request, self.ftl.shape().unit_sectors)
-    }
-
-    /// The unit number `index` of a request.
-    #[inline]
-    pub(super) fn part_of(&self, id: RequestId, index: u32) -> Part {
-        part(&self.requests[id].request, index, self.ftl.shape().unit_sectors)
-    }
-
-    /// The number of a request's first unit behind the flash page of its unit `index`.
-    pub(super) fn end_of_page(&self, id: RequestId, index: u32) -> u32 {
-        let shape = self.ftl.shape();
-        let per_page = shape.units_per_page.divisor();
-        let first = shape.unit_sectors.divide_long(self.requests[id].request.lba) as u32;
-        ((first + index) / per_page * per_page + per_page - first).min(self.units_of(id))
     }
 
     /// The controller's software learns of a request, after the time that this takes.
@@ -179,17 +108,17 @@ impl Device {
 
     /// A request is in the controller, and its software knows of it.
     pub(super) fn receive(&mut self, id: RequestId) {
-        let operation = self.requests[id].request.operation;
-        self.requests[id].received = true;
+        let operation = self.front.requests[id].request.operation;
+        self.front.requests[id].received = true;
         match operation {
             Operation::Read => {
-                let units = 0..self.units_of(id);
-                self.requests[id].remaining += units.end;
+                let units = 0..self.front.units_of(id);
+                self.front.requests[id].remaining += units.end;
                 self.note_host_read();
                 // Looking it up searches the buffer once more: where no time passes in between, one unit needs no
                 // search before that. Several are read in the runs between those that are there.
                 match self.buffer {
-                    Some(_) if units.end > 1 || self.cores.is_some() => {
+                    Some(_) if units.end > 1 || self.front.cores.is_some() => {
                         if !self.queue_by_page(id, &units, Work::Search) {
                             self.search_buffer(id, units);
                         }
@@ -199,12 +128,12 @@ impl Device {
                 self.part_done(id, self.now, TransactionId::NONE);
             }
             Operation::Write | Operation::WriteZeroes => {
-                if self.link.is_none() || operation == Operation::WriteZeroes {
-                    self.requests[id].crossed = self.units_of(id);
+                if !self.front.has_link() || operation == Operation::WriteZeroes {
+                    self.front.requests[id].crossed = self.front.units_of(id);
                 }
-                self.work_on_write(id, 0..self.requests[id].crossed);
+                self.work_on_write(id, 0..self.front.requests[id].crossed);
             }
-            Operation::Trim if self.queue_work(Work::Trim(id)) => {}
+            Operation::Trim if self.queue_work(Work::Trim(id, self.front.units_of(id))) => {}
             Operation::Trim => self.trim(id),
             Operation::Flush if self.ftl.is_read_only() => self.flush_read_only(id),
             Operation::Flush => {
@@ -234,7 +163,7 @@ impl Device {
 
     /// A request without data is served.
     pub(super) fn done_at_once(&mut self, id: RequestId) {
-        self.requests[id].start = self.now;
+        self.front.requests[id].start = self.now;
         self.part_done(id, self.now, TransactionId::NONE);
     }
 
@@ -259,7 +188,7 @@ impl Device {
     #[inline(always)]
     pub(super) fn read_rest(&mut self, mut reading: Reading) {
         while reading.next < reading.end {
-            let part = self.part_of(reading.request, reading.next);
+            let part = self.front.part_of(reading.request, reading.next);
             if self.buffer.is_none() || !self.read_buffer(reading.request, part) {
                 reading.open = self.look_up(reading.request, part, reading.open);
             }
@@ -310,7 +239,7 @@ impl Device {
 
     /// The controller answers a part of a read by itself.
     fn answer_at_once(&mut self, id: RequestId, part: Part, from: TransactionId) {
-        let pending = &mut self.requests[id];
+        let pending = &mut self.front.requests[id];
         pending.start = pending.start.min(self.now);
         self.reply(id, part.end - part.first, from);
     }
@@ -360,7 +289,7 @@ impl Device {
             if shape.units_per_page.divide(read.place.0) == page {
                 read.units += 1;
                 read.end += (part.end - part.first) as u16;
-                self.requests[id].remaining -= 1;
+                self.front.requests[id].remaining -= 1;
                 self.note_part(open, id, ppn, part);
                 self.note_read_unit(open, ppn, false);
                 return open;
@@ -411,7 +340,7 @@ impl Device {
     /// nothing behind it.
     #[inline]
     pub(super) fn admit(&mut self) {
-        if self.unadmitted.is_empty() && self.buffer_is_at_rest() {
+        if self.front.unadmitted.is_empty() && self.buffer_is_at_rest() {
             return;
         }
         if self.tasks.any_new() {
@@ -428,8 +357,8 @@ impl Device {
         self.release_behind(holds);
     }
 
-    /// Goes on admitting writes. What one step sets off comes before the next one. While the buffer writes out, `before`
-    /// is the room that it had when it began to.
+    /// Goes on admitting writes. What one step sets off comes before the next one. `before` is the room that the buffer
+    /// had when it began to write out; it is `None` until then.
     #[inline(always)]
     pub(super) fn admit_rest(&mut self, mut before: Option<u32>) {
         loop {
@@ -443,7 +372,7 @@ impl Device {
             }
             if self.tasks.any_new() {
                 // Mostly the only request has been admitted, and there is no buffer.
-                if !self.unadmitted.is_empty() || self.buffer.is_some() {
+                if !self.front.unadmitted.is_empty() || self.buffer.is_some() {
                     self.tasks.push(Task::AdmitRest(before));
                 }
                 return;
@@ -492,11 +421,11 @@ impl Device {
 
     /// Admits the next unit of the first request that waits. Returns `false` if it has to wait.
     fn admit_next(&mut self) -> bool {
-        let Some(&id) = self.unadmitted.front() else { return false };
+        let Some(&id) = self.front.unadmitted.front() else { return false };
         let back = self.writes_back();
-        let pending = &self.requests[id];
+        let pending = &self.front.requests[id];
         if pending.admitted < pending.arrived {
-            let part = part(&pending.request, pending.admitted, self.ftl.shape().unit_sectors);
+            let part = self.front.part_of(id, pending.admitted);
             if self.ftl.is_read_only() {
                 self.refuse_unit(id, back);
             } else if self.has_place(&pending.request, part) {
@@ -505,7 +434,7 @@ impl Device {
                 return false;
             }
         }
-        let pending = &mut self.requests[id];
+        let pending = &mut self.front.requests[id];
         let is_zeroed = pending.request.operation == Operation::WriteZeroes;
         // What its last unit has set off comes before what ends it.
         if self.tasks.any_new() && (is_zeroed || pending.remaining == 1) {
@@ -514,20 +443,21 @@ impl Device {
         if is_zeroed && pending.admitted == pending.arrived {
             pending.start = pending.start.min(self.now);
         }
-        if pending.admitted < units(&pending.request, self.ftl.shape().unit_sectors) {
+        if pending.admitted < self.front.units_of(id) {
+            let pending = &self.front.requests[id];
             return pending.admitted < pending.arrived;
         }
         if is_zeroed {
             self.land_records(id);
         }
-        self.unadmitted.pop_front();
+        self.front.unadmitted.pop_front();
         self.part_done(id, self.now, TransactionId::NONE);
         true
     }
 
     /// Takes a unit of a write that has a place, into the buffer where that takes writes `back`.
     fn admit_unit(&mut self, id: RequestId, part: Part, back: bool) {
-        let pending = &mut self.requests[id];
+        let pending = &mut self.front.requests[id];
         pending.admitted += 1;
         let request = pending.request;
         if let (true, Some(buffer)) = (back, &mut self.buffer) {
@@ -546,7 +476,7 @@ impl Device {
     /// Accepts a unit's write: from here on reads see it.
     fn accept_write(&mut self, id: RequestId, request: &Request, part: Part) {
         self.slots_free -= 1;
-        self.requests[id].remaining += 1;
+        self.front.requests[id].remaining += 1;
         let before = self.ftl.map.get(part.lpn);
         let mapped = before != Location::Unmapped;
         let update = self.ftl.partial.write(part.lpn.0, mapped, part.first, part.end);
@@ -715,7 +645,7 @@ impl Device {
     /// Deallocates the units of a request.
     pub(super) fn trim(&mut self, id: RequestId) {
         if self.ftl.is_read_only() {
-            self.requests[id].status = Status::ReadOnly;
+            self.front.requests[id].status = Status::ReadOnly;
             return self.done_at_once(id);
         }
         self.trim_rest(id, 0);
@@ -723,8 +653,8 @@ impl Device {
 
     /// Deallocates the units of a request from one on. What one of them sets off comes before the next one.
     pub(super) fn trim_rest(&mut self, id: RequestId, mut index: u32) {
-        while index < self.units_of(id) {
-            let part = self.part_of(id, index);
+        while index < self.front.units_of(id) {
+            let part = self.front.part_of(id, index);
             // A unit that is not covered whole keeps its data, as NVMe allows.
             if self.is_whole(part) {
                 self.deallocate(part.lpn);
@@ -747,8 +677,8 @@ impl Device {
 
     /// What a request with FUA has deallocated has to stay so: it waits for the records of that, as a flush would.
     fn land_records(&mut self, id: RequestId) {
-        if self.must_land(&self.requests[id].request)
-            && (0..self.units_of(id)).any(|index| self.is_whole(self.part_of(id, index)))
+        if self.must_land(&self.front.requests[id].request)
+            && (0..self.front.units_of(id)).any(|index| self.is_whole(self.front.part_of(id, index)))
         {
             self.flush_journal(id);
         }

@@ -355,7 +355,7 @@ impl Device {
         logical.note_program(copies.iter().map(|copy| copy.to.0 - start.0 + next), writes.iter().map(|write| write.0));
         self.block_traffic.job(number).copies = copies;
         let plane = self.ftl.block_home(number);
-        let tag = writes.first().map_or(u64::MAX, |&(_, id)| self.tag_of(self.transactions[id].request()));
+        let tag = writes.first().map_or(u64::MAX, |&(_, id)| self.front.tag_of(self.transactions[id].request()));
         self.put(at, self.program(class, plane, start, tag));
         start
     }

@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use super::Device;
-use super::accept::Part;
-use super::firmware::Work;
 use super::timers::Timer;
 use crate::cache::dram::Then;
 use crate::cache::{Buffer, Found, Pick};
 use crate::ftl::mapping::Location;
+use crate::host::cores::Work;
+use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::BLANK;
 use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
@@ -43,7 +43,7 @@ impl Device {
     pub(super) fn search_buffer(&mut self, id: RequestId, units: Range<u32>) {
         let mut missed = units.start..units.start;
         for index in units.clone() {
-            let part = self.part_of(id, index);
+            let part = self.front.part_of(id, index);
             let whole = match self.buffer.as_deref().map(|buffer| buffer.find(part.lpn, part.first, part.end)) {
                 Some(Found::Whole(entry)) => Some(entry),
                 _ => None,
@@ -70,7 +70,7 @@ impl Device {
     fn answer_from_buffer(&mut self, id: RequestId, entry: u32, part: Part) {
         self.copy_from_buffer(id, part);
         let sectors = part.end - part.first;
-        let pending = &mut self.requests[id];
+        let pending = &mut self.front.requests[id];
         pending.start = pending.start.min(self.now);
         let Some(buffer) = &mut self.buffer else { return };
         buffer.counts.reads_hit += 1;
@@ -148,7 +148,7 @@ impl Device {
         }
         let transaction = self.transactions[read];
         let Transaction { place, lpn, units, .. } = transaction;
-        let request = self.requests[transaction.request()].request;
+        let request = self.front.requests[transaction.request()].request;
         if units == 1 || self.ftl.shape().pages_per_unit > 1 {
             if self.ftl.map.get(lpn) == Location::Flash(place) {
                 self.fill_unit(&request, lpn, place);
@@ -195,9 +195,9 @@ impl Device {
 
     /// So many units of a write are through the controller's software: they wait for their place.
     pub(super) fn bring(&mut self, id: RequestId, units: u32) {
-        let pending = &mut self.requests[id];
+        let pending = &mut self.front.requests[id];
         if pending.arrived == 0 {
-            self.unadmitted.push_back(id);
+            self.front.unadmitted.push_back(id);
         }
         pending.arrived += units;
         if let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| buffer.writes_back()) {
@@ -229,7 +229,7 @@ impl Device {
         self.ftl.counters.host_units += 1;
         self.ftl.counters.host_bytes += u64::from(sectors) * SECTOR;
         let must_land = self.must_land(request);
-        let pending = &mut self.requests[id];
+        let pending = &mut self.front.requests[id];
         pending.remaining += 1;
         pending.start = pending.start.min(self.now);
         self.note_buffered(request, part);
@@ -456,7 +456,7 @@ impl Device {
     /// Completes the flushes that need not wait any more.
     pub(super) fn end_flushes(&mut self) {
         while let Some(id) = self.buffer.as_deref_mut().and_then(Buffer::take_waiter) {
-            let pending = &mut self.requests[id];
+            let pending = &mut self.front.requests[id];
             pending.start = pending.start.min(self.now);
             self.trail_front(id, TimePart::Buffer);
             // What was trimmed meanwhile is not in flash, and need not be once that is.

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::Device;
-use super::firmware::Work;
 use crate::ftl::gc::job::Step;
+use crate::host::cores::Work;
 use crate::nand::array::LunState;
 use crate::sim::id::{BlockId, LunId, PlaneId, TransactionId};
 use crate::work::{Class, Fifo, Kind, Task, Transaction};

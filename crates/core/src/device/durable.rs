@@ -1,7 +1,6 @@
 //! A device whose flash outlives a power cut: it tells of everything that changes flash, before anything is answered
 //! that depends on it. See docs/model/durability.md.
 
-use super::accept::Part;
 use super::{Device, Mutant};
 use crate::config::NOT_WITH_BLOCKS;
 use crate::ftl::durable::{Buffered, Durable};
@@ -9,6 +8,7 @@ use crate::ftl::flash::{Before, FlashEvent, Keep, Outbox, Place, Record, Source}
 use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::{Location, PADDING};
 use crate::ftl::memory::MemoryFlash;
+use crate::host::requests::Part;
 use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::sim::request::{Operation, Request};

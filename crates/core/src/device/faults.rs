@@ -247,14 +247,14 @@ impl Device {
     fn check_host_page(&mut self, id: TransactionId) -> bool {
         let read = self.transactions[id];
         let (place, units, owner) = (read.place, read.units, read.request());
-        let request = self.requests[owner].request;
+        let request = self.front.requests[owner].request;
         let unit = |sector| self.ftl.shape().unit_sectors.divide_long(sector) as u32;
         let of_request = unit(request.lba)..unit(request.lba + u64::from(request.sectors) - 1) + 1;
         let failed = self.ftl.read_fails(place, u32::from(units));
         let lost = failed || self.ftl.is_lost_in_page(place, &of_request);
         if lost {
             self.ftl.counters.faults.note_uncorrectable(ReadCause::Host);
-            self.requests[owner].status = Status::Uncorrectable;
+            self.front.requests[owner].status = Status::Uncorrectable;
         }
         lost
     }
@@ -272,7 +272,7 @@ impl Device {
             self.transactions[write].spoiled = true;
             let owner = self.transactions[write].request();
             if owner.is_some() {
-                self.requests[owner].status = Status::Uncorrectable;
+                self.front.requests[owner].status = Status::Uncorrectable;
             }
         }
     }
@@ -299,7 +299,7 @@ impl Device {
         let write = &self.transactions[slot];
         let own = u32::from(write.first) <= first && end <= u32::from(write.end);
         if write.spoiled && !own {
-            self.requests[request].status = Status::Uncorrectable;
+            self.front.requests[request].status = Status::Uncorrectable;
         }
     }
 
@@ -349,7 +349,7 @@ impl Device {
                 self.note_unwritten(id);
                 self.trail_stall(id);
                 self.trail_spend(id, TimePart::Cleaning);
-                self.requests[owner].status = Status::ReadOnly;
+                self.front.requests[owner].status = Status::ReadOnly;
                 self.part_done(owner, self.now, id);
             }
             let newer = self.transactions[id].newer;
@@ -385,7 +385,7 @@ impl Device {
 
     /// A unit of a write is not taken.
     pub(super) fn refuse_unit(&mut self, id: RequestId, back: bool) {
-        let pending = &mut self.requests[id];
+        let pending = &mut self.front.requests[id];
         pending.admitted += 1;
         pending.status = Status::ReadOnly;
         if let (true, Some(buffer)) = (back, &mut self.buffer) {
@@ -397,7 +397,7 @@ impl Device {
     /// A flush of a device that takes no writes: it has what it has, or has not.
     pub(super) fn flush_read_only(&mut self, id: RequestId) {
         if self.has_unwritten() {
-            self.requests[id].status = Status::ReadOnly;
+            self.front.requests[id].status = Status::ReadOnly;
         }
         self.done_at_once(id);
     }
@@ -415,7 +415,7 @@ impl Device {
         let mut waiting = self.journal.as_mut().map_or_else(Vec::new, |journal| journal.take_flushes());
         waiting.extend(self.buffer.as_deref_mut().map_or_else(Vec::new, |buffer| buffer.take_waiters()));
         for id in waiting {
-            self.requests[id].status = Status::ReadOnly;
+            self.front.requests[id].status = Status::ReadOnly;
             self.trail_front(id, TimePart::Buffer);
             self.part_done(id, self.now, TransactionId::NONE);
         }

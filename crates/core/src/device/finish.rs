@@ -1,13 +1,13 @@
 //! Ending operations: what has been read goes to the host, what has been programmed becomes valid.
 
-use super::accept::{Part, PartRead, UNKNOWN};
+use super::accept::{PartRead, UNKNOWN};
 use super::{Device, Mutant};
 use crate::ftl::blocks::BlockState;
 use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::Location;
+use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
 use crate::sim::id::{BlockId, Lpn, LunId, Ppn, RequestId, TransactionId, UnitId};
-use crate::sim::request::{Operation, SECTOR};
 use crate::sim::time::Time;
 use crate::work::{Class, Kind, Task, Transaction};
 
@@ -107,23 +107,14 @@ impl Device {
 
     /// So many sectors of a read leave for the host; see [`Device::part_done`].
     pub(super) fn reply(&mut self, request: RequestId, sectors: u32, by: TransactionId) {
-        let now = self.now;
-        let at = match &mut self.link {
-            Some(link) if self.requests[request].request.operation == Operation::Read => {
-                link.reply(now, u64::from(sectors) * SECTOR)
-            }
-            _ => now,
-        };
+        let at = self.front.reply(request, sectors, self.now);
         self.part_done(request, at, by);
     }
 
     /// A part of a request is done at `at`: that of the transaction `by`, or its own where that is `NONE`.
     #[inline]
     pub(super) fn part_done(&mut self, request: RequestId, at: Time, by: TransactionId) {
-        let pending = &mut self.requests[request];
-        pending.finish = pending.finish.max(at);
-        pending.remaining -= 1;
-        if pending.remaining == 0 {
+        if self.front.part_done(request, at) {
             self.complete(request, by);
         }
     }
@@ -165,7 +156,7 @@ impl Device {
                 self.copy_from_slot(read.request(), write, Part { lpn: read.lpn, first, end, offset });
             }
             self.transactions.remove(id);
-            let pending = &mut self.requests[read.request()];
+            let pending = &mut self.front.requests[read.request()];
             pending.start = pending.start.min(self.now);
             self.trail_spend(id, TimePart::Order);
             self.reply(read.request(), end - first, id);

@@ -14,7 +14,7 @@ impl Device {
     /// told by completions that lie ahead, or can still change.
     pub fn foresee(&self, settled: &mut Vec<(RequestId, Time)>, mut found: impl FnMut(u64, Time)) {
         settled.clear();
-        if self.link.is_some() || self.answering_takes_time() {
+        if self.front.has_link() || self.answering_takes_time() {
             return;
         }
         // A durable device answers a write when it has told that the program has ended; a program may fail then.
@@ -32,7 +32,7 @@ impl Device {
         settled.sort_unstable();
         for parts in settled.chunk_by(|(one, _), (other, _)| one == other) {
             let [.., (request, end)] = *parts else { continue };
-            let pending = &self.requests[request];
+            let pending = &self.front.requests[request];
             if pending.remaining as usize == parts.len() {
                 found(pending.request.tag, end.max(pending.finish));
             }

@@ -296,7 +296,7 @@ impl Device {
         let Some(journal) = self.journal.as_mut().filter(|_| !protected) else { return false };
         if self.ftl.is_read_only() {
             if journal.has_waiting() {
-                self.requests[id].status = Status::ReadOnly;
+                self.front.requests[id].status = Status::ReadOnly;
             }
             return false;
         }
@@ -304,7 +304,7 @@ impl Device {
             return false;
         }
         journal.flushes.push((id, sequence));
-        self.requests[id].remaining += 1;
+        self.front.requests[id].remaining += 1;
         self.write_journal();
         true
     }
@@ -544,7 +544,7 @@ impl Device {
         journal.flushes = waits;
         let done: Vec<(RequestId, u64)> = done;
         for (id, _) in done {
-            let pending = &mut self.requests[id];
+            let pending = &mut self.front.requests[id];
             pending.start = pending.start.min(self.now);
             self.trail_front(id, TimePart::Buffer);
             self.part_done(id, self.now, TransactionId::NONE);

@@ -36,30 +36,26 @@ mod translate;
 mod trims;
 mod watch;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-
 use crate::cache::Buffer;
 use crate::config::DeviceConfig;
 use crate::external::Fault;
 use crate::ftl::Ftl;
 use crate::ftl::gc::job::Job;
-use crate::host::link::Link;
-use crate::host::requests::Requests;
+use crate::host::cores::Work;
+use crate::host::front::Front;
 use crate::metrics::attribution::Breakdown;
 use crate::nand::array::{Array, LunState};
 use crate::nand::ledger::Ledger;
 use crate::scheduler::Scheduler;
 use crate::scheduler::waiting::Waiting;
 use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, RequestId, TransactionId, UnitId};
-use crate::sim::request::{Completion, Request, Status};
+use crate::sim::request::{Completion, Request};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
 use crate::work::{Class, Fifo, Task, Tasks, Transaction, Transactions};
 use block_traffic::BlockTraffic;
 use checkpoint::Checkpointing;
 use fill::Filling;
-use firmware::{Cores, Work};
 use journal::Journal;
 use map_traffic::MapTraffic;
 use merge::Merging;
@@ -127,12 +123,8 @@ pub struct Device {
     reconsiders: bool,
     /// True if operations that arrive may change what a LUN does that is not idle.
     looks_at_work: bool,
-    link: Option<Link>,
-    requests: Requests,
-    /// Requests beyond the queue depth.
-    host_line: VecDeque<Request>,
-    /// Answers on their way to the host: when they arrive, and so free their places in the queue.
-    returning: BinaryHeap<Reverse<Time>>,
+    /// Requests, from their arrival to their completion.
+    front: Front,
     transactions: Transactions,
     /// Transactions that wait for a LUN, or for a plane of it where operations are merged.
     waiting: Waiting,
@@ -146,15 +138,11 @@ pub struct Device {
     pool: Pool,
     /// Writes that wait for their plane to have room.
     stalled: Table<PlaneId, Fifo>,
-    /// Write requests that wait for controller slots.
-    unadmitted: VecDeque<RequestId>,
     slots_free: u32,
     /// Writes that wait for others, where they do.
     filling: Option<Box<Filling>>,
     /// The buffer, where the device has one.
     buffer: Option<Box<Buffer>>,
-    /// The cores of the controller, where their work takes time.
-    cores: Option<Box<Cores>>,
     jobs: Table<PlaneId, Job>,
     /// Where the map is in flash.
     map_traffic: MapTraffic,
@@ -170,9 +158,6 @@ pub struct Device {
     /// True if binding an operation may set off others: the map, a journal or a checkpoint is in flash.
     binding_sets_off: bool,
     dynamic: bool,
-    /// Sectors that the host sees.
-    sectors: u64,
-    completions: Vec<Completion>,
     /// With attribution.
     trails: Option<Box<Trails>>,
     /// With attribution: of each of `completions`.
@@ -223,10 +208,7 @@ impl Device {
             reconsiders,
             looks_at_work: reconsiders || config.nand.advanced.overlaps(),
             scheduler,
-            link: Link::new(&config),
-            requests: Requests::default(),
-            host_line: VecDeque::new(),
-            returning: BinaryHeap::new(),
+            front: Front::new(&config),
             transactions: Transactions::default(),
             waiting: Waiting::new(array.luns(), config.planes_per_lun(), merging.any || config.units_per_program() > 1),
             merging,
@@ -236,11 +218,9 @@ impl Device {
             suspended: Table::new(array.units(), TransactionId::NONE),
             pool: Pool::new(&config, ftl.allocation.pools()),
             stalled: Table::new(planes, Fifo::default()),
-            unadmitted: VecDeque::new(),
             slots_free: config.controller.slots,
             buffer: Buffer::new(&config, Filling::lists(filling.as_ref()), options.seed, options.verify)?.map(Box::new),
             filling: filling.map(Box::new),
-            cores: firmware.map(|firmware| Box::new(Cores::new(firmware))),
             jobs: Table::new(planes, Job::new(choices_take_time)),
             block_traffic: BlockTraffic::new(&ftl),
             is_recovered: false,
@@ -250,8 +230,6 @@ impl Device {
             orders: 0,
             binding_sets_off: ftl.map_state.is_some() || config.journal_units() > 0 || ftl.checkpoint.is_some(),
             dynamic,
-            sectors: config.logical_sectors(),
-            completions: Vec::new(),
             trails: options.attribution.then(|| Box::new(Trails::new(&config))),
             breakdowns: Vec::new(),
             contents: Contents::default(),
@@ -273,7 +251,7 @@ impl Device {
     /// Returns the number of sectors that the host sees.
     #[inline]
     pub fn sectors(&self) -> u64 {
-        self.sectors
+        self.front.sectors()
     }
 
     /// The clock: all that happens up to here has happened.
@@ -319,19 +297,18 @@ impl Device {
 
     /// Requests that were submitted and have not completed.
     pub fn outstanding(&self) -> usize {
-        self.requests.len() + self.host_line.len()
+        self.front.in_progress() + self.front.waiting()
     }
 
     /// Whether the device accepts another request at once.
     pub fn has_room(&self) -> bool {
-        self.requests.len() + self.returning.len() < self.config.host.queue_depth as usize
+        self.front.has_room()
     }
 
     /// Where the device accepts no request: when a place becomes free, because the host has an answer that is on its
     /// way.
     pub fn next_room(&self) -> Option<Time> {
-        let answer = self.returning.peek().map(|&Reverse(at)| at);
-        answer.filter(|_| !self.has_room())
+        self.front.next_return().filter(|_| !self.has_room())
     }
 
     /// Whether nothing is in progress: no request, and no cleaning.
@@ -352,7 +329,7 @@ impl Device {
             self.enter(now, request);
             self.run_tasks();
         } else {
-            self.host_line.push_back(request);
+            self.front.wait(request);
         }
         self.admit_from_host();
     }
@@ -384,7 +361,7 @@ impl Device {
         let mut until = until;
         while let Some((at, resource)) = self.array.events().pop(until) {
             self.handle(at, resource);
-            if !self.completions.is_empty() {
+            if self.front.has_completions() {
                 until = at;
             }
         }
@@ -394,12 +371,12 @@ impl Device {
     /// Whether there are completions to take.
     #[inline]
     pub fn has_completions(&self) -> bool {
-        !self.completions.is_empty()
+        self.front.has_completions()
     }
 
     /// The completions since the last call, in the order in which they were decided.
     pub fn take_completions(&mut self, into: &mut Vec<Completion>) {
-        into.append(&mut self.completions);
+        self.front.take_completions(into);
     }
 
     /// Whether it tells what the time of each request went into.
@@ -435,9 +412,9 @@ impl Device {
         format!(
             "{} requests in progress, {} at the host, {} waiting for controller slots ({} free), writes waiting for \
              a free block in: {}; writes waiting for any plane: {}; units waiting for room in the buffer: {}; {}; {}",
-            self.requests.len(),
-            self.host_line.len(),
-            self.unadmitted.len(),
+            self.front.in_progress(),
+            self.front.waiting(),
+            self.front.unadmitted.len(),
             self.slots_free,
             if stalled.is_empty() { "none".to_owned() } else { stalled.join(", ") },
             self.pool.lines.iter().any(waiting),
@@ -486,7 +463,7 @@ impl Device {
             if !self.transactions.is_empty() {
                 return Err("transactions are left though nothing is in progress".to_owned());
             }
-            if !self.cores_rest() {
+            if self.front.cores.as_deref().is_some_and(|cores| !cores.are_idle()) {
                 return Err("cores work though nothing is in progress".to_owned());
             }
             self.buffer().map_or(Ok(()), Buffer::recount)?;
@@ -574,15 +551,14 @@ impl Device {
     }
 
     fn link_event(&mut self) {
-        let Some(link) = &mut self.link else { return };
-        if let Some((request, last)) = link.arrive() {
+        if let Some((request, last)) = self.front.arrive() {
             self.arm_link();
             self.arrived(request, last);
         }
     }
 
     fn arm_link(&mut self) {
-        if let Some(at) = self.link.as_ref().and_then(Link::next_arrival) {
+        if let Some(at) = self.front.next_arrival() {
             self.set_timer(Timer::Link, at);
         }
     }
@@ -609,18 +585,15 @@ impl Device {
 
     /// The host has the answer to a request one latency later.
     fn answer(&mut self, id: RequestId, by: TransactionId) {
-        let pending = self.requests.remove(id);
-        let latency = self.link.as_ref().map_or(Time::ZERO, Link::latency);
-        let finish = pending.finish.max(self.now).later(latency);
-        let start = pending.start.min(finish);
+        let finish = self.front.finish_of(id, self.now);
         self.trail_complete(id, by, finish);
-        self.completions.push(Completion { request: pending.request, status: pending.status, start, finish });
+        let request = self.front.complete(id, finish);
         if self.options.verify {
             let reply = std::mem::take(&mut self.contents.replies[id]);
-            self.contents.done.push((pending.request.tag, reply));
+            self.contents.done.push((request.tag, reply));
         }
         if finish > self.now {
-            self.returning.push(Reverse(finish));
+            self.front.hold_place(finish);
             self.arm_returns();
         }
         self.note_rest();
@@ -629,32 +602,21 @@ impl Device {
     /// Lets requests in for which a place in the queue has become free.
     #[inline]
     fn admit_from_host(&mut self) {
-        while !self.host_line.is_empty() && self.has_room() {
-            if let Some(request) = self.host_line.pop_front() {
-                self.enter(self.now, request);
-                self.run_tasks();
-            }
+        while let Some(request) = self.front.next_waiting() {
+            self.enter(self.now, request);
+            self.run_tasks();
         }
     }
 
     fn arm_returns(&mut self) {
-        if let Some(&Reverse(at)) = self.returning.peek() {
+        if let Some(at) = self.front.next_return() {
             self.set_timer(Timer::Completion, at);
         }
     }
 
-    /// Answers have arrived at the host.
+    /// Completions have arrived at the host.
     fn return_event(&mut self) {
-        while self.returning.peek().is_some_and(|at| at.0 <= self.now) {
-            self.returning.pop();
-        }
+        self.front.free_places(self.now);
         self.arm_returns();
-    }
-
-    /// Answers a request that cannot be served.
-    fn refuse(&mut self, request: Request, status: Status) {
-        let now = self.now;
-        self.trail_refused(&request);
-        self.completions.push(Completion { request, status, start: now, finish: now });
     }
 }

@@ -269,14 +269,9 @@ impl Device {
         if request.is_none() {
             return u64::MAX; // The buffer writes for nobody in particular.
         }
-        let pending = &mut self.requests[request];
+        let pending = &mut self.front.requests[request];
         pending.start = pending.start.min(self.now);
         pending.request.tag
-    }
-
-    /// The tag of a request, or of none.
-    pub(super) fn tag_of(&self, request: RequestId) -> u64 {
-        if request.is_none() { u64::MAX } else { self.requests[request].request.tag }
     }
 
     #[inline(always)]
@@ -404,7 +399,7 @@ impl Device {
         if self.ftl.shape().paces {
             self.clean_behind(plane);
         }
-        let tag = self.tag_of(self.transactions[id].request());
+        let tag = self.front.tag_of(self.transactions[id].request());
         self.put(at, self.program(Class::HostProgram, plane, first, tag))
     }
 

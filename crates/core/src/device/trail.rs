@@ -307,7 +307,7 @@ impl Device {
     #[inline(always)]
     fn book_straight(&mut self, id: TransactionId, request: RequestId) {
         // Firmware and the buffer may take time of a request when some of its parts have begun.
-        if self.cores.is_some() || self.buffer.is_some() {
+        if self.front.cores.is_some() || self.buffer.is_some() {
             return self.book_begin(id, request, TransactionId::NONE);
         }
         let Some(trails) = &mut self.trails else { return };
@@ -328,7 +328,7 @@ impl Device {
         let write = self.transactions[id];
         let (first, end, owner) = (write.first, write.end, write.request());
         // Of several units, the later ones may wait for slots when the first have begun.
-        if owner.is_some() && self.requests[owner].request.sectors == u32::from(end - first) {
+        if owner.is_some() && self.front.requests[owner].request.sectors == u32::from(end - first) {
             self.book_straight(id, owner);
         } else {
             self.book_begin(id, owner, TransactionId::NONE);

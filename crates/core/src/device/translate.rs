@@ -1,9 +1,9 @@
 //! The translate stage: an operation of the host whose map entry is not in the cache waits for it.
 
 use super::Device;
-use super::accept::Part;
 use crate::ftl::mapping::Location;
 use crate::ftl::mapping::cmt::Segment;
+use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::BLANK;
 use crate::sim::id::{Lpn, RequestId, TransactionId};

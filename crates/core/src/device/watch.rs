@@ -95,8 +95,8 @@ impl Device {
             // Of planes that work together each has its own.
             slice.plane = transaction.plane.0;
             match transaction.kind {
-                Kind::Write | Kind::HostRead => slice.tag = self.tag_of(transaction.request()),
-                Kind::RmwRead => slice.tag = self.tag_of(self.transactions[transaction.write()].request()),
+                Kind::Write | Kind::HostRead => slice.tag = self.front.tag_of(transaction.request()),
+                Kind::RmwRead => slice.tag = self.front.tag_of(self.transactions[transaction.write()].request()),
                 _ => {}
             }
             if array::Kind::from(transaction.kind) == array::Kind::Read

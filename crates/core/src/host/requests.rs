@@ -1,6 +1,8 @@
-//! Requests that the device works on.
+//! Requests that the device works on, and the mapping units that they touch.
 
-use crate::sim::id::RequestId;
+use crate::config::DeviceConfig;
+use crate::sim::id::{Lpn, RequestId};
+use crate::sim::memory::Divider;
 use crate::sim::request::{Request, Status};
 use crate::sim::slab::Slab;
 use crate::sim::time::Time;
@@ -47,3 +49,75 @@ impl Pending {
 
 /// The requests in progress, by number.
 pub type Requests = Slab<RequestId, Pending>;
+
+/// The part of a request that lies in one mapping unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The mapping unit.
+    pub lpn: Lpn,
+    /// The first sector, within the unit.
+    pub first: u32,
+    /// The sector behind the last one, within the unit.
+    pub end: u32,
+    /// Sectors of the request before this part.
+    pub offset: u32,
+}
+
+/// Divides requests into mapping units and flash pages.
+#[derive(Clone, Copy, Debug)]
+pub struct Units {
+    unit_sectors: Divider,
+    units_per_page: Divider,
+}
+
+impl Units {
+    /// Creates the division for a device.
+    pub fn new(config: &DeviceConfig) -> Units {
+        Units {
+            unit_sectors: Divider::new(config.sectors_per_unit()),
+            units_per_page: Divider::new(config.units_per_page()),
+        }
+    }
+
+    /// Returns the mapping unit of a sector.
+    #[inline]
+    pub fn at(&self, lba: u64) -> Lpn {
+        Lpn(self.unit_sectors.divide_long(lba) as u32)
+    }
+
+    /// Returns the number of units that a request touches.
+    #[inline]
+    pub fn count(&self, request: &Request) -> u32 {
+        let last = request.lba + u64::from(request.sectors) - 1;
+        (self.unit_sectors.divide_long(last) - self.unit_sectors.divide_long(request.lba) + 1) as u32
+    }
+
+    /// Returns the part of a request that lies in its unit number `index`.
+    #[inline]
+    pub fn part(&self, request: &Request, index: u32) -> Part {
+        let unit = self.unit_sectors.divide_long(request.lba) + u64::from(index);
+        let start = unit * u64::from(self.unit_sectors.divisor());
+        let first = request.lba.max(start);
+        let end = (request.lba + u64::from(request.sectors)).min(start + u64::from(self.unit_sectors.divisor()));
+        Part {
+            lpn: Lpn(unit as u32),
+            first: (first - start) as u32,
+            end: (end - start) as u32,
+            offset: (first - request.lba) as u32,
+        }
+    }
+
+    /// Returns the number of flash pages whose units a request touches: its data cross the link in so many steps, so
+    /// that a page is programmed when all that the request has for it has arrived.
+    pub fn pages_of(&self, request: &Request) -> u32 {
+        let last = request.lba + u64::from(request.sectors) - 1;
+        let page = |sector| self.units_per_page.divide(self.at(sector).0);
+        page(last) - page(request.lba) + 1
+    }
+
+    /// Returns the index of a request's first unit behind the flash page of its unit `index`.
+    pub fn end_of_page(&self, request: &Request, index: u32) -> u32 {
+        let (first, per_page) = (self.at(request.lba).0, self.units_per_page.divisor());
+        ((first + index) / per_page * per_page + per_page - first).min(self.count(request))
+    }
+}

@@ -1,0 +1,278 @@
+//! Requests, from their arrival to their completion.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use super::cores::Cores;
+use super::link::Link;
+use super::requests::{Part, Pending, Requests, Units};
+use crate::config::DeviceConfig;
+use crate::sim::id::{Lpn, RequestId};
+use crate::sim::request::{Completion, Operation, Request, SECTOR, Status};
+use crate::sim::time::Time;
+
+/// The host's side of a device: its queue, the link, the requests in progress and the controller's cores.
+#[derive(Clone, Debug)]
+pub struct Front {
+    /// The requests in progress.
+    pub requests: Requests,
+    /// The cores of the controller, if their work takes time.
+    pub cores: Option<Box<Cores>>,
+    /// Write requests that wait for controller slots or for the buffer, oldest first.
+    pub unadmitted: VecDeque<RequestId>,
+    link: Option<Link>,
+    queue_depth: usize,
+    /// Requests beyond the queue depth.
+    waiting: VecDeque<Request>,
+    /// Completions on their way to the host: their arrival there, which frees a place in the queue.
+    returning: BinaryHeap<Reverse<Time>>,
+    completions: Vec<Completion>,
+    /// Sectors that the host sees.
+    sectors: u64,
+    units: Units,
+}
+
+impl Front {
+    /// Creates a front without requests.
+    pub fn new(config: &DeviceConfig) -> Front {
+        Front {
+            requests: Requests::default(),
+            cores: Cores::new(config).map(Box::new),
+            unadmitted: VecDeque::new(),
+            link: Link::new(config),
+            queue_depth: config.host.queue_depth as usize,
+            waiting: VecDeque::new(),
+            returning: BinaryHeap::new(),
+            completions: Vec::new(),
+            sectors: config.logical_sectors(),
+            units: Units::new(config),
+        }
+    }
+
+    /// Returns the number of sectors that the host sees.
+    #[inline]
+    pub fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    /// Returns the number of requests in progress.
+    pub fn in_progress(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Returns the number of requests that wait for a place in the queue.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Returns `true` if a request gets a place in the queue at once.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.requests.len() + self.returning.len() < self.queue_depth
+    }
+
+    /// Returns the arrival of the next completion at the host, if one is on its way.
+    pub fn next_return(&self) -> Option<Time> {
+        self.returning.peek().map(|&Reverse(at)| at)
+    }
+
+    /// Lets a request wait for a place in the queue.
+    pub fn wait(&mut self, request: Request) {
+        self.waiting.push_back(request);
+    }
+
+    /// Returns the next request that gets a place in the queue, if there is one.
+    #[inline]
+    pub fn next_waiting(&mut self) -> Option<Request> {
+        if self.waiting.is_empty() || !self.has_room() { None } else { self.waiting.pop_front() }
+    }
+
+    /// Returns `true` if a request is within the sectors that the host sees.
+    pub fn is_in_range(&self, request: &Request) -> bool {
+        let end = request.lba.checked_add(u64::from(request.sectors));
+        request.operation == Operation::Flush || (request.sectors > 0 && end.is_some_and(|end| end <= self.sectors))
+    }
+
+    /// Stores a request that has got a place in the queue.
+    #[inline]
+    pub fn enter(&mut self, request: Request) -> RequestId {
+        self.requests.insert(Pending::new(request))
+    }
+
+    /// Returns `true` if requests and data need time to cross the link.
+    #[inline]
+    pub fn has_link(&self) -> bool {
+        self.link.is_some()
+    }
+
+    /// Sends a request towards the controller at `now`, and the data of a write with it.
+    pub fn send(&mut self, id: RequestId, now: Time) {
+        let request = self.requests[id].request;
+        let (bytes, steps) = match request.operation {
+            Operation::Write => (request.bytes(), self.units.pages_of(&request)),
+            _ => (0, 1),
+        };
+        if let Some(link) = &mut self.link {
+            link.send(now, id, bytes, steps);
+        }
+    }
+
+    /// Returns the time of the next arrival at the controller.
+    pub fn next_arrival(&self) -> Option<Time> {
+        self.link.as_ref().and_then(Link::next_arrival)
+    }
+
+    /// Takes what arrives at the controller. Returns the request, and `true` if it is the last step of it.
+    pub fn arrive(&mut self) -> Option<(RequestId, bool)> {
+        self.link.as_mut()?.arrive()
+    }
+
+    /// Sends so many sectors of a read towards the host at `now`. Returns the time at which they have left.
+    #[inline]
+    pub fn reply(&mut self, id: RequestId, sectors: u32, now: Time) -> Time {
+        match &mut self.link {
+            Some(link) if self.requests[id].request.operation == Operation::Read => {
+                link.reply(now, u64::from(sectors) * SECTOR)
+            }
+            _ => now,
+        }
+    }
+
+    /// Returns the number of units that a request touches.
+    #[inline]
+    pub fn units_of(&self, id: RequestId) -> u32 {
+        self.units.count(&self.requests[id].request)
+    }
+
+    /// Returns the part of a request that lies in its unit number `index`.
+    #[inline]
+    pub fn part_of(&self, id: RequestId, index: u32) -> Part {
+        self.units.part(&self.requests[id].request, index)
+    }
+
+    /// Returns the index of a request's first unit behind the flash page of its unit `index`.
+    pub fn end_of_page(&self, id: RequestId, index: u32) -> u32 {
+        self.units.end_of_page(&self.requests[id].request, index)
+    }
+
+    /// Returns the first unit of a request of the near future.
+    pub fn first_unit(&self, request: &Request) -> Lpn {
+        self.units.at(request.lba.min(self.sectors))
+    }
+
+    /// Returns the tag of a request, or that of none.
+    pub fn tag_of(&self, id: RequestId) -> u64 {
+        if id.is_none() { u64::MAX } else { self.requests[id].request.tag }
+    }
+
+    /// Ends a part of a request at `at`. Returns `true` if that was the last one.
+    #[inline]
+    pub fn part_done(&mut self, id: RequestId, at: Time) -> bool {
+        let pending = &mut self.requests[id];
+        pending.finish = pending.finish.max(at);
+        pending.remaining -= 1;
+        pending.remaining == 0
+    }
+
+    /// Returns the time at which the host has the completion of a request that is answered at `now`.
+    #[inline]
+    pub fn finish_of(&self, id: RequestId, now: Time) -> Time {
+        self.requests[id].finish.max(now).later(self.link.as_ref().map_or(Time::ZERO, Link::latency))
+    }
+
+    /// Completes a request: the host knows of it at `finish`.
+    #[inline]
+    pub fn complete(&mut self, id: RequestId, finish: Time) -> Request {
+        let Pending { request, status, start, .. } = self.requests.remove(id);
+        self.completions.push(Completion { request, status, start: start.min(finish), finish });
+        request
+    }
+
+    /// Keeps a request's place in the queue until its completion has arrived at the host.
+    pub fn hold_place(&mut self, until: Time) {
+        self.returning.push(Reverse(until));
+    }
+
+    /// Frees the places of the completions that have arrived at the host by `now`.
+    pub fn free_places(&mut self, now: Time) {
+        while self.returning.peek().is_some_and(|at| at.0 <= now) {
+            self.returning.pop();
+        }
+    }
+
+    /// Completes a request that cannot be served.
+    pub fn refuse(&mut self, request: Request, status: Status, now: Time) {
+        self.completions.push(Completion { request, status, start: now, finish: now });
+    }
+
+    /// Returns `true` if there are completions to take.
+    #[inline]
+    pub fn has_completions(&self) -> bool {
+        !self.completions.is_empty()
+    }
+
+    /// Takes the completions since the last call, in the order in which they were decided.
+    pub fn take_completions(&mut self, into: &mut Vec<Completion>) {
+        into.append(&mut self.completions);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn front(overrides: &[&str]) -> Front {
+        let overrides: Vec<String> = overrides.iter().map(|option| (*option).to_owned()).collect();
+        Front::new(&crate::config::load("tiny", &overrides).unwrap())
+    }
+
+    const FLUSH: Request = Request {
+        tag: 0,
+        arrival: Time::ZERO,
+        operation: Operation::Flush,
+        lba: 0,
+        sectors: 0,
+        stream: 0,
+        namespace: 1,
+        placement: 0,
+        fua: false,
+    };
+
+    fn write(lba: u64, sectors: u32) -> Request {
+        Request { operation: Operation::Write, lba, sectors, ..FLUSH }
+    }
+
+    #[test]
+    fn requests_beyond_the_queue_depth_wait_for_a_place() {
+        let mut front = front(&["host.queue_depth=2"]);
+        let ids = [front.enter(write(0, 8)), front.enter(write(8, 8))];
+        assert!(!front.has_room());
+        front.wait(write(16, 8));
+        assert_eq!(front.next_waiting(), None);
+
+        assert!(front.part_done(ids[0], Time(5)), "a request has one part while it is being taken apart");
+        let finish = front.finish_of(ids[0], Time(7));
+        assert_eq!(front.complete(ids[0], finish), write(0, 8));
+        // The host has the completion later: the place is not free until then.
+        front.hold_place(Time(9));
+        assert_eq!((front.next_waiting(), front.next_return()), (None, Some(Time(9))));
+        front.free_places(Time(8));
+        assert_eq!(front.next_waiting(), None);
+        front.free_places(Time(9));
+        assert_eq!(front.next_waiting(), Some(write(16, 8)));
+
+        let mut completions = Vec::new();
+        front.take_completions(&mut completions);
+        assert_eq!(completions.iter().map(|completion| completion.finish).collect::<Vec<_>>(), [Time(7)]);
+        assert!(!front.has_completions());
+    }
+
+    #[test]
+    fn requests_beyond_the_last_sector_are_out_of_range() {
+        let front = front(&[]);
+        let last = front.sectors() - 1;
+        assert!(front.is_in_range(&write(last, 1)) && !front.is_in_range(&write(last, 2)));
+        assert!(!front.is_in_range(&write(0, 0)) && !front.is_in_range(&write(u64::MAX, 1)));
+        assert!(front.is_in_range(&FLUSH));
+    }
+}
