@@ -190,8 +190,8 @@ mod tests {
         children[number as usize].iter().for_each(|&child| nested(children, child, order));
     }
 
-    /// The same with tasks. Every third one pushes its rest behind its first half, like a caller that depends on what its
-    /// first half sets off.
+    /// The same with tasks. Every third one pushes its rest behind its first half, like a caller that depends on what
+    /// its first half sets off.
     fn deferred(children: &[Vec<u32>], tasks: &mut Tasks, order: &mut Vec<u32>) {
         while let Some(task) = tasks.pop() {
             let (number, from) = match task {
