@@ -11,6 +11,7 @@ pub mod ftl;
 pub mod host;
 pub mod metrics;
 pub mod nand;
+pub mod observe;
 pub mod policy;
 pub mod precondition;
 pub mod run;

@@ -135,7 +135,15 @@ const CORE: Layers = &[
             ("metrics", "hits are counted"),
         ],
     ),
-    ("host", &[("sim", "what a host sends, and when"), ("config", "the link")]),
+    ("host", &[("sim", "what a host sends, and when"), ("config", "the queue, the link, and the cores")]),
+    (
+        "observe",
+        &[
+            ("sim", "ids of requests and transactions"),
+            ("host::requests::Part", "the units that a request touches"),
+            ("nand::media", "what the flash holds"),
+        ],
+    ),
     (
         "device",
         &[
@@ -148,6 +156,7 @@ const CORE: Layers = &[
             ("ftl", "as above"),
             ("cache", "as above"),
             ("host", "as above"),
+            ("observe", "as above"),
             ("state", "as above"),
             ("external", "as above"),
         ],

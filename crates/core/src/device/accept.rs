@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::buffer::missing;
 use super::pool::AFTER_HELD;
 use super::timers::Timer;
 use super::{Device, Mutant};
@@ -12,24 +13,12 @@ use crate::ftl::partial::Update;
 use crate::host::cores::Work;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
-use crate::nand::media::{BLANK, LOST};
+use crate::nand::media::BLANK;
+use crate::observe::contents::PartRead;
 use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
 use crate::sim::request::{Operation, Request, Status};
 use crate::sim::time::Time;
 use crate::work::{Class, Kind, Reading, Task, Transaction};
-
-/// With verification: a sector that its slot has not got yet.
-pub(super) const UNKNOWN: u32 = u32::MAX;
-
-/// A part of a read, for verification: what a place holds goes to where in the reply.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PartRead {
-    pub(super) place: Ppn,
-    pub(super) request: RequestId,
-    pub(super) offset: u32,
-    pub(super) first: u32,
-    pub(super) end: u32,
-}
 
 impl Device {
     /// Asks for the map entry of a request of the near future, or for what the buffer knows of its unit. Changes
@@ -67,9 +56,8 @@ impl Device {
             return self.front.refuse(request, Status::OutOfRange, self.now);
         }
         let id = self.front.enter(request);
-        if self.options.verify {
-            let read = if request.operation == Operation::Read { request.sectors } else { 0 };
-            *self.contents.replies.entry(id) = vec![BLANK; read as usize];
+        if let Some(contents) = &mut self.contents {
+            contents.enter(id, &request);
         }
         self.trail_request(id, request.arrival, at);
         if !self.front.has_link() {
@@ -264,10 +252,8 @@ impl Device {
 
     /// With verification: what a slot holds of a part goes to the reply.
     pub(super) fn copy_from_slot(&mut self, request: RequestId, slot: TransactionId, part: Part) {
-        if self.options.verify {
-            let held = &self.contents.slots[slot][part.first as usize..part.end as usize];
-            let reply = &mut self.contents.replies[request];
-            reply[part.offset as usize..][..held.len()].copy_from_slice(held);
+        if let Some(contents) = &mut self.contents {
+            contents.reply_from_slot(request, slot, part);
             // What the buffer has is newer.
             self.copy_from_buffer(request, part);
         }
@@ -321,17 +307,17 @@ impl Device {
     /// With verification: the first part of a read.
     #[inline]
     fn note_parts(&mut self, read: TransactionId, request: RequestId, place: Ppn, part: Part) {
-        if self.options.verify {
-            self.contents.reads.entry(read).clear();
+        if let Some(contents) = &mut self.contents {
+            contents.begin_read(read);
         }
         self.note_part(read, request, place, part);
     }
 
     #[inline]
     fn note_part(&mut self, read: TransactionId, request: RequestId, place: Ppn, part: Part) {
-        if self.options.verify {
-            for Part { first, end, offset, .. } in self.missing(part) {
-                self.contents.reads[read].push(PartRead { place, request, offset, first, end });
+        if let Some(contents) = &mut self.contents {
+            for Part { first, end, offset, .. } in missing(self.buffer.as_deref(), part) {
+                contents.add_to_read(read, PartRead { place, request, offset, first, end });
             }
         }
     }
@@ -571,30 +557,21 @@ impl Device {
 
     /// With verification: the slot's own sectors, over what it may already know of the others.
     pub(super) fn fill_slot(&mut self, write: TransactionId, before: Location, entry: Option<u32>) {
-        if !self.options.verify {
-            return;
-        }
-        let per_unit = self.ftl.shape().sectors_per_unit as usize;
+        let Some(contents) = &mut self.contents else { return };
         let Transaction { first, end, version, complete, .. } = self.transactions[write];
-        let mut held = match (before, &self.ftl.media) {
-            _ if !complete => vec![UNKNOWN; per_unit],
+        let held = match (before, &self.ftl.media) {
+            _ if !complete => contents.fill_unknown(write),
             // Sectors that a covered update leaves out were never written: they stay blank.
-            (Location::Flash(ppn), Some(media)) => media.read(ppn).to_vec(),
-            (Location::Slot(older), _) => {
-                let known = self.contents.slots[older].iter();
-                known.map(|&version| if version == UNKNOWN { BLANK } else { version }).collect()
-            }
-            _ => vec![BLANK; per_unit],
+            (Location::Flash(ppn), Some(media)) => contents.fill_from_flash(write, Some(media.read(ppn))),
+            (Location::Slot(older), _) => contents.fill_from_slot(write, older),
+            _ => contents.fill_from_flash(write, None),
         };
-        // Those of a unit that cannot be read do, too.
-        held.iter_mut().filter(|version| **version == LOST).for_each(|version| *version = BLANK);
         held[usize::from(first)..usize::from(end)].fill(version);
         if let (Some(buffer), Some(entry)) = (self.buffer.as_deref(), entry.filter(|&entry| entry != Pick::PADDING)) {
-            for sector in (0..per_unit as u32).filter(|&sector| buffer.holds(entry, sector)) {
-                held[sector as usize] = buffer.versions(entry)[sector as usize];
+            for sector in (0..held.len()).filter(|&sector| buffer.holds(entry, sector as u32)) {
+                held[sector] = buffer.versions(entry)[sector];
             }
         }
-        *self.contents.slots.entry(write) = held;
     }
 
     /// Reads what a partial write has to keep.

@@ -373,9 +373,7 @@ impl Device {
 
     /// With verification: the contents of a program of a logical block, in the order of places.
     pub(super) fn store_program(&mut self, start: Ppn, first: TransactionId) {
-        if !self.options.verify {
-            return;
-        }
+        let Some(contents) = &self.contents else { return };
         let number = self.ftl.blocks.block_of(start).0;
         for place in (start.0..start.0 + self.ftl.shape().units_per_program).map(Ppn) {
             let lpn = self.ftl.map.owner(place);
@@ -390,7 +388,7 @@ impl Device {
             let copy = self.block_traffic.job(job).copies.iter().find(|copy| copy.to == place).map(|copy| copy.from);
             let Some(media) = &mut self.ftl.media else { return };
             match copy {
-                _ if id.is_some() => media.program(place, &self.contents.slots[id]),
+                _ if id.is_some() => media.program(place, contents.slot(id)),
                 Some(from) => media.copy(from, place),
                 None => debug_assert!(false, "block {number}: what is programmed is a write or a copy"),
             }

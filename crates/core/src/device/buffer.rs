@@ -102,31 +102,12 @@ impl Device {
 
     /// With verification: what the buffer holds of a part goes to the reply.
     pub(super) fn copy_from_buffer(&mut self, id: RequestId, part: Part) {
-        let (true, Some(buffer)) = (self.options.verify, self.buffer.as_deref()) else { return };
+        let (Some(contents), Some(buffer)) = (&mut self.contents, self.buffer.as_deref()) else { return };
         let Some(entry) = buffer.entry_of(part.lpn) else { return };
-        let reply = &mut self.contents.replies[id];
         for sector in (part.first..part.end).filter(|&sector| buffer.holds(entry, sector)) {
-            reply[(part.offset + sector - part.first) as usize] = buffer.versions(entry)[sector as usize];
+            let version = &buffer.versions(entry)[sector as usize..][..1];
+            contents.reply(id, part.offset + sector - part.first, version);
         }
-    }
-
-    /// The runs of a part's sectors that the buffer does not hold.
-    pub(super) fn missing(&self, part: Part) -> Vec<Part> {
-        let entry = self.buffer.as_deref().and_then(|buffer| Some((buffer, buffer.entry_of(part.lpn)?)));
-        let Some((buffer, entry)) = entry else { return vec![part] };
-        let mut runs: Vec<Part> = Vec::new();
-        for sector in (part.first..part.end).filter(|&sector| !buffer.holds(entry, sector)) {
-            match runs.last_mut() {
-                Some(run) if run.end == sector => run.end += 1,
-                _ => runs.push(Part {
-                    first: sector,
-                    end: sector + 1,
-                    offset: part.offset + sector - part.first,
-                    ..part
-                }),
-            }
-        }
-        runs
     }
 
     /// Notes that a read from flash is for a unit, which the buffer may keep then.
@@ -529,4 +510,18 @@ impl Device {
     pub fn memory_time(&self, at: Time) -> Time {
         self.buffer.as_deref().map_or(Time::ZERO, |buffer| buffer.dram.worked(at))
     }
+}
+
+/// Returns the runs of a part's sectors that the buffer does not hold.
+pub(super) fn missing(buffer: Option<&Buffer>, part: Part) -> Vec<Part> {
+    let entry = buffer.and_then(|buffer| Some((buffer, buffer.entry_of(part.lpn)?)));
+    let Some((buffer, entry)) = entry else { return vec![part] };
+    let mut runs: Vec<Part> = Vec::new();
+    for sector in (part.first..part.end).filter(|&sector| !buffer.holds(entry, sector)) {
+        match runs.last_mut() {
+            Some(run) if run.end == sector => run.end += 1,
+            _ => runs.push(Part { first: sector, end: sector + 1, offset: part.offset + sector - part.first, ..part }),
+        }
+    }
+    runs
 }

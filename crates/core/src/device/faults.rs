@@ -375,9 +375,8 @@ impl Device {
             (self.transactions[older].complete, self.transactions[newer].complete);
         if older_is_complete && !newer_is_complete {
             self.transactions[newer].spoiled = self.transactions[older].spoiled;
-            if self.options.verify {
-                let kept = self.contents.slots[older].clone();
-                self.complete_contents(newer, &kept);
+            if let Some(contents) = &mut self.contents {
+                contents.complete_from_slot(newer, older);
             }
             self.contents_complete(newer);
         }

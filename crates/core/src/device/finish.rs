@@ -1,12 +1,12 @@
 //! Ending operations: what has been read goes to the host, what has been programmed becomes valid.
 
-use super::accept::{PartRead, UNKNOWN};
 use super::{Device, Mutant};
 use crate::ftl::blocks::BlockState;
 use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::Location;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
+use crate::observe::contents::PartRead;
 use crate::sim::id::{BlockId, Lpn, LunId, Ppn, RequestId, TransactionId, UnitId};
 use crate::sim::time::Time;
 use crate::work::{Class, Kind, Task, Transaction};
@@ -78,12 +78,9 @@ impl Device {
     }
 
     fn finish_read(&mut self, id: TransactionId) {
-        if self.options.verify {
-            for part in std::mem::take(&mut self.contents.reads[id]) {
-                let Some(media) = &self.ftl.media else { continue };
-                let held = &media.read(part.place)[part.first as usize..part.end as usize];
-                let reply = &mut self.contents.replies[part.request];
-                reply[part.offset as usize..][..held.len()].copy_from_slice(held);
+        if let (Some(contents), Some(media)) = (&mut self.contents, &self.ftl.media) {
+            for PartRead { place, request, offset, first, end } in contents.take_read(id) {
+                contents.reply(request, offset, &media.read(place)[first as usize..end as usize]);
             }
         }
         if !self.check_host_read(id) && self.buffer.is_some() {
@@ -122,9 +119,8 @@ impl Device {
     /// A partial write has what it keeps: its contents are complete.
     fn finish_rmw(&mut self, id: TransactionId) {
         let read = self.transactions[id];
-        if self.options.verify {
-            let held = self.ftl.media.as_ref().map(|media| media.read(read.place).to_vec()).unwrap_or_default();
-            self.complete_contents(read.write(), &held);
+        if let (Some(contents), Some(media)) = (&mut self.contents, &self.ftl.media) {
+            contents.complete(read.write(), Some(media.read(read.place)));
         }
         self.check_rmw_read(id);
         self.release(read.dependency);
@@ -132,14 +128,6 @@ impl Device {
         self.contents_complete(read.write());
         self.queue_write(read.write());
         self.journal_for_resting();
-    }
-
-    /// With verification: puts what a partial write keeps around its own sectors.
-    pub(super) fn complete_contents(&mut self, write: TransactionId, kept: &[u32]) {
-        let held = &mut self.contents.slots[write];
-        for (version, kept) in held.iter_mut().zip(kept).filter(|(version, _)| **version == UNKNOWN) {
-            *version = *kept;
-        }
     }
 
     /// Answers the reads that waited for the contents of a slot.
@@ -151,7 +139,8 @@ impl Device {
             let (first, end) = (u32::from(read.first), u32::from(read.end));
             self.check_slot_read(read.request(), write, first, end);
             // What the buffer gave it is newer, and may have left the buffer meanwhile.
-            for part in self.contents.reads.get_mut(id).map(std::mem::take).unwrap_or_default() {
+            let parts = self.contents.as_mut().map(|contents| contents.take_read(id));
+            for part in parts.unwrap_or_default() {
                 let PartRead { first, end, offset, .. } = part;
                 self.copy_from_slot(read.request(), write, Part { lpn: read.lpn, first, end, offset });
             }
@@ -202,8 +191,8 @@ impl Device {
     fn finish_write(&mut self, id: TransactionId) {
         let write = self.transactions[id];
         let Transaction { lpn, place, .. } = write;
-        if let (Some(media), None) = (&mut self.ftl.media, &self.ftl.block_map) {
-            media.program(place, &self.contents.slots[id]);
+        if let (Some(media), Some(contents), None) = (&mut self.ftl.media, &self.contents, &self.ftl.block_map) {
+            media.program(place, contents.slot(id));
         }
         if write.spoiled {
             self.ftl.mark_lost(place);
@@ -274,9 +263,8 @@ impl Device {
         self.transactions[newer].source = if write.trimmed { Ppn::NONE } else { write.place };
         if !self.transactions[newer].complete {
             self.transactions[newer].spoiled = write.spoiled;
-            if self.options.verify {
-                let kept = std::mem::take(&mut self.contents.slots[id]);
-                self.complete_contents(newer, &kept);
+            if let Some(contents) = &mut self.contents {
+                contents.complete_from_slot(newer, id);
             }
             self.contents_complete(newer);
         }

@@ -46,6 +46,7 @@ use crate::host::front::Front;
 use crate::metrics::attribution::Breakdown;
 use crate::nand::array::{Array, LunState};
 use crate::nand::ledger::Ledger;
+use crate::observe::contents::Contents;
 use crate::scheduler::Scheduler;
 use crate::scheduler::waiting::Waiting;
 use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, RequestId, TransactionId, UnitId};
@@ -162,22 +163,10 @@ pub struct Device {
     trails: Option<Box<Trails>>,
     /// With attribution: of each of `completions`.
     breakdowns: Vec<Breakdown>,
-    contents: Contents,
+    /// With verification: the contents of sectors in the controller.
+    contents: Option<Box<Contents>>,
     /// Deferred calls.
     tasks: Tasks,
-}
-
-/// Sector versions of data in the controller, for verification.
-#[derive(Clone, Debug, Default)]
-struct Contents {
-    /// By transaction: of a write what its unit will hold.
-    slots: Table<TransactionId, Vec<u32>>,
-    /// By transaction: of a read, which parts of which units it is for: place, request, offset, first and end sector.
-    reads: Table<TransactionId, Vec<accept::PartRead>>,
-    /// By request: what its read has returned so far.
-    replies: Table<RequestId, Vec<u32>>,
-    /// By the tags of completed reads.
-    done: Vec<(u64, Vec<u32>)>,
 }
 
 impl Device {
@@ -232,7 +221,7 @@ impl Device {
             dynamic,
             trails: options.attribution.then(|| Box::new(Trails::new(&config))),
             breakdowns: Vec::new(),
-            contents: Contents::default(),
+            contents: options.verify.then(|| Box::new(Contents::new(config.sectors_per_unit()))),
             tasks: Tasks::default(),
             ftl,
             array,
@@ -397,7 +386,7 @@ impl Device {
 
     /// The sector versions that completed reads returned, by tag; with `verify` only.
     pub fn take_contents(&mut self) -> Vec<(u64, Vec<u32>)> {
-        std::mem::take(&mut self.contents.done)
+        self.contents.as_mut().map_or_else(Vec::new, |contents| contents.take_done())
     }
 
     /// Why requests do not complete although no event is left: a bug of the model, told for a report.
@@ -588,9 +577,8 @@ impl Device {
         let finish = self.front.finish_of(id, self.now);
         self.trail_complete(id, by, finish);
         let request = self.front.complete(id, finish);
-        if self.options.verify {
-            let reply = std::mem::take(&mut self.contents.replies[id]);
-            self.contents.done.push((request.tag, reply));
+        if let Some(contents) = &mut self.contents {
+            contents.answer(id, request.tag);
         }
         if finish > self.now {
             self.front.hold_place(finish);

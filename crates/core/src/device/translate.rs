@@ -5,7 +5,6 @@ use crate::ftl::mapping::Location;
 use crate::ftl::mapping::cmt::Segment;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
-use crate::nand::media::BLANK;
 use crate::sim::id::{Lpn, RequestId, TransactionId};
 use crate::work::{Fifo, Kind, Task, Transaction};
 
@@ -143,8 +142,8 @@ impl Device {
             Some(ppn) => self.read_for(id, ppn),
             // Trimmed meanwhile: there is nothing to keep.
             None => {
-                if self.options.verify {
-                    self.complete_contents(id, &vec![BLANK; self.ftl.shape().sectors_per_unit as usize]);
+                if let Some(contents) = &mut self.contents {
+                    contents.complete(id, None);
                 }
                 self.contents_complete(id);
                 self.queue_write(id);

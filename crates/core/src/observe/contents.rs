@@ -1,0 +1,189 @@
+//! The contents of sectors on their way through the controller, for verification.
+
+use crate::host::requests::Part;
+use crate::nand::media::{BLANK, LOST};
+use crate::sim::id::{Ppn, RequestId, TransactionId};
+use crate::sim::request::{Operation, Request};
+use crate::sim::table::Table;
+
+/// Version of a sector that its slot has not got yet.
+const UNKNOWN: u32 = u32::MAX;
+
+/// A part of a read: sectors of a place in flash or in a slot, and where they go in the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartRead {
+    /// Place in flash of the mapping unit.
+    pub place: Ppn,
+    /// The request that reads.
+    pub request: RequestId,
+    /// Sectors of the request before this part.
+    pub offset: u32,
+    /// The first sector, within the unit.
+    pub first: u32,
+    /// The sector behind the last one, within the unit.
+    pub end: u32,
+}
+
+/// Versions of the sectors in the controller: in slots, and in replies to reads.
+#[derive(Clone, Debug)]
+pub struct Contents {
+    /// Sectors of a mapping unit.
+    per_unit: usize,
+    /// Versions that the unit of a write will hold.
+    slots: Table<TransactionId, Vec<u32>>,
+    /// Parts of the units that a read is for.
+    reads: Table<TransactionId, Vec<PartRead>>,
+    /// Versions that a read has returned so far.
+    replies: Table<RequestId, Vec<u32>>,
+    /// Versions that completed reads have returned, by tag.
+    done: Vec<(u64, Vec<u32>)>,
+}
+
+impl Contents {
+    /// Creates the contents of a controller that holds nothing, for mapping units of so many sectors.
+    pub fn new(per_unit: u32) -> Contents {
+        Contents {
+            per_unit: per_unit as usize,
+            slots: Table::default(),
+            reads: Table::default(),
+            replies: Table::default(),
+            done: Vec::new(),
+        }
+    }
+
+    /// Begins the reply to a request.
+    pub fn enter(&mut self, id: RequestId, request: &Request) {
+        let sectors = if request.operation == Operation::Read { request.sectors } else { 0 };
+        *self.replies.entry(id) = vec![BLANK; sectors as usize];
+    }
+
+    /// Ends the reply to a request.
+    pub fn answer(&mut self, id: RequestId, tag: u64) {
+        self.done.push((tag, std::mem::take(&mut self.replies[id])));
+    }
+
+    /// Takes the replies to completed reads, by tag.
+    pub fn take_done(&mut self) -> Vec<(u64, Vec<u32>)> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// Returns the versions of a slot.
+    pub fn slot(&self, write: TransactionId) -> &[u32] {
+        &self.slots[write]
+    }
+
+    /// Fills the slot of a write that has not got the sectors that it keeps.
+    pub fn fill_unknown(&mut self, write: TransactionId) -> &mut [u32] {
+        self.fill(write, vec![UNKNOWN; self.per_unit])
+    }
+
+    /// Fills the slot of a write with what its unit holds: the versions in flash, or blanks for `None`.
+    pub fn fill_from_flash(&mut self, write: TransactionId, held: Option<&[u32]>) -> &mut [u32] {
+        // Sectors of a unit that cannot be read stay blank.
+        let version = |&version: &u32| if version == LOST { BLANK } else { version };
+        let held = held.map_or_else(|| vec![BLANK; self.per_unit], |held| held.iter().map(version).collect());
+        self.fill(write, held)
+    }
+
+    /// Fills the slot of a write from that of an older write of its unit. Sectors that neither has were never written:
+    /// they stay blank.
+    pub fn fill_from_slot(&mut self, write: TransactionId, older: TransactionId) -> &mut [u32] {
+        let version = |&version: &u32| if version == UNKNOWN || version == LOST { BLANK } else { version };
+        let held = self.slots[older].iter().map(version).collect();
+        self.fill(write, held)
+    }
+
+    fn fill(&mut self, write: TransactionId, held: Vec<u32>) -> &mut [u32] {
+        let slot = self.slots.entry(write);
+        *slot = held;
+        slot
+    }
+
+    /// Puts what a partial write keeps around its own sectors; blanks for `None`.
+    pub fn complete(&mut self, write: TransactionId, kept: Option<&[u32]>) {
+        let unknown = self.slots[write].iter_mut().enumerate().filter(|(_, version)| **version == UNKNOWN);
+        unknown.for_each(|(sector, version)| *version = kept.map_or(BLANK, |kept| kept[sector]));
+    }
+
+    /// Puts what a partial write keeps around its own sectors: those of the older write of its unit.
+    pub fn complete_from_slot(&mut self, write: TransactionId, older: TransactionId) {
+        let kept = std::mem::take(&mut self.slots[older]);
+        self.complete(write, Some(&kept));
+        self.slots[older] = kept;
+    }
+
+    /// Begins a read that waits, or that flash is asked for.
+    pub fn begin_read(&mut self, read: TransactionId) {
+        self.reads.entry(read).clear();
+    }
+
+    /// Adds a part to a read.
+    pub fn add_to_read(&mut self, read: TransactionId, part: PartRead) {
+        self.reads[read].push(part);
+    }
+
+    /// Takes the parts of a read that ends.
+    pub fn take_read(&mut self, read: TransactionId) -> Vec<PartRead> {
+        self.reads.get_mut(read).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Copies versions to the reply to a request, from a sector of the reply on.
+    pub fn reply(&mut self, request: RequestId, offset: u32, versions: &[u32]) {
+        self.replies[request][offset as usize..][..versions.len()].copy_from_slice(versions);
+    }
+
+    /// Copies a part of a slot to the reply to a request.
+    pub fn reply_from_slot(&mut self, request: RequestId, write: TransactionId, part: Part) {
+        let held = &self.slots[write][part.first as usize..part.end as usize];
+        self.replies[request][part.offset as usize..][..held.len()].copy_from_slice(held);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::id::Lpn;
+    use crate::sim::time::Time;
+
+    const OLD: TransactionId = TransactionId(0);
+    const NEW: TransactionId = TransactionId(1);
+    const READ: RequestId = RequestId(0);
+
+    fn reply(contents: &mut Contents, write: TransactionId) -> Vec<u32> {
+        let request = Request {
+            tag: 7,
+            arrival: Time::ZERO,
+            operation: Operation::Read,
+            lba: 0,
+            sectors: 4,
+            stream: 0,
+            namespace: 1,
+            placement: 0,
+            fua: false,
+        };
+        contents.enter(READ, &request);
+        contents.reply_from_slot(READ, write, Part { lpn: Lpn(0), first: 0, end: 4, offset: 0 });
+        contents.answer(READ, 7);
+        contents.take_done().pop().map(|(_, versions)| versions).unwrap()
+    }
+
+    #[test]
+    fn a_partial_write_keeps_what_the_older_one_has() {
+        let mut contents = Contents::new(4);
+        contents.fill_from_flash(OLD, Some(&[1, 2, LOST, 4]))[0] = 10;
+        contents.fill_unknown(NEW)[3] = 20;
+        contents.complete_from_slot(NEW, OLD);
+        assert_eq!(reply(&mut contents, NEW), [10, 2, BLANK, 20]);
+        assert_eq!(contents.slot(OLD), [10, 2, BLANK, 4], "the older write has its contents yet");
+    }
+
+    #[test]
+    fn sectors_that_were_never_written_are_blank() {
+        let mut contents = Contents::new(4);
+        contents.fill_unknown(OLD)[1] = 5;
+        contents.fill_from_slot(NEW, OLD)[2] = 6;
+        assert_eq!(reply(&mut contents, NEW), [BLANK, 5, 6, BLANK]);
+        contents.complete(OLD, None);
+        assert_eq!(reply(&mut contents, OLD), [BLANK, 5, BLANK, BLANK]);
+    }
+}
