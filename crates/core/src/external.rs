@@ -74,18 +74,36 @@ pub struct Wanted<'a> {
     pub seed: u64,
 }
 
-/// Makes policies by their names.
+impl Wanted<'_> {
+    /// Returns the error that the program has no policy of this name in this family.
+    pub fn unknown(&self) -> Cause {
+        let Wanted { path, config, .. } = self;
+        Arc::new(Refused(format!("the program that runs the device has no policy `{}` for `{path}`", config.name)))
+    }
+}
+
+/// Makes policies by their names. A program that has no policies of a family leaves out its method.
 pub trait Provider: Send + Sync {
     /// Makes what chooses victims.
-    fn victim(&self, wanted: Wanted) -> Result<Box<dyn ExternalVictim>, Cause>;
+    fn victim(&self, wanted: Wanted) -> Result<Box<dyn ExternalVictim>, Cause> {
+        Err(wanted.unknown())
+    }
     /// Makes what says when a plane is cleaned.
-    fn trigger(&self, wanted: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause>;
+    fn trigger(&self, wanted: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause> {
+        Err(wanted.unknown())
+    }
     /// Makes what says where flash pages' worth of units go, of which the device has `pages`.
-    fn allocation(&self, wanted: Wanted, pages: u32) -> Result<Placing, Cause>;
+    fn allocation(&self, wanted: Wanted, _pages: u32) -> Result<Placing, Cause> {
+        Err(wanted.unknown())
+    }
     /// Makes what tells the classes of units.
-    fn classifier(&self, wanted: Wanted) -> Result<Box<dyn ExternalClassifier>, Cause>;
+    fn classifier(&self, wanted: Wanted) -> Result<Box<dyn ExternalClassifier>, Cause> {
+        Err(wanted.unknown())
+    }
     /// Makes what chooses what leaves the buffer, which has room for `entries` units.
-    fn eviction(&self, wanted: Wanted, entries: u32) -> Result<Box<dyn ExternalEviction>, Cause>;
+    fn eviction(&self, wanted: Wanted, _entries: u32) -> Result<Box<dyn ExternalEviction>, Cause> {
+        Err(wanted.unknown())
+    }
 }
 
 /// Who makes a device's external policies, if anybody does. It comes with the program, not with the device file, so

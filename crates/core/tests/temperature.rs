@@ -7,10 +7,7 @@ use std::sync::Arc;
 use common::{Load, assert_close, build, device_config, fill, units};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
-use floatgate_core::external::{
-    Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalTrigger, ExternalVictim, Externals,
-    Placing, Provider, Wanted, Written,
-};
+use floatgate_core::external::{Cause, ExternalClassifier, Externals, Provider, Wanted, Written};
 use floatgate_core::ftl::mapping::PADDING;
 use floatgate_core::metrics::counters::{ClassCounts, Counters};
 use floatgate_core::run::{NoWatcher, run};
@@ -45,21 +42,7 @@ impl Provider for Oracle {
     fn classifier(&self, _: Wanted) -> Result<Box<dyn ExternalClassifier>, Cause> {
         self.fork()
     }
-    fn victim(&self, _: Wanted) -> Result<Box<dyn ExternalVictim>, Cause> {
-        unreachable!("no test asks for one")
-    }
-    fn trigger(&self, _: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause> {
-        unreachable!("no test asks for one")
-    }
-    fn allocation(&self, _: Wanted, _: u32) -> Result<Placing, Cause> {
-        unreachable!("no test asks for one")
-    }
-    fn eviction(&self, _: Wanted, _: u32) -> Result<Box<dyn ExternalEviction>, Cause> {
-        unreachable!("no test asks for one")
-    }
 }
-
-const _: fn(Box<dyn ExternalAllocation>) -> Placing = Placing::Choice;
 
 const ORACLE: &str = "temperature={ external = { name = \"oracle\" } }";
 const FOUR: &str = "temperature={ external = { name = \"oracle\", classes = 4 } }";
