@@ -11,6 +11,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::sim::time::Time;
+use crate::work::{Class, LunQueue};
+
 /// Classes of units that a device tells apart at most: each has an open block in every plane.
 pub const MAX_CLASSES: u32 = 4;
 
@@ -102,6 +105,10 @@ pub trait Provider: Send + Sync {
     }
     /// Makes what chooses what leaves the buffer, which has room for `entries` units.
     fn eviction(&self, wanted: Wanted, _entries: u32) -> Result<Box<dyn ExternalEviction>, Cause> {
+        Err(wanted.unknown())
+    }
+    /// Makes what chooses the operations that LUNs start.
+    fn scheduler(&self, wanted: Wanted) -> Result<Box<dyn ExternalScheduler>, Cause> {
         Err(wanted.unknown())
     }
 }
@@ -247,6 +254,26 @@ pub trait ExternalEviction: Send + Sync {
     fn fork(&self) -> Result<Box<dyn ExternalEviction>, Cause>;
 }
 
+/// Chooses the operation that a LUN starts next.
+pub trait ExternalScheduler: Send + Sync {
+    /// Returns the rank of operations of `class`, from 0, which goes first, to 3. It is called once for each class, as
+    /// the device is built.
+    fn rank(&mut self, class: Class) -> Result<i64, Cause>;
+    /// See [`SchedulerPolicy::reconsiders`](crate::scheduler::SchedulerPolicy::reconsiders).
+    fn reconsiders(&self) -> bool {
+        false
+    }
+    /// Returns `false` if the ranks alone decide. Then `pick` is not called.
+    fn looks(&self) -> bool {
+        true
+    }
+    /// Returns the position in `queue` of the operation that starts, or `None` to leave the choice to the ranks. The
+    /// queue has at least two operations. See [`SchedulerPolicy::pick`](crate::scheduler::SchedulerPolicy::pick).
+    fn pick(&mut self, queue: &LunQueue, now: Time) -> Result<Option<i64>, Cause>;
+    /// Another one with the same state.
+    fn fork(&self) -> Result<Box<dyn ExternalScheduler>, Cause>;
+}
+
 /// What can be forked, or fails to be.
 pub trait Fork {
     /// Another one with the same state.
@@ -263,7 +290,7 @@ macro_rules! forks {
     )+};
 }
 
-forks!(ExternalVictim, ExternalTrigger, ExternalAllocation, ExternalClassifier, ExternalEviction);
+forks!(ExternalVictim, ExternalTrigger, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalScheduler);
 
 /// An external policy until it fails: after that it is not asked any more.
 pub struct Guard<T: ?Sized> {

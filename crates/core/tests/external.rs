@@ -3,20 +3,26 @@
 
 mod common;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use common::{Load, build, device_config, fill, units};
+use common::{Load, build, device_config, drain, fill, submit, units};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::external::{
-    Candidate, Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalTrigger, ExternalVictim,
-    Externals, Placing, PlaneState, Provider, Wanted, Written,
+    Candidate, Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalScheduler, ExternalTrigger,
+    ExternalVictim, Externals, Placing, PlaneState, Provider, Wanted, Written,
 };
+use floatgate_core::metrics::summary::{Precondition as SavedFrom, Reached};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::run::{NoWatcher, RunError, run};
-use floatgate_core::sim::request::Operation;
+use floatgate_core::scheduler::SchedulerPolicy;
+use floatgate_core::scheduler::reads_before_writes::ReadsBeforeWrites;
+use floatgate_core::sim::id::PlaneId;
+use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::Source;
+use floatgate_core::sim::time::Time;
+use floatgate_core::work::{Class, LunQueue, Queued};
 
 /// Policies by what they do, which their names say.
 #[derive(Clone)]
@@ -126,6 +132,40 @@ impl ExternalEviction for Does {
     }
 }
 
+impl ExternalScheduler for Does {
+    fn rank(&mut self, class: Class) -> Result<i64, Cause> {
+        match (self.what.as_str(), class) {
+            ("no rank", Class::HostProgram) => Ok(4),
+            ("negative rank", Class::Gc) => Ok(-1),
+            ("has no ranks", _) => Err(failed("not ranked")),
+            ("reads before writes", class) => Ok(ReadsBeforeWrites.rank(class).into()),
+            // The ranks of `read-first`.
+            (_, Class::HostRead | Class::MapRead) => Ok(0),
+            (_, Class::UrgentGc | Class::Summary) => Ok(1),
+            _ => Ok(2),
+        }
+    }
+    fn reconsiders(&self) -> bool {
+        self.what == "reads before writes"
+    }
+    fn looks(&self) -> bool {
+        self.what != "ranks"
+    }
+    fn pick(&mut self, queue: &LunQueue, _: Time) -> Result<Option<i64>, Cause> {
+        assert_ne!(self.what, "ranks", "it does not look");
+        let count = queue.len();
+        assert!(!queue.is_empty() && queue.iter().count() == count);
+        match self.what.as_str() {
+            "leaves it" | "reads before writes" => Ok(None),
+            "writes" => Ok(queue.iter().position(|queued| queued.class == Class::HostProgram).map(|at| at as i64)),
+            _ => self.position(count).map(Some),
+        }
+    }
+    fn fork(&self) -> Result<Box<dyn ExternalScheduler>, Cause> {
+        Ok(Box::new(self.forked()?))
+    }
+}
+
 struct Program {
     planes: u32,
 }
@@ -152,6 +192,9 @@ impl Provider for Program {
         })
     }
     fn eviction(&self, wanted: Wanted, _: u32) -> Result<Box<dyn ExternalEviction>, Cause> {
+        Ok(Box::new(Does::of(wanted)?))
+    }
+    fn scheduler(&self, wanted: Wanted) -> Result<Box<dyn ExternalScheduler>, Cause> {
         Ok(Box::new(Does::of(wanted)?))
     }
 }
@@ -199,6 +242,9 @@ fn equal_choices_have_equal_results() {
         (&[], "gc.trigger", "threshold", "always"),
         (&[], "allocation", "{ static = { order = \"plane-die-chip-channel\" } }", "s1"),
         (&buffer, "buffer.eviction", "lru", "lru of another program"),
+        (&[], "scheduler", "read-first", "ranks"),
+        (&[], "scheduler", "read-first", "leaves it"),
+        (&[], "scheduler", "reads-before-writes", "reads before writes"),
     ] {
         let (_, built_in) = work(config(set, path, own));
         let (device, its) = work(config(set, path, &external(other)));
@@ -214,6 +260,8 @@ fn what_others_choose_matters() {
         ("gc.trigger", ["always", "never"]),
         ("allocation", ["first", "last"]),
         ("temperature", ["first", "odd"]),
+        ("scheduler", ["first", "last"]),
+        ("scheduler", ["leaves it", "writes"]),
     ] {
         let of = |name| {
             work(config(&["capacity.spare=0.4"], path, &external(name))).1.unwrap_or_else(|error| error.to_string())
@@ -243,12 +291,115 @@ fn what_cannot_be_is_refused_by_the_name_of_the_policy() {
         (&buffer, "buffer.eviction", "nothing", "chose nothing of 16 units"),
         (&buffer, "buffer.eviction", "twice", "which holds no unit, or was chosen before"),
         (&buffer, "buffer.eviction", "no entry", "chose entry 1099511627776"),
+        (&[], "scheduler", "behind", "waiting operations, which are counted from 0"),
+        (&[], "scheduler", "negative", "chose number -1 of"),
+        (&[], "scheduler", "fails later", "that was enough"),
+        (&[], "scheduler", "cannot be made", "not made"),
+        (&[], "scheduler", "no rank", "ranked host-program 4: ranks are 0 to 3, and 0 goes first"),
+        (&[], "scheduler", "negative rank", "ranked gc -1: ranks are"),
+        (&[], "scheduler", "has no ranks", "not ranked"),
     ] {
         let (device, done) = work(config(set, path, &external(name)));
         let error = done.expect_err(name).to_string();
         assert!(error.starts_with(&format!("{path} `{name}`: ")) && error.contains(says), "{error}");
         assert_eq!(device.fault().map(ToString::to_string), Some(error));
     }
+}
+
+/// A scheduler that prefers writes lets garbage collection wait until they find no room. The writes leave the queue
+/// then, so that nothing is left but garbage collection.
+#[test]
+fn writes_without_room_leave_the_queue() {
+    let few = ["gc.hard_threshold=0", "gc.soft_threshold=1"];
+    for set in [&few[..], &["allocation=dynamic"], &["gc.pace=proportional"]] {
+        let (device, done) = work(config(set, "scheduler", &external("writes")));
+        done.unwrap();
+        assert!(device.ftl().counters.blocks_erased > 100, "{set:?}");
+    }
+}
+
+/// Keeps what it sees, and starts what arrived last.
+#[derive(Clone, Default)]
+struct Newest(Arc<Mutex<Vec<Vec<Queued>>>>);
+
+impl Provider for Newest {
+    fn scheduler(&self, _: Wanted) -> Result<Box<dyn ExternalScheduler>, Cause> {
+        self.fork()
+    }
+}
+
+impl ExternalScheduler for Newest {
+    fn rank(&mut self, _: Class) -> Result<i64, Cause> {
+        Ok(1)
+    }
+    fn pick(&mut self, queue: &LunQueue, _: Time) -> Result<Option<i64>, Cause> {
+        self.0.lock().unwrap().push(queue.iter().copied().collect());
+        Ok(Some(queue.len() as i64 - 1))
+    }
+    fn fork(&self) -> Result<Box<dyn ExternalScheduler>, Cause> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+/// What a scheduler sees of operations that arrive 10 us apart at a die that programs, and in which order the requests
+/// complete that wait for them.
+fn seen(set: &[&str], arriving: [Operation; 4]) -> (Vec<Vec<Queued>>, Vec<u64>) {
+    let one_die = ["geometry.channels=1", "geometry.chips=1"];
+    let mut config = config(&[&one_die[..], set].concat(), "scheduler", &external("newest"));
+    let newest = Newest::default();
+    config.makers = Externals::by(Arc::new(newest.clone()));
+    let mut device = build(config, Options::default());
+    fill(&mut device, 16);
+    let start = device.now();
+    for (number, operation) in (0..).zip(arriving) {
+        let request = units(&device, operation, number, 1);
+        submit(
+            &mut device,
+            start.later(Time(number * 10_000_000)),
+            Request { tag: 100 + number, stream: 7, ..request },
+        );
+    }
+    let order = drain(&mut device).iter().map(|completion| completion.request.tag).collect();
+    let seen = newest.0.lock().unwrap().clone();
+    (seen, order)
+}
+
+#[test]
+fn a_scheduler_sees_what_waits_in_the_order_of_arrival() {
+    use Operation::{Read, Write};
+    let (seen, order) = seen(&[], [Write, Read, Write, Read]);
+    assert_eq!(order, [100, 103, 102, 101], "what arrived last starts first");
+    assert_eq!(seen.iter().map(Vec::len).collect::<Vec<_>>(), [3, 2], "it is asked while there is a choice");
+    let classes = [Class::HostRead, Class::HostProgram, Class::HostRead];
+    for (number, (queued, class)) in (1..).zip(seen[0].iter().zip(classes)) {
+        assert_eq!((queued.class, queued.rank, queued.plane), (class, 1, PlaneId(0)));
+        assert_eq!(queued.since, Time(number * 10_000_000));
+        assert_eq!((queued.request, queued.stream), (Some(100 + number), Some(7)));
+    }
+    assert_eq!(seen[1], seen[0][..2], "the rest waits as before");
+}
+
+/// The others of the pool wait for the first one.
+#[test]
+fn a_scheduler_sees_the_first_write_of_the_pool() {
+    use Operation::{Read, Write};
+    let (seen, order) = seen(&["allocation=dynamic"], [Write, Write, Read, Write]);
+    let first: Vec<_> = seen[0].iter().map(|queued| (queued.class, queued.request, queued.plane)).collect();
+    let pooled = (Class::HostProgram, Some(101), PlaneId::NONE);
+    assert_eq!(first, [pooled, (Class::HostRead, Some(102), PlaneId(0))]);
+    assert_eq!(order, [100, 102, 101, 103]);
+}
+
+/// What a scheduler knows is not saved: nothing waits for a device at rest.
+#[test]
+fn a_device_is_saved_without_its_scheduler() {
+    let config = config(&[], "scheduler", &external("last"));
+    let (device, done) = work(config.clone());
+    done.unwrap();
+    let (origin, mut saved) = (SavedFrom { asked: String::new(), reached: Reached::default() }, Vec::new());
+    device.save(&origin, &mut saved).unwrap();
+    let (loaded, _) = Device::load(config, Options::default(), &saved[..]).unwrap();
+    loaded.check_invariants().unwrap();
 }
 
 /// The block with the most valid units has nothing to gain for ever.
@@ -274,6 +425,22 @@ fn preconditioning_tells_faults() {
     let mut device = build(config(&[], "gc.victim", &external("fails later")), Options::default());
     let error = precondition(&mut device, Precondition::Steady, 1, &mut |_| true).unwrap_err();
     assert_eq!(error, "gc.victim `fails later`: that was enough");
+}
+
+/// A program that has policies of some families only.
+struct NoPolicies;
+
+impl Provider for NoPolicies {}
+
+#[test]
+fn families_that_a_program_leaves_out_are_faults() {
+    for path in ["gc.victim", "gc.trigger", "allocation", "temperature", "buffer.eviction", "scheduler"] {
+        let mut config = config(&["capacity.spare=0.4", "buffer.capacity=64KiB"], path, &external("mine"));
+        config.makers = Externals::by(Arc::new(NoPolicies));
+        let fault = build(config, Options::default()).fault().expect("there is no such policy").to_string();
+        let says = format!("{path} `mine`: the program that runs the device has no policy `mine` for `{path}`");
+        assert_eq!(fault, says);
+    }
 }
 
 #[test]

@@ -60,7 +60,13 @@ const WORKLOAD: Layers = &[
 /// crate of that name.
 const CORE: Layers = &[
     ("state", &[("sim", "streams of random numbers are a part of it")]),
-    ("external", &[]),
+    (
+        "external",
+        &[
+            ("sim", "schedulers of other programs are told the time"),
+            ("work", "schedulers of other programs see what waits"),
+        ],
+    ),
     (
         "config",
         &[
@@ -95,6 +101,7 @@ const CORE: Layers = &[
         &[
             ("sim", "operations wait in order of time"),
             ("config", "policies are made for a device"),
+            ("external", "policies may be another program's"),
             ("policy", "schedulers are policies"),
             ("policy_family", "schedulers are policies"),
             ("work", "they rank classes of operations, and transactions wait in their queues"),

@@ -10,6 +10,7 @@ use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::gc::trigger::TriggerConfig;
 use crate::ftl::gc::victim::VictimConfig;
 use crate::ftl::temperature::TemperatureConfig;
+use crate::scheduler::SchedulerConfig;
 use crate::sim::time::{Time, transfer_time};
 
 impl DeviceConfig {
@@ -27,6 +28,9 @@ impl DeviceConfig {
         }
         if let Some(EvictionConfig::External(config)) = self.buffer.as_ref().map(|buffer| &buffer.eviction) {
             found.push(("buffer.eviction", Cow::Borrowed(config)));
+        }
+        if let SchedulerConfig::External(config) = &self.scheduler {
+            found.push(("scheduler", Cow::Borrowed(config)));
         }
         if let TemperatureConfig::External(config) = &self.temperature {
             found.push(("temperature", Cow::Owned(config.policy())));

@@ -283,7 +283,7 @@ impl Device {
     }
 
     /// The same of that write; where there is none, of the first in the pool.
-    fn stream_of_write(&self, plane: PlaneId, id: TransactionId) -> Stream {
+    pub(super) fn stream_of_write(&self, plane: PlaneId, id: TransactionId) -> Stream {
         let first = if id.is_none() { self.first_of_pool(plane) } else { id };
         let class = if first.is_none() { 0 } else { self.transactions[first].temperature };
         self.ftl.blocks.host_stream(plane, class)

@@ -21,6 +21,7 @@ mod finish;
 mod firmware;
 mod foresee;
 mod journal;
+mod looking;
 mod map_traffic;
 mod merge;
 mod overlap;
@@ -58,6 +59,7 @@ use block_traffic::BlockTraffic;
 use checkpoint::Checkpointing;
 use fill::Filling;
 use journal::Journal;
+use looking::Looking;
 use map_traffic::MapTraffic;
 use merge::Merging;
 use overlap::Overlapping;
@@ -120,6 +122,11 @@ pub struct Device {
     array: Array,
     scheduler: Scheduler,
     ranks: [u8; Class::COUNT],
+    /// With a scheduler that looks.
+    looking: Option<Box<Looking>>,
+    /// True if a LUN may take other transactions than the first of its queues: there is a pool, or a scheduler that
+    /// looks.
+    chooses: bool,
     /// True if a LUN that waits for its channel yields to more urgent operations that arrive in the meantime.
     reconsiders: bool,
     /// True if operations that arrive may change what a LUN does that is not idle.
@@ -195,6 +202,8 @@ impl Device {
             now: Time::ZERO,
             ranks: Class::ALL.map(|class| scheduler.rank(class)),
             reconsiders,
+            chooses: dynamic || scheduler.looks(),
+            looking: scheduler.looks().then(Default::default),
             looks_at_work: reconsiders || config.nand.advanced.overlaps(),
             scheduler,
             front: Front::new(&config),
@@ -229,6 +238,7 @@ impl Device {
             config,
         };
         device.number_planes();
+        device.array.keep_watching(device.looking.is_some());
         Ok(device)
     }
 
@@ -251,7 +261,7 @@ impl Device {
     /// What went wrong with a policy that came with another program: its choices since then are others', so whoever
     /// runs the device asks now and then, and stops.
     pub fn fault(&self) -> Option<&Fault> {
-        self.ftl.fault().or_else(|| self.buffer.as_ref()?.fault())
+        self.ftl.fault().or_else(|| self.buffer.as_ref()?.fault()).or_else(|| self.scheduler.fault())
     }
 
     /// The FTL, to look at.
@@ -472,7 +482,7 @@ impl Device {
         self.waiting.push(lun, plane, rank, &mut self.transactions, id);
         self.watch_line_up(id, lun);
         let state = self.array.state(lun);
-        if state == LunState::Busy && self.waiting.first(lun, plane, rank) != id {
+        if state == LunState::Busy && self.waiting.first(lun, plane, rank) != id && !self.picks_at_work(lun, id) {
             return; // Behind others it changes nothing for a LUN that works.
         }
         if self.tasks.holds() {

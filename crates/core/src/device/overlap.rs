@@ -66,7 +66,7 @@ impl Device {
         let unit = UnitId(lun.0);
         // Mostly nothing waits, or something overlaps already.
         if self.array.may_overlap(unit)
-            && let Some((rank, id)) = self.first_for(lun)
+            && let Some((rank, id)) = self.next_for(lun)
         {
             self.overlap_with(lun, unit, rank, id);
         }
@@ -120,8 +120,10 @@ impl Device {
         };
         is_there
             && planes.clone().all(|(plane, place)| {
-                let waiting = self.waiting.first(lun, plane, rank);
-                let next = blocks.next_place(plane, self.stream_of_next(plane, rank));
+                // The chosen one need not be the first of its plane.
+                let is_own = !is_pooled && plane == self.transactions[id].plane;
+                let waiting = if is_own { id } else { self.waiting.first(lun, plane, rank) };
+                let next = blocks.next_place(plane, self.stream_of_write(plane, waiting));
                 let is_next = if is_pooled {
                     waiting.is_none()
                 } else {
@@ -158,7 +160,7 @@ impl Device {
             self.take_from_pool(lead);
             self.ftl.allocation.took(lead);
         } else {
-            self.waiting.pop(lun, self.transactions[id].plane, rank, &mut self.transactions);
+            self.take_next(lun, rank, id);
         }
         if !self.bind_to_merge(id, rank, Spot::Ahead(unit)) {
             return;
@@ -184,7 +186,7 @@ impl Device {
     pub(super) fn ahead_granted(&mut self, unit: UnitId) {
         self.array.stop_asking(unit);
         let lun = self.array.lun_of_unit(unit);
-        if let Some((rank, id)) = self.first_for(lun)
+        if let Some((rank, id)) = self.next_for(lun)
             && self.array.may_overlap(unit)
             && self.transactions[id].kind == Kind::Write
             && self.follows(unit, rank, id)
@@ -200,7 +202,7 @@ impl Device {
     pub(super) fn read_ahead(&mut self, unit: UnitId) {
         let lun = self.array.lun_of_unit(unit);
         if self.array.can_read_ahead(unit)
-            && let Some((rank, id)) = self.first_for(lun)
+            && let Some((rank, id)) = self.next_for(lun)
             && self.reads_a_page(id)
         {
             self.begin_read_ahead(lun, unit, rank, id);
@@ -208,7 +210,7 @@ impl Device {
     }
 
     fn begin_read_ahead(&mut self, lun: LunId, unit: UnitId, rank: u8, id: TransactionId) {
-        self.waiting.pop(lun, self.transactions[id].plane, rank, &mut self.transactions);
+        self.take_next(lun, rank, id);
         if !self.bind_to_merge(id, rank, Spot::Ahead(unit)) {
             return;
         }
@@ -245,7 +247,7 @@ impl Device {
     /// The cells of a unit rest: reads of the host are served, then they go on.
     pub(super) fn serve_suspended(&mut self, unit: UnitId, lun: LunId) {
         let limit = self.config.nand.advanced.suspend.limit;
-        let first = self.first_for(lun).filter(|&(_, id)| self.transactions[id].kind == Kind::HostRead);
+        let first = self.next_for(lun).filter(|&(_, id)| self.transactions[id].kind == Kind::HostRead);
         match first {
             Some((rank, id)) if self.array.hold_back(unit, limit) => self.kick_for(lun, rank, id),
             _ => self.resume_suspended(unit),

@@ -21,7 +21,7 @@ impl Device {
         }
         // It was granted the channel for what was first in line when it asked. What is more urgent and came later is
         // its next operation: this one holds the LUN since then.
-        let next = self.first_of(lun, self.array.rank(lun));
+        let next = self.next_of(lun, self.array.rank(lun));
         self.start_or_rest(unit, lun, next, true);
     }
 
@@ -77,7 +77,7 @@ impl Device {
     /// Starts an idle LUN on the first operation that waits for it, or queues it for its channel.
     #[inline]
     pub(super) fn look(&mut self, lun: LunId) {
-        if let Some((rank, id)) = self.first_for(lun) {
+        if let Some((rank, id)) = self.next_for(lun) {
             self.kick_for(lun, rank, id);
         } else if self.ftl.shape().paces {
             self.clean_idle(lun);
@@ -86,7 +86,7 @@ impl Device {
 
     /// Starts a LUN that waits for its channel on a more urgent operation that has arrived meanwhile.
     fn reconsider(&mut self, lun: LunId) {
-        let Some((rank, id)) = self.first_own(lun) else { return };
+        let Some((rank, id)) = self.choose_own(lun) else { return };
         if rank < self.array.rank(lun) {
             self.array.withdraw(lun, self.now);
             self.note_idle(lun, true);
@@ -116,6 +116,32 @@ impl Device {
         self.serve_channel(channel);
     }
 
+    /// Returns the transaction that `lun` takes next, with its rank: what the scheduler picks if it looks, otherwise
+    /// the first by rank.
+    #[inline(always)]
+    pub(super) fn next_for(&mut self, lun: LunId) -> Option<(u8, TransactionId)> {
+        if self.chooses { self.choose_next(lun) } else { self.first_own(lun) }
+    }
+
+    /// Returns the transaction of `rank` that `lun` takes next, with its rank.
+    #[inline]
+    fn next_of(&mut self, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
+        if self.chooses {
+            return self.choose_next_of(lun, rank);
+        }
+        let own = self.first_of_own(lun, rank);
+        own.is_some().then_some((rank, own))
+    }
+
+    /// Removes `id`, the choice of a LUN, from the queue of the LUN.
+    #[inline(always)]
+    pub(super) fn take_next(&mut self, lun: LunId, rank: u8, id: TransactionId) {
+        if self.chooses {
+            return self.take_chosen(lun, rank, id);
+        }
+        self.waiting.pop(lun, self.transactions[id].plane, rank, &mut self.transactions);
+    }
+
     /// The transaction that `lun` takes next, and its rank: of its own lines or of the pool, by rank, then by age.
     #[inline(always)]
     pub(super) fn first_for(&self, lun: LunId) -> Option<(u8, TransactionId)> {
@@ -123,8 +149,7 @@ impl Device {
     }
 
     /// The transaction of `rank` that `lun` takes next, with its rank.
-    #[inline]
-    fn first_of(&self, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
+    pub(super) fn first_of(&self, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
         let own = self.first_of_own(lun, rank);
         if self.dynamic && rank == self.ranks[Class::HostProgram as usize] {
             return self.or_of_pool(lun, rank, own);
@@ -134,7 +159,7 @@ impl Device {
 
     /// The first transaction in the lines of `lun`, with its rank.
     #[inline(always)]
-    fn first_own(&self, lun: LunId) -> Option<(u8, TransactionId)> {
+    pub(super) fn first_own(&self, lun: LunId) -> Option<(u8, TransactionId)> {
         let rank = self.waiting.rank_of_first(lun)?;
         Some((rank, self.first_of_own(lun, rank)))
     }
@@ -145,8 +170,7 @@ impl Device {
         self.waiting.oldest(lun, rank)
     }
 
-    #[inline(never)]
-    fn first_with_pool(&self, lun: LunId) -> Option<(u8, TransactionId)> {
+    pub(super) fn first_with_pool(&self, lun: LunId) -> Option<(u8, TransactionId)> {
         let (rank, own) = self.first_own(lun).unwrap_or((RANKS as u8, TransactionId::NONE));
         self.or_of_pool(lun, rank, own)
     }
@@ -169,7 +193,7 @@ impl Device {
         // What binding sets off must not start the LUN a second time.
         self.array.set_binding(lun);
         self.note_idle(lun, false);
-        let next = if next.is_some() { next } else { self.first_for(lun) };
+        let next = if next.is_some() { next } else { self.next_for(lun) };
         next.is_some_and(|(rank, id)| self.start_from(lun, rank, id, has_channel))
     }
 
@@ -180,13 +204,7 @@ impl Device {
             if self.overlapping.any && self.only_reads(lun) && self.transactions[id].kind != Kind::HostRead {
                 return false;
             }
-            if id == self.first_of_pool(PlaneId(self.array.planes_of(lun).start)) {
-                let plane = self.choose_plane(lun);
-                self.take_from_pool(plane);
-                self.ftl.allocation.took(plane);
-            } else {
-                self.waiting.pop(lun, self.transactions[id].plane, rank, &mut self.transactions);
-            }
+            self.take_next(lun, rank, id);
             if self.start_one(lun, rank, id) {
                 if self.overlapping.any {
                     self.overlap(lun);
@@ -196,7 +214,7 @@ impl Device {
             if !has_channel {
                 return false;
             }
-            let Some(next) = self.first_for(lun) else { return false };
+            let Some(next) = self.next_for(lun) else { return false };
             (rank, id) = next;
         }
     }

@@ -54,16 +54,17 @@ impl Device {
         self.show_lined_up(id);
     }
 
-    /// Tells an observer that a transaction waits.
+    /// Tells an observer, or a scheduler that looks, that a transaction waits.
     #[inline(always)]
     pub(super) fn show_lined_up(&mut self, id: TransactionId) {
-        if self.array.probe().is_some() {
+        if self.is_watched() {
             self.tell_lined_up(id);
         }
     }
 
     #[inline(never)]
     fn tell_lined_up(&mut self, id: TransactionId) {
+        self.note_arrival(id);
         if let Some(probe) = self.array.probe_mut() {
             probe.lined_up(id, self.now);
         }

@@ -4,7 +4,7 @@ use std::hint::select_unpredictable;
 
 use super::RANKS;
 use crate::sim::id::{LunId, PlaneId, TransactionId};
-use crate::work::fifo::{Fifo, Ordered};
+use crate::work::fifo::{Fifo, Links, Ordered};
 
 const NONE: TransactionId = TransactionId::NONE;
 
@@ -107,6 +107,25 @@ impl Waiting {
         id
     }
 
+    /// Removes `id` from the queue of a LUN and its plane.
+    pub fn remove(&mut self, lun: LunId, plane: PlaneId, rank: u8, links: &mut impl Ordered, id: TransactionId) {
+        self.change((lun, plane, rank), links, |line, links| line.remove(links, id));
+        self.counts[lun.index()][usize::from(rank)] -= 1;
+    }
+
+    /// Calls `each` for the transactions with `rank` in each queue of a LUN, in their order. Its first argument is the
+    /// number of the queue.
+    pub fn for_each(&self, lun: LunId, rank: u8, links: &impl Links, mut each: impl FnMut(usize, TransactionId)) {
+        let queues = if self.by_plane { self.planes_per_lun } else { 1 };
+        for (queue, ranks) in self.lines[lun.index() * queues..][..queues].iter().enumerate() {
+            let mut id = ranks[usize::from(rank)].first();
+            while id != NONE {
+                each(queue, id);
+                id = links.next(id);
+            }
+        }
+    }
+
     /// Removes and returns the first transaction that `suits` in the queue of a LUN and its plane, if it is among the
     /// eight oldest ones.
     #[inline]
@@ -181,7 +200,7 @@ mod tests {
     /// Who waits where, in the order of their lines: the rank, the plane and the number, which is also the order.
     type Model = Vec<(u8, u32, TransactionId)>;
 
-    fn check(waiting: &Waiting, model: &Model, planes_per_lun: u32) {
+    fn check(waiting: &Waiting, model: &Model, next: &Next, planes_per_lun: u32) {
         for lun in (0..2).map(LunId) {
             let of_lun = || model.iter().filter(|(_, plane, _)| plane / planes_per_lun == lun.0);
             assert_eq!(waiting.rank_of_first(lun), of_lun().map(|(rank, ..)| *rank).min());
@@ -193,6 +212,13 @@ mod tests {
                 let planes = lun.0 * planes_per_lun..(lun.0 + 1) * planes_per_lun;
                 let first = planes.filter_map(firsts).map(|(.., id)| *id).min().unwrap_or(NONE);
                 assert_eq!(waiting.oldest(lun, rank), first);
+                let mut all = Vec::new();
+                waiting.for_each(lun, rank, next, |queue, id| all.push((queue as u32, id)));
+                let queue_of = |plane: u32| if waiting.by_plane { plane % planes_per_lun } else { 0 };
+                let of_rank = of_lun().filter(|(other, ..)| *other == rank);
+                let mut expected: Vec<(u32, TransactionId)> = of_rank.map(|(_, p, id)| (queue_of(*p), *id)).collect();
+                expected.sort_by_key(|(queue, _)| *queue);
+                assert_eq!(all, expected);
             }
         }
     }
@@ -211,7 +237,7 @@ mod tests {
                 let same_line = |entry: &(u8, u32, TransactionId)| {
                     entry.0 == rank && (entry.1 == plane || (!by_plane && entry.1 / planes_per_lun == of_lun))
                 };
-                match rng.below(9) {
+                match rng.below(10) {
                     0..3 => {
                         waiting.push(lun, PlaneId(plane), rank, &mut next, id);
                         model.push((rank, plane, id));
@@ -229,6 +255,16 @@ mod tests {
                         waiting.put_before(lun, PlaneId(plane), rank, &mut next, (others, 2));
                         model.splice(0..0, [1000, 2000].map(|more| (rank, plane, TransactionId(more + number))));
                     }
+                    9 => {
+                        let of_queue = model.iter().filter(|entry| same_line(entry)).count();
+                        if of_queue > 0 {
+                            let wanted = rng.below(of_queue as u64) as usize;
+                            let entry =
+                                *model.iter().filter(|entry| same_line(entry)).nth(wanted).expect("it is there");
+                            waiting.remove(lun, PlaneId(entry.1), rank, &mut next, entry.2);
+                            model.retain(|other| *other != entry);
+                        }
+                    }
                     5 => {
                         let odd = |entry: &&(u8, u32, TransactionId)| entry.2.0 % 2 == 1;
                         let near = model.iter().filter(|entry| same_line(entry)).take(LOOK_AHEAD as usize);
@@ -244,7 +280,7 @@ mod tests {
                         assert_eq!(waiting.pop(lun, PlaneId(plane), rank, &mut next), first);
                     }
                 }
-                check(&waiting, &model, planes_per_lun);
+                check(&waiting, &model, &next, planes_per_lun);
             }
             assert!(model.len() > 20, "lines are not always empty");
         }

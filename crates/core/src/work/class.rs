@@ -44,3 +44,18 @@ impl Class {
         matches!(self, Class::Gc | Class::UrgentGc | Class::Summary)
     }
 }
+
+impl std::fmt::Display for Class {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(match self {
+            Class::HostRead => "host-read",
+            Class::RmwRead => "rmw-read",
+            Class::HostProgram => "host-program",
+            Class::Gc => "gc",
+            Class::UrgentGc => "urgent-gc",
+            Class::Summary => "summary",
+            Class::MapRead => "map-read",
+            Class::MapProgram => "map-program",
+        })
+    }
+}

@@ -95,6 +95,12 @@ impl Fifo {
         id
     }
 
+    /// Removes `id`, which is in the queue.
+    pub fn remove(&mut self, links: &mut impl Links, id: TransactionId) {
+        let removed = self.pop_suitable(links, u32::MAX, |_, other| other == id);
+        debug_assert_eq!(removed, id, "it is in this queue");
+    }
+
     /// Removes and returns the first transaction that `suits`, if it is among the `depth` oldest ones.
     #[inline]
     pub fn pop_suitable<L: Links>(

@@ -4,10 +4,12 @@
 
 mod class;
 pub mod fifo;
+mod lun_queue;
 mod tasks;
 pub mod transaction;
 
 pub use class::Class;
 pub use fifo::Fifo;
+pub use lun_queue::{LunQueue, Queued};
 pub use tasks::{Reading, Task, Tasks};
 pub use transaction::{Kind, Transaction, Transactions};

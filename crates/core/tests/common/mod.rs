@@ -2,6 +2,7 @@
 #![allow(dead_code)] // Each test file is a crate of its own and uses a part of this.
 
 pub mod history;
+pub mod looking;
 
 use floatgate_core::config::{DeviceConfig, from_toml};
 use floatgate_core::device::{Device, Options};

@@ -7,6 +7,7 @@ use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::time::Time;
 
 use crate::common::device_config;
+use crate::common::looking::{Looks, looking};
 
 /// Triggers: a plane is cleaned as soon as it may be, later, and not before it has to be.
 const TRIGGERS: [&str; 4] = ["threshold", "threshold", "lazy", "{ lazy = { stale = 1.0 } }"];
@@ -67,6 +68,7 @@ const EVICTIONS: [&str; 9] = [
 pub struct Case {
     pub seed: u64,
     pub overrides: Vec<String>,
+    pub looks: Looks,
     pub load: Load,
 }
 
@@ -181,11 +183,11 @@ impl Case {
         if one_in(&mut Rng::new(seed, "model/pace"), 3) {
             overrides.push("gc.pace=proportional".to_owned());
         }
-        Case { seed, overrides, load: Load::new(rng) }
+        Case { seed, overrides, looks: Looks::No, load: Load::new(rng) }
     }
 
     pub fn config(&self) -> DeviceConfig {
-        device_config(&self.overrides)
+        looking(device_config(&self.overrides), self.looks)
     }
 }
 

@@ -18,6 +18,7 @@ use floatgate_core::device::Mutant;
 use bench::failure_of;
 use case::Case;
 use common::history::Digests;
+use common::looking::Looks;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.replace('_', "").parse().ok())
@@ -49,6 +50,50 @@ fn mapping_blocks_changes_no_answer() {
 #[test]
 fn what_fails_is_told_and_nothing_else_changes() {
     run_swarm(Case::faulty, cases(10), Digests::of("faulty", 150));
+}
+
+/// A kind of random devices, and of how many the history is recorded.
+type Kind = (&'static str, u64, fn(u64) -> Case);
+
+const KINDS: [Kind; 4] =
+    [("page", 900, Case::new), ("dftl", 500, Case::dftl), ("block", 450, Case::block), ("faulty", 150, Case::faulty)];
+
+fn with(looks: Looks, case: Case) -> Case {
+    Case { looks, ..case }
+}
+
+/// The built-in schedulers are `fcfs` and `read-first` here.
+#[test]
+fn looking_without_another_choice_changes_nothing() {
+    for (kind, recorded, new) in KINDS {
+        let mut digests = Digests::recorded(kind, recorded);
+        for seed in seeds(cases(8).min(recorded)) {
+            let case = with(Looks::AsRanked, new(seed));
+            if let Some((what, _)) = failure_of(&case, Mutant::None, Some(&mut digests)) {
+                panic!("{what}\nFLOATGATE_SEED={seed} repeats it: {case:#?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn any_order_of_operations_is_correct() {
+    for (kind, recorded, new) in KINDS {
+        let (mut others, seeds) = (0, seeds(cases(8).min(recorded)));
+        for seed in seeds.clone() {
+            let case = with(Looks::AtRandom, new(seed));
+            if let Some((what, _)) = failure_of(&case, Mutant::None, None) {
+                panic!("{what}\nFLOATGATE_SEED={seed} repeats it: {case:#?}");
+            }
+            let mut digests = Digests::recorded(kind, recorded);
+            others += u64::from(seed < 20 && failure_of(&case, Mutant::None, Some(&mut digests)).is_some());
+        }
+        assert!(others > 5 || seeds.end - seeds.start < 20, "the {kind} devices did as they do with ranks");
+    }
+}
+
+fn seeds(cases: u64) -> std::ops::Range<u64> {
+    number("FLOATGATE_SEED").map_or(0..cases, |seed| seed..seed + 1)
 }
 
 /// What only millions of operations have found.

@@ -3,6 +3,7 @@
 use floatgate_core::config::{DeviceConfig, from_toml};
 use floatgate_core::sim::rng::Rng;
 
+use crate::common::looking::{Looks, looking};
 use crate::common::{BASE, device_config};
 
 /// Mapping units that the host sees.
@@ -12,7 +13,7 @@ pub const UNITS: u64 = 96;
 #[derive(Clone, Debug)]
 pub struct Case {
     pub seed: u64,
-    overrides: Vec<String>,
+    pub overrides: Vec<String>,
     /// Requests in progress.
     pub depth: usize,
     /// One in so many requests is a flush.
@@ -23,6 +24,7 @@ pub struct Case {
     pub hot: u64,
     /// Some trims and zeroes have FUA.
     pub lasting_trims: bool,
+    pub looks: Looks,
 }
 
 fn one_in(rng: &mut Rng, n: u64) -> bool {
@@ -86,6 +88,7 @@ impl Case {
             trims: if journal { [4, 12, 50][rng.below(3) as usize] } else { u64::MAX },
             hot: 8 + rng.below(UNITS - 7),
             lasting_trims: false,
+            looks: Looks::No,
         }
     }
 
@@ -149,7 +152,13 @@ impl Case {
         }
     }
 
+    /// The same device, of which nothing fails.
+    pub fn without_faults(mut self) -> Case {
+        self.overrides.retain(|text| !text.starts_with("faults."));
+        self
+    }
+
     pub fn config(&self) -> DeviceConfig {
-        device_config(&self.overrides)
+        looking(device_config(&self.overrides), self.looks)
     }
 }

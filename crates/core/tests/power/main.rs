@@ -14,6 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bench::{Bench, Hits};
 use case::Case;
 use common::history::Digests;
+use common::looking::Looks;
 use floatgate_core::device::Mutant;
 
 fn number(name: &str) -> Option<u64> {
@@ -75,6 +76,13 @@ fn what_was_trimmed_with_fua_outlives_every_power_cut() {
         case
     };
     cut_for(wanted() / 5, case_of, None);
+}
+
+/// A scheduler may start operations in any order. Where blocks fail, writes may wait for an erase that does not come:
+/// rarely, and in the order of the ranks, too.
+#[test]
+fn any_order_of_operations_outlives_power_cuts() {
+    cut_for(wanted() / 5, |seed| Case { looks: Looks::AtRandom, ..Case::new(seed) }.without_faults(), None);
 }
 
 /// Repeats a case of a seed beyond those that are always tried.

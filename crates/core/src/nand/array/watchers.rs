@@ -14,6 +14,8 @@ pub(super) struct Watchers {
     probe: Option<Probe>,
     /// Books who held what for how long.
     ledger: Option<Ledger>,
+    /// Somebody wants to know what waits, though nothing is recorded here.
+    of_queues: bool,
 }
 
 impl Array {
@@ -63,10 +65,16 @@ impl Array {
         self.watchers.as_mut()?.ledger.as_mut()
     }
 
+    /// Lets [`Array::is_watched`] return `true` although the array records nothing: the device records what waits.
+    pub fn keep_watching(&mut self, of_queues: bool) {
+        self.change_watchers(|watchers| watchers.of_queues = of_queues);
+    }
+
     fn change_watchers(&mut self, change: impl FnOnce(&mut Watchers)) {
         let mut watchers = self.watchers.take().unwrap_or_default();
         change(&mut watchers);
-        self.watchers = (watchers.probe.is_some() || watchers.ledger.is_some()).then_some(watchers);
+        let is_watched = watchers.probe.is_some() || watchers.ledger.is_some() || watchers.of_queues;
+        self.watchers = is_watched.then_some(watchers);
     }
 
     /// Shows the observers a transfer: the switch up to `switched`, then commands and data in so many equal turns.
