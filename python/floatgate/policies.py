@@ -23,6 +23,7 @@ A simulator that is forked, or run from, copies its policies: :meth:`Policy.fork
 from __future__ import annotations
 
 import copy
+import enum
 import functools
 import hashlib
 import inspect
@@ -45,8 +46,10 @@ __all__ = [
     "Classifier",
     "Eviction",
     "HostWrite",
+    "OperationClass",
     "PlaneState",
     "Policy",
+    "Scheduler",
     "StaticAllocation",
     "Trigger",
     "Victim",
@@ -116,7 +119,7 @@ class Victim(Policy):
         """
 
     def _choose(self, plane: int, blocks: bytes, clock: int) -> int:
-        frombuffer, rows, _, _ = _forms()
+        frombuffer, rows, _, _, _ = _forms()
         return operator.index(self.choose(plane, frombuffer(blocks, rows), clock))
 
 
@@ -234,7 +237,7 @@ class Allocation(Policy):
         """
 
     def _choose(self, planes: bytes) -> int:
-        frombuffer, _, _, number = _forms()
+        frombuffer, _, _, number, _ = _forms()
         return operator.index(self.choose(frombuffer(planes, number)))
 
 
@@ -333,7 +336,7 @@ class Eviction(Policy):
         changes at which a unit came, was last read or written, and was last written, 0 for never. It is made each time
         that it is asked for, of 40 bytes for each unit.
         """
-        frombuffer, _, rows, _ = _forms()
+        frombuffer, _, rows, _, _ = _forms()
         units: npt.NDArray[np.void] = frombuffer(self._units.rows(), rows)
         return units
 
@@ -346,14 +349,105 @@ class Eviction(Policy):
         return [operator.index(entry) for entry in (chosen if isinstance(chosen, Iterable) else (chosen,))]
 
 
+class OperationClass(enum.IntEnum):
+    """Purpose of a flash operation, as far as schedulers distinguish it."""
+
+    HOST_READ = 0
+    """A read that a host read waits for."""
+    RMW_READ = 1
+    """A read that a partial host write waits for."""
+    HOST_PROGRAM = 2
+    """A program of host data."""
+    GC = 3
+    """A read, program or erase of garbage collection."""
+    URGENT_GC = 4
+    """The same while a plane has ``gc.hard_threshold`` free blocks or fewer."""
+    SUMMARY = 5
+    """A program of a summary page, the last page of a block."""
+    MAP_READ = 6
+    """A read of a translation page."""
+    MAP_PROGRAM = 7
+    """A program of a translation page."""
+
+
+class Scheduler(Policy):
+    """Chooses the operation that a LUN starts next (``scheduler``).
+
+    A LUN is a group of planes that takes commands by itself: a plane, a die or a chip (``nand.concurrency``).
+    Operations have a rank by their class. A channel that several LUNs wait for goes by the ranks. So does a LUN, unless
+    the policy has a method :meth:`pick`.
+    """
+
+    path = "scheduler"
+    reconsiders: ClassVar[bool] = False
+    """Whether a LUN that waits for its channel starts an operation with a lower rank that arrives meanwhile."""
+
+    @abstractmethod
+    def rank(self, cls: OperationClass) -> int:
+        """Rank a class of operations.
+
+        It is called once for each class, when the device is made.
+
+        Parameters
+        ----------
+        cls
+            The class.
+
+        Returns
+        -------
+        int
+            Its rank, from 0, which goes first, to 3.
+        """
+
+    def pick(self, queue: npt.NDArray[np.void], now: int) -> int | None:
+        """Choose what a LUN starts.
+
+        It is called when a LUN could start an operation and at least two wait. If the LUN has to wait for its channel,
+        it is called again when the channel is granted, with the operations of the same rank. So one operation may take
+        several calls. What joins the command, such as other writes of the same page, is the choice of the device.
+
+        Parameters
+        ----------
+        queue
+            The operations that wait, in the order of arrival, as a structured array. Its columns are ``class`` (an
+            :class:`OperationClass`), ``rank``, ``since`` (the time at which the operation was queued, in picoseconds),
+            ``lun``, ``plane`` (-1 for a write that any plane of the LUN may take), and ``request`` and ``stream`` (the
+            number of the request that waits for the operation, and its stream, or -1).
+        now
+            The time, in picoseconds.
+
+        Returns
+        -------
+        int or None
+            The position of the operation in `queue`. None leaves the choice to the ranks: the lowest one, and within it
+            the operation that arrived first.
+        """
+        raise NotImplementedError
+
+    def _looks(self) -> tuple[bool, bool]:
+        return type(self).pick is not Scheduler.pick, bool(self.reconsiders)
+
+    def _rank(self, number: int) -> int:
+        return operator.index(self.rank(OperationClass(number)))
+
+    def _pick(self, queue: bytes, now: int) -> int | None:
+        frombuffer, _, _, _, rows = _forms()
+        chosen = self.pick(frombuffer(queue, rows), now)
+        return None if chosen is None else operator.index(chosen)
+
+
 @functools.cache
-def _forms() -> tuple[Any, Any, Any, Any]:
-    """Give ``numpy.frombuffer``, and the forms of blocks, units and planes: crates/py/src/policies.rs has the same."""
+def _forms() -> tuple[Any, Any, Any, Any, Any]:
+    """Return ``numpy.frombuffer``, and the forms of blocks, units, planes and operations that wait.
+
+    crates/py/src/policies.rs has the same.
+    """
     import numpy as np  # noqa: PLC0415 (not needed to import the package)
 
     blocks = {"closed": "u8", "changed": "u8", "block": "u4", "valid": "u4", "erases": "u4"}
     units = {"inserted": "u8", "used": "u8", "written": "u8", "entry": "u4", "lpn": "u4", "dirty": "?"}
-    return np.frombuffer, _form(np, blocks, 32), _form(np, units, 40), np.dtype("u4")
+    queue = {"since": "u8", "request": "i8", "lun": "u4", "plane": "i4", "stream": "i4", "class": "u1", "rank": "u1"}
+    return np.frombuffer, _form(np, blocks, 32), _form(np, units, 40), np.dtype("u4"), _form(np, queue, 30)
 
 
 def _form(np: Any, columns: dict[str, str], size: int) -> Any:  # noqa: ANN401 (a module that is loaded late)
@@ -437,7 +531,7 @@ def _check(policy: object, name: str) -> None:
     if not (isinstance(policy, type) and issubclass(policy, Policy) and policy.path):
         raise OptionError(
             f"{policy!r} is no policy: it has to be a subclass of floatgate.policies.Victim, Trigger, Allocation, "
-            "StaticAllocation, Classifier or Eviction"
+            "StaticAllocation, Classifier, Eviction or Scheduler"
         )
     if lacks := ", ".join(sorted(policy.__abstractmethods__)):
         raise OptionError(f"the policy {policy.__name__} lacks the method {lacks}")

@@ -125,6 +125,39 @@ class Halves(policies.Classifier):
         return 2 if write.lpn < self.hot else int(self.rng.integers(2))
 
 
+@policies.register("test-ranks")
+class Ranks(policies.Scheduler):
+    """The ranks of `read-first`."""
+
+    def rank(self, cls):
+        assert isinstance(cls, policies.OperationClass)
+        if cls in (policies.OperationClass.HOST_READ, policies.OperationClass.MAP_READ):
+            return 0
+        return 1 if cls in (policies.OperationClass.URGENT_GC, policies.OperationClass.SUMMARY) else 2
+
+
+@policies.register("test-read-first")
+class ReadFirst(Ranks):
+    """The same choice, among all that waits."""
+
+    def pick(self, queue, now):
+        return queue["rank"].argmin()
+
+
+@policies.register("test-reads-before-writes")
+class ReadsBeforeWrites(policies.Scheduler):
+    reconsiders = True
+
+    def rank(self, cls):
+        return [1, 1, 2, 3, 0, 0, 1, 2][cls]
+
+
+@policies.register("test-lottery")
+class Lottery(Ranks):
+    def pick(self, queue, now):
+        return self.rng.integers(len(queue))
+
+
 @policies.register("test-fails")
 class Fails(policies.Victim):
     def choose(self, plane, blocks, clock):
@@ -150,6 +183,10 @@ def measured(options, workload=MIXED, device="hu2011", **others):
         ("gc.victim", "cost-benefit", "test-cost-benefit", {}),
         ("gc.trigger", "threshold", "test-always", {}),
         ("allocation", {"static": {"order": "s1"}}, "test-s1", {}),
+        ("scheduler", "read-first", "test-ranks", {}),
+        ("scheduler", "read-first", "test-read-first", {}),
+        ("scheduler", "read-first", ReadFirst, {"allocation": "dynamic"}),
+        ("scheduler", "reads-before-writes", "test-reads-before-writes", {}),
         ("buffer.eviction", "lru", "test-lru", BUFFER),
         ("buffer.eviction", "lru", "test-lru-of-units", BUFFER),
     ],
@@ -189,6 +226,78 @@ def test_a_classifier_keeps_data_apart(tmp_path):
 
     with pytest.raises(fg.PolicyError, match=r"temperature `Wrong`: chose number 2 of 2 classes"):
         fg.run(fg.Device("tiny", {"temperature": Wrong}), WRITES)
+
+
+def test_a_scheduler_sees_what_waits():
+    seen = []
+
+    class Keeps(Ranks):
+        def pick(self, queue, now):
+            assert not queue.flags.writeable
+            assert len(queue) > 1
+            assert (queue["since"] <= now).all()
+            seen.append(queue)
+
+    one = {"geometry.channels": 1, "geometry.chips": 1, "geometry.dies": 1, "geometry.planes": 1}
+    simulator = fg.Simulator(fg.Device("tiny", one | {"scheduler": Keeps}), precondition="fill")
+    requests = ["write", "read", "write", "read"]
+    for number, operation in enumerate(requests):
+        simulator.submit(operation, number * 65536, 4096, at=simulator.now + 1_000_000)
+    simulator.advance()
+    first = next(queue for queue in seen if len(queue) == 3)
+    assert set(first.dtype.names) == {"since", "request", "lun", "plane", "stream", "class", "rank"}
+    assert first["request"].tolist() == [1, 2, 3]
+    assert [policies.OperationClass(cls).name for cls in first["class"]] == ["HOST_READ", "HOST_PROGRAM", "HOST_READ"]
+    assert first["rank"].tolist() == [0, 2, 0]
+    assert np.diff(first["since"].astype(int)).tolist() == [1_000_000] * 2
+    assert first["lun"].tolist() == first["plane"].tolist() == first["stream"].tolist() == [0] * 3
+
+
+def test_a_scheduler_may_choose_anything(tmp_path):
+    lottery = {"scheduler": "test-lottery"}
+    assert measured(lottery) == measured(lottery)
+    assert measured(lottery) != measured({"scheduler": "read-first"})
+    # What it knows is not a part of a saved state, and a fork has it.
+    simulator = fg.Simulator(fg.Device("tiny", lottery), precondition="steady")
+    simulator.save(tmp_path / "state")
+    fg.Simulator.load(tmp_path / "state", fg.Device("tiny", lottery))
+    first = fg.run(simulator, MIXED, warn=False)
+    assert fg.run(simulator.fork(), MIXED, warn=False).summary.requests == first.summary.requests
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (-1, r"^scheduler `Picks`: chose number -1 of \d+ waiting operations, which are counted from 0"),
+        (99, r"^scheduler `Picks`: chose number 99 of \d+ waiting operations"),
+        ("first", "'str' object cannot be interpreted as an integer"),
+    ],
+)
+def test_picks_that_cannot_be(answer, says):
+    class Picks(Ranks):
+        def pick(self, queue, now):
+            return answer
+
+    with pytest.raises(fg.PolicyError, match=says):
+        fg.run(fg.Device("tiny", {"scheduler": Picks}), MIXED)
+
+
+def test_ranks_that_cannot_be():
+    class TooHigh(policies.Scheduler):
+        def rank(self, cls):
+            return 4 if cls == policies.OperationClass.GC else 0
+
+    with pytest.raises(fg.PolicyError, match="scheduler `TooHigh`: ranked gc 4: ranks are 0 to 3, and 0 goes first"):
+        fg.Simulator(fg.Device("tiny", {"scheduler": TooHigh}))
+
+    class Raises(policies.Scheduler):
+        def rank(self, cls):
+            raise LookupError(cls.name)
+
+    with pytest.raises(fg.PolicyError, match="scheduler `Raises`: LookupError: HOST_READ"):
+        fg.Simulator(fg.Device("tiny", {"scheduler": Raises}))
+    with pytest.raises(fg.OptionError, match="`fcfs` is a built-in policy of scheduler"):
+        policies.register("fcfs")(Ranks)
 
 
 def test_results_say_which_policy_it_was(tmp_path):

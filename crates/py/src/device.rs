@@ -10,6 +10,7 @@ use floatgate_core::ftl::allocation::AllocationConfig;
 use floatgate_core::ftl::gc::trigger::TriggerConfig;
 use floatgate_core::ftl::gc::victim::VictimConfig;
 use floatgate_core::ftl::temperature::TemperatureConfig;
+use floatgate_core::scheduler::SchedulerConfig;
 use floatgate_run::chosen::{Chosen, DeviceSpec};
 use pyo3::prelude::*;
 
@@ -127,6 +128,7 @@ pub fn policy_names(path: &str) -> Vec<&'static str> {
         "gc.trigger" => TriggerConfig::NAMES.to_vec(),
         "gc.victim" => VictimConfig::NAMES.to_vec(),
         "buffer.eviction" => EvictionConfig::NAMES.to_vec(),
+        "scheduler" => SchedulerConfig::NAMES.to_vec(),
         "temperature" => TemperatureConfig::NAMES.to_vec(),
         _ => Vec::new(),
     }

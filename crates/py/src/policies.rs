@@ -7,9 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use floatgate_core::external::{
-    Candidate, Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalTrigger, ExternalVictim,
-    Placing, PlaneState, Provider, Wanted, Written,
+    Candidate, Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalScheduler, ExternalTrigger,
+    ExternalVictim, Placing, PlaneState, Provider, Wanted, Written,
 };
+use floatgate_core::sim::id::PlaneId;
+use floatgate_core::sim::time::Time;
+use floatgate_core::work::{Class, LunQueue};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -74,6 +77,14 @@ impl Provider for Policies {
             let units = Units(Mutex::new(Table { clock: 0, units: vec![None; entries as usize] }));
             let eviction = Eviction::new(py, self.make(py, wanted)?, Py::new(py, units)?)?;
             Ok(Box::new(eviction) as Box<dyn ExternalEviction>)
+        })
+    }
+
+    fn scheduler(&self, wanted: Wanted) -> Result<Box<dyn ExternalScheduler>, Cause> {
+        python(|py| {
+            let policy = self.make(py, wanted)?;
+            let (looks, reconsiders) = policy.call_method0(py, "_looks")?.extract(py)?;
+            Ok(Box::new(Scheduler { policy, looks, reconsiders }) as Box<dyn ExternalScheduler>)
         })
     }
 }
@@ -157,6 +168,56 @@ impl ExternalAllocation for Allocation {
 
     fn fork(&self) -> Result<Box<dyn ExternalAllocation>, Cause> {
         python(|py| Ok(Box::new(Allocation(fork(py, &self.0)?)) as Box<dyn ExternalAllocation>))
+    }
+}
+
+/// A scheduler, and whether it chooses among what waits.
+struct Scheduler {
+    policy: Py<PyAny>,
+    looks: bool,
+    reconsiders: bool,
+}
+
+/// Bytes of an operation that waits: `floatgate.policies` has the same layout.
+const QUEUED: usize = 30;
+
+impl ExternalScheduler for Scheduler {
+    fn rank(&mut self, class: Class) -> Result<i64, Cause> {
+        python(|py| self.policy.call_method1(py, "_rank", (class as u8,))?.extract(py))
+    }
+
+    fn reconsiders(&self) -> bool {
+        self.reconsiders
+    }
+
+    fn looks(&self) -> bool {
+        self.looks
+    }
+
+    fn pick(&mut self, queue: &LunQueue, now: Time) -> Result<Option<i64>, Cause> {
+        python(|py| {
+            let seen = PyBytes::new_with(py, queue.len() * QUEUED, |bytes| {
+                let lun = queue.lun().0.to_ne_bytes();
+                for (row, of) in bytes.chunks_exact_mut(QUEUED).zip(queue) {
+                    let plane = if of.plane == PlaneId::NONE { -1 } else { i64::from(of.plane.0) } as i32;
+                    let request = of.request.map_or(-1, |request| request as i64);
+                    let stream = of.stream.map_or(-1, i32::from);
+                    let (since, request) = (of.since.0.to_ne_bytes(), request.to_ne_bytes());
+                    let (plane, stream) = (plane.to_ne_bytes(), stream.to_ne_bytes());
+                    write(row, &[&since, &request, &lun, &plane, &stream, &[of.class as u8], &[of.rank]]);
+                }
+                Ok(())
+            })?;
+            self.policy.call_method1(py, "_pick", (seen, now.0))?.extract(py)
+        })
+    }
+
+    fn fork(&self) -> Result<Box<dyn ExternalScheduler>, Cause> {
+        let Scheduler { looks, reconsiders, .. } = *self;
+        python(|py| {
+            let policy = fork(py, &self.policy)?;
+            Ok(Box::new(Scheduler { policy, looks, reconsiders }) as Box<dyn ExternalScheduler>)
+        })
     }
 }
 
