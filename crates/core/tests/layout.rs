@@ -4,8 +4,8 @@ mod common;
 
 use common::{Load, device};
 use floatgate_core::device::Device;
-use floatgate_core::ftl::blocks::BlockState;
 use floatgate_core::ftl::mapping::Location;
+use floatgate_core::ftl::space::BlockState;
 use floatgate_core::precondition::{Layout, Precondition, Reached, lay_out, precondition};
 use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::{Operation, Request};

@@ -7,8 +7,8 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt8Array, UInt16Array, UI
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::Ftl;
-use floatgate_core::ftl::blocks::{BlockState, Stream};
 use floatgate_core::ftl::mapping::{Location, NOWHERE};
+use floatgate_core::ftl::space::{BlockState, Stream};
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::summary::Precondition;
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};

@@ -3,7 +3,7 @@
 
 use super::Device;
 use crate::config::FaultPlace;
-use crate::ftl::blocks::BlockState;
+use crate::ftl::space::BlockState;
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::ReadCause;
 use crate::metrics::summary::FaultState;

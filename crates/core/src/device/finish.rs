@@ -1,9 +1,9 @@
 //! Ending operations: what has been read goes to the host, what has been programmed becomes valid.
 
 use super::{Device, Mutant};
-use crate::ftl::blocks::BlockState;
 use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::Location;
+use crate::ftl::space::BlockState;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
 use crate::observe::contents::PartRead;

@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 
 use super::Device;
 use crate::ftl::Ftl;
-use crate::ftl::blocks::RESERVE;
 use crate::ftl::faults::MapInHand;
 use crate::ftl::mapping::{MapState, TRANSLATION};
+use crate::ftl::space::RESERVE;
 use crate::metrics::counters::MapCause;
 use crate::nand::array::Spot;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};

@@ -7,7 +7,7 @@
 use super::Device;
 use crate::config::DeviceConfig;
 use crate::config::advanced::{Waste, Wise};
-use crate::ftl::blocks::Stream;
+use crate::ftl::space::Stream;
 use crate::metrics::counters::ProgramCause;
 use crate::nand::array::{self, Member, Operation, Spot};
 use crate::sim::id::{LunId, PlaneId, Ppn, TransactionId, UnitId};

@@ -2,9 +2,9 @@
 
 use super::{Device, Mutant};
 use crate::config::advanced::Waste;
-use crate::ftl::blocks::Stream;
 use crate::ftl::flash::FlashEvent;
 use crate::ftl::mapping::PADDING;
+use crate::ftl::space::Stream;
 use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::nand::array::{self, Cycles, LunState, Operation, Spot};
 use crate::scheduler::RANKS;

@@ -4,9 +4,9 @@
 //! as it says. Whether a unit is valid is not in it: numbers of writes tell.
 
 use super::Ftl;
-use super::blocks::BlockState;
 use super::flash::{Record, RecordKind};
 use super::mapping::{PADDING, TRANSLATION};
+use super::space::BlockState;
 use crate::config::DeviceConfig;
 use crate::config::checkpoint::Parts;
 use crate::sim::id::{BlockId, Lpn, Ppn};

@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use super::Ftl;
 use super::allocation::AllocationConfig;
-use super::blocks::BlockState;
 use super::flash::FlashEvent;
 use super::gc::job::Job;
+use super::space::BlockState;
 use crate::config::advanced::Waste;
 use crate::config::{DeviceConfig, FaultKind, FaultPlace};
 use crate::nand::media::LOST;
@@ -357,7 +357,7 @@ impl Ftl {
     /// The host leaves a block more to cleaning while one waits to be emptied.
     fn update_kept(&mut self, plane: PlaneId) {
         let waits = self.first_failed(plane, false).is_some();
-        self.blocks.set_kept(plane, super::blocks::RESERVE + 1 + u32::from(waits));
+        self.blocks.set_kept(plane, super::space::RESERVE + 1 + u32::from(waits));
         self.refresh_ready(plane);
     }
 
@@ -492,7 +492,7 @@ impl Ftl {
             }
         }
         let spare = (of_data * data - valid) / data;
-        let coming = spare.saturating_sub(open + super::blocks::RESERVE).min(faults.owed[plane.index()]);
+        let coming = spare.saturating_sub(open + super::space::RESERVE).min(faults.owed[plane.index()]);
         (of_map + coming).saturating_sub(1) * (data / self.shape.units_per_program) > pages
     }
 }

@@ -5,7 +5,6 @@
 //! timed mode the router calls the same steps one by one, as the array gets to them.
 
 pub mod allocation;
-pub mod blocks;
 pub mod checkpoint;
 pub mod durable;
 pub mod faults;
@@ -16,13 +15,13 @@ pub mod memory;
 pub mod partial;
 mod recovery;
 mod saving;
+pub mod space;
 pub mod temperature;
 
 pub(crate) use recovery::Scan;
 pub use recovery::{RecoverError, Recovery};
 
 use allocation::{Allocation, AllocationConfig, PlaneSet};
-use blocks::{Blocks, Stream};
 use checkpoint::Checkpoint;
 use durable::Durable;
 use faults::Faults;
@@ -30,6 +29,7 @@ use flash::FlashEvent;
 use gc::trigger::Trigger;
 use mapping::{BlockMap, Location, MapState, PADDING, PageMap};
 use partial::{PartialUnits, Update};
+use space::{Space, Stream};
 use temperature::Classes;
 
 use crate::config::advanced::Waste;
@@ -50,7 +50,7 @@ pub struct Ftl {
     /// With block mapping.
     pub block_map: Option<Box<BlockMap>>,
     /// The physical space.
-    pub blocks: Blocks,
+    pub blocks: Space,
     /// Sector masks.
     pub partial: PartialUnits,
     /// Where host writes go.
@@ -161,7 +161,7 @@ impl Ftl {
             map: PageMap::new(device),
             map_state: scheme.take_state().map(Box::new),
             block_map: scheme.take_blocks().map(Box::new),
-            blocks: Blocks::new(device, seed)?,
+            blocks: Space::new(device, seed)?,
             partial: PartialUnits::new(device.logical_units() as u32, device.sectors_per_unit()),
             filling: vec![PlaneId(0); (allocation.pools() * device.temperature.classes()) as usize],
             allocation,

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::Ftl;
-use super::blocks::RESERVE;
 use super::checkpoint::Account;
 use super::durable::Durable;
 use super::flash::{Bad, FlashEvent, FlashImage, Record, RecordKind, UnitState};
 use super::mapping::{Location, PADDING};
+use super::space::RESERVE;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
 /// Why a device cannot be made of what is in flash.

@@ -1,8 +1,8 @@
 //! The translation layer in a saved state.
 
 use super::Ftl;
-use super::blocks::RESERVE;
 use super::mapping::{Location, PADDING, TRANSLATION};
+use super::space::RESERVE;
 use crate::metrics::counters::{Counters, FaultCounts};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::state::{MOST, Reader, StateError, Writer};

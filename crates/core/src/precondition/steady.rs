@@ -8,7 +8,7 @@ use super::{OnProgress, PROGRESS_EVERY, Reached, amplification, fill, go_on};
 use crate::config::units::{BlockCount, Bytes};
 use crate::config::{Capacity, DeviceConfig, GcPace};
 use crate::ftl::Ftl;
-use crate::ftl::blocks::RESERVE;
+use crate::ftl::space::RESERVE;
 use crate::sim::id::Lpn;
 use crate::sim::rng::Rng;
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use floatgate_core::config::GcPace;
 use floatgate_core::device::Device;
-use floatgate_core::ftl::blocks::{Block, BlockState, RESERVE};
 use floatgate_core::ftl::gc::job::Job;
 use floatgate_core::ftl::mapping::NOWHERE;
+use floatgate_core::ftl::space::{Block, BlockState, RESERVE};
 use floatgate_core::metrics::bounds::Work;
 use floatgate_core::metrics::counters::ProgramCause;
 use floatgate_core::metrics::series::Sample;

@@ -6,7 +6,7 @@
 use std::collections::BinaryHeap;
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::ftl::blocks::Block;
+use floatgate_core::ftl::space::Block;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::counters::Counters;
 use floatgate_core::metrics::series::{Answered, Sample, Series, Width, Window};

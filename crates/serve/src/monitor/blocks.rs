@@ -3,7 +3,7 @@
 //! A device of a terabyte has millions of blocks. They are copied slice by slice, each under the lock for some
 //! microseconds, and taken together in cells: a row is a plane or several, a cell some neighbouring blocks of it.
 
-use floatgate_core::ftl::blocks::{Block, BlockState};
+use floatgate_core::ftl::space::{Block, BlockState};
 use serde::{Deserialize, Serialize};
 
 /// Cells of a picture at most.

@@ -24,7 +24,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::ftl::blocks::Block;
+use floatgate_core::ftl::space::Block;
 use futures_util::{Stream, StreamExt};
 use tokio::sync::{Notify, watch};
 

@@ -6,7 +6,7 @@
 use super::job::Job;
 use crate::external::PlaneState;
 use crate::ftl::Ftl;
-use crate::ftl::blocks::Stream;
+use crate::ftl::space::Stream;
 use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 

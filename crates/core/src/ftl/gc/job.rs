@@ -2,7 +2,7 @@
 
 use crate::config::advanced::Waste;
 use crate::ftl::Ftl;
-use crate::ftl::blocks::Stream;
+use crate::ftl::space::Stream;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::work::Class;
 

@@ -3,7 +3,7 @@
 
 use super::TRANSLATION;
 use crate::ftl::Ftl;
-use crate::ftl::blocks::{RESERVE, Stream};
+use crate::ftl::space::{RESERVE, Stream};
 use crate::metrics::counters::{MapCause, ProgramCause, ReadCause};
 use crate::sim::id::{Lpn, PlaneId, Ppn};
 

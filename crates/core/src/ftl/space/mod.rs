@@ -109,7 +109,7 @@ struct Plane {
 
 /// The physical space of the device.
 #[derive(Clone, Debug)]
-pub struct Blocks {
+pub struct Space {
     blocks: Vec<Block>,
     next_free: Vec<u32>,
     planes: Vec<Plane>,
@@ -152,12 +152,12 @@ fn opening_group(device: &DeviceConfig) -> u32 {
 }
 
 /// One block of stock is kept for cleaning: with it, any victim's valid units find room. Where blocks fail, one more
-/// is ([`Blocks::kept`]).
+/// is ([`Space::kept`]).
 pub const RESERVE: u32 = 1;
 
-impl Blocks {
+impl Space {
     /// All blocks erased.
-    pub fn new(device: &DeviceConfig, seed: u64) -> Result<Blocks, String> {
+    pub fn new(device: &DeviceConfig, seed: u64) -> Result<Space, String> {
         let (planes, per_plane) = (device.total_planes(), device.geometry.blocks);
         let for_map = device.map_blocks();
         let victim = || device.gc.victim.build(device, seed).map_err(|e| format!("gc.victim: {e}"));
@@ -170,7 +170,7 @@ impl Blocks {
             ..Plane::default()
         };
         let total_units = device.total_blocks() as usize * device.units_per_block() as usize;
-        Ok(Blocks {
+        Ok(Space {
             blocks: vec![Block::default(); device.total_blocks() as usize],
             next_free: (1..=device.total_blocks()).collect(),
             planes: (0..planes).map(plane).collect(),
@@ -747,7 +747,7 @@ impl Blocks {
         crate::sim::memory::prefetch(&self.blocks, self.block_of(ppn).index());
     }
 
-    /// Asks for what the victim policy touches when a unit is invalidated, ahead of time; after [`Blocks::prefetch`].
+    /// Asks for what the victim policy touches when a unit is invalidated, ahead of time; after [`Space::prefetch`].
     #[inline]
     pub fn prefetch_candidate(&self, ppn: Ppn) {
         let id = self.block_of(ppn);

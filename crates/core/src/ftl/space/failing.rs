@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::{Block, BlockState, Blocks, RESERVE};
+use super::{Block, BlockState, RESERVE, Space};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
-impl Blocks {
+impl Space {
     /// Good blocks of a plane.
     pub fn good(&self, plane: PlaneId) -> u32 {
         self.blocks_per_plane.divisor() - self.planes[plane.index()].bad

@@ -1,9 +1,9 @@
 //! Validity of many units of a block at a time, a word of bits after another.
 
-use super::{BlockState, Blocks};
+use super::{BlockState, Space};
 use crate::sim::id::{BlockId, Ppn};
 
-impl Blocks {
+impl Space {
     /// Calls `visit` for each valid unit of a block, in order.
     #[inline]
     pub fn for_each_valid(&self, id: BlockId, mut visit: impl FnMut(Ppn)) {

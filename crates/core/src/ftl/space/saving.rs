@@ -1,7 +1,7 @@
 //! Blocks in a saved state. What follows from other things is not in the file: counts of valid units and of blocks, the
 //! state of a block that a frontier is in, and the bits of valid units, which follow from the map.
 
-use super::{Block, BlockState, Blocks, Frontier, RESERVE, Stream};
+use super::{Block, BlockState, Frontier, RESERVE, Space, Stream};
 use crate::ftl::gc::victim::Candidates;
 use crate::sim::id::{BlockId, Ppn};
 use crate::state::{Reader, StateError, Writer};
@@ -19,7 +19,7 @@ const STATES: [BlockState; 6] =
 /// The flag of blocks that hold translation pages.
 const MAP: u8 = 1 << 7;
 
-impl Blocks {
+impl Space {
     /// What is in progress, if anything is: such a device cannot be saved.
     pub(in crate::ftl) fn in_progress(&self) -> Option<String> {
         for (number, block) in self.blocks.iter().enumerate() {
@@ -63,7 +63,7 @@ impl Blocks {
         Stream::Map as usize + self.classes
     }
 
-    /// Reads what [`Blocks::save`] wrote; nothing is valid yet. Returns, by plane, the blocks that are owed to those of
+    /// Reads what [`Space::save`] wrote; nothing is valid yet. Returns, by plane, the blocks that are owed to those of
     /// translation pages.
     pub(in crate::ftl) fn load(&mut self, fails: bool, input: &mut Reader) -> Result<Vec<u32>, StateError> {
         for block in &mut self.blocks {
