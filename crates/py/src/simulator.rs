@@ -8,10 +8,10 @@ use arrow_pyarrow::{PyArrowType, Table as PyTable};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::Ftl;
 use floatgate_core::ftl::mapping::{Location, NOWHERE};
-use floatgate_core::ftl::space::{BlockState, Stream};
+use floatgate_core::ftl::space::BlockState;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::summary::Precondition;
-use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use floatgate_core::sim::request::{Completion, Operation, Request};
 use floatgate_core::sim::time::Time;
 use floatgate_core::ssd::Ssd;
@@ -363,7 +363,9 @@ fn units(ftl: &Ftl) -> (Vec<u8>, Vec<i64>) {
         let written = match block.state {
             BlockState::Free | BlockState::Bad => 0,
             BlockState::Logical => current[index],
-            BlockState::Open => frontier(ftl, id).map_or(blocks.data_units(), |next| next.0 - first),
+            BlockState::Open => {
+                blocks.frontier_in(id).map_or(blocks.data_units(), |at| blocks.data_units() - blocks.room(at))
+            }
             BlockState::Closed | BlockState::Victim | BlockState::Doomed | BlockState::Failed => blocks.data_units(),
         };
         for place in first..first + written {
@@ -374,13 +376,6 @@ fn units(ftl: &Ftl) -> (Vec<u8>, Vec<i64>) {
         }
     }
     (states, owners)
-}
-
-/// The next place of the frontier that is in this block.
-fn frontier(ftl: &Ftl, block: BlockId) -> Option<Ppn> {
-    let plane: PlaneId = ftl.blocks.plane_of(block);
-    let next = |stream| ftl.blocks.next_place(plane, stream).filter(|ppn| ftl.blocks.block_of(*ppn) == block);
-    Stream::HOST.into_iter().chain([Stream::Gc, Stream::Map]).find_map(next)
 }
 
 /// By block, with block mapping: the places written of those that logical blocks go on in. Nothing is written any more

@@ -3,7 +3,7 @@
 
 use super::Device;
 use crate::config::FaultPlace;
-use crate::ftl::space::BlockState;
+use crate::ftl::space::{BlockState, Role};
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::ReadCause;
 use crate::metrics::summary::FaultState;
@@ -96,7 +96,7 @@ impl Device {
     /// Whether a block of a plane waits to be emptied.
     #[inline]
     pub(super) fn has_failed(&self, plane: PlaneId) -> bool {
-        self.ftl.faults.is_some() && self.ftl.first_failed(plane, false).is_some()
+        self.ftl.faults.is_some() && self.ftl.first_failed(plane, Role::Data).is_some()
     }
 
     /// The program of some writes has failed: they go first where there is a place next.
@@ -163,7 +163,7 @@ impl Device {
 
     /// All that a failed block held is elsewhere.
     pub(super) fn retire(&mut self, block: BlockId) {
-        if !self.ftl.blocks.block(block).map {
+        if self.ftl.blocks.block(block).role == Role::Data {
             self.jobs[self.ftl.blocks.plane_of(block)].leaving -= 1;
         }
         self.ftl.retire(block);
@@ -182,7 +182,7 @@ impl Device {
     #[inline]
     pub(super) fn note_released(&mut self, block: BlockId) {
         let known = self.ftl.blocks.block(block);
-        if self.ftl.faults.is_some() && !known.map && !known.failed {
+        if self.ftl.faults.is_some() && known.role == Role::Data && !known.failed {
             self.jobs[self.ftl.blocks.plane_of(block)].held -= 1;
         }
     }

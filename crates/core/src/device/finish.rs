@@ -3,7 +3,7 @@
 use super::{Device, Mutant};
 use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::Location;
-use crate::ftl::space::BlockState;
+use crate::ftl::space::{BlockState, Role};
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
 use crate::observe::contents::PartRead;
@@ -405,14 +405,14 @@ impl Device {
         let (plane, block) = (self.transactions[id].plane, self.transactions[id].block());
         self.transactions.remove(id);
         debug_assert_eq!(self.ftl.blocks.block(block).state, BlockState::Doomed);
-        let (map, map_stock) = (self.ftl.blocks.block(block).map, self.ftl.blocks.map_stock(plane));
+        let (role, map_stock) = (self.ftl.blocks.block(block).role, self.ftl.blocks.map_stock(plane));
         let failed = self.ftl.faults.is_some() && self.ftl.erase_fails(block);
         if failed {
             self.ftl.erase_failed(block);
         } else {
             self.ftl.erase_now(block);
         }
-        if map {
+        if role == Role::Map {
             return self.map_erased(plane, failed);
         }
         if self.ftl.block_map.is_some() {

@@ -16,7 +16,7 @@ use super::{Device, Mutant};
 use crate::config::DeviceConfig;
 use crate::ftl::flash::FlashEvent;
 use crate::ftl::mapping::{Location, PageMap};
-use crate::ftl::space::{BlockState, Stream};
+use crate::ftl::space::BlockState;
 use crate::metrics::attribution::Part as TimePart;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::request::Status;
@@ -478,7 +478,7 @@ impl Device {
     pub(super) fn has_room_to_lend(&self, plane: PlaneId) -> bool {
         let (blocks, group) = (&self.ftl.blocks, self.ftl.shape().units_per_program);
         let job = &self.jobs[plane];
-        let room = blocks.room(plane, Stream::Gc) + blocks.stock(plane) * blocks.data_units();
+        let room = blocks.room(blocks.gc_frontier(plane)) + blocks.stock(plane) * blocks.data_units();
         let in_hand = job.units_in_hand(&self.ftl);
         let moved = if in_hand == 0 { 0 } else { in_hand.next_multiple_of(group) + group };
         job.doomed > 0 && room >= moved + group

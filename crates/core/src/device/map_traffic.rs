@@ -10,7 +10,7 @@ use super::Device;
 use crate::ftl::Ftl;
 use crate::ftl::faults::MapInHand;
 use crate::ftl::mapping::{MapState, TRANSLATION};
-use crate::ftl::space::RESERVE;
+use crate::ftl::space::{RESERVE, Role};
 use crate::metrics::counters::MapCause;
 use crate::nand::array::Spot;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
@@ -517,7 +517,7 @@ impl Device {
         let room = blocks.room_for_moved_map(plane);
         if self.map_traffic.jobs[plane].victim.is_none()
             && self.ftl.faults.is_some()
-            && let Some(failed) = self.ftl.first_failed(plane, true)
+            && let Some(failed) = self.ftl.first_failed(plane, Role::Map)
             && room >= u32::from(blocks.block(failed).valid) + blocks.data_units()
         {
             self.ftl.take_failed(failed);
@@ -528,7 +528,7 @@ impl Device {
         }
         let job = &mut self.map_traffic.jobs[plane];
         if job.victim.is_none() && stock + job.doomed <= RESERVE && room >= blocks.data_units() {
-            let victim = self.ftl.blocks.take_map_victim(plane)?;
+            let victim = self.ftl.blocks.take_victim(self.ftl.blocks.region(plane, Role::Map), 0)?;
             self.ftl.counters.map.victims += 1;
             (job.victim, job.cursor) = (Some(victim), self.ftl.blocks.first_unit(victim).0);
         }

@@ -7,7 +7,7 @@
 use super::Device;
 use crate::config::DeviceConfig;
 use crate::config::advanced::{Waste, Wise};
-use crate::ftl::space::Stream;
+use crate::ftl::space::FrontierId;
 use crate::metrics::counters::ProgramCause;
 use crate::nand::array::{self, Member, Operation, Spot};
 use crate::sim::id::{LunId, PlaneId, Ppn, TransactionId, UnitId};
@@ -260,46 +260,46 @@ impl Device {
             let (other_block, other_page) = self.address_of(place, kind);
             other_page == page && (other_block == block || !self.merging.strict)
         };
-        let stream = match if id.is_none() { Kind::Write } else { self.transactions[id].kind } {
+        let frontier = match if id.is_none() { Kind::Write } else { self.transactions[id].kind } {
             Kind::Write | Kind::MergeWrite if self.ftl.block_map.is_some() => return same(self.place_of_program(id)),
-            Kind::Write => self.stream_of_write(plane, id),
-            Kind::GcWrite => self.stream_of_copies(plane),
-            Kind::CopyBack => Stream::Gc,
-            Kind::MapWrite => Stream::Map,
+            Kind::Write => self.frontier_of_write(plane, id),
+            Kind::GcWrite => self.frontier_of_copies(plane),
+            Kind::CopyBack => self.ftl.blocks.gc_frontier(plane),
+            Kind::MapWrite => self.ftl.blocks.map_frontier(plane),
             Kind::MapRead if !self.reads_a_page(id) => return false,
             // Its transfer is not as long as that of data.
             Kind::Summary => return false,
             _ => return same(self.transactions[id].place),
         };
-        match self.ftl.blocks.next_place(plane, stream) {
+        match self.ftl.blocks.next_place(frontier) {
             Some(place) => same(place),
-            None => page == 0 && self.would_open(plane, stream, block),
+            None => page == 0 && self.would_open(frontier, block),
         }
     }
 
     /// The frontier that the first write that waits for `plane` would go to, of its lines or of the pool.
-    pub(super) fn stream_of_next(&self, plane: PlaneId, rank: u8) -> Stream {
-        self.stream_of_write(plane, self.first_in(plane, rank))
+    pub(super) fn frontier_of_next(&self, plane: PlaneId, rank: u8) -> FrontierId {
+        self.frontier_of_write(plane, self.first_in(plane, rank))
     }
 
     /// The same of that write; where there is none, of the first in the pool.
-    pub(super) fn stream_of_write(&self, plane: PlaneId, id: TransactionId) -> Stream {
+    pub(super) fn frontier_of_write(&self, plane: PlaneId, id: TransactionId) -> FrontierId {
         let first = if id.is_none() { self.first_of_pool(plane) } else { id };
         let class = if first.is_none() { 0 } else { self.transactions[first].temperature };
-        self.ftl.blocks.host_stream(plane, class)
+        self.ftl.blocks.frontier_for_host(plane, class)
     }
 
     /// The frontier that what cleaning has read goes to next.
-    fn stream_of_copies(&self, plane: PlaneId) -> Stream {
+    fn frontier_of_copies(&self, plane: PlaneId) -> FrontierId {
         let copies = &self.jobs[plane].copies;
         let first = copies.iter().find(|copy| self.ftl.blocks.is_valid(copy.from));
-        self.ftl.blocks.moved_stream(plane, first.map_or(0, |copy| self.ftl.class_of(copy.lpn)))
+        self.ftl.blocks.frontier_for_moved(plane, first.map_or(0, |copy| self.ftl.class_of(copy.lpn)))
     }
 
     /// Whether a frontier that opens a block now opens one that may work together with `block`: where their addresses
     /// must be equal, that which it opens by preference has it only if it is among its oldest free ones.
-    fn would_open(&self, plane: PlaneId, stream: Stream, block: u32) -> bool {
-        !self.merging.strict || self.ftl.blocks.next_opened(plane, stream) == Some(block)
+    fn would_open(&self, frontier: FrontierId, block: u32) -> bool {
+        !self.merging.strict || self.ftl.blocks.next_opened(frontier) == Some(block)
     }
 
     /// Whether the next host writes to two planes of a die could be programmed together.
@@ -308,8 +308,8 @@ impl Device {
             return false;
         }
         let rank = self.ranks[Class::HostProgram as usize];
-        let stream = |plane| self.stream_of_next(plane, rank);
-        let next = |plane| self.ftl.blocks.next_place(plane, stream(plane));
+        let frontier = |plane| self.frontier_of_next(plane, rank);
+        let next = |plane| self.ftl.blocks.next_place(frontier(plane));
         match (next(one), next(other)) {
             (Some(a), Some(b)) => {
                 let (a, b) = (self.address_of(a, array::Kind::Program), self.address_of(b, array::Kind::Program));
@@ -318,7 +318,7 @@ impl Device {
             (Some(place), None) | (None, Some(place)) => {
                 let (block, page) = self.address_of(place, array::Kind::Program);
                 let opens = if next(one).is_none() { one } else { other };
-                page == 0 && self.would_open(opens, stream(opens), block)
+                page == 0 && self.would_open(frontier(opens), block)
             }
             (None, None) => true,
         }
@@ -354,8 +354,8 @@ impl Device {
             return;
         }
         let lead_plane = self.transactions[lead].plane;
-        let of_lead = self.ftl.blocks.host_stream(lead_plane, self.transactions[lead].temperature);
-        let Some(place) = self.ftl.blocks.next_place(lead_plane, of_lead) else { return };
+        let of_lead = self.ftl.blocks.frontier_for_host(lead_plane, self.transactions[lead].temperature);
+        let Some(place) = self.ftl.blocks.next_place(of_lead) else { return };
         let (block, own) = (self.address_of(place, array::Kind::Program).0, self.ftl.blocks.offset_in_block(place));
         let mut waiting =
             self.pool_count(lead_plane, self.merging.group.divisor() * self.ftl.shape().units_per_program);
@@ -368,8 +368,8 @@ impl Device {
             if !(from_pool || writes) || !self.ftl.blocks.takes_host_write(plane) {
                 continue;
             }
-            let stream = self.stream_of_next(plane, rank);
-            let Some(place) = self.ftl.blocks.next_place(plane, stream) else { continue };
+            let frontier = self.frontier_of_next(plane, rank);
+            let Some(place) = self.ftl.blocks.next_place(frontier) else { continue };
             if self.merging.strict && self.address_of(place, array::Kind::Program).0 != block {
                 continue;
             }
@@ -385,18 +385,18 @@ impl Device {
         chosen |= 1 << self.merging.place_in_group(lead_plane);
         for plane in self.merging.group_of(lead_plane).map(PlaneId) {
             if chosen >> self.merging.place_in_group(plane) & 1 == 1 {
-                let stream = if plane == lead_plane { of_lead } else { self.stream_of_next(plane, rank) };
-                self.skip_to(plane, stream, highest);
+                let frontier = if plane == lead_plane { of_lead } else { self.frontier_of_next(plane, rank) };
+                self.skip_to(frontier, highest);
             }
         }
     }
 
     /// Leaves out pages of a frontier of the host's up to unit `offset` of its block.
-    fn skip_to(&mut self, plane: PlaneId, stream: Stream, offset: u32) {
-        let Some(place) = self.ftl.blocks.next_place(plane, stream) else { return };
+    fn skip_to(&mut self, frontier: FrontierId, offset: u32) {
+        let Some(place) = self.ftl.blocks.next_place(frontier) else { return };
         let count = offset - self.ftl.blocks.offset_in_block(place);
         if count > 0 {
-            self.ftl.waste(plane, stream, count, ProgramCause::WasteAlignment);
+            self.ftl.waste(frontier, count, ProgramCause::WasteAlignment);
         }
     }
 }

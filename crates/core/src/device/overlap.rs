@@ -123,7 +123,7 @@ impl Device {
                 // The chosen one need not be the first of its plane.
                 let is_own = !is_pooled && plane == self.transactions[id].plane;
                 let waiting = if is_own { id } else { self.waiting.first(lun, plane, rank) };
-                let next = blocks.next_place(plane, self.stream_of_write(plane, waiting));
+                let next = blocks.next_place(self.frontier_of_write(plane, waiting));
                 let is_next = if is_pooled {
                     waiting.is_none()
                 } else {

@@ -4,7 +4,6 @@ use super::{Device, Mutant};
 use crate::config::advanced::Waste;
 use crate::ftl::flash::FlashEvent;
 use crate::ftl::mapping::PADDING;
-use crate::ftl::space::Stream;
 use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::nand::array::{self, Cycles, LunState, Operation, Spot};
 use crate::scheduler::RANKS;
@@ -379,8 +378,9 @@ impl Device {
         let group = self.ftl.shape().units_per_program;
         let stock = self.ftl.blocks.stock(plane);
         let class = self.transactions[id].temperature;
-        let stream = if lent { Stream::Gc } else { self.ftl.blocks.host_stream(plane, class) };
-        let first = self.ftl.blocks.advance(plane, stream, group);
+        let blocks = &self.ftl.blocks;
+        let frontier = if lent { blocks.gc_frontier(plane) } else { blocks.frontier_for_host(plane, class) };
+        let first = self.ftl.blocks.advance(frontier, group);
         let mut count = 1;
         let mut only_checkpoint = self.is_of_checkpoint(self.transactions[id].lpn);
         self.bind(id, first);
@@ -404,8 +404,9 @@ impl Device {
             (_, true) => ProgramCause::Checkpoint,
             _ => ProgramCause::Host,
         };
-        if cause == ProgramCause::Host {
-            self.ftl.note_stream(class, stream, count);
+        let is_elsewhere = || lent || frontier != self.ftl.blocks.host_frontier(plane, class);
+        if cause == ProgramCause::Host && self.ftl.classes.is_some() && is_elsewhere() {
+            self.ftl.note_elsewhere(class, count);
         }
         self.ftl.note_program(cause, count);
         self.note_program(first, group, cause, id, &[]);
@@ -486,8 +487,8 @@ impl Device {
             return false;
         }
         let stock = self.ftl.blocks.stock(plane);
-        let stream = self.ftl.blocks.moved_stream(plane, class);
-        let first = self.ftl.blocks.advance(plane, stream, group);
+        let frontier = self.ftl.blocks.frontier_for_moved(plane, class);
+        let first = self.ftl.blocks.advance(frontier, group);
         let job = &mut self.jobs[plane];
         job.writing = count;
         for (index, copy) in job.copies[..count].iter_mut().enumerate() {
@@ -529,7 +530,7 @@ impl Device {
             return self.start_read(id, ReadCause::Gc, at);
         }
         let stock = self.ftl.blocks.stock(plane);
-        let to = self.ftl.blocks.advance(plane, Stream::Gc, page_units);
+        let to = self.ftl.blocks.advance(self.ftl.blocks.gc_frontier(plane), page_units);
         self.pad(to, 0);
         let job = &mut self.jobs[plane];
         for copy in &mut job.back {
@@ -561,7 +562,7 @@ impl Device {
         let shape = *self.ftl.shape();
         let page_units = shape.units_per_page.divisor();
         let blind = self.config.nand.advanced.copy_back == Waste::Blind;
-        let next = self.ftl.blocks.next_place(plane, Stream::Gc);
+        let next = self.ftl.blocks.next_place(self.ftl.blocks.gc_frontier(plane));
         let next_page = next.map_or(0, |place| self.page_in_block(place));
         let fits = (self.page_in_block(from) ^ next_page) & 1 == 0;
         let job = &mut self.jobs[plane];
@@ -575,7 +576,8 @@ impl Device {
         }
         job.gain -= cost;
         if let (false, Some(place)) = (fits, next) {
-            self.ftl.waste(plane, Stream::Gc, page_units, ProgramCause::WasteCopyback);
+            let frontier = self.ftl.blocks.gc_frontier(plane);
+            self.ftl.waste(frontier, page_units, ProgramCause::WasteCopyback);
             self.program_ended(place);
         }
         true
@@ -589,7 +591,8 @@ impl Device {
         let job = &self.jobs[plane];
         let valid = job.back.iter().filter(|copy| self.ftl.blocks.is_valid(copy.from));
         let (Some(first), count) = (valid.clone().next(), valid.count() as u32) else { return false };
-        let next = self.ftl.blocks.next_place(plane, Stream::Gc).map_or(0, |place| self.page_in_block(place));
+        let frontier = self.ftl.blocks.gc_frontier(plane);
+        let next = self.ftl.blocks.next_place(frontier).map_or(0, |place| self.page_in_block(place));
         let fits = (self.page_in_block(first.from) ^ next) & 1 == 0;
         let cost = page_units - count + if fits { 0 } else { page_units };
         let blind = self.config.nand.advanced.copy_back == Waste::Blind;

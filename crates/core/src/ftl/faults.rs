@@ -9,7 +9,7 @@ use super::Ftl;
 use super::allocation::AllocationConfig;
 use super::flash::FlashEvent;
 use super::gc::job::Job;
-use super::space::BlockState;
+use super::space::{BlockState, RESERVE, Role};
 use crate::config::advanced::Waste;
 use crate::config::{DeviceConfig, FaultKind, FaultPlace};
 use crate::nand::media::LOST;
@@ -340,7 +340,7 @@ impl Ftl {
         }
         if is_new {
             self.counters.faults.blocks_grown_bad += 1;
-            self.replace_map_block(plane, self.blocks.block(block).map);
+            self.replace_block(plane, self.blocks.block(block).role);
         }
         self.refresh_ready(plane);
     }
@@ -356,15 +356,15 @@ impl Ftl {
 
     /// The host leaves a block more to cleaning while one waits to be emptied.
     fn update_kept(&mut self, plane: PlaneId) {
-        let waits = self.first_failed(plane, false).is_some();
-        self.blocks.set_kept(plane, super::space::RESERVE + 1 + u32::from(waits));
+        let waits = self.first_failed(plane, Role::Data).is_some();
+        self.blocks.set_kept(plane, RESERVE + 1 + u32::from(waits));
         self.refresh_ready(plane);
     }
 
     /// The first block of a plane that waits to be emptied: of data, or of translation pages.
-    pub fn first_failed(&self, plane: PlaneId, map: bool) -> Option<BlockId> {
+    pub fn first_failed(&self, plane: PlaneId, role: Role) -> Option<BlockId> {
         let waiting = self.faults.iter().flat_map(|faults| &faults.waiting).copied();
-        waiting.into_iter().find(|&block| self.blocks.plane_of(block) == plane && self.blocks.block(block).map == map)
+        waiting.into_iter().find(|&block| self.blocks.plane_of(block) == plane && self.blocks.block(block).role == role)
     }
 
     /// After loading a state: blocks that have failed are to be emptied.
@@ -392,7 +392,7 @@ impl Ftl {
 
     /// The erase of a block has failed: it is never used again.
     pub fn erase_failed(&mut self, block: BlockId) {
-        let map = self.blocks.block(block).map;
+        let role = self.blocks.block(block).role;
         self.counters.faults.erases_failed += 1;
         self.counters.faults.blocks_grown_bad += 1;
         self.forget_lost(block);
@@ -401,7 +401,7 @@ impl Ftl {
         if let Some(durable) = &mut self.durable {
             durable.tell(FlashEvent::EraseFailed { block });
         }
-        self.replace_map_block(self.blocks.plane_of(block), map);
+        self.replace_block(self.blocks.plane_of(block), role);
     }
 
     /// After loading a state: by plane, the blocks that are owed to those of translation pages.
@@ -412,9 +412,9 @@ impl Ftl {
     }
 
     /// Translation pages get a block in the place of one that failed, as soon as one of data is free.
-    fn replace_map_block(&mut self, plane: PlaneId, map: bool) {
+    fn replace_block(&mut self, plane: PlaneId, role: Role) {
         if let Some(faults) = &mut self.faults {
-            faults.owed[plane.index()] += u32::from(map);
+            faults.owed[plane.index()] += u32::from(role == Role::Map);
         }
         self.pay_map(plane);
     }
@@ -485,14 +485,14 @@ impl Ftl {
         let pages = (state.pages() + planes - 1 - self.allocation.order().position(plane)) / planes;
         let (mut of_map, mut of_data, mut open, mut valid) = (blocks.map_stock(plane), blocks.stock(plane), 0, 0);
         for block in blocks.of_plane(plane).iter().filter(|block| !block.failed && block.state != BlockState::Free) {
-            *(if block.map { &mut of_map } else { &mut of_data }) += 1;
-            if !block.map {
+            *(if block.role == Role::Map { &mut of_map } else { &mut of_data }) += 1;
+            if block.role == Role::Data {
                 open += u32::from(block.state == BlockState::Open);
                 valid += u32::from(block.valid);
             }
         }
         let spare = (of_data * data - valid) / data;
-        let coming = spare.saturating_sub(open + super::space::RESERVE).min(faults.owed[plane.index()]);
+        let coming = spare.saturating_sub(open + RESERVE).min(faults.owed[plane.index()]);
         (of_map + coming).saturating_sub(1) * (data / self.shape.units_per_program) > pages
     }
 }

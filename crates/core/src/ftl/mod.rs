@@ -29,7 +29,7 @@ use flash::FlashEvent;
 use gc::trigger::Trigger;
 use mapping::{BlockMap, Location, MapState, PADDING, PageMap};
 use partial::{PartialUnits, Update};
-use space::{Space, Stream};
+use space::{FrontierId, Role, Space};
 use temperature::Classes;
 
 use crate::config::advanced::Waste;
@@ -289,8 +289,8 @@ impl Ftl {
     }
 
     /// Leaves out the next `units` places of a frontier, whole pages of it.
-    pub fn waste(&mut self, plane: PlaneId, stream: Stream, units: u32, cause: ProgramCause) {
-        let place = self.blocks.advance(plane, stream, units);
+    pub fn waste(&mut self, at: FrontierId, units: u32, cause: ProgramCause) {
+        let place = self.blocks.advance(at, units);
         for unit in place.0..place.0 + units {
             self.map.set_owner(Ppn(unit), PADDING);
         }
@@ -318,7 +318,7 @@ impl Ftl {
         self.counters.victims += 1;
         self.counters.victim_valid_units += u64::from(self.blocks.block(victim).valid);
         self.counters.stock_at_choice += u64::from(self.blocks.stock(plane) + erasing);
-        self.counters.open_units_at_choice += u64::from(self.blocks.open_units(plane));
+        self.counters.open_units_at_choice += u64::from(self.blocks.open_units(plane, Role::Data));
     }
 
     /// Writes one whole or partial unit at once, functional mode.
@@ -365,12 +365,10 @@ impl Ftl {
         }
     }
 
-    /// So many units that the host writes go to `stream`.
+    /// Counts units of the host that go to a frontier which is not the one of their class.
     #[inline]
-    pub fn note_stream(&mut self, class: u8, stream: Stream, units: u32) {
-        if let Some(classes) = &mut self.classes
-            && stream != Stream::HOST[usize::from(class)]
-        {
+    pub fn note_elsewhere(&mut self, class: u8, units: u32) {
+        if let Some(classes) = &mut self.classes {
             classes.note_elsewhere(class, units);
         }
     }
@@ -413,16 +411,19 @@ impl Ftl {
 
     #[inline]
     fn place_on(&mut self, plane: PlaneId, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>, class: u8) {
-        if self.blocks.room(plane, Stream::HOST[usize::from(class)]) == 0 {
+        let own = self.blocks.host_frontier(plane, class);
+        if self.blocks.room(own) == 0 {
             // Opening a block may start cleaning, which may move `lpn` itself.
             self.open_for_host(plane);
         }
-        let stream = self.blocks.host_stream(plane, class);
-        self.note_stream(class, stream, 1);
-        let place = self.program_now(plane, stream, ProgramCause::Host, lpn.0);
+        let at = self.blocks.frontier_for_host(plane, class);
+        if at != own {
+            self.note_elsewhere(class, 1);
+        }
+        let place = self.program_now(at, ProgramCause::Host, lpn.0);
         self.written_now(lpn, old, place, contents);
-        self.close_if_full(place, stream);
-        if self.shape.paces && self.blocks.room(plane, stream).is_multiple_of(self.shape.units_per_program) {
+        self.close_if_full(place, at);
+        if self.shape.paces && self.blocks.room(at).is_multiple_of(self.shape.units_per_program) {
             self.keep_pace(plane);
         } else if self.shape.single_frontier && self.blocks.offset_in_block(place) + 1 == self.shape.units_per_program {
             self.clean_until(plane, self.shape.soft + 1);
@@ -462,7 +463,7 @@ impl Ftl {
     fn choose_now(&mut self, pool: u32, class: u8) -> PlaneId {
         let index = (pool * self.shape.classes) as usize + usize::from(class);
         let filling = self.filling[index];
-        let room = self.blocks.room(filling, Stream::HOST[usize::from(class)]);
+        let room = self.blocks.room(self.blocks.host_frontier(filling, class));
         let begun = self.shape.program_units.divide_with_rest(room).1 != 0;
         if begun && (self.shape.one_pool || self.allocation.pool_of(filling) == pool) {
             return filling;
@@ -509,8 +510,8 @@ impl Ftl {
 
     /// Programs one unit at the next place of a frontier.
     #[inline]
-    fn program_now(&mut self, plane: PlaneId, stream: Stream, cause: ProgramCause, lpn: u32) -> Ppn {
-        let place = self.blocks.advance(plane, stream, 1);
+    fn program_now(&mut self, at: FrontierId, cause: ProgramCause, lpn: u32) -> Ppn {
+        let place = self.blocks.advance(at, 1);
         self.map.set_owner(place, lpn);
         // One in so many units completes a page, and one in so many a program command.
         let (_, in_page) = self.shape.units_per_page.divide_with_rest(place.0);
@@ -522,7 +523,7 @@ impl Ftl {
 
     /// Closes the block of `place` when that was its last, with its summary.
     #[inline]
-    fn close_if_full(&mut self, place: Ppn, stream: Stream) {
+    fn close_if_full(&mut self, place: Ppn, at: FrontierId) {
         if self.blocks.ends_data(Ppn(place.0 + 1)) {
             let block = self.blocks.block_of(place);
             if self.shape.summary {
@@ -531,7 +532,7 @@ impl Ftl {
                 self.told_end(Ppn(place.0 + 1), self.shape.units_per_program);
             }
             self.blocks.close(block);
-            if stream != Stream::Gc && stream != Stream::Map {
+            if self.blocks.takes_host(at) {
                 let plane = self.blocks.plane_of(block);
                 self.refresh_ready(plane);
             }
@@ -589,8 +590,8 @@ impl Ftl {
         }
         let group = self.shape.units_per_program;
         for plane in (0..self.shape.planes).map(PlaneId) {
-            for stream in &Stream::HOST[..self.shape.classes as usize] {
-                self.pad(plane, *stream, group);
+            for class in 0..self.shape.classes as u8 {
+                self.pad(self.blocks.host_frontier(plane, class), group);
             }
             // Cleaning in time stops above the soft threshold: a plane left at it would start with one of its own.
             if self.shape.paces {
@@ -598,15 +599,15 @@ impl Ftl {
             } else {
                 self.clean_until(plane, self.shape.soft + 1);
             }
-            self.pad(plane, Stream::Gc, group);
+            self.pad(self.blocks.gc_frontier(plane), group);
             self.refresh_ready(plane);
         }
         self.write_changed_map();
     }
 
     /// Fills up what a frontier has begun of a group of units.
-    fn pad(&mut self, plane: PlaneId, stream: Stream, group: u32) {
-        let Some((place, count)) = self.blocks.align(plane, stream, group) else { return };
+    fn pad(&mut self, at: FrontierId, group: u32) {
+        let Some((place, count)) = self.blocks.align(at, group) else { return };
         for unit in place.0..place.0 + count {
             self.map.set_owner(Ppn(unit), PADDING);
         }
@@ -614,7 +615,7 @@ impl Ftl {
         // The page that was begun counts already.
         self.counters.pages_programmed[ProgramCause::Padding as usize] +=
             u64::from(self.shape.units_per_page.divide(count));
-        self.close_if_full(Ppn(place.0 + count - 1), stream);
+        self.close_if_full(Ppn(place.0 + count - 1), at);
     }
 
     /// What the sectors `first..end` of a unit hold, by the media; functional mode, for verification.

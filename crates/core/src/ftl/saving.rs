@@ -2,7 +2,7 @@
 
 use super::Ftl;
 use super::mapping::{Location, PADDING, TRANSLATION};
-use super::space::RESERVE;
+use super::space::{RESERVE, Role};
 use crate::metrics::counters::{Counters, FaultCounts};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::state::{MOST, Reader, StateError, Writer};
@@ -135,7 +135,7 @@ impl Ftl {
                 let units = place.0..place.0.saturating_add(group);
                 let whole = self.blocks.offset_in_block(place).is_multiple_of(group);
                 let home = self.blocks.plane_of(self.blocks.block_of(place)) == self.map_home(page);
-                if !whole || !home || !units.clone().all(|unit| self.blocks.adopt(Ppn(unit), true, written)) {
+                if !whole || !home || !units.clone().all(|unit| self.blocks.adopt(Ppn(unit), Role::Map, written)) {
                     return Err(input.damaged(format!("the place of translation page {page}")));
                 }
                 units.for_each(|unit| self.map.set_owner(Ppn(unit), TRANSLATION | page));
@@ -168,7 +168,7 @@ impl Ftl {
         for lpn in 0..self.map.all() {
             let Some(place) = input.u32()?.checked_sub(1) else { continue };
             let place = Ppn(place);
-            if !self.blocks.adopt(place, false, written) || !self.may_be_at(Lpn(lpn), place) {
+            if !self.blocks.adopt(place, Role::Data, written) || !self.may_be_at(Lpn(lpn), place) {
                 return Err(input.damaged(format!("unit {lpn} at place {}", place.0)));
             }
             self.map.set_flash(Lpn(lpn), place);

@@ -6,7 +6,7 @@ use floatgate_core::config::GcPace;
 use floatgate_core::device::Device;
 use floatgate_core::ftl::gc::job::Job;
 use floatgate_core::ftl::mapping::NOWHERE;
-use floatgate_core::ftl::space::{Block, BlockState, RESERVE};
+use floatgate_core::ftl::space::{Block, BlockState, RESERVE, Role};
 use floatgate_core::metrics::bounds::Work;
 use floatgate_core::metrics::counters::ProgramCause;
 use floatgate_core::metrics::series::Sample;
@@ -44,7 +44,7 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         if free + open + closed + bad != per_plane || open > frontiers {
             return Err(format!("plane {plane}: {free} blocks free, {open} open, {closed} closed of {per_plane}"));
         }
-        let is_data = |b: &&Block| b.state == BlockState::Closed && !b.map;
+        let is_data = |b: &&Block| b.state == BlockState::Closed && b.role == Role::Data;
         // A block with fewer stale units than a program gains nothing.
         let hidden = blocks.iter().filter(is_data).count() as u32 * (config.units_per_program() - 1);
         let stale: u32 = blocks.iter().filter(is_data).map(|b| data - u32::from(b.valid)).sum();

@@ -3,7 +3,7 @@
 //! A device of a terabyte has millions of blocks. They are copied slice by slice, each under the lock for some
 //! microseconds, and taken together in cells: a row is a plane or several, a cell some neighbouring blocks of it.
 
-use floatgate_core::ftl::space::{Block, BlockState};
+use floatgate_core::ftl::space::{Block, BlockState, Role};
 use serde::{Deserialize, Serialize};
 
 /// Cells of a picture at most.
@@ -112,7 +112,7 @@ impl Painter {
                 BlockState::Victim | BlockState::Doomed => 2,
                 BlockState::Free | BlockState::Closed | BlockState::Failed | BlockState::Bad => 0,
             };
-            cell.marks |= if block.map { 8 } else { 0 };
+            cell.marks |= if block.role == Role::Map { 8 } else { 0 };
             self.next += 1;
         }
         (self.next >= self.planes * self.blocks_per_plane).then(|| self.picture(now_s))

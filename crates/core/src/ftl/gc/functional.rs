@@ -6,7 +6,7 @@
 use super::job::Job;
 use crate::external::PlaneState;
 use crate::ftl::Ftl;
-use crate::ftl::space::Stream;
+use crate::ftl::space::{FrontierId, Role};
 use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
@@ -37,12 +37,12 @@ impl Ftl {
         if !self.wants_cleaning(plane, self.blocks.stock(plane)) {
             return false;
         }
-        let Some(victim) = self.blocks.take_victim(plane, 0) else { return false };
+        let Some(victim) = self.blocks.take_victim(self.blocks.region(plane, Role::Data), 0) else { return false };
         self.note_victim(plane, victim, 0);
         self.move_all(plane, victim);
         if self.shape.single_frontier {
             // The host's next write does not share a program with moved units.
-            self.pad(plane, Stream::Gc, self.shape.units_per_program);
+            self.pad(self.blocks.gc_frontier(plane), self.shape.units_per_program);
         }
         self.blocks.doom(victim);
         self.erase_now(victim);
@@ -58,14 +58,14 @@ impl Ftl {
         let by_class = self.shape.single_frontier && self.shape.classes > 1;
         let mut left = &copies[..];
         while let Some(&(lpn, _)) = left.first() {
-            let stream = self.blocks.moved_stream(plane, self.class_of(lpn));
-            let room = match self.blocks.room(plane, stream) {
+            let at = self.blocks.frontier_for_moved(plane, self.class_of(lpn));
+            let room = match self.blocks.room(at) {
                 0 => self.blocks.data_units(),
                 room => room,
             };
             let most = if by_class { 1 } else { room as usize };
             let (run, later) = left.split_at(left.len().min(most));
-            self.move_run(plane, stream, run);
+            self.move_run(at, run);
             left = later;
         }
         self.copies = copies;
@@ -88,9 +88,9 @@ impl Ftl {
     }
 
     /// Programs a run of moved units at a frontier whose block has room for all of them.
-    fn move_run(&mut self, plane: PlaneId, stream: Stream, run: &[(u32, u32)]) {
+    fn move_run(&mut self, at: FrontierId, run: &[(u32, u32)]) {
         let count = run.len() as u32;
-        let first = self.blocks.advance(plane, stream, count);
+        let first = self.blocks.advance(at, count);
         for (&(lpn, _), place) in run.iter().zip(first.0..) {
             self.map.set_owner(Ppn(place), lpn);
             self.map.set_flash(Lpn(lpn), Ppn(place));
@@ -103,7 +103,7 @@ impl Ftl {
         self.counters.pages_programmed[ProgramCause::Gc as usize] += u64::from(pages * self.shape.pages_per_unit);
         self.counters.units_programmed += u64::from(count);
         self.note_run(run, first);
-        self.close_if_full(Ppn(first.0 + count - 1), stream);
+        self.close_if_full(Ppn(first.0 + count - 1), at);
     }
 
     /// Notes what each moved unit means to classes, contents, losses and the map in flash.

@@ -2,7 +2,7 @@
 
 use crate::config::advanced::Waste;
 use crate::ftl::Ftl;
-use crate::ftl::space::Stream;
+use crate::ftl::space::Role;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::work::Class;
 
@@ -156,7 +156,7 @@ impl Job {
     /// Chooses a block that has failed, where what it holds has room and leaves a victim's behind it, and another
     /// block's, which may fail in its turn.
     fn choose_failed(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
-        let Some(failed) = ftl.first_failed(plane, false) else { return false };
+        let Some(failed) = ftl.first_failed(plane, Role::Data) else { return false };
         let (group, data) = (ftl.shape().units_per_program, ftl.blocks.data_units());
         let in_hand = if self.copies.is_empty() { 0 } else { group };
         if in_hand > 0 && ftl.shape().single_frontier {
@@ -207,7 +207,7 @@ impl Job {
             return false;
         }
         let least = room_to_leave(ftl, plane, in_hand);
-        let Some(victim) = ftl.blocks.take_victim(plane, least) else { return false };
+        let Some(victim) = ftl.blocks.take_victim(ftl.blocks.region(plane, Role::Data), least) else { return false };
         ftl.note_victim(plane, victim, self.doomed);
         self.take(ftl, victim, data - u32::from(ftl.blocks.block(victim).valid) - least);
         true
@@ -245,7 +245,7 @@ impl Job {
 /// the stock, and a frontier that is the host's too, may be the host's by then.
 fn room_to_leave(ftl: &Ftl, plane: PlaneId, in_hand: u32) -> u32 {
     let shape = ftl.shape();
-    let left = if shape.single_frontier { 0 } else { ftl.blocks.room(plane, Stream::Gc) };
+    let left = if shape.single_frontier { 0 } else { ftl.blocks.room(ftl.blocks.gc_frontier(plane)) };
     let is_short = shape.trim_journal && left < in_hand + shape.units_per_program;
     if is_short { shape.units_per_program } else { 0 }
 }

@@ -3,7 +3,7 @@
 
 use super::TRANSLATION;
 use crate::ftl::Ftl;
-use crate::ftl::space::{RESERVE, Stream};
+use crate::ftl::space::{RESERVE, Role};
 use crate::metrics::counters::{MapCause, ProgramCause, ReadCause};
 use crate::sim::id::{Lpn, PlaneId, Ppn};
 
@@ -30,7 +30,7 @@ impl Ftl {
     /// Gives a translation page its next place; there must be room in its plane.
     pub fn bind_map(&mut self, page: u32, cause: MapCause) -> Ppn {
         let group = self.shape().units_per_program;
-        let place = self.blocks.advance(self.map_home(page), Stream::Map, group);
+        let place = self.blocks.advance(self.blocks.map_frontier(self.map_home(page)), group);
         for unit in place.0..place.0 + group {
             self.map.set_owner(Ppn(unit), TRANSLATION | page);
         }
@@ -73,13 +73,13 @@ impl Ftl {
         let place = self.bind_map(page, cause);
         self.map_programmed(page, place);
         let group = self.shape().units_per_program;
-        self.close_if_full(Ppn(place.0 + group - 1), Stream::Map);
+        self.close_if_full(Ppn(place.0 + group - 1), self.blocks.map_frontier(self.map_home(page)));
     }
 
     /// Reclaims blocks of translation pages until one can be written beside the reserve.
     fn clean_map_now(&mut self, plane: PlaneId) {
         while self.blocks.map_stock(plane) <= RESERVE {
-            let Some(victim) = self.blocks.take_map_victim(plane) else { return };
+            let Some(victim) = self.blocks.take_victim(self.blocks.region(plane, Role::Map), 0) else { return };
             self.counters.map.victims += 1;
             let (first, group) = (self.blocks.first_unit(victim).0, self.shape().units_per_program);
             for unit in (first..first + self.blocks.data_units()).step_by(group as usize) {
@@ -104,12 +104,14 @@ impl Ftl {
             held += u64::from(group);
             for unit in (place.0..place.0 + group).map(Ppn) {
                 let block = self.blocks.block(self.blocks.block_of(unit));
-                if !block.map || !self.blocks.is_valid(unit) || self.map.owner(unit) != TRANSLATION | page {
+                if block.role != Role::Map || !self.blocks.is_valid(unit) || self.map.owner(unit) != TRANSLATION | page
+                {
                     return Err(format!("translation page {page} is not at {}, where it should be", place.0));
                 }
             }
         }
-        let in_map = self.blocks.all().iter().filter(|block| block.map).map(|block| u64::from(block.valid));
+        let in_map =
+            self.blocks.all().iter().filter(|block| block.role == Role::Map).map(|block| u64::from(block.valid));
         let valid: u64 = in_map.sum();
         if valid != held {
             return Err(format!("{held} units hold translation pages, {valid} are valid in their blocks"));

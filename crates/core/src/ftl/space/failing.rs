@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Block, BlockState, RESERVE, Space};
+use super::{Block, BlockState, RESERVE, Role, Space};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
 impl Space {
@@ -42,23 +42,27 @@ impl Space {
         let free: Vec<u32> = blocks.filter(|id| self.blocks[*id as usize].state == BlockState::Free).collect();
         free.windows(2).for_each(|pair| self.next_free[pair[0] as usize] = pair[1]);
         let p = &mut self.planes[plane.index()];
-        // Where there are too few for both, the map has them.
-        p.map_stock = p.map_stock.min(free.len() as u32);
-        p.stock = free.len() as u32 - p.map_stock;
+        p.free = free.len() as u32;
         p.first_free = free.first().copied().unwrap_or_default();
         p.last_free = free.last().copied().unwrap_or_default();
+        // If there are too few for all regions, data have the fewest.
+        let mut left = free.len() as u32;
+        for role in Role::ALL.into_iter().filter(|role| *role != Role::Data) {
+            let region = self.region_mut(plane, role);
+            region.free = region.free.min(left);
+            left -= region.free;
+        }
+        self.region_mut(plane, Role::Data).free = left;
     }
 
     /// A program or an erase of a block has failed: no frontier goes on in it. Whether that is new, and which of its
     /// units will never be programmed.
     pub(in crate::ftl) fn fail(&mut self, id: BlockId) -> (bool, Range<u32>) {
         let plane = self.plane_of(id);
-        let units = self.units_per_block;
         let mut left = 0..0;
-        for frontier in &mut self.planes[plane.index()].frontiers {
-            if frontier.left > 0 && units.divide(frontier.next) == id.0 {
-                left = frontier.next..frontier.next + std::mem::take(&mut frontier.left);
-            }
+        if let Some(at) = self.frontier_in(id) {
+            let frontier = &mut self.frontiers[at.0 as usize];
+            left = frontier.next..frontier.next + std::mem::take(&mut frontier.left);
         }
         let block = &mut self.blocks[id.index()];
         let is_new = !std::mem::replace(&mut block.failed, true);
@@ -88,22 +92,21 @@ impl Space {
         );
         let block = &mut self.blocks[id.index()];
         debug_assert!(block.failed);
-        (block.state, block.map) = (BlockState::Bad, false);
+        (block.state, block.role) = (BlockState::Bad, Role::default());
         self.doomed.remove(&id.0);
     }
 
     /// The host leaves so many free blocks of a plane to cleaning.
     pub(in crate::ftl) fn set_kept(&mut self, plane: PlaneId, kept: u32) {
-        self.planes[plane.index()].kept = kept;
+        self.region_mut(plane, Role::Data).reserve = kept;
     }
 
     /// A free block of data becomes one that is kept for translation pages; whether there is one beside the reserve.
     pub(in crate::ftl) fn give_to_map(&mut self, plane: PlaneId) -> bool {
-        let p = &mut self.planes[plane.index()];
-        let gives = p.stock > RESERVE;
+        let gives = self.region_of(plane, Role::Data).free > RESERVE;
         if gives {
-            p.stock -= 1;
-            p.map_stock += 1;
+            self.region_mut(plane, Role::Data).free -= 1;
+            self.region_mut(plane, Role::Map).free += 1;
         }
         gives
     }

@@ -1,9 +1,9 @@
 //! Blocks in a saved state. What follows from other things is not in the file: counts of valid units and of blocks, the
 //! state of a block that a frontier is in, and the bits of valid units, which follow from the map.
 
-use super::{Block, BlockState, Frontier, RESERVE, Space, Stream};
+use super::{Block, BlockState, Frontier, FrontierId, RESERVE, Region, Role, Space};
 use crate::ftl::gc::victim::Candidates;
-use crate::sim::id::{BlockId, Ppn};
+use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::state::{Reader, StateError, Writer};
 
 /// In the place of a frontier that has no open block.
@@ -31,36 +31,41 @@ impl Space {
                 return Some(format!("{} operations of block {number} have not ended", block.dependants));
             }
         }
-        for (number, plane) in self.planes.iter().enumerate() {
-            if plane.frontiers.iter().any(|frontier| !frontier.left.is_multiple_of(self.units_per_program)) {
-                return Some(format!("a program of plane {number} has begun and is not full"));
-            }
-        }
-        None
+        let begun = |region: &&Region| {
+            let range = region.first as usize..(region.first + self.layout(region.role).frontiers()) as usize;
+            self.frontiers[range].iter().any(|frontier| !frontier.left.is_multiple_of(self.units_per_program))
+        };
+        let region = self.regions.iter().find(begun)?;
+        Some(format!("a program of plane {} has begun and is not full", region.plane.0))
     }
 
     pub(in crate::ftl) fn save(&self, out: &mut Writer) -> Result<(), StateError> {
         for block in &self.blocks {
             let state = STATES.iter().position(|state| *state == block.state).unwrap_or_default() as u8;
-            out.u8(state | if block.map { MAP } else { 0 })?;
+            out.u8(state | if block.role == Role::Map { MAP } else { 0 })?;
             out.u32(block.erases)?;
         }
-        for plane in &self.planes {
+        for (number, plane) in (0..).zip(&self.planes) {
             let mut block = plane.first_free;
-            for _ in 0..plane.stock + plane.map_stock {
+            for _ in 0..plane.free {
                 out.u32(block)?;
                 block = self.next_free[block as usize];
             }
-            for frontier in &plane.frontiers[..self.streams()] {
-                out.u32(if frontier.left > 0 { frontier.next } else { NOWHERE })?;
+            for at in self.saved_frontiers(PlaneId(number)) {
+                out.u32(at.and_then(|at| self.next_place(at)).map_or(NOWHERE, |place| place.0))?;
             }
         }
         out.u64(self.clock)
     }
 
-    /// Frontiers of a plane that are used: of translation pages, of moved units, and of each class of the host's.
-    fn streams(&self) -> usize {
-        Stream::Map as usize + self.classes
+    /// Frontiers of a plane in the order of a saved state: of class 0, of moved units, of translation pages, and of the
+    /// other classes. `None` for one that the device does not have.
+    fn saved_frontiers(&self, plane: PlaneId) -> Vec<Option<FrontierId>> {
+        let [data, map] = &self.layouts;
+        let moved = (!data.is_shared).then(|| self.gc_frontier(plane));
+        let map = (map.frontiers() > 0).then(|| self.map_frontier(plane));
+        let of_class = |class| Some(self.host_frontier(plane, class));
+        [of_class(0), moved, map].into_iter().chain((1..self.classes as u8).map(of_class)).collect()
     }
 
     /// Reads what [`Space::save`] wrote; nothing is valid yet. Returns, by plane, the blocks that are owed to those of
@@ -72,7 +77,8 @@ impl Space {
                 return Err(input.damaged(format!("block state {state}")));
             };
             let failed = matches!(known, BlockState::Failed | BlockState::Bad);
-            *block = Block { state: *known, map: state & MAP != 0, failed, ..Block::default() };
+            let role = if state & MAP != 0 { Role::Map } else { Role::Data };
+            *block = Block { state: *known, role, failed, ..Block::default() };
             block.erases = input.below(MOST_ERASES, "erase")?;
             if block.failed && !fails {
                 return Err(input.damaged("a block that failed, in a device in which none does"));
@@ -92,16 +98,16 @@ impl Space {
         let first = plane * per_plane;
         let of_plane = &self.blocks[first as usize..(first + per_plane) as usize];
         let free = of_plane.iter().filter(|block| block.state == BlockState::Free).count() as u32;
-        if of_plane
-            .iter()
-            .any(|block| block.map && matches!(block.state, BlockState::Free | BlockState::Logical | BlockState::Bad))
-        {
+        if of_plane.iter().any(|block| {
+            block.role == Role::Map && matches!(block.state, BlockState::Free | BlockState::Logical | BlockState::Bad)
+        }) {
             return Err(input.damaged(format!("a block of plane {plane} holds translation pages and cannot")));
         }
-        let for_map = of_plane.iter().filter(|block| block.map && !block.failed).count() as u32;
+        let for_map = of_plane.iter().filter(|block| block.role == Role::Map && !block.failed).count() as u32;
         let bad = of_plane.iter().filter(|block| block.failed).count() as u32;
-        let p = &self.planes[plane as usize];
-        let (Some(whole), all) = (p.map_stock.checked_sub(for_map), p.stock + p.map_stock) else {
+        let before = |role| self.region_of(PlaneId(plane), role).free;
+        let (for_data, of_map) = (before(Role::Data), before(Role::Map));
+        let (Some(whole), all) = (of_map.checked_sub(for_map), for_data + of_map) else {
             return Err(input.damaged(format!("{for_map} blocks of plane {plane} hold translation pages")));
         };
         // A logical block may have the last one, while it is one of those with two.
@@ -112,7 +118,7 @@ impl Space {
         let Some(stock) = free.checked_sub(map_stock).filter(|stock| *stock >= least) else {
             return Err(input.damaged(format!("plane {plane} has {free} of {all} blocks free, too few to go on with")));
         };
-        if p.map_stock > 0 && map_stock < RESERVE {
+        if of_map > 0 && map_stock < RESERVE {
             return Err(input.damaged(format!("plane {plane} has no free block for translation pages")));
         }
         let mut listed = vec![false; per_plane as usize];
@@ -132,30 +138,33 @@ impl Space {
             last = block;
         }
         let p = &mut self.planes[plane as usize];
-        (p.last_free, p.stock, p.map_stock, p.bad) = (last, stock, map_stock, bad);
+        (p.last_free, p.free, p.bad) = (last, free, bad);
+        self.region_mut(PlaneId(plane), Role::Data).free = stock;
+        self.region_mut(PlaneId(plane), Role::Map).free = map_stock;
         Ok(owed)
     }
 
     fn load_frontiers(&mut self, plane: u32, input: &mut Reader) -> Result<(), StateError> {
         let per_plane = self.blocks_per_plane.divisor();
-        let mut opened = Vec::with_capacity(self.streams());
-        for index in 0..self.streams() {
+        let mut opened = Vec::new();
+        for at in self.saved_frontiers(PlaneId(plane)) {
             let next = input.u32()?;
-            self.planes[plane as usize].frontiers[index] = Frontier::default();
+            if let Some(at) = at {
+                self.frontiers[at.0 as usize] = Frontier::default();
+            }
             if next == NOWHERE {
                 continue;
             }
             let (block, offset) = self.units_per_block.divide_with_rest(next);
             let in_plane = block / per_plane == plane;
             let known = self.blocks.get(block as usize).filter(|known| in_plane && known.state == BlockState::Open);
-            let suits = known.is_some_and(|known| known.map == (index == Stream::Map as usize));
-            let used = index != Stream::Gc as usize || self.gc_frontier == index;
+            let at = at.filter(|&at| known.is_some_and(|known| known.role == self.region_at(at).role));
             let whole = offset < self.data_units && (self.data_units - offset).is_multiple_of(self.units_per_program);
-            if !(suits && used && whole) || opened.contains(&block) {
+            let Some(at) = at.filter(|_| whole && !opened.contains(&block)) else {
                 return Err(input.damaged(format!("plane {plane} goes on at {next}")));
-            }
+            };
             opened.push(block);
-            self.planes[plane as usize].frontiers[index] = Frontier { next, left: self.data_units - offset };
+            self.frontiers[at.0 as usize] = Frontier { next, left: self.data_units - offset };
         }
         let of_plane = &self.blocks[(plane * per_plane) as usize..((plane + 1) * per_plane) as usize];
         match of_plane.iter().filter(|block| block.state == BlockState::Open).count() == opened.len() {
@@ -169,7 +178,7 @@ impl Space {
         let is_full = |block: &Block| matches!(block.state, BlockState::Closed | BlockState::Failed);
         let count = |block: &Block| if is_full(block) { self.data_units } else { 0 };
         let mut written: Vec<u16> = self.blocks.iter().map(|block| count(block) as u16).collect();
-        for frontier in self.planes.iter().flat_map(|plane| &plane.frontiers).filter(|frontier| frontier.left > 0) {
+        for frontier in self.frontiers.iter().filter(|frontier| frontier.left > 0) {
             let (block, offset) = self.units_per_block.divide_with_rest(frontier.next);
             written[block as usize] = offset as u16;
         }
@@ -178,9 +187,9 @@ impl Space {
 
     /// Marks a unit as valid, where it can be: it is written, in a block of its kind, and nobody else's.
     #[inline]
-    pub(in crate::ftl) fn adopt(&mut self, ppn: Ppn, map: bool, written: &[u16]) -> bool {
+    pub(in crate::ftl) fn adopt(&mut self, ppn: Ppn, role: Role, written: &[u16]) -> bool {
         let (block, offset) = self.units_per_block.divide_with_rest(ppn.0);
-        let can = |blocks: &[Block]| offset < u32::from(written[block as usize]) && blocks[block as usize].map == map;
+        let can = |blocks: &[Block]| offset < u32::from(written[block as usize]) && blocks[block as usize].role == role;
         if block as usize >= self.blocks.len() || !can(&self.blocks) || self.is_valid(ppn) {
             return false;
         }
@@ -190,39 +199,34 @@ impl Space {
 
     /// Counts what follows from which units are valid.
     pub(in crate::ftl) fn count_closed(&mut self) {
-        for plane in &mut self.planes {
-            (plane.stale, plane.closed, plane.map_stale) = (0, 0, 0);
+        for region in &mut self.regions {
+            (region.invalid, region.closed) = (0, 0);
         }
         for number in 0..self.blocks.len() {
-            let block = self.blocks[number];
-            if block.state != BlockState::Closed {
-                continue;
-            }
-            let plane = self.plane_of(BlockId(number as u32));
-            let (plane, stale) = (&mut self.planes[plane.index()], self.data_units - u32::from(block.valid));
-            if block.map {
-                plane.map_stale += stale;
-            } else {
-                plane.stale += stale;
-                plane.closed += 1;
+            let Block { state, role, valid, .. } = self.blocks[number];
+            if state == BlockState::Closed {
+                let (plane, invalid) = (self.plane_of(BlockId(number as u32)), self.data_units - u32::from(valid));
+                let region = self.region_mut(plane, role);
+                region.invalid += invalid;
+                region.closed += 1;
             }
         }
     }
 
     pub(in crate::ftl) fn save_victims(&self, out: &mut Writer) -> Result<(), StateError> {
-        self.victim.save(out)?;
-        self.map_victim.as_ref().map_or(Ok(()), |victim| victim.save(out))
+        self.victims.iter().flatten().try_for_each(|victim| victim.save(out))
     }
 
     pub(in crate::ftl) fn load_victims(&mut self, input: &mut Reader) -> Result<(), StateError> {
-        let closed = |map: bool| {
-            let is_candidate = |block: &Block| block.state == BlockState::Closed && block.map == map;
+        for role in Role::ALL {
+            let is_candidate = |block: &Block| block.state == BlockState::Closed && block.role == role;
             let valid = self.blocks.iter().map(|block| is_candidate(block).then_some(block.valid)).collect();
-            Candidates::new(valid, self.blocks_per_plane.divisor(), self.clock)
-        };
-        let (data, map) = (closed(false), closed(true));
-        self.victim.load(input, data)?;
-        self.map_victim.as_mut().map_or(Ok(()), |victim| victim.load(input, map))
+            let candidates = Candidates::new(valid, self.blocks_per_plane.divisor(), self.clock);
+            if let Some(victim) = &mut self.victims[role as usize] {
+                victim.load(input, candidates)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether a block is a logical block's.

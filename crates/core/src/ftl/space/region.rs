@@ -1,0 +1,237 @@
+//! Regions and write frontiers: which blocks of a plane hold what, and where the next unit goes.
+
+use std::ops::Range;
+
+use super::Space;
+use crate::config::{DeviceConfig, Frontiers};
+use crate::sim::id::{BlockId, PlaneId, Ppn};
+
+/// What the blocks of a region hold. A new kind of block is one more role, with a row in `Layout::of`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Role {
+    /// What the host has written, and what the device writes as the host would: trim journal and checkpoint.
+    #[default]
+    Data,
+    /// Translation pages.
+    Map,
+}
+
+impl Role {
+    /// All roles, in the order of their numbers.
+    pub const ALL: [Role; 2] = [Role::Data, Role::Map];
+}
+
+/// A region: the blocks of a plane that have one role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegionId(pub(super) u32);
+
+/// A write frontier: a place in an open block of a region, where the next unit goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrontierId(pub(super) u32);
+
+/// Pages of a block are programmed in order, because a frontier only moves forward.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Frontier {
+    /// Next unit.
+    pub(super) next: u32,
+    /// Units of data left in the open block; 0 without one.
+    pub(super) left: u32,
+}
+
+/// State of a region.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Region {
+    /// Free blocks. The list of free blocks is shared by the regions of a plane.
+    pub(super) free: u32,
+    /// Invalid units of closed blocks: what garbage collection could reclaim.
+    pub(super) invalid: u32,
+    /// Closed blocks.
+    pub(super) closed: u32,
+    /// Free blocks that writes leave to garbage collection.
+    pub(super) reserve: u32,
+    /// First of its frontiers.
+    pub(super) first: u32,
+    /// Its plane.
+    pub(super) plane: PlaneId,
+    /// What its blocks hold.
+    pub(super) role: Role,
+}
+
+/// What the regions of a role have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    /// Blocks of each region.
+    pub(super) blocks: u32,
+    /// Frontiers of writes, which are the first of a region: one for each class.
+    pub(super) writes: u32,
+    /// True if moved units go to the frontiers of writes, and false if they have one of their own behind those.
+    pub(super) is_shared: bool,
+    /// Units that become invalid together.
+    pub(super) granule: u32,
+    /// Number of the first frontier of its regions.
+    pub(super) first: u32,
+}
+
+impl Layout {
+    /// Layout of each role on a device.
+    pub(super) fn of(device: &DeviceConfig) -> [Layout; Role::ALL.len()] {
+        let (blocks, for_map) = (device.geometry.blocks, device.map_blocks());
+        let data = Layout {
+            blocks: blocks - for_map,
+            writes: device.temperature.classes(),
+            is_shared: device.gc.frontiers == Frontiers::Single,
+            granule: 1,
+            first: 0,
+        };
+        let map = Layout {
+            blocks: for_map,
+            writes: u32::from(for_map > 0),
+            is_shared: true,
+            granule: device.units_per_program(),
+            first: device.total_planes() * data.frontiers(),
+        };
+        [data, map]
+    }
+
+    /// Frontiers of each region.
+    pub(super) fn frontiers(&self) -> u32 {
+        self.writes + u32::from(!self.is_shared)
+    }
+
+    /// The frontiers that moved units may go to, counted within a region.
+    fn for_moved(&self) -> Range<u32> {
+        if self.is_shared { 0..self.writes } else { self.writes..self.writes + 1 }
+    }
+}
+
+impl Space {
+    /// Returns the region of a plane that has a role.
+    #[inline]
+    pub fn region(&self, plane: PlaneId, role: Role) -> RegionId {
+        RegionId(role as u32 * self.planes.len() as u32 + plane.0)
+    }
+
+    #[inline]
+    pub(super) fn region_of(&self, plane: PlaneId, role: Role) -> &Region {
+        &self.regions[self.region(plane, role).0 as usize]
+    }
+
+    #[inline]
+    pub(super) fn region_mut(&mut self, plane: PlaneId, role: Role) -> &mut Region {
+        let region = self.region(plane, role);
+        &mut self.regions[region.0 as usize]
+    }
+
+    #[inline]
+    pub(super) fn layout(&self, role: Role) -> &Layout {
+        &self.layouts[role as usize]
+    }
+
+    /// Returns the region of a frontier.
+    pub(super) fn region_at(&self, at: FrontierId) -> &Region {
+        let [data, map] = &self.layouts;
+        let (role, within) = match at.0.checked_sub(map.first) {
+            Some(within) => (Role::Map, within / map.frontiers()),
+            None => (Role::Data, at.0 / data.frontiers()),
+        };
+        self.region_of(PlaneId(within), role)
+    }
+
+    /// Returns the frontier of writes of a class in the data of a plane.
+    #[inline]
+    pub fn host_frontier(&self, plane: PlaneId, class: u8) -> FrontierId {
+        FrontierId(plane.0 * self.data_frontiers + u32::from(class))
+    }
+
+    /// Returns the frontier of moved units in the data of a plane. If moved units share the frontiers of writes, this
+    /// is the one of class 0.
+    #[inline]
+    pub fn gc_frontier(&self, plane: PlaneId) -> FrontierId {
+        FrontierId(plane.0 * self.data_frontiers + self.gc_frontier)
+    }
+
+    /// Returns the frontier of translation pages in a plane; only if translation pages are kept in flash.
+    #[inline]
+    pub fn map_frontier(&self, plane: PlaneId) -> FrontierId {
+        FrontierId(self.layout(Role::Map).first + plane.0)
+    }
+
+    /// Returns `true` if host writes go to a frontier.
+    #[inline]
+    pub fn takes_host(&self, at: FrontierId) -> bool {
+        let data = self.layout(Role::Data);
+        at.0 < self.layout(Role::Map).first && (data.is_shared || at.0 % data.frontiers() < data.writes)
+    }
+
+    /// Returns the units left in the open block of a frontier.
+    #[inline]
+    pub fn room(&self, at: FrontierId) -> u32 {
+        self.frontiers[at.0 as usize].left
+    }
+
+    /// Returns the next place of a frontier, if its block has room.
+    #[inline]
+    pub fn next_place(&self, at: FrontierId) -> Option<Ppn> {
+        let frontier = &self.frontiers[at.0 as usize];
+        (frontier.left > 0).then_some(Ppn(frontier.next))
+    }
+
+    /// Returns the frontier whose open block is `block`, if there is one.
+    pub fn frontier_in(&self, block: BlockId) -> Option<FrontierId> {
+        let role = self.block(block).role;
+        let first = self.region_of(self.plane_of(block), role).first;
+        let mut frontiers = (first..first + self.layout(role).frontiers()).map(FrontierId);
+        frontiers.find(|&at| self.next_place(at).is_some_and(|place| self.block_of(place) == block))
+    }
+
+    /// Returns the unwritten units of the open blocks of a region.
+    pub fn open_units(&self, plane: PlaneId, role: Role) -> u32 {
+        self.units_left(self.region_of(plane, role), 0..self.layout(role).frontiers())
+    }
+
+    /// Returns the units left in the open blocks that writes of the host go to.
+    #[inline]
+    pub fn host_room(&self, plane: PlaneId) -> u32 {
+        self.units_left(self.region_of(plane, Role::Data), 0..self.layout(Role::Data).writes)
+    }
+
+    /// Returns the units left in the open blocks that moved units of data may go to.
+    pub fn room_for_moved(&self, plane: PlaneId) -> u32 {
+        self.units_left(self.region_of(plane, Role::Data), self.layout(Role::Data).for_moved())
+    }
+
+    #[inline]
+    fn units_left(&self, region: &Region, frontiers: Range<u32>) -> u32 {
+        let range = (region.first + frontiers.start) as usize..(region.first + frontiers.end) as usize;
+        self.frontiers[range].iter().map(|frontier| frontier.left).sum()
+    }
+
+    /// Returns the frontier that a host write of `class` goes to: the one of its class. If that has no room, and no
+    /// block is to be had beyond the reserve, it is the one of another class that has most room.
+    #[inline]
+    pub fn frontier_for_host(&self, plane: PlaneId, class: u8) -> FrontierId {
+        if self.classes == 1 {
+            self.host_frontier(plane, 0)
+        } else {
+            self.frontier_with_room(plane, class, self.kept(plane))
+        }
+    }
+
+    /// Returns the frontier that a moved unit of `class` goes to: the one of all moved units, or the host's of its
+    /// class.
+    #[inline]
+    pub fn frontier_for_moved(&self, plane: PlaneId, class: u8) -> FrontierId {
+        let of_class = self.classes > 1 && self.layout(Role::Data).is_shared;
+        if of_class { self.frontier_with_room(plane, class, 0) } else { self.gc_frontier(plane) }
+    }
+
+    fn frontier_with_room(&self, plane: PlaneId, class: u8, kept: u32) -> FrontierId {
+        let own = self.host_frontier(plane, class);
+        if self.room(own) > 0 || self.stock(plane) > kept {
+            return own;
+        }
+        let all = (0..self.classes as u8).map(|class| self.host_frontier(plane, class));
+        all.max_by_key(|&at| self.room(at)).unwrap_or(own)
+    }
+}
