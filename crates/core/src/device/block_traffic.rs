@@ -7,6 +7,7 @@ use super::Device;
 use crate::ftl::Ftl;
 use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::{LogicalBlock, NOWHERE, PADDING};
+use crate::ftl::space::{Claim, Role};
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::ProgramCause;
 use crate::nand::array::Spot;
@@ -111,6 +112,10 @@ impl Device {
             return self.prepare_program(number);
         }
         let plane = self.ftl.block_home(number);
+        debug_assert_eq!(
+            self.ftl.blocks.stock(plane) > 0,
+            self.ftl.blocks.may_take(self.ftl.blocks.region(plane, Role::Data), Claim::Block)
+        );
         if self.ftl.blocks.stock(plane) == 0 || !self.block_traffic.waiting[plane].is_empty() {
             self.block_traffic.job(number).waiting = true;
             self.block_traffic.waiting[plane].push_back(number);

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::Device;
 use crate::ftl::gc::job::Step;
+use crate::ftl::space::{Claim, Role};
 use crate::host::cores::Work;
 use crate::nand::array::LunState;
 use crate::sim::id::{BlockId, LunId, PlaneId, TransactionId};
@@ -256,6 +257,7 @@ impl Device {
         let blocks = &self.ftl.blocks;
         let room =
             blocks.host_room(plane) + blocks.stock(plane).saturating_sub(blocks.kept(plane)) * blocks.data_units();
+        debug_assert_eq!(room, blocks.units_for(blocks.region(plane, Role::Data), Claim::WRITE));
         let (mut back, mut count) = (Fifo::default(), 0);
         let lun = self.array.lun_of(plane);
         for _ in 0..room {

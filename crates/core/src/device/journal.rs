@@ -16,7 +16,7 @@ use super::{Device, Mutant};
 use crate::config::DeviceConfig;
 use crate::ftl::flash::FlashEvent;
 use crate::ftl::mapping::{Location, PageMap};
-use crate::ftl::space::BlockState;
+use crate::ftl::space::{BlockState, Claim, Role};
 use crate::metrics::attribution::Part as TimePart;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::request::Status;
@@ -481,6 +481,8 @@ impl Device {
         let room = blocks.room(blocks.gc_frontier(plane)) + blocks.stock(plane) * blocks.data_units();
         let in_hand = job.units_in_hand(&self.ftl);
         let moved = if in_hand == 0 { 0 } else { in_hand.next_multiple_of(group) + group };
+        let may = blocks.may_take(blocks.region(plane, Role::Data), Claim::Freeing(job.in_hand(&self.ftl)));
+        debug_assert_eq!(may, job.doomed > 0 && room >= moved + group);
         job.doomed > 0 && room >= moved + group
     }
 

@@ -10,7 +10,7 @@ use super::Device;
 use crate::ftl::Ftl;
 use crate::ftl::faults::MapInHand;
 use crate::ftl::mapping::{MapState, TRANSLATION};
-use crate::ftl::space::{RESERVE, Role};
+use crate::ftl::space::{Claim, InHand, RESERVE, Role};
 use crate::metrics::counters::MapCause;
 use crate::nand::array::Spot;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
@@ -351,7 +351,14 @@ impl Device {
         let blocks = &self.ftl.blocks;
         let victim = self.map_traffic.jobs[plane].victim.map(|victim| blocks.block(victim));
         let kept = victim.filter(|block| block.failed).map_or(0, |block| u32::from(block.valid));
-        blocks.room_for_map(plane).saturating_sub(kept) / self.ftl.shape().units_per_program
+        let claim = Claim::Write { besides: kept };
+        let room = blocks.room_for_map(plane).saturating_sub(kept);
+        debug_assert_eq!(room, blocks.units_for(blocks.region(plane, Role::Map), claim));
+        debug_assert_eq!(
+            room / self.ftl.shape().units_per_program > 0,
+            blocks.may_take(blocks.region(plane, Role::Map), claim)
+        );
+        room / self.ftl.shape().units_per_program
     }
 
     /// Binds an update of a translation page; with it all who have asked for one by now. Where there is no room, it
@@ -515,6 +522,15 @@ impl Device {
     fn map_victim(&mut self, plane: PlaneId) -> Option<BlockId> {
         let (blocks, stock) = (&self.ftl.blocks, self.ftl.blocks.map_stock(plane));
         let room = blocks.room_for_moved_map(plane);
+        let map = blocks.region(plane, Role::Map);
+        if let Some(failed) = self.ftl.first_failed(plane, Role::Map) {
+            let valid = u32::from(blocks.block(failed).valid);
+            debug_assert_eq!(
+                room >= valid + blocks.data_units(),
+                blocks.may_take(map, Claim::Failed { hand: InHand::default(), valid })
+            );
+        }
+        debug_assert_eq!(room >= blocks.data_units(), blocks.may_take(map, Claim::Victim(InHand::default())));
         if self.map_traffic.jobs[plane].victim.is_none()
             && self.ftl.faults.is_some()
             && let Some(failed) = self.ftl.first_failed(plane, Role::Map)

@@ -9,7 +9,7 @@ use super::Ftl;
 use super::allocation::AllocationConfig;
 use super::flash::FlashEvent;
 use super::gc::job::Job;
-use super::space::{BlockState, RESERVE, Role};
+use super::space::{BlockState, Claim, InHand, RESERVE, Role};
 use crate::config::advanced::Waste;
 use crate::config::{DeviceConfig, FaultKind, FaultPlace};
 use crate::nand::media::LOST;
@@ -456,7 +456,12 @@ impl Ftl {
     /// units do behind that.
     pub fn can_spare_block(&self, plane: PlaneId, job: &Job) -> bool {
         let (blocks, data) = (&self.blocks, self.blocks.data_units());
-        let Some(left) = blocks.stock(plane).checked_sub(1) else { return false };
+        let may = blocks.may_take(blocks.region(plane, Role::Data), Claim::Retry(job.in_hand(self)));
+        let Some(left) = blocks.stock(plane).checked_sub(1) else {
+            debug_assert!(!may);
+            return false;
+        };
+        debug_assert_eq!(may, blocks.room_for_moved(plane) + left * data >= self.in_hand(job) + data);
         blocks.room_for_moved(plane) + left * data >= self.in_hand(job) + data
     }
 
@@ -468,10 +473,17 @@ impl Ftl {
             room.checked_sub(in_hand).is_some_and(|left| left + coming * data >= data)
         };
         let room = blocks.room_for_moved(plane) + blocks.stock(plane) * data;
+        let is_sure = blocks.is_sure(blocks.region(plane, Role::Data), job.in_hand(self));
+        debug_assert_eq!(is_sure, is_enough(room, self.in_hand(job), job.blocks_coming(self)));
         if !is_enough(room, self.in_hand(job), job.blocks_coming(self)) {
             return false;
         }
         let map_room = blocks.room_for_moved_map(plane);
+        let hand = InHand { units: map.units, coming: map.blocks_coming, ..InHand::default() };
+        debug_assert_eq!(
+            blocks.is_sure(blocks.region(plane, Role::Map), hand),
+            is_enough(map_room, map.units, map.blocks_coming)
+        );
         self.map_state.is_none() || (is_enough(map_room, map.units, map.blocks_coming) && self.holds_map(plane))
     }
 

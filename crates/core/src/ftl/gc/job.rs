@@ -2,7 +2,7 @@
 
 use crate::config::advanced::Waste;
 use crate::ftl::Ftl;
-use crate::ftl::space::Role;
+use crate::ftl::space::{Claim, InHand, Role};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::work::Class;
 
@@ -105,6 +105,17 @@ impl Job {
         left + (self.copies.len() + self.back.len()) as u32
     }
 
+    /// Returns what the job has still to program, and what it will free.
+    pub fn in_hand(&self, ftl: &Ftl) -> InHand {
+        InHand {
+            units: self.units_in_hand(ftl),
+            read: self.copies.len() as u32,
+            waste: if ftl.shape().copy_back == Waste::Blind { self.gain } else { 0 },
+            awaiting_erase: self.doomed,
+            coming: self.blocks_coming(ftl),
+        }
+    }
+
     /// What to do next, given that nothing of the job is on its way.
     ///
     /// Program commands are filled with the units of the next victim where cleaning goes on, so that nothing is
@@ -122,6 +133,7 @@ impl Job {
                 }
                 // What is in hand may have to wait for the erase of a victim that waits for others.
                 let room = ftl.blocks.stock(plane) > 0 || ftl.blocks.room_for_moved(plane) > 0;
+                debug_assert_eq!(room, ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Move));
                 return if self.copies.is_empty() || !room { Step::Rest } else { Step::Write };
             }
             if let Some(step) = self.read_next(ftl) {
@@ -142,6 +154,7 @@ impl Job {
     pub fn free_units(&self, ftl: &Ftl, plane: PlaneId) -> u32 {
         let (blocks, data) = (&ftl.blocks, ftl.blocks.data_units());
         let of_host = if ftl.shape().single_frontier { 0 } else { blocks.host_room(plane) };
+        debug_assert_eq!(blocks.room_for_moved(plane) + of_host, blocks.open_units(plane, Role::Data));
         let passed = self.victim.map_or(0, |victim| self.cursor - blocks.first_unit(victim).0);
         let in_hand = (self.copies.len() - self.writing + self.back.len()) as u32;
         let free = (blocks.stock(plane) + self.doomed) * data + blocks.room_for_moved(plane) + of_host + passed;
@@ -159,10 +172,14 @@ impl Job {
         let Some(failed) = ftl.first_failed(plane, Role::Data) else { return false };
         let (group, data) = (ftl.shape().units_per_program, ftl.blocks.data_units());
         let in_hand = if self.copies.is_empty() { 0 } else { group };
+        let claim = Claim::Failed { hand: self.in_hand(ftl), valid: u32::from(ftl.blocks.block(failed).valid) };
+        let may = ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), claim);
         if in_hand > 0 && ftl.shape().single_frontier {
+            debug_assert!(!may);
             return false;
         }
         let needed = u32::from(ftl.blocks.block(failed).valid).next_multiple_of(group) + in_hand + 2 * data;
+        debug_assert_eq!(ftl.blocks.room_for_moved(plane) + ftl.blocks.stock(plane) * data >= needed, may);
         if ftl.blocks.room_for_moved(plane) + ftl.blocks.stock(plane) * data < needed {
             return false;
         }
@@ -199,6 +216,8 @@ impl Job {
         let data = ftl.blocks.data_units();
         let room = ftl.blocks.room_for_moved(plane) + stock * data;
         let in_hand = if self.copies.is_empty() { 0 } else { shape.units_per_program };
+        let may = ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Victim(self.in_hand(ftl)));
+        debug_assert_eq!(may, !(room < data + in_hand || (in_hand > 0 && shape.single_frontier)));
         if room < data + in_hand || (in_hand > 0 && shape.single_frontier) {
             return false;
         }

@@ -1,5 +1,6 @@
 //! The physical space: blocks, their states, the stock of free ones, and the frontiers that writes go to.
 
+mod claim;
 mod failing;
 mod region;
 mod runs;
@@ -13,6 +14,7 @@ use crate::config::advanced::Waste;
 use crate::external::{Fault, PlaneState};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::sim::memory::{Divider, zeroed_words};
+pub use claim::{Claim, InHand};
 use region::{Frontier, Layout, Region};
 pub use region::{FrontierId, RegionId, Role};
 
@@ -257,18 +259,24 @@ impl Space {
     #[inline]
     pub fn takes_host_write(&self, plane: PlaneId) -> bool {
         let region = self.region_of(plane, Role::Data);
-        region.free > region.reserve
-            || (self.host_room(plane) > 0 && (!self.layout(Role::Data).is_shared || region.free >= region.reserve))
+        let takes = region.free > region.reserve
+            || (self.host_room(plane) > 0 && (!self.layout(Role::Data).is_shared || region.free >= region.reserve));
+        debug_assert_eq!(takes, self.may_take(self.region(plane, Role::Data), Claim::WRITE));
+        takes
     }
 
     /// Units for translation pages in the plane, without the block that moving others needs.
     pub fn room_for_map(&self, plane: PlaneId) -> u32 {
-        self.room_for_moved_map(plane).saturating_sub(RESERVE * self.data_units)
+        let room = self.room_for_moved_map(plane).saturating_sub(RESERVE * self.data_units);
+        debug_assert_eq!(room, self.units_for(self.region(plane, Role::Map), Claim::WRITE));
+        room
     }
 
     /// Units for translation pages that are moved.
     pub fn room_for_moved_map(&self, plane: PlaneId) -> u32 {
-        self.open_units(plane, Role::Map) + self.map_stock(plane) * self.data_units
+        let room = self.open_units(plane, Role::Map) + self.map_stock(plane) * self.data_units;
+        debug_assert_eq!(room, self.units_for(self.region(plane, Role::Map), Claim::Move));
+        room
     }
 
     /// Takes the next `units` places of a frontier, in a new block if the open one is full. The caller has made sure

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Space;
+use super::{Claim, Space};
 use crate::config::{DeviceConfig, Frontiers};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
@@ -67,8 +67,10 @@ pub(super) struct Layout {
     pub(super) writes: u32,
     /// True if moved units go to the frontiers of writes, and false if they have one of their own behind those.
     pub(super) is_shared: bool,
-    /// Units that become invalid together.
+    /// Units that are written, and become invalid, together.
     pub(super) granule: u32,
+    /// Blocks whose room the evacuation of a failed block leaves.
+    pub(super) beside_failed: u32,
     /// Number of the first frontier of its regions.
     pub(super) first: u32,
 }
@@ -82,6 +84,7 @@ impl Layout {
             writes: device.temperature.classes(),
             is_shared: device.gc.frontiers == Frontiers::Single,
             granule: 1,
+            beside_failed: 2,
             first: 0,
         };
         let map = Layout {
@@ -89,6 +92,7 @@ impl Layout {
             writes: u32::from(for_map > 0),
             is_shared: true,
             granule: device.units_per_program(),
+            beside_failed: 1,
             first: device.total_planes() * data.frontiers(),
         };
         [data, map]
@@ -100,7 +104,7 @@ impl Layout {
     }
 
     /// The frontiers that moved units may go to, counted within a region.
-    fn for_moved(&self) -> Range<u32> {
+    pub(super) fn for_moved(&self) -> Range<u32> {
         if self.is_shared { 0..self.writes } else { self.writes..self.writes + 1 }
     }
 }
@@ -202,7 +206,7 @@ impl Space {
     }
 
     #[inline]
-    fn units_left(&self, region: &Region, frontiers: Range<u32>) -> u32 {
+    pub(super) fn units_left(&self, region: &Region, frontiers: Range<u32>) -> u32 {
         let range = (region.first + frontiers.start) as usize..(region.first + frontiers.end) as usize;
         self.frontiers[range].iter().map(|frontier| frontier.left).sum()
     }
@@ -228,6 +232,8 @@ impl Space {
 
     fn frontier_with_room(&self, plane: PlaneId, class: u8, kept: u32) -> FrontierId {
         let own = self.host_frontier(plane, class);
+        let claim = if kept > 0 { Claim::WRITE } else { Claim::Move };
+        debug_assert_eq!(self.stock(plane) > kept, self.may_open(self.region_of(plane, Role::Data), claim));
         if self.room(own) > 0 || self.stock(plane) > kept {
             return own;
         }
