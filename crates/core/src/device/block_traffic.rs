@@ -112,11 +112,7 @@ impl Device {
             return self.prepare_program(number);
         }
         let plane = self.ftl.block_home(number);
-        debug_assert_eq!(
-            self.ftl.blocks.stock(plane) > 0,
-            self.ftl.blocks.may_take(self.ftl.blocks.region(plane, Role::Data), Claim::Block)
-        );
-        if self.ftl.blocks.stock(plane) == 0 || !self.block_traffic.waiting[plane].is_empty() {
+        if !self.has_free_block(plane) || !self.block_traffic.waiting[plane].is_empty() {
             self.block_traffic.job(number).waiting = true;
             self.block_traffic.waiting[plane].push_back(number);
             return self.tasks.push(Task::FreeBlocks(plane));
@@ -171,6 +167,11 @@ impl Device {
         }
     }
 
+    /// Returns `true` if a logical block may take a free block of a plane.
+    fn has_free_block(&self, plane: PlaneId) -> bool {
+        self.ftl.blocks.may_take(self.ftl.blocks.region(plane, Role::Data), Claim::Block)
+    }
+
     /// Merges the logical block that has had two blocks for the longest time, where free blocks are few; one at a time.
     pub(super) fn free_blocks(&mut self, plane: PlaneId) {
         let coming = self.ftl.blocks.stock(plane) + self.block_traffic.doomed[plane];
@@ -191,7 +192,7 @@ impl Device {
 
     /// Gives free blocks to the logical blocks that wait for one. What one of them sets off comes before the next one.
     pub(super) fn give_blocks(&mut self, plane: PlaneId) {
-        if self.ftl.blocks.stock(plane) > 0
+        if self.has_free_block(plane)
             && let Some(number) = self.block_traffic.waiting[plane].pop_front()
         {
             self.block_traffic.job(number).waiting = false;

@@ -255,9 +255,7 @@ impl Device {
             return;
         }
         let blocks = &self.ftl.blocks;
-        let room =
-            blocks.host_room(plane) + blocks.stock(plane).saturating_sub(blocks.kept(plane)) * blocks.data_units();
-        debug_assert_eq!(room, blocks.units_for(blocks.region(plane, Role::Data), Claim::WRITE));
+        let room = blocks.units_for(blocks.region(plane, Role::Data), Claim::WRITE);
         let (mut back, mut count) = (Fifo::default(), 0);
         let lun = self.array.lun_of(plane);
         for _ in 0..room {

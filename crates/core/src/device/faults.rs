@@ -3,7 +3,7 @@
 
 use super::Device;
 use crate::config::FaultPlace;
-use crate::ftl::space::{BlockState, Role};
+use crate::ftl::space::{BlockState, Claim, Role};
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::ReadCause;
 use crate::metrics::summary::FaultState;
@@ -127,7 +127,7 @@ impl Device {
                 self.answer_unwritten(id);
             } else if self.is_own(lpn) {
                 self.place_own(id);
-            } else if self.dynamic && !self.ftl.blocks.takes_host_write(plane) && !self.goes_again(id, plane) {
+            } else if self.dynamic && !self.ftl.blocks.takes_host_write(plane) && self.retry_of(id, plane).is_none() {
                 self.put_back(id);
             } else {
                 self.waiting.push_front(lun, plane, rank, &mut self.transactions, id);
@@ -187,28 +187,37 @@ impl Device {
         }
     }
 
-    /// Whether a write that has no room for the host has some all the same, because its program has failed: what it
-    /// supersedes cannot be erased before it is programmed, so that it must not wait for an erase. The block that is
-    /// kept for what fails is for it.
-    pub(super) fn goes_again(&self, id: TransactionId, plane: PlaneId) -> bool {
-        self.ftl.faults.is_some()
-            && self.transactions[id].dependency.is_some()
-            && self.ftl.can_spare_block(plane, &self.jobs[plane])
+    /// Returns the claim by which a write may be programmed in a plane now: as any write, or as one that must not wait
+    /// for an erase.
+    #[inline]
+    pub(super) fn claim_of(&self, id: TransactionId, plane: PlaneId) -> Option<Claim> {
+        match self.ftl.blocks.takes_host_write(plane) {
+            true => Some(Claim::WRITE),
+            false => self.urgent_claim_of(id, plane),
+        }
     }
 
-    /// Whether such a write has room of cleaning, which can do without: a block of the plane is free for it then.
-    pub(super) fn lends_to_failed(&self, id: TransactionId, plane: PlaneId) -> bool {
+    /// Returns the claim of a write that must not wait for an erase, if it may be programmed now.
+    #[cold]
+    fn urgent_claim_of(&self, id: TransactionId, plane: PlaneId) -> Option<Claim> {
+        self.retry_of(id, plane).or_else(|| self.freeing_of(id, plane))
+    }
+
+    /// Returns the claim of a write whose program has failed, if it may be programmed now.
+    pub(super) fn retry_of(&self, id: TransactionId, plane: PlaneId) -> Option<Claim> {
+        let is_retry = self.ftl.faults.is_some() && self.transactions[id].dependency.is_some();
+        let claim = Claim::Retry(self.jobs[plane].in_hand(&self.ftl));
+        (is_retry && self.ftl.blocks.may_take(self.ftl.blocks.region(plane, Role::Data), claim)).then_some(claim)
+    }
+
+    /// Returns the claim of a write that frees a block of the plane, if it may be programmed now.
+    fn freeing_of(&self, id: TransactionId, plane: PlaneId) -> Option<Claim> {
+        if self.is_of_journal(self.transactions[id].lpn) {
+            return self.freeing_of_journal(plane);
+        }
         let dependency = self.transactions[id].dependency;
-        self.ftl.faults.is_some()
-            && dependency.is_some()
-            && self.has_room_to_lend(plane)
-            && self.waits_for_one(plane, dependency)
-    }
-
-    /// Whether a write that must not wait for an erase may take room of cleaning.
-    pub(super) fn lends_to(&self, id: TransactionId, plane: PlaneId) -> bool {
-        let of_journal = self.is_of_journal(self.transactions[id].lpn);
-        if of_journal { self.lends_to_journal(plane) } else { self.lends_to_failed(id, plane) }
+        let frees = self.ftl.faults.is_some() && dependency.is_some() && self.waits_for_one(plane, dependency);
+        frees.then(|| self.freeing(plane))?
     }
 
     /// Cleaning of a plane rests: writes whose programs have failed may have room that was in use, and must not wait
@@ -222,7 +231,7 @@ impl Device {
         let lun = self.array.lun_of(plane);
         while !stalled.is_empty() {
             let id = stalled.pop(&mut self.transactions);
-            if self.goes_again(id, plane) || self.lends_to_failed(id, plane) {
+            if self.urgent_claim_of(id, plane).is_some() {
                 again.push(&mut self.transactions, id);
                 count += 1;
                 self.trail_unstall(id, lun);

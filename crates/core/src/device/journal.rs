@@ -437,7 +437,7 @@ impl Device {
             || planes.iter().copied().max_by_key(|&plane| (self.ftl.blocks.stock(plane), std::cmp::Reverse(plane)));
         let first = self.ftl.home(lpn).or_else(most).filter(takes);
         let any = first.or_else(|| planes.iter().copied().find(takes));
-        let lends = |plane: &PlaneId| self.is_of_journal(lpn) && self.lends_to_journal(*plane);
+        let lends = |plane: &PlaneId| self.is_of_journal(lpn) && self.freeing_of_journal(*plane).is_some();
         any.or_else(|| planes.iter().copied().find(lends))
     }
 
@@ -465,25 +465,20 @@ impl Device {
         }
     }
 
-    /// Whether a plane without room for the host has some for the journal, because what is being moved would still find
-    /// room, and a block of it waits for nothing but this unit. So no power cut finds the plane without a block to
-    /// gain: until the unit is programmed it is in no one's way, and from then on that block holds nothing newest.
-    pub(super) fn lends_to_journal(&self, plane: PlaneId) -> bool {
-        let Some(journal) = self.journal.as_ref().filter(|_| self.has_room_to_lend(plane)) else { return false };
+    /// Returns the claim of a unit of the journal on a plane without room for the host, if a block of the plane waits
+    /// for nothing but this unit. So no power cut finds the plane without a block to gain: until the unit is programmed
+    /// it is in no one's way, and from then on that block holds nothing newest.
+    pub(super) fn freeing_of_journal(&self, plane: PlaneId) -> Option<Claim> {
+        let journal = self.journal.as_ref()?;
+        let claim = self.freeing(plane)?;
         let gained = |block: BlockId| self.waits_for_one(plane, block) && journal.writes_all_of(block);
-        self.ftl.blocks.doomed().any(gained)
+        self.ftl.blocks.doomed().any(gained).then_some(claim)
     }
 
-    /// Whether what a plane moves finds room, and one program more behind it.
-    pub(super) fn has_room_to_lend(&self, plane: PlaneId) -> bool {
-        let (blocks, group) = (&self.ftl.blocks, self.ftl.shape().units_per_program);
-        let job = &self.jobs[plane];
-        let room = blocks.room(blocks.gc_frontier(plane)) + blocks.stock(plane) * blocks.data_units();
-        let in_hand = job.units_in_hand(&self.ftl);
-        let moved = if in_hand == 0 { 0 } else { in_hand.next_multiple_of(group) + group };
-        let may = blocks.may_take(blocks.region(plane, Role::Data), Claim::Freeing(job.in_hand(&self.ftl)));
-        debug_assert_eq!(may, job.doomed > 0 && room >= moved + group);
-        job.doomed > 0 && room >= moved + group
+    /// Returns the claim of a write that frees a block of the plane, if there is room for it.
+    pub(super) fn freeing(&self, plane: PlaneId) -> Option<Claim> {
+        let claim = Claim::Freeing(self.jobs[plane].in_hand(&self.ftl));
+        self.ftl.blocks.may_take(self.ftl.blocks.region(plane, Role::Data), claim).then_some(claim)
     }
 
     /// Whether a block of a plane is free when the one thing has ended that it waits for.

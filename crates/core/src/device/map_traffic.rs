@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 
 use super::Device;
 use crate::ftl::Ftl;
-use crate::ftl::faults::MapInHand;
 use crate::ftl::mapping::{MapState, TRANSLATION};
 use crate::ftl::space::{Claim, InHand, RESERVE, Role};
 use crate::metrics::counters::MapCause;
@@ -94,12 +93,14 @@ impl MapTraffic {
     }
 
     /// What cleaning of a plane's translation pages has in hand.
-    fn in_hand(&self, plane: PlaneId, ftl: &Ftl) -> MapInHand {
-        let Some(job) = self.jobs.get(plane) else { return MapInHand::default() };
+    fn in_hand(&self, plane: PlaneId, ftl: &Ftl) -> InHand {
+        let Some(job) = self.jobs.get(plane) else { return InHand::default() };
         let victim = job.victim.map(|victim| ftl.blocks.block(victim));
-        MapInHand {
+        InHand {
             units: victim.map_or(0, |victim| u32::from(victim.valid)),
-            blocks_coming: job.doomed + u32::from(victim.is_some_and(|victim| !victim.failed)),
+            awaiting_erase: job.doomed,
+            coming: job.doomed + u32::from(victim.is_some_and(|victim| !victim.failed)),
+            ..InHand::default()
         }
     }
 
@@ -351,13 +352,7 @@ impl Device {
         let blocks = &self.ftl.blocks;
         let victim = self.map_traffic.jobs[plane].victim.map(|victim| blocks.block(victim));
         let kept = victim.filter(|block| block.failed).map_or(0, |block| u32::from(block.valid));
-        let claim = Claim::Write { besides: kept };
-        let room = blocks.room_for_map(plane).saturating_sub(kept);
-        debug_assert_eq!(room, blocks.units_for(blocks.region(plane, Role::Map), claim));
-        debug_assert_eq!(
-            room / self.ftl.shape().units_per_program > 0,
-            blocks.may_take(blocks.region(plane, Role::Map), claim)
-        );
+        let room = blocks.units_for(blocks.region(plane, Role::Map), Claim::Write { besides: kept });
         room / self.ftl.shape().units_per_program
     }
 
@@ -487,7 +482,7 @@ impl Device {
     }
 
     /// What cleaning of a plane's translation pages has in hand.
-    pub(super) fn map_in_hand(&self, plane: PlaneId) -> MapInHand {
+    pub(super) fn map_in_hand(&self, plane: PlaneId) -> InHand {
         self.map_traffic.in_hand(plane, &self.ftl)
     }
 
@@ -521,20 +516,12 @@ impl Device {
     /// The victim that is being moved, or the next one where free blocks are few and all of it would find room.
     fn map_victim(&mut self, plane: PlaneId) -> Option<BlockId> {
         let (blocks, stock) = (&self.ftl.blocks, self.ftl.blocks.map_stock(plane));
-        let room = blocks.room_for_moved_map(plane);
-        let map = blocks.region(plane, Role::Map);
-        if let Some(failed) = self.ftl.first_failed(plane, Role::Map) {
-            let valid = u32::from(blocks.block(failed).valid);
-            debug_assert_eq!(
-                room >= valid + blocks.data_units(),
-                blocks.may_take(map, Claim::Failed { hand: InHand::default(), valid })
-            );
-        }
-        debug_assert_eq!(room >= blocks.data_units(), blocks.may_take(map, Claim::Victim(InHand::default())));
+        let may_take = |claim| blocks.may_take(blocks.region(plane, Role::Map), claim);
+        let takes_victim = may_take(Claim::Victim(InHand::default()));
         if self.map_traffic.jobs[plane].victim.is_none()
             && self.ftl.faults.is_some()
             && let Some(failed) = self.ftl.first_failed(plane, Role::Map)
-            && room >= u32::from(blocks.block(failed).valid) + blocks.data_units()
+            && may_take(Claim::Failed { hand: InHand::default(), valid: u32::from(blocks.block(failed).valid) })
         {
             self.ftl.take_failed(failed);
             let cursor = self.ftl.blocks.first_unit(failed).0;
@@ -543,7 +530,7 @@ impl Device {
             return job.victim;
         }
         let job = &mut self.map_traffic.jobs[plane];
-        if job.victim.is_none() && stock + job.doomed <= RESERVE && room >= blocks.data_units() {
+        if job.victim.is_none() && stock + job.doomed <= RESERVE && takes_victim {
             let victim = self.ftl.blocks.take_victim(self.ftl.blocks.region(plane, Role::Map), 0)?;
             self.ftl.counters.map.victims += 1;
             (job.victim, job.cursor) = (Some(victim), self.ftl.blocks.first_unit(victim).0);

@@ -4,6 +4,7 @@ use super::{Device, Mutant};
 use crate::config::advanced::Waste;
 use crate::ftl::flash::FlashEvent;
 use crate::ftl::mapping::PADDING;
+use crate::ftl::space::Claim;
 use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::nand::array::{self, Cycles, LunState, Operation, Spot};
 use crate::scheduler::RANKS;
@@ -370,11 +371,11 @@ impl Device {
             return false;
         }
         let plane = self.transactions[id].plane;
-        let lent = !self.ftl.blocks.takes_host_write(plane) && !self.goes_again(id, plane);
-        if lent && !self.lends_to(id, plane) {
+        let Some(claim) = self.claim_of(id, plane) else {
             self.stall(id, plane);
             return false;
-        }
+        };
+        let lent = matches!(claim, Claim::Freeing(_));
         let group = self.ftl.shape().units_per_program;
         let stock = self.ftl.blocks.stock(plane);
         let class = self.transactions[id].temperature;

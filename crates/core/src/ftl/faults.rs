@@ -9,8 +9,7 @@ use super::Ftl;
 use super::allocation::AllocationConfig;
 use super::flash::FlashEvent;
 use super::gc::job::Job;
-use super::space::{BlockState, Claim, InHand, RESERVE, Role};
-use crate::config::advanced::Waste;
+use super::space::{BlockState, InHand, RESERVE, Role};
 use crate::config::{DeviceConfig, FaultKind, FaultPlace};
 use crate::nand::media::LOST;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
@@ -446,45 +445,12 @@ impl Ftl {
         (0..self.shape.planes).all(|plane| holds(PlaneId(plane)) >= faults.needed)
     }
 
-    /// Units that find no other place than cleaning's, at most.
-    fn in_hand(&self, job: &Job) -> u32 {
-        let waste = if self.shape.copy_back == Waste::Blind { job.gain } else { 0 };
-        job.units_in_hand(self).next_multiple_of(self.shape.units_per_program) + waste
-    }
-
-    /// Whether cleaning of a plane can do with one free block less: what it has in hand finds room, and a victim's
-    /// units do behind that.
-    pub fn can_spare_block(&self, plane: PlaneId, job: &Job) -> bool {
-        let (blocks, data) = (&self.blocks, self.blocks.data_units());
-        let may = blocks.may_take(blocks.region(plane, Role::Data), Claim::Retry(job.in_hand(self)));
-        let Some(left) = blocks.stock(plane).checked_sub(1) else {
-            debug_assert!(!may);
-            return false;
-        };
-        debug_assert_eq!(may, blocks.room_for_moved(plane) + left * data >= self.in_hand(job) + data);
-        blocks.room_for_moved(plane) + left * data >= self.in_hand(job) + data
-    }
-
-    /// Whether cleaning of a plane is sure to go on, with what it has in hand: that finds room, and so do a victim's
-    /// units then, and those of translation pages.
-    pub fn can_go_on(&self, plane: PlaneId, job: &Job, map: MapInHand) -> bool {
-        let (blocks, data) = (&self.blocks, self.blocks.data_units());
-        let is_enough = |room: u32, in_hand: u32, coming: u32| {
-            room.checked_sub(in_hand).is_some_and(|left| left + coming * data >= data)
-        };
-        let room = blocks.room_for_moved(plane) + blocks.stock(plane) * data;
-        let is_sure = blocks.is_sure(blocks.region(plane, Role::Data), job.in_hand(self));
-        debug_assert_eq!(is_sure, is_enough(room, self.in_hand(job), job.blocks_coming(self)));
-        if !is_enough(room, self.in_hand(job), job.blocks_coming(self)) {
-            return false;
-        }
-        let map_room = blocks.room_for_moved_map(plane);
-        let hand = InHand { units: map.units, coming: map.blocks_coming, ..InHand::default() };
-        debug_assert_eq!(
-            blocks.is_sure(blocks.region(plane, Role::Map), hand),
-            is_enough(map_room, map.units, map.blocks_coming)
-        );
-        self.map_state.is_none() || (is_enough(map_room, map.units, map.blocks_coming) && self.holds_map(plane))
+    /// Returns `true` if garbage collection of a plane is sure to continue with what it has in hand, and so is that of
+    /// its translation pages.
+    pub fn can_go_on(&self, plane: PlaneId, job: &Job, map: InHand) -> bool {
+        let is_sure = |role, hand| self.blocks.is_sure(self.blocks.region(plane, role), hand);
+        is_sure(Role::Data, job.in_hand(self))
+            && (self.map_state.is_none() || (is_sure(Role::Map, map) && self.holds_map(plane)))
     }
 
     /// Whether translation pages always find room in a plane, in the good blocks that they have and those that data
@@ -507,15 +473,6 @@ impl Ftl {
         let coming = spare.saturating_sub(open + RESERVE).min(faults.owed[plane.index()]);
         (of_map + coming).saturating_sub(1) * (data / self.shape.units_per_program) > pages
     }
-}
-
-/// What cleaning of translation pages has in hand in a plane.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct MapInHand {
-    /// Units that are to be programmed for what has been chosen.
-    pub units: u32,
-    /// Blocks that will be free then.
-    pub blocks_coming: u32,
 }
 
 /// Versions of units that cannot be read are none that anybody wrote.

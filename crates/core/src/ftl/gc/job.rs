@@ -132,8 +132,7 @@ impl Job {
                     return Step::Choose;
                 }
                 // What is in hand may have to wait for the erase of a victim that waits for others.
-                let room = ftl.blocks.stock(plane) > 0 || ftl.blocks.room_for_moved(plane) > 0;
-                debug_assert_eq!(room, ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Move));
+                let room = ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Move);
                 return if self.copies.is_empty() || !room { Step::Rest } else { Step::Write };
             }
             if let Some(step) = self.read_next(ftl) {
@@ -153,11 +152,9 @@ impl Job {
     /// scanned part of the current one, less the units that were read and are not programmed yet.
     pub fn free_units(&self, ftl: &Ftl, plane: PlaneId) -> u32 {
         let (blocks, data) = (&ftl.blocks, ftl.blocks.data_units());
-        let of_host = if ftl.shape().single_frontier { 0 } else { blocks.host_room(plane) };
-        debug_assert_eq!(blocks.room_for_moved(plane) + of_host, blocks.open_units(plane, Role::Data));
         let passed = self.victim.map_or(0, |victim| self.cursor - blocks.first_unit(victim).0);
         let in_hand = (self.copies.len() - self.writing + self.back.len()) as u32;
-        let free = (blocks.stock(plane) + self.doomed) * data + blocks.room_for_moved(plane) + of_host + passed;
+        let free = (blocks.stock(plane) + self.doomed) * data + blocks.open_units(plane, Role::Data) + passed;
         free.saturating_sub(in_hand)
     }
 
@@ -170,17 +167,8 @@ impl Job {
     /// block's, which may fail in its turn.
     fn choose_failed(&mut self, ftl: &mut Ftl, plane: PlaneId) -> bool {
         let Some(failed) = ftl.first_failed(plane, Role::Data) else { return false };
-        let (group, data) = (ftl.shape().units_per_program, ftl.blocks.data_units());
-        let in_hand = if self.copies.is_empty() { 0 } else { group };
         let claim = Claim::Failed { hand: self.in_hand(ftl), valid: u32::from(ftl.blocks.block(failed).valid) };
-        let may = ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), claim);
-        if in_hand > 0 && ftl.shape().single_frontier {
-            debug_assert!(!may);
-            return false;
-        }
-        let needed = u32::from(ftl.blocks.block(failed).valid).next_multiple_of(group) + in_hand + 2 * data;
-        debug_assert_eq!(ftl.blocks.room_for_moved(plane) + ftl.blocks.stock(plane) * data >= needed, may);
-        if ftl.blocks.room_for_moved(plane) + ftl.blocks.stock(plane) * data < needed {
+        if !ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), claim) {
             return false;
         }
         ftl.take_failed(failed);
@@ -214,11 +202,8 @@ impl Job {
         // A whole victim must find room, behind what is in hand; if it does not, that is programmed first. With a
         // single frontier the host may take the open block meanwhile, so nothing is ever kept in hand there.
         let data = ftl.blocks.data_units();
-        let room = ftl.blocks.room_for_moved(plane) + stock * data;
         let in_hand = if self.copies.is_empty() { 0 } else { shape.units_per_program };
-        let may = ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Victim(self.in_hand(ftl)));
-        debug_assert_eq!(may, !(room < data + in_hand || (in_hand > 0 && shape.single_frontier)));
-        if room < data + in_hand || (in_hand > 0 && shape.single_frontier) {
+        if !ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Victim(self.in_hand(ftl))) {
             return false;
         }
         if self.asks && !std::mem::take(&mut self.granted) {

@@ -3,7 +3,7 @@
 
 use super::TRANSLATION;
 use crate::ftl::Ftl;
-use crate::ftl::space::{RESERVE, Role};
+use crate::ftl::space::{Claim, RESERVE, Role};
 use crate::metrics::counters::{MapCause, ProgramCause, ReadCause};
 use crate::sim::id::{Lpn, PlaneId, Ppn};
 
@@ -61,7 +61,7 @@ impl Ftl {
         for page in 0..pages {
             if self.map_state.as_mut().is_some_and(|state| state.take_changed(page)) {
                 let plane = self.map_home(page);
-                if self.blocks.room_for_map(plane) == 0 {
+                if !self.blocks.may_take(self.blocks.region(plane, Role::Map), Claim::WRITE) {
                     self.clean_map_now(plane);
                 }
                 self.write_map_now(page, MapCause::Functional);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Block, BlockState, Claim, RESERVE, Role, Space};
+use super::{Block, BlockState, Claim, Role, Space};
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 
 impl Space {
@@ -103,8 +103,7 @@ impl Space {
 
     /// A free block of data becomes one that is kept for translation pages; whether there is one beside the reserve.
     pub(in crate::ftl) fn give_to_map(&mut self, plane: PlaneId) -> bool {
-        let gives = self.region_of(plane, Role::Data).free > RESERVE;
-        debug_assert_eq!(gives, self.may_take(self.region(plane, Role::Data), Claim::Lend));
+        let gives = self.may_take(self.region(plane, Role::Data), Claim::Lend);
         if gives {
             self.region_mut(plane, Role::Data).free -= 1;
             self.region_mut(plane, Role::Map).free += 1;

@@ -254,29 +254,10 @@ impl Space {
         self.blocks.iter().filter(|block| block.role == Role::Data).map(|block| u64::from(block.valid)).sum()
     }
 
-    /// Whether a host write finds room in the plane: in its open block, or in one more from stock above the reserve.
-    /// With a single frontier, room that cleaning took from the reserve is not the host's either.
+    /// Returns `true` if a plane takes a write of the host.
     #[inline]
     pub fn takes_host_write(&self, plane: PlaneId) -> bool {
-        let region = self.region_of(plane, Role::Data);
-        let takes = region.free > region.reserve
-            || (self.host_room(plane) > 0 && (!self.layout(Role::Data).is_shared || region.free >= region.reserve));
-        debug_assert_eq!(takes, self.may_take(self.region(plane, Role::Data), Claim::WRITE));
-        takes
-    }
-
-    /// Units for translation pages in the plane, without the block that moving others needs.
-    pub fn room_for_map(&self, plane: PlaneId) -> u32 {
-        let room = self.room_for_moved_map(plane).saturating_sub(RESERVE * self.data_units);
-        debug_assert_eq!(room, self.units_for(self.region(plane, Role::Map), Claim::WRITE));
-        room
-    }
-
-    /// Units for translation pages that are moved.
-    pub fn room_for_moved_map(&self, plane: PlaneId) -> u32 {
-        let room = self.open_units(plane, Role::Map) + self.map_stock(plane) * self.data_units;
-        debug_assert_eq!(room, self.units_for(self.region(plane, Role::Map), Claim::Move));
-        room
+        self.may_take(self.region(plane, Role::Data), Claim::WRITE)
     }
 
     /// Takes the next `units` places of a frontier, in a new block if the open one is full. The caller has made sure

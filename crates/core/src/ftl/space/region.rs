@@ -194,17 +194,6 @@ impl Space {
         self.units_left(self.region_of(plane, role), 0..self.layout(role).frontiers())
     }
 
-    /// Returns the units left in the open blocks that writes of the host go to.
-    #[inline]
-    pub fn host_room(&self, plane: PlaneId) -> u32 {
-        self.units_left(self.region_of(plane, Role::Data), 0..self.layout(Role::Data).writes)
-    }
-
-    /// Returns the units left in the open blocks that moved units of data may go to.
-    pub fn room_for_moved(&self, plane: PlaneId) -> u32 {
-        self.units_left(self.region_of(plane, Role::Data), self.layout(Role::Data).for_moved())
-    }
-
     #[inline]
     pub(super) fn units_left(&self, region: &Region, frontiers: Range<u32>) -> u32 {
         let range = (region.first + frontiers.start) as usize..(region.first + frontiers.end) as usize;
@@ -215,10 +204,9 @@ impl Space {
     /// block is to be had beyond the reserve, it is the one of another class that has most room.
     #[inline]
     pub fn frontier_for_host(&self, plane: PlaneId, class: u8) -> FrontierId {
-        if self.classes == 1 {
-            self.host_frontier(plane, 0)
-        } else {
-            self.frontier_with_room(plane, class, self.kept(plane))
+        match self.classes {
+            1 => self.host_frontier(plane, 0),
+            _ => self.frontier_with_room(plane, class, Claim::WRITE),
         }
     }
 
@@ -227,14 +215,12 @@ impl Space {
     #[inline]
     pub fn frontier_for_moved(&self, plane: PlaneId, class: u8) -> FrontierId {
         let of_class = self.classes > 1 && self.layout(Role::Data).is_shared;
-        if of_class { self.frontier_with_room(plane, class, 0) } else { self.gc_frontier(plane) }
+        if of_class { self.frontier_with_room(plane, class, Claim::Move) } else { self.gc_frontier(plane) }
     }
 
-    fn frontier_with_room(&self, plane: PlaneId, class: u8, kept: u32) -> FrontierId {
+    fn frontier_with_room(&self, plane: PlaneId, class: u8, claim: Claim) -> FrontierId {
         let own = self.host_frontier(plane, class);
-        let claim = if kept > 0 { Claim::WRITE } else { Claim::Move };
-        debug_assert_eq!(self.stock(plane) > kept, self.may_open(self.region_of(plane, Role::Data), claim));
-        if self.room(own) > 0 || self.stock(plane) > kept {
+        if self.room(own) > 0 || self.may_open(self.region_of(plane, Role::Data), claim) {
             return own;
         }
         let all = (0..self.classes as u8).map(|class| self.host_frontier(plane, class));
