@@ -187,23 +187,8 @@ impl Device {
         }
     }
 
-    /// Returns the claim by which a write may be programmed in a plane now: as any write, or as one that must not wait
-    /// for an erase.
-    #[inline]
-    pub(super) fn claim_of(&self, id: TransactionId, plane: PlaneId) -> Option<Claim> {
-        match self.ftl.blocks.takes_host_write(plane) {
-            true => Some(Claim::WRITE),
-            false => self.urgent_claim_of(id, plane),
-        }
-    }
-
-    /// Returns the claim of a write that must not wait for an erase, if it may be programmed now.
-    #[cold]
-    fn urgent_claim_of(&self, id: TransactionId, plane: PlaneId) -> Option<Claim> {
-        self.retry_of(id, plane).or_else(|| self.freeing_of(id, plane))
-    }
-
     /// Returns the claim of a write whose program has failed, if it may be programmed now.
+    #[cold]
     pub(super) fn retry_of(&self, id: TransactionId, plane: PlaneId) -> Option<Claim> {
         let is_retry = self.ftl.faults.is_some() && self.transactions[id].dependency.is_some();
         let claim = Claim::Retry(self.jobs[plane].in_hand(&self.ftl));
@@ -211,7 +196,8 @@ impl Device {
     }
 
     /// Returns the claim of a write that frees a block of the plane, if it may be programmed now.
-    fn freeing_of(&self, id: TransactionId, plane: PlaneId) -> Option<Claim> {
+    #[cold]
+    pub(super) fn freeing_of(&self, id: TransactionId, plane: PlaneId) -> Option<Claim> {
         if self.is_of_journal(self.transactions[id].lpn) {
             return self.freeing_of_journal(plane);
         }
@@ -231,7 +217,7 @@ impl Device {
         let lun = self.array.lun_of(plane);
         while !stalled.is_empty() {
             let id = stalled.pop(&mut self.transactions);
-            if self.urgent_claim_of(id, plane).is_some() {
+            if self.retry_of(id, plane).or_else(|| self.freeing_of(id, plane)).is_some() {
                 again.push(&mut self.transactions, id);
                 count += 1;
                 self.trail_unstall(id, lun);

@@ -4,7 +4,6 @@ use super::{Device, Mutant};
 use crate::config::advanced::Waste;
 use crate::ftl::flash::FlashEvent;
 use crate::ftl::mapping::PADDING;
-use crate::ftl::space::Claim;
 use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::nand::array::{self, Cycles, LunState, Operation, Spot};
 use crate::scheduler::RANKS;
@@ -371,11 +370,12 @@ impl Device {
             return false;
         }
         let plane = self.transactions[id].plane;
-        let Some(claim) = self.claim_of(id, plane) else {
+        // A write that must not wait for an erase may have room of garbage collection.
+        let lent = !self.ftl.blocks.takes_host_write(plane) && self.retry_of(id, plane).is_none();
+        if lent && self.freeing_of(id, plane).is_none() {
             self.stall(id, plane);
             return false;
-        };
-        let lent = matches!(claim, Claim::Freeing(_));
+        }
         let group = self.ftl.shape().units_per_program;
         let stock = self.ftl.blocks.stock(plane);
         let class = self.transactions[id].temperature;

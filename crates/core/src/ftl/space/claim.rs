@@ -71,7 +71,12 @@ impl Space {
     /// Returns `true` if a claim on a region finds the space that it needs.
     #[inline]
     pub fn may_take(&self, region: RegionId, claim: Claim) -> bool {
-        let row = self.row(&self.regions[region.0 as usize], claim);
+        let region = &self.regions[region.0 as usize];
+        // Most writes need not look any further.
+        if matches!(claim, Claim::Write { besides: 0 }) && region.free > region.reserve {
+            return true;
+        }
+        let row = self.row(region, claim);
         row.is_some_and(|row| self.units_of(row) >= row.left + row.needs)
     }
 
