@@ -136,6 +136,18 @@ class PlaneState(NamedTuple):
     """Superseded or trimmed mapping units in them."""
     clock: int
     """Mapping units that the host has written so far."""
+    rows: bytes
+    """The closed blocks, as :attr:`blocks` reads them."""
+
+    @property
+    def blocks(self) -> npt.NDArray[np.void]:
+        """The closed blocks as a structured array, with the columns that victim policies see.
+
+        They are in the order of the victim policy. With ``gc.victim = "greedy"`` and ``"cost-benefit"``, blocks with
+        fewer valid units come first.
+        """
+        frombuffer, rows, _, _ = _forms()
+        return frombuffer(self.rows, rows)
 
 
 class Trigger(Policy):
@@ -162,8 +174,8 @@ class Trigger(Policy):
             Whether to clean it.
         """
 
-    def _wants(self, *state: int) -> bool:
-        return bool(self.wants(PlaneState(*state)))
+    def _wants(self, plane: int, counts: tuple[int, int, int], clock: int, blocks: bytes) -> bool:
+        return bool(self.wants(PlaneState(plane, *counts, clock, blocks)))
 
 
 class HostWrite(NamedTuple):

@@ -45,7 +45,10 @@ class CostBenefit(policies.Victim):
 class Always(policies.Trigger):
     def wants(self, plane):
         assert plane.stock > 1
-        assert plane.closed > 0
+        assert len(plane.blocks) == plane.closed > 0
+        units = self.device["geometry"]["pages"]
+        assert (units - plane.blocks["valid"]).sum() == plane.stale
+        assert (plane.blocks["changed"] <= plane.clock).all()
         return True
 
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::ftl::space::RegionView;
 use crate::sim::time::Time;
 use crate::work::{Class, LunQueue};
 
@@ -148,50 +149,20 @@ impl fmt::Debug for Externals {
     }
 }
 
-/// A block that cleaning may choose.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Candidate {
-    /// Its number, counted over the whole device, plane by plane.
-    pub block: u32,
-    /// Its valid units.
-    pub valid: u32,
-    /// Its erases since the device's birth.
-    pub erases: u32,
-    /// Host writes, in units, before it was closed.
-    pub closed: u64,
-    /// Host writes, in units, before one of its units was last superseded or trimmed, or it was closed.
-    pub changed: u64,
-}
-
 /// Chooses victims among the closed blocks of a plane.
 pub trait ExternalVictim: Send + Sync {
-    /// The position of the victim among the candidates of `plane`, of which there is one at least; they are in the
-    /// order of their valid units, and of equally many the one that has had so few for the longest time comes first.
-    /// `clock` counts host writes.
-    fn choose(&mut self, plane: u32, candidates: &[Candidate], clock: u64) -> Result<i64, Cause>;
+    /// Returns the position of the victim among the closed blocks of a region, of which there is at least one. They are
+    /// in the order of their valid units. Of equally many, the one comes first that has had so few for the longest
+    /// time.
+    fn choose(&mut self, view: &RegionView) -> Result<i64, Cause>;
     /// Another one with the same state.
     fn fork(&self) -> Result<Box<dyn ExternalVictim>, Cause>;
-}
-
-/// A plane that could be cleaned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PlaneState {
-    /// Its number.
-    pub plane: u32,
-    /// Free blocks, and victims that only have to be erased.
-    pub stock: u32,
-    /// Closed blocks.
-    pub closed: u32,
-    /// Superseded units in them.
-    pub stale: u32,
-    /// Host writes so far, in units.
-    pub clock: u64,
 }
 
 /// Says when a plane is cleaned.
 pub trait ExternalTrigger: Send + Sync {
     /// Whether to clean a plane now that may be, and need not be.
-    fn wants(&mut self, state: PlaneState) -> Result<bool, Cause>;
+    fn wants(&mut self, view: &RegionView) -> Result<bool, Cause>;
     /// Another one with the same state.
     fn fork(&self) -> Result<Box<dyn ExternalTrigger>, Cause>;
 }

@@ -8,9 +8,10 @@ use common::device_config;
 use floatgate_core::cache::eviction::EvictionConfig;
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::ftl::allocation::{AllocationConfig, Level, LevelOrder, Order, PlaneSet};
-use floatgate_core::ftl::gc::victim::{Candidates, Victim, VictimConfig};
+use floatgate_core::ftl::gc::victim::{Victim, VictimConfig};
+use floatgate_core::ftl::space::{Role, Space};
 use floatgate_core::scheduler::{RANKS, SchedulerConfig};
-use floatgate_core::sim::id::{BlockId, Lpn, PlaneId};
+use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::state::{Reader, Writer};
 use floatgate_core::work::Class;
@@ -67,72 +68,75 @@ fn what_is_evicted_is_there_and_leaves_once() {
     EvictionConfig::all().iter().for_each(eviction_obeys);
 }
 
+/// Fills the next block of a plane and closes it with `valid` valid units.
+fn close(space: &mut Space, plane: PlaneId, valid: u32) -> BlockId {
+    let first = space.advance(space.host_frontier(plane, 0), space.data_units());
+    (first.0..first.0 + valid).for_each(|unit| space.validate(Ppn(unit)));
+    let block = space.block_of(first);
+    space.close(block);
+    block
+}
+
 /// The same victim policy, by way of a saved state.
-fn saved_and_loaded(
-    victim: &Victim,
-    config: &VictimConfig,
-    device: &DeviceConfig,
-    candidates: &[Option<u32>],
-    clock: u64,
-) -> Victim {
+fn saved_and_loaded(victim: &Victim, config: &VictimConfig, device: &DeviceConfig) -> Victim {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes).unwrap();
     writer.section("victim", |out| victim.save(out)).unwrap();
     writer.finish().unwrap();
-    let valid = candidates.iter().map(|valid| valid.map(|valid| valid as u16)).collect();
-    let closed = Candidates::new(valid, device.geometry.blocks, clock);
     let mut loaded = config.build(device, 99).expect("defaults are valid");
     let mut input = &bytes[..];
     let mut reader = Reader::new(&mut input).unwrap();
-    reader.section("victim", |input| loaded.load(input, closed)).unwrap();
+    reader.section("victim", |input| loaded.load(input)).unwrap();
     reader.finish().unwrap();
     loaded
 }
 
 /// Closes, shrinks and takes blocks at random; a model of what is a candidate says what may be taken.
 fn victim_obeys(config: &VictimConfig) {
-    let device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}"]);
-    let mut victim = config.build(&device, 7).expect("defaults are valid");
-    let mut twin = victim.clone();
+    let mut device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}"]);
+    device.gc.victim = config.clone();
+    let mut space = Space::new(&device, 7, false).expect("defaults are valid");
+    let mut twin = config.build(&device, 7).expect("defaults are valid");
     let full = device.data_units_per_block();
     let mut candidates: Vec<Option<u32>> = vec![None; device.total_blocks() as usize];
     let mut rng = Rng::new(3, "contract");
     let mut taken = 0;
     for clock in 0..20_000 {
-        let block = rng.below(u64::from(device.total_blocks())) as u32;
-        match (rng.below(4), candidates[block as usize]) {
+        space.clock = clock;
+        let block = BlockId(rng.below(u64::from(device.total_blocks())) as u32);
+        let plane = space.plane_of(block);
+        let region = space.region(plane, Role::Data);
+        match (rng.below(4), candidates[block.index()]) {
             (0, _) => {
-                let plane = PlaneId(block / device.geometry.blocks);
                 let of_plane = plane.0 * device.geometry.blocks..(plane.0 + 1) * device.geometry.blocks;
                 let any = of_plane.clone().any(|b| candidates[b as usize].is_some_and(|valid| valid < full));
-                let chosen = victim.take(plane, clock);
-                assert_eq!(twin.take(plane, clock), chosen, "{}: another one when loaded", config.name());
-                match chosen {
-                    Some(chosen) => {
-                        assert!(of_plane.contains(&chosen.0), "{}: not of the plane", config.name());
-                        assert!(candidates[chosen.index()].take().is_some(), "{}: no candidate", config.name());
-                        taken += 1;
-                    }
-                    None => assert!(!any, "{}: there was a candidate with something to gain", config.name()),
-                }
+                let expected = any.then(|| twin.choose(&space.view(region))).flatten();
+                let chosen = space.take_victim(region, 0);
+                assert_eq!(chosen, expected, "{}: another one when loaded", config.name());
+                assert_eq!(chosen.is_some(), any, "{}: a victim if some block would gain anything", config.name());
+                let Some(chosen) = chosen else { continue };
+                assert!(of_plane.contains(&chosen.0), "{}: not of the plane", config.name());
+                assert!(candidates[chosen.index()].take().is_some(), "{}: no candidate", config.name());
+                space.invalidate_all(chosen);
+                space.doom(chosen);
+                space.erased(chosen);
+                taken += 1;
             }
-            (1, None) => {
+            (1, _) if space.stock(plane) > 0 => {
                 let valid = rng.below(u64::from(full) + 1) as u32;
-                candidates[block as usize] = Some(valid);
-                victim.on_close(BlockId(block), valid, clock);
-                twin.on_close(BlockId(block), valid, clock);
+                candidates[close(&mut space, plane, valid).index()] = Some(valid);
             }
             (_, Some(valid)) if valid > 0 => {
-                candidates[block as usize] = Some(valid - 1);
-                victim.on_invalidate(BlockId(block), valid - 1, clock);
-                twin.on_invalidate(BlockId(block), valid - 1, clock);
+                candidates[block.index()] = Some(valid - 1);
+                space.invalidate(Ppn(space.first_unit(block).0 + valid - 1));
             }
             _ => {}
         }
         if clock % 2_000 == 1_999 {
-            twin = saved_and_loaded(&victim, config, &device, &candidates, clock);
+            twin = saved_and_loaded(&twin, config, &device);
         }
     }
+    space.recount().expect("the space counts right");
     assert!(taken > 1_000, "{}: only {taken} victims", config.name());
 }
 
@@ -145,12 +149,15 @@ fn victims_are_candidates_of_the_plane_and_taken_once() {
 /// What each policy chooses of three closed blocks with 5, 2 and 9 valid units, closed in this order.
 #[test]
 fn victims_are_what_the_policies_say() {
-    let device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}"]);
     let choose = |name: &str| {
-        let config = VictimConfig::all().into_iter().find(|config| config.name() == name).expect("a policy");
-        let mut victim = config.build(&device, 1).expect("defaults are valid");
-        [(0, 5), (1, 2), (2, 9)].iter().for_each(|&(block, valid)| victim.on_close(BlockId(block), valid, 100));
-        std::iter::from_fn(|| victim.take(PlaneId(0), 100)).map(|block| block.0).collect::<Vec<u32>>()
+        let victim = format!("gc.victim={name}");
+        let device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}", &victim]);
+        let mut space = Space::new(&device, 1, false).expect("defaults are valid");
+        for valid in [5, 2, 9] {
+            close(&mut space, PlaneId(0), valid);
+        }
+        let region = space.region(PlaneId(0), Role::Data);
+        std::iter::from_fn(|| space.take_victim(region, 0)).map(|block| block.0).collect::<Vec<u32>>()
     };
     assert_eq!(choose("greedy"), [1, 0, 2]);
     assert_eq!(choose("fifo"), [0, 1, 2]);
@@ -163,13 +170,16 @@ fn victims_are_what_the_policies_say() {
 /// 100 * 32 / 64 = 50; one with 16 valid has 48 / 32 = 1.5 for each write of its age, so it wins from 34 writes on.
 #[test]
 fn cost_benefit_weighs_age() {
-    let device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}"]);
+    let device = device_config(&["geometry.blocks=16", "capacity={spare=0.5}", "gc.victim=cost-benefit"]);
     let first = |age_of_second: u64| {
-        let mut victim = VictimConfig::CostBenefit(Default::default()).build(&device, 1).expect("valid");
+        let mut space = Space::new(&device, 1, false).expect("valid");
         let now = 1_000;
-        victim.on_close(BlockId(0), 32, now - 99);
-        victim.on_close(BlockId(1), 16, now - (age_of_second - 1));
-        victim.take(PlaneId(0), now).expect("two candidates").0
+        space.clock = now - 99;
+        close(&mut space, PlaneId(0), 32);
+        space.clock = now - (age_of_second - 1);
+        close(&mut space, PlaneId(0), 16);
+        space.clock = now;
+        space.take_victim(space.region(PlaneId(0), Role::Data), 0).expect("two candidates").0
     };
     assert_eq!(first(33), 0, "33 * 1.5 = 49.5 is below 50");
     assert_eq!(first(34), 1, "34 * 1.5 = 51 is over 50");

@@ -9,9 +9,10 @@ use common::{Load, build, device_config, drain, fill, submit, units};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::external::{
-    Candidate, Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalScheduler, ExternalTrigger,
-    ExternalVictim, Externals, Placing, PlaneState, Provider, Wanted, Written,
+    Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalScheduler, ExternalTrigger, ExternalVictim,
+    Externals, Placing, Provider, Wanted, Written,
 };
+use floatgate_core::ftl::space::{BlockView, RegionView};
 use floatgate_core::metrics::summary::{Precondition as SavedFrom, Reached};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::run::{NoWatcher, RunError, run};
@@ -65,9 +66,12 @@ impl Does {
 }
 
 impl ExternalVictim for Does {
-    fn choose(&mut self, _: u32, candidates: &[Candidate], _: u64) -> Result<i64, Cause> {
-        assert!(candidates.is_sorted_by_key(|candidate| candidate.valid));
-        self.position(candidates.len())
+    fn choose(&mut self, view: &RegionView) -> Result<i64, Cause> {
+        let known: Vec<BlockView> = view.closed_blocks().map(|block| view.block(block)).collect();
+        assert!(known.is_sorted_by_key(|block| block.valid));
+        assert!(known.iter().all(|block| block.age.closed <= block.age.changed && block.age.changed <= view.clock()));
+        assert_eq!(known.len(), view.closed_count() as usize);
+        self.position(known.len())
     }
     fn fork(&self) -> Result<Box<dyn ExternalVictim>, Cause> {
         Ok(Box::new(self.forked()?))
@@ -75,8 +79,10 @@ impl ExternalVictim for Does {
 }
 
 impl ExternalTrigger for Does {
-    fn wants(&mut self, state: PlaneState) -> Result<bool, Cause> {
-        assert!(state.stock > 1, "it is not asked where cleaning has to be");
+    fn wants(&mut self, view: &RegionView) -> Result<bool, Cause> {
+        assert!(view.free_blocks() > 1, "it is not asked where cleaning has to be");
+        let invalid = |block| view.units() - view.valid(block);
+        assert_eq!(view.closed_blocks().map(invalid).sum::<u32>(), view.invalid_units(), "it sees all closed blocks");
         self.position(1).map(|_| self.what != "never")
     }
     fn fork(&self) -> Result<Box<dyn ExternalTrigger>, Cause> {

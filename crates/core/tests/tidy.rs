@@ -65,6 +65,7 @@ const CORE: Layers = &[
         &[
             ("sim", "schedulers of other programs are told the time"),
             ("work", "schedulers of other programs see what waits"),
+            ("ftl::space::RegionView", "policies of other programs see what built-in ones see"),
         ],
     ),
     (

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use floatgate_core::external::{
-    Candidate, Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalScheduler, ExternalTrigger,
-    ExternalVictim, Placing, PlaneState, Provider, Wanted, Written,
+    Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalScheduler, ExternalTrigger, ExternalVictim,
+    Placing, Provider, Wanted, Written,
 };
+use floatgate_core::ftl::space::{BlockView, RegionView};
 use floatgate_core::sim::id::PlaneId;
 use floatgate_core::sim::time::Time;
 use floatgate_core::work::{Class, LunQueue};
@@ -98,24 +99,29 @@ fn write(into: &mut [u8], numbers: &[&[u8]]) {
     }
 }
 
-/// Bytes of a candidate: `floatgate.policies` has the same layout.
-const CANDIDATE: usize = 32;
+/// Bytes of a block: `floatgate.policies` has the same layout.
+const BLOCK: usize = 32;
+
+/// The closed blocks of a region, a row each.
+fn closed_blocks<'py>(py: Python<'py>, view: &RegionView) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, view.closed_count() as usize * BLOCK, |bytes| {
+        for (row, block) in bytes.chunks_exact_mut(BLOCK).zip(view.closed_blocks()) {
+            let BlockView { block, valid, erases, age } = view.block(block);
+            let (closed, changed) = (age.closed.to_ne_bytes(), age.changed.to_ne_bytes());
+            let (block, valid, erases) = (block.0.to_ne_bytes(), valid.to_ne_bytes(), erases.to_ne_bytes());
+            write(row, &[&closed, &changed, &block, &valid, &erases]);
+        }
+        Ok(())
+    })
+}
 
 struct Victim(Py<PyAny>);
 
 impl ExternalVictim for Victim {
-    fn choose(&mut self, plane: u32, candidates: &[Candidate], clock: u64) -> Result<i64, Cause> {
+    fn choose(&mut self, view: &RegionView) -> Result<i64, Cause> {
         python(|py| {
-            let seen = PyBytes::new_with(py, candidates.len() * CANDIDATE, |bytes| {
-                for (row, of) in bytes.chunks_exact_mut(CANDIDATE).zip(candidates) {
-                    let (closed, changed) = (of.closed.to_ne_bytes(), of.changed.to_ne_bytes());
-                    let (block, valid, erases) =
-                        (of.block.to_ne_bytes(), of.valid.to_ne_bytes(), of.erases.to_ne_bytes());
-                    write(row, &[&closed, &changed, &block, &valid, &erases]);
-                }
-                Ok(())
-            })?;
-            self.0.call_method1(py, "_choose", (plane, seen, clock))?.extract(py)
+            let seen = closed_blocks(py, view)?;
+            self.0.call_method1(py, "_choose", (view.plane().0, seen, view.clock()))?.extract(py)
         })
     }
 
@@ -127,9 +133,12 @@ impl ExternalVictim for Victim {
 struct Trigger(Py<PyAny>);
 
 impl ExternalTrigger for Trigger {
-    fn wants(&mut self, state: PlaneState) -> Result<bool, Cause> {
-        let PlaneState { plane, stock, closed, stale, clock } = state;
-        python(|py| self.0.call_method1(py, "_wants", (plane, stock, closed, stale, clock))?.extract(py))
+    fn wants(&mut self, view: &RegionView) -> Result<bool, Cause> {
+        python(|py| {
+            let counts = (view.free_blocks(), view.closed_count(), view.invalid_units());
+            let seen = closed_blocks(py, view)?;
+            self.0.call_method1(py, "_wants", (view.plane().0, counts, view.clock(), seen))?.extract(py)
+        })
     }
 
     fn fork(&self) -> Result<Box<dyn ExternalTrigger>, Cause> {

@@ -34,7 +34,7 @@ use temperature::Classes;
 
 use crate::config::advanced::Waste;
 use crate::config::{BlockSummary, DeviceConfig, Frontiers, GcPace};
-use crate::external::{Fault, PlaneState, Written};
+use crate::external::{Fault, Written};
 use crate::metrics::counters::{Counters, ProgramCause, ReadCause};
 use crate::nand::media::Media;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
@@ -154,6 +154,7 @@ impl Ftl {
     pub fn new(device: &DeviceConfig, seed: u64, verify: bool) -> Result<Ftl, String> {
         let allocation = device.allocation.build(device, seed).map_err(|e| format!("allocation: {e}"))?;
         let mut scheme = device.mapping.scheme.build(device, seed).map_err(|e| format!("mapping.scheme: {e}"))?;
+        let trigger = device.gc.trigger.build(device, seed).map_err(|e| format!("gc.trigger: {e}"))?;
         let planes = device.total_planes();
         let mut ready = PlaneSet::new(planes);
         (0..planes).for_each(|position| ready.set(position, true));
@@ -161,11 +162,11 @@ impl Ftl {
             map: PageMap::new(device),
             map_state: scheme.take_state().map(Box::new),
             block_map: scheme.take_blocks().map(Box::new),
-            blocks: Space::new(device, seed)?,
+            blocks: Space::new(device, seed, trigger.has_ages())?,
             partial: PartialUnits::new(device.logical_units() as u32, device.sectors_per_unit()),
             filling: vec![PlaneId(0); (allocation.pools() * device.temperature.classes()) as usize],
             allocation,
-            trigger: device.gc.trigger.build(device, seed).map_err(|e| format!("gc.trigger: {e}"))?,
+            trigger,
             classes: Classes::new(device, seed)?,
             counters: Counters::default(),
             media: verify.then(|| Media::new(device)),
@@ -544,7 +545,7 @@ impl Ftl {
     #[inline]
     pub fn wants_cleaning(&mut self, plane: PlaneId, stock: u32) -> bool {
         stock <= self.shape.hard.max(self.blocks.kept(plane))
-            || self.trigger.wants(PlaneState { stock, ..self.blocks.plane_state(plane) })
+            || self.trigger.wants(&self.blocks.view(self.blocks.region(plane, Role::Data)).with_free(stock))
     }
 
     /// What went wrong with a policy that came with another program.

@@ -4,7 +4,6 @@
 //! of a run change together.
 
 use super::job::Job;
-use crate::external::PlaneState;
 use crate::ftl::Ftl;
 use crate::ftl::space::{FrontierId, Role};
 use crate::metrics::counters::{ProgramCause, ReadCause};
@@ -24,8 +23,9 @@ impl Ftl {
     /// so it starts below the level by half of what a victim frees, for which the mean of all closed blocks stands.
     pub(in crate::ftl) fn keep_pace(&mut self, plane: PlaneId) {
         let is_behind = |ftl: &Ftl| {
-            let PlaneState { stale, closed, .. } = ftl.blocks.plane_state(plane);
-            Job::default().free_units(ftl, plane) + stale / closed.max(1) < ftl.pace_level()
+            let view = ftl.blocks.view(ftl.blocks.region(plane, Role::Data));
+            let reclaimed = view.invalid_units() / view.closed_count().max(1);
+            Job::default().free_units(ftl, plane) + reclaimed < ftl.pace_level()
         };
         while is_behind(self) && self.collect(plane) {}
         self.refresh_ready(plane);

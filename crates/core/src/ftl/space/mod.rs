@@ -1,22 +1,27 @@
 //! The physical space: blocks, their states, the stock of free ones, and the frontiers that writes go to.
 
 mod claim;
+mod closed;
 mod failing;
 mod region;
 mod runs;
 mod saving;
+mod victims;
+mod view;
 
 use std::collections::BTreeSet;
 
-use super::gc::victim::Victim;
 use crate::config::DeviceConfig;
 use crate::config::advanced::Waste;
-use crate::external::{Fault, PlaneState};
+use crate::external::Fault;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::sim::memory::{Divider, zeroed_words};
 pub use claim::{Claim, InHand};
+pub use closed::Age;
 use region::{Frontier, Layout, Region};
 pub use region::{FrontierId, RegionId, Role};
+use victims::Victims;
+pub use view::{BlockView, RegionView};
 
 /// Where a block is in its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,8 +85,8 @@ pub struct Space {
     /// By region.
     frontiers: Vec<Frontier>,
     layouts: [Layout; Role::ALL.len()],
-    /// Victim policies by role; of those that have blocks.
-    victims: [Option<Victim>; Role::ALL.len()],
+    /// By role; `None` for one that has no blocks.
+    victims: [Option<Victims>; Role::ALL.len()],
     /// One bit for each physical unit.
     valid: Vec<u64>,
     units_per_block: Divider,
@@ -139,13 +144,13 @@ fn regions(device: &DeviceConfig, layouts: &[Layout], role: Role) -> impl Iterat
 }
 
 impl Space {
-    /// All blocks erased.
-    pub fn new(device: &DeviceConfig, seed: u64) -> Result<Space, String> {
+    /// Creates a space of erased blocks. `has_ages` is true if other policies than victims ask for ages of blocks.
+    pub fn new(device: &DeviceConfig, seed: u64, has_ages: bool) -> Result<Space, String> {
         let (planes, per_plane) = (device.total_planes(), device.geometry.blocks);
         let layouts = Layout::of(device);
         let victim = |role: Role| match layouts[role as usize].blocks {
             0 => Ok(None),
-            _ => device.gc.victim.build(device, seed).map(Some).map_err(|e| format!("gc.victim: {e}")),
+            _ => Victims::new(device, seed, has_ages).map(Some),
         };
         let plane = |p: u32| Plane {
             first_free: p * per_plane,
@@ -411,10 +416,10 @@ impl Space {
         block.valid -= 1;
         if block.state == BlockState::Closed {
             let (role, valid) = (block.role, u32::from(block.valid));
-            if let Some(victim) = &mut self.victims[role as usize] {
-                victim.on_invalidate(id, valid, self.clock);
-            }
             let plane = self.plane_of(id);
+            if let Some(victims) = &mut self.victims[role as usize] {
+                victims.update(plane, id, valid, self.clock);
+            }
             self.region_mut(plane, role).invalid += 1;
         }
     }
@@ -430,76 +435,12 @@ impl Space {
         let block = &mut self.blocks[id.index()];
         debug_assert_eq!(block.state, BlockState::Open);
         block.state = BlockState::Closed;
-        let (role, valid, erases) = (block.role, u32::from(block.valid), block.erases);
-        let (plane, invalid) = (self.plane_of(id), self.data_units - valid);
-        let region = self.region_mut(plane, role);
-        region.invalid += invalid;
-        region.closed += 1;
-        if let Some(victim) = &mut self.victims[role as usize] {
-            victim.on_erases(id, erases);
-            victim.on_close(id, valid, self.clock);
-        }
-    }
-
-    /// Chooses a victim among the closed blocks of a region, if some block would gain anything.
-    ///
-    /// A victim's units are moved in whole programs, of which the last is padded. So a block gains only if a program's
-    /// worth of its units is invalid. That is so of one at least if each had as many invalid units as fit below that,
-    /// and more are.
-    ///
-    /// If the victim is to gain `least` units, those that the policy takes before such a one are passed over: they are
-    /// candidates anew.
-    pub fn take_victim(&mut self, region: RegionId, least: u32) -> Option<BlockId> {
-        let &Region { plane, role, invalid, closed, .. } = &self.regions[region.0 as usize];
-        let in_vain = self.units_per_program - self.layout(role).granule;
-        if u64::from(invalid) <= u64::from(closed) * u64::from(in_vain) {
-            return None;
-        }
-        let clock = self.clock;
-        let mut id = self.victims[role as usize].as_mut()?.take(plane, clock)?;
-        if self.gain_of(id) < least {
-            id = self.take_gaining(plane, role, least, id)?;
-        }
-        let block = &mut self.blocks[id.index()];
-        debug_assert_eq!(block.state, BlockState::Closed);
-        block.state = BlockState::Victim;
-        let region = &mut self.regions[region.0 as usize];
-        region.invalid -= self.data_units - u32::from(block.valid);
-        region.closed -= 1;
-        Some(id)
-    }
-
-    /// Units that are free when a block has been moved, in whole programs.
-    fn gain_of(&self, id: BlockId) -> u32 {
-        self.data_units - u32::from(self.blocks[id.index()].valid).next_multiple_of(self.units_per_program)
-    }
-
-    #[cold]
-    fn take_gaining(&mut self, plane: PlaneId, role: Role, least: u32, first: BlockId) -> Option<BlockId> {
-        let mut passed = vec![first];
-        let clock = self.clock;
-        let found = loop {
-            match self.victims[role as usize].as_mut()?.take(plane, clock) {
-                Some(id) if self.gain_of(id) < least => passed.push(id),
-                found => break found,
-            }
-        };
-        for id in passed {
-            let valid = u32::from(self.blocks[id.index()].valid);
-            self.victims[role as usize].as_mut()?.on_close(id, valid, clock);
-        }
-        found
-    }
-
-    /// What a trigger is told of a plane.
-    pub fn plane_state(&self, plane: PlaneId) -> PlaneState {
-        let &Region { free, closed, invalid, .. } = self.region_of(plane, Role::Data);
-        PlaneState { plane: plane.0, stock: free, closed, stale: invalid, clock: self.clock }
+        self.add_candidate(id);
     }
 
     /// What went wrong with a victim policy, if it came with another program.
     pub fn fault(&self) -> Option<&Fault> {
-        self.victims.iter().flatten().find_map(|victim| victim.fault())
+        self.victims.iter().flatten().find_map(|victims| victims.fault())
     }
 
     /// Marks a victim whose valid units have all been read.
@@ -613,8 +554,8 @@ impl Space {
         let id = self.block_of(ppn);
         let block = &self.blocks[id.index()];
         if block.state == BlockState::Closed {
-            if let Some(victim) = &self.victims[block.role as usize] {
-                victim.prefetch(id, u32::from(block.valid).saturating_sub(1));
+            if let Some(victims) = &self.victims[block.role as usize] {
+                victims.prefetch(self.plane_of(id), id, u32::from(block.valid).saturating_sub(1));
             }
         }
     }

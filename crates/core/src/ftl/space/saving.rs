@@ -2,7 +2,6 @@
 //! state of a block that a frontier is in, and the bits of valid units, which follow from the map.
 
 use super::{Block, BlockState, Frontier, FrontierId, RESERVE, Region, Role, Space};
-use crate::ftl::gc::victim::Candidates;
 use crate::sim::id::{BlockId, PlaneId, Ppn};
 use crate::state::{Reader, StateError, Writer};
 
@@ -211,22 +210,6 @@ impl Space {
                 region.closed += 1;
             }
         }
-    }
-
-    pub(in crate::ftl) fn save_victims(&self, out: &mut Writer) -> Result<(), StateError> {
-        self.victims.iter().flatten().try_for_each(|victim| victim.save(out))
-    }
-
-    pub(in crate::ftl) fn load_victims(&mut self, input: &mut Reader) -> Result<(), StateError> {
-        for role in Role::ALL {
-            let is_candidate = |block: &Block| block.state == BlockState::Closed && block.role == role;
-            let valid = self.blocks.iter().map(|block| is_candidate(block).then_some(block.valid)).collect();
-            let candidates = Candidates::new(valid, self.blocks_per_plane.divisor(), self.clock);
-            if let Some(victim) = &mut self.victims[role as usize] {
-                victim.load(input, candidates)?;
-            }
-        }
-        Ok(())
     }
 
     /// Whether a block is a logical block's.

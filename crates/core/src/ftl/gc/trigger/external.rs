@@ -3,8 +3,9 @@
 use super::TriggerPolicy;
 use crate::config::DeviceConfig;
 pub use crate::external::{EXTERNAL, ExternalConfig as Config};
-use crate::external::{ExternalTrigger, Fault, Guard, PlaneState, Wanted};
-use crate::state::{Reader, StateError, Writer};
+use crate::external::{ExternalTrigger, Fault, Guard, Wanted};
+use crate::ftl::space::RegionView;
+use crate::state::{StateError, Writer};
 
 /// Asks an external policy. When it fails, planes are cleaned as by `threshold`.
 #[derive(Clone, Debug)]
@@ -22,15 +23,15 @@ impl External {
 }
 
 impl TriggerPolicy for External {
-    fn wants(&mut self, state: PlaneState) -> bool {
-        self.guard.ask(|policy| policy.wants(state)).unwrap_or(true)
+    fn wants(&mut self, view: &RegionView) -> bool {
+        self.guard.ask(|policy| policy.wants(view)).unwrap_or(true)
+    }
+
+    fn has_ages(&self) -> bool {
+        true
     }
 
     fn save(&self, _: &mut Writer) -> Result<(), StateError> {
-        Err(StateError::Policy(self.guard.not_saved()))
-    }
-
-    fn load(&mut self, _: &mut Reader) -> Result<(), StateError> {
         Err(StateError::Policy(self.guard.not_saved()))
     }
 

@@ -2,9 +2,8 @@
 
 use super::TriggerPolicy;
 use crate::config::DeviceConfig;
-use crate::external::PlaneState;
+use crate::ftl::space::RegionView;
 use crate::policy::Policy;
-use crate::state::{Reader, StateError, Writer};
 
 /// Options of the lazy trigger.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -45,17 +44,16 @@ impl Policy for Lazy {
     }
 }
 
+impl Lazy {
+    /// Returns `true` if so many invalid units of closed blocks are the share.
+    fn is_due(&self, invalid: u32, closed: u32) -> bool {
+        f64::from(invalid) >= self.per_block * f64::from(closed)
+    }
+}
+
 impl TriggerPolicy for Lazy {
-    fn wants(&mut self, state: PlaneState) -> bool {
-        f64::from(state.stale) >= self.per_block * f64::from(state.closed)
-    }
-
-    fn save(&self, _: &mut Writer) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn load(&mut self, _: &mut Reader) -> Result<(), StateError> {
-        Ok(())
+    fn wants(&mut self, view: &RegionView) -> bool {
+        self.is_due(view.invalid_units(), view.closed_count())
     }
 }
 
@@ -68,8 +66,8 @@ mod tests {
         // `tiny` has 64 pages of 4 KiB in a block: of 10 closed blocks 640 units, of which a tenth is 64.
         let device = crate::config::load("tiny", &[]).unwrap();
         assert_eq!(device.data_units_per_block(), 64);
-        let mut lazy = Lazy::new(&LazyConfig { stale: 0.1 }, &device, 1).unwrap();
-        let mut wants = |stale| lazy.wants(PlaneState { closed: 10, stale, ..PlaneState::default() });
+        let lazy = Lazy::new(&LazyConfig { stale: 0.1 }, &device, 1).unwrap();
+        let wants = |invalid| lazy.is_due(invalid, 10);
         assert_eq!([wants(0), wants(63), wants(64), wants(640)], [false, false, true, true]);
         assert!(Lazy::new(&LazyConfig { stale: 1.5 }, &device, 1).unwrap_err().contains("from 0 to 1"));
     }

@@ -2,7 +2,8 @@
 
 pub mod external;
 
-use crate::external::{Fault, PlaneState};
+use crate::external::Fault;
+use crate::ftl::space::RegionView;
 use crate::policy_family;
 use crate::state::{Reader, StateError, Writer};
 
@@ -11,13 +12,30 @@ use crate::state::{Reader, StateError, Writer};
 pub trait TriggerPolicy {
     /// Whether to clean the plane now. It is asked when a block of it has been opened and behind each victim, and may
     /// be asked more than once.
-    fn wants(&mut self, state: PlaneState) -> bool;
+    fn wants(&mut self, view: &RegionView) -> bool;
 
-    /// Writes what it knows for a saved state; a policy that cannot be saved says so ([`StateError::Policy`]).
-    fn save(&self, out: &mut Writer) -> Result<(), StateError>;
+    /// Returns `true` if the policy needs the times at which blocks were closed and changed.
+    fn has_ages(&self) -> bool {
+        false
+    }
+
+    /// Writes what the policy itself remembers for a saved state.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Policy`] if the policy cannot be saved.
+    fn save(&self, _out: &mut Writer) -> Result<(), StateError> {
+        Ok(())
+    }
 
     /// Reads what [`TriggerPolicy::save`] wrote, as a new policy.
-    fn load(&mut self, input: &mut Reader) -> Result<(), StateError>;
+    ///
+    /// # Errors
+    ///
+    /// [`StateError`] if the file is damaged.
+    fn load(&mut self, _input: &mut Reader) -> Result<(), StateError> {
+        Ok(())
+    }
 
     /// What went wrong with it, if it came with another program.
     fn fault(&self) -> Option<&Fault> {

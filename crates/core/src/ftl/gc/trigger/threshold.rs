@@ -2,9 +2,8 @@
 
 use super::TriggerPolicy;
 use crate::config::DeviceConfig;
-use crate::external::PlaneState;
+use crate::ftl::space::RegionView;
 use crate::policy::Policy;
-use crate::state::{Reader, StateError, Writer};
 
 /// The threshold has no options: `gc.soft_threshold` is its level.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -23,15 +22,7 @@ impl Policy for Threshold {
 }
 
 impl TriggerPolicy for Threshold {
-    fn wants(&mut self, _: PlaneState) -> bool {
+    fn wants(&mut self, _: &RegionView) -> bool {
         true
-    }
-
-    fn save(&self, _: &mut Writer) -> Result<(), StateError> {
-        Ok(())
-    }
-
-    fn load(&mut self, _: &mut Reader) -> Result<(), StateError> {
-        Ok(())
     }
 }

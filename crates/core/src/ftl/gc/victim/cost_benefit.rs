@@ -1,11 +1,10 @@
 //! Cost-benefit: gain now against what would be superseded by waiting.
 
-use super::buckets::Buckets;
-use super::{Candidates, VictimPolicy};
+use super::{Index, VictimPolicy};
 use crate::config::DeviceConfig;
+use crate::ftl::space::RegionView;
 use crate::policy::Policy;
-use crate::sim::id::{BlockId, PlaneId};
-use crate::state::{Reader, StateError, Writer};
+use crate::sim::id::BlockId;
 
 /// Cost-benefit has no options.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -17,19 +16,15 @@ pub struct CostBenefitConfig {}
 /// file system", USENIX 1995). Reading a block costs u, writing it back u, and 1 - u is gained.
 ///
 /// The exact maximum without a scan of the blocks: among blocks with equally many valid units the oldest wins, and a
-/// list of `Buckets` is ordered by age, because a block enters it at its last change. So only the heads compete:
-/// at most one for each number of valid units, less than a comparison for each unit that the victim moves.
+/// list of [`Index::Buckets`] is ordered by age, because a block enters it at its last change. So only the heads
+/// compete: at most one for each number of valid units, less than a comparison for each unit that the victim moves.
 #[derive(Clone, Debug)]
-pub struct CostBenefit {
-    candidates: Buckets,
-    /// The host write at which each block last changed.
-    changed: Vec<u64>,
-}
+pub struct CostBenefit;
 
 impl Policy for CostBenefit {
     type Config = CostBenefitConfig;
-    fn new(_: &CostBenefitConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {
-        Ok(CostBenefit { candidates: Buckets::new(device), changed: vec![0; device.total_blocks() as usize] })
+    fn new(_: &CostBenefitConfig, _: &DeviceConfig, _: u64) -> Result<Self, String> {
+        Ok(CostBenefit)
     }
 }
 
@@ -40,28 +35,20 @@ fn over(a: (u64, u32, u32), b: (u64, u32, u32)) -> bool {
 }
 
 impl VictimPolicy for CostBenefit {
-    fn on_close(&mut self, block: BlockId, valid: u32, clock: u64) {
-        self.changed[block.index()] = clock;
-        self.candidates.insert(block, valid);
+    fn index(&self) -> Index {
+        Index::Buckets
     }
 
-    fn on_invalidate(&mut self, block: BlockId, valid: u32, clock: u64) {
-        self.changed[block.index()] = clock;
-        self.candidates.update(block, valid);
+    fn has_ages(&self) -> bool {
+        true
     }
 
-    fn prefetch(&self, block: BlockId, valid: u32) {
-        self.candidates.prefetch(block, valid);
-    }
-
-    fn take(&mut self, plane: PlaneId, clock: u64) -> Option<BlockId> {
-        let least = self.candidates.least(plane)?;
-        let units = self.candidates.units();
+    fn choose(&mut self, view: &RegionView) -> Option<BlockId> {
         let mut best: Option<((u64, u32, u32), BlockId)> = None;
-        for valid in least..units {
-            let Some(block) = self.candidates.oldest_with(plane, valid) else { continue };
-            let age = clock - self.changed[block.index()] + 1;
-            let benefit = (age, units - valid, 2 * valid);
+        for valid in view.fewest_valid()?..view.units() {
+            let Some(block) = view.oldest_with(valid) else { continue };
+            let age = view.clock() - view.age(block).changed + 1;
+            let benefit = (age, view.units() - valid, 2 * valid);
             if best.is_none_or(|(b, _)| over(benefit, b)) {
                 best = Some((benefit, block));
             }
@@ -69,24 +56,6 @@ impl VictimPolicy for CostBenefit {
                 break; // Costs nothing: no other can be better.
             }
         }
-        let (_, block) = best?;
-        self.candidates.remove(block);
-        Some(block)
-    }
-
-    fn save(&self, out: &mut Writer) -> Result<(), StateError> {
-        self.candidates.save(out, |out, block| out.u64(self.changed[block.index()]))
-    }
-
-    fn load(&mut self, input: &mut Reader, closed: Candidates) -> Result<(), StateError> {
-        let (changed, clock) = (&mut self.changed, closed.clock());
-        self.candidates.load(input, closed, |input, block| {
-            let at = input.u64()?;
-            if at > clock {
-                return Err(input.damaged(format!("block {} has changed in the future", block.0)));
-            }
-            changed[block.index()] = at;
-            Ok(())
-        })
+        best.map(|(_, block)| block)
     }
 }

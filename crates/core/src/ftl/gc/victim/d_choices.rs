@@ -1,10 +1,10 @@
 //! d-choices: the best of a few.
 
-use super::closed::Closed;
-use super::{Candidates, VictimPolicy};
+use super::{Index, VictimPolicy};
 use crate::config::DeviceConfig;
+use crate::ftl::space::RegionView;
 use crate::policy::Policy;
-use crate::sim::id::{BlockId, PlaneId};
+use crate::sim::id::BlockId;
 use crate::sim::rng::Rng;
 use crate::state::{Reader, StateError, Writer};
 
@@ -31,11 +31,6 @@ impl Default for DChoicesConfig {
 #[derive(Clone, Debug)]
 pub struct DChoices {
     d: u32,
-    candidates: Closed,
-    /// Valid units of each block, as last heard.
-    valid: Vec<u16>,
-    full: u16,
-    blocks_per_plane: u32,
     rng: Rng,
 }
 
@@ -51,52 +46,29 @@ impl Policy for DChoices {
 
     fn new(options: &DChoicesConfig, device: &DeviceConfig, seed: u64) -> Result<Self, String> {
         Self::check(options, device)?;
-        Ok(DChoices {
-            d: options.d,
-            candidates: Closed::new(device),
-            valid: vec![0; device.total_blocks() as usize],
-            full: device.data_units_per_block() as u16,
-            blocks_per_plane: device.geometry.blocks,
-            rng: Rng::new(seed, "gc.victim.d-choices"),
-        })
+        Ok(DChoices { d: options.d, rng: Rng::new(seed, "gc.victim.d-choices") })
     }
 }
 
 impl VictimPolicy for DChoices {
-    fn on_close(&mut self, block: BlockId, valid: u32, _: u64) {
-        self.valid[block.index()] = valid as u16;
-        self.candidates.insert(PlaneId(block.0 / self.blocks_per_plane), block);
+    fn index(&self) -> Index {
+        Index::Array
     }
 
-    fn on_invalidate(&mut self, block: BlockId, valid: u32, _: u64) {
-        self.valid[block.index()] = valid as u16;
-    }
-
-    fn take(&mut self, plane: PlaneId, _: u64) -> Option<BlockId> {
-        let n = self.candidates.of(plane).len() as u64;
-        if n == 0 {
+    fn choose(&mut self, view: &RegionView) -> Option<BlockId> {
+        let blocks = u64::from(view.closed_count());
+        if blocks == 0 {
             return None;
         }
-        let mut best = (u16::MAX, 0);
-        for _ in 0..self.d {
-            let position = self.rng.below(n) as usize;
-            let valid = self.valid[self.candidates.of(plane)[position].index()];
-            if valid < best.0 {
-                best = (valid, position);
-            }
-        }
-        debug_assert!(best.0 <= self.full);
-        Some(self.candidates.take(plane, best.1))
+        let drawn = (0..self.d).filter_map(|_| view.closed_at(self.rng.below(blocks) as usize));
+        drawn.min_by_key(|&block| view.valid(block))
     }
 
     fn save(&self, out: &mut Writer) -> Result<(), StateError> {
-        self.candidates.save(out)?;
         out.rng(&self.rng)
     }
 
-    fn load(&mut self, input: &mut Reader, closed: Candidates) -> Result<(), StateError> {
-        let valid_of = &mut self.valid;
-        self.candidates.load(input, closed, |block, valid| valid_of[block.index()] = valid)?;
+    fn load(&mut self, input: &mut Reader) -> Result<(), StateError> {
         self.rng = input.rng()?;
         Ok(())
     }

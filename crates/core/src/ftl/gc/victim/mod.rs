@@ -1,45 +1,56 @@
-//! Which block is reclaimed next.
+//! Which block garbage collection takes next.
 
-mod buckets;
-mod closed;
 pub mod external;
-mod saving;
 
 use crate::external::Fault;
+use crate::ftl::space::RegionView;
 use crate::policy_family;
-use crate::sim::id::{BlockId, PlaneId};
+use crate::sim::id::BlockId;
 use crate::state::{Reader, StateError, Writer};
-pub use saving::Candidates;
 
-/// Chooses victims among the closed blocks of a plane.
-///
-/// The policy hears of every change to a candidate and keeps what it needs of it, so that a choice is no scan. A
-/// block is a candidate from `on_close` until `take` returns it.
+/// Order of closed blocks that the space maintains for a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Index {
+    /// Any order, to draw from by position.
+    Array,
+    /// The order of closing.
+    List,
+    /// By valid units, and of equally many the one first that has had so few for the longest time.
+    Buckets,
+}
+
+/// Chooses victims among the closed blocks of a region.
 pub trait VictimPolicy {
-    /// `block`, which is closed next, has been erased so often.
-    fn on_erases(&mut self, _block: BlockId, _erases: u32) {}
+    /// Returns the order of closed blocks that the policy needs.
+    fn index(&self) -> Index;
 
-    /// `block` is full, or was taken and passed over: it can be chosen from now on. `valid` of its units are valid;
-    /// `clock` counts host writes.
-    fn on_close(&mut self, block: BlockId, valid: u32, clock: u64);
+    /// Returns `true` if the policy needs the times at which blocks were closed and changed.
+    fn has_ages(&self) -> bool {
+        false
+    }
 
-    /// A unit of the candidate `block` was superseded or trimmed; `valid` remain.
-    fn on_invalidate(&mut self, block: BlockId, valid: u32, clock: u64);
+    /// Chooses a closed block, or returns `None` if none would gain anything.
+    fn choose(&mut self, view: &RegionView) -> Option<BlockId>;
 
-    /// Asks for what [`VictimPolicy::on_invalidate`] of these will touch, ahead of time.
-    fn prefetch(&self, _block: BlockId, _valid: u32) {}
+    /// Writes what the policy itself remembers for a saved state.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Policy`] if the policy cannot be saved.
+    fn save(&self, _out: &mut Writer) -> Result<(), StateError> {
+        Ok(())
+    }
 
-    /// Chooses a victim of `plane` and takes it off the candidates; `None` when none would gain anything.
-    fn take(&mut self, plane: PlaneId, clock: u64) -> Option<BlockId>;
+    /// Reads what [`VictimPolicy::save`] wrote, as a new policy.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError`] if the file is damaged.
+    fn load(&mut self, _input: &mut Reader) -> Result<(), StateError> {
+        Ok(())
+    }
 
-    /// Writes what it knows for a saved state; a policy that cannot be saved says so ([`StateError::Policy`]).
-    fn save(&self, out: &mut Writer) -> Result<(), StateError>;
-
-    /// Reads what [`VictimPolicy::save`] wrote, as a new policy. `closed` are its candidates: nothing else may be one
-    /// afterwards, whatever the file says.
-    fn load(&mut self, input: &mut Reader, closed: Candidates) -> Result<(), StateError>;
-
-    /// What went wrong with it, if it came with another program.
+    /// Returns the fault of a policy that came with another program.
     fn fault(&self) -> Option<&Fault> {
         None
     }

@@ -1,0 +1,282 @@
+//! The closed blocks of the regions of a role, in the order that the victim policy asks for.
+
+use crate::config::DeviceConfig;
+use crate::ftl::gc::victim::Index;
+use crate::sim::id::{BlockId, PlaneId};
+use crate::sim::memory::prefetch;
+use crate::state::{Reader, StateError, Writer};
+
+/// When a block changed last, in host writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Age {
+    /// Time of its closing.
+    pub closed: u64,
+    /// Time at which one of its units became invalid, or of its closing.
+    pub changed: u64,
+}
+
+/// Closed blocks by plane. Every change takes O(1).
+#[derive(Clone, Debug)]
+pub(super) struct ClosedBlocks {
+    order: Order,
+    /// By block; empty if no policy asks for ages.
+    ages: Vec<Age>,
+}
+
+#[derive(Clone, Debug)]
+enum Order {
+    Array(Array),
+    Lists(Lists),
+}
+
+impl ClosedBlocks {
+    /// Creates an index without blocks.
+    pub(super) fn new(device: &DeviceConfig, index: Index, has_ages: bool) -> ClosedBlocks {
+        let order = match index {
+            Index::Array => Order::Array(Array::new(device)),
+            Index::List => Order::Lists(Lists::new(device, 0)),
+            Index::Buckets => Order::Lists(Lists::new(device, device.data_units_per_block())),
+        };
+        let aged = if has_ages { device.total_blocks() } else { 0 };
+        ClosedBlocks { order, ages: vec![Age::default(); aged as usize] }
+    }
+
+    /// Adds a block that has been closed.
+    pub(super) fn insert(&mut self, plane: PlaneId, block: BlockId, valid: u32, clock: u64) {
+        if let Some(age) = self.ages.get_mut(block.index()) {
+            *age = Age { closed: clock, changed: clock };
+        }
+        self.add(plane, block, valid);
+    }
+
+    fn add(&mut self, plane: PlaneId, block: BlockId, valid: u32) {
+        match &mut self.order {
+            Order::Array(array) => array.insert(plane, block),
+            Order::Lists(lists) => lists.insert(plane, block, valid),
+        }
+    }
+
+    /// Notes that a unit of a block has become invalid, and `valid` remain.
+    #[inline]
+    pub(super) fn update(&mut self, plane: PlaneId, block: BlockId, valid: u32, clock: u64) {
+        if let Order::Lists(lists) = &mut self.order
+            && lists.units > 0
+        {
+            lists.unlink(block);
+            lists.insert(plane, block, valid);
+        }
+        if let Some(age) = self.ages.get_mut(block.index()) {
+            age.changed = clock;
+        }
+    }
+
+    /// Fetches ahead of time what [`ClosedBlocks::update`] touches first.
+    #[inline]
+    pub(super) fn prefetch(&self, plane: PlaneId, block: BlockId, valid: u32) {
+        if let Order::Lists(lists) = &self.order
+            && lists.units > 0
+        {
+            prefetch(&lists.nodes, block.index());
+            prefetch(&lists.nodes, lists.head(plane, valid));
+        }
+    }
+
+    /// Takes a block out.
+    pub(super) fn remove(&mut self, plane: PlaneId, block: BlockId) {
+        match &mut self.order {
+            Order::Array(array) => array.remove(plane, block),
+            Order::Lists(lists) => lists.unlink(block),
+        }
+    }
+
+    /// Raises the lower bound of valid units in a plane to the fewest of any block. Amortized O(1): the bound falls by
+    /// one at most with an update, or to the count of a closed block.
+    pub(super) fn settle(&mut self, plane: PlaneId) {
+        if let Order::Lists(lists) = &mut self.order {
+            lists.least[plane.index()] = lists.fewest(plane);
+        }
+    }
+
+    /// Returns the fewest valid units of any block of a plane, if some block has an invalid one; only for
+    /// [`Index::Buckets`].
+    pub(super) fn fewest_valid(&self, plane: PlaneId) -> Option<u32> {
+        let Order::Lists(lists) = &self.order else { return None };
+        Some(lists.fewest(plane)).filter(|&valid| valid < lists.units)
+    }
+
+    /// Returns the block that has had exactly `valid` units for the longest time; only for [`Index::Buckets`].
+    pub(super) fn oldest_with(&self, plane: PlaneId, valid: u32) -> Option<BlockId> {
+        let Order::Lists(lists) = &self.order else { return None };
+        lists.first(plane, valid)
+    }
+
+    /// Returns the block at a position; only for [`Index::Array`].
+    pub(super) fn at(&self, plane: PlaneId, position: usize) -> Option<BlockId> {
+        let Order::Array(array) = &self.order else { return None };
+        array.members[plane.index()].get(position).copied()
+    }
+
+    /// Returns the blocks of a plane in their order.
+    pub(super) fn of(&self, plane: PlaneId) -> impl Iterator<Item = BlockId> {
+        let (array, lists) = match &self.order {
+            Order::Array(array) => (&array.members[plane.index()][..], None),
+            Order::Lists(lists) => (&[][..], Some(lists)),
+        };
+        array.iter().copied().chain(lists.into_iter().flat_map(move |lists| lists.of(plane)))
+    }
+
+    /// Returns when a block changed, if ages are kept.
+    pub(super) fn age(&self, block: BlockId) -> Option<Age> {
+        self.ages.get(block.index()).copied()
+    }
+
+    /// Writes the blocks of a plane in their order.
+    pub(super) fn save(&self, plane: PlaneId, out: &mut Writer) -> Result<(), StateError> {
+        self.of(plane).try_for_each(|block| {
+            out.u32(block.0)?;
+            let Some(Age { closed, changed }) = self.age(block) else { return Ok(()) };
+            out.u64(closed)?;
+            out.u64(changed)
+        })
+    }
+
+    /// Reads what [`ClosedBlocks::save`] wrote, into an index without blocks. `valid` has the valid units of closed
+    /// blocks: each of the plane comes once, and none is left out.
+    pub(super) fn load(
+        &mut self,
+        plane: PlaneId,
+        valid: &mut [Option<u16>],
+        clock: u64,
+        input: &mut Reader,
+    ) -> Result<(), StateError> {
+        let first = plane.index() * valid.len();
+        for _ in 0..valid.iter().flatten().count() {
+            let block = BlockId(input.u32()?);
+            let within = block.index().checked_sub(first).and_then(|index| valid.get_mut(index));
+            let Some(units) = within.and_then(Option::take) else {
+                return Err(input.damaged(format!("block {} among those that can be reclaimed", block.0)));
+            };
+            if let Some(age) = self.ages.get_mut(block.index()) {
+                *age = Age { closed: input.u64()?, changed: input.u64()? };
+                if age.changed > clock || age.closed > age.changed {
+                    return Err(input.damaged(format!("block {} has changed in the future", block.0)));
+                }
+            }
+            self.add(plane, block, u32::from(units));
+        }
+        Ok(())
+    }
+}
+
+/// Blocks of each plane in a deterministic order, to draw from.
+#[derive(Clone, Debug)]
+struct Array {
+    members: Vec<Vec<BlockId>>,
+    /// Position of each block among those of its plane.
+    positions: Vec<u32>,
+}
+
+impl Array {
+    fn new(device: &DeviceConfig) -> Array {
+        // A clone of an empty array has no room.
+        let room = |_| Vec::with_capacity(device.geometry.blocks as usize);
+        let positions = vec![0; device.total_blocks() as usize];
+        Array { members: (0..device.total_planes()).map(room).collect(), positions }
+    }
+
+    fn insert(&mut self, plane: PlaneId, block: BlockId) {
+        let members = &mut self.members[plane.index()];
+        self.positions[block.index()] = members.len() as u32;
+        members.push(block);
+    }
+
+    /// Takes a block out. The last one takes its position.
+    fn remove(&mut self, plane: PlaneId, block: BlockId) {
+        let (members, position) = (&mut self.members[plane.index()], self.positions[block.index()]);
+        members.swap_remove(position as usize);
+        if let Some(moved) = members.get(position as usize) {
+            self.positions[moved.index()] = position;
+        }
+    }
+}
+
+/// For each plane one list in the order of closing, or one for each number of valid units in the order of the last
+/// change.
+///
+/// Circular doubly linked lists over one array: nodes `0..blocks` are the blocks, the rest are the heads. With heads
+/// as nodes, linking and unlinking have no branches.
+#[derive(Clone, Debug)]
+struct Lists {
+    nodes: Vec<Node>,
+    /// By plane: a lower bound of the fewest valid units of any block.
+    least: Vec<u32>,
+    blocks: u32,
+    /// Valid units of a full block; 0 for one list.
+    units: u32,
+}
+
+/// Neighbors of a node in its list.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    next: u32,
+    prev: u32,
+}
+
+impl Lists {
+    fn new(device: &DeviceConfig, units: u32) -> Lists {
+        let (blocks, planes) = (device.total_blocks(), device.total_planes());
+        let nodes = blocks + planes * (units + 1);
+        let nodes = (0..nodes).map(|node| Node { next: node, prev: node }).collect();
+        Lists { nodes, least: vec![units; planes as usize], blocks, units }
+    }
+
+    #[inline]
+    fn head(&self, plane: PlaneId, valid: u32) -> usize {
+        (self.blocks + plane.0 * (self.units + 1) + valid) as usize
+    }
+
+    #[inline]
+    fn unlink(&mut self, block: BlockId) {
+        let Node { next, prev } = self.nodes[block.index()];
+        self.nodes[prev as usize].next = next;
+        self.nodes[next as usize].prev = prev;
+    }
+
+    /// Appends a block to its list.
+    #[inline]
+    fn insert(&mut self, plane: PlaneId, block: BlockId, valid: u32) {
+        let valid = valid.min(self.units);
+        let head = self.head(plane, valid);
+        let last = self.nodes[head].prev;
+        self.nodes[last as usize].next = block.0;
+        self.nodes[block.index()] = Node { next: head as u32, prev: last };
+        self.nodes[head].prev = block.0;
+        let least = &mut self.least[plane.index()];
+        *least = (*least).min(valid);
+    }
+
+    fn first(&self, plane: PlaneId, valid: u32) -> Option<BlockId> {
+        let first = self.nodes[self.head(plane, valid)].next;
+        (first < self.blocks).then_some(BlockId(first))
+    }
+
+    /// Returns the fewest valid units of any block of a plane, or those of a full block.
+    fn fewest(&self, plane: PlaneId) -> u32 {
+        let least = self.least[plane.index()];
+        (least..self.units).find(|&valid| self.first(plane, valid).is_some()).unwrap_or(self.units)
+    }
+
+    fn of(&self, plane: PlaneId) -> impl Iterator<Item = BlockId> {
+        (0..=self.units).flat_map(move |valid| {
+            let head = self.head(plane, valid) as u32;
+            let mut node = self.nodes[head as usize].next;
+            std::iter::from_fn(move || {
+                let block = BlockId(node);
+                (node != head).then(|| {
+                    node = self.nodes[block.index()].next;
+                    block
+                })
+            })
+        })
+    }
+}

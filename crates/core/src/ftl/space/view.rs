@@ -1,0 +1,136 @@
+//! What policies see of a region: its blocks, and the counts that follow from them.
+
+use super::closed::{Age, ClosedBlocks};
+use super::region::Region;
+use super::{Block, Role};
+use crate::sim::id::{BlockId, PlaneId};
+
+/// A region as policies see it.
+#[derive(Clone, Copy, Debug)]
+pub struct RegionView<'a> {
+    pub(super) region: &'a Region,
+    pub(super) free: u32,
+    /// Blocks of the device, by number.
+    pub(super) blocks: &'a [Block],
+    pub(super) per_plane: u32,
+    pub(super) closed: Option<&'a ClosedBlocks>,
+    pub(super) data_units: u32,
+    pub(super) clock: u64,
+}
+
+/// A block as policies see it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockView {
+    /// Its number, counted over the whole device, plane by plane.
+    pub block: BlockId,
+    /// Its valid units.
+    pub valid: u32,
+    /// Its erases since the device's birth.
+    pub erases: u32,
+    /// Times of its closing and last change; 0 unless a policy asks for ages.
+    pub age: Age,
+}
+
+impl<'a> RegionView<'a> {
+    /// Returns the plane of the region.
+    #[inline]
+    pub fn plane(&self) -> PlaneId {
+        self.region.plane
+    }
+
+    /// Returns what the blocks of the region hold.
+    pub fn role(&self) -> Role {
+        self.region.role
+    }
+
+    /// Counts victims that only have to be erased as free.
+    pub(in crate::ftl) fn with_free(self, free: u32) -> RegionView<'a> {
+        RegionView { free, ..self }
+    }
+
+    /// Returns the number of free blocks, including victims that only have to be erased.
+    #[inline]
+    pub fn free_blocks(&self) -> u32 {
+        self.free
+    }
+
+    /// Returns the number of closed blocks.
+    #[inline]
+    pub fn closed_count(&self) -> u32 {
+        self.region.closed
+    }
+
+    /// Returns the number of invalid units in closed blocks.
+    #[inline]
+    pub fn invalid_units(&self) -> u32 {
+        self.region.invalid
+    }
+
+    /// Returns the number of host writes so far, in units.
+    #[inline]
+    pub fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// Returns the units of data in a block.
+    #[inline]
+    pub fn units(&self) -> u32 {
+        self.data_units
+    }
+
+    /// Returns the valid units of a block.
+    #[inline]
+    pub fn valid(&self, block: BlockId) -> u32 {
+        u32::from(self.blocks[block.index()].valid)
+    }
+
+    /// Returns the erases of a block.
+    #[inline]
+    pub fn erases(&self, block: BlockId) -> u32 {
+        self.blocks[block.index()].erases
+    }
+
+    /// Returns when a block was closed and changed last. Both are 0 unless a policy asks for ages.
+    #[inline]
+    pub fn age(&self, block: BlockId) -> Age {
+        self.closed.and_then(|closed| closed.age(block)).unwrap_or_default()
+    }
+
+    /// Returns all that is known of a block.
+    pub fn block(&self, block: BlockId) -> BlockView {
+        BlockView { block, valid: self.valid(block), erases: self.erases(block), age: self.age(block) }
+    }
+
+    /// Returns the closed blocks in the order of the index.
+    pub fn closed_blocks(&self) -> impl Iterator<Item = BlockId> + use<'a> {
+        let plane = self.plane();
+        self.closed.into_iter().flat_map(move |closed| closed.of(plane))
+    }
+
+    /// Returns the closed block at a position; only with [`Index::Array`](crate::ftl::gc::victim::Index::Array).
+    pub fn closed_at(&self, position: usize) -> Option<BlockId> {
+        self.closed?.at(self.plane(), position)
+    }
+
+    /// Returns the fewest valid units of any closed block, if one has an invalid unit; only with
+    /// [`Index::Buckets`](crate::ftl::gc::victim::Index::Buckets).
+    #[inline]
+    pub fn fewest_valid(&self) -> Option<u32> {
+        self.closed?.fewest_valid(self.plane())
+    }
+
+    /// Returns the closed block that has had exactly `valid` units for the longest time; only with
+    /// [`Index::Buckets`](crate::ftl::gc::victim::Index::Buckets).
+    #[inline]
+    pub fn oldest_with(&self, valid: u32) -> Option<BlockId> {
+        self.closed?.oldest_with(self.plane(), valid)
+    }
+
+    /// Returns the mean erases of the blocks of the plane.
+    pub fn mean_erases(&self) -> f64 {
+        let first = (self.plane().0 * self.per_plane) as usize;
+        let blocks = &self.blocks[first..first + self.per_plane as usize];
+        let erases: u64 = blocks.iter().map(|block| u64::from(block.erases)).sum();
+        erases as f64 / f64::from(self.per_plane)
+    }
+}
