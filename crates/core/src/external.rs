@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::ftl::space::RegionView;
+use crate::sim::id::BlockId;
 use crate::sim::time::Time;
 use crate::work::{Class, LunQueue};
 
@@ -96,6 +97,10 @@ pub trait Provider: Send + Sync {
     fn trigger(&self, wanted: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause> {
         Err(wanted.unknown())
     }
+    /// Makes what levels wear.
+    fn wear(&self, wanted: Wanted) -> Result<Box<dyn ExternalWear>, Cause> {
+        Err(wanted.unknown())
+    }
     /// Makes what says where flash pages' worth of units go, of which the device has `pages`.
     fn allocation(&self, wanted: Wanted, _pages: u32) -> Result<Placing, Cause> {
         Err(wanted.unknown())
@@ -165,6 +170,18 @@ pub trait ExternalTrigger: Send + Sync {
     fn wants(&mut self, view: &RegionView) -> Result<bool, Cause>;
     /// Another one with the same state.
     fn fork(&self) -> Result<Box<dyn ExternalTrigger>, Cause>;
+}
+
+/// Levels wear, as [`WearPolicy`](crate::ftl::gc::wear::WearPolicy) does.
+pub trait ExternalWear: Send + Sync {
+    /// Returns the position of the block to open among `oldest`, free blocks of which there is at least one.
+    fn pick_free(&mut self, view: &RegionView, oldest: &[BlockId]) -> Result<i64, Cause>;
+    /// Returns `true` if garbage collection may take a victim.
+    fn allows(&mut self, view: &RegionView, victim: BlockId) -> Result<bool, Cause>;
+    /// Returns a closed block of the region to migrate after an erase.
+    fn erased(&mut self, view: &RegionView, block: BlockId) -> Result<Option<BlockId>, Cause>;
+    /// Returns another policy with the same state.
+    fn fork(&self) -> Result<Box<dyn ExternalWear>, Cause>;
 }
 
 /// A unit that the host writes.
@@ -261,7 +278,15 @@ macro_rules! forks {
     )+};
 }
 
-forks!(ExternalVictim, ExternalTrigger, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalScheduler);
+forks!(
+    ExternalVictim,
+    ExternalTrigger,
+    ExternalWear,
+    ExternalAllocation,
+    ExternalClassifier,
+    ExternalEviction,
+    ExternalScheduler
+);
 
 /// An external policy until it fails: after that it is not asked any more.
 pub struct Guard<T: ?Sized> {

@@ -9,8 +9,8 @@ use common::{Load, build, device_config, drain, fill, submit, units};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::external::{
-    Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalScheduler, ExternalTrigger, ExternalVictim,
-    Externals, Placing, Provider, Wanted, Written,
+    Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalScheduler, ExternalTrigger,
+    ExternalVictim, ExternalWear, Externals, Placing, Provider, Wanted, Written,
 };
 use floatgate_core::ftl::space::{BlockView, RegionView};
 use floatgate_core::metrics::summary::{Precondition as SavedFrom, Reached};
@@ -18,7 +18,7 @@ use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::run::{NoWatcher, RunError, run};
 use floatgate_core::scheduler::SchedulerPolicy;
 use floatgate_core::scheduler::reads_before_writes::ReadsBeforeWrites;
-use floatgate_core::sim::id::PlaneId;
+use floatgate_core::sim::id::{BlockId, PlaneId};
 use floatgate_core::sim::request::{Operation, Request};
 use floatgate_core::sim::rng::Rng;
 use floatgate_core::sim::source::Source;
@@ -86,6 +86,37 @@ impl ExternalTrigger for Does {
         self.position(1).map(|_| self.what != "never")
     }
     fn fork(&self) -> Result<Box<dyn ExternalTrigger>, Cause> {
+        Ok(Box::new(self.forked()?))
+    }
+}
+
+impl ExternalWear for Does {
+    fn pick_free(&mut self, view: &RegionView, oldest: &[BlockId]) -> Result<i64, Cause> {
+        match self.what.as_str() {
+            "least worn" => {
+                let least = (0..oldest.len()).min_by_key(|&position| view.erases(oldest[position]));
+                Ok(least.expect("one is free") as i64)
+            }
+            "most worn" => {
+                let most = (0..oldest.len()).max_by_key(|&position| view.erases(oldest[position]));
+                Ok(most.expect("one is free") as i64)
+            }
+            _ => self.position(oldest.len()),
+        }
+    }
+    fn allows(&mut self, view: &RegionView, victim: BlockId) -> Result<bool, Cause> {
+        assert!(view.valid(victim) <= view.units(), "it sees the victim");
+        Ok(self.what != "even blocks" || victim.0.is_multiple_of(2))
+    }
+    fn erased(&mut self, view: &RegionView, block: BlockId) -> Result<Option<BlockId>, Cause> {
+        let is_worn = f64::from(view.erases(block)) > view.mean_erases();
+        Ok(match self.what.as_str() {
+            "migrates" if is_worn => view.closed_blocks().min_by_key(|&block| view.erases(block)),
+            "no block" => Some(block),
+            _ => None,
+        })
+    }
+    fn fork(&self) -> Result<Box<dyn ExternalWear>, Cause> {
         Ok(Box::new(self.forked()?))
     }
 }
@@ -183,6 +214,9 @@ impl Provider for Program {
     fn trigger(&self, wanted: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause> {
         Ok(Box::new(Does::of(wanted)?))
     }
+    fn wear(&self, wanted: Wanted) -> Result<Box<dyn ExternalWear>, Cause> {
+        Ok(Box::new(Does::of(wanted)?))
+    }
     fn classifier(&self, wanted: Wanted) -> Result<Box<dyn ExternalClassifier>, Cause> {
         Ok(Box::new(Does::of(wanted)?))
     }
@@ -246,6 +280,7 @@ fn equal_choices_have_equal_results() {
         (&[][..], "gc.victim", "greedy", "first"),
         (&["allocation=dynamic"], "gc.victim", "greedy", "first"),
         (&[], "gc.trigger", "threshold", "always"),
+        (&[], "gc.wear", "none", "first"),
         (&[], "allocation", "{ static = { order = \"plane-die-chip-channel\" } }", "s1"),
         (&buffer, "buffer.eviction", "lru", "lru of another program"),
         (&[], "scheduler", "read-first", "ranks"),
@@ -286,6 +321,10 @@ fn what_cannot_be_is_refused_by_the_name_of_the_policy() {
         (&[], "gc.victim", "cannot be made", "not made"),
         (&["mapping.scheme.dftl.cache=4KiB", "capacity.spare=0.6"], "gc.victim", "behind", "chose number"),
         (&[], "gc.trigger", "fails later", "that was enough"),
+        (&[], "gc.wear", "behind", "free blocks, which are counted from 0"),
+        (&[], "gc.wear", "fails later", "that was enough"),
+        (&[], "gc.wear", "cannot be made", "not made"),
+        (&[], "gc.wear", "no block", "to migrate, which is not a closed block of the region"),
         (&spare, "temperature", "behind", "chose number 2 of 2 classes, which are counted from 0"),
         (&spare, "temperature", "negative", "chose number -1 of 2 classes"),
         (&spare, "temperature", "fails later", "that was enough"),
@@ -406,6 +445,35 @@ fn a_device_is_saved_without_its_scheduler() {
     device.save(&origin, &mut saved).unwrap();
     let (loaded, _) = Device::load(config, Options::default(), &saved[..]).unwrap();
     loaded.check_invariants().unwrap();
+}
+
+/// Erases of each block after the work, with a wear policy.
+fn erases_with(wear: &str) -> Vec<u32> {
+    let (device, done) = work(config(&[], "gc.wear", wear));
+    done.unwrap();
+    device.ftl().blocks.all().iter().map(|block| block.erases).collect()
+}
+
+/// The mean square distance of erases from their mean.
+fn spread(erases: &[u32]) -> f64 {
+    let mean = erases.iter().sum::<u32>() as f64 / erases.len() as f64;
+    erases.iter().map(|&erases| f64::from(erases) - mean).map(|distance| distance * distance).sum::<f64>()
+        / erases.len() as f64
+}
+
+#[test]
+fn blocks_that_are_opened_and_migrated_level_wear() {
+    let of = |wear| spread(&erases_with(&external(wear)));
+    let (least, most, migrates) = (of("least worn"), of("most worn"), of("migrates"));
+    assert!(1.2 * least < most, "{least}, and {most} if the most worn block is opened");
+    assert!(1.5 * migrates < least, "{migrates} if the least worn blocks are migrated, and {least} if not");
+}
+
+#[test]
+fn a_refused_victim_is_taken_only_if_all_are() {
+    let erases = erases_with(&external("even blocks"));
+    let of = |odd: usize| erases.iter().skip(odd).step_by(2).sum::<u32>();
+    assert!(of(1) > 0 && of(0) > 4 * of(1), "{} erases of even blocks, {} of others", of(0), of(1));
 }
 
 /// The block with the most valid units has nothing to gain for ever.

@@ -63,7 +63,7 @@ const CORE: Layers = &[
     (
         "external",
         &[
-            ("sim", "schedulers of other programs are told the time"),
+            ("sim", "policies of other programs name blocks, and are told the time"),
             ("work", "schedulers of other programs see what waits"),
             ("ftl::space::RegionView", "policies of other programs see what built-in ones see"),
         ],
@@ -77,6 +77,7 @@ const CORE: Layers = &[
             ("ftl::mapping::*Config", "as above"),
             ("ftl::gc::victim::*Config", "as above"),
             ("ftl::gc::trigger::*Config", "as above"),
+            ("ftl::gc::wear::*Config", "as above"),
             ("ftl::temperature::*Config", "as above"),
             ("cache::eviction::*Config", "as above"),
             ("state::Difference", "two devices differ in what shapes a saved state"),

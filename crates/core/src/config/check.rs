@@ -534,6 +534,7 @@ impl Check<'_> {
             ("temperature", device.temperature.check(device)),
             ("mapping.scheme", device.mapping.scheme.check(device)),
             ("gc.trigger", device.gc.trigger.check(device)),
+            ("gc.wear", device.gc.wear.check(device)),
             ("gc.victim", device.gc.victim.check(device)),
             ("scheduler", device.scheduler.check(device)),
             ("buffer.eviction", eviction),

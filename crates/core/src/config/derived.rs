@@ -9,6 +9,7 @@ use crate::external::ExternalConfig;
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::gc::trigger::TriggerConfig;
 use crate::ftl::gc::victim::VictimConfig;
+use crate::ftl::gc::wear::WearConfig;
 use crate::ftl::temperature::TemperatureConfig;
 use crate::scheduler::SchedulerConfig;
 use crate::sim::time::{Time, transfer_time};
@@ -22,6 +23,9 @@ impl DeviceConfig {
         }
         if let TriggerConfig::External(config) = &self.gc.trigger {
             found.push(("gc.trigger", Cow::Borrowed(config)));
+        }
+        if let WearConfig::External(config) = &self.gc.wear {
+            found.push(("gc.wear", Cow::Borrowed(config)));
         }
         if let VictimConfig::External(config) = &self.gc.victim {
             found.push(("gc.victim", Cow::Borrowed(config)));

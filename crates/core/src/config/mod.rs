@@ -35,6 +35,7 @@ use crate::external::Externals;
 use crate::ftl::allocation::AllocationConfig;
 use crate::ftl::gc::trigger::TriggerConfig;
 use crate::ftl::gc::victim::VictimConfig;
+use crate::ftl::gc::wear::WearConfig;
 use crate::ftl::mapping::MappingConfig;
 use crate::ftl::temperature::TemperatureConfig;
 use crate::scheduler::SchedulerConfig;
@@ -398,6 +399,10 @@ pub struct Gc {
     pub trigger: TriggerConfig,
     /// Which block is reclaimed.
     pub victim: VictimConfig,
+    /// How wear is leveled: which free block is opened, which victims are refused, and which blocks are migrated.
+    #[serde(skip_serializing_if = "WearConfig::is_default")]
+    #[schemars(extend("default" = "none"))]
+    pub wear: WearConfig,
     /// Where moved units are written.
     pub frontiers: Frontiers,
     /// When the operations of garbage collection take priority over host writes. See docs/model/cleaning.md.
@@ -413,6 +418,7 @@ impl Default for Gc {
             hard_threshold: BlockCount::Blocks(1),
             trigger: TriggerConfig::default(),
             victim: VictimConfig::default(),
+            wear: WearConfig::default(),
             frontiers: Frontiers::Separate,
             pace: GcPace::Queued,
         }

@@ -4,7 +4,9 @@ use super::Options;
 use super::block_traffic::BYTES_OF_LOGICAL_BLOCK;
 use crate::cache::eviction::EvictionConfig;
 use crate::config::DeviceConfig;
+use crate::ftl::gc::trigger::TriggerConfig;
 use crate::ftl::gc::victim::VictimConfig;
+use crate::ftl::gc::wear::WearConfig;
 use crate::ftl::mapping::{LogicalBlock, MappingConfig};
 use crate::ftl::temperature::TemperatureConfig;
 
@@ -53,15 +55,18 @@ pub fn needed(config: &DeviceConfig, options: &Options) -> Needed {
 /// Tables of the policy that chooses victims; there is another for translation blocks.
 fn victims(config: &DeviceConfig) -> u64 {
     let (planes, blocks) = (u64::from(config.total_planes()), u64::from(config.total_blocks()));
-    let buckets = 8 * (blocks + planes * (u64::from(config.data_units_per_block()) + 1)) + 4 * planes;
+    let lists = |lists: u64| 8 * (blocks + planes * lists) + 4 * planes;
+    let buckets = lists(u64::from(config.data_units_per_block()) + 1);
+    let array = 8 * blocks + 24 * planes;
     let one = match &config.gc.victim {
-        VictimConfig::Greedy(_) => buckets,
-        VictimConfig::CostBenefit(_) => buckets + 8 * blocks,
-        VictimConfig::Fifo(_) => 4 * blocks + 32 * planes,
-        VictimConfig::Random(_) => 4 * blocks + 24 * planes,
-        VictimConfig::DChoices(_) => 6 * blocks + 24 * planes,
-        VictimConfig::External(_) => 24 * blocks,
+        VictimConfig::Greedy(_) | VictimConfig::CostBenefit(_) | VictimConfig::External(_) => buckets,
+        VictimConfig::Fifo(_) => lists(1),
+        VictimConfig::Random(_) | VictimConfig::DChoices(_) => array,
     };
+    let has_ages = matches!(config.gc.victim, VictimConfig::CostBenefit(_) | VictimConfig::External(_))
+        || matches!(config.gc.trigger, TriggerConfig::External(_))
+        || matches!(config.gc.wear, WearConfig::External(_));
+    let one = one + if has_ages { 16 * blocks } else { 0 };
     if config.map_blocks() > 0 { 2 * one } else { one }
 }
 

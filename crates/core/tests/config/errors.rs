@@ -75,7 +75,10 @@ fn say_what_is_allowed_at_a_path() {
         ),
         ("channels=8", "unknown key `channels`, did you mean `geometry.channels`? a device has name"),
         ("victim=fifo", "unknown key `victim`, did you mean `gc.victim`?"),
-        ("gc=3", "`gc` is a table, with the keys soft_threshold, hard_threshold, trigger, victim, frontiers"),
+        (
+            "gc=3",
+            "`gc` is a table, with the keys soft_threshold, hard_threshold, trigger, victim, wear, frontiers, pace",
+        ),
         ("geometry.channels.x=3", "`geometry.channels` is one value, not a table"),
         (
             "geometry.channels=-1",

@@ -4,3 +4,4 @@ mod functional;
 pub mod job;
 pub mod trigger;
 pub mod victim;
+pub mod wear;

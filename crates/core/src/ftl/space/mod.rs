@@ -8,6 +8,7 @@ mod runs;
 mod saving;
 mod victims;
 mod view;
+mod wear;
 
 use std::collections::BTreeSet;
 
@@ -22,6 +23,7 @@ use region::{Frontier, Layout, Region};
 pub use region::{FrontierId, RegionId, Role};
 use victims::Victims;
 pub use view::{BlockView, RegionView};
+use wear::Leveling;
 
 /// Where a block is in its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,6 +89,8 @@ pub struct Space {
     layouts: [Layout; Role::ALL.len()],
     /// By role; `None` for one that has no blocks.
     victims: [Option<Victims>; Role::ALL.len()],
+    /// `None` if wear is not leveled.
+    wear: Option<Box<Leveling>>,
     /// One bit for each physical unit.
     valid: Vec<u64>,
     units_per_block: Divider,
@@ -148,6 +152,8 @@ impl Space {
     pub fn new(device: &DeviceConfig, seed: u64, has_ages: bool) -> Result<Space, String> {
         let (planes, per_plane) = (device.total_planes(), device.geometry.blocks);
         let layouts = Layout::of(device);
+        let wear = Leveling::new(device, seed)?;
+        let has_ages = has_ages || wear.as_ref().is_some_and(|wear| wear.policy.has_ages());
         let victim = |role: Role| match layouts[role as usize].blocks {
             0 => Ok(None),
             _ => Victims::new(device, seed, has_ages).map(Some),
@@ -169,6 +175,7 @@ impl Space {
             valid: zeroed_words(total_units.div_ceil(64)),
             doomed: BTreeSet::new(),
             victims: [victim(Role::Data)?, victim(Role::Map)?],
+            wear,
             units_per_block: Divider::new(device.units_per_block()),
             data_units: device.data_units_per_block(),
             units_per_program: device.units_per_program(),
@@ -310,7 +317,11 @@ impl Space {
     /// together, one that a neighbour's frontier is in, or one that is free in all planes of the group. Only the oldest
     /// few are looked at, so that a large stock costs nothing.
     fn take_free(&mut self, plane: PlaneId, role: Role, frontier: u32) -> BlockId {
-        let before = if self.group > 1 { self.before_next(plane, role, frontier) } else { None };
+        let before = match self.group {
+            1 if self.wear.is_none() => None,
+            1 => self.before_picked(plane, role),
+            _ => self.before_next(plane, role, frontier),
+        };
         let p = &mut self.planes[plane.index()];
         let Some(before) = before else {
             let block = p.first_free;
@@ -440,7 +451,8 @@ impl Space {
 
     /// What went wrong with a victim policy, if it came with another program.
     pub fn fault(&self) -> Option<&Fault> {
-        self.victims.iter().flatten().find_map(|victims| victims.fault())
+        let of_wear = || self.wear.as_ref()?.policy.fault();
+        self.victims.iter().flatten().find_map(|victims| victims.fault()).or_else(of_wear)
     }
 
     /// Marks a victim whose valid units have all been read.
@@ -495,6 +507,9 @@ impl Space {
         p.last_free = id.0;
         p.free += 1;
         self.region_mut(plane, role).free += 1;
+        if self.wear.is_some() {
+            self.level_after(self.region(plane, role), id);
+        }
     }
 
     /// Places left until a frontier stands at a multiple of `group` again, taken.

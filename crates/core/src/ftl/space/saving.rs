@@ -34,6 +34,9 @@ impl Space {
             let range = region.first as usize..(region.first + self.layout(region.role).frontiers()) as usize;
             self.frontiers[range].iter().any(|frontier| !frontier.left.is_multiple_of(self.units_per_program))
         };
+        if let Some(due) = self.first_due() {
+            return Some(format!("wear leveling has to migrate block {}", due.0));
+        }
         let region = self.regions.iter().find(begun)?;
         Some(format!("a program of plane {} has begun and is not full", region.plane.0))
     }

@@ -78,17 +78,21 @@ impl Space {
     /// and more are.
     ///
     /// If the victim is to gain `least` units, those that the policy takes before such a one are passed over: they are
-    /// candidates anew.
+    /// candidates anew. So are those that the wear policy refuses. A block that is to be migrated comes first.
     pub fn take_victim(&mut self, region: RegionId, least: u32) -> Option<BlockId> {
         let Region { role, invalid, closed, .. } = self.regions[region.0 as usize];
         let in_vain = self.units_per_program - self.layout(role).granule;
         if u64::from(invalid) <= u64::from(closed) * u64::from(in_vain) {
             return None;
         }
-        let mut id = self.take_candidate(region)?;
-        if self.gain_of(id) < least {
-            id = self.take_gaining(region, least, id)?;
-        }
+        let id = match self.take_due(region, least) {
+            Some(id) => id,
+            None => {
+                let first = self.take_candidate(region)?;
+                let suits = self.gain_of(first) >= least && self.wear_allows(region, first);
+                if suits { first } else { self.take_gaining(region, least, first)? }
+            }
+        };
         let block = &mut self.blocks[id.index()];
         debug_assert_eq!(block.state, BlockState::Closed);
         block.state = BlockState::Victim;
@@ -110,27 +114,44 @@ impl Space {
             clock: self.clock,
         };
         let block = policy.choose(&view)?;
-        closed.remove(region.plane, block);
-        let region = &mut self.regions[id.0 as usize];
-        region.invalid -= self.data_units - u32::from(self.blocks[block.index()].valid);
-        region.closed -= 1;
+        self.remove_candidate(block);
         Some(block)
     }
 
+    /// Takes a closed block out of the candidates of the victim policy.
+    pub(super) fn remove_candidate(&mut self, id: BlockId) {
+        let Block { valid, role, .. } = self.blocks[id.index()];
+        let (plane, invalid) = (self.plane_of(id), self.data_units - u32::from(valid));
+        if let Some(victims) = &mut self.victims[role as usize] {
+            victims.closed.remove(plane, id);
+        }
+        let region = self.region_mut(plane, role);
+        region.invalid -= invalid;
+        region.closed -= 1;
+    }
+
     /// Units that are free when a block has been moved, in whole programs.
-    fn gain_of(&self, id: BlockId) -> u32 {
+    pub(super) fn gain_of(&self, id: BlockId) -> u32 {
         self.data_units - u32::from(self.blocks[id.index()].valid).next_multiple_of(self.units_per_program)
     }
 
+    /// Passes over `first`, and over others until one gains `least` units and suits the wear policy. If that refuses
+    /// all, the first one that gains so many is taken.
     #[cold]
     fn take_gaining(&mut self, region: RegionId, least: u32, first: BlockId) -> Option<BlockId> {
         let mut passed = vec![first];
-        let found = loop {
-            match self.take_candidate(region) {
-                Some(id) if self.gain_of(id) < least => passed.push(id),
-                found => break found,
+        let mut found = None;
+        while let Some(id) = self.take_candidate(region) {
+            if self.gain_of(id) >= least && self.wear_allows(region, id) {
+                found = Some(id);
+                break;
             }
-        };
+            passed.push(id);
+        }
+        if found.is_none() {
+            let refused = passed.iter().position(|&id| self.gain_of(id) >= least);
+            found = refused.map(|position| passed.remove(position));
+        }
         passed.into_iter().for_each(|id| self.add_candidate(id));
         found
     }
@@ -141,7 +162,7 @@ impl Space {
             (0..self.planes.len() as u32).try_for_each(|plane| closed.save(PlaneId(plane), out))?;
             policy.save(out)?;
         }
-        Ok(())
+        self.wear.as_ref().map_or(Ok(()), |wear| wear.policy.save(out))
     }
 
     /// Reads what [`Space::save_victims`] wrote, into the space of a new device.
@@ -156,6 +177,6 @@ impl Space {
             }
             policy.load(input)?;
         }
-        Ok(())
+        self.wear.as_mut().map_or(Ok(()), |wear| wear.policy.load(input))
     }
 }

@@ -1,0 +1,37 @@
+//! No wear leveling.
+
+use super::WearPolicy;
+use crate::config::DeviceConfig;
+use crate::ftl::space::RegionView;
+use crate::policy::Policy;
+use crate::sim::id::BlockId;
+
+/// No wear leveling has no options.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UnleveledConfig {}
+
+/// Opens the oldest free block and allows every victim. A device with it builds no policy.
+#[derive(Clone, Debug)]
+pub struct Unleveled;
+
+impl Policy for Unleveled {
+    type Config = UnleveledConfig;
+    fn new(_: &UnleveledConfig, _: &DeviceConfig, _: u64) -> Result<Self, String> {
+        Ok(Unleveled)
+    }
+}
+
+impl WearPolicy for Unleveled {
+    fn pick_free(&mut self, _: &RegionView, _: &[BlockId]) -> usize {
+        0
+    }
+
+    fn allows(&mut self, _: &RegionView, _: BlockId) -> bool {
+        true
+    }
+
+    fn erased(&mut self, _: &RegionView, _: BlockId) -> Option<BlockId> {
+        None
+    }
+}
