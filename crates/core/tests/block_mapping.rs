@@ -5,6 +5,7 @@ mod common;
 use common::{device_config, drain, fill, submit, units};
 use floatgate_core::config::from_toml;
 use floatgate_core::device::{Device, Options};
+use floatgate_core::ftl::space::Role;
 use floatgate_core::metrics::counters::{Counters, ProgramCause, ReadCause};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::request::Operation;
@@ -106,7 +107,7 @@ fn few_free_blocks_are_made_more_by_merging_the_oldest() {
     let counted = device.ftl().counters.since(&before);
     let merged = counted.blocks_erased;
     assert_eq!((programs(&counted), merged), ([20, 0, 63 * merged], 8));
-    assert_eq!(device.ftl().blocks.stock(device.ftl().block_home(0)), 4);
+    assert_eq!(device.ftl().blocks.free_blocks(device.ftl().block_home(0), Role::Data), 4);
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn victim_obeys(config: &VictimConfig) {
                 space.erased(chosen);
                 taken += 1;
             }
-            (1, _) if space.stock(plane) > 0 => {
+            (1, _) if space.free_blocks(plane, Role::Data) > 0 => {
                 let valid = rng.below(u64::from(full) + 1) as u32;
                 candidates[close(&mut space, plane, valid).index()] = Some(valid);
             }

@@ -6,7 +6,7 @@ use common::{build, device_config, drain, submit, units};
 use floatgate_core::config::{FaultPlace, from_toml};
 use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::mapping::Location;
-use floatgate_core::ftl::space::BlockState;
+use floatgate_core::ftl::space::{BlockState, Role};
 use floatgate_core::metrics::counters::{ProgramCause, ReadCause};
 use floatgate_core::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};
@@ -90,10 +90,10 @@ fn a_failed_erase_takes_its_time_and_gains_nothing() {
     let counters = &device.ftl().counters;
     assert_eq!((counters.faults.erases_failed, counters.blocks_erased), (1, 0));
     assert_eq!(device.ftl().blocks.block(BlockId(0)).state, BlockState::Bad);
-    assert_eq!(device.ftl().blocks.stock(PlaneId(0)), 5);
+    assert_eq!(device.ftl().blocks.free_blocks(PlaneId(0), Role::Data), 5);
     drain(&mut device);
     // Another victim takes its place.
-    assert_eq!((device.ftl().counters.blocks_erased, device.ftl().blocks.stock(PlaneId(0))), (1, 6));
+    assert_eq!((device.ftl().counters.blocks_erased, device.ftl().blocks.free_blocks(PlaneId(0), Role::Data)), (1, 6));
     device.check_invariants().unwrap();
 }
 

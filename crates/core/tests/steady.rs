@@ -5,6 +5,7 @@ mod common;
 use common::{assert_close, build, device_config};
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
+use floatgate_core::ftl::space::Role;
 use floatgate_core::metrics::counters::Counters;
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::run::{NoWatcher, Outcome, run};
@@ -59,7 +60,7 @@ fn dynamic_orders_spread_writes_over_the_planes_alike() {
 fn a_run_starts_without_a_debt_of_cleaning() {
     let mut device = steady(device_config(&["geometry.blocks=256", "gc.hard_threshold=1"]));
     for plane in 0..device.config().total_planes() {
-        let stock = device.ftl().blocks.stock(PlaneId(plane));
+        let stock = device.ftl().blocks.free_blocks(PlaneId(plane), Role::Data);
         assert_eq!(stock, device.config().soft_threshold() + 1, "plane {plane}");
     }
     let first = job(&mut device, "rw=randwrite norandommap=1 bs=4k iodepth=4 number_ios=20000 randseed=1");

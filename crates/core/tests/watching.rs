@@ -4,6 +4,7 @@ mod common;
 
 use common::{Load, device, fill};
 use floatgate_core::device::Device;
+use floatgate_core::ftl::space::Role;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::series::{MOST_WINDOWS, Sample, Series, Width, Window};
 use floatgate_core::nand::probe::{Lane, Phase, Probe, Slice};
@@ -211,7 +212,7 @@ fn windows_add_up() {
                 assert_eq!([of(0), of(1)], [time.cell.ps() as i64, time.register_held.ps() as i64]);
             }
             let last = windows.last().unwrap();
-            let stock = |plane| u64::from(device.ftl().blocks.stock(PlaneId(plane)));
+            let stock = |plane| u64::from(device.ftl().blocks.free_blocks(PlaneId(plane), Role::Data));
             assert_eq!(last.stock_sum, (0..device.config().total_planes()).map(stock).sum::<u64>());
         }
     }

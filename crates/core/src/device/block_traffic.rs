@@ -174,7 +174,7 @@ impl Device {
 
     /// Merges the logical block that has had two blocks for the longest time, where free blocks are few; one at a time.
     pub(super) fn free_blocks(&mut self, plane: PlaneId) {
-        let coming = self.ftl.blocks.stock(plane) + self.block_traffic.doomed[plane];
+        let coming = self.ftl.blocks.free_blocks(plane, Role::Data) + self.block_traffic.doomed[plane];
         if coming > self.ftl.shape().soft || self.block_traffic.merging[plane].is_some() {
             return;
         }

@@ -14,7 +14,11 @@ impl Device {
     /// Returns the scheduling class of garbage collection in a plane.
     pub(super) fn cleaning_class(&self, plane: PlaneId) -> Class {
         let shape = self.ftl.shape();
-        let is_urgent = if shape.paces { self.is_behind(plane) } else { self.ftl.blocks.stock(plane) <= shape.hard };
+        let is_urgent = if shape.paces {
+            self.is_behind(plane)
+        } else {
+            self.ftl.blocks.free_blocks(plane, Role::Data) <= shape.hard
+        };
         if is_urgent { Class::UrgentGc } else { Class::Gc }
     }
 
@@ -99,7 +103,7 @@ impl Device {
     #[inline]
     fn wants_step(&self, plane: PlaneId) -> bool {
         let job = &self.jobs[plane];
-        let is_due = self.ftl.blocks.stock(plane) <= self.ftl.shape().soft || !job.is_idle();
+        let is_due = self.ftl.blocks.free_blocks(plane, Role::Data) <= self.ftl.shape().soft || !job.is_idle();
         !job.busy && (is_due || self.has_failed(plane))
     }
 

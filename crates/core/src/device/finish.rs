@@ -405,7 +405,7 @@ impl Device {
         let (plane, block) = (self.transactions[id].plane, self.transactions[id].block());
         self.transactions.remove(id);
         debug_assert_eq!(self.ftl.blocks.block(block).state, BlockState::Doomed);
-        let (role, map_stock) = (self.ftl.blocks.block(block).role, self.ftl.blocks.map_stock(plane));
+        let (role, map_stock) = (self.ftl.blocks.block(block).role, self.ftl.blocks.free_blocks(plane, Role::Map));
         let failed = self.ftl.faults.is_some() && self.ftl.erase_fails(block);
         if failed {
             self.ftl.erase_failed(block);

@@ -433,8 +433,12 @@ impl Device {
     fn plane_for_own(&self, lpn: Lpn) -> Option<PlaneId> {
         let planes = self.planes_for_own(lpn);
         let takes = |plane: &PlaneId| self.ftl.blocks.takes_host_write(*plane);
-        let most =
-            || planes.iter().copied().max_by_key(|&plane| (self.ftl.blocks.stock(plane), std::cmp::Reverse(plane)));
+        let most = || {
+            planes
+                .iter()
+                .copied()
+                .max_by_key(|&plane| (self.ftl.blocks.free_blocks(plane, Role::Data), std::cmp::Reverse(plane)))
+        };
         let first = self.ftl.home(lpn).or_else(most).filter(takes);
         let any = first.or_else(|| planes.iter().copied().find(takes));
         let lends = |plane: &PlaneId| self.is_of_journal(lpn) && self.freeing_of_journal(*plane).is_some();

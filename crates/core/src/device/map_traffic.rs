@@ -373,7 +373,7 @@ impl Device {
             self.clean_map(plane);
             return false;
         }
-        let (cause, stock) = (self.update_cause(page), self.ftl.blocks.map_stock(plane));
+        let (cause, stock) = (self.update_cause(page), self.ftl.blocks.free_blocks(plane, Role::Map));
         let place = self.ftl.bind_map(page, cause);
         self.transactions[id].place = place;
         let batch = self.map_state().batch;
@@ -388,7 +388,7 @@ impl Device {
         } else {
             entry.owed = entry.owed.saturating_sub(1);
         }
-        if self.ftl.blocks.map_stock(plane) != stock {
+        if self.ftl.blocks.free_blocks(plane, Role::Map) != stock {
             self.clean_map(plane);
         }
         self.put(at, self.program(class, plane, place, u64::MAX))
@@ -515,7 +515,7 @@ impl Device {
 
     /// The victim that is being moved, or the next one where free blocks are few and all of it would find room.
     fn map_victim(&mut self, plane: PlaneId) -> Option<BlockId> {
-        let (blocks, stock) = (&self.ftl.blocks, self.ftl.blocks.map_stock(plane));
+        let (blocks, stock) = (&self.ftl.blocks, self.ftl.blocks.free_blocks(plane, Role::Map));
         let may_take = |claim| blocks.may_take(blocks.region(plane, Role::Map), claim);
         let takes_victim = may_take(Claim::Victim(InHand::default()));
         if self.map_traffic.jobs[plane].victim.is_none()
@@ -568,7 +568,7 @@ impl Device {
 
     /// A block of data has been erased; where it went to translation pages, which had `stock` free ones, they go on.
     pub(super) fn map_paid(&mut self, plane: PlaneId, stock: u32) {
-        if self.ftl.blocks.map_stock(plane) > stock {
+        if self.ftl.blocks.free_blocks(plane, Role::Map) > stock {
             self.unstall_map(plane);
             self.clean_map(plane);
         }

@@ -42,6 +42,7 @@ use crate::config::DeviceConfig;
 use crate::external::Fault;
 use crate::ftl::Ftl;
 use crate::ftl::gc::job::Job;
+use crate::ftl::space::Role;
 use crate::host::cores::Work;
 use crate::host::front::Front;
 use crate::metrics::attribution::Breakdown;
@@ -405,7 +406,12 @@ impl Device {
         let stalled = self.stalled.pairs().filter(|(_, writes)| waiting(writes));
         let stalled: Vec<String> = stalled
             .map(|(plane, _)| {
-                format!("plane {} (stock {} of {})", plane.0, self.ftl.blocks.stock(plane), self.config.geometry.blocks)
+                format!(
+                    "plane {} (stock {} of {})",
+                    plane.0,
+                    self.ftl.blocks.free_blocks(plane, Role::Data),
+                    self.config.geometry.blocks
+                )
             })
             .collect();
         format!(

@@ -4,6 +4,7 @@ use super::{Device, Mutant};
 use crate::config::advanced::Waste;
 use crate::ftl::flash::FlashEvent;
 use crate::ftl::mapping::PADDING;
+use crate::ftl::space::Role;
 use crate::metrics::counters::{ProgramCause, ReadCause};
 use crate::nand::array::{self, Cycles, LunState, Operation, Spot};
 use crate::scheduler::RANKS;
@@ -377,7 +378,7 @@ impl Device {
             return false;
         }
         let group = self.ftl.shape().units_per_program;
-        let stock = self.ftl.blocks.stock(plane);
+        let stock = self.ftl.blocks.free_blocks(plane, Role::Data);
         let class = self.transactions[id].temperature;
         let blocks = &self.ftl.blocks;
         let frontier = if lent { blocks.gc_frontier(plane) } else { blocks.frontier_for_host(plane, class) };
@@ -411,7 +412,7 @@ impl Device {
         }
         self.ftl.note_program(cause, count);
         self.note_program(first, group, cause, id, &[]);
-        if self.ftl.blocks.stock(plane) != stock {
+        if self.ftl.blocks.free_blocks(plane, Role::Data) != stock {
             self.block_taken(plane);
         } else if self.dynamic {
             self.ftl.refresh_ready(plane);
@@ -487,7 +488,7 @@ impl Device {
             self.clean(plane);
             return false;
         }
-        let stock = self.ftl.blocks.stock(plane);
+        let stock = self.ftl.blocks.free_blocks(plane, Role::Data);
         let frontier = self.ftl.blocks.frontier_for_moved(plane, class);
         let first = self.ftl.blocks.advance(frontier, group);
         let job = &mut self.jobs[plane];
@@ -500,7 +501,7 @@ impl Device {
         self.ftl.note_program(ProgramCause::Gc, count as u32);
         self.transactions[id].place = first;
         self.note_copies(plane, first, group, false);
-        if self.ftl.blocks.stock(plane) != stock || self.ftl.shape().single_frontier {
+        if self.ftl.blocks.free_blocks(plane, Role::Data) != stock || self.ftl.shape().single_frontier {
             self.ftl.refresh_ready(plane);
         }
         self.put(at, self.program(self.transactions[id].class, plane, first, u64::MAX))
@@ -530,7 +531,7 @@ impl Device {
             self.transactions[id].kind = Kind::GcRead;
             return self.start_read(id, ReadCause::Gc, at);
         }
-        let stock = self.ftl.blocks.stock(plane);
+        let stock = self.ftl.blocks.free_blocks(plane, Role::Data);
         let to = self.ftl.blocks.advance(self.ftl.blocks.gc_frontier(plane), page_units);
         self.pad(to, 0);
         let job = &mut self.jobs[plane];
@@ -541,7 +542,7 @@ impl Device {
         self.ftl.note_copy_back(job.back.len() as u32);
         self.transactions[id].place = to;
         self.note_copies(plane, to, page_units, true);
-        if self.ftl.blocks.stock(plane) != stock || shape.single_frontier {
+        if self.ftl.blocks.free_blocks(plane, Role::Data) != stock || shape.single_frontier {
             self.ftl.refresh_ready(plane);
         }
         let timing = self.array.timing();

@@ -1,6 +1,7 @@
 //! What observers are told: what waits, what has been granted, and what the device is like at an instant.
 
 use super::Device;
+use crate::ftl::space::Role;
 use crate::metrics::series::Sample;
 use crate::metrics::summary::FaultState;
 use crate::nand::array::{self, Operation};
@@ -14,7 +15,7 @@ impl Device {
     /// progress are the caller's to add.
     pub fn sample(&self, at: Time, into: &mut Sample) {
         let planes = self.config.total_planes();
-        let stock = |plane| self.ftl.blocks.stock(PlaneId(plane));
+        let stock = |plane| self.ftl.blocks.free_blocks(PlaneId(plane), Role::Data);
         into.at = at;
         into.counters = self.ftl.counters;
         into.classes.clear();

@@ -461,7 +461,8 @@ impl Ftl {
         let (Some(state), Some(faults)) = (&self.map_state, &self.faults) else { return true };
         let (blocks, planes, data) = (&self.blocks, self.shape.planes, self.blocks.data_units());
         let pages = (state.pages() + planes - 1 - self.allocation.order().position(plane)) / planes;
-        let (mut of_map, mut of_data, mut open, mut valid) = (blocks.map_stock(plane), blocks.stock(plane), 0, 0);
+        let (mut of_map, mut of_data, mut open, mut valid) =
+            (blocks.free_blocks(plane, Role::Map), blocks.free_blocks(plane, Role::Data), 0, 0);
         for block in blocks.of_plane(plane).iter().filter(|block| !block.failed && block.state != BlockState::Free) {
             *(if block.role == Role::Map { &mut of_map } else { &mut of_data }) += 1;
             if block.role == Role::Data {

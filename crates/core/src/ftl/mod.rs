@@ -318,7 +318,7 @@ impl Ftl {
     pub fn note_victim(&mut self, plane: PlaneId, victim: BlockId, erasing: u32) {
         self.counters.victims += 1;
         self.counters.victim_valid_units += u64::from(self.blocks.block(victim).valid);
-        self.counters.stock_at_choice += u64::from(self.blocks.stock(plane) + erasing);
+        self.counters.stock_at_choice += u64::from(self.blocks.free_blocks(plane, Role::Data) + erasing);
         self.counters.open_units_at_choice += u64::from(self.blocks.open_units(plane, Role::Data));
     }
 
@@ -505,7 +505,7 @@ impl Ftl {
     fn open_for_host(&mut self, plane: PlaneId) {
         let shape = &self.shape;
         let collects_later = shape.single_frontier || shape.paces;
-        let free = if collects_later { self.blocks.kept(plane) } else { shape.soft };
+        let free = if collects_later { self.blocks.reserve(plane, Role::Data) } else { shape.soft };
         self.clean_until(plane, free + 1);
     }
 
@@ -544,7 +544,7 @@ impl Ftl {
     /// has to be, for cleaning needs a free block itself.
     #[inline]
     pub fn wants_cleaning(&mut self, plane: PlaneId, stock: u32) -> bool {
-        stock <= self.shape.hard.max(self.blocks.kept(plane))
+        stock <= self.shape.hard.max(self.blocks.reserve(plane, Role::Data))
             || self.trigger.wants(&self.blocks.view(self.blocks.region(plane, Role::Data)).with_free(stock))
     }
 

@@ -7,7 +7,7 @@ use super::checkpoint::Account;
 use super::durable::Durable;
 use super::flash::{Bad, FlashEvent, FlashImage, Record, RecordKind, UnitState};
 use super::mapping::{Location, PADDING};
-use super::space::RESERVE;
+use super::space::{RESERVE, Role};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
 /// Why a device cannot be made of what is in flash.
@@ -324,7 +324,7 @@ impl Ftl {
         self.empty_found(&closed);
         (0..self.shape.planes).for_each(|plane| self.refresh_ready(PlaneId(plane)));
         // With blocks that fail it takes no writes.
-        let stuck = |&plane: &PlaneId| self.faults.is_none() && self.blocks.stock(plane) < RESERVE;
+        let stuck = |&plane: &PlaneId| self.faults.is_none() && self.blocks.free_blocks(plane, Role::Data) < RESERVE;
         (0..self.shape.planes)
             .map(PlaneId)
             .find(stuck)
@@ -403,7 +403,7 @@ impl Ftl {
 
     /// Whether all translation pages have room: not in a device that takes no writes.
     fn can_write_map(&self) -> bool {
-        let has_room = |plane| self.blocks.map_stock(PlaneId(plane)) == self.shape.map_blocks;
+        let has_room = |plane| self.blocks.free_blocks(PlaneId(plane), Role::Map) == self.shape.map_blocks;
         !self.is_read_only() && (0..self.shape.planes).all(has_room)
     }
 

@@ -155,7 +155,7 @@ impl Ftl {
         if taken.iter().filter(|taken| **taken).count() != self.blocks.logical_count() {
             return Err(input.damaged("a block that belongs to no logical block"));
         }
-        let stuck = |&plane: &PlaneId| self.blocks.stock(plane) < RESERVE && map.pairs_of(plane) == 0;
+        let stuck = |&plane: &PlaneId| self.blocks.free_blocks(plane, Role::Data) < RESERVE && map.pairs_of(plane) == 0;
         if let Some(plane) = (0..self.shape.planes).map(PlaneId).find(stuck) {
             return Err(input.damaged(format!("plane {} has no free block, and none to gain", plane.0)));
         }

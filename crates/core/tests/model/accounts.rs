@@ -49,7 +49,7 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         let hidden = blocks.iter().filter(is_data).count() as u32 * (config.units_per_program() - 1);
         let stale: u32 = blocks.iter().filter(is_data).map(|b| data - u32::from(b.valid)).sum();
         let is_due = match config.gc.pace {
-            GcPace::Queued => ftl.blocks.stock(PlaneId(plane)) + u32::from(functional) <= least,
+            GcPace::Queued => ftl.blocks.free_blocks(PlaneId(plane), Role::Data) + u32::from(functional) <= least,
             GcPace::Proportional => is_behind(device, PlaneId(plane), functional),
         };
         if is_due && stale > hidden {
@@ -79,7 +79,7 @@ fn check_logical_blocks(device: &Device) -> Result<(), String> {
         return Err(format!("{free} blocks are free, {taken} taken by logical blocks that own {owned}"));
     }
     for plane in 0..config.total_planes() {
-        let stock = ftl.blocks.stock(PlaneId(plane));
+        let stock = ftl.blocks.free_blocks(PlaneId(plane), Role::Data);
         let of_plane = &ftl.blocks.all()[plane as usize * per_plane..][..per_plane];
         let free = of_plane.iter().filter(|block| block.state == BlockState::Free).count();
         let pairs = ftl.block_map.as_ref().map_or(0, |map| map.pairs_of(PlaneId(plane)));

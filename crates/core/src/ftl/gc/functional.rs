@@ -12,7 +12,7 @@ use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 impl Ftl {
     /// Collects garbage until the plane has `stock` free blocks, or no block would gain anything.
     pub(in crate::ftl) fn clean_until(&mut self, plane: PlaneId, stock: u32) {
-        while self.blocks.stock(plane) < stock && self.collect(plane) {}
+        while self.blocks.free_blocks(plane, Role::Data) < stock && self.collect(plane) {}
         self.refresh_ready(plane);
     }
 
@@ -34,7 +34,7 @@ impl Ftl {
     /// Moves the valid units of a victim and erases it. Returns `false` if the trigger wants no garbage collection, or
     /// no block would gain anything.
     fn collect(&mut self, plane: PlaneId) -> bool {
-        if !self.wants_cleaning(plane, self.blocks.stock(plane)) {
+        if !self.wants_cleaning(plane, self.blocks.free_blocks(plane, Role::Data)) {
             return false;
         }
         let Some(victim) = self.blocks.take_victim(self.blocks.region(plane, Role::Data), 0) else { return false };

@@ -154,7 +154,9 @@ impl Job {
         let (blocks, data) = (&ftl.blocks, ftl.blocks.data_units());
         let passed = self.victim.map_or(0, |victim| self.cursor - blocks.first_unit(victim).0);
         let in_hand = (self.copies.len() - self.writing + self.back.len()) as u32;
-        let free = (blocks.stock(plane) + self.doomed) * data + blocks.open_units(plane, Role::Data) + passed;
+        let free = (blocks.free_blocks(plane, Role::Data) + self.doomed) * data
+            + blocks.open_units(plane, Role::Data)
+            + passed;
         free.saturating_sub(in_hand)
     }
 
@@ -190,7 +192,7 @@ impl Job {
         if ftl.faults.is_some() && self.choose_failed(ftl, plane) {
             return true;
         }
-        let (stock, shape) = (ftl.blocks.stock(plane), *ftl.shape());
+        let (stock, shape) = (ftl.blocks.free_blocks(plane, Role::Data), *ftl.shape());
         let coming = self.doomed - self.held;
         if stock + coming > shape.soft || !ftl.wants_cleaning(plane, stock + coming) {
             return false;

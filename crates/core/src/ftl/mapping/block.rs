@@ -4,6 +4,7 @@
 //! A logical block has a *current* block, which is programmed in order, and while that does not hold all an *old* one,
 //! from which the rest is copied.
 
+use crate::ftl::space::Role;
 use std::collections::VecDeque;
 
 use super::{Location, MappingPolicy, PADDING};
@@ -381,7 +382,7 @@ impl Ftl {
         if current != NOWHERE {
             self.fill_now(number, next.next_multiple_of(group));
         }
-        while self.blocks.stock(plane) <= self.shape().soft {
+        while self.blocks.free_blocks(plane, Role::Data) <= self.shape().soft {
             let Some(pair) = self.logical_blocks().oldest_pair(plane) else { break };
             self.merge_now(pair);
         }

@@ -78,7 +78,7 @@ impl Ftl {
 
     /// Reclaims blocks of translation pages until one can be written beside the reserve.
     fn clean_map_now(&mut self, plane: PlaneId) {
-        while self.blocks.map_stock(plane) <= RESERVE {
+        while self.blocks.free_blocks(plane, Role::Map) <= RESERVE {
             let Some(victim) = self.blocks.take_victim(self.blocks.region(plane, Role::Map), 0) else { return };
             self.counters.map.victims += 1;
             let (first, group) = (self.blocks.first_unit(victim).0, self.shape().units_per_program);

@@ -1,4 +1,4 @@
-//! The physical space: blocks, their states, the stock of free ones, and the frontiers that writes go to.
+//! The physical space: blocks, their states, free blocks, and the frontiers that writes go to.
 
 mod claim;
 mod closed;
@@ -28,7 +28,7 @@ use wear::Leveling;
 /// Where a block is in its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlockState {
-    /// Erased, in stock.
+    /// Erased.
     #[default]
     Free,
     /// A frontier is in it, or its last program has not ended.
@@ -127,8 +127,8 @@ fn opening_group(device: &DeviceConfig) -> u32 {
     }
 }
 
-/// One block of stock is kept for cleaning: with it, any victim's valid units find room. Where blocks fail, one more
-/// is ([`Space::kept`]).
+/// One free block is kept for garbage collection: with it, any victim's valid units find room. Where blocks fail, one
+/// more is ([`Space::reserve`]).
 pub const RESERVE: u32 = 1;
 
 /// Regions of all planes that have a role; all of their blocks are free.
@@ -243,22 +243,16 @@ impl Space {
         &self.blocks[plane.index() * count..][..count]
     }
 
-    /// Free blocks of a plane.
+    /// Returns the number of free blocks of a region.
     #[inline]
-    pub fn stock(&self, plane: PlaneId) -> u32 {
-        self.region_of(plane, Role::Data).free
+    pub fn free_blocks(&self, plane: PlaneId, role: Role) -> u32 {
+        self.region_of(plane, role).free
     }
 
-    /// Free blocks of a plane that the host leaves to cleaning.
+    /// Returns the number of free blocks that writes leave to garbage collection.
     #[inline]
-    pub fn kept(&self, plane: PlaneId) -> u32 {
-        self.region_of(plane, Role::Data).reserve
-    }
-
-    /// Free blocks of a plane that are kept for translation pages.
-    #[inline]
-    pub fn map_stock(&self, plane: PlaneId) -> u32 {
-        self.region_of(plane, Role::Map).free
+    pub fn reserve(&self, plane: PlaneId, role: Role) -> u32 {
+        self.region_of(plane, role).reserve
     }
 
     /// Valid units of data: without translation pages.
@@ -290,7 +284,7 @@ impl Space {
     #[cold]
     fn open_block(&mut self, at: FrontierId) {
         let &Region { plane, role, first, .. } = self.region_at(at);
-        let block = self.take_from_stock(plane, role, at.0 - first);
+        let block = self.take_free_block(plane, role, at.0 - first);
         self.frontiers[at.0 as usize] = Frontier { next: self.first_unit(block).0, left: self.data_units };
         self.blocks[block.index()].state = BlockState::Open;
         self.blocks[block.index()].role = role;
@@ -298,13 +292,13 @@ impl Space {
 
     /// Takes a free block for a logical block. The caller has made sure that there is one.
     pub fn open_logical(&mut self, plane: PlaneId) -> BlockId {
-        let block = self.take_from_stock(plane, Role::Data, 0);
+        let block = self.take_free_block(plane, Role::Data, 0);
         self.blocks[block.index()].state = BlockState::Logical;
         block
     }
 
     /// Takes a free block for a frontier, which is counted within its region.
-    fn take_from_stock(&mut self, plane: PlaneId, role: Role, frontier: u32) -> BlockId {
+    fn take_free_block(&mut self, plane: PlaneId, role: Role, frontier: u32) -> BlockId {
         assert!(self.region_of(plane, role).free > 0, "plane {} has no free block: the reserve was not kept", plane.0);
         let block = self.take_free(plane, role, frontier);
         self.region_mut(plane, role).free -= 1;
@@ -315,7 +309,7 @@ impl Space {
 
     /// Takes the free block that a frontier goes on in: the oldest one; where blocks of equal addresses are opened
     /// together, one that a neighbour's frontier is in, or one that is free in all planes of the group. Only the oldest
-    /// few are looked at, so that a large stock costs nothing.
+    /// few are looked at, so that many free blocks cost nothing.
     fn take_free(&mut self, plane: PlaneId, role: Role, frontier: u32) -> BlockId {
         let before = match self.group {
             1 if self.wear.is_none() => None,
@@ -489,7 +483,7 @@ impl Space {
         block.dependants == 0 && block.state == BlockState::Doomed && !self.ignore_dependants
     }
 
-    /// A block has been erased: back to stock.
+    /// Returns an erased block to the free blocks of its region.
     pub fn erased(&mut self, id: BlockId) {
         let plane = self.plane_of(id);
         self.doomed.remove(&id.0);
@@ -568,10 +562,10 @@ impl Space {
     pub fn prefetch_candidate(&self, ppn: Ppn) {
         let id = self.block_of(ppn);
         let block = &self.blocks[id.index()];
-        if block.state == BlockState::Closed {
-            if let Some(victims) = &self.victims[block.role as usize] {
-                victims.prefetch(self.plane_of(id), id, u32::from(block.valid).saturating_sub(1));
-            }
+        if block.state == BlockState::Closed
+            && let Some(victims) = &self.victims[block.role as usize]
+        {
+            victims.prefetch(self.plane_of(id), id, u32::from(block.valid).saturating_sub(1));
         }
     }
 
@@ -594,7 +588,7 @@ impl Space {
             while listed < plane.free {
                 let block = &self.blocks[next as usize];
                 if block.state != BlockState::Free || block.failed {
-                    return Err(format!("plane {p}: block {next} is in stock and not free, or has failed"));
+                    return Err(format!("plane {p}: block {next} is listed and not free, or has failed"));
                 }
                 listed += 1;
                 next = self.next_free[next as usize];
