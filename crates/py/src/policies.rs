@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use floatgate_core::external::{
-    Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalScheduler, ExternalTrigger, ExternalVictim,
-    Placing, Provider, Wanted, Written,
+    Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalScheduler, ExternalTrigger,
+    ExternalVictim, Placing, Provider, Wanted, Written,
 };
 use floatgate_core::ftl::space::{BlockView, RegionView};
 use floatgate_core::sim::id::PlaneId;

@@ -38,8 +38,8 @@ impl Space {
         Some(answer)
     }
 
-    /// Returns the block before the free block that the wear policy picks, in the list of free blocks; `None` if that is
-    /// the oldest one.
+    /// Returns the block before the free block that the wear policy picks, in the list of free blocks. Returns `None`
+    /// if the oldest block is picked.
     pub(super) fn before_picked(&mut self, plane: PlaneId, role: Role) -> Option<u32> {
         let state = &self.planes[plane.index()];
         let following = |&block: &u32| Some(self.next_free[block as usize]);
