@@ -146,7 +146,7 @@ class PlaneState(NamedTuple):
         They are in the order of the victim policy. With ``gc.victim = "greedy"`` and ``"cost-benefit"``, blocks with
         fewer valid units come first.
         """
-        frombuffer, rows, _, _ = _forms()
+        frombuffer, rows, _, _, _ = _forms()
         return frombuffer(self.rows, rows)
 
 
