@@ -147,7 +147,8 @@ class PlaneState(NamedTuple):
         fewer valid units come first.
         """
         frombuffer, rows, _, _, _ = _forms()
-        return frombuffer(self.rows, rows)
+        blocks: npt.NDArray[np.void] = frombuffer(self.rows, rows)
+        return blocks
 
 
 class Trigger(Policy):
