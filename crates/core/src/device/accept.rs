@@ -172,7 +172,7 @@ impl Device {
         self.release_behind(holds);
     }
 
-    /// Goes on reading units of a request. What one of them sets off comes before the next one.
+    /// Reads the remaining units of a request. Runs the tasks of each unit before the next one.
     #[inline(always)]
     pub(super) fn read_rest(&mut self, mut reading: Reading) {
         while reading.next < reading.end {
@@ -628,7 +628,7 @@ impl Device {
         self.trim_rest(id, 0);
     }
 
-    /// Deallocates the units of a request from one on. What one of them sets off comes before the next one.
+    /// Deallocates the units of a request from `index` on. Runs the tasks of each unit before the next one.
     pub(super) fn trim_rest(&mut self, id: RequestId, mut index: u32) {
         while index < self.front.units_of(id) {
             let part = self.front.part_of(id, index);

@@ -190,7 +190,7 @@ impl Device {
         self.give_blocks(plane);
     }
 
-    /// Gives free blocks to the logical blocks that wait for one. What one of them sets off comes before the next one.
+    /// Gives free blocks to waiting logical blocks. Runs the tasks of each one before the next.
     pub(super) fn give_blocks(&mut self, plane: PlaneId) {
         if self.has_free_block(plane)
             && let Some(number) = self.block_traffic.waiting[plane].pop_front()

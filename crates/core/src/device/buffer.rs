@@ -325,7 +325,7 @@ impl Device {
         count
     }
 
-    /// Writes so many of the picked units to flash, after the time that the software takes.
+    /// Writes `units` of the picked units to flash once the controller's software has processed them.
     pub(super) fn write_out_picked(&mut self, units: u32) {
         if !self.queue_work(Work::WriteOut(units)) {
             self.write_out(units);
@@ -339,7 +339,7 @@ impl Device {
         self.release_behind(holds);
     }
 
-    /// Goes on writing picked units to flash. What one of them sets off comes before the next one.
+    /// Writes the remaining picked units to flash. Runs the tasks of each unit before the next one.
     pub(super) fn write_out_rest(&mut self, mut units: u32) {
         while units > 0
             && let Some(pick) = self.next_picked()

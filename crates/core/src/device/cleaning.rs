@@ -54,7 +54,7 @@ impl Device {
         self.release_behind(holds);
     }
 
-    /// The same for further planes of a die. What one of them sets off comes before the next one.
+    /// Continues garbage collection in the remaining planes of a die. Runs the tasks of each plane before the next one.
     pub(super) fn clean_idle_rest(&mut self, mut planes: Range<u32>) {
         while let Some(plane) = planes.next().map(PlaneId) {
             if self.wants_step(plane) {
@@ -91,7 +91,7 @@ impl Device {
         }
     }
 
-    /// The same for blocks of data, and then for those of translation pages.
+    /// Takes the next step in a plane's data blocks, then in its blocks of translation pages.
     pub(super) fn clean_data_and_map(&mut self, plane: PlaneId) {
         self.clean(plane);
         if self.ftl.map_state.is_some() {
@@ -133,7 +133,7 @@ impl Device {
         }
     }
 
-    /// Gives the host what a failed block has set free, before the step goes on that chose the block.
+    /// Lets the host use the space that choosing a failed block has freed, then continues with the step.
     pub(super) fn give_way_to_host(&mut self, plane: PlaneId) {
         self.give_way(plane);
         match self.tasks.any_new() {

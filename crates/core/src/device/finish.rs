@@ -217,7 +217,7 @@ impl Device {
         self.release_superseded(id);
     }
 
-    /// The map shows a write that has been programmed: its map entry changes, and the write goes on.
+    /// Updates the map entry of a programmed write, then releases what the write superseded.
     pub(super) fn map_written(&mut self, id: TransactionId) {
         self.entry_changed(self.transactions[id].lpn);
         self.release_superseded(id);

@@ -19,8 +19,8 @@ impl Device {
         self.front.cores.is_some() && self.queue_for_core(work)
     }
 
-    /// Queues work on units of a request, one piece for each flash page: what is done with a page goes on while a core
-    /// works on the next one. Returns `false` if the work takes no time.
+    /// Queues work on the units of a request, one piece per flash page, so that a page can proceed while a core works
+    /// on the next one. Returns `false` if the work takes no time.
     #[inline(always)]
     pub(super) fn queue_by_page(
         &mut self,

@@ -10,7 +10,7 @@ use crate::sim::table::Table;
 use crate::sim::time::Time;
 use crate::work::{Class, Kind, LunQueue, Queued};
 
-/// What a scheduler that looks needs.
+/// Queue state for a scheduler that looks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Looking {
     /// By transaction: time at which it was queued last.
@@ -111,7 +111,7 @@ impl Device {
         queue.extend(keyed.iter().map(|&(_, _, queued)| queued));
     }
 
-    /// Returns what a transaction tells of itself, without its rank, its plane and its arrival.
+    /// Returns a queue entry for a transaction. The caller fills in rank, plane and arrival.
     fn queued(&self, id: TransactionId) -> Queued {
         let transaction = &self.transactions[id];
         let request = match transaction.kind {

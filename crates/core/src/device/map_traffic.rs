@@ -225,8 +225,8 @@ impl Device {
         self.tasks.push(Task::Serve);
     }
 
-    /// Those whose entries have arrived go on. What one of them sets off comes before the next one. `open` is as for
-    /// [`Device::translated`].
+    /// Resumes transactions whose map entries have arrived. Runs the tasks of each one before the next. `open` is as
+    /// for [`Device::translated`].
     pub(super) fn translate_rest(&mut self, mut arrived: Fifo, mut open: TransactionId) {
         while !arrived.is_empty() {
             let node = arrived.pop(&mut self.transactions);
@@ -313,7 +313,7 @@ impl Device {
         self.serve_readers(page);
     }
 
-    /// The same for one that is moved, which may use the room that is kept for this.
+    /// Queues a translation page that is being moved. It may use the reserve of its region.
     fn program_moving(&mut self, page: u32) {
         self.queue_map(page);
         self.serve_readers(page);
@@ -425,7 +425,7 @@ impl Device {
         self.journal_for_resting();
     }
 
-    /// Those who have waited for an update go on. What one of them sets off comes before the next one.
+    /// Resumes transactions that waited for an update. Runs the tasks of each one before the next.
     pub(super) fn updated(&mut self, mut waiting: Fifo) {
         while !waiting.is_empty() {
             let node = waiting.pop(&mut self.transactions);
