@@ -87,7 +87,7 @@ class Browser:
         if self.session:
             message["sessionId"] = self.session
         os.write(self.output, json.dumps(message).encode() + b"\0")
-        latest = min(self.deadline, time.monotonic() + PATIENCE)
+        latest = time.monotonic() + PATIENCE
         while True:
             try:
                 answer = self.next(latest)
@@ -131,7 +131,9 @@ class Browser:
         while not self.value(f"(() => {{ try {{ return Boolean({expression}); }} catch {{ return false; }} }})()"):
             if time.monotonic() > self.deadline:
                 state = self.value("JSON.stringify(document.documentElement.dataset)")
-                raise TimeoutError(f"it did not come true: {expression}; the page's state is {state}")
+                done = self.value("document.getElementById('done')?.value")
+                raise TimeoutError(f"it did not come true: {expression}; the page's state is {state}, "
+                                   f"and its last command ended with {done!r}")
             time.sleep(0.1)
 
     def key(self, name: str, code: int) -> None:
@@ -340,6 +342,9 @@ def check_buttons(page: Browser, shots: Path | None) -> None:
     page.wait("!document.getElementById('sure').open")
     press("trim-all")
     page.wait("document.getElementById('sure').open")
+    # Asked again before the browser has told the page that the dialog was closed.
+    page.value("document.getElementById('sure').close(), "
+               "document.querySelector('#control button[value=trim-all]').click()")
     page.value("document.getElementById('sure-yes').click()")
     page.wait(f"{done}.includes('trimmed all')")
     forgive()

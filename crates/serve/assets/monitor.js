@@ -531,22 +531,21 @@
     "power-cut": ["Cut the power? What is not in flash is lost, as on a real drive.", "Cut the power"],
   };
 
-  async function sure(command) {
-    const question = questions[command];
-    if (!question) return true;
+  function ask(command) {
     const dialog = at("sure");
-    [at("sure-text").textContent, at("sure-yes").textContent] = question;
-    dialog.returnValue = "no";
+    [at("sure-text").textContent, at("sure-yes").textContent] = questions[command];
+    dialog.dataset.command = command;
     dialog.showModal();
-    await new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
-    return dialog.returnValue === "yes";
   }
 
-  async function control(event) {
+  function control(event) {
     event.preventDefault();
     // Return in a field sets the speed.
     const command = event.submitter ? event.submitter.value : "speed";
-    if (!(await sure(command))) return;
+    if (questions[command]) ask(command); else send(command);
+  }
+
+  async function send(command) {
     const asked = { command };
     if (command === "speed") asked.value = at("speed").value.trim();
     if (command === "fail") asked.place = at("fault").value.trim();
@@ -570,6 +569,10 @@
     at("map").addEventListener("mousemove", point);
     for (const event of ["focus", "blur"]) at("map").addEventListener(event, () => { tellCell(); drawMap(); });
     at("control").addEventListener("submit", control);
+    // The dialog's `close` event comes later than the closing, when it may already ask the next question.
+    at("sure").addEventListener("submit", (event) => {
+      if (event.submitter.value === "yes") send(at("sure").dataset.command);
+    });
     at("speed").addEventListener("input", () => { at("speed").dataset.typed = "yes"; });
     at("speed").addEventListener("blur", () => { if (!at("speed").value.trim()) delete at("speed").dataset.typed; });
     at("pause").addEventListener("click", pause);
