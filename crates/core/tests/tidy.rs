@@ -148,9 +148,14 @@ const CORE: Layers = &[
     (
         "observe",
         &[
-            ("sim", "ids of requests and transactions"),
-            ("host::requests::Part", "the units that a request touches"),
-            ("nand::media", "what the flash holds"),
+            ("sim", "ids, times and requests"),
+            ("config", "which parts of a device take time"),
+            ("metrics::attribution", "what the time of requests goes into"),
+            ("work", "transactions in progress"),
+            ("nand", "who holds what, and what the flash holds"),
+            ("ftl", "where units are"),
+            ("cache", "what the buffer holds"),
+            ("host", "requests in progress"),
         ],
     ),
     (

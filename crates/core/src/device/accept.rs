@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::buffer::missing;
 use super::pool::AFTER_HELD;
 use super::timers::Timer;
 use super::{Device, Mutant};
@@ -14,7 +13,7 @@ use crate::host::cores::Work;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::media::BLANK;
-use crate::observe::contents::PartRead;
+use crate::observe::Origin;
 use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
 use crate::sim::request::{Operation, Request, Status};
 use crate::sim::time::Time;
@@ -52,14 +51,11 @@ impl Device {
     /// A request has got a place in the queue.
     pub(super) fn enter(&mut self, at: Time, request: Request) {
         if !self.front.is_in_range(&request) {
-            self.trail_refused(&request);
+            self.observe_refused(&request);
             return self.front.refuse(request, Status::OutOfRange, self.now);
         }
         let id = self.front.enter(request);
-        if let Some(contents) = &mut self.contents {
-            contents.enter(id, &request);
-        }
-        self.trail_request(id, request.arrival, at);
+        self.observe_entered(id, at);
         if !self.front.has_link() {
             return self.receive_or_queue(id);
         }
@@ -71,7 +67,7 @@ impl Device {
 
     /// One step of a request has crossed the link.
     pub(super) fn arrived(&mut self, id: RequestId, last: bool) {
-        self.trail_front(id, TimePart::Link);
+        self.observe_request(id, TimePart::Link);
         if self.front.requests[id].request.operation != Operation::Write {
             return self.receive_or_queue(id);
         }
@@ -239,24 +235,14 @@ impl Device {
         self.ftl.counters.slot_reads += 1;
         if held {
             self.check_slot_read(id, slot, part.first, part.end);
-            self.copy_from_slot(id, slot, part);
+            self.observe_slot_read(id, slot, part);
             return self.answer_at_once(id, part, from);
         }
         let mut read = Transaction::waiting(Kind::SlotRead, id, part.lpn, [part.first, part.end, part.offset]);
         read.next = write.readers;
         let read = self.transactions.insert(read);
-        self.note_parts(read, id, Ppn(0), part);
         self.transactions[slot].readers = read;
-        self.trail_begin(read, id, from);
-    }
-
-    /// With verification: what a slot holds of a part goes to the reply.
-    pub(super) fn copy_from_slot(&mut self, request: RequestId, slot: TransactionId, part: Part) {
-        if let Some(contents) = &mut self.contents {
-            contents.reply_from_slot(request, slot, part);
-            // What the buffer has is newer.
-            self.copy_from_buffer(request, part);
-        }
+        self.observe_read(read, part, Ppn(0), from);
     }
 
     /// Reads a unit from flash. Neighbours in one page are read together: `open` is the read that may take more.
@@ -276,7 +262,7 @@ impl Device {
                 read.units += 1;
                 read.end += (part.end - part.first) as u16;
                 self.front.requests[id].remaining -= 1;
-                self.note_part(open, id, ppn, part);
+                self.observe_read_joined(open, part, ppn);
                 self.note_read_unit(open, ppn, false);
                 return open;
             }
@@ -294,32 +280,9 @@ impl Device {
             read.units = (part.end.div_ceil(per_page) - part.first / per_page) as u16;
         }
         let read = self.transactions.insert(read);
-        if from.is_none() {
-            self.trail_read(read, id);
-        } else {
-            self.trail_begin(read, id, from);
-        }
-        self.note_parts(read, id, ppn, part);
+        self.observe_read(read, part, ppn, from);
         self.note_read_unit(read, ppn, true);
         read
-    }
-
-    /// With verification: the first part of a read.
-    #[inline]
-    fn note_parts(&mut self, read: TransactionId, request: RequestId, place: Ppn, part: Part) {
-        if let Some(contents) = &mut self.contents {
-            contents.begin_read(read);
-        }
-        self.note_part(read, request, place, part);
-    }
-
-    #[inline]
-    fn note_part(&mut self, read: TransactionId, request: RequestId, place: Ppn, part: Part) {
-        if let Some(contents) = &mut self.contents {
-            for Part { first, end, offset, .. } in missing(self.buffer.as_deref(), part) {
-                contents.add_to_read(read, PartRead { place, request, offset, first, end });
-            }
-        }
     }
 
     /// Takes units of waiting writes into controller slots, or into the buffer, in order of arrival. The caller does
@@ -449,10 +412,11 @@ impl Device {
         if let (true, Some(buffer)) = (back, &mut self.buffer) {
             buffer.waiting -= 1;
         }
-        self.trail_front(id, TimePart::Buffer);
         if request.operation == Operation::WriteZeroes && self.is_whole(part) {
+            self.observe_request(id, TimePart::Buffer);
             self.deallocate(part.lpn);
         } else if back {
+            self.observe_request(id, TimePart::Buffer);
             self.write_back(id, &request, part);
         } else {
             self.accept_write(id, &request, part);
@@ -479,7 +443,7 @@ impl Device {
         write.temperature = self.ftl.classify(part.lpn, before, written);
         self.write_through(part, write.version);
         self.note_accepted(request, part, before);
-        self.start_on_write(write, part.lpn, before, None);
+        self.start_on_write(write, part.lpn, before, Origin::Host(part));
     }
 
     /// Records how many sectors of its unit a write keeps: those that were ever written, less its `own`.
@@ -506,7 +470,7 @@ impl Device {
             write.temperature = self.ftl.class_of(pick.lpn);
         }
         self.note_written_out(Some(pick.entry).filter(|&entry| entry != Pick::PADDING), before);
-        self.start_on_write(write, Lpn(pick.lpn), before, Some(pick));
+        self.start_on_write(write, Lpn(pick.lpn), before, Origin::Buffer(pick));
     }
 
     /// The class of a unit that the buffer writes out.
@@ -518,9 +482,8 @@ impl Device {
         self.ftl.classify(Lpn(pick.lpn), before, Written { sectors, ..Written::default() })
     }
 
-    /// A write takes its slot: the map shows it, and it waits for what it needs. Its own sectors are its range, or
-    /// those of the entry that was picked from the buffer.
-    fn start_on_write(&mut self, mut write: Transaction, lpn: Lpn, before: Location, pick: Option<Pick>) {
+    /// A write takes its slot: the map shows it, and it waits for what it needs.
+    fn start_on_write(&mut self, mut write: Transaction, lpn: Lpn, before: Location, origin: Origin) {
         self.ftl.blocks.clock += 1;
         write.lpn = lpn;
         match before {
@@ -532,12 +495,11 @@ impl Device {
             Location::Slot(older) => write.older = older,
         }
         let id = self.transactions.insert(write);
-        self.trail_write(id);
+        self.observe_accepted(id, before, origin);
         self.ftl.map.set_slot(lpn, id);
         self.note_slot(id);
-        self.fill_slot(id, before, pick.map(|pick| pick.entry));
         // It may start before this returns, and its data leave the memory then.
-        if let (Some(pick), Some(buffer)) = (pick, &mut self.buffer) {
+        if let (Origin::Buffer(pick), Some(buffer)) = (origin, &mut self.buffer) {
             *buffer.flights.entry(id) = Some(pick);
         }
         match before {
@@ -551,25 +513,12 @@ impl Device {
             }
             _ if self.ftl.map_state.is_some() => self.translate_write(id),
             Location::Flash(ppn) if !write.complete => self.read_for(id, ppn),
-            _ => self.queue_write(id),
-        }
-    }
-
-    /// With verification: the slot's own sectors, over what it may already know of the others.
-    pub(super) fn fill_slot(&mut self, write: TransactionId, before: Location, entry: Option<u32>) {
-        let Some(contents) = &mut self.contents else { return };
-        let Transaction { first, end, version, complete, .. } = self.transactions[write];
-        let held = match (before, &self.ftl.media) {
-            _ if !complete => contents.fill_unknown(write),
-            // Sectors that a covered update leaves out were never written: they stay blank.
-            (Location::Flash(ppn), Some(media)) => contents.fill_from_flash(write, Some(media.read(ppn))),
-            (Location::Slot(older), _) => contents.fill_from_slot(write, older),
-            _ => contents.fill_from_flash(write, None),
-        };
-        held[usize::from(first)..usize::from(end)].fill(version);
-        if let (Some(buffer), Some(entry)) = (self.buffer.as_deref(), entry.filter(|&entry| entry != Pick::PADDING)) {
-            for sector in (0..held.len()).filter(|&sector| buffer.holds(entry, sector as u32)) {
-                held[sector] = buffer.versions(entry)[sector];
+            _ => {
+                // What is left until now is the way out of the buffer.
+                if let Origin::Buffer(_) = origin {
+                    self.observe_spent(id, TimePart::Order);
+                }
+                self.queue_write(id);
             }
         }
     }
@@ -588,8 +537,6 @@ impl Device {
 
     /// A write has all its data: it waits for a place.
     pub(super) fn queue_write(&mut self, id: TransactionId) {
-        // What is left until now is the wait for an older write of the unit.
-        self.trail_spend(id, TimePart::Order);
         if self.ftl.block_map.is_some() {
             return self.queue_in_block(id);
         }
@@ -613,7 +560,7 @@ impl Device {
             self.transactions[id].order = self.orders;
             self.orders += 1;
             self.stalled[plane].push(&mut self.transactions, id);
-            self.trail_stall(id);
+            self.observe_stalled(id);
             return self.clean(plane);
         }
         self.line_up(id);

@@ -85,7 +85,7 @@ impl Device {
         self.transactions[id].plane = self.ftl.block_home(number);
         self.show_lined_up(id);
         self.block_traffic.jobs[number].pending.push(&mut self.transactions, id);
-        self.trail_stall(id);
+        self.observe_stalled(id);
         number
     }
 
@@ -132,13 +132,13 @@ impl Device {
             let write = self.transactions[id];
             if write.newer.is_some() {
                 self.inherit(id, write.newer);
-                self.trail_spend(write.newer, TimePart::Order);
+                self.observe_spent(write.newer, TimePart::Order);
                 self.await_offset(write.newer);
             }
             self.ftl.logical_blocks().dropped += 1;
             self.slots_free += 1;
             self.transactions.remove(id);
-            self.trail_spend(id, TimePart::Cleaning);
+            self.observe_spent(id, TimePart::Cleaning);
             self.serve(write.request());
             if write.request().is_some() {
                 self.part_done(write.request(), self.now, id);
@@ -288,7 +288,7 @@ impl Device {
         let first = writes.pop();
         self.block_traffic.writes = writes;
         if let Some((_, id)) = first {
-            self.trail_unstall(id, self.array.lun_of(self.transactions[id].plane));
+            self.observe_unstalled(id, self.array.lun_of(self.transactions[id].plane));
             return self.line_up(id);
         }
         let mut merge = Transaction::new(Kind::MergeWrite, Class::Gc).of_logical_block(number);
@@ -304,7 +304,7 @@ impl Device {
         self.take_pending(number, usize::MAX, &mut writes);
         let lun = self.array.lun_of(self.transactions[id].plane);
         for &(_, other) in &writes[1..] {
-            self.trail_unstall(other, lun);
+            self.observe_unstalled(other, lun);
         }
         self.bind_program(number, &writes, Class::HostProgram, at);
         writes.clear();
@@ -379,7 +379,7 @@ impl Device {
 
     /// With verification: the contents of a program of a logical block, in the order of places.
     pub(super) fn store_program(&mut self, start: Ppn, first: TransactionId) {
-        let Some(contents) = &self.contents else { return };
+        let Some(contents) = self.observers.as_ref().and_then(|observers| observers.contents.as_ref()) else { return };
         let number = self.ftl.blocks.block_of(start).0;
         for place in (start.0..start.0 + self.ftl.shape().units_per_program).map(Ppn) {
             let lpn = self.ftl.map.owner(place);

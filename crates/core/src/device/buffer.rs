@@ -68,7 +68,7 @@ impl Device {
 
     /// The buffer answers a part of a read.
     fn answer_from_buffer(&mut self, id: RequestId, entry: u32, part: Part) {
-        self.copy_from_buffer(id, part);
+        self.observe_buffer_read(id, part);
         let sectors = part.end - part.first;
         let pending = &mut self.front.requests[id];
         pending.start = pending.start.min(self.now);
@@ -90,23 +90,13 @@ impl Device {
             Found::Partly(entry) => {
                 buffer.counts.reads_partly += 1;
                 buffer.touch(entry);
-                self.copy_from_buffer(id, part);
+                self.observe_buffer_read(id, part);
                 false
             }
             Found::Nothing => {
                 buffer.counts.reads_missed += 1;
                 false
             }
-        }
-    }
-
-    /// With verification: what the buffer holds of a part goes to the reply.
-    pub(super) fn copy_from_buffer(&mut self, id: RequestId, part: Part) {
-        let (Some(contents), Some(buffer)) = (&mut self.contents, self.buffer.as_deref()) else { return };
-        let Some(entry) = buffer.entry_of(part.lpn) else { return };
-        for sector in (part.first..part.end).filter(|&sector| buffer.holds(entry, sector)) {
-            let version = &buffer.versions(entry)[sector as usize..][..1];
-            contents.reply(id, part.offset + sector - part.first, version);
         }
     }
 
@@ -349,7 +339,7 @@ impl Device {
                 self.slots_free += 1;
                 self.landed(pick);
                 if pick.owner.is_some() {
-                    self.trail_front(pick.owner, TimePart::Buffer);
+                    self.observe_request(pick.owner, TimePart::Buffer);
                     self.flush_journal(pick.owner);
                     self.part_done(pick.owner, self.now, TransactionId::NONE);
                 }
@@ -439,7 +429,7 @@ impl Device {
         while let Some(id) = self.buffer.as_deref_mut().and_then(Buffer::take_waiter) {
             let pending = &mut self.front.requests[id];
             pending.start = pending.start.min(self.now);
-            self.trail_front(id, TimePart::Buffer);
+            self.observe_request(id, TimePart::Buffer);
             // What was trimmed meanwhile is not in flash, and need not be once that is.
             self.flush_journal(id);
             self.part_done(id, self.now, TransactionId::NONE);
@@ -477,7 +467,7 @@ impl Device {
     /// Accesses to the memory are over.
     pub(super) fn memory_event(&mut self) {
         while let Some(then) = self.buffer.as_deref_mut().and_then(|buffer| buffer.dram.take(self.now)) {
-            self.trail_front(then.request, TimePart::Buffer);
+            self.observe_request(then.request, TimePart::Buffer);
             self.crossed(then);
         }
         self.arm_memory();
@@ -510,18 +500,4 @@ impl Device {
     pub fn memory_time(&self, at: Time) -> Time {
         self.buffer.as_deref().map_or(Time::ZERO, |buffer| buffer.dram.worked(at))
     }
-}
-
-/// Returns the runs of a part's sectors that the buffer does not hold.
-pub(super) fn missing(buffer: Option<&Buffer>, part: Part) -> Vec<Part> {
-    let entry = buffer.and_then(|buffer| Some((buffer, buffer.entry_of(part.lpn)?)));
-    let Some((buffer, entry)) = entry else { return vec![part] };
-    let mut runs: Vec<Part> = Vec::new();
-    for sector in (part.first..part.end).filter(|&sector| !buffer.holds(entry, sector)) {
-        match runs.last_mut() {
-            Some(run) if run.end == sector => run.end += 1,
-            _ => runs.push(Part { first: sector, end: sector + 1, offset: part.offset + sector - part.first, ..part }),
-        }
-    }
-    runs
 }

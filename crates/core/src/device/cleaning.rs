@@ -246,7 +246,7 @@ impl Device {
             return self.clean(plane);
         }
         self.stalled[plane].push(&mut self.transactions, id);
-        self.trail_stall(id);
+        self.observe_stalled(id);
         self.clean(plane);
     }
 
@@ -269,7 +269,7 @@ impl Device {
             let id = self.stalled[plane].pop(&mut self.transactions);
             back.push(&mut self.transactions, id);
             count += 1;
-            self.trail_unstall(id, lun);
+            self.observe_unstalled(id, lun);
         }
         self.put_first(plane, (back, count));
     }

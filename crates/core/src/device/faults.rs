@@ -131,7 +131,7 @@ impl Device {
                 self.put_back(id);
             } else {
                 self.waiting.push_front(lun, plane, rank, &mut self.transactions, id);
-                self.trail_unstall(id, lun);
+                self.observe_unstalled(id, lun);
             }
             self.show_lined_up(id);
         }
@@ -220,7 +220,7 @@ impl Device {
             if self.retry_of(id, plane).or_else(|| self.freeing_of(id, plane)).is_some() {
                 again.push(&mut self.transactions, id);
                 count += 1;
-                self.trail_unstall(id, lun);
+                self.observe_unstalled(id, lun);
             } else {
                 others.push(&mut self.transactions, id);
             }
@@ -342,8 +342,8 @@ impl Device {
             let owner = self.transactions[id].take_request();
             if owner.is_some() {
                 self.note_unwritten(id);
-                self.trail_stall(id);
-                self.trail_spend(id, TimePart::Cleaning);
+                self.observe_stalled(id);
+                self.observe_spent(id, TimePart::Cleaning);
                 self.front.requests[owner].status = Status::ReadOnly;
                 self.part_done(owner, self.now, id);
             }
@@ -370,9 +370,7 @@ impl Device {
             (self.transactions[older].complete, self.transactions[newer].complete);
         if older_is_complete && !newer_is_complete {
             self.transactions[newer].spoiled = self.transactions[older].spoiled;
-            if let Some(contents) = &mut self.contents {
-                contents.complete_from_slot(newer, older);
-            }
+            self.observe_completed(newer, older);
             self.contents_complete(newer);
         }
     }
@@ -385,7 +383,7 @@ impl Device {
         if let (true, Some(buffer)) = (back, &mut self.buffer) {
             buffer.waiting -= 1;
         }
-        self.trail_front(id, TimePart::Buffer);
+        self.observe_request(id, TimePart::Buffer);
     }
 
     /// A flush of a device that takes no writes: it has what it has, or has not.
@@ -410,7 +408,7 @@ impl Device {
         waiting.extend(self.buffer.as_deref_mut().map_or_else(Vec::new, |buffer| buffer.take_waiters()));
         for id in waiting {
             self.front.requests[id].status = Status::ReadOnly;
-            self.trail_front(id, TimePart::Buffer);
+            self.observe_request(id, TimePart::Buffer);
             self.part_done(id, self.now, TransactionId::NONE);
         }
     }

@@ -223,7 +223,7 @@ impl Device {
         self.while_holding(true, |device| {
             while !waiting.is_empty() {
                 let id = waiting.pop(&mut device.transactions);
-                device.trail_spend(id, TimePart::Fill);
+                device.observe_spent(id, TimePart::Fill);
                 device.line_up_write(id);
             }
         });

@@ -4,9 +4,7 @@ use super::{Device, Mutant};
 use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::Location;
 use crate::ftl::space::{BlockState, Role};
-use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
-use crate::observe::contents::PartRead;
 use crate::sim::id::{BlockId, Lpn, LunId, Ppn, RequestId, TransactionId, UnitId};
 use crate::sim::time::Time;
 use crate::work::{Class, Kind, Task, Transaction};
@@ -16,14 +14,14 @@ impl Device {
     pub(super) fn finish_member(&mut self, unit: UnitId) {
         let id = self.running[unit];
         self.running[unit] = self.transactions[id].next;
-        self.trail_member(unit, id);
+        self.observe_member_ended(unit, id);
         self.finish_one(id);
     }
 
     /// The operation of a unit of `lun` has ended.
     pub(super) fn finish(&mut self, unit: UnitId, lun: LunId) {
         let id = std::mem::replace(&mut self.running[unit], TransactionId::NONE);
-        self.trail_finish(unit, lun, id);
+        self.observe_ended(unit, lun, id);
         self.finish_one(id);
     }
 
@@ -78,11 +76,6 @@ impl Device {
     }
 
     fn finish_read(&mut self, id: TransactionId) {
-        if let (Some(contents), Some(media)) = (&mut self.contents, &self.ftl.media) {
-            for PartRead { place, request, offset, first, end } in contents.take_read(id) {
-                contents.reply(request, offset, &media.read(place)[first as usize..end as usize]);
-            }
-        }
         if !self.check_host_read(id) && self.buffer.is_some() {
             self.fill_buffer(id);
             if self.tasks.any_new() {
@@ -119,9 +112,6 @@ impl Device {
     /// A partial write has what it keeps: its contents are complete.
     fn finish_rmw(&mut self, id: TransactionId) {
         let read = self.transactions[id];
-        if let (Some(contents), Some(media)) = (&mut self.contents, &self.ftl.media) {
-            contents.complete(read.write(), Some(media.read(read.place)));
-        }
         self.check_rmw_read(id);
         self.release(read.dependency);
         self.transactions.remove(id);
@@ -138,16 +128,10 @@ impl Device {
             let read = self.transactions[id];
             let (first, end) = (u32::from(read.first), u32::from(read.end));
             self.check_slot_read(read.request(), write, first, end);
-            // What the buffer gave it is newer, and may have left the buffer meanwhile.
-            let parts = self.contents.as_mut().map(|contents| contents.take_read(id));
-            for part in parts.unwrap_or_default() {
-                let PartRead { first, end, offset, .. } = part;
-                self.copy_from_slot(read.request(), write, Part { lpn: read.lpn, first, end, offset });
-            }
+            self.observe_slot_read_ended(id, write);
             self.transactions.remove(id);
             let pending = &mut self.front.requests[read.request()];
             pending.start = pending.start.min(self.now);
-            self.trail_spend(id, TimePart::Order);
             self.reply(read.request(), end - first, id);
             id = read.next;
         }
@@ -191,8 +175,8 @@ impl Device {
     fn finish_write(&mut self, id: TransactionId) {
         let write = self.transactions[id];
         let Transaction { lpn, place, .. } = write;
-        if let (Some(media), Some(contents), None) = (&mut self.ftl.media, &self.contents, &self.ftl.block_map) {
-            media.program(place, contents.slot(id));
+        if self.ftl.block_map.is_none() {
+            self.observe_programmed(id);
         }
         if write.spoiled {
             self.ftl.mark_lost(place);
@@ -253,6 +237,7 @@ impl Device {
     /// The write that waited on `id` takes over.
     fn release_newer(&mut self, id: TransactionId, newer: TransactionId) {
         self.inherit(id, newer);
+        self.observe_spent(newer, TimePart::Order);
         self.queue_write(newer);
     }
 
@@ -263,9 +248,7 @@ impl Device {
         self.transactions[newer].source = if write.trimmed { Ppn::NONE } else { write.place };
         if !self.transactions[newer].complete {
             self.transactions[newer].spoiled = write.spoiled;
-            if let Some(contents) = &mut self.contents {
-                contents.complete_from_slot(newer, id);
-            }
+            self.observe_completed(newer, id);
             self.contents_complete(newer);
         }
     }

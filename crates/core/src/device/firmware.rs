@@ -86,7 +86,7 @@ impl Device {
         next.into_iter().for_each(|started| self.core_started(started));
         let Some(work) = done else { return };
         if work.request().is_some() {
-            self.trail_front(work.request(), TimePart::Firmware);
+            self.observe_request(work.request(), TimePart::Firmware);
         }
         match work {
             Work::Receive(id) => self.receive(id),

@@ -18,6 +18,7 @@ use crate::ftl::flash::FlashEvent;
 use crate::ftl::mapping::{Location, PageMap};
 use crate::ftl::space::{BlockState, Claim, Role};
 use crate::metrics::attribution::Part as TimePart;
+use crate::observe::Origin;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::request::Status;
 use crate::sim::table::Table;
@@ -366,9 +367,8 @@ impl Device {
             write.source = place;
         }
         let id = self.transactions.insert(write);
-        self.trail_begin(id, RequestId::NONE, TransactionId::NONE);
+        self.observe_accepted(id, before, Origin::Own);
         self.ftl.map.set_slot(lpn, id);
-        self.fill_slot(id, before, None);
         self.note_slot(id);
         self.place_own(id);
     }
@@ -547,7 +547,7 @@ impl Device {
         for (id, _) in done {
             let pending = &mut self.front.requests[id];
             pending.start = pending.start.min(self.now);
-            self.trail_front(id, TimePart::Buffer);
+            self.observe_request(id, TimePart::Buffer);
             self.part_done(id, self.now, TransactionId::NONE);
         }
     }

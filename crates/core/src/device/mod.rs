@@ -21,6 +21,7 @@ mod finish;
 mod firmware;
 mod foresee;
 mod journal;
+mod lifecycle;
 mod looking;
 mod map_traffic;
 mod merge;
@@ -32,7 +33,6 @@ mod saving;
 mod size;
 mod start;
 mod timers;
-mod trail;
 mod translate;
 mod trims;
 mod watch;
@@ -48,7 +48,7 @@ use crate::host::front::Front;
 use crate::metrics::attribution::Breakdown;
 use crate::nand::array::{Array, LunState};
 use crate::nand::ledger::Ledger;
-use crate::observe::contents::Contents;
+use crate::observe::Observers;
 use crate::scheduler::Scheduler;
 use crate::scheduler::waiting::Waiting;
 use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, RequestId, TransactionId, UnitId};
@@ -68,7 +68,6 @@ use pool::Pool;
 pub use saving::{Head, inspect_state};
 pub use size::{Needed, needed};
 use timers::Timer;
-use trail::Trails;
 
 /// Deliberate bugs, to show that the tests catch them. No option reaches them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -167,12 +166,8 @@ pub struct Device {
     /// True if binding an operation may set off others: the map, a journal or a checkpoint is in flash.
     binding_sets_off: bool,
     dynamic: bool,
-    /// With attribution.
-    trails: Option<Box<Trails>>,
-    /// With attribution: of each of `completions`.
-    breakdowns: Vec<Breakdown>,
-    /// With verification: the contents of sectors in the controller.
-    contents: Option<Box<Contents>>,
+    /// Those that watch the lifecycle of requests and transactions, if there are any.
+    observers: Option<Box<Observers>>,
     /// Deferred calls.
     tasks: Tasks,
 }
@@ -229,9 +224,7 @@ impl Device {
             orders: 0,
             binding_sets_off: ftl.map_state.is_some() || config.journal_units() > 0 || ftl.checkpoint.is_some(),
             dynamic,
-            trails: options.attribution.then(|| Box::new(Trails::new(&config))),
-            breakdowns: Vec::new(),
-            contents: options.verify.then(|| Box::new(Contents::new(config.sectors_per_unit()))),
+            observers: Observers::new(&config, options.attribution, options.verify).map(Box::new),
             tasks: Tasks::default(),
             ftl,
             array,
@@ -382,22 +375,21 @@ impl Device {
     /// Whether it tells what the time of each request went into.
     #[inline]
     pub fn attributes(&self) -> bool {
-        self.trails.is_some()
+        self.options.attribution
     }
 
     /// With attribution: what the time of each request went into, for the completions since the last call, in their
     /// order.
     pub fn take_breakdowns(&mut self, into: &mut Vec<Breakdown>) {
-        if into.is_empty() {
-            std::mem::swap(into, &mut self.breakdowns);
-        } else {
-            into.append(&mut self.breakdowns);
+        if let Some(trails) = self.observers.as_mut().and_then(|observers| observers.trails.as_mut()) {
+            trails.take_breakdowns(into);
         }
     }
 
     /// The sector versions that completed reads returned, by tag; with `verify` only.
     pub fn take_contents(&mut self) -> Vec<(u64, Vec<u32>)> {
-        self.contents.as_mut().map_or_else(Vec::new, |contents| contents.take_done())
+        let contents = self.observers.as_mut().and_then(|observers| observers.contents.as_mut());
+        contents.map_or_else(Vec::new, |contents| contents.take_done())
     }
 
     /// Why requests do not complete although no event is left: a bug of the model, told for a report.
@@ -581,7 +573,7 @@ impl Device {
     /// A request of which all is done, its last part by a transaction or `NONE`: the controller answers it.
     fn complete(&mut self, id: RequestId, by: TransactionId) {
         if self.answering_takes_time() {
-            self.trail_settle(id, by);
+            self.observe_settled(id, by);
             self.queue_work(Work::Answer(id));
         } else {
             self.answer(id, by);
@@ -591,11 +583,8 @@ impl Device {
     /// The host has the answer to a request one latency later.
     fn answer(&mut self, id: RequestId, by: TransactionId) {
         let finish = self.front.finish_of(id, self.now);
-        self.trail_complete(id, by, finish);
-        let request = self.front.complete(id, finish);
-        if let Some(contents) = &mut self.contents {
-            contents.answer(id, request.tag);
-        }
+        self.observe_answered(id, by, finish);
+        self.front.complete(id, finish);
         if finish > self.now {
             self.front.hold_place(finish);
             self.arm_returns();

@@ -83,7 +83,7 @@ impl Device {
         self.orders += 1;
         let pool = self.ftl.pool(self.transactions[id].lpn);
         self.pool.lines[pool as usize].push(&mut self.transactions, id);
-        self.trail_pool(id);
+        self.observe_pooled(id);
         if !self.tasks.holds() {
             self.tasks.push(Task::Offer(pool));
         }
@@ -93,7 +93,7 @@ impl Device {
     pub(super) fn put_back(&mut self, id: TransactionId) {
         let pool = self.ftl.pool(self.transactions[id].lpn);
         self.pool.lines[pool as usize].push_front(&mut self.transactions, id);
-        self.trail_pool(id);
+        self.observe_pooled(id);
     }
 
     /// The oldest write that any plane of a LUN may take, among those that wait; `NONE` when there is none.

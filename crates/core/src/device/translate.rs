@@ -5,7 +5,7 @@ use crate::ftl::mapping::Location;
 use crate::ftl::mapping::cmt::Segment;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
-use crate::sim::id::{Lpn, RequestId, TransactionId};
+use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
 use crate::work::{Fifo, Kind, Task, Transaction};
 
 impl Device {
@@ -28,7 +28,7 @@ impl Device {
     pub(super) fn wait_to_read(&mut self, request: RequestId, part: Part) {
         let wait = Transaction::waiting(Kind::Translate, request, part.lpn, [part.first, part.end, part.offset]);
         let wait = self.transactions.insert(wait);
-        self.trail_begin(wait, request, TransactionId::NONE);
+        self.observe_read(wait, part, Ppn(0), TransactionId::NONE);
         self.miss(wait);
     }
 
@@ -113,7 +113,7 @@ impl Device {
     /// The entry that `node` waited for is there: a write goes on, a part of a read is looked up. `open` is a flash
     /// read that is not in line yet and may take more; returned is the one that is open afterwards.
     pub(super) fn translated(&mut self, node: TransactionId, open: TransactionId) -> TransactionId {
-        self.trail_spend(node, TimePart::MapFetch);
+        self.observe_spent(node, TimePart::MapFetch);
         if self.transactions[node].kind == Kind::Write {
             self.place_write(node);
             return open;
@@ -128,7 +128,7 @@ impl Device {
             open = TransactionId::NONE;
         }
         // What the buffer has taken meanwhile is newer.
-        self.copy_from_buffer(owner, part);
+        self.observe_buffer_read(owner, part);
         self.read_unit(owner, part, open, node)
     }
 
@@ -136,15 +136,14 @@ impl Device {
     fn place_write(&mut self, id: TransactionId) {
         let write = self.transactions[id];
         if write.complete {
+            self.observe_spent(id, TimePart::Order);
             return self.queue_write(id);
         }
         match write.source.get() {
             Some(ppn) => self.read_for(id, ppn),
             // Trimmed meanwhile: there is nothing to keep.
             None => {
-                if let Some(contents) = &mut self.contents {
-                    contents.complete(id, None);
-                }
+                self.observe_completed(id, TransactionId::NONE);
                 self.contents_complete(id);
                 self.queue_write(id);
             }

@@ -51,7 +51,9 @@ impl Device {
 
     #[inline(never)]
     fn show_line_up(&mut self, id: TransactionId, lun: LunId) {
-        self.trail_line_up(id, lun);
+        if let Some((observers, view)) = self.observed() {
+            observers.lined_up(&view, id, lun);
+        }
         self.show_lined_up(id);
     }
 

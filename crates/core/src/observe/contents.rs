@@ -1,10 +1,14 @@
 //! The contents of sectors on their way through the controller, for verification.
 
+use super::{Origin, View};
+use crate::cache::{Buffer, Pick};
+use crate::ftl::mapping::Location;
 use crate::host::requests::Part;
-use crate::nand::media::{BLANK, LOST};
+use crate::nand::media::{BLANK, LOST, Media};
 use crate::sim::id::{Ppn, RequestId, TransactionId};
 use crate::sim::request::{Operation, Request};
 use crate::sim::table::Table;
+use crate::work::Transaction;
 
 /// Version of a sector that its slot has not got yet.
 const UNKNOWN: u32 = u32::MAX;
@@ -72,6 +76,27 @@ impl Contents {
         &self.slots[write]
     }
 
+    /// Fills the slot of a write: its own sectors, over what it may already know of the others. `before` is what the
+    /// map says of its unit.
+    pub fn fill_slot(&mut self, view: &View, write: TransactionId, before: Location, origin: Origin) {
+        let Transaction { first, end, version, complete, .. } = view.transactions[write];
+        let held = match (before, &view.ftl.media) {
+            _ if !complete => self.fill_unknown(write),
+            // Sectors that a covered update leaves out were never written: they stay blank.
+            (Location::Flash(ppn), Some(media)) => self.fill_from_flash(write, Some(media.read(ppn))),
+            (Location::Slot(older), _) => self.fill_from_slot(write, older),
+            _ => self.fill_from_flash(write, None),
+        };
+        held[usize::from(first)..usize::from(end)].fill(version);
+        if let (Some(buffer), Origin::Buffer(Pick { entry, .. })) = (view.buffer, origin)
+            && entry != Pick::PADDING
+        {
+            for sector in (0..held.len()).filter(|&sector| buffer.holds(entry, sector as u32)) {
+                held[sector] = buffer.versions(entry)[sector];
+            }
+        }
+    }
+
     /// Fills the slot of a write that has not got the sectors that it keeps.
     pub fn fill_unknown(&mut self, write: TransactionId) -> &mut [u32] {
         self.fill(write, vec![UNKNOWN; self.per_unit])
@@ -117,9 +142,12 @@ impl Contents {
         self.reads.entry(read).clear();
     }
 
-    /// Adds a part to a read.
-    pub fn add_to_read(&mut self, read: TransactionId, part: PartRead) {
-        self.reads[read].push(part);
+    /// Adds a part to a read, but for the sectors that the buffer holds. Flash has the unit of the part at `place`.
+    pub fn add_to_read(&mut self, view: &View, read: TransactionId, part: Part, place: Ppn) {
+        let request = view.transactions[read].request();
+        for Part { first, end, offset, .. } in missing(view.buffer, part) {
+            self.reads[read].push(PartRead { place, request, offset, first, end });
+        }
     }
 
     /// Takes the parts of a read that ends.
@@ -127,8 +155,25 @@ impl Contents {
         self.reads.get_mut(read).map(std::mem::take).unwrap_or_default()
     }
 
+    /// Copies what a read has brought from flash to the replies that it is for.
+    pub fn reply_from_flash(&mut self, read: TransactionId, media: &Media) {
+        for PartRead { place, request, offset, first, end } in self.take_read(read) {
+            self.reply(request, offset, &media.read(place)[first as usize..end as usize]);
+        }
+    }
+
+    /// Copies what the buffer holds of a part to the reply to a request.
+    pub fn reply_from_buffer(&mut self, view: &View, request: RequestId, part: Part) {
+        let Some(buffer) = view.buffer else { return };
+        let Some(entry) = buffer.entry_of(part.lpn) else { return };
+        for sector in (part.first..part.end).filter(|&sector| buffer.holds(entry, sector)) {
+            let version = &buffer.versions(entry)[sector as usize..][..1];
+            self.reply(request, part.offset + sector - part.first, version);
+        }
+    }
+
     /// Copies versions to the reply to a request, from a sector of the reply on.
-    pub fn reply(&mut self, request: RequestId, offset: u32, versions: &[u32]) {
+    fn reply(&mut self, request: RequestId, offset: u32, versions: &[u32]) {
         self.replies[request][offset as usize..][..versions.len()].copy_from_slice(versions);
     }
 
@@ -137,6 +182,20 @@ impl Contents {
         let held = &self.slots[write][part.first as usize..part.end as usize];
         self.replies[request][part.offset as usize..][..held.len()].copy_from_slice(held);
     }
+}
+
+/// Returns the runs of a part's sectors that the buffer does not hold.
+fn missing(buffer: Option<&Buffer>, part: Part) -> Vec<Part> {
+    let entry = buffer.and_then(|buffer| Some((buffer, buffer.entry_of(part.lpn)?)));
+    let Some((buffer, entry)) = entry else { return vec![part] };
+    let mut runs: Vec<Part> = Vec::new();
+    for sector in (part.first..part.end).filter(|&sector| !buffer.holds(entry, sector)) {
+        match runs.last_mut() {
+            Some(run) if run.end == sector => run.end += 1,
+            _ => runs.push(Part { first: sector, end: sector + 1, offset: part.offset + sector - part.first, ..part }),
+        }
+    }
+    runs
 }
 
 #[cfg(test)]

@@ -1,3 +1,282 @@
 //! Observers of a device: they change nothing of what it does.
+//!
+//! The device reports each stage of a request and of a transaction to all observers at once (`device/lifecycle.rs`). So
+//! a device without any tests for them once per stage, however many kinds of them there are.
 
 pub mod contents;
+pub mod trails;
+
+use crate::cache::{Buffer, Pick};
+use crate::config::DeviceConfig;
+use crate::ftl::Ftl;
+use crate::ftl::mapping::Location;
+use crate::host::front::Front;
+use crate::host::requests::Part;
+use crate::metrics::attribution::Part as TimePart;
+use crate::nand::array::Array;
+use crate::nand::media::Media;
+use crate::sim::id::{LunId, Ppn, RequestId, TransactionId, UnitId};
+use crate::sim::request::Request;
+use crate::sim::time::Time;
+use crate::work::{Kind, Transaction, Transactions};
+use contents::Contents;
+use trails::Trails;
+
+/// What observers look at: the parts of the device.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The clock.
+    pub now: Time,
+    /// The requests in progress.
+    pub front: &'a Front,
+    /// The transactions in progress.
+    pub transactions: &'a Transactions,
+    /// The flash array.
+    pub array: &'a Array,
+    /// The map, and the contents of flash.
+    pub ftl: &'a Ftl,
+    /// The buffer, if the device has one.
+    pub buffer: Option<&'a Buffer>,
+}
+
+/// Where the data of a write come from.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin {
+    /// A part of a request.
+    Host(Part),
+    /// A unit of the buffer.
+    Buffer(Pick),
+    /// The device itself.
+    Own,
+}
+
+/// The observers of a device.
+#[derive(Clone, Debug, Default)]
+pub struct Observers {
+    /// What the time of requests goes into, with attribution.
+    pub trails: Option<Trails>,
+    /// The contents of sectors in the controller, with verification.
+    pub contents: Option<Contents>,
+}
+
+impl Observers {
+    /// Creates the observers of an idle device; `None` if there are none.
+    pub fn new(config: &DeviceConfig, attribution: bool, verify: bool) -> Option<Observers> {
+        let trails = attribution.then(|| Trails::new(config));
+        let contents = verify.then(|| Contents::new(config.sectors_per_unit()));
+        (attribution || verify).then_some(Observers { trails, contents })
+    }
+
+    /// A request was refused at once.
+    #[inline(never)]
+    pub fn refused(&mut self, view: &View, request: &Request) {
+        if let Some(trails) = &mut self.trails {
+            trails.refuse(request, view.now);
+        }
+    }
+
+    /// A request has got a place in the queue at `at`.
+    #[inline(never)]
+    pub fn entered(&mut self, view: &View, id: RequestId, at: Time) {
+        let request = &view.front.requests[id].request;
+        if let Some(contents) = &mut self.contents {
+            contents.enter(id, request);
+        }
+        if let Some(trails) = &mut self.trails {
+            trails.enter(id, request.arrival, at);
+        }
+    }
+
+    /// The time of a request up to now, outside its transactions, went into `part`: the link, the firmware or the
+    /// buffer.
+    #[inline(never)]
+    pub fn spent_by_request(&mut self, view: &View, id: RequestId, part: TimePart) {
+        if let Some(trails) = &mut self.trails {
+            trails.spend_of_request(id, part, view.now);
+        }
+    }
+
+    /// The time of a transaction up to now went into `part`.
+    #[inline(never)]
+    pub fn spent(&mut self, view: &View, id: TransactionId, part: TimePart) {
+        if let Some(trails) = &mut self.trails {
+            trails.spend(id, part, view.now);
+        }
+    }
+
+    /// A write has got a slot. `before` is what the map says of its unit.
+    #[inline(never)]
+    pub fn accepted(&mut self, view: &View, id: TransactionId, before: Location, origin: Origin) {
+        if let Some(trails) = &mut self.trails {
+            let write = &view.transactions[id];
+            let (owner, sectors) = (write.request(), u32::from(write.end - write.first));
+            if let Origin::Host(_) = origin {
+                trails.spend_of_request(owner, TimePart::Buffer, view.now);
+            }
+            let is_alone = owner.is_some() && view.front.requests[owner].request.sectors == sectors;
+            trails.begin_write(id, owner, is_alone, view.now);
+        }
+        if let Some(contents) = &mut self.contents {
+            contents.fill_slot(view, id, before, origin);
+        }
+    }
+
+    /// A part of a read begins to wait: for flash, which has its unit at `place`, for a slot, or for a map entry. It
+    /// begins where the transaction `from` has come to, or the request where that is `NONE`.
+    #[inline(never)]
+    pub fn read_began(&mut self, view: &View, id: TransactionId, part: Part, place: Ppn, from: TransactionId) {
+        let read = &view.transactions[id];
+        if let Some(trails) = &mut self.trails {
+            if read.kind == Kind::HostRead && from.is_none() {
+                trails.begin_read(id, read.request(), view.now);
+            } else {
+                trails.begin(id, read.request(), from, view.now);
+            }
+        }
+        if let Some(contents) = self.contents.as_mut().filter(|_| read.kind != Kind::Translate) {
+            contents.begin_read(id);
+            contents.add_to_read(view, id, part, place);
+        }
+    }
+
+    /// Another part of a request joins a read from flash.
+    #[inline(never)]
+    pub fn read_joined(&mut self, view: &View, id: TransactionId, part: Part, place: Ppn) {
+        if let Some(contents) = &mut self.contents {
+            contents.add_to_read(view, id, part, place);
+        }
+    }
+
+    /// A part of a request is read from a slot.
+    #[inline(never)]
+    pub fn slot_read(&mut self, view: &View, request: RequestId, slot: TransactionId, part: Part) {
+        if let Some(contents) = &mut self.contents {
+            contents.reply_from_slot(request, slot, part);
+            // What the buffer has is newer.
+            contents.reply_from_buffer(view, request, part);
+        }
+    }
+
+    /// A part of a request is read from the buffer, as far as that holds it.
+    #[inline(never)]
+    pub fn buffer_read(&mut self, view: &View, request: RequestId, part: Part) {
+        if let Some(contents) = &mut self.contents {
+            contents.reply_from_buffer(view, request, part);
+        }
+    }
+
+    /// The slot that a read has waited for has its contents.
+    #[inline(never)]
+    pub fn slot_read_ended(&mut self, view: &View, id: TransactionId, slot: TransactionId) {
+        if let Some(contents) = &mut self.contents {
+            let read = &view.transactions[id];
+            // What the buffer gave it is newer, and may have left the buffer meanwhile.
+            for part in contents.take_read(id) {
+                let part = Part { lpn: read.lpn, first: part.first, end: part.end, offset: part.offset };
+                contents.reply_from_slot(read.request(), slot, part);
+                contents.reply_from_buffer(view, read.request(), part);
+            }
+        }
+        self.spent(view, id, TimePart::Order);
+    }
+
+    /// A write that is not complete keeps what the older write of its unit has, or nothing.
+    #[inline(never)]
+    pub fn completed(&mut self, _: &View, write: TransactionId, older: TransactionId) {
+        match &mut self.contents {
+            Some(contents) if older.is_some() => contents.complete_from_slot(write, older),
+            Some(contents) => contents.complete(write, None),
+            None => {}
+        }
+    }
+
+    /// A transaction lines up for a LUN.
+    #[inline]
+    pub fn lined_up(&mut self, view: &View, id: TransactionId, lun: LunId) {
+        if let Some(trails) = &mut self.trails {
+            trails.line_up(view, id, lun);
+        }
+    }
+
+    /// A write waits for any LUN of its pool.
+    #[inline(never)]
+    pub fn pooled(&mut self, view: &View, id: TransactionId) {
+        if let Some(trails) = &mut self.trails {
+            trails.wait_for_any(view, id, view.ftl.pool(view.transactions[id].lpn));
+        }
+    }
+
+    /// A write waits for a free block.
+    #[inline(never)]
+    pub fn stalled(&mut self, view: &View, id: TransactionId) {
+        if let Some(trails) = &mut self.trails {
+            trails.wait_for_block(view, id);
+        }
+    }
+
+    /// A write that waited for a free block lines up for a LUN again.
+    #[inline(never)]
+    pub fn unstalled(&mut self, view: &View, id: TransactionId, lun: LunId) {
+        if let Some(trails) = &mut self.trails {
+            trails.wait_for_lun(view, id, lun);
+        }
+    }
+
+    /// The operation of a unit of `lun` has ended, for `first` and those that were bound with it.
+    #[inline(never)]
+    pub fn ended(&mut self, view: &View, unit: UnitId, lun: LunId, first: TransactionId) {
+        if let Some(trails) = &mut self.trails {
+            trails.finish(view, unit, lun, first);
+        }
+        self.read_ended(view, first);
+    }
+
+    /// The data of one plane have left, of a unit that goes on with the next, for `id`.
+    #[inline(never)]
+    pub fn member_ended(&mut self, view: &View, unit: UnitId, id: TransactionId) {
+        if let Some(trails) = &mut self.trails {
+            trails.finish_one(view, unit, view.array.lun_of_unit(unit), id);
+        }
+        self.read_ended(view, id);
+    }
+
+    /// A read of the host has its data, or a partial write has what it keeps.
+    fn read_ended(&mut self, view: &View, id: TransactionId) {
+        if let (Some(contents), Some(media)) = (&mut self.contents, &view.ftl.media) {
+            let read = &view.transactions[id];
+            match read.kind {
+                Kind::HostRead => contents.reply_from_flash(id, media),
+                Kind::RmwRead => contents.complete(read.write(), Some(media.read(read.place))),
+                _ => {}
+            }
+        }
+    }
+
+    /// A write is in flash at the place that it was bound to.
+    #[inline(never)]
+    pub fn programmed(&self, write: &Transaction, id: TransactionId, media: &mut Option<Media>) {
+        if let (Some(contents), Some(media)) = (&self.contents, media) {
+            media.program(write.place, contents.slot(id));
+        }
+    }
+
+    /// All parts of a request have completed, and the request itself continues. `by` is the transaction that completed
+    /// the last part, or `NONE`.
+    #[inline(never)]
+    pub fn settled(&mut self, _: &View, id: RequestId, by: TransactionId) {
+        if let Some(trails) = &mut self.trails {
+            trails.settle(id, by);
+        }
+    }
+
+    /// A request completes at `finish`. `by` is the transaction that completed the last part, or `NONE`.
+    #[inline(never)]
+    pub fn answered(&mut self, view: &View, id: RequestId, by: TransactionId, finish: Time) {
+        if let Some(trails) = &mut self.trails {
+            trails.complete(id, by, finish, view.now);
+        }
+        if let Some(contents) = &mut self.contents {
+            contents.answer(id, view.front.requests[id].request.tag);
+        }
+    }
+}
