@@ -146,6 +146,15 @@ const CORE: Layers = &[
     ),
     ("host", &[("sim", "what a host sends, and when"), ("config", "the queue, the link, and the cores")]),
     (
+        "durability",
+        &[
+            ("sim", "ids of blocks, units and requests"),
+            ("config", "sizes of the journal and of the checkpoint"),
+            ("ftl", "where units are, and which blocks wait"),
+            ("state", "the journal and the checkpoint are saved"),
+        ],
+    ),
+    (
         "observe",
         &[
             ("sim", "ids, times and requests"),
@@ -170,6 +179,7 @@ const CORE: Layers = &[
             ("ftl", "as above"),
             ("cache", "as above"),
             ("host", "as above"),
+            ("durability", "as above"),
             ("observe", "as above"),
             ("state", "as above"),
             ("external", "as above"),

@@ -639,7 +639,7 @@ impl Device {
         self.ftl.map.unmap(lpn);
         self.entry_changed(lpn);
         self.ftl.partial.forget(lpn.0);
-        if self.journal.is_some() {
+        if self.durability.is_some() {
             self.journal_trim(lpn, sequence, stale);
         }
         if let Some(ppn) = stale {

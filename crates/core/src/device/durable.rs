@@ -24,7 +24,7 @@ impl Device {
     }
 
     fn tell_block(&mut self, block: BlockId) {
-        let journal = self.journal.as_deref();
+        let journal = self.durability.as_ref().and_then(|durability| durability.journal.as_ref());
         self.ftl.tell_block(block, |lpn| journal.and_then(|journal| journal.page(lpn)));
     }
 
@@ -36,7 +36,7 @@ impl Device {
             return Err("a device is made durable at rest: advance until nothing is in progress".to_owned());
         }
         self.ftl.durable = Some(Box::new(Durable::new(&self.config, keep)));
-        if let Some(checkpoint) = &mut self.checkpoint {
+        if let Some(checkpoint) = self.durability.as_mut().and_then(|durability| durability.checkpoint.as_mut()) {
             // What there is of it was not made of numbers.
             checkpoint.forget();
         }
@@ -296,13 +296,13 @@ impl Device {
         if !self.is_own(Lpn(lpn)) {
             return None;
         }
-        self.checkpoint_page(lpn).or_else(|| self.journal.as_ref()?.page(lpn))
+        self.checkpoint_page(lpn).or_else(|| self.durability.as_ref()?.journal.as_ref()?.page(lpn))
     }
 
     /// A unit is deallocated; returns the number of that.
     #[inline]
     pub(super) fn note_trimmed(&mut self, lpn: Lpn) -> u64 {
-        if self.ftl.durable.is_none() && self.journal.is_none() {
+        if self.ftl.durable.is_none() && self.durability.is_none() {
             return 0;
         }
         let sequence = self.ftl.next_sequence();

@@ -173,8 +173,7 @@ impl Device {
     pub(super) fn give_way(&mut self, plane: PlaneId) {
         if std::mem::take(&mut self.jobs[plane].took_failed) {
             self.unstall(plane);
-            self.unstall_journal();
-            self.unstall_checkpoint();
+            self.unstall_own();
         }
     }
 
@@ -398,13 +397,14 @@ impl Device {
     fn has_unwritten(&self) -> bool {
         let protected = self.buffer().is_some_and(|buffer| buffer.is_protected());
         let dirty = self.buffer().is_some_and(|buffer| buffer.volatile_units().0 > 0);
-        let trims = self.journal.as_ref().is_some_and(|journal| journal.has_waiting());
+        let trims = self.durability.as_ref().is_some_and(|durability| durability.has_waiting_trims());
         !protected && (dirty || trims)
     }
 
     /// Flushes wait for what will not be written.
     fn end_flushes_unwritten(&mut self) {
-        let mut waiting = self.journal.as_mut().map_or_else(Vec::new, |journal| journal.take_flushes());
+        let journal = self.durability.as_mut().and_then(|durability| durability.journal.as_mut());
+        let mut waiting = journal.map_or_else(Vec::new, |journal| journal.end_flushes(u64::MAX));
         waiting.extend(self.buffer.as_deref_mut().map_or_else(Vec::new, |buffer| buffer.take_waiters()));
         for id in waiting {
             self.front.requests[id].status = Status::ReadOnly;

@@ -187,13 +187,14 @@ impl Device {
             self.ftl.blocks.validate(place);
             if write.newer.is_none() || self.options.mutant == Mutant::MapMovesBack {
                 self.ftl.map.set_flash(lpn, place);
-                if self.is_own(lpn) {
-                    return self.finish_own(id);
-                }
-                self.journal_written(lpn);
-                self.checkpoint_written();
-                if self.tasks.any_new() {
-                    return self.tasks.push(Task::MapWritten(id));
+                if self.durability.is_some() {
+                    if self.is_own(lpn) {
+                        return self.finish_own(id);
+                    }
+                    self.record_written(lpn);
+                    if self.tasks.any_new() {
+                        return self.tasks.push(Task::MapWritten(id));
+                    }
                 }
                 self.entry_changed(lpn);
             }
@@ -408,8 +409,7 @@ impl Device {
         }
         self.ftl.refresh_ready(plane);
         self.unstall(plane);
-        self.unstall_journal();
-        self.unstall_checkpoint();
+        self.unstall_own();
         self.map_paid(plane, map_stock);
         self.clean(plane);
     }

@@ -12,7 +12,6 @@
 mod accept;
 mod block_traffic;
 mod buffer;
-mod checkpoint;
 mod cleaning;
 mod durable;
 mod faults;
@@ -20,12 +19,12 @@ mod fill;
 mod finish;
 mod firmware;
 mod foresee;
-mod journal;
 mod lifecycle;
 mod looking;
 mod map_traffic;
 mod merge;
 mod overlap;
+mod own_units;
 mod pool;
 mod recover;
 mod route;
@@ -34,11 +33,11 @@ mod size;
 mod start;
 mod timers;
 mod translate;
-mod trims;
 mod watch;
 
 use crate::cache::Buffer;
 use crate::config::DeviceConfig;
+use crate::durability::Durability;
 use crate::external::Fault;
 use crate::ftl::Ftl;
 use crate::ftl::gc::job::Job;
@@ -57,9 +56,7 @@ use crate::sim::table::Table;
 use crate::sim::time::Time;
 use crate::work::{Class, Fifo, Task, Tasks, Transaction, Transactions};
 use block_traffic::BlockTraffic;
-use checkpoint::Checkpointing;
 use fill::Filling;
-use journal::Journal;
 use looking::Looking;
 use map_traffic::MapTraffic;
 use merge::Merging;
@@ -156,12 +153,8 @@ pub struct Device {
     map_traffic: MapTraffic,
     /// With block mapping.
     block_traffic: BlockTraffic,
-    /// It was made of the flash of another one, and has not been asked for anything.
-    is_recovered: bool,
-    /// Where trims are journalled.
-    journal: Option<Box<Journal>>,
-    /// Where a checkpoint is kept.
-    checkpoint: Option<Box<Checkpointing>>,
+    /// The journal and the checkpoint, if the device has either or was recovered.
+    durability: Option<Box<Durability>>,
     orders: u64,
     /// True if binding an operation may set off others: the map, a journal or a checkpoint is in flash.
     binding_sets_off: bool,
@@ -217,9 +210,7 @@ impl Device {
             filling: filling.map(Box::new),
             jobs: Table::new(planes, Job::new(choices_take_time)),
             block_traffic: BlockTraffic::new(&ftl),
-            is_recovered: false,
-            journal: Journal::new(&config).map(Box::new),
-            checkpoint: Checkpointing::new(&config).map(Box::new),
+            durability: Durability::new(&config).map(Box::new),
             map_traffic: MapTraffic::new(&ftl),
             orders: 0,
             binding_sets_off: ftl.map_state.is_some() || config.journal_units() > 0 || ftl.checkpoint.is_some(),
@@ -313,9 +304,8 @@ impl Device {
     pub fn submit(&mut self, now: Time, request: Request) {
         debug_assert!(now >= self.now, "time runs forward");
         self.now = self.now.max(now);
-        if self.is_recovered {
+        if self.durability.is_some() {
             self.clean_recovered();
-            self.run_tasks();
         }
         self.forget_host_reads();
         if self.has_room() {
@@ -449,7 +439,7 @@ impl Device {
             if erased > gone {
                 return Err(format!("{erased} units erased, only {gone} gone"));
             }
-            let held = |block| self.journal.as_ref().is_some_and(|journal| journal.holds(block));
+            let held = |block| self.durability.as_ref().is_some_and(|durability| durability.holds(block));
             let mut blocks = self.ftl.blocks.all().iter().zip((0..).map(BlockId));
             if blocks.any(|(b, number)| b.dependants != u16::from(held(number))) {
                 return Err("a block has dependants though nothing is in progress".to_owned());

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::journal::Journal;
 use super::{Device, Options};
 use crate::config::{DeviceConfig, NOT_WITH_BLOCKS};
+use crate::durability::journal::Journal;
 use crate::ftl::durable::Durable;
 use crate::ftl::flash::{FlashImage, Keep, Saved};
 use crate::ftl::mapping::Location;
@@ -64,13 +64,15 @@ impl Device {
         self.read_journal(flash, &mut scan, &mut report)?;
         let writes = self.take_saved(flash, &mut scan, &mut report)?;
         self.ftl.settle(&mut scan, &mut report)?;
-        self.find_guests();
+        if let Some(durability) = &mut self.durability {
+            durability.find_guests(&self.ftl);
+        }
         self.check_spare_at_start();
         self.fill_contents(flash);
         self.restore_buffer(flash, writes, &mut report);
         report.map_pages_written = self.ftl.write_map_anew();
         self.adopt_checkpoint(flash, &scan)?;
-        self.is_recovered = true;
+        self.durability.get_or_insert_default().is_recovered = true;
         report.time_ps = self.time_of(&scan, report.map_pages_written).0;
         Ok(report)
     }
@@ -87,7 +89,7 @@ impl Device {
                 self.anchor(lpn, place);
             }
         }
-        if let Some(checkpoint) = &mut self.checkpoint {
+        if let Some(checkpoint) = self.durability.as_mut().and_then(|durability| durability.checkpoint.as_mut()) {
             checkpoint.adopt(&scan.accounted, &self.ftl);
         }
         Ok(())
@@ -95,8 +97,11 @@ impl Device {
 
     /// The first request has come: planes in which few blocks are free are cleaned, as nobody has done since the cut.
     pub(super) fn clean_recovered(&mut self) {
-        self.is_recovered = false;
-        (0..self.ftl.shape().planes).for_each(|plane| self.tasks.push(Task::Clean(PlaneId(plane))));
+        let is_recovered = self.durability.as_mut().map(|durability| &mut durability.is_recovered);
+        if is_recovered.is_some_and(std::mem::take) {
+            (0..self.ftl.shape().planes).for_each(|plane| self.tasks.push(Task::Clean(PlaneId(plane))));
+            self.run_tasks();
+        }
     }
 
     fn read_journal(
@@ -121,7 +126,8 @@ impl Device {
             report.journal_records += 1;
             report.units_trimmed += u64::from(self.ftl.recover_trim(Lpn(lpn), sequence, scan));
         }
-        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let journal = self.durability.as_mut().and_then(|durability| durability.journal.as_mut());
+        let Some(journal) = journal else { return Ok(()) };
         for (slot, records) in pages {
             // A record matters while no newer version is in flash.
             journal.adopt(slot, records, |lpn, _| self.ftl.map.get(Lpn(lpn)) == Location::Unmapped);
@@ -153,7 +159,8 @@ impl Device {
         for (&lpn, &sequence) in &trims {
             report.units_trimmed += u64::from(self.ftl.recover_trim(Lpn(lpn), sequence, scan));
             writes.retain(|written, number| *written != lpn || *number > sequence);
-            if let Some(journal) = self.journal.as_mut().filter(|_| self.ftl.map.get(Lpn(lpn)) == Location::Unmapped) {
+            let journal = self.durability.as_mut().and_then(|durability| durability.journal.as_mut());
+            if let Some(journal) = journal.filter(|_| self.ftl.map.get(Lpn(lpn)) == Location::Unmapped) {
                 journal.adopt_waiting(Lpn(lpn), sequence);
             }
         }

@@ -98,7 +98,7 @@ impl Device {
         if let Some(plane) = self.jobs.iter().position(|job| !job.is_idle()) {
             return Some(format!("cleaning of plane {plane} has units in hand"));
         }
-        if self.journal.as_ref().is_some_and(|journal| journal.has_waiting()) {
+        if self.durability.as_ref().is_some_and(|durability| durability.has_waiting_trims()) {
             return Some("trims are not journalled: send a flush, and advance until nothing is in progress".to_owned());
         }
         self.ftl.in_progress()
@@ -121,11 +121,9 @@ impl Device {
         let options = Options { verify: self.options.verify, ..options };
         let mut device = Device::new(config, options).map_err(StateError::Policy)?;
         device.ftl.copy_state(&self.ftl);
-        device.journal.clone_from(&self.journal);
-        device.checkpoint.clone_from(&self.checkpoint);
+        device.durability.clone_from(&self.durability);
         device.pool.used.clone_from(&self.pool.used);
         device.pool.uses = self.pool.uses;
-        device.is_recovered = self.is_recovered;
         device.array.copy_state(&self.array);
         Ok(device)
     }
@@ -153,16 +151,13 @@ impl Device {
         write_head(&mut out, &head)?;
         let mut writer = Writer::new(&mut out)?;
         self.ftl.save(&mut writer)?;
-        if let Some(journal) = &self.journal {
-            writer.section("media/journal", |out| journal.save(self.ftl.sequence, out))?;
-        }
-        if let Some(checkpoint) = &self.checkpoint {
-            writer.section("media/checkpoint", |out| checkpoint.save(out))?;
+        if let Some(durability) = &self.durability {
+            durability.save(self.ftl.sequence, &mut writer)?;
         }
         writer.section("policy/turns", |out| {
             out.u64(self.pool.uses)?;
             self.pool.used.iter().try_for_each(|&used| out.u64(used))?;
-            out.u8(u8::from(self.is_recovered))?;
+            out.u8(u8::from(self.durability.as_ref().is_some_and(|durability| durability.is_recovered)))?;
             self.array.save(out)
         })?;
         writer.finish()
@@ -205,12 +200,8 @@ impl Device {
         let mut device = Device::new(config, options).map_err(StateError::Policy)?;
         let mut reader = Reader::new(input)?;
         device.ftl.load(&mut reader, spare)?;
-        if let Some(journal) = &mut device.journal {
-            let ftl = &mut device.ftl;
-            ftl.sequence = reader.section("media/journal", |input| journal.load(&ftl.map, input))?;
-        }
-        if let Some(checkpoint) = &mut device.checkpoint {
-            reader.section("media/checkpoint", |input| checkpoint.load(input))?;
+        if let Some(durability) = &mut device.durability {
+            durability.load(&mut device.ftl, &mut reader)?;
         }
         reader.section("policy/turns", |input| {
             device.pool.uses = input.count("writes placed")?;
@@ -220,15 +211,14 @@ impl Device {
                     return Err(input.damaged("a plane that was used in the future"));
                 }
             }
-            device.is_recovered = match input.u8()? {
-                0 => false,
-                1 => true,
+            match input.u8()? {
+                0 => {}
+                1 => device.durability.get_or_insert_default().is_recovered = true,
                 _ => return Err(input.damaged("whether it was recovered is neither yes nor no")),
-            };
+            }
             device.array.load(input)
         })?;
         reader.finish()?;
-        device.find_guests();
         Ok(device)
     }
 }

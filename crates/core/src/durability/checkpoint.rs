@@ -4,12 +4,10 @@
 //! writes a part is written, as many at once as fill a program: the next, round and round, that is about a closed block
 //! whose account is not in it. `ftl/checkpoint.rs` has what is in a part, docs/decisions/0025-checkpoint.md why.
 
-use super::Device;
 use crate::config::DeviceConfig;
 use crate::config::checkpoint::Parts;
 use crate::ftl::Ftl;
-use crate::ftl::flash::FlashEvent;
-use crate::sim::id::{BlockId, Lpn, Ppn, TransactionId};
+use crate::sim::id::{BlockId, TransactionId};
 use crate::sim::table::Table;
 use crate::state::{Reader, StateError, Writer};
 
@@ -18,7 +16,7 @@ const LOOK: u32 = 256;
 
 /// The writing of the checkpoint.
 #[derive(Clone, Debug)]
-pub(super) struct Checkpointing {
+pub struct Checkpointing {
     parts: Parts,
     /// Units of the host for each part.
     interval: u64,
@@ -32,11 +30,12 @@ pub(super) struct Checkpointing {
     writing: Vec<u32>,
     most: usize,
     /// Those of them that found no room, by transaction.
-    stalled: Vec<TransactionId>,
+    pub stalled: Vec<TransactionId>,
 }
 
 impl Checkpointing {
-    pub(super) fn new(config: &DeviceConfig) -> Option<Checkpointing> {
+    /// Creates what writes the checkpoint of an empty device; `None` if the device keeps none.
+    pub fn new(config: &DeviceConfig) -> Option<Checkpointing> {
         let interval = (config.durability.checkpoint?.0 / config.unit_bytes()).max(1);
         let parts = Parts::of(config);
         Some(Checkpointing {
@@ -52,12 +51,12 @@ impl Checkpointing {
     }
 
     /// No account is in flash.
-    pub(super) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.noted.iter_mut().for_each(|noted| *noted = 0);
     }
 
     /// A recovery has found the accounts of these blocks.
-    pub(super) fn adopt(&mut self, accounted: &[BlockId], ftl: &Ftl) {
+    pub fn adopt(&mut self, accounted: &[BlockId], ftl: &Ftl) {
         for &block in accounted {
             self.noted[block] = mark(ftl, block);
         }
@@ -67,6 +66,26 @@ impl Checkpointing {
     fn is_behind(&self, part: u32, ftl: &Ftl) -> bool {
         let mut blocks = self.parts.blocks_of(part).map(BlockId);
         blocks.any(|block| ftl.has_account(block) && self.noted[block] != mark(ftl, block))
+    }
+
+    /// Counts a unit that the host wrote. Returns `true` if parts are due, and may be written.
+    #[inline]
+    pub fn count(&mut self) -> bool {
+        self.left = self.left.saturating_sub(1);
+        self.left == 0 && self.writing.len() < self.most
+    }
+
+    /// Begins to write the next parts, and returns them.
+    pub fn begin(&mut self, ftl: &Ftl) -> Vec<u32> {
+        let parts = self.take(ftl);
+        self.writing.extend_from_slice(&parts);
+        self.left = self.interval.saturating_mul(parts.len().max(1) as u64);
+        parts
+    }
+
+    /// Ends the writing of a part.
+    pub fn end(&mut self, part: u32) {
+        self.writing.retain(|writing| *writing != part);
     }
 
     /// The next parts to be written: of a block all of them.
@@ -92,14 +111,14 @@ impl Checkpointing {
     }
 
     /// Writes what is known of it for a saved state.
-    pub(super) fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+    pub fn save(&self, out: &mut Writer) -> Result<(), StateError> {
         out.u64(self.left)?;
         out.u32(self.cursor / self.parts.pieces)?;
         self.noted.iter().try_for_each(|&noted| out.u32(noted))
     }
 
     /// Reads what [`Checkpointing::save`] wrote.
-    pub(super) fn load(&mut self, input: &mut Reader) -> Result<(), StateError> {
+    pub fn load(&mut self, input: &mut Reader) -> Result<(), StateError> {
         self.left = input.count("units before the next part")?;
         self.cursor = input.below(self.parts.count().div_ceil(self.parts.pieces), "part")? * self.parts.pieces;
         for noted in &mut self.noted {
@@ -112,77 +131,4 @@ impl Checkpointing {
 /// What stands for a block as it is now.
 fn mark(ftl: &Ftl, block: BlockId) -> u32 {
     ftl.blocks.block(block).erases.wrapping_add(1)
-}
-
-impl Device {
-    /// A unit that the host wrote is in flash.
-    #[inline]
-    pub(super) fn checkpoint_written(&mut self) {
-        if let Some(checkpoint) = &mut self.checkpoint {
-            checkpoint.left = checkpoint.left.saturating_sub(1);
-            if checkpoint.left == 0 && checkpoint.writing.len() < checkpoint.most {
-                self.write_checkpoint();
-            }
-        }
-    }
-
-    /// Writes the next parts of the checkpoint.
-    fn write_checkpoint(&mut self) {
-        let Some(checkpoint) = &mut self.checkpoint else { return };
-        let parts = checkpoint.take(&self.ftl);
-        checkpoint.writing.extend_from_slice(&parts);
-        checkpoint.left = checkpoint.interval.saturating_mul(parts.len().max(1) as u64);
-        // They are lined up together, so that they fill programs.
-        self.while_holding(true, |device| {
-            for part in parts {
-                let Some(checkpoint) = &device.ftl.checkpoint else { return };
-                let lpn = checkpoint.unit(part);
-                device.write_own(lpn);
-            }
-        });
-    }
-
-    /// Whether a logical unit holds a part of the checkpoint.
-    #[inline]
-    pub(super) fn is_of_checkpoint(&self, lpn: Lpn) -> bool {
-        self.ftl.checkpoint.is_some_and(|checkpoint| lpn.0 >= checkpoint.first)
-    }
-
-    /// The bytes of a part of the checkpoint that is written now; none where `lpn` holds something else.
-    pub(super) fn checkpoint_page(&self, lpn: u32) -> Option<Vec<u8>> {
-        let part = self.ftl.checkpoint.as_ref()?.part(Lpn(lpn))?;
-        Some(self.ftl.checkpoint_part(part))
-    }
-
-    /// A part of the checkpoint waits for room.
-    pub(super) fn stall_checkpoint(&mut self, id: TransactionId) {
-        if let Some(checkpoint) = &mut self.checkpoint {
-            checkpoint.stalled.push(id);
-        }
-    }
-
-    /// A plane may have room for what found none.
-    #[inline]
-    pub(super) fn unstall_checkpoint(&mut self) {
-        if let Some(checkpoint) = &mut self.checkpoint {
-            std::mem::take(&mut checkpoint.stalled).into_iter().for_each(|id| self.place_own(id));
-        }
-    }
-
-    /// A part of the checkpoint is in flash.
-    pub(super) fn checkpoint_ended(&mut self, lpn: Lpn, place: Ppn) {
-        let part = self.ftl.checkpoint.and_then(|layout| layout.part(lpn));
-        if let Some(checkpoint) = &mut self.checkpoint {
-            checkpoint.writing.retain(|writing| Some(*writing) != part);
-        }
-        self.anchor(lpn, place);
-    }
-
-    /// The medium notes where a part of the checkpoint is.
-    pub(super) fn anchor(&mut self, lpn: Lpn, place: Ppn) {
-        let Some(part) = self.ftl.checkpoint.and_then(|checkpoint| checkpoint.part(lpn)) else { return };
-        if let Some(durable) = &mut self.ftl.durable {
-            durable.tell(FlashEvent::Anchored { part, place });
-        }
-    }
 }

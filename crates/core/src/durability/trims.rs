@@ -6,11 +6,11 @@ use crate::sim::id::{BlockId, Lpn};
 
 /// The last trim of a mapping unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Trim {
+pub struct Trim {
     /// Sequence number of the trim; 0 for none.
-    pub(super) sequence: u64,
+    pub sequence: u64,
     /// The unit of the journal that has its record.
-    pub(super) slot: u32,
+    pub slot: u32,
 }
 
 /// Mapping units of a page of [`Trims`].
@@ -20,7 +20,7 @@ const PAGE: usize = 1024;
 ///
 /// A host may trim a whole device at once: a search tree took most of the time of that.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Trims {
+pub struct Trims {
     pages: Vec<Option<Box<[Trim; PAGE]>>>,
 }
 
@@ -31,12 +31,12 @@ impl Trims {
     }
 
     /// Returns the last trim of a unit, if it is trimmed.
-    pub(super) fn get(&self, lpn: Lpn) -> Option<Trim> {
+    pub fn get(&self, lpn: Lpn) -> Option<Trim> {
         self.entry(lpn).copied().filter(|trim| trim.sequence > 0)
     }
 
     /// Sets the last trim of a unit, and returns the one before.
-    pub(super) fn insert(&mut self, lpn: Lpn, trim: Trim) -> Option<Trim> {
+    pub fn insert(&mut self, lpn: Lpn, trim: Trim) -> Option<Trim> {
         let page = lpn.index() / PAGE;
         if self.pages.len() <= page {
             self.pages.resize(page + 1, None);
@@ -47,7 +47,7 @@ impl Trims {
     }
 
     /// Forgets the last trim of a unit, and returns it.
-    pub(super) fn remove(&mut self, lpn: Lpn) -> Option<Trim> {
+    pub fn remove(&mut self, lpn: Lpn) -> Option<Trim> {
         self.get(lpn)?;
         self.insert(lpn, Trim::default())
     }
@@ -55,36 +55,36 @@ impl Trims {
 
 /// A record that is not being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Waiting {
+pub struct Waiting {
     /// Sequence number of the trim.
-    pub(super) sequence: u64,
+    pub sequence: u64,
     /// The mapping unit that was trimmed; `NONE` once the record is gone.
-    pub(super) lpn: Lpn,
+    pub lpn: Lpn,
     /// Block that holds the trimmed data, or `NONE`.
-    pub(super) block: BlockId,
+    pub block: BlockId,
 }
 
 /// The records that are not being written, oldest first. Those that are gone from the middle stay until they are the
 /// oldest.
 #[derive(Clone, Debug, Default)]
-pub(super) struct WaitingRecords {
+pub struct WaitingRecords {
     records: VecDeque<Waiting>,
     gone: usize,
 }
 
 impl WaitingRecords {
     /// Returns the number of records.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.records.len() - self.gone
     }
 
     /// Returns `true` if there is none.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
     /// Adds a record.
-    pub(super) fn push(&mut self, record: Waiting) {
+    pub fn push(&mut self, record: Waiting) {
         let at = match self.records.back() {
             Some(last) if last.sequence > record.sequence => self.position(record.sequence).unwrap_or_else(|at| at),
             _ => self.records.len(),
@@ -93,18 +93,18 @@ impl WaitingRecords {
     }
 
     /// Returns the oldest record.
-    pub(super) fn first(&self) -> Option<Waiting> {
+    pub fn first(&self) -> Option<Waiting> {
         self.records.front().copied()
     }
 
     /// Returns the record of a trim.
-    pub(super) fn get(&self, sequence: u64) -> Option<Waiting> {
+    pub fn get(&self, sequence: u64) -> Option<Waiting> {
         let at = self.position(sequence).ok()?;
         Some(self.records[at]).filter(|record| record.lpn.is_some())
     }
 
     /// Removes and returns the record of a trim.
-    pub(super) fn remove(&mut self, sequence: u64) -> Option<Waiting> {
+    pub fn remove(&mut self, sequence: u64) -> Option<Waiting> {
         let at = self.position(sequence).ok()?;
         let record = self.records[at];
         if record.lpn.is_none() {

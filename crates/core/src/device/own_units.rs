@@ -1,0 +1,320 @@
+//! Units of the device's own: when the journal and the checkpoint are written, where their units go, and what happens
+//! at their end. What is in them, and what waits for them, is in `durability/`.
+
+use super::{Device, Mutant};
+use crate::ftl::flash::FlashEvent;
+use crate::ftl::mapping::Location;
+use crate::ftl::space::{BlockState, Claim, Role};
+use crate::metrics::attribution::Part as TimePart;
+use crate::observe::Origin;
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, RequestId, TransactionId};
+use crate::sim::request::Status;
+use crate::work::{Class, Kind, Task, Transaction};
+
+impl Device {
+    /// Records the trim of a mapped unit, which leaves `stale` in flash.
+    pub(super) fn journal_trim(&mut self, lpn: Lpn, sequence: u64, stale: Option<Ppn>) {
+        let Some(durability) = &mut self.durability else { return };
+        if self.options.mutant != Mutant::ForgetTrims && durability.trimmed(lpn, sequence, stale, &mut self.ftl.blocks)
+        {
+            self.write_journal();
+        }
+    }
+
+    /// A write of a unit of the host is in flash.
+    #[inline(never)]
+    pub(super) fn record_written(&mut self, lpn: Lpn) {
+        let Some(durability) = &mut self.durability else { return };
+        if let Some(journal) = &mut durability.journal {
+            journal.forget(lpn);
+        }
+        if let Some(checkpoint) = &mut durability.checkpoint
+            && checkpoint.count()
+        {
+            let parts = checkpoint.begin(&self.ftl);
+            self.write_parts(parts);
+        }
+    }
+
+    /// Writes parts of the checkpoint. They are queued together, so that they fill programs.
+    fn write_parts(&mut self, parts: Vec<u32>) {
+        self.while_holding(true, |device| {
+            for part in parts {
+                let Some(checkpoint) = &device.ftl.checkpoint else { return };
+                let lpn = checkpoint.unit(part);
+                device.write_own(lpn);
+            }
+        });
+    }
+
+    /// Returns the number of trims whose records are not in flash, and `None` without a trim journal
+    /// (`durability.trim_journal`). A power cut undoes these trims.
+    pub fn trims_in_memory(&self) -> Option<u64> {
+        Some(self.durability.as_ref()?.journal.as_ref()?.in_memory())
+    }
+
+    /// Lets a flush wait for the records of all trims before it. Returns `false` if there is nothing to wait for.
+    pub(super) fn flush_journal(&mut self, id: RequestId) -> bool {
+        let protected = self.buffer().is_some_and(|buffer| buffer.is_protected());
+        let Some(durability) = self.durability.as_mut().filter(|_| !protected) else { return false };
+        let Some(journal) = &mut durability.journal else { return false };
+        if self.ftl.is_read_only() {
+            if journal.has_waiting() {
+                self.front.requests[id].status = Status::ReadOnly;
+            }
+            return false;
+        }
+        if !journal.flush(id, self.ftl.sequence) {
+            return false;
+        }
+        self.front.requests[id].remaining += 1;
+        self.write_journal();
+        true
+    }
+
+    /// Blocks that cleaning wants to erase may wait for records.
+    #[inline]
+    pub(super) fn journal_for_doomed(&mut self) {
+        if self.durability.is_some() && self.is_doomed_held() {
+            self.write_journal();
+        }
+    }
+
+    /// Cleaning of a plane rests, or a read of a block or an update of the map has ended: a unit of the journal that
+    /// found no room may have some now, if a block waits for it.
+    #[inline]
+    pub(super) fn journal_for_resting(&mut self) {
+        if let Some(durability) = &mut self.durability
+            && let Some(id) = durability.stalled_for_block(&self.ftl)
+            && self.plane_for_own(self.transactions[id].lpn).is_some()
+        {
+            self.unstall_journal();
+        }
+    }
+
+    fn is_doomed_held(&self) -> bool {
+        self.durability.as_ref().is_some_and(|durability| durability.is_doomed_held(&self.ftl.blocks))
+    }
+
+    /// Writes the next unit of the journal, unless one is being written.
+    fn write_journal(&mut self) {
+        if self.ftl.is_read_only() {
+            return;
+        }
+        let journal = self.durability.as_mut().and_then(|durability| durability.journal.as_mut());
+        let Some(journal) = journal.filter(|journal| !journal.is_writing()) else { return };
+        match journal.take(self.ftl.sequence, self.ftl.blocks.doomed()) {
+            Some(lpn) => self.write_own(lpn),
+            None => self.end_journal_flushes(u64::MAX),
+        }
+    }
+
+    /// Writes a unit of the device's own.
+    fn write_own(&mut self, lpn: Lpn) {
+        let sequence = self.ftl.next_sequence();
+        if let Some(durable) = &mut self.ftl.durable {
+            durable.set_coming(sequence, true);
+        }
+        let before = self.ftl.map.get(lpn);
+        let mut write = Transaction::new(Kind::Write, Class::HostProgram);
+        (write.lpn, write.complete) = (lpn, true);
+        if let Location::Flash(place) = before {
+            write.source = place;
+        }
+        let id = self.transactions.insert(write);
+        self.observe_accepted(id, before, Origin::Own);
+        self.ftl.map.set_slot(lpn, id);
+        self.note_slot(id);
+        self.place_own(id);
+    }
+
+    /// Whether a unit is the device's own.
+    #[inline]
+    pub(super) fn is_own(&self, lpn: Lpn) -> bool {
+        lpn.0 >= self.ftl.host_units
+    }
+
+    /// Whether a write is of the journal.
+    #[inline]
+    pub(super) fn is_of_journal(&self, lpn: Lpn) -> bool {
+        self.is_own(lpn) && !self.is_of_checkpoint(lpn)
+    }
+
+    /// Whether a logical unit holds a part of the checkpoint.
+    #[inline]
+    pub(super) fn is_of_checkpoint(&self, lpn: Lpn) -> bool {
+        self.ftl.checkpoint.is_some_and(|checkpoint| lpn.0 >= checkpoint.first)
+    }
+
+    /// Returns the planes that a unit of the device's own may go to: its home, or those of its pool. A unit of the
+    /// journal that a block waits for may go to others too. Reads and recovery find it anywhere.
+    fn planes_for_own(&self, lpn: Lpn) -> Vec<PlaneId> {
+        let planes = || (0..self.ftl.shape().planes).map(PlaneId);
+        let Some(home) = self.ftl.home(lpn) else {
+            return planes().filter(|&plane| self.ftl.allocation.pool_of(plane) == self.ftl.pool(lpn)).collect();
+        };
+        let mut all = vec![home];
+        if self.is_of_journal(lpn) && self.is_doomed_held() {
+            let journal = self.durability.as_ref().and_then(|durability| durability.journal.as_ref());
+            let has_room = |plane| journal.is_some_and(|journal| journal.has_room_for_guest(lpn, plane));
+            all.extend(planes().filter(|&plane| plane != home && has_room(plane)));
+        }
+        all
+    }
+
+    /// Returns the plane that a unit of the device's own goes to, if one has room: its home, or the one with most.
+    fn plane_for_own(&self, lpn: Lpn) -> Option<PlaneId> {
+        let planes = self.planes_for_own(lpn);
+        let takes = |plane: &PlaneId| self.ftl.blocks.takes_host_write(*plane);
+        let most = || {
+            planes
+                .iter()
+                .copied()
+                .max_by_key(|&plane| (self.ftl.blocks.free_blocks(plane, Role::Data), std::cmp::Reverse(plane)))
+        };
+        let first = self.ftl.home(lpn).or_else(most).filter(takes);
+        let any = first.or_else(|| planes.iter().copied().find(takes));
+        let lends = |plane: &PlaneId| self.is_of_journal(lpn) && self.freeing_of_journal(*plane).is_some();
+        any.or_else(|| planes.iter().copied().find(lends))
+    }
+
+    /// A unit of the device's own goes to a plane that takes it, or waits for one that does.
+    pub(super) fn place_own(&mut self, id: TransactionId) {
+        let lpn = self.transactions[id].lpn;
+        let of_journal = self.is_of_journal(lpn);
+        if let Some(durability) = self.durability.as_mut().filter(|_| of_journal) {
+            durability.add_to_journal(&self.ftl);
+        }
+        let plane = self.plane_for_own(lpn);
+        let Some(durability) = &mut self.durability else { return };
+        match plane {
+            Some(plane) => {
+                self.transactions[id].plane = plane;
+                if let Some(journal) = durability.journal.as_mut().filter(|_| of_journal) {
+                    journal.note_guest(lpn, plane, self.ftl.home(lpn).is_some_and(|home| home != plane));
+                }
+                self.line_up(id);
+            }
+            None => {
+                match (&mut durability.journal, &mut durability.checkpoint) {
+                    (Some(journal), _) if of_journal => journal.stalled = Some(id),
+                    (_, Some(checkpoint)) => checkpoint.stalled.push(id),
+                    (_, None) => {}
+                }
+                let planes = self.planes_for_own(lpn);
+                planes.into_iter().for_each(|plane| self.tasks.push(Task::Clean(plane)));
+            }
+        }
+    }
+
+    /// Returns the claim of a unit of the journal on a plane without room for the host, if a block of the plane waits
+    /// for nothing but this unit. So no power cut finds the plane without a block to gain: until the unit is programmed
+    /// it is in no one's way, and from then on that block holds nothing newest.
+    pub(super) fn freeing_of_journal(&self, plane: PlaneId) -> Option<Claim> {
+        let journal = self.durability.as_ref()?.journal.as_ref()?;
+        let claim = self.freeing(plane)?;
+        let gained = |block: BlockId| self.waits_for_one(plane, block) && journal.writes_all_of(block);
+        self.ftl.blocks.doomed().any(gained).then_some(claim)
+    }
+
+    /// Returns the claim of a write that frees a block of the plane, if there is room for it.
+    pub(super) fn freeing(&self, plane: PlaneId) -> Option<Claim> {
+        let claim = Claim::Freeing(self.jobs[plane].in_hand(&self.ftl));
+        self.ftl.blocks.may_take(self.ftl.blocks.region(plane, Role::Data), claim).then_some(claim)
+    }
+
+    /// Whether a block of a plane is free when the one thing has ended that it waits for.
+    pub(super) fn waits_for_one(&self, plane: PlaneId, block: BlockId) -> bool {
+        let state = self.ftl.blocks.block(block);
+        self.ftl.blocks.plane_of(block) == plane
+            && state.state == BlockState::Doomed
+            && !state.failed
+            && state.dependants == 1
+    }
+
+    /// A plane may have room for units of the device's own that found none.
+    #[inline]
+    pub(super) fn unstall_own(&mut self) {
+        if self.durability.is_some() {
+            self.unstall_journal();
+            self.unstall_checkpoint();
+        }
+    }
+
+    fn unstall_journal(&mut self) {
+        let journal = self.durability.as_mut().and_then(|durability| durability.journal.as_mut());
+        if let Some(id) = journal.and_then(|journal| journal.stalled.take()) {
+            self.place_own(id);
+        }
+    }
+
+    fn unstall_checkpoint(&mut self) {
+        let checkpoint = self.durability.as_mut().and_then(|durability| durability.checkpoint.as_mut());
+        let stalled = checkpoint.map(|checkpoint| std::mem::take(&mut checkpoint.stalled));
+        stalled.into_iter().flatten().for_each(|id| self.place_own(id));
+    }
+
+    /// A write of a unit of the device's own has ended: it has no request, and no slot of the controller.
+    pub(super) fn finish_own(&mut self, id: TransactionId) {
+        let write = self.transactions.remove(id);
+        if write.dependency.is_some() {
+            self.release(write.dependency);
+            self.clean(self.ftl.blocks.plane_of(write.dependency));
+        }
+        match self.is_of_checkpoint(write.lpn) {
+            true => self.checkpoint_ended(write.lpn, write.place),
+            false => self.journal_ended(),
+        }
+    }
+
+    /// A unit of the journal is in flash.
+    fn journal_ended(&mut self) {
+        let journal = self.durability.as_mut().and_then(|durability| durability.journal.as_mut());
+        let Some((free, upto)) = journal.and_then(|journal| journal.end_write()) else { return };
+        if let Some(durable) = &mut self.ftl.durable {
+            durable.tell(FlashEvent::Journalled { sequence: upto });
+        }
+        free.into_iter().for_each(|block| self.release(block));
+        self.end_journal_flushes(upto);
+        let Some(durability) = &self.durability else { return };
+        let is_due = durability.journal.as_ref().is_some_and(|journal| journal.has_flushes() || journal.is_due());
+        if is_due || durability.is_doomed_held(&self.ftl.blocks) {
+            self.write_journal();
+        }
+    }
+
+    /// Completes the flushes that wait for trims up to a number.
+    fn end_journal_flushes(&mut self, upto: u64) {
+        let journal = self.durability.as_mut().and_then(|durability| durability.journal.as_mut());
+        for id in journal.map_or_else(Vec::new, |journal| journal.end_flushes(upto)) {
+            let pending = &mut self.front.requests[id];
+            pending.start = pending.start.min(self.now);
+            self.observe_request(id, TimePart::Buffer);
+            self.part_done(id, self.now, TransactionId::NONE);
+        }
+    }
+
+    /// A part of the checkpoint is in flash.
+    fn checkpoint_ended(&mut self, lpn: Lpn, place: Ppn) {
+        let part = self.ftl.checkpoint.and_then(|layout| layout.part(lpn));
+        let checkpoint = self.durability.as_mut().and_then(|durability| durability.checkpoint.as_mut());
+        if let (Some(checkpoint), Some(part)) = (checkpoint, part) {
+            checkpoint.end(part);
+        }
+        self.anchor(lpn, place);
+    }
+
+    /// Returns the bytes of a part of the checkpoint that is written now; none if `lpn` holds something else.
+    pub(super) fn checkpoint_page(&self, lpn: u32) -> Option<Vec<u8>> {
+        let part = self.ftl.checkpoint.as_ref()?.part(Lpn(lpn))?;
+        Some(self.ftl.checkpoint_part(part))
+    }
+
+    /// The medium notes where a part of the checkpoint is.
+    pub(super) fn anchor(&mut self, lpn: Lpn, place: Ppn) {
+        let Some(part) = self.ftl.checkpoint.and_then(|checkpoint| checkpoint.part(lpn)) else { return };
+        if let Some(durable) = &mut self.ftl.durable {
+            durable.tell(FlashEvent::Anchored { part, place });
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What makes data and trims outlive a power cut: the journal of trims and the checkpoint.
+//!
+//! The component says which units of its own have to be written. The router writes them, as it does units of the host.
+
+pub mod checkpoint;
+pub mod journal;
+mod trims;
+
+use crate::config::DeviceConfig;
+use crate::ftl::Ftl;
+use crate::ftl::space::Space;
+use crate::sim::id::{BlockId, Lpn, Ppn, TransactionId};
+use crate::state::{Reader, StateError, Writer};
+use checkpoint::Checkpointing;
+use journal::Journal;
+
+/// The journal and the checkpoint of a device that has either, or that was recovered.
+#[derive(Clone, Debug, Default)]
+pub struct Durability {
+    /// Where trims are journalled.
+    pub journal: Option<Journal>,
+    /// Where a checkpoint is kept.
+    pub checkpoint: Option<Checkpointing>,
+    /// True if the device was made of the flash of another one, and has not been asked for anything.
+    pub is_recovered: bool,
+}
+
+impl Durability {
+    /// Creates the journal and the checkpoint of an empty device; `None` if it has neither.
+    pub fn new(config: &DeviceConfig) -> Option<Durability> {
+        let (journal, checkpoint) = (Journal::new(config), Checkpointing::new(config));
+        let is_any = journal.is_some() || checkpoint.is_some();
+        is_any.then_some(Durability { journal, checkpoint, is_recovered: false })
+    }
+
+    /// Records the trim of a mapped unit, which leaves `stale` in flash: its block is not erased before the record is
+    /// in flash. Returns `true` if the journal has to be written.
+    pub fn trimmed(&mut self, lpn: Lpn, sequence: u64, stale: Option<Ppn>, blocks: &mut Space) -> bool {
+        let Some(journal) = &mut self.journal else { return false };
+        let block = stale.map_or(BlockId::NONE, |place| blocks.block_of(place));
+        if journal.trim(lpn, sequence, block)
+            && let Some(place) = stale
+        {
+            blocks.depend(place);
+        }
+        journal.is_due()
+    }
+
+    /// Returns `true` if a block that garbage collection wants to erase waits for records.
+    pub fn is_doomed_held(&self, blocks: &Space) -> bool {
+        self.journal.as_ref().is_some_and(|journal| blocks.doomed().any(|block| journal.holds(block)))
+    }
+
+    /// Returns `true` if a block waits for records.
+    pub fn holds(&self, block: BlockId) -> bool {
+        self.journal.as_ref().is_some_and(|journal| journal.holds(block))
+    }
+
+    /// Returns `true` if trims wait to be written.
+    pub fn has_waiting_trims(&self) -> bool {
+        self.journal.as_ref().is_some_and(|journal| journal.has_waiting())
+    }
+
+    /// Returns the write of a unit of the journal that found no room, if a block waits for it. The records that have
+    /// come since are in the unit then.
+    pub fn stalled_for_block(&mut self, ftl: &Ftl) -> Option<TransactionId> {
+        let id = self.journal.as_ref()?.stalled?;
+        if !self.is_doomed_held(&ftl.blocks) {
+            return None;
+        }
+        self.add_to_journal(ftl);
+        Some(id)
+    }
+
+    /// Adds the records that have come to the unit of the journal that waits for room: a block may wait for it.
+    pub fn add_to_journal(&mut self, ftl: &Ftl) {
+        if let Some(journal) = &mut self.journal {
+            journal.add(ftl.sequence, ftl.blocks.doomed());
+        }
+    }
+
+    /// Records where the units of the journal are that were found in flash.
+    pub fn find_guests(&mut self, ftl: &Ftl) {
+        let Some(journal) = &mut self.journal else { return };
+        for lpn in journal.units() {
+            if let Some(place) = ftl.place_in_flash(lpn) {
+                let plane = ftl.blocks.plane_of(ftl.blocks.block_of(place));
+                journal.note_guest(lpn, plane, ftl.home(lpn).is_some_and(|home| home != plane));
+            }
+        }
+    }
+
+    /// Writes what is known for a saved state. `sequence` is the number of the last write or trim.
+    pub fn save(&self, sequence: u64, writer: &mut Writer) -> Result<(), StateError> {
+        if let Some(journal) = &self.journal {
+            writer.section("media/journal", |out| journal.save(sequence, out))?;
+        }
+        if let Some(checkpoint) = &self.checkpoint {
+            writer.section("media/checkpoint", |out| checkpoint.save(out))?;
+        }
+        Ok(())
+    }
+
+    /// Reads what [`Durability::save`] wrote.
+    pub fn load(&mut self, ftl: &mut Ftl, reader: &mut Reader) -> Result<(), StateError> {
+        if let Some(journal) = &mut self.journal {
+            ftl.sequence = reader.section("media/journal", |input| journal.load(&ftl.map, input))?;
+        }
+        if let Some(checkpoint) = &mut self.checkpoint {
+            reader.section("media/checkpoint", |input| checkpoint.load(input))?;
+        }
+        self.find_guests(ftl);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ftl::mapping::Location;
+    use crate::sim::id::RequestId;
+
+    fn device(option: &str) -> (Durability, Ftl) {
+        let config = crate::config::load("tiny", &[option.to_owned()]).unwrap();
+        (Durability::new(&config).unwrap(), Ftl::new(&config, 1, false).unwrap())
+    }
+
+    #[test]
+    fn a_block_waits_for_the_record_of_what_was_trimmed_in_it() {
+        let (mut durability, mut ftl) = device("durability.trim_journal=true");
+        ftl.write(Lpn(0), 0, 8, 1);
+        let Location::Flash(place) = ftl.map.get(Lpn(0)) else { panic!("it is in flash") };
+        let block = ftl.blocks.block_of(place);
+        assert!(!durability.trimmed(Lpn(0), 1, Some(place), &mut ftl.blocks), "one record is not half a unit");
+        assert!(durability.holds(block) && durability.has_waiting_trims());
+        assert_eq!(ftl.blocks.block(block).dependants, 1);
+
+        let journal = durability.journal.as_mut().unwrap();
+        assert!(journal.flush(RequestId(0), 1));
+        let unit = journal.take(1, ftl.blocks.doomed());
+        assert_eq!(unit, journal.units().next());
+        let page = journal.page(unit.unwrap().0).unwrap();
+        assert_eq!(Journal::records(&page), Some(vec![(0, 1)]));
+        assert_eq!(journal.end_write(), Some((vec![block], 1)));
+        assert_eq!(journal.end_flushes(1), [RequestId(0)]);
+        assert!(!durability.holds(block) && !durability.has_waiting_trims());
+    }
+
+    #[test]
+    fn parts_of_the_checkpoint_are_due_at_intervals_and_about_closed_blocks() {
+        let (mut durability, mut ftl) = device("durability.checkpoint=64KiB");
+        let checkpoint = durability.checkpoint.as_mut().unwrap();
+        let interval = 64 / (ftl.shape().sectors_per_unit / 2);
+        assert_eq!((1..=interval).filter(|_| checkpoint.count()).count(), 1);
+        assert!(checkpoint.begin(&ftl).is_empty(), "no block is closed");
+        (0..ftl.host_units).for_each(|lpn| ftl.write(Lpn(lpn), 0, 8, 1));
+        let parts = checkpoint.begin(&ftl);
+        assert!(!parts.is_empty());
+        assert!(
+            checkpoint.begin(&ftl).iter().all(|part| !parts.contains(part)),
+            "what is being written is not written twice"
+        );
+    }
+}
