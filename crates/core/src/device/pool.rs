@@ -3,6 +3,7 @@
 use super::Device;
 use crate::config::DeviceConfig;
 use crate::ftl::allocation::PlaneSet;
+use crate::nand::array::LunState;
 use crate::sim::id::{ChannelId, LunId, PlaneId, TransactionId};
 use crate::sim::table::Table;
 use crate::work::{Class, Fifo, Task};
@@ -20,6 +21,8 @@ pub(super) struct Pool {
     idle: PlaneSet,
     /// Planes of each channel.
     of_channel: Vec<PlaneSet>,
+    /// Planes of each pool.
+    of_pool: Vec<PlaneSet>,
     /// By plane: when it took a write last, counted in writes.
     pub(super) used: Table<PlaneId, u64>,
     pub(super) uses: u64,
@@ -44,6 +47,7 @@ impl Pool {
             lines: vec![Fifo::default(); pools as usize],
             idle,
             of_channel: vec![empty.clone(); config.geometry.channels as usize],
+            of_pool: vec![empty.clone(); pools as usize],
             used: Table::new(planes, 0),
             uses: 0,
             shifts: vec![(0, 0); planes as usize],
@@ -55,12 +59,13 @@ impl Pool {
 }
 
 impl Device {
-    /// Notes which planes each channel has.
+    /// Notes which planes each channel and each pool has.
     pub(super) fn number_planes(&mut self) {
         let order = self.ftl.allocation.order();
         for plane in (0..order.len()).map(PlaneId) {
             let channel = self.array.channel_of(self.array.lun_of(plane));
             self.pool.of_channel[channel.index()].set(order.position(plane), true);
+            self.pool.of_pool[self.ftl.allocation.pool_of(plane) as usize].set(order.position(plane), true);
         }
     }
 
@@ -86,6 +91,23 @@ impl Device {
         self.observe_pooled(id);
         if !self.tasks.holds() {
             self.tasks.push(Task::Offer(pool));
+        }
+        if self.pool.of_pool[pool as usize].next_common(self.ftl.ready(), 0).is_none() {
+            self.clean_pool(pool);
+        }
+    }
+
+    /// Starts garbage collection in a pool of which no plane has room for a write, unless it starts by itself.
+    ///
+    /// Planes may be as full as that before the run, with nothing in flight whose end would start it.
+    #[cold]
+    fn clean_pool(&mut self, pool: u32) {
+        let planes = (0..self.ftl.shape().planes).map(PlaneId);
+        let of_pool = planes.filter(|&plane| self.ftl.allocation.pool_of(plane) == pool);
+        // With `gc.pace = "proportional"`, a LUN that becomes idle starts it.
+        let waits = |plane| self.ftl.shape().paces && self.array.state(self.array.lun_of(plane)) != LunState::Idle;
+        if of_pool.clone().all(|plane| self.jobs[plane].is_idle() && !waits(plane)) {
+            of_pool.for_each(|plane| self.tasks.push(Task::Clean(plane)));
         }
     }
 
