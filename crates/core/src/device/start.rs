@@ -372,7 +372,8 @@ impl Device {
         }
         let plane = self.transactions[id].plane;
         // A write that must not wait for an erase may have room of garbage collection.
-        let lent = !self.ftl.blocks.takes_host_write(plane) && self.retry_of(id, plane).is_none();
+        let has_room = self.ftl.blocks.takes_host_write(plane);
+        let lent = !has_room && self.retry_of(id, plane).is_none();
         if lent && self.freeing_of(id, plane).is_none() {
             self.stall(id, plane);
             return false;
@@ -414,6 +415,10 @@ impl Device {
         self.note_program(first, group, cause, id, &[]);
         if self.ftl.blocks.free_blocks(plane, Role::Data) != stock {
             self.block_taken(plane);
+            if !has_room {
+                // The rest of the block is for writes that wait.
+                self.unstall(plane);
+            }
         } else if self.dynamic {
             self.ftl.refresh_ready(plane);
         }

@@ -85,6 +85,14 @@ fn any_order_of_operations_outlives_power_cuts() {
     cut_for(wanted() / 5, |seed| Case { looks: Looks::AtRandom, ..Case::new(seed) }.without_faults(), None);
 }
 
+/// A write whose program had failed opened a block, and the writes that waited for room were not told of the rest.
+#[test]
+fn what_a_failed_write_leaves_of_a_block_is_for_those_that_wait() {
+    let case = Case { looks: Looks::AtRandom, ..Case::new(1282) };
+    let stalled = Bench::new(&case, Mutant::None, None).run(CUTS_OF_A_CASE, &mut Hits::default());
+    assert_eq!(stalled, Ok(()), "{case:?}");
+}
+
 /// Repeats a case of a seed beyond those that are always tried.
 fn assert_survives(seed: u64) {
     let case = Case::new(seed);
