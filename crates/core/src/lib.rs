@@ -6,6 +6,7 @@ pub use floatgate_sim as sim;
 pub mod cache;
 pub mod config;
 pub mod device;
+mod dispatch;
 pub mod durability;
 pub mod external;
 pub mod ftl;

@@ -134,6 +134,17 @@ const CORE: Layers = &[
         ],
     ),
     (
+        "dispatch",
+        &[
+            ("sim", "ids and times"),
+            ("config", "which operations work together, overlap, and wait for others"),
+            ("work", "transactions wait in its queues"),
+            ("scheduler", "which operation goes first"),
+            ("nand", "which execution units are idle, and what they work on"),
+            ("ftl::allocation", "pools, and the order of planes"),
+        ],
+    ),
+    (
         "cache",
         &[
             ("sim", "ids and times, and it holds parts of requests"),
@@ -177,6 +188,7 @@ const CORE: Layers = &[
             ("scheduler", "as above"),
             ("nand", "as above"),
             ("ftl", "as above"),
+            ("dispatch", "as above"),
             ("cache", "as above"),
             ("host", "as above"),
             ("durability", "as above"),

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::pool::AFTER_HELD;
 use super::timers::Timer;
 use super::{Device, Mutant};
 use crate::cache::Pick;
+use crate::dispatch::AFTER_HELD;
 use crate::external::Written;
 use crate::ftl::mapping::Location;
 use crate::ftl::partial::Update;
@@ -163,7 +163,7 @@ impl Device {
     #[inline]
     pub(super) fn read_units(&mut self, request: RequestId, units: Range<u32>) {
         // Where planes are read together, none starts before those that come with it are queued.
-        let holds = self.merging.any && units.len() > 1 && self.tasks.hold_unless_held();
+        let holds = self.dispatch.merging.any && units.len() > 1 && self.tasks.hold_unless_held();
         self.read_rest(Reading { request, next: units.start, end: units.end, open: TransactionId::NONE });
         self.release_behind(holds);
     }
@@ -332,7 +332,7 @@ impl Device {
     /// Returns `true` if a write must not start before those that come with it are queued: they may fill its program or
     /// share its command, and with dynamic allocation it must not occupy a LUN that one of them has to read first.
     pub(super) fn writes_go_together(&self) -> bool {
-        self.ftl.shape().units_per_program > 1 || self.merging.any || self.dynamic
+        self.ftl.shape().units_per_program > 1 || self.dispatch.merging.any || self.dispatch.dynamic
     }
 
     /// Calls `act`. If it `holds` LUNs back, those look at what was queued for them after the outermost such call.
@@ -358,12 +358,12 @@ impl Device {
     }
 
     pub(super) fn release_held(&mut self) {
-        self.orders += AFTER_HELD;
+        self.dispatch.orders += AFTER_HELD;
         if self.options.mutant == Mutant::SwapTasks {
             self.tasks.swap_held();
         }
         self.tasks.release();
-        if self.dynamic {
+        if self.dispatch.dynamic {
             self.offer_pools();
         }
     }
@@ -543,7 +543,7 @@ impl Device {
         if self.ftl.is_read_only() {
             return self.answer_unwritten(id);
         }
-        if self.filling.is_some() {
+        if self.dispatch.filling.is_some() {
             return self.stage(id);
         }
         self.line_up_write(id);
@@ -555,11 +555,11 @@ impl Device {
             return self.queue_anywhere(id);
         };
         self.transactions[id].plane = plane;
-        if !self.stalled[plane].is_empty() || !self.ftl.blocks.takes_host_write(plane) {
+        if !self.dispatch.stalled[plane].is_empty() || !self.ftl.blocks.takes_host_write(plane) {
             self.show_lined_up(id);
-            self.transactions[id].order = self.orders;
-            self.orders += 1;
-            self.stalled[plane].push(&mut self.transactions, id);
+            self.transactions[id].order = self.dispatch.orders;
+            self.dispatch.orders += 1;
+            self.dispatch.stalled[plane].push(&mut self.transactions, id);
             self.observe_stalled(id);
             return self.clean(plane);
         }

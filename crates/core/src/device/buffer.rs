@@ -294,7 +294,7 @@ impl Device {
         let page = shape.units_per_page.divide(lpn.0);
         let per_program = if shape.pages_per_unit > 1 { 1 } else { shape.pages_per_program };
         // Static allocation goes round all planes; with a dynamic one any pages share a wordline, so take neighbours.
-        let stride = if self.dynamic { 1 } else { shape.planes };
+        let stride = if self.dispatch.dynamic { 1 } else { shape.planes };
         let first = page - page / stride % per_program * stride;
         let mut count = 0;
         for index in 0..per_program {
@@ -383,7 +383,11 @@ impl Device {
         self.ftl.map.prefetch(Lpn(lpn));
         buffer.prefetch_landing(id);
         let plane = self.transactions[id].plane;
-        let next = self.waiting.first(self.array.lun_of(plane), plane, self.ranks[Class::HostProgram as usize]);
+        let next = self.dispatch.waiting.first(
+            self.array.lun_of(plane),
+            plane,
+            self.dispatch.ranks[Class::HostProgram as usize],
+        );
         if next.is_some() {
             buffer.prefetch_flight(next);
             let Transaction { source, next, .. } = self.transactions[next];

@@ -29,7 +29,7 @@ impl Device {
     /// caught up: garbage collection frees twice as much as the host fills.
     fn is_behind(&self, plane: PlaneId) -> bool {
         self.ftl.shape().paces
-            && self.merging.planes_together(plane).any(|plane| {
+            && self.dispatch.merging.planes_together(plane).any(|plane| {
                 let job = &self.jobs[plane];
                 let blocks = &self.ftl.blocks;
                 !blocks.takes_host_write(plane)
@@ -49,7 +49,7 @@ impl Device {
     /// With `gc.pace = "proportional"`: continues garbage collection in the planes of a die that is idle.
     #[cold]
     pub(super) fn clean_idle(&mut self, lun: LunId) {
-        let holds = self.merging.any && self.tasks.hold_unless_held();
+        let holds = self.dispatch.merging.any && self.tasks.hold_unless_held();
         self.clean_idle_rest(self.array.planes_of(lun));
         self.release_behind(holds);
     }
@@ -69,7 +69,7 @@ impl Device {
     /// With `gc.pace = "proportional"`: a host program takes space of a plane.
     pub(super) fn clean_behind(&mut self, plane: PlaneId) {
         self.jobs[plane].reclaimed = 0;
-        for plane in self.merging.planes_together(plane) {
+        for plane in self.dispatch.merging.planes_together(plane) {
             self.clean(plane);
         }
     }
@@ -241,21 +241,21 @@ impl Device {
         if self.is_own(self.transactions[id].lpn) {
             return self.place_own(id);
         }
-        if self.dynamic {
+        if self.dispatch.dynamic {
             self.put_back(id);
             return self.clean(plane);
         }
-        self.stalled[plane].push(&mut self.transactions, id);
+        self.dispatch.stalled[plane].push(&mut self.transactions, id);
         self.observe_stalled(id);
         self.clean(plane);
     }
 
     /// A plane has room again: as many of its writes as fit go back to the front of their line, in order.
     pub(super) fn unstall(&mut self, plane: PlaneId) {
-        if self.dynamic {
+        if self.dispatch.dynamic {
             return self.tasks.push(Task::Offer(self.ftl.allocation.pool_of(plane)));
         }
-        if self.stalled[plane].is_empty() || !self.ftl.blocks.takes_host_write(plane) {
+        if self.dispatch.stalled[plane].is_empty() || !self.ftl.blocks.takes_host_write(plane) {
             return;
         }
         let blocks = &self.ftl.blocks;
@@ -263,10 +263,10 @@ impl Device {
         let (mut back, mut count) = (Fifo::default(), 0);
         let lun = self.array.lun_of(plane);
         for _ in 0..room {
-            if self.stalled[plane].is_empty() {
+            if self.dispatch.stalled[plane].is_empty() {
                 break;
             }
-            let id = self.stalled[plane].pop(&mut self.transactions);
+            let id = self.dispatch.stalled[plane].pop(&mut self.transactions);
             back.push(&mut self.transactions, id);
             count += 1;
             self.observe_unstalled(id, lun);
@@ -276,8 +276,8 @@ impl Device {
 
     /// So many writes that had no room have some: they go before those that wait for their plane.
     pub(super) fn put_first(&mut self, plane: PlaneId, writes: (Fifo, u32)) {
-        let (lun, rank) = (self.array.lun_of(plane), self.ranks[Class::HostProgram as usize]);
-        self.waiting.put_before(lun, plane, rank, &mut self.transactions, writes);
+        let (lun, rank) = (self.array.lun_of(plane), self.dispatch.ranks[Class::HostProgram as usize]);
+        self.dispatch.waiting.put_before(lun, plane, rank, &mut self.transactions, writes);
         self.tasks.push(Task::Start(lun));
     }
 }

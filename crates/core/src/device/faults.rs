@@ -82,7 +82,7 @@ impl Device {
     /// Whether the next program of a block is in the cache register already.
     fn is_programmed_ahead(&self, block: BlockId) -> bool {
         let unit = self.array.unit_of(self.ftl.blocks.plane_of(block));
-        let mut id = self.ahead[unit];
+        let mut id = self.dispatch.ahead[unit];
         while id.is_some() {
             let Transaction { kind, place, next, .. } = self.transactions[id];
             if kind == Kind::Write && self.ftl.blocks.block_of(place) == block {
@@ -120,22 +120,25 @@ impl Device {
     pub(super) fn queue_again(&mut self, first: TransactionId) {
         let plane = self.transactions[first].plane;
         let writes: Vec<TransactionId> = self.chain(first).collect();
-        let (lun, rank) = (self.array.lun_of(plane), self.ranks[Class::HostProgram as usize]);
+        let (lun, rank) = (self.array.lun_of(plane), self.dispatch.ranks[Class::HostProgram as usize]);
         for id in writes.into_iter().rev() {
             let lpn = self.transactions[id].lpn;
             if self.ftl.is_read_only() {
                 self.answer_unwritten(id);
             } else if self.is_own(lpn) {
                 self.place_own(id);
-            } else if self.dynamic && !self.ftl.blocks.takes_host_write(plane) && self.retry_of(id, plane).is_none() {
+            } else if self.dispatch.dynamic
+                && !self.ftl.blocks.takes_host_write(plane)
+                && self.retry_of(id, plane).is_none()
+            {
                 self.put_back(id);
             } else {
-                self.waiting.push_front(lun, plane, rank, &mut self.transactions, id);
+                self.dispatch.waiting.push_front(lun, plane, rank, &mut self.transactions, id);
                 self.observe_unstalled(id, lun);
             }
             self.show_lined_up(id);
         }
-        if self.dynamic && !self.tasks.holds() {
+        if self.dispatch.dynamic && !self.tasks.holds() {
             self.tasks.push(Task::Offer(self.ftl.allocation.pool_of(plane)));
         }
     }
@@ -208,11 +211,11 @@ impl Device {
     /// Cleaning of a plane rests: writes whose programs have failed may have room that was in use, and must not wait
     /// for an erase. There are few.
     pub(super) fn go_again(&mut self, plane: PlaneId) {
-        if self.ftl.faults.is_none() || self.stalled[plane].is_empty() {
+        if self.ftl.faults.is_none() || self.dispatch.stalled[plane].is_empty() {
             return;
         }
         let (mut again, mut others, mut count) = (Fifo::default(), Fifo::default(), 0);
-        let mut stalled = std::mem::take(&mut self.stalled[plane]);
+        let mut stalled = std::mem::take(&mut self.dispatch.stalled[plane]);
         let lun = self.array.lun_of(plane);
         while !stalled.is_empty() {
             let id = stalled.pop(&mut self.transactions);
@@ -224,7 +227,7 @@ impl Device {
                 others.push(&mut self.transactions, id);
             }
         }
-        self.stalled[plane] = others;
+        self.dispatch.stalled[plane] = others;
         if count > 0 {
             self.put_first(plane, (again, count));
         }
@@ -320,8 +323,8 @@ impl Device {
         let Some(faults) = self.ftl.faults.as_mut().filter(|faults| faults.read_only.is_none()) else { return };
         faults.read_only = Some(now);
         self.stop_filling();
-        let mut waiting: Vec<Fifo> = self.pool.lines.iter_mut().map(std::mem::take).collect();
-        waiting.extend(self.stalled.iter_mut().map(std::mem::take));
+        let mut waiting: Vec<Fifo> = self.dispatch.pool.lines.iter_mut().map(std::mem::take).collect();
+        waiting.extend(self.dispatch.stalled.iter_mut().map(std::mem::take));
         for mut line in waiting {
             while !line.is_empty() {
                 let id = line.pop(&mut self.transactions);

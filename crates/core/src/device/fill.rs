@@ -4,103 +4,13 @@
 //! A write-back buffer hands over whole program units while it has enough dirty data. A partial one is programmed only
 //! for a FLUSH, for FUA, or when its first write has waited for `controller.fill_timeout`.
 
-use std::collections::VecDeque;
-
 use super::Device;
-use super::merge::Merging;
 use super::timers::Timer;
 use crate::cache::Pick;
-use crate::config::DeviceConfig;
+use crate::dispatch::Filling;
 use crate::metrics::attribution::Part as TimePart;
 use crate::sim::id::{Lpn, RequestId, TransactionId};
-use crate::sim::time::Time;
-use crate::work::{Fifo, Task};
-
-/// Writes that go into one program unit.
-#[derive(Clone, Debug, Default)]
-struct Stage {
-    waiting: Fifo,
-    count: u32,
-    /// Units that the buffer has picked for this stage and that the firmware has not written yet.
-    coming: u32,
-    /// Number of program units that have left, which distinguishes entries of `due`.
-    turn: u32,
-    /// True if somebody waits for a write of it: it leaves when nothing more is coming.
-    is_urgent: bool,
-    /// True if the stage is in `Filling::begun`.
-    is_begun: bool,
-}
-
-/// The program units that are being gathered.
-#[derive(Clone, Debug)]
-pub(super) struct Filling {
-    timeout: Time,
-    /// Mapping units of a program unit.
-    group: u32,
-    /// True if the buffer completes program units. With several temperature classes it cannot, because the address of
-    /// a dirty unit does not determine its stage.
-    is_completed: bool,
-    /// Indexed by plane, or by pool with dynamic allocation; then by class.
-    stages: Vec<Stage>,
-    /// Time at which the first write of a stage has waited long enough, with the stage and its turn; oldest first.
-    due: VecDeque<(Time, u32, u32)>,
-    /// Urgent stages, oldest first.
-    urgent: VecDeque<u32>,
-    /// Stages that the buffer has picked a unit for since it last completed them, oldest first.
-    begun: VecDeque<u32>,
-}
-
-impl Filling {
-    /// Creates empty stages for each plane, or for each of `pools`. Returns `None` if writes do not wait for others.
-    pub(super) fn new(config: &DeviceConfig, pools: Option<u32>, merging: &Merging) -> Option<Filling> {
-        let timeout = config.controller.fill_timeout.time();
-        let places = pools.unwrap_or(config.total_planes());
-        let stages = (places * config.temperature.classes()) as usize;
-        let per_program = config.units_per_program();
-        // All units of a program unit hold a slot at the same time.
-        let planes = if pools.is_some() { merging.planes_per_program() } else { 1 };
-        let planes = planes.min(config.controller.slots / per_program).max(1);
-        (timeout > Time::ZERO).then(|| Filling {
-            timeout,
-            group: per_program * planes,
-            is_completed: config.temperature.classes() == 1 && u16::try_from(places).is_ok(),
-            stages: vec![Stage::default(); stages],
-            due: VecDeque::with_capacity(stages),
-            urgent: VecDeque::with_capacity(stages),
-            begun: VecDeque::with_capacity(stages),
-        })
-    }
-
-    /// Returns the number of lists of dirty units that the buffer needs: one for each stage that it completes.
-    pub(super) fn lists(filling: Option<&Filling>) -> u16 {
-        filling.filter(|filling| filling.is_completed).map_or(1, |filling| filling.stages.len() as u16)
-    }
-
-    /// Returns the number of units that a stage needs to become a whole program unit, in addition to those that are
-    /// coming.
-    fn missing(&self, number: u32) -> u32 {
-        let stage = &self.stages[number as usize];
-        self.group - 1 - (stage.count + stage.coming + self.group - 1) % self.group
-    }
-
-    /// Returns the stage whose time-out is next, and when it is.
-    fn next_due(&mut self) -> Option<(Time, u32)> {
-        while let Some(&(at, stage, turn)) = self.due.front() {
-            if self.stages[stage as usize].turn == turn {
-                return Some((at, stage));
-            }
-            self.due.pop_front();
-        }
-        None
-    }
-
-    /// Gives the stage whose time-out is next another one.
-    fn postpone(&mut self, now: Time) {
-        if let Some((_, stage, turn)) = self.due.pop_front() {
-            self.due.push_back((now.later(self.timeout), stage, turn));
-        }
-    }
-}
+use crate::work::Task;
 
 impl Device {
     /// Adds a write that has all its data to its program unit, which leaves when it is full, or when somebody waits for
@@ -109,7 +19,7 @@ impl Device {
         let number = self.destination_of(self.transactions[id].lpn) * self.ftl.shape().classes
             + u32::from(self.transactions[id].temperature);
         let is_urgent = self.is_urgent(self.transactions[id].request());
-        let Some(filling) = &mut self.filling else { return };
+        let Some(filling) = &mut self.dispatch.filling else { return };
         let stage = &mut filling.stages[number as usize];
         stage.waiting.push(&mut self.transactions, id);
         stage.count += 1;
@@ -133,7 +43,7 @@ impl Device {
 
     /// Returns the buffer's list of dirty units that a unit belongs to.
     pub(super) fn list_of(&self, lpn: Lpn) -> u16 {
-        match Filling::lists(self.filling.as_deref()) {
+        match Filling::lists(self.dispatch.filling.as_deref()) {
             1 => 0,
             _ => self.destination_of(lpn) as u16,
         }
@@ -143,7 +53,7 @@ impl Device {
     pub(super) fn pick_up(&mut self, pick: Pick) {
         self.slots_free -= 1;
         let number = usize::from(self.list_of(Lpn(pick.lpn)));
-        if let Some(filling) = self.filling.as_deref_mut().filter(|filling| filling.is_completed) {
+        if let Some(filling) = self.dispatch.filling.as_deref_mut().filter(|filling| filling.is_completed) {
             let stage = &mut filling.stages[number];
             stage.coming += 1;
             if !std::mem::replace(&mut stage.is_begun, true) {
@@ -159,7 +69,7 @@ impl Device {
     pub(super) fn next_picked(&mut self) -> Option<Pick> {
         let pick = self.buffer.as_deref_mut()?.picked.pop_front()?;
         let number = usize::from(self.list_of(Lpn(pick.lpn)));
-        if let Some(filling) = self.filling.as_deref_mut().filter(|filling| filling.is_completed) {
+        if let Some(filling) = self.dispatch.filling.as_deref_mut().filter(|filling| filling.is_completed) {
             filling.stages[number].coming -= 1;
         }
         Some(pick)
@@ -173,7 +83,7 @@ impl Device {
     }
 
     fn hurry(&mut self, number: u32) {
-        let Some(filling) = &mut self.filling else { return };
+        let Some(filling) = &mut self.dispatch.filling else { return };
         if !std::mem::replace(&mut filling.stages[number as usize].is_urgent, true) {
             filling.urgent.push_back(number);
         }
@@ -181,8 +91,8 @@ impl Device {
 
     /// Makes all stages that hold writes urgent, for a flush.
     pub(super) fn hurry_filling(&mut self) {
-        for index in 0..self.filling.as_deref().map_or(0, |filling| filling.due.len()) {
-            let Some(filling) = self.filling.as_deref() else { return };
+        for index in 0..self.dispatch.filling.as_deref().map_or(0, |filling| filling.due.len()) {
+            let Some(filling) = self.dispatch.filling.as_deref() else { return };
             let (_, number, turn) = filling.due[index];
             if filling.stages[number as usize].turn == turn {
                 self.hurry(number);
@@ -192,10 +102,12 @@ impl Device {
 
     /// Releases the urgent stages, unless the buffer is about to add more writes.
     pub(super) fn release_urgent(&mut self) {
-        if self.filling.as_deref().is_none_or(|filling| filling.urgent.is_empty()) || self.more_is_coming() {
+        if self.dispatch.filling.as_deref().is_none_or(|filling| filling.urgent.is_empty()) || self.more_is_coming() {
             return;
         }
-        let Some(number) = self.filling.as_deref_mut().and_then(|filling| filling.urgent.pop_front()) else { return };
+        let Some(number) = self.dispatch.filling.as_deref_mut().and_then(|filling| filling.urgent.pop_front()) else {
+            return;
+        };
         self.ftl.counters.units_cut_by_flush += 1;
         self.release_stage(number);
         self.tasks.push(Task::ReleaseUrgent);
@@ -210,7 +122,7 @@ impl Device {
 
     /// Queues the writes of a stage.
     fn release_stage(&mut self, number: u32) {
-        let Some(filling) = &mut self.filling else { return };
+        let Some(filling) = &mut self.dispatch.filling else { return };
         let stage = &mut filling.stages[number as usize];
         let mut waiting = std::mem::take(&mut stage.waiting);
         stage.count = 0;
@@ -231,19 +143,19 @@ impl Device {
 
     /// Releases all stages.
     pub(super) fn stop_filling(&mut self) {
-        while let Some((_, number)) = self.filling.as_deref_mut().and_then(Filling::next_due) {
+        while let Some((_, number)) = self.dispatch.filling.as_deref_mut().and_then(Filling::next_due) {
             self.release_stage(number);
         }
     }
 
     /// Handles the time-out of the oldest stages: the buffer completes them, or they leave as they are.
     pub(super) fn fill_event(&mut self) {
-        while let Some((at, number)) = self.filling.as_deref_mut().and_then(Filling::next_due) {
+        while let Some((at, number)) = self.dispatch.filling.as_deref_mut().and_then(Filling::next_due) {
             if at > self.now {
                 break;
             }
             let picked = self.pick_missing(number);
-            let Some(filling) = &mut self.filling else { return };
+            let Some(filling) = &mut self.dispatch.filling else { return };
             if filling.stages[number as usize].coming == 0 || filling.missing(number) > 0 {
                 self.ftl.counters.units_cut_by_timeout += 1;
                 self.release_stage(number);
@@ -265,7 +177,7 @@ impl Device {
     /// Returns `true` if enough slots are free to complete the program unit of a list of the buffer. A program unit
     /// that is begun without them would wait for its time-out.
     pub(super) fn has_slots_for(&self, list: Option<u16>) -> bool {
-        let units = match (self.filling.as_deref(), list) {
+        let units = match (self.dispatch.filling.as_deref(), list) {
             (Some(filling), Some(list)) if filling.is_completed => match filling.missing(u32::from(list)) {
                 0 => filling.group,
                 missing => missing,
@@ -277,13 +189,13 @@ impl Device {
 
     /// Returns `true` if the buffer has begun a program unit other than that of `list`.
     pub(super) fn has_begun_other(&self, list: Option<u16>) -> bool {
-        let begun = self.filling.as_deref().and_then(|filling| filling.begun.front());
+        let begun = self.dispatch.filling.as_deref().and_then(|filling| filling.begun.front());
         begun.is_some_and(|&number| list.is_none_or(|list| u32::from(list) != number))
     }
 
     /// Returns `true` if the units picked from a list of the buffer form whole program units.
     pub(super) fn is_complete(&self, list: Option<u16>) -> bool {
-        let filling = self.filling.as_deref().filter(|filling| filling.is_completed);
+        let filling = self.dispatch.filling.as_deref().filter(|filling| filling.is_completed);
         filling.zip(list).is_some_and(|(filling, list)| filling.missing(u32::from(list)) == 0)
     }
 
@@ -291,12 +203,12 @@ impl Device {
     /// the first one that needs more slots than are free.
     pub(super) fn complete_begun(&mut self) -> u32 {
         let mut picked = 0;
-        while let Some(filling) = &self.filling
+        while let Some(filling) = &self.dispatch.filling
             && let Some(&number) = filling.begun.front()
             && filling.missing(number) <= self.slots_free
         {
             picked += self.pick_missing(number);
-            let Some(filling) = &mut self.filling else { break };
+            let Some(filling) = &mut self.dispatch.filling else { break };
             filling.begun.pop_front();
             filling.stages[number as usize].is_begun = false;
         }
@@ -306,7 +218,7 @@ impl Device {
     /// Picks the oldest dirty units to complete a stage, and returns their number. Picks none if there are too few
     /// dirty units or slots.
     fn pick_missing(&mut self, number: u32) -> u32 {
-        let Some(filling) = self.filling.as_deref().filter(|filling| filling.is_completed) else { return 0 };
+        let Some(filling) = self.dispatch.filling.as_deref().filter(|filling| filling.is_completed) else { return 0 };
         let (list, missing) = (number as u16, filling.missing(number));
         let has_enough = self.buffer.as_deref().is_some_and(|buffer| buffer.dirty_in(list) >= missing);
         if !has_enough || self.slots_free < missing || self.ftl.is_read_only() {
@@ -323,7 +235,7 @@ impl Device {
     }
 
     fn arm_fill(&mut self) {
-        match self.filling.as_deref_mut().and_then(Filling::next_due) {
+        match self.dispatch.filling.as_deref_mut().and_then(Filling::next_due) {
             Some((at, _)) if self.timer(Timer::Fill) == Some(at) => {}
             Some((at, _)) => self.set_timer(Timer::Fill, at),
             None => self.clear_timer(Timer::Fill),

@@ -12,15 +12,15 @@ use crate::work::{Class, Kind, Task, Transaction};
 impl Device {
     /// The data of one plane that works together with others have left.
     pub(super) fn finish_member(&mut self, unit: UnitId) {
-        let id = self.running[unit];
-        self.running[unit] = self.transactions[id].next;
+        let id = self.dispatch.running[unit];
+        self.dispatch.running[unit] = self.transactions[id].next;
         self.observe_member_ended(unit, id);
         self.finish_one(id);
     }
 
     /// The operation of a unit of `lun` has ended.
     pub(super) fn finish(&mut self, unit: UnitId, lun: LunId) {
-        let id = std::mem::replace(&mut self.running[unit], TransactionId::NONE);
+        let id = std::mem::replace(&mut self.dispatch.running[unit], TransactionId::NONE);
         self.observe_ended(unit, lun, id);
         self.finish_one(id);
     }
@@ -31,7 +31,7 @@ impl Device {
             Kind::HostRead => self.finish_read(id),
             Kind::RmwRead => self.finish_rmw(id),
             Kind::GcRead => self.finish_gc_read(id),
-            Kind::Write if !self.merging.any => self.finish_writes(id),
+            Kind::Write if !self.dispatch.merging.any => self.finish_writes(id),
             Kind::MergeRead => self.finish_merge_read(id),
             Kind::MapRead => self.finish_map_read(id),
             Kind::Write

@@ -4,26 +4,16 @@
 //! writes that fill the program, and the operations of other planes and dies. docs/model/timing.md has the rules.
 
 use super::Device;
+use crate::dispatch::Looking;
 use crate::scheduler::RANKS;
 use crate::sim::id::{LunId, PlaneId, RequestId, TransactionId};
-use crate::sim::table::Table;
 use crate::sim::time::Time;
 use crate::work::{Class, Kind, LunQueue, Queued};
-
-/// Queue state for a scheduler that looks.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Looking {
-    /// By transaction: time at which it was queued last.
-    since: Table<TransactionId, Time>,
-    /// Room to work in: what waits, with the key by which it is sorted and its position among equal keys.
-    keyed: Vec<(u64, u32, Queued)>,
-    queue: Vec<Queued>,
-}
 
 impl Device {
     /// Notes that a transaction waits from now on.
     pub(super) fn note_arrival(&mut self, id: TransactionId) {
-        if let Some(looking) = &mut self.looking {
+        if let Some(looking) = &mut self.dispatch.looking {
             *looking.since.entry(id) = self.now;
         }
     }
@@ -31,27 +21,35 @@ impl Device {
     /// Returns the transaction that `lun` takes next, with its rank, if there is a pool or a scheduler that looks.
     #[inline(never)]
     pub(super) fn choose_next(&mut self, lun: LunId) -> Option<(u8, TransactionId)> {
-        if self.looking.is_none() { self.first_with_pool(lun) } else { self.pick(lun, None, self.dynamic) }
+        if self.dispatch.looking.is_none() {
+            self.first_with_pool(lun)
+        } else {
+            self.pick(lun, None, self.dispatch.dynamic)
+        }
     }
 
     /// Returns the transaction of `rank` that `lun` takes next, with its rank, if there is a pool or a scheduler that
     /// looks.
     #[inline(never)]
     pub(super) fn choose_next_of(&mut self, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
-        if self.looking.is_some() { self.pick(lun, Some(rank), self.dynamic) } else { self.first_of(lun, rank) }
+        if self.dispatch.looking.is_some() {
+            self.pick(lun, Some(rank), self.dispatch.dynamic)
+        } else {
+            self.first_of(lun, rank)
+        }
     }
 
     /// Returns the transaction that `lun` takes next of its own queues, with its rank.
     pub(super) fn choose_own(&mut self, lun: LunId) -> Option<(u8, TransactionId)> {
-        if self.looking.is_some() { self.pick(lun, None, false) } else { self.first_own(lun) }
+        if self.dispatch.looking.is_some() { self.pick(lun, None, false) } else { self.first_own(lun) }
     }
 
     /// Returns `true` if the scheduler would let a LUN take `id` next, which is not the first of its queue, and if that
     /// could change what a LUN does that works.
     #[inline]
     pub(super) fn picks_at_work(&mut self, lun: LunId, id: TransactionId) -> bool {
-        self.chooses && self.looks_at_work && self.looking.is_some() && {
-            let picked = self.pick(lun, None, self.dynamic);
+        self.dispatch.chooses && self.dispatch.looks_at_work && self.dispatch.looking.is_some() && {
+            let picked = self.pick(lun, None, self.dispatch.dynamic);
             picked.is_some_and(|(_, picked)| picked == id)
         }
     }
@@ -64,22 +62,23 @@ impl Device {
             self.take_from_pool(plane);
             self.ftl.allocation.took(plane);
         } else {
-            self.waiting.remove(lun, self.transactions[id].plane, rank, &mut self.transactions, id);
+            self.dispatch.waiting.remove(lun, self.transactions[id].plane, rank, &mut self.transactions, id);
         }
     }
 
     /// Asks the scheduler what `lun` takes next: of the transactions with `rank` if there is one, and of the pool if
     /// `pooled`. Without an answer, and where there is no choice, the ranks decide.
     fn pick(&mut self, lun: LunId, rank: Option<u8>, pooled: bool) -> Option<(u8, TransactionId)> {
-        let mut looking = self.looking.take()?;
+        let mut looking = self.dispatch.looking.take()?;
         self.show_queue(lun, rank, pooled, &mut looking);
         let queue = &looking.queue;
-        let picked = if queue.len() > 1 { self.scheduler.pick(&LunQueue::new(lun, queue), self.now) } else { None };
+        let picked =
+            if queue.len() > 1 { self.dispatch.scheduler.pick(&LunQueue::new(lun, queue), self.now) } else { None };
         let picked = picked.and_then(|id| queue.iter().find(|queued| queued.id == id));
         // The first of the lowest rank.
         let next = picked.or_else(|| queue.iter().min_by_key(|queued| queued.rank));
         let next = next.map(|queued| (queued.rank, queued.id));
-        self.looking = Some(looking);
+        self.dispatch.looking = Some(looking);
         next
     }
 
@@ -95,14 +94,14 @@ impl Device {
         for rank in (0..RANKS as u8).filter(|&rank| shown(rank)) {
             // A transaction is not served before those that are in front of it, even if they were queued later.
             let mut last = (0, 0);
-            self.waiting.for_each(lun, rank, &self.transactions, |queue, id| {
+            self.dispatch.waiting.for_each(lun, rank, &self.transactions, |queue, id| {
                 let before = if last.0 == queue { last.1 } else { 0 };
                 last = (queue, self.transactions[id].order.max(before));
                 add(last.1, rank, id, self.transactions[id].plane);
             });
         }
         let of_pool = self.first_of_pool(PlaneId(self.array.planes_of(lun).start));
-        let rank = self.ranks[Class::HostProgram as usize];
+        let rank = self.dispatch.ranks[Class::HostProgram as usize];
         if pooled && shown(rank) && of_pool.is_some() && self.has_ready_plane(lun) {
             add(self.transactions[of_pool].order, rank, of_pool, PlaneId::NONE);
         }

@@ -5,89 +5,11 @@
 //! Section 2.2; docs/model/commands.md has the rules.
 
 use super::Device;
-use crate::config::DeviceConfig;
-use crate::config::advanced::{Waste, Wise};
 use crate::ftl::space::FrontierId;
 use crate::metrics::counters::ProgramCause;
 use crate::nand::array::{self, Member, Operation, Spot};
 use crate::sim::id::{LunId, PlaneId, Ppn, TransactionId, UnitId};
-use crate::sim::memory::Divider;
 use crate::work::{Class, Kind, Transaction};
-
-/// Which operations are merged.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Merging {
-    /// By [`array::Kind`]: whether planes work together.
-    planes: [bool; array::Kind::COUNT],
-    /// Pages are wasted so that planes can be programmed together.
-    pub(super) blind: bool,
-    /// Block addresses must be equal too.
-    strict: bool,
-    /// Planes that can work together.
-    group: Divider,
-    /// Dies of a chip work together.
-    pub(super) interleave: bool,
-    /// Whether anything is merged at all.
-    pub(super) any: bool,
-}
-
-impl Merging {
-    pub(super) fn new(device: &DeviceConfig) -> Merging {
-        let advanced = &device.nand.advanced;
-        let mut planes = [false; array::Kind::COUNT];
-        planes[array::Kind::Read as usize] = advanced.multi_plane_read != Wise::Off;
-        planes[array::Kind::Program as usize] = advanced.multi_plane_program != Waste::Off;
-        planes[array::Kind::Erase as usize] = advanced.multi_plane_erase != Wise::Off;
-        // It reads in all planes and programs in all.
-        planes[array::Kind::CopyBack as usize] = advanced.copy_back != Waste::Off
-            && advanced.multi_plane_program != Waste::Off
-            && advanced.multi_plane_read != Wise::Off;
-        let any = advanced.merges();
-        Merging {
-            planes,
-            blind: advanced.multi_plane_program == Waste::Blind,
-            strict: advanced.strict,
-            group: Divider::new(if advanced.plane_pairs { 2 } else { device.geometry.planes }),
-            interleave: advanced.interleave,
-            any,
-        }
-    }
-
-    /// Returns the number of planes that one program command can fill.
-    pub(super) fn planes_per_program(&self) -> u32 {
-        if self.planes[array::Kind::Program as usize] { self.group.divisor() } else { 1 }
-    }
-
-    /// The planes that can work together with `plane`, itself among them.
-    #[inline]
-    fn group_of(&self, plane: PlaneId) -> std::ops::Range<u32> {
-        let first = plane.0 - self.place_in_group(plane);
-        first..first + self.group.divisor()
-    }
-
-    /// Returns the planes whose pages are programmed together with those of `plane`, itself included.
-    #[inline]
-    pub(super) fn planes_together(&self, plane: PlaneId) -> impl Iterator<Item = PlaneId> + use<> {
-        let is_alone = !self.planes[array::Kind::Program as usize];
-        let planes = if is_alone { plane.0..plane.0 + 1 } else { self.group_of(plane) };
-        planes.map(PlaneId)
-    }
-
-    /// The other planes that can work together with `plane`.
-    #[inline]
-    fn others_of(&self, plane: PlaneId) -> impl Iterator<Item = PlaneId> + use<> {
-        let own = self.place_in_group(plane);
-        let first = plane.0 - own;
-        // Which of them it is can hardly be guessed: no branch.
-        (0..self.group.divisor() - 1).map(move |index| PlaneId(first + index + u32::from(index >= own)))
-    }
-
-    /// The number of a plane among those that it can work together with.
-    #[inline]
-    fn place_in_group(&self, plane: PlaneId) -> u32 {
-        self.group.divide_with_rest(plane.0).1
-    }
-}
 
 /// An address that planes working together must share: of the block within the plane, and of the page within the block.
 type Address = (u32, u32);
@@ -99,7 +21,7 @@ impl Device {
         let kind = self.array.draft(Spot::Unit(unit)).kind;
         let mut planes = self.start_unit(unit, rank, lead);
         let mut dies = 1;
-        if self.merging.interleave {
+        if self.dispatch.merging.interleave {
             // Of the same chip: a LUN may be a package of several.
             let per_chip = self.config.geometry.dies;
             let first = unit.0 / per_chip * per_chip;
@@ -118,7 +40,7 @@ impl Device {
     /// Starts a unit on `lead`, with other planes of it; returns how many planes work.
     fn start_unit(&mut self, unit: UnitId, rank: u8, lead: TransactionId) -> u32 {
         self.join_planes_for(unit, rank, lead, Spot::Unit(unit));
-        self.running[unit] = lead;
+        self.dispatch.running[unit] = lead;
         let members = self.array.draft(Spot::Unit(unit)).members;
         self.array.start(unit, self.now);
         self.watch_start(unit);
@@ -131,7 +53,9 @@ impl Device {
     pub(super) fn join_planes_for(&mut self, unit: UnitId, rank: u8, lead: TransactionId, at: Spot) {
         let Operation { kind, pages, plane, .. } = *self.array.draft(at);
         let one_page = kind != array::Kind::Read || pages == 1;
-        if self.merging.planes[kind as usize] && one_page && self.others_wait(self.array.lun_of_unit(unit), plane, rank)
+        if self.dispatch.merging.planes[kind as usize]
+            && one_page
+            && self.others_wait(self.array.lun_of_unit(unit), plane, rank)
         {
             self.join_planes(unit, rank, lead, at, |_| true);
         }
@@ -140,14 +64,16 @@ impl Device {
     /// Whether anything waits with `rank` for a LUN, or in the pool of its plane.
     #[inline(always)]
     pub(super) fn others_wait(&self, lun: LunId, plane: PlaneId, rank: u8) -> bool {
-        self.waiting.any(lun, rank) || self.first_of_pool(plane) != TransactionId::NONE
+        self.dispatch.waiting.any(lun, rank) || self.first_of_pool(plane) != TransactionId::NONE
     }
 
     /// Binds what goes with `lead`, put together beside it, in the planes that a unit works in now.
     pub(super) fn join_at_work(&mut self, unit: UnitId, rank: u8, lead: TransactionId) {
         let mut at_work = 0u64;
-        self.array.planes_at_work(unit).for_each(|(plane, _)| at_work |= 1 << self.merging.place_in_group(plane));
-        let merging = self.merging;
+        self.array
+            .planes_at_work(unit)
+            .for_each(|(plane, _)| at_work |= 1 << self.dispatch.merging.place_in_group(plane));
+        let merging = self.dispatch.merging;
         let works = |plane| at_work >> merging.place_in_group(plane) & 1 == 1;
         self.join_planes(unit, rank, lead, Spot::Ahead(unit), works);
     }
@@ -166,7 +92,7 @@ impl Device {
         let source = moves.then(|| self.source_of(own)).flatten();
         self.array.set_member(unit, 0, Member { plane: own, data, tag, place });
         let mut last = self.last_of(lead);
-        for plane in self.merging.others_of(own) {
+        for plane in self.dispatch.merging.others_of(own) {
             if !allowed(plane) || !self.suits(plane, rank, kind, address) {
                 continue;
             }
@@ -200,7 +126,7 @@ impl Device {
                 if id.is_none() { u64::MAX } else { self.transactions[id].order }
             })?;
             let id = self.take_for(plane, rank, kind);
-            if kind == array::Kind::Program && self.merging.blind {
+            if kind == array::Kind::Program && self.dispatch.merging.blind {
                 self.level(id, rank);
             }
             if self.bind_to_merge(id, rank, Spot::Unit(unit)) {
@@ -234,14 +160,14 @@ impl Device {
     /// The first that waits with `rank` in the line of `plane`, or `NONE`.
     #[inline]
     fn first_in(&self, plane: PlaneId, rank: u8) -> TransactionId {
-        self.waiting.first(self.array.lun_of(plane), plane, rank)
+        self.dispatch.waiting.first(self.array.lun_of(plane), plane, rank)
     }
 
     /// The address of the page that cleaning moves within a plane next.
     fn source_of(&self, plane: PlaneId) -> Option<Address> {
         let copy = self.jobs[plane].back.first()?;
         let address = self.address_of(copy.from, array::Kind::CopyBack);
-        Some(if self.merging.strict { address } else { (0, address.1) })
+        Some(if self.dispatch.merging.strict { address } else { (0, address.1) })
     }
 
     /// Whether a transaction reads one flash page: a translation page may be several.
@@ -258,7 +184,7 @@ impl Device {
         }
         let same = |place| {
             let (other_block, other_page) = self.address_of(place, kind);
-            other_page == page && (other_block == block || !self.merging.strict)
+            other_page == page && (other_block == block || !self.dispatch.merging.strict)
         };
         let frontier = match if id.is_none() { Kind::Write } else { self.transactions[id].kind } {
             Kind::Write | Kind::MergeWrite if self.ftl.block_map.is_some() => return same(self.place_of_program(id)),
@@ -299,21 +225,23 @@ impl Device {
     /// Whether a frontier that opens a block now opens one that may work together with `block`: where their addresses
     /// must be equal, that which it opens by preference has it only if it is among its oldest free ones.
     fn would_open(&self, frontier: FrontierId, block: u32) -> bool {
-        !self.merging.strict || self.ftl.blocks.next_opened(frontier) == Some(block)
+        !self.dispatch.merging.strict || self.ftl.blocks.next_opened(frontier) == Some(block)
     }
 
     /// Whether the next host writes to two planes of a die could be programmed together.
     pub(super) fn may_program_together(&self, one: PlaneId, other: PlaneId) -> bool {
-        if !self.merging.planes[array::Kind::Program as usize] || !self.merging.group_of(one).contains(&other.0) {
+        if !self.dispatch.merging.planes[array::Kind::Program as usize]
+            || !self.dispatch.merging.group_of(one).contains(&other.0)
+        {
             return false;
         }
-        let rank = self.ranks[Class::HostProgram as usize];
+        let rank = self.dispatch.ranks[Class::HostProgram as usize];
         let frontier = |plane| self.frontier_of_next(plane, rank);
         let next = |plane| self.ftl.blocks.next_place(frontier(plane));
         match (next(one), next(other)) {
             (Some(a), Some(b)) => {
                 let (a, b) = (self.address_of(a, array::Kind::Program), self.address_of(b, array::Kind::Program));
-                (a.1 == b.1 || self.merging.blind) && (a.0 == b.0 || !self.merging.strict)
+                (a.1 == b.1 || self.dispatch.merging.blind) && (a.0 == b.0 || !self.dispatch.merging.strict)
             }
             (Some(place), None) | (None, Some(place)) => {
                 let (block, page) = self.address_of(place, array::Kind::Program);
@@ -337,7 +265,7 @@ impl Device {
 
     /// Takes the first that waits for `plane` out of its line, or the oldest out of the pool.
     fn take_for(&mut self, plane: PlaneId, rank: u8, kind: array::Kind) -> TransactionId {
-        let id = self.waiting.pop(self.array.lun_of(plane), plane, rank, &mut self.transactions);
+        let id = self.dispatch.waiting.pop(self.array.lun_of(plane), plane, rank, &mut self.transactions);
         if id.is_some() {
             return id;
         }
@@ -358,10 +286,10 @@ impl Device {
         let Some(place) = self.ftl.blocks.next_place(of_lead) else { return };
         let (block, own) = (self.address_of(place, array::Kind::Program).0, self.ftl.blocks.offset_in_block(place));
         let mut waiting =
-            self.pool_count(lead_plane, self.merging.group.divisor() * self.ftl.shape().units_per_program);
+            self.pool_count(lead_plane, self.dispatch.merging.group.divisor() * self.ftl.shape().units_per_program);
         let mut chosen = 0u64;
         let mut highest = own;
-        for plane in self.merging.others_of(lead_plane) {
+        for plane in self.dispatch.merging.others_of(lead_plane) {
             let id = self.first_in(plane, rank);
             let from_pool = id.is_none() && waiting > 0 && self.pool_waits_for(plane, rank);
             let writes = id.is_some() && self.transactions[id].kind == Kind::Write;
@@ -370,21 +298,21 @@ impl Device {
             }
             let frontier = self.frontier_of_next(plane, rank);
             let Some(place) = self.ftl.blocks.next_place(frontier) else { continue };
-            if self.merging.strict && self.address_of(place, array::Kind::Program).0 != block {
+            if self.dispatch.merging.strict && self.address_of(place, array::Kind::Program).0 != block {
                 continue;
             }
             if from_pool {
                 waiting = waiting.saturating_sub(self.ftl.shape().units_per_program);
             }
-            chosen |= 1 << self.merging.place_in_group(plane);
+            chosen |= 1 << self.dispatch.merging.place_in_group(plane);
             highest = highest.max(self.ftl.blocks.offset_in_block(place));
         }
         if chosen == 0 {
             return;
         }
-        chosen |= 1 << self.merging.place_in_group(lead_plane);
-        for plane in self.merging.group_of(lead_plane).map(PlaneId) {
-            if chosen >> self.merging.place_in_group(plane) & 1 == 1 {
+        chosen |= 1 << self.dispatch.merging.place_in_group(lead_plane);
+        for plane in self.dispatch.merging.group_of(lead_plane).map(PlaneId) {
+            if chosen >> self.dispatch.merging.place_in_group(plane) & 1 == 1 {
                 let frontier = if plane == lead_plane { of_lead } else { self.frontier_of_next(plane, rank) };
                 self.skip_to(frontier, highest);
             }

@@ -37,6 +37,7 @@ mod watch;
 
 use crate::cache::Buffer;
 use crate::config::DeviceConfig;
+use crate::dispatch::{Dispatch, Filling};
 use crate::durability::Durability;
 use crate::external::Fault;
 use crate::ftl::Ftl;
@@ -49,19 +50,13 @@ use crate::nand::array::{Array, LunState};
 use crate::nand::ledger::Ledger;
 use crate::observe::Observers;
 use crate::scheduler::Scheduler;
-use crate::scheduler::waiting::Waiting;
 use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, RequestId, TransactionId, UnitId};
 use crate::sim::request::{Completion, Request};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
-use crate::work::{Class, Fifo, Task, Tasks, Transaction, Transactions};
+use crate::work::{Fifo, Task, Tasks, Transaction, Transactions};
 use block_traffic::BlockTraffic;
-use fill::Filling;
-use looking::Looking;
 use map_traffic::MapTraffic;
-use merge::Merging;
-use overlap::Overlapping;
-use pool::Pool;
 pub use saving::{Head, inspect_state};
 pub use size::{Needed, needed};
 use timers::Timer;
@@ -117,35 +112,12 @@ pub struct Device {
     now: Time,
     ftl: Ftl,
     array: Array,
-    scheduler: Scheduler,
-    ranks: [u8; Class::COUNT],
-    /// With a scheduler that looks.
-    looking: Option<Box<Looking>>,
-    /// True if a LUN may take other transactions than the first of its queues: there is a pool, or a scheduler that
-    /// looks.
-    chooses: bool,
-    /// True if a LUN that waits for its channel yields to more urgent operations that arrive in the meantime.
-    reconsiders: bool,
-    /// True if operations that arrive may change what a LUN does that is not idle.
-    looks_at_work: bool,
     /// Requests, from their arrival to their completion.
     front: Front,
     transactions: Transactions,
-    /// Transactions that wait for a LUN, or for a plane of it where operations are merged.
-    waiting: Waiting,
-    merging: Merging,
-    /// By unit: the transaction that it works on, the first of those that are served together.
-    running: Table<UnitId, TransactionId>,
-    overlapping: Overlapping,
-    /// By unit: what has begun behind that, and what is suspended.
-    ahead: Table<UnitId, TransactionId>,
-    suspended: Table<UnitId, TransactionId>,
-    pool: Pool,
-    /// Writes that wait for their plane to have room.
-    stalled: Table<PlaneId, Fifo>,
+    /// Queues of transactions, and what the execution units work on.
+    dispatch: Dispatch,
     slots_free: u32,
-    /// Writes that wait for others, where they do.
-    filling: Option<Box<Filling>>,
     /// The buffer, where the device has one.
     buffer: Option<Box<Buffer>>,
     jobs: Table<PlaneId, Job>,
@@ -155,10 +127,8 @@ pub struct Device {
     block_traffic: BlockTraffic,
     /// The journal and the checkpoint, if the device has either or was recovered.
     durability: Option<Box<Durability>>,
-    orders: u64,
     /// True if binding an operation may set off others: the map, a journal or a checkpoint is in flash.
     binding_sets_off: bool,
-    dynamic: bool,
     /// Those that watch the lifecycle of requests and transactions, if there are any.
     observers: Option<Box<Observers>>,
     /// Deferred calls.
@@ -179,42 +149,25 @@ impl Device {
             checkpoint.trusts_erased = options.mutant == Mutant::TrustErased;
             checkpoint.takes_open = options.mutant == Mutant::AccountEarly;
         }
-        let merging = Merging::new(&config);
         let dynamic = ftl.home(crate::sim::id::Lpn(0)).is_none();
         if options.attribution {
             let pools = if dynamic { ftl.allocation.pools() } else { 0 };
             array.set_ledger(Ledger::new(array.luns(), array.units_per_lun(), config.geometry.channels, pools));
         }
-        let reconsiders = scheduler.reconsiders() && !config.nand.advanced.overlaps();
-        let filling = Filling::new(&config, dynamic.then(|| ftl.allocation.pools()), &merging);
+        let dispatch = Dispatch::new(&config, scheduler, dynamic.then_some(&ftl.allocation), &array);
         let mut device = Device {
             now: Time::ZERO,
-            ranks: Class::ALL.map(|class| scheduler.rank(class)),
-            reconsiders,
-            chooses: dynamic || scheduler.looks(),
-            looking: scheduler.looks().then(Default::default),
-            looks_at_work: reconsiders || config.nand.advanced.overlaps(),
-            scheduler,
             front: Front::new(&config),
             transactions: Transactions::default(),
-            waiting: Waiting::new(array.luns(), config.planes_per_lun(), merging.any || config.units_per_program() > 1),
-            merging,
-            running: Table::new(array.units(), TransactionId::NONE),
-            overlapping: Overlapping::new(&config),
-            ahead: Table::new(array.units(), TransactionId::NONE),
-            suspended: Table::new(array.units(), TransactionId::NONE),
-            pool: Pool::new(&config, ftl.allocation.pools()),
-            stalled: Table::new(planes, Fifo::default()),
             slots_free: config.controller.slots,
-            buffer: Buffer::new(&config, Filling::lists(filling.as_ref()), options.seed, options.verify)?.map(Box::new),
-            filling: filling.map(Box::new),
+            buffer: Buffer::new(&config, Filling::lists(dispatch.filling.as_deref()), options.seed, options.verify)?
+                .map(Box::new),
+            dispatch,
             jobs: Table::new(planes, Job::new(choices_take_time)),
             block_traffic: BlockTraffic::new(&ftl),
             durability: Durability::new(&config).map(Box::new),
             map_traffic: MapTraffic::new(&ftl),
-            orders: 0,
             binding_sets_off: ftl.map_state.is_some() || config.journal_units() > 0 || ftl.checkpoint.is_some(),
-            dynamic,
             observers: Observers::new(&config, options.attribution, options.verify).map(Box::new),
             tasks: Tasks::default(),
             ftl,
@@ -222,8 +175,7 @@ impl Device {
             options,
             config,
         };
-        device.number_planes();
-        device.array.keep_watching(device.looking.is_some());
+        device.array.keep_watching(device.dispatch.looking.is_some());
         Ok(device)
     }
 
@@ -246,7 +198,7 @@ impl Device {
     /// What went wrong with a policy that came with another program: its choices since then are others', so whoever
     /// runs the device asks now and then, and stops.
     pub fn fault(&self) -> Option<&Fault> {
-        self.ftl.fault().or_else(|| self.buffer.as_ref()?.fault()).or_else(|| self.scheduler.fault())
+        self.ftl.fault().or_else(|| self.buffer.as_ref()?.fault()).or_else(|| self.dispatch.scheduler.fault())
     }
 
     /// The FTL, to look at.
@@ -276,7 +228,7 @@ impl Device {
 
     /// The scheduling policy.
     pub fn scheduler(&self) -> &Scheduler {
-        &self.scheduler
+        &self.dispatch.scheduler
     }
 
     /// Requests that were submitted and have not completed.
@@ -385,7 +337,7 @@ impl Device {
     /// Why requests do not complete although no event is left: a bug of the model, told for a report.
     pub fn explain_stall(&self) -> String {
         let waiting = |line: &Fifo| !line.is_empty();
-        let stalled = self.stalled.pairs().filter(|(_, writes)| waiting(writes));
+        let stalled = self.dispatch.stalled.pairs().filter(|(_, writes)| waiting(writes));
         let stalled: Vec<String> = stalled
             .map(|(plane, _)| {
                 format!(
@@ -404,7 +356,7 @@ impl Device {
             self.front.unadmitted.len(),
             self.slots_free,
             if stalled.is_empty() { "none".to_owned() } else { stalled.join(", ") },
-            self.pool.lines.iter().any(waiting),
+            self.dispatch.pool.lines.iter().any(waiting),
             self.buffer().map_or(0, |buffer| buffer.waiting),
             self.map_traffic.describe(),
             if self.ftl.is_read_only() { "it takes no writes" } else { "it takes writes" },
@@ -462,22 +414,25 @@ impl Device {
     #[inline]
     fn line_up(&mut self, id: TransactionId) {
         let transaction = &mut self.transactions[id];
-        transaction.order = self.orders;
-        self.orders += 1;
+        transaction.order = self.dispatch.orders;
+        self.dispatch.orders += 1;
         let plane = transaction.plane;
         let lun = self.array.lun_of(plane);
-        let rank = self.ranks[transaction.class as usize];
-        self.waiting.push(lun, plane, rank, &mut self.transactions, id);
+        let rank = self.dispatch.ranks[transaction.class as usize];
+        self.dispatch.waiting.push(lun, plane, rank, &mut self.transactions, id);
         self.watch_line_up(id, lun);
         let state = self.array.state(lun);
-        if state == LunState::Busy && self.waiting.first(lun, plane, rank) != id && !self.picks_at_work(lun, id) {
+        if state == LunState::Busy
+            && self.dispatch.waiting.first(lun, plane, rank) != id
+            && !self.picks_at_work(lun, id)
+        {
             return; // Behind others it changes nothing for a LUN that works.
         }
         if self.tasks.holds() {
-            if self.options.mutant != Mutant::LoseTask || !self.orders.is_multiple_of(16) {
+            if self.options.mutant != Mutant::LoseTask || !self.dispatch.orders.is_multiple_of(16) {
                 self.tasks.hold_back(lun);
             }
-        } else if state == LunState::Idle || self.looks_at_work {
+        } else if state == LunState::Idle || self.dispatch.looks_at_work {
             self.tasks.push(Task::Start(lun));
         }
     }
@@ -521,7 +476,7 @@ impl Device {
     /// A unit has its channel in the middle of an operation.
     #[inline]
     fn resume(&mut self, unit: UnitId) {
-        if self.overlapping.read {
+        if self.dispatch.overlapping.read {
             self.read_ahead(unit);
         }
         self.array.resume(unit, self.now)

@@ -1,61 +1,26 @@
 //! Operations of one unit that overlap: the next one in the cache register, and reads that interrupt.
 
 use super::Device;
-use crate::config::Frontiers;
 use crate::nand::array::{self, Operation, Spot};
 use crate::nand::ledger::Holder;
-use crate::nand::timing::Timing;
 use crate::sim::id::{LunId, PlaneId, Ppn, TransactionId, UnitId};
 use crate::sim::time::Time;
 use crate::work::{Kind, Task};
-
-/// Which operations overlap.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Overlapping {
-    pub(super) read: bool,
-    pub(super) program: bool,
-    /// Whether anything overlaps at all.
-    pub(super) any: bool,
-    /// Time without host reads after which programs of the pool are loaded ahead: [`QUIET_PROGRAMS`].
-    quiet: Time,
-    /// Time at which `quiet` has passed since the last host read.
-    quiet_from: Time,
-    /// Writes of the host go to the blocks of copies.
-    shared: bool,
-}
-
-/// Program times without a host read after which pooled writes are loaded ahead. A program with another one loaded
-/// behind it cannot be suspended, so that a read waits for both; what that gains is the time of the transfer.
-const QUIET_PROGRAMS: u64 = 50;
-
-impl Overlapping {
-    pub(super) fn new(device: &crate::config::DeviceConfig) -> Overlapping {
-        let advanced = &device.nand.advanced;
-        Overlapping {
-            read: advanced.cache_read,
-            program: advanced.cache_program,
-            any: advanced.overlaps(),
-            quiet: Time(Timing::new(device).program(0).0.saturating_mul(QUIET_PROGRAMS)),
-            quiet_from: Time::ZERO,
-            shared: device.gc.frontiers == Frontiers::Single || device.temperature.classes() > 1,
-        }
-    }
-}
 
 impl Device {
     /// Notes a host read.
     #[inline]
     pub(super) fn note_host_read(&mut self) {
-        if self.overlapping.program {
-            self.overlapping.quiet_from = self.now.later(self.overlapping.quiet);
+        if self.dispatch.overlapping.program {
+            self.dispatch.overlapping.quiet_from = self.now.later(self.dispatch.overlapping.quiet);
         }
     }
 
     /// Forgets the last host read if the device has been at rest since, as one does whose state is loaded.
     #[inline]
     pub(super) fn forget_host_reads(&mut self) {
-        if self.overlapping.program && self.is_idle() {
-            self.overlapping.quiet_from = Time::ZERO;
+        if self.dispatch.overlapping.program && self.is_idle() {
+            self.dispatch.overlapping.quiet_from = Time::ZERO;
         }
     }
 
@@ -75,7 +40,7 @@ impl Device {
     /// Suspends a unit for a read, when its cells work.
     fn suspend(&mut self, unit: UnitId) {
         if !self.array.await_cells(unit, self.now) {
-            self.suspended[unit] = std::mem::replace(&mut self.running[unit], TransactionId::NONE);
+            self.dispatch.suspended[unit] = std::mem::replace(&mut self.dispatch.running[unit], TransactionId::NONE);
             self.array.suspend(unit, &self.config.nand.advanced.suspend, self.now);
         }
     }
@@ -84,7 +49,8 @@ impl Device {
     /// they share their frontiers.
     #[inline]
     fn writes_may_follow(&self, unit: UnitId) -> bool {
-        self.overlapping.program && (self.overlapping.shared || !self.array.operation(unit).class.is_cleaning())
+        self.dispatch.overlapping.program
+            && (self.dispatch.overlapping.shared || !self.array.operation(unit).class.is_cleaning())
     }
 
     fn overlap_with(&mut self, lun: LunId, unit: UnitId, rank: u8, id: TransactionId) {
@@ -122,7 +88,7 @@ impl Device {
             && planes.clone().all(|(plane, place)| {
                 // The chosen one need not be the first of its plane.
                 let is_own = !is_pooled && plane == self.transactions[id].plane;
-                let waiting = if is_own { id } else { self.waiting.first(lun, plane, rank) };
+                let waiting = if is_own { id } else { self.dispatch.waiting.first(lun, plane, rank) };
                 let next = blocks.next_place(self.frontier_of_write(plane, waiting));
                 let is_next = if is_pooled {
                     waiting.is_none()
@@ -143,7 +109,7 @@ impl Device {
         let Some((plane, _)) = planes.next() else { return false };
         let others = planes.count() as u32;
         let needed = (1 + others) * self.ftl.shape().units_per_program;
-        let is_quiet = self.now >= self.overlapping.quiet_from;
+        let is_quiet = self.now >= self.dispatch.overlapping.quiet_from;
         is_quiet && !self.any_plane_is_idle() && (others == 0 || self.pool_count(plane, needed) == needed)
     }
 
@@ -172,7 +138,7 @@ impl Device {
     }
 
     fn begin_ahead(&mut self, unit: UnitId, id: TransactionId) {
-        self.ahead[unit] = id;
+        self.dispatch.ahead[unit] = id;
         let Operation { kind, members, .. } = *self.array.draft(Spot::Ahead(unit));
         self.array.note_merged(kind, 1, members);
         self.array.start_ahead(unit, self.now);
@@ -222,8 +188,8 @@ impl Device {
     /// The operation of a unit has ended: it goes on with what overlaps with it, if anything does.
     pub(super) fn go_on_overlapping(&mut self, unit: UnitId, lun: LunId) -> bool {
         if self.array.has_ahead(unit) {
-            let id = std::mem::replace(&mut self.ahead[unit], TransactionId::NONE);
-            self.running[unit] = id;
+            let id = std::mem::replace(&mut self.dispatch.ahead[unit], TransactionId::NONE);
+            self.dispatch.running[unit] = id;
             self.array.go_ahead(unit, self.holder_of(id), self.now);
             self.overlap(lun);
             return true;
@@ -256,8 +222,8 @@ impl Device {
 
     /// The cells of a unit go on.
     pub(super) fn resume_suspended(&mut self, unit: UnitId) {
-        let id = std::mem::replace(&mut self.suspended[unit], TransactionId::NONE);
-        self.running[unit] = id;
+        let id = std::mem::replace(&mut self.dispatch.suspended[unit], TransactionId::NONE);
+        self.dispatch.running[unit] = id;
         let holder = self.holder_of(id);
         self.array.resume_suspended(unit, &self.config.nand.advanced.suspend, holder, self.now);
         // What came meanwhile may take the cache register.

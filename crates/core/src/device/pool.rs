@@ -1,81 +1,19 @@
 //! Writes that any plane of a pool may take (dynamic allocation), and which planes could.
 
 use super::Device;
-use crate::config::DeviceConfig;
-use crate::ftl::allocation::PlaneSet;
+use crate::dispatch::{AFTER_HELD, Pool};
 use crate::nand::array::LunState;
 use crate::sim::id::{ChannelId, LunId, PlaneId, TransactionId};
-use crate::sim::table::Table;
-use crate::work::{Class, Fifo, Task};
-
-/// Distance in the order between what is queued for LUNs during a hold and the writes of a pool that are queued with
-/// it. Each LUN serves the former first, because only the latter can go elsewhere.
-pub(super) const AFTER_HELD: u64 = 1 << 24;
-
-/// The pools, with sets of planes by their position in the allocation's order.
-#[derive(Clone, Debug)]
-pub(super) struct Pool {
-    /// By pool of the allocation: writes without a plane, oldest first.
-    pub(super) lines: Vec<Fifo>,
-    /// Planes of idle LUNs.
-    idle: PlaneSet,
-    /// Planes of each channel.
-    of_channel: Vec<PlaneSet>,
-    /// Planes of each pool.
-    of_pool: Vec<PlaneSet>,
-    /// By plane: when it took a write last, counted in writes.
-    pub(super) used: Table<PlaneId, u64>,
-    pub(super) uses: u64,
-    /// By LUN: how far the planes that take what is dealt lie from those that the order names, in units and in planes.
-    shifts: Vec<(u32, u32)>,
-    /// Room to work in.
-    candidates: PlaneSet,
-    dealt: Vec<PlaneId>,
-    /// LUNs that line up for their channels: the erases that count, when they took a write last, and their position in
-    /// the order.
-    lining_up: Vec<(u32, u64, u32, LunId)>,
-}
-
-impl Pool {
-    /// So many empty pools; all LUNs idle. Positions are filled in by [`Device::number_planes`].
-    pub(super) fn new(config: &DeviceConfig, pools: u32) -> Pool {
-        let planes = config.total_planes();
-        let mut idle = PlaneSet::new(planes);
-        (0..planes).for_each(|position| idle.set(position, true));
-        let empty = PlaneSet::new(planes);
-        Pool {
-            lines: vec![Fifo::default(); pools as usize],
-            idle,
-            of_channel: vec![empty.clone(); config.geometry.channels as usize],
-            of_pool: vec![empty.clone(); pools as usize],
-            used: Table::new(planes, 0),
-            uses: 0,
-            shifts: vec![(0, 0); planes as usize],
-            candidates: empty,
-            dealt: Vec::with_capacity(planes as usize),
-            lining_up: Vec::with_capacity(planes as usize),
-        }
-    }
-}
+use crate::work::{Class, Task};
 
 impl Device {
-    /// Notes which planes each channel and each pool has.
-    pub(super) fn number_planes(&mut self) {
-        let order = self.ftl.allocation.order();
-        for plane in (0..order.len()).map(PlaneId) {
-            let channel = self.array.channel_of(self.array.lun_of(plane));
-            self.pool.of_channel[channel.index()].set(order.position(plane), true);
-            self.pool.of_pool[self.ftl.allocation.pool_of(plane) as usize].set(order.position(plane), true);
-        }
-    }
-
     /// A LUN takes operations again, or does not.
     #[inline]
     pub(super) fn note_idle(&mut self, lun: LunId, idle: bool) {
-        if self.dynamic {
+        if self.dispatch.dynamic {
             let order = self.ftl.allocation.order();
             for plane in self.array.planes_of(lun) {
-                self.pool.idle.set(order.position(PlaneId(plane)), idle);
+                self.dispatch.pool.idle.set(order.position(PlaneId(plane)), idle);
             }
         }
     }
@@ -84,15 +22,15 @@ impl Device {
     /// one.
     pub(super) fn queue_anywhere(&mut self, id: TransactionId) {
         self.show_lined_up(id);
-        self.transactions[id].order = self.orders + if self.tasks.holds() { AFTER_HELD } else { 0 };
-        self.orders += 1;
+        self.transactions[id].order = self.dispatch.orders + if self.tasks.holds() { AFTER_HELD } else { 0 };
+        self.dispatch.orders += 1;
         let pool = self.ftl.pool(self.transactions[id].lpn);
-        self.pool.lines[pool as usize].push(&mut self.transactions, id);
+        self.dispatch.pool.lines[pool as usize].push(&mut self.transactions, id);
         self.observe_pooled(id);
         if !self.tasks.holds() {
             self.tasks.push(Task::Offer(pool));
         }
-        if self.pool.of_pool[pool as usize].next_common(self.ftl.ready(), 0).is_none() {
+        if self.dispatch.pool.of_pool[pool as usize].next_common(self.ftl.ready(), 0).is_none() {
             self.clean_pool(pool);
         }
     }
@@ -114,15 +52,15 @@ impl Device {
     /// A write that has lost its plane goes back to the front of its pool.
     pub(super) fn put_back(&mut self, id: TransactionId) {
         let pool = self.ftl.pool(self.transactions[id].lpn);
-        self.pool.lines[pool as usize].push_front(&mut self.transactions, id);
+        self.dispatch.pool.lines[pool as usize].push_front(&mut self.transactions, id);
         self.observe_pooled(id);
     }
 
     /// The oldest write that any plane of a LUN may take, among those that wait; `NONE` when there is none.
     #[inline]
     pub(super) fn first_of_pool(&self, plane: PlaneId) -> TransactionId {
-        if self.dynamic {
-            self.pool.lines[self.ftl.allocation.pool_of(plane) as usize].first()
+        if self.dispatch.dynamic {
+            self.dispatch.pool.lines[self.ftl.allocation.pool_of(plane) as usize].first()
         } else {
             TransactionId::NONE
         }
@@ -131,11 +69,11 @@ impl Device {
     /// Takes the oldest write of the pool of `plane` for it; `NONE` when there is none.
     pub(super) fn take_from_pool(&mut self, plane: PlaneId) -> TransactionId {
         let pool = self.ftl.allocation.pool_of(plane);
-        let id = self.pool.lines[pool as usize].pop(&mut self.transactions);
+        let id = self.dispatch.pool.lines[pool as usize].pop(&mut self.transactions);
         if id.is_some() {
             self.transactions[id].plane = plane;
-            self.pool.uses += 1;
-            self.pool.used[plane] = self.pool.uses;
+            self.dispatch.pool.uses += 1;
+            self.dispatch.pool.used[plane] = self.dispatch.pool.uses;
         }
         id
     }
@@ -150,7 +88,7 @@ impl Device {
 
     /// Whether a write of the pool could go to `plane`, with operations of `rank`.
     pub(super) fn pool_waits_for(&self, plane: PlaneId, rank: u8) -> bool {
-        rank == self.ranks[Class::HostProgram as usize]
+        rank == self.dispatch.ranks[Class::HostProgram as usize]
             && self.first_of_pool(plane) != TransactionId::NONE
             && self.ftl.blocks.takes_host_write(plane)
     }
@@ -170,23 +108,23 @@ impl Device {
     /// units, a die takes a whole one: all of its planes that program together come before the next one in the order.
     fn deal_pool(&mut self, pool: u32) {
         self.find_idle_planes();
-        self.pool.dealt.clear();
-        while !self.pool.lines[pool as usize].is_empty() {
-            let Some(named) = self.ftl.choose(pool, &self.pool.candidates) else { break };
+        self.dispatch.pool.dealt.clear();
+        while !self.dispatch.pool.lines[pool as usize].is_empty() {
+            let Some(named) = self.ftl.choose(pool, &self.dispatch.pool.candidates) else { break };
             let plane = self.in_turn(named);
             self.deal(pool, named, plane);
-            if self.filling.is_some() {
-                for other in self.merging.planes_together(plane).filter(|&other| other != plane) {
+            if self.dispatch.filling.is_some() {
+                for other in self.dispatch.merging.planes_together(plane).filter(|&other| other != plane) {
                     self.deal(pool, other, other);
                 }
             }
         }
-        if self.pool.dealt.is_empty() {
+        if self.dispatch.pool.dealt.is_empty() {
             return;
         }
         self.alone(|device| {
-            for index in 0..device.pool.dealt.len() {
-                device.kick(device.array.lun_of(device.pool.dealt[index]));
+            for index in 0..device.dispatch.pool.dealt.len() {
+                device.kick(device.array.lun_of(device.dispatch.pool.dealt[index]));
             }
         });
     }
@@ -194,21 +132,21 @@ impl Device {
     /// Deals the writes of one program to `plane`, in the turn of `named`, if it has room and can join the planes that
     /// were dealt to.
     fn deal(&mut self, pool: u32, named: PlaneId, plane: PlaneId) {
-        self.pool.candidates.set(self.ftl.allocation.order().position(named), false);
-        let first = self.pool.lines[pool as usize].first();
+        self.dispatch.pool.candidates.set(self.ftl.allocation.order().position(named), false);
+        let first = self.dispatch.pool.lines[pool as usize].first();
         if first.is_none() || !self.is_ready(plane) || !self.may_join_dealt(plane) {
             return;
         }
         let class = self.transactions[first].temperature;
-        let rank = self.ranks[Class::HostProgram as usize];
+        let rank = self.dispatch.ranks[Class::HostProgram as usize];
         for _ in 0..self.ftl.shape().units_per_program {
             let id = self.take_of_class(plane, class);
             if id.is_none() {
                 break;
             }
-            self.waiting.push(self.array.lun_of(plane), plane, rank, &mut self.transactions, id);
+            self.dispatch.waiting.push(self.array.lun_of(plane), plane, rank, &mut self.transactions, id);
         }
-        self.pool.dealt.push(plane);
+        self.dispatch.pool.dealt.push(plane);
     }
 
     /// The plane that takes what the order deals to `named`. The first of a LUN is its plane that was used least
@@ -222,12 +160,12 @@ impl Device {
         let units = (planes.end - planes.start) / per_unit;
         let digits = |plane: u32| ((plane - planes.start) / per_unit, (plane - planes.start) % per_unit);
         let own = digits(named.0);
-        if !self.pool.dealt.iter().any(|&other| self.array.lun_of(other) == lun) {
+        if !self.dispatch.pool.dealt.iter().any(|&other| self.array.lun_of(other) == lun) {
             let Some(first) = self.least_recently_used(lun) else { return named };
             let first = digits(first.0);
-            self.pool.shifts[lun.index()] = (first.0 + units - own.0, first.1 + per_unit - own.1);
+            self.dispatch.pool.shifts[lun.index()] = (first.0 + units - own.0, first.1 + per_unit - own.1);
         }
-        let shift = self.pool.shifts[lun.index()];
+        let shift = self.dispatch.pool.shifts[lun.index()];
         PlaneId(planes.start + (own.0 + shift.0) % units * per_unit + (own.1 + shift.1) % per_unit)
     }
 
@@ -235,7 +173,7 @@ impl Device {
     /// erases if the allocation goes by them.
     fn least_recently_used(&self, lun: LunId) -> Option<PlaneId> {
         let ready = self.array.planes_of(lun).map(PlaneId).filter(|&plane| self.is_ready(plane));
-        ready.min_by_key(|&plane| (self.erases_that_count(plane), self.pool.used[plane]))
+        ready.min_by_key(|&plane| (self.erases_that_count(plane), self.dispatch.pool.used[plane]))
     }
 
     /// Returns the erases of the next free block of a plane if dynamic allocation goes by them, and 0 otherwise.
@@ -252,20 +190,21 @@ impl Device {
     /// Whether a write to `plane` could go with those dealt to its LUN so far, in one command.
     fn may_join_dealt(&self, plane: PlaneId) -> bool {
         let lun = self.array.lun_of(plane);
-        let mut of_lun = self.pool.dealt.iter().copied().filter(|&other| self.array.lun_of(other) == lun).peekable();
+        let mut of_lun =
+            self.dispatch.pool.dealt.iter().copied().filter(|&other| self.array.lun_of(other) == lun).peekable();
         let Some(&first) = of_lun.peek() else { return true };
         if self.array.chip_of(first) != self.array.chip_of(plane) {
             return false;
         }
         match of_lun.find(|&other| self.array.unit_of(other) == self.array.unit_of(plane)) {
             Some(other) => self.may_program_together(other, plane),
-            None => self.merging.interleave,
+            None => self.dispatch.merging.interleave,
         }
     }
 
     /// Lets idle LUNs know of writes in any pool.
     pub(super) fn offer_pools(&mut self) {
-        (0..self.pool.lines.len() as u32).for_each(|pool| self.tasks.push(Task::Offer(pool)));
+        (0..self.dispatch.pool.lines.len() as u32).for_each(|pool| self.tasks.push(Task::Offer(pool)));
     }
 
     /// Lets idle LUNs know of writes in a pool, in the order of the allocation.
@@ -273,17 +212,17 @@ impl Device {
     #[inline(never)]
     pub(super) fn offer_pool(&mut self, pool: u32) {
         let line = pool as usize;
-        if self.merging.any && !self.pool.lines[line].is_empty() {
+        if self.dispatch.merging.any && !self.dispatch.pool.lines[line].is_empty() {
             self.deal_pool(pool);
         }
-        if !self.merging.any && !self.pool.lines[line].is_empty() {
+        if !self.dispatch.merging.any && !self.dispatch.pool.lines[line].is_empty() {
             self.find_idle_planes();
-            if let Some(plane) = self.ftl.choose(pool, &self.pool.candidates) {
+            if let Some(plane) = self.ftl.choose(pool, &self.dispatch.pool.candidates) {
                 self.offer(self.array.lun_of(plane));
                 return self.tasks.push(Task::Offer(pool));
             }
         }
-        if self.pool.lines[line].is_empty() {
+        if self.dispatch.pool.lines[line].is_empty() {
             return;
         }
         self.line_up_for_pool(pool);
@@ -292,30 +231,30 @@ impl Device {
     /// Idle LUNs line up at their busy channels for what is left in a pool, least recently used first, and by the order
     /// of the allocation where that is equal: whichever is granted first takes the oldest write.
     fn line_up_for_pool(&mut self, pool: u32) {
-        self.pool.candidates.copy_from(&self.pool.idle);
-        self.pool.candidates.intersect_with(self.ftl.ready());
-        let mut lining_up = std::mem::take(&mut self.pool.lining_up);
+        self.dispatch.pool.candidates.copy_from(&self.dispatch.pool.idle);
+        self.dispatch.pool.candidates.intersect_with(self.ftl.ready());
+        let mut lining_up = std::mem::take(&mut self.dispatch.pool.lining_up);
         let mut from = 0;
-        while let Some(position) = self.pool.candidates.next_from(from) {
-            self.pool.candidates.set(position, false);
+        while let Some(position) = self.dispatch.pool.candidates.next_from(from) {
+            self.dispatch.pool.candidates.set(position, false);
             from = position;
             let plane = self.ftl.allocation.order().plane(position);
             if self.ftl.allocation.pool_of(plane) == pool {
                 let lun = self.array.lun_of(plane);
-                let used = self.array.planes_of(lun).map(|plane| self.pool.used[PlaneId(plane)]).max();
+                let used = self.array.planes_of(lun).map(|plane| self.dispatch.pool.used[PlaneId(plane)]).max();
                 let erases = self.array.planes_of(lun).map(|plane| self.erases_that_count(PlaneId(plane))).min();
                 lining_up.push((erases.unwrap_or_default(), used.unwrap_or_default(), position, lun));
             }
         }
         lining_up.sort_unstable();
         lining_up.drain(..).for_each(|(.., lun)| self.tasks.push(Task::Start(lun)));
-        self.pool.lining_up = lining_up;
+        self.dispatch.pool.lining_up = lining_up;
     }
 
     /// The candidates become the planes of idle LUNs of idle channels, those with room where nothing is merged: where
     /// something is, another plane of the LUN may take what is dealt to one.
     fn find_idle_planes(&mut self) {
-        let Pool { candidates, of_channel, idle, .. } = &mut self.pool;
+        let Pool { candidates, of_channel, idle, .. } = &mut self.dispatch.pool;
         candidates.clear();
         for (channel, planes) in of_channel.iter().enumerate() {
             if self.array.channel_is_idle(ChannelId(channel as u32), self.now) {
@@ -323,7 +262,7 @@ impl Device {
             }
         }
         candidates.intersect_with(idle);
-        if !self.merging.any {
+        if !self.dispatch.merging.any {
             candidates.intersect_with(self.ftl.ready());
         }
     }
@@ -331,15 +270,15 @@ impl Device {
     /// Returns `true` if some idle LUN has a plane with room.
     #[inline]
     pub(super) fn any_plane_is_idle(&self) -> bool {
-        self.pool.idle.next_common(self.ftl.ready(), 0).is_some()
+        self.dispatch.pool.idle.next_common(self.ftl.ready(), 0).is_some()
     }
 
     /// Gives the oldest write of its pool to an idle LUN.
     fn offer(&mut self, lun: LunId) {
         let plane = self.choose_plane(lun);
         let id = self.take_from_pool(plane);
-        let rank = self.ranks[Class::HostProgram as usize];
-        self.waiting.push(lun, plane, rank, &mut self.transactions, id);
+        let rank = self.dispatch.ranks[Class::HostProgram as usize];
+        self.dispatch.waiting.push(lun, plane, rank, &mut self.transactions, id);
         self.kick(lun);
     }
 

@@ -30,7 +30,7 @@ impl Device {
                     let lun = self.array.lun_of_unit(unit);
                     self.finish(unit, lun);
                     self.run_tasks();
-                    if self.overlapping.any && self.go_on_overlapping(unit, lun) {
+                    if self.dispatch.overlapping.any && self.go_on_overlapping(unit, lun) {
                         self.run_tasks();
                         return self.admit_from_host();
                     }

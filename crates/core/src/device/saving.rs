@@ -122,8 +122,8 @@ impl Device {
         let mut device = Device::new(config, options).map_err(StateError::Policy)?;
         device.ftl.copy_state(&self.ftl);
         device.durability.clone_from(&self.durability);
-        device.pool.used.clone_from(&self.pool.used);
-        device.pool.uses = self.pool.uses;
+        device.dispatch.pool.used.clone_from(&self.dispatch.pool.used);
+        device.dispatch.pool.uses = self.dispatch.pool.uses;
         device.array.copy_state(&self.array);
         Ok(device)
     }
@@ -155,8 +155,8 @@ impl Device {
             durability.save(self.ftl.sequence, &mut writer)?;
         }
         writer.section("policy/turns", |out| {
-            out.u64(self.pool.uses)?;
-            self.pool.used.iter().try_for_each(|&used| out.u64(used))?;
+            out.u64(self.dispatch.pool.uses)?;
+            self.dispatch.pool.used.iter().try_for_each(|&used| out.u64(used))?;
             out.u8(u8::from(self.durability.as_ref().is_some_and(|durability| durability.is_recovered)))?;
             self.array.save(out)
         })?;
@@ -204,10 +204,10 @@ impl Device {
             durability.load(&mut device.ftl, &mut reader)?;
         }
         reader.section("policy/turns", |input| {
-            device.pool.uses = input.count("writes placed")?;
-            for used in &mut device.pool.used {
+            device.dispatch.pool.uses = input.count("writes placed")?;
+            for used in &mut device.dispatch.pool.used {
                 *used = input.u64()?;
-                if *used > device.pool.uses || *used >= MOST {
+                if *used > device.dispatch.pool.uses || *used >= MOST {
                     return Err(input.damaged("a plane that was used in the future"));
                 }
             }

@@ -57,7 +57,7 @@ impl Device {
 
     /// A LUN that could start something finds nothing.
     fn rest(&mut self, unit: UnitId, lun: LunId) {
-        if self.overlapping.any && self.array.is_suspended(unit) {
+        if self.dispatch.overlapping.any && self.array.is_suspended(unit) {
             return self.resume_suspended(unit);
         }
         self.set_idle(lun);
@@ -68,8 +68,8 @@ impl Device {
     pub(super) fn kick(&mut self, lun: LunId) {
         match self.array.state(lun) {
             LunState::Idle => self.look(lun),
-            LunState::Busy if self.overlapping.any => self.overlap(lun),
-            LunState::Requesting if self.reconsiders => self.reconsider(lun),
+            LunState::Busy if self.dispatch.overlapping.any => self.overlap(lun),
+            LunState::Requesting if self.dispatch.reconsiders => self.reconsider(lun),
             _ => {}
         }
     }
@@ -120,13 +120,13 @@ impl Device {
     /// the first by rank.
     #[inline(always)]
     pub(super) fn next_for(&mut self, lun: LunId) -> Option<(u8, TransactionId)> {
-        if self.chooses { self.choose_next(lun) } else { self.first_own(lun) }
+        if self.dispatch.chooses { self.choose_next(lun) } else { self.first_own(lun) }
     }
 
     /// Returns the transaction of `rank` that `lun` takes next, with its rank.
     #[inline]
     fn next_of(&mut self, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
-        if self.chooses {
+        if self.dispatch.chooses {
             return self.choose_next_of(lun, rank);
         }
         let own = self.first_of_own(lun, rank);
@@ -136,22 +136,22 @@ impl Device {
     /// Removes `id`, the choice of a LUN, from the queue of the LUN.
     #[inline(always)]
     pub(super) fn take_next(&mut self, lun: LunId, rank: u8, id: TransactionId) {
-        if self.chooses {
+        if self.dispatch.chooses {
             return self.take_chosen(lun, rank, id);
         }
-        self.waiting.pop(lun, self.transactions[id].plane, rank, &mut self.transactions);
+        self.dispatch.waiting.pop(lun, self.transactions[id].plane, rank, &mut self.transactions);
     }
 
     /// The transaction that `lun` takes next, and its rank: of its own lines or of the pool, by rank, then by age.
     #[inline(always)]
     pub(super) fn first_for(&self, lun: LunId) -> Option<(u8, TransactionId)> {
-        if self.dynamic { self.first_with_pool(lun) } else { self.first_own(lun) }
+        if self.dispatch.dynamic { self.first_with_pool(lun) } else { self.first_own(lun) }
     }
 
     /// The transaction of `rank` that `lun` takes next, with its rank.
     pub(super) fn first_of(&self, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
         let own = self.first_of_own(lun, rank);
-        if self.dynamic && rank == self.ranks[Class::HostProgram as usize] {
+        if self.dispatch.dynamic && rank == self.dispatch.ranks[Class::HostProgram as usize] {
             return self.or_of_pool(lun, rank, own);
         }
         own.is_some().then_some((rank, own))
@@ -160,14 +160,14 @@ impl Device {
     /// The first transaction in the lines of `lun`, with its rank.
     #[inline(always)]
     pub(super) fn first_own(&self, lun: LunId) -> Option<(u8, TransactionId)> {
-        let rank = self.waiting.rank_of_first(lun)?;
+        let rank = self.dispatch.waiting.rank_of_first(lun)?;
         Some((rank, self.first_of_own(lun, rank)))
     }
 
     /// The first transaction of `rank` in the lines of `lun`, or `NONE`.
     #[inline(always)]
     fn first_of_own(&self, lun: LunId, rank: u8) -> TransactionId {
-        self.waiting.oldest(lun, rank)
+        self.dispatch.waiting.oldest(lun, rank)
     }
 
     pub(super) fn first_with_pool(&self, lun: LunId) -> Option<(u8, TransactionId)> {
@@ -177,8 +177,10 @@ impl Device {
 
     /// `own`, where that is not `NONE`, or the write of the pool that goes before it.
     fn or_of_pool(&self, lun: LunId, rank: u8, own: TransactionId) -> Option<(u8, TransactionId)> {
-        let (pooled, id) =
-            (self.ranks[Class::HostProgram as usize], self.first_of_pool(PlaneId(self.array.planes_of(lun).start)));
+        let (pooled, id) = (
+            self.dispatch.ranks[Class::HostProgram as usize],
+            self.first_of_pool(PlaneId(self.array.planes_of(lun).start)),
+        );
         let turn = |rank: u8, id: TransactionId| (rank, self.transactions[id].order);
         let earlier = id.is_some() && (own.is_none() || turn(pooled, id) < turn(rank, own));
         if earlier && self.has_ready_plane(lun) {
@@ -201,12 +203,12 @@ impl Device {
     #[inline(never)]
     fn start_from(&mut self, lun: LunId, mut rank: u8, mut id: TransactionId, has_channel: bool) -> bool {
         loop {
-            if self.overlapping.any && self.only_reads(lun) && self.transactions[id].kind != Kind::HostRead {
+            if self.dispatch.overlapping.any && self.only_reads(lun) && self.transactions[id].kind != Kind::HostRead {
                 return false;
             }
             self.take_next(lun, rank, id);
             if self.start_one(lun, rank, id) {
-                if self.overlapping.any {
+                if self.dispatch.overlapping.any {
                     self.overlap(lun);
                 }
                 return true;
@@ -222,7 +224,7 @@ impl Device {
     /// Starts a LUN on `id`, with what other planes or dies do together with it; whether it could.
     #[inline(always)]
     fn start_one(&mut self, lun: LunId, rank: u8, id: TransactionId) -> bool {
-        if self.merging.blind {
+        if self.dispatch.merging.blind {
             self.level(id, rank);
         }
         let plane = self.transactions[id].plane;
@@ -231,11 +233,11 @@ impl Device {
             return false;
         }
         // Mostly nothing else waits.
-        if self.merging.any && self.others_wait(lun, plane, rank) {
+        if self.dispatch.merging.any && self.others_wait(lun, plane, rank) {
             self.start_merged(lun, rank, id, unit);
             return true;
         }
-        self.running[unit] = id;
+        self.dispatch.running[unit] = id;
         self.array.start(unit, self.now);
         self.watch_start(unit);
         true
@@ -321,7 +323,7 @@ impl Device {
         Operation {
             kind: array::Kind::Read,
             class: read.class,
-            rank: self.ranks[read.class as usize],
+            rank: self.dispatch.ranks[read.class as usize],
             plane: read.plane,
             members: 1,
             pages,
@@ -347,7 +349,7 @@ impl Device {
         Operation {
             kind: array::Kind::Program,
             class,
-            rank: self.ranks[class as usize],
+            rank: self.dispatch.ranks[class as usize],
             plane,
             members: 1,
             pages: self.ftl.shape().pages_per_unit,
@@ -419,7 +421,7 @@ impl Device {
                 // The rest of the block is for writes that wait.
                 self.unstall(plane);
             }
-        } else if self.dynamic {
+        } else if self.dispatch.dynamic {
             self.ftl.refresh_ready(plane);
         }
         if self.ftl.shape().paces {
@@ -433,7 +435,7 @@ impl Device {
     /// where operations of other kinds may wait between the writes, or from the pool. Returns `NONE` without one.
     fn pop_companion(&mut self, rank: u8, plane: PlaneId, class: u8) -> TransactionId {
         let key = (self.array.lun_of(plane), plane, rank);
-        let id = self.waiting.pop_suitable(key, &mut self.transactions, |transactions, id| {
+        let id = self.dispatch.waiting.pop_suitable(key, &mut self.transactions, |transactions, id| {
             let Transaction { kind, temperature, .. } = transactions[id];
             kind == Kind::Write && temperature == class
         });
@@ -620,7 +622,7 @@ impl Device {
         let operation = Operation {
             kind: array::Kind::Erase,
             class: erase.class,
-            rank: self.ranks[erase.class as usize],
+            rank: self.dispatch.ranks[erase.class as usize],
             plane: erase.plane,
             members: 1,
             pages: 1,

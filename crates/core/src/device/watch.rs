@@ -78,7 +78,7 @@ impl Device {
     pub(super) fn watch_start(&mut self, unit: UnitId) {
         if self.array.probe().is_some() {
             let operation = *self.array.operation(unit);
-            self.show_waits(self.running[unit], &operation);
+            self.show_waits(self.dispatch.running[unit], &operation);
         }
     }
 

@@ -1,7 +1,6 @@
 //! Which waiting operation a die or a channel takes next.
 
 pub mod external;
-pub mod waiting;
 
 use crate::external::Fault;
 use crate::policy_family;

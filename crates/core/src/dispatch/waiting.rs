@@ -1,8 +1,8 @@
-//! What waits for LUNs: lines by rank, for each LUN, or for each of its planes where those may work together.
+//! Queues of transactions by rank: one for each LUN, or one for each of its planes if planes may work together.
 
 use std::hint::select_unpredictable;
 
-use super::RANKS;
+use crate::scheduler::RANKS;
 use crate::sim::id::{LunId, PlaneId, TransactionId};
 use crate::work::fifo::{Fifo, Links, Ordered};
 
