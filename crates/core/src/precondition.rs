@@ -67,7 +67,7 @@ pub fn precondition(
     on_progress: OnProgress,
 ) -> Result<Reached, String> {
     let mut reached = Reached::default();
-    if to == Precondition::Steady && device.ftl().block_map.is_none() {
+    if to == Precondition::Steady && !device.ftl().shape().hooks.places {
         let on_progress = &mut |_| on_progress(0.0);
         reached.write_amplification_at_hard = steady::at_hard_threshold(device.config(), seed, on_progress)?;
     }
@@ -133,9 +133,9 @@ fn fill(ftl: &mut Ftl, on_progress: OnProgress) -> Result<(), String> {
 /// Fills the device so that a share of each block is superseded: as often as the share asks for, a unit is written
 /// twice in a row, and both copies land in the same plane.
 fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
-    if ftl.block_map.is_some() {
+    if ftl.shape().hooks.places {
         return Err(format!(
-            "aged={share}: with block mapping a unit has one place in its block, so that it cannot be written twice in a \
+            "aged={share}: with this mapping scheme a unit has one place in its block, so that it cannot be written twice in a \
              row there; take steady, stale=V or a workload"
         ));
     }
@@ -174,7 +174,7 @@ fn age(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String>
 
 /// Writes a share of the pages of each plane and makes all of them stale: the device is empty, and cleaning near.
 fn wear_in(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
-    if ftl.block_map.is_some() {
+    if ftl.shape().hooks.places {
         return wear_in_blocks(ftl, share, on_progress);
     }
     let shape = *ftl.shape();
@@ -226,20 +226,16 @@ fn units_of_a_plane(ftl: &Ftl) -> u64 {
 }
 
 /// Writes whole logical blocks of each plane in order of their numbers, and trims them, until a share of the plane is
-/// invalid. With block mapping only a logical block can hold invalid pages, because a free block is an erased one.
+/// invalid. With a scheme of whole blocks only those can hold invalid pages, because a free block is an erased one.
 fn wear_in_blocks(ftl: &mut Ftl, share: f64, on_progress: OnProgress) -> Result<(), String> {
-    let (planes, units) = (ftl.shape().planes, ftl.map.len());
-    let block = ftl.logical_blocks().units();
-    let mut owned = vec![Vec::new(); planes as usize];
-    for number in 0..units.div_ceil(block) {
-        owned[ftl.block_home(number).index()].push(number * block..units.min((number + 1) * block));
-    }
+    let planes = ftl.shape().planes;
+    let owned = ftl.scheme().shares(ftl);
     let wanted = whole_programs(ftl, share);
     let room = owned.iter().map(|blocks| blocks.iter().map(|units| units.len() as u64).sum()).min().unwrap_or(0);
     if wanted > room {
         let most = most_of(ftl, room);
         return Err(format!(
-            "stale={share}: with block mapping invalid pages are those of logical blocks, which have no more in each \
+            "stale={share}: with this mapping scheme invalid pages are those of logical blocks, which have no more in each \
              plane; give at most stale={most:.3}"
         ));
     }

@@ -8,6 +8,7 @@ use floatgate_core::device::{Device, Options};
 use floatgate_core::ftl::space::Role;
 use floatgate_core::metrics::counters::{Counters, ProgramCause, ReadCause};
 use floatgate_core::precondition::{Precondition, precondition};
+use floatgate_core::sim::id::Lpn;
 use floatgate_core::sim::request::Operation;
 
 /// Cells to register, register to cells, erase, and a page over the channel: 4096 cycles of 25 ns.
@@ -41,7 +42,7 @@ fn writes_in_order_are_appended() {
     let counters = device.ftl().counters;
     assert_eq!((programs(&counters), counters.blocks_erased), ([64, 0, 0], 0));
     // Neighbouring logical blocks are on different channels.
-    let homes: Vec<u32> = (0..4).map(|number| device.ftl().block_home(number).0).collect();
+    let homes: Vec<u32> = (0..4).map(|number| device.ftl().home(Lpn(number * 64)).unwrap().0).collect();
     assert_eq!(homes.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "{homes:?}");
 }
 
@@ -107,7 +108,7 @@ fn few_free_blocks_are_made_more_by_merging_the_oldest() {
     let counted = device.ftl().counters.since(&before);
     let merged = counted.blocks_erased;
     assert_eq!((programs(&counted), merged), ([20, 0, 63 * merged], 8));
-    assert_eq!(device.ftl().blocks.free_blocks(device.ftl().block_home(0), Role::Data), 4);
+    assert_eq!(device.ftl().blocks.free_blocks(device.ftl().home(Lpn(0)).unwrap(), Role::Data), 4);
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod common;
 
 use common::{device_config, drain, fill, submit, units};
 use floatgate_core::device::{Device, Options};
+use floatgate_core::ftl::mapping::MappingScheme;
 use floatgate_core::metrics::attribution::Part;
 use floatgate_core::metrics::counters::{MapCause, ProgramCause, ReadCause};
 use floatgate_core::sim::request::Operation;
@@ -23,7 +24,7 @@ fn device(options: &str) -> Device {
     fill(&mut device, units);
     assert_eq!(
         device.ftl().counters.map.programs[MapCause::Functional as usize],
-        u64::from(device.ftl().map_state.as_ref().unwrap().pages())
+        u64::from(device.ftl().scheme().translation_pages())
     );
     device
 }
@@ -192,7 +193,8 @@ fn accounts_of_map_pages_add_up() {
     assert!(map.misses >= map.reads[0] && map.evictions_dirty >= map.programs[1]);
     // Each write was a hit or a miss, but those that followed an older write of the same unit at once.
     assert!((7_950..=8_000).contains(&(map.hits + map.misses)), "{map:?}");
-    let in_flash = device.ftl().map_state.as_ref().unwrap();
+    let MappingScheme::Dftl(dftl) = device.ftl().scheme() else { panic!("the scheme is DFTL") };
+    let in_flash = &dftl.state;
     assert!((0..in_flash.pages()).all(|page| in_flash.place(page).is_some()));
 }
 
@@ -202,7 +204,8 @@ fn a_trim_changes_entries_without_waiting() {
     assert_eq!(latency(&mut device, Operation::Trim, 0, 4), 0);
     let map = device.ftl().counters.map;
     assert_eq!((map.evictions_dirty, map.misses), (3, 0), "four entries changed, of which one is cached");
-    assert_eq!(device.ftl().map_state.as_ref().unwrap().cmt.len(), 1);
+    let MappingScheme::Dftl(dftl) = device.ftl().scheme() else { panic!("the scheme is DFTL") };
+    assert_eq!(dftl.state.cmt.len(), 1);
     assert!(map.programs[MapCause::Eviction as usize] <= 2, "those of one translation page are written together");
     device.check_invariants().unwrap();
 }

@@ -450,13 +450,35 @@ fn functions_fit_a_screen() {
 fn methods_of_the_device_do_not_call_each_other_in_a_cycle() {
     let mut calls: BTreeMap<String, (String, BTreeSet<String>)> = BTreeMap::new();
     for (path, text) in rust_files().iter().filter(|(path, _)| path.starts_with("crates/core/src/device/")) {
-        for Function { name, line, body, .. } in methods(&without_test_modules(&code_only(text)), "Device") {
+        let code = without_test_modules(&code_only(text));
+        for Function { name, line, body, .. } in methods(&code, "Device") {
             calls.entry(name).or_insert((format!("{path}:{line}"), BTreeSet::new())).1.extend(called(&body));
+        }
+        // A mapping scheme may call all of its context.
+        for Function { line, body, .. } in methods(&code, "Context for Device") {
+            let scheme = calls.entry("with_scheme".to_owned());
+            scheme.or_insert((format!("{path}:{line}"), BTreeSet::new())).1.extend(called(&body));
         }
     }
     assert!(calls.len() > 300, "the methods of the device are found");
     let cycles = in_cycles(&calls.iter().map(|(name, (_, calls))| (name.as_str(), calls)).collect());
     report(&cycles.iter().map(|name| format!("{}: `{name}` is in a cycle", calls[*name].0)).collect::<Vec<_>>());
+}
+
+/// A mapping scheme is the folder of its own: nothing else depends on which one a device has.
+#[test]
+fn schemes_are_named_in_their_folders_only() {
+    let names = ["dftl", "DFTL", "Dftl", "block mapping", "Block mapping", "MappingConfig::", "MappingScheme::"];
+    let mut found = Vec::new();
+    for (path, text) in rust_files() {
+        let is_source = path.contains("/src/") && !path.starts_with("crates/core/src/ftl/mapping/");
+        for (number, line) in text.lines().enumerate().filter(|_| is_source) {
+            for name in names.iter().filter(|name| line.contains(*name)) {
+                found.push(format!("{path}:{}: `{name}` belongs in ftl/mapping/", number + 1));
+            }
+        }
+    }
+    report(&found);
 }
 
 #[test]

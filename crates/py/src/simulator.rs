@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt8Array, UInt16Array, UI
 use arrow_pyarrow::{PyArrowType, Table as PyTable};
 use floatgate_core::device::Device;
 use floatgate_core::ftl::Ftl;
-use floatgate_core::ftl::mapping::{Location, NOWHERE};
+use floatgate_core::ftl::mapping::Location;
 use floatgate_core::ftl::space::BlockState;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::summary::Precondition;
@@ -378,12 +378,10 @@ fn units(ftl: &Ftl) -> (Vec<u8>, Vec<i64>) {
     (states, owners)
 }
 
-/// By block, with block mapping: the places written of those that logical blocks go on in. Nothing is written any more
-/// to the others: what they lack is stale.
+/// By block: the places written, of those that the mapping scheme continues to write to. Nothing more is written to the
+/// others: places that they lack are stale.
 fn current(ftl: &Ftl) -> Vec<u32> {
     let mut written = vec![ftl.blocks.data_units(); ftl.blocks.all().len()];
-    for logical in ftl.block_map.iter().flat_map(|map| &map.logical).filter(|logical| logical.current != NOWHERE) {
-        written[logical.current as usize] = logical.next;
-    }
+    ftl.scheme().blocks(ftl, &mut |block, units| written[block.index()] = units);
     written
 }

@@ -7,11 +7,9 @@ use super::advanced::{Advanced, Waste, Wise};
 use super::error::{ConfigError, Problem};
 use super::units::{Bandwidth, BlockCount, Bytes, Duration, Frequency, OneOrMany, TransferRate};
 use super::{
-    BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultsConfig, Firmware, Frontiers, NOT_WITH_BLOCKS,
-    WritePolicy,
+    BlockSummary, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultsConfig, Firmware, Frontiers, WritePolicy,
 };
 use crate::external::MAX_CLASSES;
-use crate::ftl::mapping::MappingConfig;
 use crate::ftl::temperature::TemperatureConfig;
 
 /// Physical mapping units that a device may have: ids are `u32`, their top bit marks units that are in a controller
@@ -410,27 +408,25 @@ impl Check<'_> {
 
     fn durability(&mut self) {
         let device = self.device;
-        let is_by_block = matches!(device.mapping.scheme, MappingConfig::Block(_));
-        if device.durability.trim_journal && is_by_block {
-            self.refuse("durability.trim_journal", true, NOT_WITH_BLOCKS);
+        let ruled_out = device.mapping.scheme.needs(device).no_power_loss;
+        if let Some(why) = ruled_out.filter(|_| device.durability.trim_journal) {
+            self.refuse("durability.trim_journal", true, why);
         }
         let Some(interval) = device.durability.checkpoint else { return };
         let range = Bytes(device.unit_bytes())..=Bytes(1 << 60);
         let why =
             "a mapping unit of the checkpoint is written for so many bytes of the host, of a mapping unit or more";
         self.in_range("durability.checkpoint", interval, range, why);
-        if is_by_block {
-            self.refuse("durability.checkpoint", interval, NOT_WITH_BLOCKS);
+        if let Some(why) = ruled_out {
+            self.refuse("durability.checkpoint", interval, why);
         }
     }
 
     fn faults(&mut self) {
         let device = self.device;
         let Some(faults) = &device.faults else { return };
-        if let MappingConfig::Block(_) = &device.mapping.scheme {
-            let what = "with block mapping each logical block has its own: none takes the place of one that fails; take \
-                        mapping.scheme = \"page\" or \"dftl\", or leave the table out";
-            self.refuse("faults", "a table", what);
+        if let Some(why) = device.mapping.scheme.needs(device).no_faults {
+            self.refuse("faults", "a table", why);
         }
         let rates = [("program", faults.program_rate), ("erase", faults.erase_rate), ("read", faults.read_rate)];
         for (name, rate) in rates {
@@ -509,10 +505,8 @@ impl Check<'_> {
         if device.temperature.classes() < 2 {
             return;
         }
-        if let MappingConfig::Block(_) = &device.mapping.scheme {
-            let what = "with block mapping a unit's block follows from its address: there is nothing to keep apart; take \
-                        mapping.scheme = \"page\" or \"dftl\"";
-            self.refuse("temperature", name, what);
+        if let Some(why) = device.mapping.scheme.needs(device).no_classes {
+            self.refuse("temperature", name, why);
         }
         if device.gc.frontiers == Frontiers::Single && device.units_per_program() > 1 {
             let what = "with gc.frontiers = \"single\" units of two classes would share a program of several units when \

@@ -50,9 +50,6 @@ pub use schema::{json_schema, options};
 pub use shape::{Shape, shapes_state};
 use units::{Bandwidth, BlockCount, Bytes, Duration, FirmwareCost, Frequency, OneOrMany, TransferRate};
 
-/// Why a device outlives no power cut.
-pub const NOT_WITH_BLOCKS: &str = "power loss is not modelled with mapping.scheme = \"block\": choose page or dftl";
-
 /// One SSD.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

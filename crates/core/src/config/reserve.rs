@@ -13,7 +13,7 @@
 //! share the host's blocks, so that a victim's find room wherever there is any. Those devices program one unit at a
 //! time, so that nothing is padded between classes.
 //!
-//! Translation pages of DFTL have blocks of their own, M in each plane, and B above is what they leave. Of M one is the
+//! Translation pages have blocks of their own, M in each plane, and B above is what they leave. Of M one is the
 //! frontier's and one is kept free for moving; a translation page is a whole program, of which a block holds P. With N
 //! translation pages in a plane, one of the others has a stale page if and only if (M - 2) P >= N + 1. The share
 //! `map_spare` is kept free above that. Nothing that cleaning of these blocks does needs any other block, and what
@@ -23,7 +23,6 @@
 
 use super::{DeviceConfig, Frontiers};
 use crate::ftl::allocation::AllocationConfig;
-use crate::ftl::mapping::MappingConfig;
 
 impl DeviceConfig {
     /// The soft threshold in blocks of a plane. Where blocks may fail it is two at least: one is kept for what does.
@@ -62,11 +61,11 @@ impl DeviceConfig {
     }
 
     fn map_blocks_for(&self, units: u64) -> u32 {
-        let MappingConfig::Dftl(options) = &self.mapping.scheme else { return 0 };
-        let pages = units.div_ceil(u64::from(options.entries_per_page(self))).div_ceil(u64::from(self.total_planes()));
+        let Some(translation) = self.mapping.scheme.needs(self).translation else { return 0 };
+        let pages = units.div_ceil(u64::from(translation.entries_per_page)).div_ceil(u64::from(self.total_planes()));
         let per_block = u64::from(self.data_units_per_block() / self.units_per_program());
         // Shares are decimal numbers of a few digits: exact in billionths, the same on every machine.
-        let used = 1_000_000_000u64.saturating_sub((options.map_spare * 1e9 + 0.5) as u64);
+        let used = 1_000_000_000u64.saturating_sub((translation.spare * 1e9 + 0.5) as u64);
         let blocks = ((pages + 1) * 1_000_000_000).div_ceil((per_block * used).max(1)) + 2;
         u32::try_from(blocks).unwrap_or(u32::MAX)
     }
@@ -129,10 +128,12 @@ impl DeviceConfig {
         u64::from(self.data_units_per_block()) - u64::from(self.units_per_program()) + 1
     }
 
-    /// With block mapping: the most logical blocks of a plane. Each keeps one block; a second one, while it is written
-    /// anew, is of the stock, and copying the rest into it frees the first.
+    /// With a scheme of whole blocks: the most logical blocks of a plane. Each keeps one block. While it is written
+    /// anew, it has a second one of the free blocks, and copying the rest into it frees the first.
     fn logical_blocks_per_plane(&self) -> Option<u64> {
-        let MappingConfig::Block(_) = &self.mapping.scheme else { return None };
+        if !self.mapping.scheme.needs(self).whole_blocks {
+            return None;
+        }
         let blocks = self.logical_units().div_ceil(u64::from(self.data_units_per_block()));
         Some(blocks.div_ceil(u64::from(self.total_planes())))
     }

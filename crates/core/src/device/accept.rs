@@ -511,7 +511,7 @@ impl Device {
                     self.answer_unwritten(id);
                 }
             }
-            _ if self.ftl.map_state.is_some() => self.translate_write(id),
+            _ if self.ftl.shape().hooks.entries => self.translate_write(id),
             Location::Flash(ppn) if !write.complete => self.read_for(id, ppn),
             _ => {
                 // What is left until now is the way out of the buffer.
@@ -537,8 +537,8 @@ impl Device {
 
     /// A write has all its data: it waits for a place.
     pub(super) fn queue_write(&mut self, id: TransactionId) {
-        if self.ftl.block_map.is_some() {
-            return self.queue_in_block(id);
+        if self.ftl.shape().hooks.places {
+            return self.with_scheme(|scheme, device| scheme.place(device, id));
         }
         if self.ftl.is_read_only() {
             return self.answer_unwritten(id);
@@ -645,7 +645,9 @@ impl Device {
         if let Some(ppn) = stale {
             self.ftl.blocks.invalidate(ppn);
             self.ftl.counters.units_trimmed += 1;
-            self.trimmed_in_block(lpn);
+            if self.ftl.shape().hooks.places {
+                self.with_scheme(|scheme, device| scheme.trimmed(device, lpn));
+            }
             self.clean(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(ppn)));
         }
     }

@@ -83,8 +83,8 @@ impl Device {
     /// Takes the next step of cleaning a plane, if it needs cleaning and no step is on its way.
     #[inline]
     pub(super) fn clean(&mut self, plane: PlaneId) {
-        if self.ftl.block_map.is_some() {
-            return; // Merging frees blocks instead.
+        if self.ftl.shape().hooks.places {
+            return; // The scheme frees blocks.
         }
         if self.wants_step(plane) && !self.gives_way(plane) {
             self.step(plane);
@@ -94,7 +94,7 @@ impl Device {
     /// Takes the next step in a plane's data blocks, then in its blocks of translation pages.
     pub(super) fn clean_data_and_map(&mut self, plane: PlaneId) {
         self.clean(plane);
-        if self.ftl.map_state.is_some() {
+        if self.ftl.shape().hooks.entries {
             self.tasks.push(Task::CleanMap(plane));
         }
     }
@@ -122,7 +122,9 @@ impl Device {
             let step = self.jobs[plane].next_step(&mut self.ftl, plane);
             // A job that rests may be needed again by what is set off.
             self.jobs[plane].busy = step != Step::Rest;
-            self.update_moved(plane);
+            if self.ftl.shape().hooks.entries {
+                self.with_scheme(|scheme, device| scheme.update_moved(device, plane));
+            }
             if self.tasks.any_new() || self.jobs[plane].took_failed {
                 self.jobs[plane].coming = Some((step, class));
                 return self.tasks.push(Task::GiveWay(plane));

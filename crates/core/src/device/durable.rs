@@ -2,7 +2,6 @@
 //! that depends on it. See docs/model/durability.md.
 
 use super::{Device, Mutant};
-use crate::config::NOT_WITH_BLOCKS;
 use crate::ftl::durable::{Buffered, Durable};
 use crate::ftl::flash::{Before, FlashEvent, Keep, Outbox, Place, Record, Source};
 use crate::ftl::gc::job::Copy;
@@ -29,8 +28,8 @@ impl Device {
     }
 
     fn begin_to_tell(&mut self, keep: Keep) -> Result<(), String> {
-        if self.ftl.block_map.is_some() {
-            return Err(NOT_WITH_BLOCKS.to_owned());
+        if let Some(why) = self.config.mapping.scheme.needs(&self.config).no_power_loss {
+            return Err(why.to_owned());
         }
         if !self.is_idle() || self.buffer().is_some_and(|buffer| !buffer.is_clean()) {
             return Err("a device is made durable at rest: advance until nothing is in progress".to_owned());

@@ -304,7 +304,7 @@ impl Device {
 
     /// A block has failed: whether the plane, and the device, can do without it.
     pub(super) fn check_spare(&mut self, plane: PlaneId) {
-        let map = self.map_in_hand(plane);
+        let map = self.ftl.scheme().map_in_hand(&self.ftl, plane);
         if !self.ftl.has_spare() || !self.ftl.can_go_on(plane, &self.jobs[plane], map) {
             self.become_read_only();
         }
@@ -331,7 +331,7 @@ impl Device {
                 self.answer_unwritten(id);
             }
         }
-        self.drop_map_updates();
+        self.with_scheme(|scheme, device| scheme.stop(device));
         self.end_flushes_unwritten();
         self.admit();
     }

@@ -32,8 +32,11 @@ impl Device {
             Kind::RmwRead => self.finish_rmw(id),
             Kind::GcRead => self.finish_gc_read(id),
             Kind::Write if !self.dispatch.merging.any => self.finish_writes(id),
-            Kind::MergeRead => self.finish_merge_read(id),
-            Kind::MapRead => self.finish_map_read(id),
+            Kind::MergeRead => {
+                let number = self.transactions.remove(id).logical_block();
+                self.with_scheme(|scheme, device| scheme.copy_read(device, number));
+            }
+            Kind::MapRead => self.with_scheme(|scheme, device| scheme.map_read_ended(device, id)),
             Kind::Write
             | Kind::GcWrite
             | Kind::CopyBack
@@ -140,7 +143,7 @@ impl Device {
     /// All writes of a program command.
     fn finish_writes(&mut self, first: TransactionId) {
         let place = self.transactions[first].place;
-        if self.ftl.block_map.is_some() {
+        if self.ftl.shape().hooks.places {
             self.store_program(self.start_of_program(place), first);
         }
         if self.program_fails(self.start_of_program(place), self.ftl.shape().units_per_program) {
@@ -161,10 +164,9 @@ impl Device {
             }
             id = next;
         }
-        if self.ftl.block_map.is_some() {
-            let lpn = Lpn(self.ftl.map.owner(place));
-            let (number, _) = self.ftl.logical_blocks().split(lpn);
-            self.finish_in_block(number, self.ftl.block_home(number), self.start_of_program(place));
+        if self.ftl.shape().hooks.places {
+            let (lpn, start) = (Lpn(self.ftl.map.owner(place)), self.start_of_program(place));
+            self.with_scheme(|scheme, device| scheme.write_ended(device, lpn, start));
         } else {
             self.program_ended(place);
         }
@@ -175,7 +177,7 @@ impl Device {
     fn finish_write(&mut self, id: TransactionId) {
         let write = self.transactions[id];
         let Transaction { lpn, place, .. } = write;
-        if self.ftl.block_map.is_none() {
+        if !self.ftl.shape().hooks.places {
             self.observe_programmed(id);
         }
         if write.spoiled {
@@ -254,6 +256,11 @@ impl Device {
         }
     }
 
+    /// Returns the first unit of the program that a place is part of.
+    pub(super) fn start_of_program(&self, place: Ppn) -> Ppn {
+        Ppn(place.0 - self.ftl.blocks.offset_in_block(place) % self.ftl.shape().units_per_program)
+    }
+
     /// A program command at `place` has ended: closes the block, or adds its summary, when that was its last.
     pub(super) fn program_ended(&mut self, place: Ppn) {
         if self.ftl.faults.is_some() && self.ftl.blocks.block(self.ftl.blocks.block_of(place)).failed {
@@ -263,17 +270,22 @@ impl Device {
         if !self.ftl.blocks.ends_data(end) {
             return;
         }
-        let block = self.ftl.blocks.block_of(place);
         if self.ftl.shape().summary {
-            let mut summary = Transaction::new(Kind::Summary, Class::Summary);
-            if self.ftl.block_map.is_some() {
-                summary.dependency = self.ftl.blocks.depend(place);
-            }
-            (summary.plane, summary.place) = (self.ftl.blocks.plane_of(block), end);
-            self.dispatch(summary);
+            self.queue_summary(place);
         } else {
-            self.close(block);
+            self.close(self.ftl.blocks.block_of(place));
         }
+    }
+
+    /// Queues the summary of a block, behind the program at `place`.
+    pub(super) fn queue_summary(&mut self, place: Ppn) {
+        let mut summary = Transaction::new(Kind::Summary, Class::Summary);
+        if self.ftl.shape().hooks.places {
+            summary.dependency = self.ftl.blocks.depend(place);
+        }
+        summary.plane = self.ftl.blocks.plane_of(self.ftl.blocks.block_of(place));
+        summary.place = Ppn(place.0 + self.ftl.shape().units_per_program);
+        self.dispatch(summary);
     }
 
     fn finish_summary(&mut self, id: TransactionId) {
@@ -289,8 +301,8 @@ impl Device {
     }
 
     fn close(&mut self, block: BlockId) {
-        if self.ftl.block_map.is_some() {
-            return; // It stays with its logical block.
+        if self.ftl.shape().hooks.places {
+            return; // It stays with the scheme.
         }
         self.ftl.blocks.close(block);
         let plane = self.ftl.blocks.plane_of(block);
@@ -353,18 +365,25 @@ impl Device {
         self.release(victim);
     }
 
-    pub(super) fn map_copy(&mut self, lpn: Lpn, from: Ppn, to: Ppn) {
+    /// Moves the map to a copy, as [`Device::move_in_map`] does, and shows the scheme so.
+    fn map_copy(&mut self, lpn: Lpn, from: Ppn, to: Ppn) {
+        if self.move_in_map(lpn, from, to) && self.ftl.shape().hooks.entries {
+            self.with_scheme(|scheme, device| scheme.note_moved(device, lpn, from));
+        }
+    }
+
+    /// Moves the map to a copy, unless its unit was overwritten or trimmed in the meantime. Returns `true` if it did.
+    pub(super) fn move_in_map(&mut self, lpn: Lpn, from: Ppn, to: Ppn) -> bool {
         if !self.ftl.blocks.is_valid(from) {
             self.ftl.counters.copies_in_vain += 1;
             if self.options.mutant == Mutant::RenumberCopies {
                 self.ftl.map.set_flash(lpn, to);
             }
-            return;
+            return false;
         }
         self.ftl.blocks.invalidate(from);
         self.ftl.blocks.validate(to);
         self.ftl.note_moved(lpn);
-        self.entry_moved(lpn, from);
         self.anchor(lpn, to);
         match self.ftl.map.get(lpn) {
             Location::Flash(ppn) => {
@@ -383,6 +402,7 @@ impl Device {
             }
             Location::Unmapped => debug_assert!(false, "a valid unit is mapped"),
         }
+        true
     }
 
     fn finish_erase(&mut self, id: TransactionId) {
@@ -399,8 +419,8 @@ impl Device {
         if role == Role::Map {
             return self.map_erased(plane, failed);
         }
-        if self.ftl.block_map.is_some() {
-            return self.logical_erased(plane);
+        if self.ftl.shape().hooks.places {
+            return self.with_scheme(|scheme, device| scheme.erased(device, plane));
         }
         // One that had failed is erased by a mutant only, and was not counted.
         self.jobs[plane].doomed = self.jobs[plane].doomed.saturating_sub(1);

@@ -149,7 +149,7 @@ impl Device {
         }
         let transaction = &self.transactions[id];
         let has_room = match transaction.kind {
-            Kind::Write => self.ftl.block_map.is_some() || self.ftl.blocks.takes_host_write(plane),
+            Kind::Write => self.ftl.shape().hooks.places || self.ftl.blocks.takes_host_write(plane),
             // Else it turns out to be a read.
             Kind::CopyBack => self.stays_copy_back(plane),
             _ => true,
@@ -187,7 +187,9 @@ impl Device {
             other_page == page && (other_block == block || !self.dispatch.merging.strict)
         };
         let frontier = match if id.is_none() { Kind::Write } else { self.transactions[id].kind } {
-            Kind::Write | Kind::MergeWrite if self.ftl.block_map.is_some() => return same(self.place_of_program(id)),
+            Kind::Write | Kind::MergeWrite if self.ftl.shape().hooks.places => {
+                return self.target_of(id).is_some_and(same);
+            }
             Kind::Write => self.frontier_of_write(plane, id),
             Kind::GcWrite => self.frontier_of_copies(plane),
             Kind::CopyBack => self.ftl.blocks.gc_frontier(plane),
@@ -201,6 +203,13 @@ impl Device {
             Some(place) => same(place),
             None => page == 0 && self.would_open(frontier, block),
         }
+    }
+
+    /// Returns the place that the scheme would bind a write or a program of copies to now.
+    fn target_of(&self, id: TransactionId) -> Option<Ppn> {
+        let operation = self.transactions[id];
+        let number = (operation.kind == Kind::MergeWrite).then(|| operation.logical_block());
+        self.ftl.scheme().target(&self.ftl, operation.lpn, number)
     }
 
     /// The frontier that the first write that waits for `plane` would go to, of its lines or of the pool.

@@ -10,7 +10,6 @@
 //! moves what is in the way. This file routes the events between the layers, which do not know each other.
 
 mod accept;
-mod block_traffic;
 mod buffer;
 mod cleaning;
 mod durable;
@@ -21,7 +20,6 @@ mod firmware;
 mod foresee;
 mod lifecycle;
 mod looking;
-mod map_traffic;
 mod merge;
 mod overlap;
 mod own_units;
@@ -29,6 +27,7 @@ mod pool;
 mod recover;
 mod route;
 mod saving;
+mod scheme;
 mod size;
 mod start;
 mod timers;
@@ -55,8 +54,6 @@ use crate::sim::request::{Completion, Request};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
 use crate::work::{Fifo, Task, Tasks, Transaction, Transactions};
-use block_traffic::BlockTraffic;
-use map_traffic::MapTraffic;
 pub use saving::{Head, inspect_state};
 pub use size::{Needed, needed};
 use timers::Timer;
@@ -121,10 +118,6 @@ pub struct Device {
     /// The buffer, where the device has one.
     buffer: Option<Box<Buffer>>,
     jobs: Table<PlaneId, Job>,
-    /// Where the map is in flash.
-    map_traffic: MapTraffic,
-    /// With block mapping.
-    block_traffic: BlockTraffic,
     /// The journal and the checkpoint, if the device has either or was recovered.
     durability: Option<Box<Durability>>,
     /// True if binding an operation may set off others: the map, a journal or a checkpoint is in flash.
@@ -164,10 +157,8 @@ impl Device {
                 .map(Box::new),
             dispatch,
             jobs: Table::new(planes, Job::new(choices_take_time)),
-            block_traffic: BlockTraffic::new(&ftl),
             durability: Durability::new(&config).map(Box::new),
-            map_traffic: MapTraffic::new(&ftl),
-            binding_sets_off: ftl.map_state.is_some() || config.journal_units() > 0 || ftl.checkpoint.is_some(),
+            binding_sets_off: ftl.shape().hooks.entries || config.journal_units() > 0 || ftl.checkpoint.is_some(),
             observers: Observers::new(&config, options.attribution, options.verify).map(Box::new),
             tasks: Tasks::default(),
             ftl,
@@ -358,7 +349,7 @@ impl Device {
             if stalled.is_empty() { "none".to_owned() } else { stalled.join(", ") },
             self.dispatch.pool.lines.iter().any(waiting),
             self.buffer().map_or(0, |buffer| buffer.waiting),
-            self.map_traffic.describe(),
+            self.ftl.scheme().describe(),
             if self.ftl.is_read_only() { "it takes no writes" } else { "it takes writes" },
         )
     }
@@ -387,7 +378,7 @@ impl Device {
             if programmed != valid + gone {
                 return Err(format!("{programmed} units programmed, {valid} valid and {gone} gone"));
             }
-            let gone = gone + self.ftl.block_map.as_ref().map_or(0, |map| map.unwritten);
+            let gone = gone + self.ftl.scheme().unwritten();
             if erased > gone {
                 return Err(format!("{erased} units erased, only {gone} gone"));
             }

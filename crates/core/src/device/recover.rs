@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Device, Options};
-use crate::config::{DeviceConfig, NOT_WITH_BLOCKS};
+use crate::config::DeviceConfig;
 use crate::durability::journal::Journal;
 use crate::ftl::durable::Durable;
 use crate::ftl::flash::{FlashImage, Keep, Saved};
@@ -26,8 +26,8 @@ impl Device {
         flash: &mut dyn FlashImage,
     ) -> Result<(Device, Recovery), RecoverError> {
         let mut device = Device::new(config, options).map_err(RecoverError::Device)?;
-        if device.ftl.block_map.is_some() {
-            return Err(RecoverError::Device(NOT_WITH_BLOCKS.to_owned()));
+        if let Some(why) = device.config.mapping.scheme.needs(&device.config).no_power_loss {
+            return Err(RecoverError::Device(why.to_owned()));
         }
         device.ftl.durable = Some(Box::new(Durable::new(&device.config, Keep::Outbox)));
         let report = device.rebuild(flash)?;

@@ -51,7 +51,7 @@ impl Device {
             },
         }
         self.run_tasks();
-        if self.ftl.block_map.is_some() {
+        if self.ftl.shape().hooks.places {
             self.admit();
             self.run_tasks();
         }
@@ -83,8 +83,8 @@ impl Device {
     fn run_other(&mut self, task: Task) {
         match task {
             Task::Start(lun) => self.kick(lun),
+            Task::Scheme(call) => self.with_scheme(|scheme, device| scheme.call(device, call)),
             Task::Offer(pool) => self.offer_pool(pool),
-            Task::Serve => self.serve_line(),
             Task::Release => self.release_held(),
             Task::Read(reading) => self.read_rest(reading),
             Task::Search(id, first, end) => self.search_buffer(id, first..end),
@@ -99,17 +99,11 @@ impl Device {
             Task::Finish(id) => self.finish_merged(id),
             Task::FinishWrites(place, id) => self.finish_writes_of(place, id),
             Task::Translate(arrived, open) => self.translate_rest(arrived, open),
-            Task::MapFetched(page) => self.map_fetched(page),
-            Task::Updated(waiting) => self.updated(waiting),
             Task::MapProgrammed(page, place) => self.map_programmed(page, place),
-            Task::AskUpdates(holds, moved) => self.ask_updates(holds, moved),
             Task::GiveWay(plane) => self.give_way_to_host(plane),
             Task::Step(plane) => self.go_on_with_step(plane),
             Task::QueueAgain(id) => self.queue_again(id),
             Task::CleanIdle(plane, end) => self.clean_idle_rest(plane..end),
-            Task::GoOnInBlock(number) => self.go_on_in_block(number),
-            Task::GiveBlocks(plane) => self.give_blocks(plane),
-            Task::FreeBlocks(plane) => self.free_blocks(plane),
             Task::Clean(plane) => self.clean(plane),
             Task::CleanMap(plane) => self.clean_map(plane),
             Task::MapWritten(id) => self.map_written(id),

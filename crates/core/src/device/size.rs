@@ -1,13 +1,11 @@
 //! Memory that a device needs, from its configuration: so that one that is too large is refused before it is built.
 
 use super::Options;
-use super::block_traffic::BYTES_OF_LOGICAL_BLOCK;
 use crate::cache::eviction::EvictionConfig;
 use crate::config::DeviceConfig;
 use crate::ftl::gc::trigger::TriggerConfig;
 use crate::ftl::gc::victim::VictimConfig;
 use crate::ftl::gc::wear::WearConfig;
-use crate::ftl::mapping::{LogicalBlock, MappingConfig};
 use crate::ftl::temperature::TemperatureConfig;
 
 /// Memory of a device in bytes, excluding the part that grows with the outstanding requests.
@@ -39,7 +37,7 @@ pub fn needed(config: &DeviceConfig, options: &Options) -> Needed {
     let of_plane = PER_PLANE + if options.attribution { PER_PLANE_OF_BREAKDOWNS } else { 0 };
     // State, valid count and erase count of a block, and the list of free ones.
     let of_blocks = 16 * blocks;
-    let policies = victims(config) + mapping(config, logical) + temperature(config, logical);
+    let policies = victims(config) + config.mapping.scheme.bytes(config) + temperature(config, logical);
     let tables = planes * of_plane + of_blocks + policies + buffer(config) + contents(config, options, units);
     // Map and reverse map have four bytes for each unit, and there is a bit for whether it is valid.
     let mut maps = 4 * config.mapped_units() + 4 * units + units / 8;
@@ -68,23 +66,6 @@ fn victims(config: &DeviceConfig) -> u64 {
         || matches!(config.gc.wear, WearConfig::External(_));
     let one = one + if has_ages { 16 * blocks } else { 0 };
     if config.map_blocks() > 0 { 2 * one } else { one }
-}
-
-/// Tables of the mapping scheme, without the map itself.
-fn mapping(config: &DeviceConfig, logical: u64) -> u64 {
-    match &config.mapping.scheme {
-        MappingConfig::Dftl(options) => {
-            let pages = logical.div_ceil(u64::from(options.entries_per_page(config)));
-            let cached = options.cached_entries().clamp(1, logical);
-            // Entries of the cache, and its hash chains.
-            36 * cached + 4 * cached.next_power_of_two() + 64 * pages
-        }
-        MappingConfig::Block(_) => {
-            let of_block = BYTES_OF_LOGICAL_BLOCK + size_of::<LogicalBlock>() as u64;
-            of_block * logical.div_ceil(u64::from(config.data_units_per_block()))
-        }
-        _ => 0,
-    }
 }
 
 fn temperature(config: &DeviceConfig, logical: u64) -> u64 {

@@ -258,9 +258,9 @@ impl Device {
             Kind::Erase => self.start_erase(id, at),
             Kind::Summary => self.start_summary(id, at),
             Kind::MergeRead => self.start_read(id, ReadCause::Merge, at),
-            Kind::MergeWrite => self.start_merge_write(id, at),
+            Kind::MergeWrite => self.start_placed(id, at, |scheme, device| scheme.bind_copies(device, id)),
             Kind::MapRead => self.start_map_read(id, at),
-            Kind::MapWrite => self.start_map_write(id, at),
+            Kind::MapWrite => self.start_placed(id, at, |scheme, device| scheme.bind_map_write(device, id)),
             Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("they wait for others, not for LUNs"),
         }
     }
@@ -365,8 +365,8 @@ impl Device {
     /// Binds a write, with those behind it that fill the same program command. A plane without room gives it up.
     #[inline(always)]
     fn start_write(&mut self, id: TransactionId, rank: u8, at: Spot) -> bool {
-        if self.ftl.block_map.is_some() {
-            return self.start_write_in_block(id, at);
+        if self.ftl.shape().hooks.places {
+            return self.start_placed(id, at, |scheme, device| scheme.bind_write(device, id));
         }
         if self.ftl.is_read_only() {
             self.answer_unwritten(id);

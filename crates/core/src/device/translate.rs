@@ -1,27 +1,24 @@
-//! The translate stage: an operation of the host whose map entry is not in the cache waits for it.
+//! The translate stage: an operation of the host whose map entry is not in the controller waits for it.
 
 use super::Device;
 use crate::ftl::mapping::Location;
-use crate::ftl::mapping::cmt::Segment;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
+use crate::nand::array::Spot;
 use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
 use crate::work::{Fifo, Kind, Task, Transaction};
 
 impl Device {
-    /// Uses the entry of `lpn`; whether it is at hand.
+    /// Uses the entry of `lpn`. Returns `true` if the controller has it.
     #[inline(always)]
     pub(super) fn use_entry(&mut self, lpn: Lpn) -> bool {
-        let Some(state) = &mut self.ftl.map_state else { return true };
-        let hit = state.cmt.touch(lpn);
-        self.ftl.counters.map.hits += u64::from(hit);
-        hit
+        !self.ftl.shape().hooks.entries || self.ftl.use_entry(lpn)
     }
 
-    /// Whether the place of a read unit is known; that uses its entry, unless the unit is in the controller.
+    /// Returns `true` if the place of a read unit is known. Uses its entry, unless the unit is in the controller.
     #[inline(always)]
     pub(super) fn has_entry(&mut self, lpn: Lpn) -> bool {
-        self.ftl.map_state.is_none() || matches!(self.ftl.map.get(lpn), Location::Slot(_)) || self.use_entry(lpn)
+        !self.ftl.shape().hooks.entries || matches!(self.ftl.map.get(lpn), Location::Slot(_)) || self.ftl.use_entry(lpn)
     }
 
     /// A part of a read waits for its entry.
@@ -29,90 +26,38 @@ impl Device {
         let wait = Transaction::waiting(Kind::Translate, request, part.lpn, [part.first, part.end, part.offset]);
         let wait = self.transactions.insert(wait);
         self.observe_read(wait, part, Ppn(0), TransactionId::NONE);
-        self.miss(wait);
+        self.with_scheme(|scheme, device| scheme.await_entry(device, wait));
     }
 
-    /// A write goes on when its entry is at hand: it supersedes the place that the entry tells.
+    /// Continues a write when its entry is in the controller, because the entry tells which place it replaces.
     pub(super) fn translate_write(&mut self, id: TransactionId) {
         if self.use_entry(self.transactions[id].lpn) {
             self.place_write(id);
         } else {
-            self.miss(id);
+            self.with_scheme(|scheme, device| scheme.await_entry(device, id));
         }
     }
 
-    fn miss(&mut self, node: TransactionId) {
-        self.ftl.counters.map.misses += 1;
-        self.seek(node, false);
-    }
-
-    /// Takes a place in the cache for the entry that `node` needs: a free one, or that of an evicted entry, which is
-    /// written back first when it is newer than in flash. Those who find none are `in_turn` later.
-    fn seek(&mut self, node: TransactionId, in_turn: bool) {
-        let lpn = self.transactions[node].lpn;
-        if !in_turn && !self.map_traffic.line.is_empty() {
-            return self.map_traffic.line.push(&mut self.transactions, node);
-        }
-        match self.map_state().cmt.segment(lpn) {
-            Some(Segment::Loading) => {
-                let page = self.map_state().page_of(lpn);
-                return self.await_entry(node, page);
+    /// Resumes operations whose map entries have arrived. Runs the tasks of each one before the next. `open` is a flash
+    /// read that is not queued yet and may take more units, or `NONE`.
+    pub(super) fn translate_rest(&mut self, mut arrived: Fifo, mut open: TransactionId) {
+        while !arrived.is_empty() {
+            let node = arrived.pop(&mut self.transactions);
+            let lpn = self.transactions[node].lpn;
+            self.ftl.load_entry(lpn);
+            open = self.translated(node, open);
+            if self.tasks.any_new() {
+                return self.tasks.push(Task::Translate(arrived, open));
             }
-            Some(_) => return self.entry_found(node),
-            None => {}
         }
-        let mut dirty = None;
-        if !self.map_state().cmt.has_room() {
-            let Some(page) = self.evict() else {
-                return self.map_traffic.line.push(&mut self.transactions, node);
-            };
-            dirty = page;
-        }
-        self.map_state().cmt.reserve(lpn);
-        match dirty {
-            Some(page) => self.ask_update(page, node),
-            None => self.fetch(node),
+        if open.is_some() {
+            self.line_up(open);
         }
     }
 
-    /// Evicts an entry: `None` when there is none to evict, else the translation page that has to be updated, if any.
-    fn evict(&mut self) -> Option<Option<u32>> {
-        let state = self.map_state();
-        let evicted = state.cmt.evict()?;
-        let page = evicted.dirty.then(|| state.page_of(evicted.lpn));
-        let counters = &mut self.ftl.counters.map;
-        *(if evicted.dirty { &mut counters.evictions_dirty } else { &mut counters.evictions_clean }) += 1;
-        Some(page)
-    }
-
-    /// What was evicted for `node` is in flash.
-    pub(super) fn evicted(&mut self, node: TransactionId) {
-        let lpn = self.transactions[node].lpn;
-        match self.map_state().cmt.segment(lpn) {
-            Some(Segment::Loading) => self.fetch(node),
-            Some(_) => self.entry_found(node),
-            None => self.seek(node, false),
-        }
-    }
-
-    /// The entry that `node` waited for is there.
-    fn entry_found(&mut self, node: TransactionId) {
-        let arrived = Fifo::of(&mut self.transactions, node);
-        self.tasks.push(Task::Translate(arrived, TransactionId::NONE));
-    }
-
-    /// Lets those who wait for a place in the cache have it.
-    pub(super) fn serve_line(&mut self) {
-        if !self.map_traffic.line.is_empty() && self.map_state().cmt.can_take() {
-            let node = self.map_traffic.line.pop(&mut self.transactions);
-            self.seek(node, true);
-            self.tasks.push(Task::Serve);
-        }
-    }
-
-    /// The entry that `node` waited for is there: a write goes on, a part of a read is looked up. `open` is a flash
-    /// read that is not in line yet and may take more; returned is the one that is open afterwards.
-    pub(super) fn translated(&mut self, node: TransactionId, open: TransactionId) -> TransactionId {
+    /// Resumes an operation whose entry has arrived: a write continues, a part of a read is looked up. Returns the
+    /// flash read that is open afterwards.
+    fn translated(&mut self, node: TransactionId, open: TransactionId) -> TransactionId {
         self.observe_spent(node, TimePart::MapFetch);
         if self.transactions[node].kind == Kind::Write {
             self.place_write(node);
@@ -132,7 +77,7 @@ impl Device {
         self.read_unit(owner, part, open, node)
     }
 
-    /// A write whose entry is known goes on: with what it has to keep, where it has not all data of its unit.
+    /// Continues a write whose entry is known: with the data that it keeps, if it does not have all of its unit.
     fn place_write(&mut self, id: TransactionId) {
         let write = self.transactions[id];
         if write.complete {
@@ -150,28 +95,37 @@ impl Device {
         }
     }
 
-    /// The entry of `lpn` has changed: in the cache where it is there or finds a place, else in flash.
+    /// The map entry of `lpn` has changed.
+    #[inline(always)]
     pub(super) fn entry_changed(&mut self, lpn: Lpn) {
-        let Some(state) = &mut self.ftl.map_state else { return };
-        if state.cmt.change(lpn) {
-            return;
+        if self.ftl.shape().hooks.entries {
+            self.with_scheme(|scheme, device| scheme.change_entry(device, lpn));
         }
-        let mut dirty = None;
-        if !state.cmt.has_room() {
-            match self.evict() {
-                Some(page) => dirty = page,
-                None => {
-                    let page = self.map_state().page_of(lpn);
-                    return self.ask_update(page, TransactionId::NONE);
-                }
-            }
+    }
+
+    /// Starts a read of a translation page, or of one flash page of it.
+    pub(super) fn start_map_read(&mut self, id: TransactionId, at: Spot) -> bool {
+        self.with_scheme(|scheme, device| scheme.map_read_started(device, id));
+        let read = self.transactions[id];
+        self.put(at, self.read(&read, u32::from(read.units), self.array.timing().page_out, u64::MAX))
+    }
+
+    /// Ends a program of a translation page.
+    pub(super) fn finish_map_write(&mut self, id: TransactionId) {
+        let (place, group) = (self.transactions[id].place, self.ftl.shape().units_per_program);
+        if self.program_fails(place, group) {
+            self.program_failed(place, group, group);
+            return self.with_scheme(|scheme, device| scheme.map_write_failed(device, id));
         }
-        let cmt = &mut self.map_state().cmt;
-        cmt.reserve(lpn);
-        cmt.load(lpn);
-        cmt.change(lpn);
-        if let Some(page) = dirty {
-            self.ask_update(page, TransactionId::NONE);
-        }
+        self.with_scheme(|scheme, device| scheme.map_write_ended(device, id));
+    }
+
+    /// The operations that waited for a translation page to be programmed have been resumed.
+    pub(super) fn map_programmed(&mut self, page: u32, place: Ppn) {
+        self.with_scheme(|scheme, device| scheme.map_programmed(device, page, place));
+        self.program_ended(place);
+        self.clean_map(self.ftl.blocks.plane_of(self.ftl.blocks.block_of(place)));
+        // A victim that waited for the update may wait for nothing but the journal now.
+        self.journal_for_resting();
     }
 }

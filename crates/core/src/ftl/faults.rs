@@ -450,7 +450,7 @@ impl Ftl {
     pub fn can_go_on(&self, plane: PlaneId, job: &Job, map: InHand) -> bool {
         let is_sure = |role, hand| self.blocks.is_sure(self.blocks.region(plane, role), hand);
         is_sure(Role::Data, job.in_hand(self))
-            && (self.map_state.is_none() || (is_sure(Role::Map, map) && self.holds_map(plane)))
+            && (!self.shape.hooks.entries || (is_sure(Role::Map, map) && self.holds_map(plane)))
     }
 
     /// Whether translation pages always find room in a plane, in the good blocks that they have and those that data
@@ -458,9 +458,9 @@ impl Ftl {
     /// when what a failed block still holds has come to them. Writes may fill the frontier, so that it is one of those
     /// left (config/reserve.rs keeps one more than that).
     fn holds_map(&self, plane: PlaneId) -> bool {
-        let (Some(state), Some(faults)) = (&self.map_state, &self.faults) else { return true };
+        let Some(faults) = &self.faults else { return true };
         let (blocks, planes, data) = (&self.blocks, self.shape.planes, self.blocks.data_units());
-        let pages = (state.pages() + planes - 1 - self.allocation.order().position(plane)) / planes;
+        let pages = (self.scheme().translation_pages() + planes - 1 - self.allocation.order().position(plane)) / planes;
         let (mut of_map, mut of_data, mut open, mut valid) =
             (blocks.free_blocks(plane, Role::Map), blocks.free_blocks(plane, Role::Data), 0, 0);
         for block in blocks.of_plane(plane).iter().filter(|block| !block.failed && block.state != BlockState::Free) {

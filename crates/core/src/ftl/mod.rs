@@ -27,7 +27,7 @@ use durable::Durable;
 use faults::Faults;
 use flash::FlashEvent;
 use gc::trigger::Trigger;
-use mapping::{BlockMap, Location, MapState, PADDING, PageMap};
+use mapping::{Hooks, Location, MappingScheme, PADDING, PageMap};
 use partial::{PartialUnits, Update};
 use space::{FrontierId, Role, Space};
 use temperature::Classes;
@@ -45,10 +45,8 @@ use crate::sim::memory::Divider;
 pub struct Ftl {
     /// The map.
     pub map: PageMap,
-    /// What of the map is in flash, where some of it is.
-    pub map_state: Option<Box<MapState>>,
-    /// With block mapping.
-    pub block_map: Option<Box<BlockMap>>,
+    /// The mapping scheme; `None` while it is called.
+    scheme: Option<Box<MappingScheme>>,
     /// The physical space.
     pub blocks: Space,
     /// Sector masks.
@@ -86,6 +84,8 @@ pub struct Ftl {
 /// Numbers of the device that the FTL needs all the time.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
+    /// The stages in which the mapping scheme takes part.
+    pub hooks: Hooks,
     /// Sectors of a mapping unit.
     pub sectors_per_unit: u32,
     /// The same, to divide by.
@@ -125,8 +125,9 @@ pub struct Shape {
 }
 
 impl Shape {
-    fn new(device: &DeviceConfig) -> Shape {
+    fn new(device: &DeviceConfig, hooks: Hooks) -> Shape {
         Shape {
+            hooks,
             sectors_per_unit: device.sectors_per_unit(),
             unit_sectors: Divider::new(device.sectors_per_unit()),
             units_per_page: Divider::new(device.units_per_page()),
@@ -153,15 +154,15 @@ impl Ftl {
     /// An empty device; `verify` keeps the contents of every sector to check reads against.
     pub fn new(device: &DeviceConfig, seed: u64, verify: bool) -> Result<Ftl, String> {
         let allocation = device.allocation.build(device, seed).map_err(|e| format!("allocation: {e}"))?;
-        let mut scheme = device.mapping.scheme.build(device, seed).map_err(|e| format!("mapping.scheme: {e}"))?;
+        let scheme = device.mapping.scheme.build(device, seed).map_err(|e| format!("mapping.scheme: {e}"))?;
         let trigger = device.gc.trigger.build(device, seed).map_err(|e| format!("gc.trigger: {e}"))?;
         let planes = device.total_planes();
         let mut ready = PlaneSet::new(planes);
         (0..planes).for_each(|position| ready.set(position, true));
         let mut ftl = Ftl {
             map: PageMap::new(device),
-            map_state: scheme.take_state().map(Box::new),
-            block_map: scheme.take_blocks().map(Box::new),
+            shape: Shape::new(device, scheme.hooks()),
+            scheme: Some(Box::new(scheme)),
             blocks: Space::new(device, seed, trigger.has_ages())?,
             partial: PartialUnits::new(device.logical_units() as u32, device.sectors_per_unit()),
             filling: vec![PlaneId(0); (allocation.pools() * device.temperature.classes()) as usize],
@@ -175,13 +176,65 @@ impl Ftl {
             sequence: 0,
             host_units: device.logical_units() as u32,
             checkpoint: Checkpoint::of(device),
-            shape: Shape::new(device),
             least_erased: PlaneSet::new(planes),
             ready,
             copies: Vec::with_capacity(device.units_per_block() as usize),
         };
         ftl.mark_factory_bad(device);
         Ok(ftl)
+    }
+
+    /// Returns the mapping scheme.
+    pub fn scheme(&self) -> &MappingScheme {
+        self.scheme.as_deref().unwrap_or_else(|| unreachable!("a scheme does not call itself"))
+    }
+
+    /// Calls the mapping scheme with the rest of the FTL.
+    pub fn with_scheme<T>(&mut self, call: impl FnOnce(&mut MappingScheme, &mut Ftl) -> T) -> T {
+        let mut scheme = self.take_scheme();
+        let result = call(&mut scheme, self);
+        self.scheme = Some(scheme);
+        result
+    }
+
+    /// Takes the mapping scheme, to call it with more than the FTL. The caller puts it back.
+    #[inline]
+    pub(crate) fn take_scheme(&mut self) -> Box<MappingScheme> {
+        self.scheme.take().unwrap_or_else(|| unreachable!("a scheme does not call itself"))
+    }
+
+    /// Puts the mapping scheme back.
+    #[inline]
+    pub(crate) fn put_scheme(&mut self, scheme: Box<MappingScheme>) {
+        self.scheme = Some(scheme);
+    }
+
+    /// The map entry of `lpn` has changed, in functional mode.
+    #[inline]
+    fn note_changed(&mut self, lpn: Lpn) {
+        if self.shape.hooks.entries && lpn.0 < self.host_units {
+            self.change_entry_now(lpn);
+        }
+    }
+
+    /// Uses the map entry of `lpn`. Returns `true` if the controller has it.
+    pub fn use_entry(&mut self, lpn: Lpn) -> bool {
+        let hit = self.scheme.as_mut().is_some_and(|scheme| scheme.use_entry(lpn));
+        self.counters.map.hits += u64::from(hit);
+        hit
+    }
+
+    /// The map entry of `lpn` is in the controller from now on.
+    pub fn load_entry(&mut self, lpn: Lpn) {
+        if let Some(scheme) = &mut self.scheme {
+            scheme.load_entry(lpn);
+        }
+    }
+
+    fn change_entry_now(&mut self, lpn: Lpn) {
+        if let Some(scheme) = &mut self.scheme {
+            scheme.change_entry_now(lpn);
+        }
     }
 
     /// Numbers of the device.
@@ -193,10 +246,15 @@ impl Ftl {
     /// The plane that the allocation fixes for `lpn`, if it does. Units of one flash page share a plane.
     #[inline]
     pub fn home(&self, lpn: Lpn) -> Option<PlaneId> {
-        if let Some(map) = &self.block_map {
-            return Some(self.block_home(map.split(lpn).0));
+        if self.shape.hooks.places {
+            return self.scheme().home(self, lpn);
         }
         self.allocation.home(self.shape.units_per_page.divide(lpn.0))
+    }
+
+    /// Returns the plane of a translation page: its number modulo the number of planes, in the order of the allocation.
+    pub fn map_home(&self, page: u32) -> PlaneId {
+        self.allocation.order().plane(page % self.shape.planes)
     }
 
     /// The pool in which a write of `lpn` waits, for schemes without a home. Units of one flash page share it.
@@ -400,8 +458,8 @@ impl Ftl {
 
     #[inline]
     fn place_now(&mut self, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>, class: u8) {
-        if self.block_map.is_some() {
-            return self.place_in_block(lpn, old, contents);
+        if self.shape.hooks.places {
+            return self.with_scheme(|scheme, ftl| scheme.write_now(ftl, lpn, old, contents));
         }
         let plane = match self.shape.one_pool {
             true => self.choose_now(0, class),
@@ -578,16 +636,16 @@ impl Ftl {
             self.note_changed(lpn);
             self.partial.forget(lpn.0);
             self.counters.units_trimmed += 1;
-            if let Some(map) = &self.block_map {
-                self.drop_old_now(map.split(lpn).0);
+            if self.shape.hooks.places {
+                self.with_scheme(|scheme, ftl| scheme.trimmed_now(ftl, lpn));
             }
         }
     }
 
     /// Fills up pages and wordlines that functional writes have begun, so that timed writes start with whole ones.
     pub fn seal(&mut self) {
-        if self.block_map.is_some() {
-            return self.seal_blocks();
+        if self.shape.hooks.places {
+            return self.with_scheme(|scheme, ftl| scheme.seal(ftl));
         }
         let group = self.shape.units_per_program;
         for plane in (0..self.shape.planes).map(PlaneId) {
@@ -603,7 +661,7 @@ impl Ftl {
             self.pad(self.blocks.gc_frontier(plane), group);
             self.refresh_ready(plane);
         }
-        self.write_changed_map();
+        self.with_scheme(|scheme, ftl| scheme.seal(ftl));
     }
 
     /// Fills up what a frontier has begun of a group of units.
@@ -643,7 +701,6 @@ impl Ftl {
         if valid != mapped {
             return Err(format!("{mapped} units are mapped, {valid} are valid"));
         }
-        self.recount_blocks()?;
-        self.recount_map()
+        self.scheme().recount(self)
     }
 }

@@ -409,17 +409,16 @@ impl Ftl {
 
     /// Writes all translation pages that have entries: what was of them in flash has been erased.
     pub(crate) fn write_map_anew(&mut self) -> u64 {
-        if !self.can_write_map() {
+        if !self.shape.hooks.entries || !self.can_write_map() {
             return 0;
         }
-        let Some(state) = &mut self.map_state else { return 0 };
         let before = self.counters.map.programs;
         for lpn in 0..self.host_units {
             if self.map.get(Lpn(lpn)) != Location::Unmapped {
-                state.note_changed(Lpn(lpn));
+                self.change_entry_now(Lpn(lpn));
             }
         }
-        self.write_changed_map();
+        self.with_scheme(|scheme, ftl| scheme.seal(ftl));
         self.counters.map.programs.iter().zip(before).map(|(now, before)| now - before).sum()
     }
 }

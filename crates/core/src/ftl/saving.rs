@@ -2,7 +2,7 @@
 
 use super::Ftl;
 use super::mapping::{Location, PADDING, TRANSLATION};
-use super::space::{RESERVE, Role};
+use super::space::Role;
 use crate::metrics::counters::{Counters, FaultCounts};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 use crate::state::{MOST, Reader, StateError, Writer};
@@ -13,14 +13,8 @@ impl Ftl {
         if let Some(what) = self.blocks.in_progress() {
             return Some(what);
         }
-        if self.map_state.as_ref().is_some_and(|state| state.cmt.is_loading()) {
-            return Some("entries of the map are on their way to its cache".to_owned());
-        }
-        let group = self.shape.units_per_program;
-        let logical = self.block_map.iter().flat_map(|map| &map.logical);
-        let begun = logical.filter(|logical| !logical.next.is_multiple_of(group)).count();
-        if begun > 0 {
-            return Some(format!("programs of {begun} logical blocks have begun and are not full"));
+        if let Some(what) = self.scheme().in_progress(self) {
+            return Some(what);
         }
         (0..self.map.all()).find_map(|lpn| match self.map.get(Lpn(lpn)) {
             Location::Slot(_) => Some(format!("the write of unit {lpn} has not ended")),
@@ -31,10 +25,7 @@ impl Ftl {
     /// Writes the state, section by section. Nothing may be in progress.
     pub fn save(&self, out: &mut Writer) -> Result<(), StateError> {
         out.section("media/blocks", |out| self.blocks.save(out))?;
-        out.section("policy/mapping", |out| {
-            self.map_state.as_ref().map_or(Ok(()), |state| state.save(out))?;
-            self.block_map.as_ref().map_or(Ok(()), |map| map.save(out))
-        })?;
+        out.section("policy/mapping", |out| self.scheme().save(out))?;
         out.section("media/map", |out| {
             (0..self.map.all()).try_for_each(|lpn| match self.map.get(Lpn(lpn)) {
                 Location::Flash(ppn) => out.u32(ppn.0 + 1),
@@ -71,7 +62,8 @@ impl Ftl {
         let owed = input.section("media/blocks", |input| self.blocks.load(fails, input))?;
         self.set_owed(owed);
         let mut written = self.blocks.written();
-        input.section("policy/mapping", |input| self.load_mapping(input, &mut written))?;
+        input
+            .section("policy/mapping", |input| self.with_scheme(|scheme, ftl| scheme.load(ftl, input, &mut written)))?;
         input.section("media/map", |input| self.load_map(input, &written, spare))?;
         input.section("media/stale", |input| self.load_stale(input, &written))?;
         input.section("media/sectors", |input| {
@@ -107,13 +99,7 @@ impl Ftl {
     /// By block, how many of its units have been written.
     fn written(&self) -> Vec<u16> {
         let mut written = self.blocks.written();
-        for logical in self.block_map.iter().flat_map(|map| &map.logical) {
-            for (block, units) in [(logical.current, logical.next), (logical.old, self.blocks.data_units())] {
-                if let Some(written) = written.get_mut(block as usize) {
-                    *written = units as u16;
-                }
-            }
-        }
+        self.scheme().blocks(self, &mut |block, units| written[block.index()] = units as u16);
         written
     }
 
@@ -126,49 +112,12 @@ impl Ftl {
         places.filter(|ppn| !self.blocks.is_valid(*ppn))
     }
 
-    fn load_mapping(&mut self, input: &mut Reader, written: &mut [u16]) -> Result<(), StateError> {
-        if let Some(mut state) = self.map_state.take() {
-            state.load(input)?;
-            let group = self.shape.units_per_program;
-            for page in 0..state.pages() {
-                let Some(place) = state.place(page) else { continue };
-                let units = place.0..place.0.saturating_add(group);
-                let whole = self.blocks.offset_in_block(place).is_multiple_of(group);
-                let home = self.blocks.plane_of(self.blocks.block_of(place)) == self.map_home(page);
-                if !whole || !home || !units.clone().all(|unit| self.blocks.adopt(Ppn(unit), Role::Map, written)) {
-                    return Err(input.damaged(format!("the place of translation page {page}")));
-                }
-                units.for_each(|unit| self.map.set_owner(Ppn(unit), TRANSLATION | page));
-            }
-            self.map_state = Some(state);
-        }
-        let Some(mut map) = self.block_map.take() else { return Ok(()) };
-        let mut taken = vec![false; written.len()];
-        let home = |number| self.block_home(number);
-        map.load(input, self.shape.units_per_program, home, |block, plane, units| {
-            let can = self.blocks.is_logical(block) && self.blocks.plane_of(block) == plane && !taken[block.index()];
-            if can {
-                (taken[block.index()], written[block.index()]) = (true, units as u16);
-            }
-            can
-        })?;
-        if taken.iter().filter(|taken| **taken).count() != self.blocks.logical_count() {
-            return Err(input.damaged("a block that belongs to no logical block"));
-        }
-        let stuck = |&plane: &PlaneId| self.blocks.free_blocks(plane, Role::Data) < RESERVE && map.pairs_of(plane) == 0;
-        if let Some(plane) = (0..self.shape.planes).map(PlaneId).find(stuck) {
-            return Err(input.damaged(format!("plane {} has no free block, and none to gain", plane.0)));
-        }
-        self.block_map = Some(map);
-        Ok(())
-    }
-
     fn load_map(&mut self, input: &mut Reader, written: &[u16], spare: u64) -> Result<(), StateError> {
         let mut guests = vec![0u64; self.shape.planes as usize];
         for lpn in 0..self.map.all() {
             let Some(place) = input.u32()?.checked_sub(1) else { continue };
             let place = Ppn(place);
-            if !self.blocks.adopt(place, Role::Data, written) || !self.may_be_at(Lpn(lpn), place) {
+            if !self.blocks.adopt(place, Role::Data, written) || !self.scheme().may_be_at(self, Lpn(lpn), place) {
                 return Err(input.damaged(format!("unit {lpn} at place {}", place.0)));
             }
             self.map.set_flash(Lpn(lpn), place);
@@ -186,14 +135,6 @@ impl Ftl {
         }
     }
 
-    /// Whether the scheme may have put a unit at a place.
-    fn may_be_at(&self, lpn: Lpn, place: Ppn) -> bool {
-        let Some(map) = &self.block_map else { return true };
-        let (number, offset) = map.split(lpn);
-        let (logical, block) = (&map.logical[number as usize], self.blocks.block_of(place).0);
-        (block == logical.current || block == logical.old) && self.blocks.offset_in_block(place) == offset
-    }
-
     /// Whether a plane holds a unit that the allocation puts elsewhere, as some layouts do.
     fn is_guest(&self, lpn: Lpn, plane: PlaneId) -> bool {
         match self.home(lpn) {
@@ -203,7 +144,7 @@ impl Ftl {
     }
 
     fn load_stale(&mut self, input: &mut Reader, written: &[u16]) -> Result<(), StateError> {
-        let (units, pages) = (self.map.all(), self.map_state.as_ref().map_or(0, |state| state.pages()));
+        let (units, pages) = (self.map.all(), self.scheme().translation_pages());
         for (block, &written) in written.iter().enumerate() {
             let first = self.blocks.first_unit(BlockId(block as u32)).0;
             for ppn in (first..first + u32::from(written)).map(Ppn) {

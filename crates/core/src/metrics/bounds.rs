@@ -119,7 +119,7 @@ impl Work<'_> {
     fn of_cleaning(&self) -> (u128, u128) {
         let (timing, counters, config) = (Timing::new(self.config), self.counters, self.config);
         let programs = |cause| counters.pages_programmed[cause as usize] / u64::from(config.geometry.pages_per_program);
-        // With block mapping, merging is what cleaning is elsewhere.
+        // A scheme with blocks of its own merges instead of collecting garbage.
         let reads = counters.pages_read[ReadCause::Gc as usize] + counters.pages_read[ReadCause::Merge as usize];
         let copies = programs(ProgramCause::Gc) + programs(ProgramCause::Merge);
         let (summaries, erases) = (programs(ProgramCause::Summary), counters.blocks_erased);

@@ -191,7 +191,7 @@ impl FaultCounts {
     }
 }
 
-/// How two blocks of a logical block became one (Gupta et al., "DFTL", ASPLOS 2009, Section 2).
+/// How two blocks of a logical block became one (Gupta et al., ASPLOS 2009, Section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeKind {
     /// Nothing was copied: the host had written all again, or trimmed it.
@@ -262,7 +262,7 @@ pub struct Counters {
     pub stock_at_choice: u64,
     /// Unwritten units of the plane's open blocks, summed over the choices of a victim.
     pub open_units_at_choice: u64,
-    /// Logical blocks of block mapping whose two blocks became one, by [`MergeKind`].
+    /// Logical blocks whose two blocks became one, by [`MergeKind`].
     pub merges: [u64; MergeKind::ALL.len()],
     /// Mapping units of accepted host writes that failed because the device became read-only.
     pub units_unwritten: u64,

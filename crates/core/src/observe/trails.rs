@@ -6,7 +6,6 @@
 
 use super::View;
 use crate::config::DeviceConfig;
-use crate::ftl::mapping::MappingConfig;
 use crate::metrics::attribution::{Breakdown, Part};
 use crate::nand::array;
 use crate::nand::ledger::{Ledger, Mark, MarkOfAll, Turn, Wait};
@@ -197,7 +196,8 @@ pub struct Trails {
 impl Trails {
     /// Creates the trails of an idle device.
     pub fn new(config: &DeviceConfig) -> Trails {
-        let is_full_map = matches!(config.mapping.scheme, MappingConfig::Page(_));
+        let needs = config.mapping.scheme.needs(config);
+        let is_full_map = needs.translation.is_none() && !needs.whole_blocks;
         let is_plain = config.controller.firmware.is_none() && config.active_buffer().is_none();
         Trails { is_plain, reads_line_up_at_once: is_full_map && is_plain, ..Trails::default() }
     }

@@ -143,8 +143,8 @@ fn lay_evenly(device: &mut Device, laid: &[u32]) -> Result<(), String> {
     let place = |index: usize| order.plane(index as u32 / per_page);
     let spare = device.config().units_to_spare();
     let ftl = device.ftl_mut();
-    if ftl.block_map.is_some() {
-        let what = "layout even deals pages round all planes, and block mapping keeps logical blocks together: lay out by \
+    if ftl.shape().hooks.places {
+        let what = "layout even deals pages round all planes, and this mapping scheme keeps logical blocks together: lay out by \
                     `allocation`";
         return Err(what.to_owned());
     }

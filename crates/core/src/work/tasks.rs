@@ -1,7 +1,7 @@
 //! Deferred calls: tasks that run depth first, in the order in which they were pushed.
 
 use super::fifo::Fifo;
-use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, Ppn, RequestId, TransactionId};
+use crate::sim::id::{ChannelId, LunId, PlaneId, Ppn, RequestId, TransactionId};
 
 /// The units of a request that are left to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,17 +16,28 @@ pub struct Reading {
     pub open: TransactionId,
 }
 
+/// A deferred call of a mapping scheme to itself. The scheme gives the numbers their meaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// Operations that wait.
+    pub line: Fifo,
+    /// A number.
+    pub number: u32,
+    /// The step that is to be taken.
+    pub step: u8,
+}
+
 /// A deferred call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
     /// A LUN looks at the operations that wait for it.
     Start(LunId),
+    /// The mapping scheme takes a step.
+    Scheme(Call),
     /// LUNs that were held back look at the operations that wait for them.
     Release,
     /// The idle planes of a pool take its writes.
     Offer(u32),
-    /// The host operations that wait for a place in the cache of map entries take one.
-    Serve,
     /// Further units of a request are read.
     Read(Reading),
     /// Units of a request, from one up to another, are looked for in the buffer.
@@ -49,31 +60,19 @@ pub enum Task {
     /// Host operations go on whose map entries have arrived. The second part is a read of flash that is not queued yet
     /// and may take more units, or `NONE`.
     Translate(Fifo, TransactionId),
-    /// A translation page has been fetched, and those who waited for its entries have gone on.
-    MapFetched(u32),
-    /// Those go on who have waited for the update of a translation page.
-    Updated(Fifo),
     /// A translation page has been programmed at a place, and those who waited for it have gone on.
     MapProgrammed(u32, Ppn),
-    /// Updates are asked for that victims wait for. All those of the second part, if that is not `NONE`, have been.
-    AskUpdates(Fifo, BlockId),
     /// The host takes what garbage collection of a plane leaves to it.
     GiveWay(PlaneId),
     /// Garbage collection of a plane goes on with its next step.
     Step(PlaneId),
     /// The writes of a program that has failed are queued again.
     QueueAgain(TransactionId),
-    /// A logical block takes its next step.
-    GoOnInBlock(u32),
-    /// Logical blocks that wait for a free block of a plane take one.
-    GiveBlocks(PlaneId),
-    /// Two blocks of a logical block are merged, if free blocks of a plane are few.
-    FreeBlocks(PlaneId),
     /// Garbage collection of a plane takes its next step, if it is due.
     Clean(PlaneId),
     /// The same for the planes of an idle die, from one up to another.
     CleanIdle(u32, u32),
-    /// The same for the blocks of translation pages.
+    /// Garbage collection of the translation pages in a plane takes its next step, if it is due.
     CleanMap(PlaneId),
     /// A channel is granted to the units that wait for it, until one of them occupies it.
     Grant(ChannelId),
@@ -178,6 +177,8 @@ impl Tasks {
         self.ordered = self.stack.len();
     }
 }
+
+const _: () = assert!(size_of::<Task>() == 20);
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use floatgate_core::config::GcPace;
 use floatgate_core::device::Device;
 use floatgate_core::ftl::gc::job::Job;
-use floatgate_core::ftl::mapping::NOWHERE;
+use floatgate_core::ftl::mapping::{Mapping, MappingScheme};
 use floatgate_core::ftl::space::{Block, BlockState, RESERVE, Role};
 use floatgate_core::metrics::bounds::Work;
 use floatgate_core::metrics::counters::ProgramCause;
@@ -20,7 +20,7 @@ use floatgate_core::sim::time::Time;
 /// Functional mode cleans before it takes a block, so it may leave a plane with one free block less.
 pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
     let (config, ftl) = (device.config(), device.ftl());
-    if ftl.block_map.is_some() {
+    if ftl.shape().hooks.places {
         return check_logical_blocks(device);
     }
     let per_plane = config.geometry.blocks as usize;
@@ -34,7 +34,7 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
         let blocks = &ftl.blocks.all()[plane as usize * per_plane..][..per_plane];
         let in_state = |state| blocks.iter().filter(|b| b.state == state).count();
         let [free, open, closed] = [BlockState::Free, BlockState::Open, BlockState::Closed].map(in_state);
-        let frontiers = config.frontiers_per_plane() as usize + usize::from(ftl.map_state.is_some());
+        let frontiers = config.frontiers_per_plane() as usize + usize::from(ftl.shape().hooks.entries);
         // A plane of a pool may be too full to empty a block that has failed: the others go on.
         let full = if ftl.home(Lpn(0)).is_none() { in_state(BlockState::Failed) } else { 0 };
         let bad = in_state(BlockState::Bad) + full;
@@ -71,8 +71,9 @@ pub fn check_blocks(device: &Device, functional: bool) -> Result<(), String> {
 fn check_logical_blocks(device: &Device) -> Result<(), String> {
     let (config, ftl) = (device.config(), device.ftl());
     let per_plane = config.geometry.blocks as usize;
-    let logical = ftl.block_map.iter().flat_map(|map| &map.logical);
-    let owned: usize = logical.map(|l| usize::from(l.current != NOWHERE) + usize::from(l.old != NOWHERE)).sum();
+    let MappingScheme::Block(scheme) = ftl.scheme() else { return Ok(()) };
+    let mut owned = 0;
+    scheme.blocks(ftl, &mut |_, _| owned += 1);
     let in_state = |state| ftl.blocks.all().iter().filter(|block| block.state == state).count();
     let (free, taken) = (in_state(BlockState::Free), in_state(BlockState::Logical));
     if owned != taken || free + taken != ftl.blocks.all().len() {
@@ -82,7 +83,7 @@ fn check_logical_blocks(device: &Device) -> Result<(), String> {
         let stock = ftl.blocks.free_blocks(PlaneId(plane), Role::Data);
         let of_plane = &ftl.blocks.all()[plane as usize * per_plane..][..per_plane];
         let free = of_plane.iter().filter(|block| block.state == BlockState::Free).count();
-        let pairs = ftl.block_map.as_ref().map_or(0, |map| map.pairs_of(PlaneId(plane)));
+        let pairs = scheme.map.pairs_of(PlaneId(plane));
         if stock as usize != free || (stock + 1 < config.gc.soft_threshold.of(config.geometry.blocks) && pairs > 0) {
             return Err(format!("plane {plane}: {stock} blocks in stock, {free} free, {pairs} to be merged"));
         }
@@ -105,10 +106,10 @@ fn check_programs(device: &Device) -> Result<(), String> {
     let written = counters.host_units - buffer.writes_back + buffer.written_out;
     let of_map = counters.map.programs.iter().sum::<u64>() * u64::from(config.units_per_program());
     // With block mapping a write that is trimmed while it waits is never programmed.
-    let dropped = device.ftl().block_map.as_ref().map_or(0, |map| map.dropped);
+    let dropped = if let MappingScheme::Block(scheme) = device.ftl().scheme() { scheme.map.dropped } else { 0 };
     // Of a map in flash those programs that failed are counted with the others.
     let failed = counters.faults.units_failed;
-    let slack = if device.ftl().map_state.is_some() { failed } else { 0 };
+    let slack = if device.ftl().shape().hooks.entries { failed } else { 0 };
     let wanted = written + counters.units_moved + counters.copies_in_vain + of_map + failed;
     let have = counters.units_programmed + dropped;
     if have > wanted || have + slack < wanted {

@@ -304,7 +304,7 @@ fn run_case(case: &Case, mutant: Mutant, digests: Option<&mut Digests>) -> Resul
     bench.functional(&case.load)?;
     if let Some(digests) = &digests {
         bench.history = digests.begin(case.seed, &mut bench.device);
-        if bench.history.is_some() && case.seed % 4 < 2 && bench.device.ftl().block_map.is_none() {
+        if bench.history.is_some() && case.seed % 4 < 2 && !bench.device.ftl().shape().hooks.places {
             bench.device.make_durable(Keep::Outbox)?;
         }
     }

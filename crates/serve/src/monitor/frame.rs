@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::ftl::mapping::MappingConfig;
 use floatgate_core::metrics::counters::{Counters, MergeKind, ProgramCause};
 use floatgate_core::metrics::series::Answered;
 use floatgate_core::metrics::summary::units_programmed;
@@ -167,7 +166,7 @@ pub struct Flash {
     pub programs: BTreeMap<String, u64>,
     /// Pages moved within their plane.
     pub copy_backs: u64,
-    /// Logical blocks of block mapping whose two blocks became one, by kind; empty with another mapping.
+    /// Logical blocks whose two blocks became one, by kind; empty if the mapping scheme does not merge.
     #[serde(default)]
     pub merges: BTreeMap<String, u64>,
     /// Commands of several planes or dies, by kind.
@@ -484,7 +483,7 @@ impl Flash {
             commands: shape.commands,
         });
         let programs = ProgramCause::ALL.iter();
-        let merges = MergeKind::ALL.iter().filter(|_| matches!(config.mapping.scheme, MappingConfig::Block(_)));
+        let merges = MergeKind::ALL.iter().filter(|_| config.mapping.scheme.needs(config).merges);
         Flash {
             write_amplification: amplification(counters),
             write_amplification_now: look.window.as_ref().and_then(|window| amplification(&window.counters)),

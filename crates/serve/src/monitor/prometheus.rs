@@ -115,7 +115,7 @@ fn flash(metrics: &mut Metrics, frame: &Frame) {
     for (name, help, value) in counters {
         metrics.one(name, "counter", help, Some(value as f64));
     }
-    metrics.begin("merges_total", "counter", "Logical blocks of block mapping whose two blocks became one, by kind.");
+    metrics.begin("merges_total", "counter", "Logical blocks whose two blocks became one, by kind.");
     for (kind, count) in &flash.merges {
         metrics.sample("merges_total", &[("kind", kind)], Some(*count as f64));
     }

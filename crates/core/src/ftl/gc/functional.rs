@@ -109,7 +109,7 @@ impl Ftl {
     /// Notes what each moved unit means to classes, contents, losses and the map in flash.
     fn note_run(&mut self, run: &[(u32, u32)], first: Ppn) {
         let watched =
-            self.classes.is_some() || self.media.is_some() || self.faults.is_some() || self.map_state.is_some();
+            self.classes.is_some() || self.media.is_some() || self.faults.is_some() || self.shape.hooks.entries;
         if !watched {
             self.counters.units_moved += run.len() as u64;
             return;

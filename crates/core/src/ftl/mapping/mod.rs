@@ -1,32 +1,232 @@
-//! How the place of a logical unit is found: what of the map is in the controller's memory, and what has to be read.
+//! Mapping schemes: how the place of a logical unit is found, where a write goes, and what has to be copied for that.
 //!
-//! The simulator itself always has the whole map in memory ([`PageMap`]). A scheme that keeps a part of it in flash
-//! models which entries the controller holds, which of them are newer than in flash, and the traffic that follows.
+//! The simulator itself always has the whole map in memory ([`PageMap`]). A scheme decides what of it the controller
+//! holds, and which blocks a unit may be in. No other file of the project names a scheme, except the tests of one.
 
-pub mod cmt;
-mod functional;
+mod context;
+mod map;
+mod needs;
 
+use std::ops::Range;
+
+use super::Ftl;
+use super::space::InHand;
+use crate::config::DeviceConfig;
 use crate::policy_family;
-pub use block::{BlockMap, LogicalBlock, NOWHERE};
-pub use dftl::{DftlConfig, MapState};
-pub use page::{Location, PADDING, PageMap, TRANSLATION};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
+use crate::state::{Reader, StateError, Writer};
+use crate::work::{Call, Class};
+pub use context::Context;
+pub use map::{Location, PADDING, PageMap, TRANSLATION};
+pub use needs::{Needs, SchemeOptions, Translation};
 
-/// Finds places.
-pub trait MappingPolicy {
-    /// What is known of the part of the map that is in flash, for schemes that keep it there.
-    fn take_state(&mut self) -> Option<MapState> {
+/// The stages of the device in which a scheme takes part. Page mapping takes part in none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hooks {
+    /// Map entries may have to be read from flash first. The methods on entries and translation pages are called.
+    pub entries: bool,
+    /// The scheme has blocks of its own, which all host writes go to. The methods on places are called, and garbage
+    /// collection by victims is off.
+    pub places: bool,
+}
+
+/// A program that a scheme has bound to its place.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    /// Scheduling class of the program.
+    pub class: Class,
+    /// Plane of the program.
+    pub plane: PlaneId,
+    /// First mapping unit of the program.
+    pub place: Ppn,
+}
+
+/// A mapping scheme with its state.
+///
+/// The defaults are those of page mapping. A method gets the FTL without the scheme, and in time the [`Context`],
+/// through which the scheme queues operations. A step that has to run later is a [`Call`], a task.
+pub trait Mapping {
+    /// Returns the stages in which the scheme takes part.
+    fn hooks(&self) -> Hooks {
+        Hooks::default()
+    }
+
+    /// Runs a task of the scheme.
+    fn call(&mut self, _cx: &mut dyn Context, _call: Call) {}
+
+    /// Nothing is written any more, because the device has become read-only.
+    fn stop(&mut self, _cx: &mut dyn Context) {}
+
+    // Entries and translation pages.
+
+    /// Uses the map entry of a unit. Returns `true` if the controller has it.
+    fn use_entry(&mut self, _lpn: Lpn) -> bool {
+        true
+    }
+
+    /// Has an operation wait for its map entry. A [`Task::Translate`](crate::work::Task::Translate) resumes it.
+    fn await_entry(&mut self, _cx: &mut dyn Context, _id: TransactionId) {}
+
+    /// The entry that an operation has waited for is in the controller.
+    fn load_entry(&mut self, _lpn: Lpn) {}
+
+    /// The entry of a unit has changed.
+    fn change_entry(&mut self, _cx: &mut dyn Context, _lpn: Lpn) {}
+
+    /// Garbage collection has moved a unit from a place.
+    fn note_moved(&mut self, _cx: &mut dyn Context, _lpn: Lpn, _from: Ppn) {}
+
+    /// Has victims of a plane that have been moved as a whole wait for the updates of their entries.
+    fn update_moved(&mut self, _cx: &mut dyn Context, _plane: PlaneId) {}
+
+    /// A read of a translation page starts.
+    fn map_read_started(&mut self, _cx: &mut dyn Context, _id: TransactionId) {}
+
+    /// A read of a translation page has ended.
+    fn map_read_ended(&mut self, _cx: &mut dyn Context, _id: TransactionId) {}
+
+    /// Binds a program of a translation page. Returns `None` if there is nothing to program, or no room.
+    fn bind_map_write(&mut self, _cx: &mut dyn Context, _id: TransactionId) -> Option<Bound> {
         None
     }
 
-    /// The map of logical blocks, for schemes that map those.
-    fn take_blocks(&mut self) -> Option<BlockMap> {
+    /// A program of a translation page has ended.
+    fn map_write_ended(&mut self, _cx: &mut dyn Context, _id: TransactionId) {}
+
+    /// A program of a translation page has failed, and its block is given up.
+    fn map_write_failed(&mut self, _cx: &mut dyn Context, _id: TransactionId) {}
+
+    /// The operations that waited for a translation page to be programmed have been resumed.
+    fn map_programmed(&mut self, _cx: &mut dyn Context, _page: u32, _place: Ppn) {}
+
+    /// Frees blocks of translation pages in a plane, if there are too few.
+    fn clean_map(&mut self, _cx: &mut dyn Context, _plane: PlaneId) {}
+
+    /// A block of translation pages has been erased. The plane may use it after this.
+    fn map_erased(&mut self, _cx: &mut dyn Context, _plane: PlaneId) {}
+
+    /// Translation pages of a plane have got free blocks.
+    fn map_gains(&mut self, _cx: &mut dyn Context, _plane: PlaneId) {}
+
+    /// Returns what garbage collection of translation pages in a plane still has to program.
+    fn map_in_hand(&self, _ftl: &Ftl, _plane: PlaneId) -> InHand {
+        InHand::default()
+    }
+
+    /// Returns the number of translation pages.
+    fn translation_pages(&self) -> u32 {
+        0
+    }
+
+    // Places.
+
+    /// Returns the plane of a unit.
+    fn home(&self, _ftl: &Ftl, _lpn: Lpn) -> Option<PlaneId> {
         None
+    }
+
+    /// A host write has all its data and waits for its place.
+    fn place(&mut self, _cx: &mut dyn Context, _id: TransactionId) {}
+
+    /// Returns the place that a write of the host or of the scheme would be bound to now.
+    fn target(&self, _ftl: &Ftl, _lpn: Lpn, _number: Option<u32>) -> Option<Ppn> {
+        None
+    }
+
+    /// Binds a host write, with the writes and copies that share its program.
+    fn bind_write(&mut self, _cx: &mut dyn Context, _id: TransactionId) -> Option<Bound> {
+        None
+    }
+
+    /// Binds a program of copies.
+    fn bind_copies(&mut self, _cx: &mut dyn Context, _id: TransactionId) -> Option<Bound> {
+        None
+    }
+
+    /// Returns the place that a unit is copied from which is programmed at `place`.
+    fn source_of(&self, _ftl: &Ftl, _place: Ppn) -> Option<Ppn> {
+        None
+    }
+
+    /// A read of units to be copied has ended.
+    fn copy_read(&mut self, _cx: &mut dyn Context, _number: u32) {}
+
+    /// A program has ended that held a host write of `lpn`.
+    fn write_ended(&mut self, _cx: &mut dyn Context, _lpn: Lpn, _start: Ppn) {}
+
+    /// A program of copies has ended.
+    fn copies_ended(&mut self, _cx: &mut dyn Context, _number: u32, _start: Ppn) {}
+
+    /// A unit in flash was trimmed.
+    fn trimmed(&mut self, _cx: &mut dyn Context, _lpn: Lpn) {}
+
+    /// A block has been erased.
+    fn erased(&mut self, _cx: &mut dyn Context, _plane: PlaneId) {}
+
+    /// Tells of each block that belongs to the scheme, and how many of its units have been programmed.
+    fn blocks(&self, _ftl: &Ftl, _found: &mut dyn FnMut(BlockId, u32)) {}
+
+    /// Returns, by plane, the ranges of units that share a block.
+    fn shares(&self, _ftl: &Ftl) -> Vec<Vec<Range<u32>>> {
+        Vec::new()
+    }
+
+    /// Returns how many units of blocks were passed over and never programmed.
+    fn unwritten(&self) -> u64 {
+        0
+    }
+
+    // Without time.
+
+    /// Writes a unit, which is at `old`. `contents` are its first sector, the sector behind its last, and a version.
+    fn write_now(&mut self, _ftl: &mut Ftl, _lpn: Lpn, _old: Location, _contents: Option<(u32, u32, u32)>) {}
+
+    /// A unit in flash was trimmed.
+    fn trimmed_now(&mut self, _ftl: &mut Ftl, _lpn: Lpn) {}
+
+    /// The entry of a unit has changed.
+    fn change_entry_now(&mut self, _lpn: Lpn) {}
+
+    /// Completes programs that have begun, and writes translation pages that have changed.
+    fn seal(&mut self, _ftl: &mut Ftl) {}
+
+    // Saved states, reports and tests.
+
+    /// Returns what is in progress, if anything is.
+    fn in_progress(&self, _ftl: &Ftl) -> Option<String> {
+        None
+    }
+
+    /// Writes the state. Nothing is in progress.
+    fn save(&self, _out: &mut Writer) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    /// Reads what [`Mapping::save`] wrote into a new scheme. `written` is, by block, how many of its units have been
+    /// programmed: the scheme sets this for its own blocks.
+    fn load(&mut self, _ftl: &mut Ftl, _input: &mut Reader, _written: &mut [u16]) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    /// Returns `true` if a unit may be at a place.
+    fn may_be_at(&self, _ftl: &Ftl, _lpn: Lpn, _place: Ppn) -> bool {
+        true
+    }
+
+    /// Counts the state from scratch and compares.
+    fn recount(&self, _ftl: &Ftl) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Describes what is in progress, for reports.
+    fn describe(&self) -> String {
+        String::new()
     }
 }
 
 policy_family! {
     /// How the place of a logical unit is found.
-    MappingScheme / MappingConfig: dyn MappingPolicy {
+    MappingScheme / MappingConfig: dyn Mapping {
         /// A full map of units in the controller's memory.
         page::Page = "page",
         /// The map is in flash, in translation pages; the controller holds the entries in use (Gupta et al. 2009).
@@ -39,5 +239,25 @@ policy_family! {
 impl Default for MappingConfig {
     fn default() -> Self {
         MappingConfig::Page(Default::default())
+    }
+}
+
+impl MappingConfig {
+    fn options(&self) -> &dyn SchemeOptions {
+        match self {
+            MappingConfig::Page(options) => options,
+            MappingConfig::Dftl(options) => options,
+            MappingConfig::Block(options) => options,
+        }
+    }
+
+    /// Returns what the scheme needs of a device, and what it rules out.
+    pub fn needs(&self, device: &DeviceConfig) -> Needs {
+        self.options().needs(device)
+    }
+
+    /// Returns the bytes of the scheme's tables, without the page map.
+    pub fn bytes(&self, device: &DeviceConfig) -> u64 {
+        self.options().bytes(device)
     }
 }

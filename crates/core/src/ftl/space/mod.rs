@@ -39,7 +39,7 @@ pub enum BlockState {
     Victim,
     /// All moved; waits for its dependants, then for its erase.
     Doomed,
-    /// It belongs to a logical block (block mapping).
+    /// It belongs to the mapping scheme.
     Logical,
     /// A program of it has failed; its valid units are to be moved.
     Failed,

@@ -390,7 +390,7 @@ pub struct ProgramCauses {
     pub waste_alignment: u64,
     /// For translation pages.
     pub map: u64,
-    /// To keep the units of a logical block together (block mapping).
+    /// To keep the units of a logical block together.
     pub merge: u64,
     /// For records of trims (`durability.trim_journal`).
     #[serde(default, skip_serializing_if = "is_none")]
@@ -415,7 +415,7 @@ pub struct ReadCauses {
     pub rmw: u64,
     /// For translation pages.
     pub map: u64,
-    /// To keep the units of a logical block together (block mapping).
+    /// To keep the units of a logical block together.
     pub merge: u64,
 }
 

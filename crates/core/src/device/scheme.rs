@@ -1,0 +1,166 @@
+//! The mapping scheme in time: who calls it, and what of the device it sees.
+
+use super::Device;
+use crate::ftl::Ftl;
+use crate::ftl::mapping::{Bound, Context, MappingScheme, PADDING};
+use crate::ftl::space::Role;
+use crate::metrics::attribution::Part as TimePart;
+use crate::nand::array::Spot;
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
+use crate::work::{Kind, Tasks, Transaction, Transactions};
+
+impl Device {
+    /// Calls the mapping scheme.
+    #[inline]
+    pub(super) fn with_scheme<T>(&mut self, call: impl FnOnce(&mut MappingScheme, &mut Device) -> T) -> T {
+        let mut scheme = self.ftl.take_scheme();
+        let result = call(&mut scheme, self);
+        self.ftl.put_scheme(scheme);
+        result
+    }
+
+    /// Binds an operation that the scheme places. Returns `false` if there is nothing to program.
+    pub(super) fn start_placed(
+        &mut self,
+        id: TransactionId,
+        at: Spot,
+        bind: impl FnOnce(&mut MappingScheme, &mut Device) -> Option<Bound>,
+    ) -> bool {
+        let Some(Bound { class, plane, place }) = self.with_scheme(bind) else { return false };
+        let write = &self.transactions[id];
+        let tag = if write.kind == Kind::Write { self.front.tag_of(write.request()) } else { u64::MAX };
+        self.put(at, self.program(class, plane, place, tag))
+    }
+
+    /// Stores the contents of a program that the scheme has placed, in the order of places. `first` is the first host
+    /// write of the program, or `NONE`.
+    pub(super) fn store_program(&mut self, start: Ppn, first: TransactionId) {
+        let Some(contents) = self.observers.as_ref().and_then(|observers| observers.contents.as_ref()) else { return };
+        for place in (start.0..start.0 + self.ftl.shape().units_per_program).map(Ppn) {
+            if self.ftl.map.owner(place) == PADDING {
+                continue;
+            }
+            let mut id = first;
+            while id.is_some() && self.transactions[id].place != place {
+                id = self.transactions[id].next;
+            }
+            let source = self.ftl.scheme().source_of(&self.ftl, place);
+            let Some(media) = &mut self.ftl.media else { return };
+            match source {
+                _ if id.is_some() => media.program(place, contents.slot(id)),
+                Some(from) => media.copy(from, place),
+                None => debug_assert!(false, "{}: what is programmed is a write or a copy", place.0),
+            }
+        }
+    }
+
+    /// Ends a program of copies.
+    pub(super) fn finish_merge_write(&mut self, id: TransactionId) {
+        let merge = self.transactions.remove(id);
+        self.store_program(merge.place, TransactionId::NONE);
+        self.with_scheme(|scheme, device| scheme.copies_ended(device, merge.logical_block(), merge.place));
+    }
+
+    /// Takes the next step of garbage collection in the translation pages of a plane, if it is due.
+    pub(super) fn clean_map(&mut self, plane: PlaneId) {
+        if self.ftl.shape().hooks.entries {
+            self.with_scheme(|scheme, device| scheme.clean_map(device, plane));
+        }
+    }
+
+    /// A block of translation pages has been erased.
+    pub(super) fn map_erased(&mut self, plane: PlaneId, failed: bool) {
+        self.with_scheme(|scheme, device| scheme.map_erased(device, plane));
+        if failed {
+            self.check_spare(plane);
+            // A free block of data may have taken its place.
+            self.clean(plane);
+        }
+        self.map_gains(plane);
+    }
+
+    /// A data block has been erased. If it was given to translation pages, which had `free` free blocks, they use it.
+    pub(super) fn map_paid(&mut self, plane: PlaneId, free: u32) {
+        if self.ftl.blocks.free_blocks(plane, Role::Map) > free {
+            self.map_gains(plane);
+        }
+    }
+
+    fn map_gains(&mut self, plane: PlaneId) {
+        self.with_scheme(|scheme, device| scheme.map_gains(device, plane));
+    }
+}
+
+impl Context for Device {
+    fn ftl(&mut self) -> &mut Ftl {
+        &mut self.ftl
+    }
+
+    fn ops(&mut self) -> &mut Transactions {
+        &mut self.transactions
+    }
+
+    fn tasks(&mut self) -> &mut Tasks {
+        &mut self.tasks
+    }
+
+    fn queue(&mut self, operation: Transaction) {
+        self.dispatch(operation);
+    }
+
+    fn queue_write(&mut self, id: TransactionId) {
+        self.line_up(id);
+    }
+
+    fn note_waiting(&mut self, id: TransactionId) {
+        self.show_lined_up(id);
+        self.observe_stalled(id);
+    }
+
+    fn note_resumed(&mut self, id: TransactionId) {
+        self.observe_unstalled(id, self.array.lun_of(self.transactions[id].plane));
+    }
+
+    fn bind(&mut self, id: TransactionId, place: Ppn) {
+        self.bind(id, place);
+    }
+
+    fn take_over(&mut self, older: TransactionId, newer: TransactionId) {
+        self.inherit(older, newer);
+        self.observe_spent(newer, TimePart::Order);
+    }
+
+    fn drop_write(&mut self, id: TransactionId) {
+        let request = self.transactions.remove(id).request();
+        self.slots_free += 1;
+        self.observe_spent(id, TimePart::Cleaning);
+        self.serve(request);
+        if request.is_some() {
+            self.part_done(request, self.now, id);
+        }
+        self.finish_flight(id);
+    }
+
+    fn map_copy(&mut self, lpn: Lpn, from: Ppn, to: Ppn) {
+        self.move_in_map(lpn, from, to);
+    }
+
+    fn program_ended(&mut self, place: Ppn) {
+        let end = Ppn(place.0 + self.ftl.shape().units_per_program);
+        if self.ftl.blocks.ends_data(end) && self.ftl.shape().summary {
+            self.queue_summary(place);
+        }
+    }
+
+    fn is_moving(&self, plane: PlaneId, block: BlockId) -> bool {
+        self.jobs[plane].moves(block, &self.ftl)
+    }
+
+    fn release(&mut self, block: BlockId) {
+        self.release(block);
+    }
+
+    fn erase(&mut self, block: BlockId) {
+        self.erase(block);
+    }
+}

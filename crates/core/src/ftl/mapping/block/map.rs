@@ -1,0 +1,195 @@
+//! The map of logical blocks.
+
+use std::collections::VecDeque;
+
+use crate::config::DeviceConfig;
+use crate::metrics::counters::MergeKind;
+use crate::sim::id::{BlockId, Lpn, PlaneId};
+use crate::sim::memory::Divider;
+use crate::state::{Reader, StateError, Writer};
+
+/// No block.
+pub const NOWHERE: u32 = u32::MAX;
+
+/// Where a logical block is.
+#[derive(Clone, Copy, Debug)]
+pub struct LogicalBlock {
+    /// The block that writes go to, or [`NOWHERE`].
+    pub current: u32,
+    /// The block before it, while it holds anything valid, or [`NOWHERE`].
+    pub old: u32,
+    /// The next offset of the current block to be programmed.
+    pub next: u32,
+    /// The lowest offset of the current block that holds a copy, or [`NOWHERE`].
+    copied: u32,
+    /// The host has written behind a copy.
+    mixed: bool,
+    /// How often it has got a new block, which tells its entries in `pairs` apart.
+    turn: u32,
+}
+
+impl LogicalBlock {
+    const NEW: LogicalBlock =
+        LogicalBlock { current: NOWHERE, old: NOWHERE, next: 0, copied: NOWHERE, mixed: false, turn: 0 };
+
+    /// Some offsets of the current block are programmed together: copies, and writes of the host.
+    pub fn note_program(&mut self, copies: impl Iterator<Item = u32>, mut writes: impl Iterator<Item = u32>) {
+        self.copied = copies.fold(self.copied, u32::min);
+        self.mixed |= writes.any(|offset| offset > self.copied);
+    }
+
+    /// How its blocks became one.
+    pub(super) fn merge(&self) -> MergeKind {
+        match (self.copied, self.mixed) {
+            (NOWHERE, _) => MergeKind::Switch,
+            (_, false) => MergeKind::Partial,
+            (_, true) => MergeKind::Full,
+        }
+    }
+}
+
+/// The map of logical blocks.
+#[derive(Clone, Debug)]
+pub struct BlockMap {
+    /// By number.
+    pub logical: Vec<LogicalBlock>,
+    /// By plane: logical blocks that have got an old block, oldest first, and in which turn; some have lost it since.
+    pairs: Vec<VecDeque<(u32, u32)>>,
+    /// Writes that were trimmed before they had a place, and never programmed.
+    pub dropped: u64,
+    /// Units that were not programmed when their block was left.
+    pub unwritten: u64,
+    units: Divider,
+}
+
+impl BlockMap {
+    pub(super) fn new(device: &DeviceConfig) -> BlockMap {
+        let units = device.data_units_per_block();
+        BlockMap {
+            logical: vec![LogicalBlock::NEW; device.logical_units().div_ceil(u64::from(units)) as usize],
+            pairs: vec![VecDeque::new(); device.total_planes() as usize],
+            dropped: 0,
+            unwritten: 0,
+            units: Divider::new(units),
+        }
+    }
+
+    /// The logical block of a unit, and the unit's offset in it.
+    #[inline]
+    pub fn split(&self, lpn: Lpn) -> (u32, u32) {
+        self.units.divide_with_rest(lpn.0)
+    }
+
+    /// Units of a logical block.
+    pub fn units(&self) -> u32 {
+        self.units.divisor()
+    }
+
+    /// The logical block of a plane that has had an old block for the longest time.
+    pub fn oldest_pair(&mut self, plane: PlaneId) -> Option<u32> {
+        while let Some(&(number, turn)) = self.pairs[plane.index()].front() {
+            if self.is_pair(number, turn) {
+                return Some(number);
+            }
+            self.pairs[plane.index()].pop_front();
+        }
+        None
+    }
+
+    fn is_pair(&self, number: u32, turn: u32) -> bool {
+        let logical = &self.logical[number as usize];
+        logical.old != NOWHERE && logical.turn == turn
+    }
+
+    /// How many logical blocks of a plane have an old block.
+    pub fn pairs_of(&self, plane: PlaneId) -> usize {
+        self.pairs[plane.index()].iter().filter(|&&(number, turn)| self.is_pair(number, turn)).count()
+    }
+
+    /// A logical block gets a new current block; what it had becomes old.
+    pub(super) fn renew(&mut self, number: u32, block: BlockId, plane: PlaneId) {
+        let logical = &mut self.logical[number as usize];
+        logical.old = std::mem::replace(&mut logical.current, block.0);
+        let left = std::mem::take(&mut logical.next);
+        (logical.copied, logical.mixed) = (NOWHERE, false);
+        logical.turn = logical.turn.wrapping_add(1);
+        if logical.old == NOWHERE {
+            return;
+        }
+        let turn = logical.turn;
+        self.unwritten += u64::from(self.units.divisor() - left);
+        let mut pairs = std::mem::take(&mut self.pairs[plane.index()]);
+        // Those that have lost their old block are let go of before they are as many as the others.
+        if pairs.len() == pairs.capacity() {
+            pairs.retain(|&(number, turn)| self.is_pair(number, turn));
+        }
+        pairs.push_back((number, turn));
+        self.pairs[plane.index()] = pairs;
+    }
+}
+
+/// Saved states.
+impl BlockMap {
+    /// Writes where the logical blocks are. How often each has got a block only tells its entries in `pairs` apart, and
+    /// of these only one is written.
+    pub fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        for logical in &self.logical {
+            out.u32(logical.current)?;
+            out.u32(logical.old)?;
+            out.u32(logical.next)?;
+            out.u32(logical.copied)?;
+            out.u8(u8::from(logical.mixed))?;
+        }
+        for pairs in &self.pairs {
+            let pairs = || pairs.iter().filter(|&&(number, turn)| self.is_pair(number, turn));
+            out.u32(pairs().count() as u32)?;
+            pairs().try_for_each(|&(number, _)| out.u32(number))?;
+        }
+        out.u64(self.dropped)?;
+        out.u64(self.unwritten)
+    }
+
+    /// Reads what [`BlockMap::save`] wrote, into a new map. `home` is the plane of a logical block; `program` units
+    /// are programmed together. Each block is told to `take`, with how many of its units are written; it says whether
+    /// it can be a logical block's.
+    pub fn load(
+        &mut self,
+        input: &mut Reader,
+        program: u32,
+        home: impl Fn(u32) -> PlaneId,
+        mut take: impl FnMut(BlockId, PlaneId, u32) -> bool,
+    ) -> Result<(), StateError> {
+        let units = self.units.divisor();
+        for number in 0..self.logical.len() as u32 {
+            let (current, old) = (input.u32()?, input.u32()?);
+            let next = input.below(units + 1, "offset")?;
+            let whole = next.is_multiple_of(program) && (current != NOWHERE || (next == 0 && old == NOWHERE));
+            let mut takes = |block, written| block == NOWHERE || take(BlockId(block), home(number), written);
+            if !whole || !takes(current, next) || !takes(old, units) {
+                return Err(input.damaged(format!("the blocks of logical block {number}")));
+            }
+            let (copied, mixed) = (input.u32()?, input.u8()?);
+            if (copied != NOWHERE && copied >= next) || mixed > 1 {
+                return Err(input.damaged(format!("the copies of logical block {number}")));
+            }
+            self.logical[number as usize] = LogicalBlock { current, old, next, copied, mixed: mixed == 1, turn: 0 };
+        }
+        let mut expected: Vec<bool> = self.logical.iter().map(|logical| logical.old != NOWHERE).collect();
+        for plane in 0..self.pairs.len() {
+            let count = input.below(self.logical.len() as u32 + 1, "logical blocks")?;
+            for _ in 0..count {
+                let number = input.below(self.logical.len() as u32, "logical block")?;
+                if home(number).index() != plane || !std::mem::take(&mut expected[number as usize]) {
+                    return Err(input.damaged(format!("logical block {number} among those with two blocks")));
+                }
+                self.pairs[plane].push_back((number, 0));
+            }
+        }
+        if let Some(number) = expected.iter().position(|expected| *expected) {
+            return Err(input.damaged(format!("logical block {number} is not among those with two blocks")));
+        }
+        self.dropped = input.count("writes dropped")?;
+        self.unwritten = input.count("units not written")?;
+        Ok(())
+    }
+}

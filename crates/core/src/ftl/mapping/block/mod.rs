@@ -1,0 +1,266 @@
+//! Pure block mapping: one map entry for each logical block, whose units keep their offsets (Gal and Toledo,
+//! "Algorithms and data structures for flash memories", ACM Computing Surveys 37(2), 2005).
+//!
+//! A logical block has a *current* block, which is programmed in order, and while that does not hold all an *old* one,
+//! from which the rest is copied.
+
+mod map;
+mod now;
+mod programs;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::{Bound, Context, Hooks, Location, Mapping, Needs, SchemeOptions};
+use crate::config::DeviceConfig;
+use crate::config::advanced::Waste;
+use crate::config::units::Duration;
+use crate::ftl::Ftl;
+use crate::ftl::allocation::AllocationConfig;
+use crate::ftl::space::{RESERVE, Role};
+use crate::policy::Policy;
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
+use crate::sim::table::Table;
+use crate::state::{Reader, StateError, Writer};
+use crate::work::Call;
+use map::NOWHERE;
+pub use map::{BlockMap, LogicalBlock};
+use programs::{BYTES_OF_LOGICAL_BLOCK, Job, call};
+
+/// Block mapping has no options.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BlockConfig {}
+
+impl SchemeOptions for BlockConfig {
+    fn needs(&self, _: &DeviceConfig) -> Needs {
+        Needs {
+            whole_blocks: true,
+            merges: true,
+            no_power_loss: Some("power loss is not modelled with mapping.scheme = \"block\": choose page or dftl"),
+            no_faults: Some(
+                "with block mapping each logical block has its own: none takes the place of one that fails; take \
+                 mapping.scheme = \"page\" or \"dftl\", or leave the table out",
+            ),
+            no_classes: Some(
+                "with block mapping a unit's block follows from its address: there is nothing to keep apart; take \
+                 mapping.scheme = \"page\" or \"dftl\"",
+            ),
+            ..Needs::default()
+        }
+    }
+
+    fn bytes(&self, device: &DeviceConfig) -> u64 {
+        let of_block = BYTES_OF_LOGICAL_BLOCK + size_of::<LogicalBlock>() as u64;
+        of_block * device.logical_units().div_ceil(u64::from(device.data_units_per_block()))
+    }
+}
+
+/// Pure block mapping.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// The map of logical blocks.
+    pub map: BlockMap,
+    /// By logical block: what is in progress.
+    jobs: Table<u32, Job>,
+    /// By plane: logical blocks that wait for a free block.
+    waiting: Table<PlaneId, VecDeque<u32>>,
+    /// By plane: the logical block that is merged to free one.
+    merging: Table<PlaneId, Option<u32>>,
+    /// By plane: blocks that await their erase.
+    doomed: Table<PlaneId, u32>,
+    /// Memory for the writes of a program, by their offsets.
+    writes: Vec<(u32, TransactionId)>,
+}
+
+/// The tasks of the scheme.
+mod step {
+    /// A logical block takes its next step.
+    pub(super) const GO_ON: u8 = 0;
+    /// Logical blocks that wait for a free block of a plane take one.
+    pub(super) const GIVE_BLOCKS: u8 = 1;
+    /// Two blocks of a logical block are merged, if free blocks of a plane are few.
+    pub(super) const FREE_BLOCKS: u8 = 2;
+}
+
+/// Returns the plane of a logical block: its number modulo the number of planes, in the order of the allocation.
+fn block_home(ftl: &Ftl, number: u32) -> PlaneId {
+    ftl.allocation.order().plane(number % ftl.shape().planes)
+}
+
+impl Policy for Block {
+    type Config = BlockConfig;
+
+    fn check(_: &BlockConfig, device: &DeviceConfig) -> Result<(), String> {
+        let advanced = &device.nand.advanced;
+        let problem = if !matches!(device.allocation, AllocationConfig::Static(_)) {
+            "the plane of a logical block is fixed: it needs allocation = \"static\""
+        } else if advanced.copy_back != Waste::Off {
+            "merges copy through the controller: it needs nand.advanced.copy_back = \"off\""
+        } else if advanced.cache_program {
+            "a logical block is programmed step by step: it needs nand.advanced.cache_program = false"
+        } else if device.controller.fill_timeout > Duration(0) {
+            "what fills a program follows from its offset: it needs controller.fill_timeout = \"0s\""
+        } else {
+            return Ok(());
+        };
+        Err(problem.to_owned())
+    }
+
+    fn new(_: &BlockConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {
+        let (map, planes) = (BlockMap::new(device), device.total_planes());
+        Ok(Block {
+            jobs: Table::new(map.logical.len() as u32, Job::default()),
+            waiting: Table::new(planes, VecDeque::new()),
+            merging: Table::new(planes, None),
+            doomed: Table::new(planes, 0),
+            writes: Vec::new(),
+            map,
+        })
+    }
+}
+
+impl Mapping for Block {
+    fn hooks(&self) -> Hooks {
+        Hooks { entries: false, places: true }
+    }
+
+    fn call(&mut self, cx: &mut dyn Context, call: Call) {
+        match call.step {
+            step::GO_ON => self.go_on_in_block(cx, call.number),
+            step::GIVE_BLOCKS => self.give_blocks(cx, PlaneId(call.number)),
+            _ => self.free_blocks(cx, PlaneId(call.number)),
+        }
+    }
+
+    fn home(&self, ftl: &Ftl, lpn: Lpn) -> Option<PlaneId> {
+        Some(block_home(ftl, self.map.split(lpn).0))
+    }
+
+    fn place(&mut self, cx: &mut dyn Context, id: TransactionId) {
+        let number = self.await_offset(cx, id);
+        self.go_on_in_block(cx, number);
+    }
+
+    fn target(&self, ftl: &Ftl, lpn: Lpn, number: Option<u32>) -> Option<Ppn> {
+        let number = number.unwrap_or_else(|| self.map.split(lpn).0);
+        let LogicalBlock { current, next, .. } = self.map.logical[number as usize];
+        Some(Ppn(ftl.blocks.first_unit(BlockId(current)).0 + next))
+    }
+
+    fn bind_write(&mut self, cx: &mut dyn Context, id: TransactionId) -> Option<Bound> {
+        Some(self.bind_with_others(cx, id))
+    }
+
+    fn bind_copies(&mut self, cx: &mut dyn Context, id: TransactionId) -> Option<Bound> {
+        let merge = cx.ops()[id];
+        let bound = self.bind_program(cx, merge.logical_block(), &[], merge.class);
+        cx.ops()[id].place = bound.place;
+        Some(bound)
+    }
+
+    fn source_of(&self, ftl: &Ftl, place: Ppn) -> Option<Ppn> {
+        let (number, _) = self.map.split(Lpn(ftl.map.owner(place)));
+        self.jobs[number].copies.iter().find(|copy| copy.to == place).map(|copy| copy.from)
+    }
+
+    fn copy_read(&mut self, cx: &mut dyn Context, number: u32) {
+        self.finish_read(cx, number);
+    }
+
+    fn write_ended(&mut self, cx: &mut dyn Context, lpn: Lpn, start: Ppn) {
+        self.finish_in_block(cx, self.map.split(lpn).0, start);
+    }
+
+    fn copies_ended(&mut self, cx: &mut dyn Context, number: u32, start: Ppn) {
+        self.finish_in_block(cx, number, start);
+    }
+
+    fn trimmed(&mut self, cx: &mut dyn Context, lpn: Lpn) {
+        let (number, _) = self.map.split(lpn);
+        self.go_on_in_block(cx, number);
+        let plane = block_home(cx.ftl(), number);
+        cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
+    }
+
+    fn erased(&mut self, cx: &mut dyn Context, plane: PlaneId) {
+        self.doomed[plane] -= 1;
+        self.give_blocks(cx, plane);
+    }
+
+    fn blocks(&self, ftl: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {
+        for logical in &self.map.logical {
+            for (block, units) in [(logical.current, logical.next), (logical.old, ftl.blocks.data_units())] {
+                if block != NOWHERE {
+                    found(BlockId(block), units);
+                }
+            }
+        }
+    }
+
+    fn shares(&self, ftl: &Ftl) -> Vec<Vec<Range<u32>>> {
+        let (units, block) = (ftl.map.len(), self.map.units());
+        let mut shares = vec![Vec::new(); ftl.shape().planes as usize];
+        for number in 0..units.div_ceil(block) {
+            shares[block_home(ftl, number).index()].push(number * block..units.min((number + 1) * block));
+        }
+        shares
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.map.unwritten
+    }
+
+    fn write_now(&mut self, ftl: &mut Ftl, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
+        self.place_in_block(ftl, lpn, old, contents);
+    }
+
+    fn trimmed_now(&mut self, ftl: &mut Ftl, lpn: Lpn) {
+        self.drop_old_now(ftl, self.map.split(lpn).0);
+    }
+
+    fn seal(&mut self, ftl: &mut Ftl) {
+        self.seal_blocks(ftl);
+    }
+
+    fn in_progress(&self, ftl: &Ftl) -> Option<String> {
+        let group = ftl.shape().units_per_program;
+        let begun = self.map.logical.iter().filter(|logical| !logical.next.is_multiple_of(group)).count();
+        (begun > 0).then(|| format!("programs of {begun} logical blocks have begun and are not full"))
+    }
+
+    fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        self.map.save(out)
+    }
+
+    fn load(&mut self, ftl: &mut Ftl, input: &mut Reader, written: &mut [u16]) -> Result<(), StateError> {
+        let mut taken = vec![false; written.len()];
+        let home = |number| block_home(ftl, number);
+        self.map.load(input, ftl.shape().units_per_program, home, |block, plane, units| {
+            let can = ftl.blocks.is_logical(block) && ftl.blocks.plane_of(block) == plane && !taken[block.index()];
+            if can {
+                (taken[block.index()], written[block.index()]) = (true, units as u16);
+            }
+            can
+        })?;
+        if taken.iter().filter(|taken| **taken).count() != ftl.blocks.logical_count() {
+            return Err(input.damaged("a block that belongs to no logical block"));
+        }
+        let stuck =
+            |&plane: &PlaneId| ftl.blocks.free_blocks(plane, Role::Data) < RESERVE && self.map.pairs_of(plane) == 0;
+        if let Some(plane) = (0..ftl.shape().planes).map(PlaneId).find(stuck) {
+            return Err(input.damaged(format!("plane {} has no free block, and none to gain", plane.0)));
+        }
+        Ok(())
+    }
+
+    fn may_be_at(&self, ftl: &Ftl, lpn: Lpn, place: Ppn) -> bool {
+        let (number, offset) = self.map.split(lpn);
+        let (logical, block) = (&self.map.logical[number as usize], ftl.blocks.block_of(place).0);
+        (block == logical.current || block == logical.old) && ftl.blocks.offset_in_block(place) == offset
+    }
+
+    fn recount(&self, ftl: &Ftl) -> Result<(), String> {
+        self.recount_blocks(ftl)
+    }
+}

@@ -1,0 +1,175 @@
+//! Block mapping without time, and what the timed part shares with that.
+
+use super::map::{LogicalBlock, NOWHERE};
+use super::{Block, block_home};
+use crate::ftl::Ftl;
+use crate::ftl::mapping::{Location, PADDING};
+use crate::ftl::space::Role;
+use crate::metrics::counters::{ProgramCause, ReadCause};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+
+impl Block {
+    pub(super) fn logical(&mut self, number: u32) -> &mut LogicalBlock {
+        &mut self.map.logical[number as usize]
+    }
+
+    /// The place in the old block of a logical block where an offset is, if that is valid.
+    pub(super) fn old_place(&mut self, ftl: &mut Ftl, number: u32, offset: u32) -> Option<Ppn> {
+        let LogicalBlock { old, .. } = *self.logical(number);
+        let place = (old != NOWHERE).then(|| Ppn(ftl.blocks.first_unit(BlockId(old)).0 + offset))?;
+        ftl.blocks.is_valid(place).then_some(place)
+    }
+
+    /// A logical block takes a free block, and goes on there. Nobody owns what it leaves unwritten.
+    pub(super) fn renew_block(&mut self, ftl: &mut Ftl, number: u32, plane: PlaneId) {
+        let LogicalBlock { current, next, .. } = *self.logical(number);
+        if current != NOWHERE {
+            let first = ftl.blocks.first_unit(BlockId(current)).0;
+            (first + next..first + ftl.blocks.data_units()).for_each(|unit| ftl.map.set_owner(Ppn(unit), PADDING));
+        }
+        let block = ftl.blocks.open_logical(plane);
+        self.map.renew(number, block, plane);
+    }
+
+    /// A functional write of `lpn`, after all that has to be programmed before it.
+    pub(super) fn place_in_block(&mut self, ftl: &mut Ftl, lpn: Lpn, old: Location, contents: Option<(u32, u32, u32)>) {
+        let (number, offset) = self.map.split(lpn);
+        let LogicalBlock { current, next, .. } = *self.logical(number);
+        if current == NOWHERE || offset < next {
+            self.renew_now(ftl, number);
+        }
+        self.fill_now(ftl, number, offset);
+        let place = self.program_at(ftl, number, offset, lpn.0, ProgramCause::Host);
+        ftl.written_now(lpn, old, place, contents);
+        self.drop_old_now(ftl, number);
+    }
+
+    /// Programs the next offset of a logical block: a unit, or [`PADDING`].
+    fn program_at(&mut self, ftl: &mut Ftl, number: u32, offset: u32, lpn: u32, cause: ProgramCause) -> Ppn {
+        let LogicalBlock { current, .. } = *self.logical(number);
+        let place = Ppn(ftl.blocks.first_unit(BlockId(current)).0 + offset);
+        ftl.map.set_owner(place, lpn);
+        let (_, in_page) = ftl.shape().units_per_page.divide_with_rest(place.0);
+        ftl.counters.pages_programmed[cause as usize] +=
+            if in_page == 0 { u64::from(ftl.shape().pages_per_unit) } else { 0 };
+        let counter = if lpn == PADDING { &mut ftl.counters.units_padded } else { &mut ftl.counters.units_programmed };
+        *counter += 1;
+        let logical = self.logical(number);
+        logical.next = offset + 1;
+        match cause {
+            ProgramCause::Host => logical.note_program(std::iter::empty(), std::iter::once(offset)),
+            ProgramCause::Merge => logical.note_program(std::iter::once(offset), std::iter::empty()),
+            _ => {}
+        }
+        if offset + 1 == ftl.blocks.data_units() && ftl.shape().summary {
+            ftl.note_summary();
+        }
+        place
+    }
+
+    /// Copies what the old block holds below an offset, and pads the rest.
+    fn fill_now(&mut self, ftl: &mut Ftl, number: u32, until: u32) {
+        let mut last_page = u32::MAX;
+        for offset in self.logical(number).next..until {
+            let Some(from) = self.old_place(ftl, number, offset) else {
+                self.program_at(ftl, number, offset, PADDING, ProgramCause::Padding);
+                continue;
+            };
+            let page = ftl.shape().units_per_page.divide(from.0);
+            if std::mem::replace(&mut last_page, page) != page {
+                ftl.note_read(ReadCause::Merge, ftl.shape().pages_per_unit);
+            }
+            let lpn = ftl.map.owner(from);
+            let place = self.program_at(ftl, number, offset, lpn, ProgramCause::Merge);
+            if let Some(media) = &mut ftl.media {
+                media.copy(from, place);
+            }
+            ftl.blocks.invalidate(from);
+            ftl.map.set_flash(Lpn(lpn), place);
+            ftl.blocks.validate(place);
+            ftl.counters.units_moved += 1;
+        }
+    }
+
+    /// The offset behind the last valid unit of the old block, rounded up to whole programs; 0 for none.
+    fn end_of_old(&mut self, ftl: &mut Ftl, number: u32) -> u32 {
+        let units = ftl.blocks.data_units();
+        let last = (0..units).rev().find(|&offset| self.old_place(ftl, number, offset).is_some());
+        last.map_or(0, |last| (last + 1).next_multiple_of(ftl.shape().units_per_program))
+    }
+
+    /// Merges a logical block: its old block is erased.
+    fn merge_now(&mut self, ftl: &mut Ftl, number: u32) {
+        let end = self.end_of_old(ftl, number);
+        self.fill_now(ftl, number, end);
+        self.drop_old_now(ftl, number);
+    }
+
+    /// Takes its old block from a logical block, if that holds nothing valid: it is to be erased.
+    pub(super) fn take_old(&mut self, ftl: &mut Ftl, number: u32) -> Option<BlockId> {
+        let old = BlockId(self.logical(number).old);
+        if old.0 == NOWHERE || ftl.blocks.block(old).valid > 0 {
+            return None;
+        }
+        let logical = self.logical(number);
+        logical.old = NOWHERE;
+        let kind = logical.merge();
+        ftl.counters.merges[kind as usize] += 1;
+        ftl.blocks.doom(old);
+        Some(old)
+    }
+
+    /// Erases an old block that holds nothing valid.
+    pub(super) fn drop_old_now(&mut self, ftl: &mut Ftl, number: u32) {
+        if let Some(old) = self.take_old(ftl, number) {
+            ftl.erase_now(old);
+        }
+    }
+
+    fn renew_now(&mut self, ftl: &mut Ftl, number: u32) {
+        self.merge_now(ftl, number);
+        let (plane, group) = (block_home(ftl, number), ftl.shape().units_per_program);
+        let LogicalBlock { current, next, .. } = *self.logical(number);
+        if current != NOWHERE {
+            self.fill_now(ftl, number, next.next_multiple_of(group));
+        }
+        while ftl.blocks.free_blocks(plane, Role::Data) <= ftl.shape().soft {
+            let Some(pair) = self.map.oldest_pair(plane) else { break };
+            self.merge_now(ftl, pair);
+        }
+        self.renew_block(ftl, number, plane);
+        self.drop_old_now(ftl, number);
+    }
+
+    /// Completes what functional writes have begun of a program.
+    pub(super) fn seal_blocks(&mut self, ftl: &mut Ftl) {
+        let group = ftl.shape().units_per_program;
+        for number in 0..self.map.logical.len() as u32 {
+            let next = self.logical(number).next;
+            self.fill_now(ftl, number, next.next_multiple_of(group));
+            self.drop_old_now(ftl, number);
+        }
+    }
+
+    /// Checks that each valid unit is at its offset in a block of its logical block; for tests.
+    pub(super) fn recount_blocks(&self, ftl: &Ftl) -> Result<(), String> {
+        let map = &self.map;
+        for (number, logical) in map.logical.iter().enumerate() {
+            for (block, end) in [(logical.current, logical.next), (logical.old, map.units())] {
+                if block == NOWHERE {
+                    continue;
+                }
+                let first = ftl.blocks.first_unit(BlockId(block)).0;
+                for offset in 0..map.units() {
+                    let place = Ppn(first + offset);
+                    let lpn = ftl.map.owner(place);
+                    let own = map.split(Lpn(lpn)) == (number as u32, offset) && offset < end;
+                    if ftl.blocks.is_valid(place) && !own {
+                        return Err(format!("logical block {number}: unit {lpn} is at offset {offset}"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

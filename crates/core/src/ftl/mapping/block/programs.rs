@@ -1,0 +1,305 @@
+//! Block mapping in time: what waits for a logical block, and the programs that it takes, one after the other. See
+//! docs/model/mapping.md.
+
+use super::map::{LogicalBlock, NOWHERE};
+use super::{Block, block_home, step};
+use crate::ftl::Ftl;
+use crate::ftl::gc::job::Copy;
+use crate::ftl::mapping::{Bound, Context, PADDING};
+use crate::ftl::space::{Claim, Role};
+use crate::metrics::counters::ProgramCause;
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
+use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
+
+/// Bytes that are kept of a logical block here.
+pub(super) const BYTES_OF_LOGICAL_BLOCK: u64 = size_of::<Job>() as u64;
+
+/// What goes on with a logical block.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Job {
+    /// A program of it is on its way, or what that needs is being read.
+    busy: bool,
+    /// It waits for a free block.
+    waiting: bool,
+    /// Its blocks are to be merged, to free one.
+    merge: bool,
+    /// Writes that are not bound.
+    pending: Fifo,
+    /// Units that the program on its way copies.
+    pub(super) copies: Vec<Copy>,
+    /// Reads of those that have not ended.
+    reads: u32,
+}
+
+impl Block {
+    pub(super) fn job(&mut self, number: u32) -> &mut Job {
+        &mut self.jobs[number]
+    }
+
+    /// Lets a write wait for its offset, and returns its logical block.
+    pub(super) fn await_offset(&mut self, cx: &mut dyn Context, id: TransactionId) -> u32 {
+        let (number, _) = self.map.split(cx.ops()[id].lpn);
+        cx.ops()[id].plane = block_home(cx.ftl(), number);
+        self.jobs[number].pending.push(cx.ops(), id);
+        cx.note_waiting(id);
+        number
+    }
+
+    /// Takes the next step with a logical block: towards the write that has waited longest, or towards one block that
+    /// holds all.
+    pub(super) fn go_on_in_block(&mut self, cx: &mut dyn Context, number: u32) {
+        self.drop_trimmed(cx, number);
+        if self.job(number).busy || self.job(number).waiting {
+            return;
+        }
+        self.drop_old(cx, number);
+        let first = self.job(number).pending.first();
+        let LogicalBlock { current, old, next, .. } = *self.logical(number);
+        if first.is_none() {
+            let job = self.job(number);
+            job.merge &= old != NOWHERE;
+            if job.merge {
+                self.prepare_program(cx, number);
+            }
+            return;
+        }
+        let (_, offset) = self.map.split(cx.ops()[first].lpn);
+        if current != NOWHERE && (offset >= next || old != NOWHERE) {
+            return self.prepare_program(cx, number);
+        }
+        let plane = block_home(cx.ftl(), number);
+        if !Block::has_free_block(cx.ftl(), plane) || !self.waiting[plane].is_empty() {
+            self.job(number).waiting = true;
+            self.waiting[plane].push_back(number);
+            return cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
+        }
+        self.renew(cx, number, plane);
+    }
+
+    /// Pending writes that were trimmed have no place to go to: a newer write of the unit may have it. They are done.
+    /// Their slots are free: others are admitted when the event has been handled.
+    fn drop_trimmed(&mut self, cx: &mut dyn Context, number: u32) {
+        loop {
+            let id = self.job(number).pending.first();
+            if id.is_none() || !cx.ops()[id].trimmed {
+                return;
+            }
+            self.jobs[number].pending.pop(cx.ops());
+            let write = cx.ops()[id];
+            if write.newer.is_some() {
+                cx.take_over(id, write.newer);
+                self.await_offset(cx, write.newer);
+            }
+            self.map.dropped += 1;
+            cx.drop_write(id);
+        }
+    }
+
+    /// A logical block takes a free block.
+    fn renew(&mut self, cx: &mut dyn Context, number: u32, plane: PlaneId) {
+        self.renew_block(cx.ftl(), number, plane);
+        cx.tasks().push(call(step::GO_ON, number));
+        cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
+    }
+
+    /// Lets go of an old block that holds nothing valid.
+    fn drop_old(&mut self, cx: &mut dyn Context, number: u32) {
+        let Some(old) = self.take_old(cx.ftl(), number) else { return };
+        let plane = block_home(cx.ftl(), number);
+        self.job(number).merge = false;
+        let merging = &mut self.merging[plane];
+        *merging = merging.filter(|&merging| merging != number);
+        self.doomed[plane] += 1;
+        if cx.ftl().blocks.can_erase(old) {
+            cx.erase(old);
+        }
+    }
+
+    /// Returns `true` if a logical block may take a free block of a plane.
+    fn has_free_block(ftl: &Ftl, plane: PlaneId) -> bool {
+        ftl.blocks.may_take(ftl.blocks.region(plane, Role::Data), Claim::Block)
+    }
+
+    /// Merges the logical block that has had two blocks for the longest time, where free blocks are few; one at a time.
+    pub(super) fn free_blocks(&mut self, cx: &mut dyn Context, plane: PlaneId) {
+        let coming = cx.ftl().blocks.free_blocks(plane, Role::Data) + self.doomed[plane];
+        if coming > cx.ftl().shape().soft || self.merging[plane].is_some() {
+            return;
+        }
+        let Some(number) = self.map.oldest_pair(plane) else { return };
+        self.merging[plane] = Some(number);
+        self.job(number).merge = true;
+        self.go_on_in_block(cx, number);
+    }
+
+    /// Gives free blocks to waiting logical blocks. Runs the tasks of each one before the next.
+    pub(super) fn give_blocks(&mut self, cx: &mut dyn Context, plane: PlaneId) {
+        if Block::has_free_block(cx.ftl(), plane)
+            && let Some(number) = self.waiting[plane].pop_front()
+        {
+            self.job(number).waiting = false;
+            self.renew(cx, number, plane);
+            return cx.tasks().push(call(step::GIVE_BLOCKS, plane.0));
+        }
+        self.free_blocks(cx, plane);
+    }
+
+    /// The pending writes of the program at the next offset of a logical block, as many as there are, are taken out.
+    fn take_pending(&mut self, cx: &mut dyn Context, number: u32, most: usize, into: &mut Vec<(u32, TransactionId)>) {
+        let (next, group) = (self.logical(number).next, cx.ftl().shape().units_per_program);
+        let mut pending = std::mem::take(&mut self.job(number).pending);
+        let mut others = Fifo::default();
+        while !pending.is_empty() {
+            let id = pending.pop(cx.ops());
+            let (_, offset) = self.map.split(cx.ops()[id].lpn);
+            let free = !cx.ops()[id].trimmed && into.iter().all(|&(other, _)| other != offset);
+            if free && (next..next + group).contains(&offset) && into.len() < most {
+                into.push((offset, id));
+            } else {
+                others.push(cx.ops(), id);
+            }
+        }
+        self.job(number).pending = others;
+    }
+
+    /// Reads what the next program of a logical block has to copy.
+    fn prepare_program(&mut self, cx: &mut dyn Context, number: u32) {
+        let (next, group) = (self.logical(number).next, cx.ftl().shape().units_per_program);
+        self.job(number).busy = true;
+        let mut open: Option<Transaction> = None;
+        for offset in next..next + group {
+            let Some(from) = self.old_place(cx.ftl(), number, offset) else { continue };
+            if self.is_pending(cx, number, offset) {
+                continue;
+            }
+            let block = cx.ftl().blocks.depend(from);
+            let lpn = cx.ftl().map.owner(from);
+            self.job(number).copies.push(Copy { lpn, from, to: Ppn(0) });
+            let per_page = cx.ftl().shape().units_per_page;
+            match &mut open {
+                Some(read) if per_page.divide(read.place.0) == per_page.divide(from.0) => read.units += 1,
+                _ => {
+                    let mut read = Transaction::new(Kind::MergeRead, Class::Gc).of_logical_block(number);
+                    (read.plane, read.place) = (cx.ftl().blocks.plane_of(block), from);
+                    read.units = cx.ftl().shape().pages_per_unit as u16;
+                    self.job(number).reads += 1;
+                    if let Some(whole) = open.replace(read) {
+                        cx.queue(whole);
+                    }
+                }
+            }
+        }
+        match open {
+            Some(last) => cx.queue(last),
+            None => self.queue_program(cx, number),
+        }
+    }
+
+    /// Whether a write of an offset is pending: its unit need not be copied.
+    fn is_pending(&mut self, cx: &mut dyn Context, number: u32, offset: u32) -> bool {
+        let first = number * self.map.units();
+        let mut id = self.job(number).pending.first();
+        while id.is_some() && (cx.ops()[id].trimmed || cx.ops()[id].lpn.0 != first + offset) {
+            id = cx.ops()[id].next;
+        }
+        id.is_some()
+    }
+
+    /// A read of units to be copied has ended.
+    pub(super) fn finish_read(&mut self, cx: &mut dyn Context, number: u32) {
+        let job = self.job(number);
+        job.reads -= 1;
+        if job.reads == 0 {
+            self.queue_program(cx, number);
+        }
+    }
+
+    /// The next program of a logical block waits for its LUN: as a write of the host, where it holds any.
+    fn queue_program(&mut self, cx: &mut dyn Context, number: u32) {
+        let mut writes = std::mem::take(&mut self.writes);
+        self.take_pending(cx, number, 1, &mut writes);
+        let first = writes.pop();
+        self.writes = writes;
+        if let Some((_, id)) = first {
+            cx.note_resumed(id);
+            return cx.queue_write(id);
+        }
+        let mut merge = Transaction::new(Kind::MergeWrite, Class::Gc).of_logical_block(number);
+        merge.plane = block_home(cx.ftl(), number);
+        cx.queue(merge);
+    }
+
+    /// Binds a write with all others of its program, and what is copied beside them.
+    pub(super) fn bind_with_others(&mut self, cx: &mut dyn Context, id: TransactionId) -> Bound {
+        let (number, offset) = self.map.split(cx.ops()[id].lpn);
+        let mut writes = std::mem::take(&mut self.writes);
+        writes.push((offset, id));
+        self.take_pending(cx, number, usize::MAX, &mut writes);
+        for &(_, other) in &writes[1..] {
+            cx.note_resumed(other);
+        }
+        let bound = self.bind_program(cx, number, &writes, Class::HostProgram);
+        writes.clear();
+        self.writes = writes;
+        bound
+    }
+
+    /// Binds the next program of a logical block: these writes, and what is copied beside them.
+    pub(super) fn bind_program(
+        &mut self,
+        cx: &mut dyn Context,
+        number: u32,
+        writes: &[(u32, TransactionId)],
+        class: Class,
+    ) -> Bound {
+        let (LogicalBlock { current, next, .. }, group) = (*self.logical(number), cx.ftl().shape().units_per_program);
+        let start = Ppn(cx.ftl().blocks.first_unit(BlockId(current)).0 + next);
+        (0..group).for_each(|unit| cx.ftl().map.set_owner(Ppn(start.0 + unit), PADDING));
+        for (index, &(offset, id)) in writes.iter().enumerate() {
+            cx.bind(id, Ppn(start.0 + offset - next));
+            cx.ops()[id].next = writes.get(index + 1).map_or(TransactionId::NONE, |&(_, id)| id);
+        }
+        // What was superseded since it was read, or is superseded by these writes, is not copied.
+        let mut copies = std::mem::take(&mut self.job(number).copies);
+        copies.retain_mut(|copy| {
+            let (_, offset) = self.map.split(Lpn(copy.lpn));
+            copy.to = Ppn(start.0 + offset - next);
+            if cx.ftl().blocks.is_valid(copy.from) && cx.ftl().map.owner(copy.to) == PADDING {
+                cx.ftl().map.set_owner(copy.to, copy.lpn);
+                return true;
+            }
+            let block = cx.ftl().blocks.block_of(copy.from);
+            cx.release(block);
+            false
+        });
+        let cause = if writes.is_empty() { ProgramCause::Merge } else { ProgramCause::Host };
+        cx.ftl().note_program(cause, (writes.len() + copies.len()) as u32);
+        let logical = &mut self.map.logical[number as usize];
+        logical.next = next + group;
+        logical.note_program(copies.iter().map(|copy| copy.to.0 - start.0 + next), writes.iter().map(|write| write.0));
+        self.job(number).copies = copies;
+        let plane = block_home(cx.ftl(), number);
+        Bound { class, plane, place: start }
+    }
+
+    /// A program of a logical block has ended, and its writes with it.
+    pub(super) fn finish_in_block(&mut self, cx: &mut dyn Context, number: u32, start: Ppn) {
+        let mut copies = std::mem::take(&mut self.job(number).copies);
+        for copy in copies.drain(..) {
+            cx.map_copy(Lpn(copy.lpn), copy.from, copy.to);
+            let block = cx.ftl().blocks.block_of(copy.from);
+            cx.release(block);
+        }
+        let job = self.job(number);
+        (job.copies, job.busy) = (copies, false);
+        cx.program_ended(start);
+        self.go_on_in_block(cx, number);
+        let plane = block_home(cx.ftl(), number);
+        cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
+    }
+}
+
+/// Returns a task of the scheme, about a logical block or a plane.
+pub(super) fn call(step: u8, number: u32) -> Task {
+    Task::Scheme(Call { step, number, ..Call::default() })
+}

@@ -1,0 +1,101 @@
+//! The cache of map entries in time: who finds an entry missing takes a place for it.
+
+use super::cmt::Segment;
+use super::{Dftl, step};
+use crate::ftl::mapping::Context;
+use crate::sim::id::{Lpn, TransactionId};
+use crate::work::{Call, Fifo, Task};
+
+impl Dftl {
+    /// Takes a place in the cache for the entry that `node` needs: a free one, or that of an evicted entry, which is
+    /// written back first when it is newer than in flash. Those who find none are `in_turn` later.
+    pub(super) fn seek(&mut self, cx: &mut dyn Context, node: TransactionId, in_turn: bool) {
+        let lpn = cx.ops()[node].lpn;
+        if !in_turn && !self.line.is_empty() {
+            return self.line.push(cx.ops(), node);
+        }
+        match self.state.cmt.segment(lpn) {
+            Some(Segment::Loading) => {
+                let page = self.state.page_of(lpn);
+                return self.await_page(cx, node, page);
+            }
+            Some(_) => return self.entry_found(cx, node),
+            None => {}
+        }
+        let mut dirty = None;
+        if !self.state.cmt.has_room() {
+            let Some(page) = self.evict(cx) else {
+                return self.line.push(cx.ops(), node);
+            };
+            dirty = page;
+        }
+        self.state.cmt.reserve(lpn);
+        match dirty {
+            Some(page) => self.ask_update(cx, page, node),
+            None => self.fetch(cx, node),
+        }
+    }
+
+    /// Evicts an entry: `None` when there is none to evict, else the translation page that has to be updated, if any.
+    fn evict(&mut self, cx: &mut dyn Context) -> Option<Option<u32>> {
+        let evicted = self.state.cmt.evict()?;
+        let page = evicted.dirty.then(|| self.state.page_of(evicted.lpn));
+        let counters = &mut cx.ftl().counters.map;
+        *(if evicted.dirty { &mut counters.evictions_dirty } else { &mut counters.evictions_clean }) += 1;
+        Some(page)
+    }
+
+    /// What was evicted for `node` is in flash.
+    pub(super) fn evicted(&mut self, cx: &mut dyn Context, node: TransactionId) {
+        let lpn = cx.ops()[node].lpn;
+        match self.state.cmt.segment(lpn) {
+            Some(Segment::Loading) => self.fetch(cx, node),
+            Some(_) => self.entry_found(cx, node),
+            None => self.seek(cx, node, false),
+        }
+    }
+
+    /// The entry that `node` waited for is there.
+    fn entry_found(&mut self, cx: &mut dyn Context, node: TransactionId) {
+        let arrived = Fifo::of(cx.ops(), node);
+        cx.tasks().push(Task::Translate(arrived, TransactionId::NONE));
+    }
+
+    /// Lets those who wait for a place in the cache have it.
+    pub(super) fn serve_line(&mut self, cx: &mut dyn Context) {
+        if !self.line.is_empty() && self.state.cmt.can_take() {
+            let node = self.line.pop(cx.ops());
+            self.seek(cx, node, true);
+            cx.tasks().push(serve());
+        }
+    }
+
+    /// The entry of `lpn` has changed: in the cache where it is there or finds a place, else in flash.
+    pub(super) fn entry_changed(&mut self, cx: &mut dyn Context, lpn: Lpn) {
+        if self.state.cmt.change(lpn) {
+            return;
+        }
+        let mut dirty = None;
+        if !self.state.cmt.has_room() {
+            match self.evict(cx) {
+                Some(page) => dirty = page,
+                None => {
+                    let page = self.state.page_of(lpn);
+                    return self.ask_update(cx, page, TransactionId::NONE);
+                }
+            }
+        }
+        let cmt = &mut self.state.cmt;
+        cmt.reserve(lpn);
+        cmt.load(lpn);
+        cmt.change(lpn);
+        if let Some(page) = dirty {
+            self.ask_update(cx, page, TransactionId::NONE);
+        }
+    }
+}
+
+/// Returns the task that gives places in the cache to the operations that wait for one.
+pub(super) fn serve() -> Task {
+    Task::Scheme(Call { step: step::SERVE, ..Call::default() })
+}

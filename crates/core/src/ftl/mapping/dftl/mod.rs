@@ -1,0 +1,302 @@
+//! DFTL: the map is in flash, and the controller holds the entries that are in use (Gupta, Kim, Urgaonkar, "DFTL: a
+//! flash translation layer employing demand-based selective caching of page-level address mappings", ASPLOS 2009).
+
+pub mod cmt;
+mod directory;
+mod entries;
+mod now;
+mod pages;
+mod reclaim;
+
+use std::collections::VecDeque;
+
+use super::{Bound, Context, Hooks, Mapping, Needs, SchemeOptions, TRANSLATION, Translation};
+use crate::config::DeviceConfig;
+use crate::config::units::Bytes;
+use crate::ftl::Ftl;
+use crate::ftl::space::{InHand, Role};
+use crate::policy::Policy;
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
+use crate::sim::table::Table;
+use crate::state::{Reader, StateError, Writer};
+use crate::work::{Call, Fifo};
+pub use directory::MapState;
+use pages::Page;
+use reclaim::Reclaim;
+
+/// Options of DFTL.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DftlConfig {
+    /// Memory of the cached mapping table.
+    pub cache: Bytes,
+    /// Memory of one cached entry: the logical unit and its place.
+    pub cached_entry: Bytes,
+    /// Bytes of an entry in a translation page: the place; the logical unit follows from where it stands.
+    pub entry: Bytes,
+    /// Share of the cache that is the protected segment, for entries that were used more than once.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub protected: f64,
+    /// One update of a translation page writes all its entries that are newer in the cache, and the moved units of a
+    /// victim are written together, one update for each translation page; else each entry takes an update of its own.
+    pub batch_updates: bool,
+    /// A moved unit whose entry is in the cache is changed there, and not in flash yet.
+    pub lazy_copies: bool,
+    /// Spare share of the blocks that are kept for translation pages, beyond the least that works.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub map_spare: f64,
+}
+
+impl Default for DftlConfig {
+    fn default() -> Self {
+        DftlConfig {
+            cache: Bytes(64 << 10),
+            cached_entry: Bytes(8),
+            entry: Bytes(4),
+            protected: 0.5,
+            batch_updates: true,
+            lazy_copies: true,
+            map_spare: 0.25,
+        }
+    }
+}
+
+/// Entries of the map that can be told apart in one translation page.
+const MOST_ENTRIES: u64 = 1 << 24;
+/// Entries that a cache may hold.
+const MOST_CACHED: u64 = 1 << 30;
+/// Units of a block: each may make another translation page wait for its victim, and those are counted in 16 bits.
+const MOST_UNITS_PER_BLOCK: u32 = 1 << 15;
+
+impl DftlConfig {
+    /// Entries of a translation page, which is as large as one program.
+    pub fn entries_per_page(&self, device: &DeviceConfig) -> u32 {
+        let bytes = u64::from(device.units_per_program()) * device.unit_bytes();
+        (bytes / self.entry.0.max(1)).clamp(1, MOST_ENTRIES) as u32
+    }
+
+    /// Entries that the cache holds.
+    pub fn cached_entries(&self) -> u64 {
+        self.cache.0 / self.cached_entry.0.max(1)
+    }
+}
+
+impl SchemeOptions for DftlConfig {
+    fn needs(&self, device: &DeviceConfig) -> Needs {
+        let entries_per_page = self.entries_per_page(device);
+        Needs { translation: Some(Translation { entries_per_page, spare: self.map_spare }), ..Needs::default() }
+    }
+
+    fn bytes(&self, device: &DeviceConfig) -> u64 {
+        let logical = device.logical_units();
+        let cached = self.cached_entries().clamp(1, logical);
+        // Entries of the cache, and its hash chains.
+        36 * cached + 4 * cached.next_power_of_two() + 64 * logical.div_ceil(u64::from(self.entries_per_page(device)))
+    }
+}
+
+/// Demand-based caching of the page map.
+#[derive(Clone, Debug)]
+pub struct Dftl {
+    /// What the controller knows of the map.
+    pub state: MapState,
+    pages: Table<u32, Page>,
+    jobs: Table<PlaneId, Reclaim>,
+    /// By plane: translation pages that wait for room. One that has been promoted since is passed over.
+    stalled: Table<PlaneId, VecDeque<u32>>,
+    /// By plane: units that garbage collection has moved and whose entries are not in the cache, as victim and
+    /// translation page.
+    moved: Table<PlaneId, Vec<(u32, u32)>>,
+    /// Host operations that wait for a place in the cache.
+    line: Fifo,
+}
+
+/// The tasks of the scheme.
+mod step {
+    /// Operations that wait for a place in the cache take one.
+    pub(super) const SERVE: u8 = 0;
+    /// The operations that waited for entries of a page which has been fetched have been resumed.
+    pub(super) const FETCHED: u8 = 1;
+    /// The update that operations waited for is in flash.
+    pub(super) const UPDATED: u8 = 2;
+    /// The updates that victims wait for are requested.
+    pub(super) const ASK: u8 = 3;
+}
+
+impl Policy for Dftl {
+    type Config = DftlConfig;
+
+    fn check(options: &DftlConfig, device: &DeviceConfig) -> Result<(), String> {
+        let program = u64::from(device.units_per_program()) * device.unit_bytes();
+        if !(1..=program).contains(&options.entry.0) {
+            return Err(format!("entry = {}: from 1 B to a translation page, which is {program} B", options.entry));
+        }
+        if program / options.entry.0 > MOST_ENTRIES {
+            return Err(format!("entry = {}: a translation page has at most {MOST_ENTRIES} entries", options.entry));
+        }
+        if options.cached_entry.0 == 0 || !(1..=MOST_CACHED).contains(&options.cached_entries()) {
+            let what = format!("must hold from 1 to {MOST_CACHED} entries of {}", options.cached_entry);
+            return Err(format!("cache = {}: {what} (cached_entry)", options.cache));
+        }
+        if !(0.0..1.0).contains(&options.protected) {
+            let what = "from 0 to below 1: it is a share of the cache, and new entries need some of it";
+            return Err(format!("protected = {}: {what}", options.protected));
+        }
+        if !(0.0..1.0).contains(&options.map_spare) {
+            return Err(format!("map_spare = {}: from 0 to below 1: it is a share of blocks", options.map_spare));
+        }
+        if device.units_per_block() > MOST_UNITS_PER_BLOCK {
+            let units = device.units_per_block();
+            return Err(format!("a block of {units} mapping units, at most {MOST_UNITS_PER_BLOCK} with this scheme"));
+        }
+        Ok(())
+    }
+
+    fn new(options: &DftlConfig, device: &DeviceConfig, _: u64) -> Result<Self, String> {
+        Dftl::check(options, device)?;
+        let state = MapState::new(options, device);
+        let planes = device.total_planes();
+        Ok(Dftl {
+            pages: Table::new(state.pages(), Page::default()),
+            jobs: Table::new(planes, Reclaim::default()),
+            stalled: Table::new(planes, VecDeque::new()),
+            moved: Table::new(planes, Vec::new()),
+            line: Fifo::default(),
+            state,
+        })
+    }
+}
+
+impl Mapping for Dftl {
+    fn hooks(&self) -> Hooks {
+        Hooks { entries: true, places: false }
+    }
+
+    fn call(&mut self, cx: &mut dyn Context, call: Call) {
+        match call.step {
+            step::SERVE => self.serve_line(cx),
+            step::FETCHED => self.map_fetched(cx, call.number),
+            step::UPDATED => self.updated(cx, call.line),
+            _ => self.ask_updates(cx, call.line, BlockId(call.number)),
+        }
+    }
+
+    fn stop(&mut self, cx: &mut dyn Context) {
+        self.drop_map_updates(cx);
+    }
+
+    fn use_entry(&mut self, lpn: Lpn) -> bool {
+        self.state.cmt.touch(lpn)
+    }
+
+    fn await_entry(&mut self, cx: &mut dyn Context, id: TransactionId) {
+        cx.ftl().counters.map.misses += 1;
+        self.seek(cx, id, false);
+    }
+
+    fn load_entry(&mut self, lpn: Lpn) {
+        self.state.cmt.load(lpn);
+    }
+
+    fn change_entry(&mut self, cx: &mut dyn Context, lpn: Lpn) {
+        self.entry_changed(cx, lpn);
+    }
+
+    fn note_moved(&mut self, cx: &mut dyn Context, lpn: Lpn, from: Ppn) {
+        self.entry_moved(cx, lpn, from);
+    }
+
+    fn update_moved(&mut self, cx: &mut dyn Context, plane: PlaneId) {
+        if !self.moved[plane].is_empty() {
+            self.hold_moved(cx, plane);
+        }
+    }
+
+    fn map_read_started(&mut self, cx: &mut dyn Context, id: TransactionId) {
+        let read = cx.ops()[id];
+        cx.ftl().note_map_read(pages::cause_of(read.first), u32::from(read.units));
+    }
+
+    fn map_read_ended(&mut self, cx: &mut dyn Context, id: TransactionId) {
+        self.finish_map_read(cx, id);
+    }
+
+    fn bind_map_write(&mut self, cx: &mut dyn Context, id: TransactionId) -> Option<Bound> {
+        self.start_map_write(cx, id)
+    }
+
+    fn map_write_ended(&mut self, cx: &mut dyn Context, id: TransactionId) {
+        self.finish_map_write(cx, id);
+    }
+
+    fn map_write_failed(&mut self, cx: &mut dyn Context, id: TransactionId) {
+        self.write_map_again(cx, id);
+    }
+
+    fn map_programmed(&mut self, cx: &mut dyn Context, page: u32, place: Ppn) {
+        self.page_programmed(cx, page, place);
+    }
+
+    fn clean_map(&mut self, cx: &mut dyn Context, plane: PlaneId) {
+        self.reclaim(cx, plane);
+    }
+
+    fn map_erased(&mut self, _: &mut dyn Context, plane: PlaneId) {
+        let doomed = &mut self.jobs[plane].doomed;
+        *doomed = doomed.saturating_sub(1);
+    }
+
+    fn map_gains(&mut self, cx: &mut dyn Context, plane: PlaneId) {
+        self.unstall_map(cx, plane);
+        self.reclaim(cx, plane);
+    }
+
+    fn map_in_hand(&self, ftl: &Ftl, plane: PlaneId) -> InHand {
+        self.jobs[plane].in_hand(ftl)
+    }
+
+    fn translation_pages(&self) -> u32 {
+        self.state.pages()
+    }
+
+    fn change_entry_now(&mut self, lpn: Lpn) {
+        self.state.note_changed(lpn);
+    }
+
+    fn seal(&mut self, ftl: &mut Ftl) {
+        self.write_changed_map(ftl);
+    }
+
+    fn in_progress(&self, _: &Ftl) -> Option<String> {
+        let is_loading = self.state.cmt.is_loading();
+        is_loading.then(|| "entries of the map are on their way to its cache".to_owned())
+    }
+
+    fn save(&self, out: &mut Writer) -> Result<(), StateError> {
+        self.state.save(out)
+    }
+
+    fn load(&mut self, ftl: &mut Ftl, input: &mut Reader, written: &mut [u16]) -> Result<(), StateError> {
+        self.state.load(input)?;
+        let group = ftl.shape().units_per_program;
+        for page in 0..self.state.pages() {
+            let Some(place) = self.state.place(page) else { continue };
+            let units = place.0..place.0.saturating_add(group);
+            let whole = ftl.blocks.offset_in_block(place).is_multiple_of(group);
+            let home = ftl.blocks.plane_of(ftl.blocks.block_of(place)) == ftl.map_home(page);
+            if !whole || !home || !units.clone().all(|unit| ftl.blocks.adopt(Ppn(unit), Role::Map, written)) {
+                return Err(input.damaged(format!("the place of translation page {page}")));
+            }
+            units.for_each(|unit| ftl.map.set_owner(Ppn(unit), TRANSLATION | page));
+        }
+        Ok(())
+    }
+
+    fn recount(&self, ftl: &Ftl) -> Result<(), String> {
+        self.recount_map(ftl)
+    }
+
+    fn describe(&self) -> String {
+        self.describe_pages()
+    }
+}

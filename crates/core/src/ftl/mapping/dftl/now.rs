@@ -1,0 +1,108 @@
+//! Translation pages without time: what functional writes have changed is written when they are done, and what the
+//! timed part shares with that.
+
+use super::{Dftl, TRANSLATION};
+use crate::ftl::Ftl;
+use crate::ftl::space::{Claim, RESERVE, Role};
+use crate::metrics::counters::{MapCause, ProgramCause, ReadCause};
+use crate::sim::id::{PlaneId, Ppn};
+
+impl Ftl {
+    /// Counts a read of `pages` flash pages of a translation page.
+    pub(super) fn note_map_read(&mut self, cause: MapCause, pages: u32) {
+        self.note_read(ReadCause::Map, pages);
+        self.counters.map.reads[cause as usize] += 1;
+    }
+
+    /// Gives a translation page its next place; there must be room in its plane.
+    pub(super) fn bind_map(&mut self, page: u32, cause: MapCause) -> Ppn {
+        let group = self.shape().units_per_program;
+        let place = self.blocks.advance(self.blocks.map_frontier(self.map_home(page)), group);
+        for unit in place.0..place.0 + group {
+            self.map.set_owner(Ppn(unit), TRANSLATION | page);
+        }
+        self.note_program(ProgramCause::Map, group);
+        self.told_map(page, place, group);
+        self.counters.map.programs[cause as usize] += 1;
+        place
+    }
+}
+
+impl Dftl {
+    /// A translation page has been programmed: what it was before is stale.
+    pub(super) fn note_programmed(&mut self, ftl: &mut Ftl, page: u32, place: Ppn) {
+        let group = ftl.shape().units_per_program;
+        ftl.told_end(place, group);
+        let old = self.state.set_place(page, place);
+        if let Some(media) = &mut ftl.media {
+            (place.0..place.0 + group).for_each(|unit| media.write(Ppn(unit), None, None));
+        }
+        if let Some(old) = old {
+            (old.0..old.0 + group).for_each(|unit| ftl.blocks.invalidate(Ppn(unit)));
+            ftl.counters.map.units_superseded += u64::from(group);
+        }
+        (place.0..place.0 + group).for_each(|unit| ftl.blocks.validate(Ppn(unit)));
+    }
+
+    /// Writes the translation pages that functional writes have changed.
+    pub(super) fn write_changed_map(&mut self, ftl: &mut Ftl) {
+        for page in 0..self.state.pages() {
+            if self.state.take_changed(page) {
+                let plane = ftl.map_home(page);
+                if !ftl.blocks.may_take(ftl.blocks.region(plane, Role::Map), Claim::WRITE) {
+                    self.clean_map_now(ftl, plane);
+                }
+                self.write_map_now(ftl, page, MapCause::Functional);
+            }
+        }
+    }
+
+    fn write_map_now(&mut self, ftl: &mut Ftl, page: u32, cause: MapCause) {
+        let place = ftl.bind_map(page, cause);
+        self.note_programmed(ftl, page, place);
+        let group = ftl.shape().units_per_program;
+        ftl.close_if_full(Ppn(place.0 + group - 1), ftl.blocks.map_frontier(ftl.map_home(page)));
+    }
+
+    /// Reclaims blocks of translation pages until one can be written beside the reserve.
+    fn clean_map_now(&mut self, ftl: &mut Ftl, plane: PlaneId) {
+        while ftl.blocks.free_blocks(plane, Role::Map) <= RESERVE {
+            let Some(victim) = ftl.blocks.take_victim(ftl.blocks.region(plane, Role::Map), 0) else { return };
+            ftl.counters.map.victims += 1;
+            let (first, group) = (ftl.blocks.first_unit(victim).0, ftl.shape().units_per_program);
+            for unit in (first..first + ftl.blocks.data_units()).step_by(group as usize) {
+                if ftl.blocks.is_valid(Ppn(unit)) {
+                    let pages = ftl.shape().pages_per_program;
+                    ftl.note_map_read(MapCause::MapCleaning, pages);
+                    self.write_map_now(ftl, ftl.map.owner(Ppn(unit)) & !TRANSLATION, MapCause::MapCleaning);
+                }
+            }
+            ftl.blocks.doom(victim);
+            ftl.erase_now(victim);
+        }
+    }
+
+    /// Checks that each translation page in flash is valid exactly once; for tests.
+    pub(super) fn recount_map(&self, ftl: &Ftl) -> Result<(), String> {
+        let state = &self.state;
+        let group = ftl.shape().units_per_program;
+        let mut held = 0;
+        for page in 0..state.pages() {
+            let Some(place) = state.place(page) else { continue };
+            held += u64::from(group);
+            for unit in (place.0..place.0 + group).map(Ppn) {
+                let block = ftl.blocks.block(ftl.blocks.block_of(unit));
+                if block.role != Role::Map || !ftl.blocks.is_valid(unit) || ftl.map.owner(unit) != TRANSLATION | page {
+                    return Err(format!("translation page {page} is not at {}, where it should be", place.0));
+                }
+            }
+        }
+        let in_map =
+            ftl.blocks.all().iter().filter(|block| block.role == Role::Map).map(|block| u64::from(block.valid));
+        let valid: u64 = in_map.sum();
+        if valid != held {
+            return Err(format!("{held} units hold translation pages, {valid} are valid in their blocks"));
+        }
+        state.cmt.recount()
+    }
+}

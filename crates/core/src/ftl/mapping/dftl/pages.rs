@@ -1,0 +1,412 @@
+//! Translation pages in time: they are read for entries that are missed, updated when changed entries leave the cache
+//! or cleaning has moved units, and moved when their blocks are reclaimed. See docs/model/mapping.md.
+//!
+//! One thing is done with a translation page at a time. Whoever needs it in flash (an eviction, a victim of cleaning)
+//! asks for an update and may wait for its end; requests that come before the program has started share it.
+
+use super::entries::serve;
+use super::{Dftl, step};
+use crate::ftl::Ftl;
+use crate::ftl::mapping::{Bound, Context};
+use crate::ftl::space::{Claim, Role};
+use crate::metrics::counters::MapCause;
+use crate::sim::id::{Lpn, PlaneId, Ppn, TransactionId};
+use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
+
+/// What is done with a translation page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing; the controller does not hold it.
+    #[default]
+    Idle,
+    /// The flash page with an entry is read.
+    Fetching,
+    /// It is read as a whole, to be updated.
+    Reading,
+    /// The controller holds it; its plane has no room for the new version.
+    Stalled,
+    /// The controller holds it; its program waits for the LUN.
+    Queued,
+    /// The controller holds it; it is programmed.
+    Programming,
+}
+
+/// A translation page, and who waits for it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Page {
+    pub(super) state: State,
+    /// While it is fetched: which of its flash pages.
+    part: u32,
+    /// Cleaning of its block waits for it to be elsewhere.
+    pub(super) moving: bool,
+    /// Updates that nobody waits for.
+    owed: u32,
+    /// Those who need an entry of it.
+    readers: Fifo,
+    /// Those who wait for an update of it to end.
+    writers: Fifo,
+    /// Those whose update is being programmed.
+    taken: Fifo,
+}
+
+/// A device has one for each translation page; the directory and the cache have twelve bytes more.
+const _: () = assert!(size_of::<Page>() + 12 <= 60);
+
+impl Dftl {
+    pub(super) fn page(&mut self, page: u32) -> &mut Page {
+        &mut self.pages[page]
+    }
+
+    /// Describes what is in progress, for reports.
+    pub(super) fn describe_pages(&self) -> String {
+        let busy = self.pages.iter().filter(|page| page.state != State::Idle).count();
+        let stalled = self.pages.iter().filter(|page| page.state == State::Stalled).count();
+        format!("{busy} translation pages in use, {stalled} without room")
+    }
+
+    /// Someone needs the entry of `lpn`, whose place in the cache is taken: `node` goes on when it is there.
+    pub(super) fn fetch(&mut self, cx: &mut dyn Context, node: TransactionId) {
+        let lpn = cx.ops()[node].lpn;
+        let page = self.state.page_of(lpn);
+        self.await_page(cx, node, page);
+        if self.page(page).state != State::Idle {
+            return;
+        }
+        match self.state.place(page) {
+            Some(place) => self.read_entry(cx, page, place, lpn),
+            None => self.entries_here(cx, page, None),
+        }
+    }
+
+    /// Lets `node` wait for an entry of a translation page, unless the controller holds that.
+    pub(super) fn await_page(&mut self, cx: &mut dyn Context, node: TransactionId, page: u32) {
+        let entry = &mut self.pages[page];
+        entry.readers.push(cx.ops(), node);
+        if matches!(entry.state, State::Stalled | State::Queued | State::Programming) {
+            self.entries_here(cx, page, None);
+        }
+    }
+
+    /// Which flash page of its translation page holds an entry.
+    fn flash_page_of(&mut self, cx: &mut dyn Context, lpn: Lpn) -> u32 {
+        let (pages, state) = (u64::from(cx.ftl().shape().pages_per_program), &self.state);
+        (u64::from(state.entry_in_page(lpn)) * pages / u64::from(state.entries_per_page())) as u32
+    }
+
+    fn read_entry(&mut self, cx: &mut dyn Context, page: u32, place: Ppn, lpn: Lpn) {
+        let part = self.flash_page_of(cx, lpn);
+        let shape = *cx.ftl().shape();
+        let skip = if shape.pages_per_unit > 1 { 0 } else { part * shape.units_per_page.divisor() };
+        let entry = self.page(page);
+        (entry.state, entry.part) = (State::Fetching, part);
+        self.read_map(cx, page, Ppn(place.0 + skip), 1, MapCause::Miss);
+    }
+
+    fn read_map(&mut self, cx: &mut dyn Context, page: u32, place: Ppn, pages: u32, cause: MapCause) {
+        let block = cx.ftl().blocks.depend(place);
+        let mut read = Transaction::new(Kind::MapRead, class_of(cause, Class::MapRead)).of_map_page(page);
+        (read.place, read.dependency) = (place, block);
+        (read.units, read.first) = (pages as u16, cause as u16);
+        read.plane = cx.ftl().blocks.plane_of(block);
+        cx.queue(read);
+    }
+
+    pub(super) fn finish_map_read(&mut self, cx: &mut dyn Context, id: TransactionId) {
+        let read = cx.ops().remove(id);
+        let page = read.map_page();
+        cx.release(read.dependency);
+        let Page { state, part, .. } = *self.page(page);
+        if state == State::Reading {
+            return self.program_map(cx, page);
+        }
+        let is_whole = cx.ftl().shape().pages_per_program == 1;
+        self.entries_here(cx, page, Some(part).filter(|_| !is_whole));
+        cx.tasks().push(Task::Scheme(Call { step: step::FETCHED, number: page, ..Call::default() }));
+    }
+
+    /// Those who waited for entries that were fetched have gone on: others need the translation page, or nobody does.
+    pub(super) fn map_fetched(&mut self, cx: &mut dyn Context, page: u32) {
+        let is_whole = cx.ftl().shape().pages_per_program == 1;
+        let next = self.page(page).readers.first();
+        if next.is_some() {
+            let lpn = cx.ops()[next].lpn;
+            if let Some(place) = self.state.place(page) {
+                return self.read_entry(cx, page, place, lpn);
+            }
+        }
+        match (self.wants_update(page), is_whole) {
+            (true, true) => self.program_map(cx, page),
+            (true, false) => self.update(cx, page),
+            (false, _) => self.page(page).state = State::Idle,
+        }
+    }
+
+    /// Entries of a translation page are in the controller, all or those in one of its flash pages: who waits for them
+    /// goes on. Reads of one request that go to one flash page are joined.
+    fn entries_here(&mut self, cx: &mut dyn Context, page: u32, part: Option<u32>) {
+        let mut waiting = std::mem::take(&mut self.page(page).readers);
+        let (mut arrived, mut others) = (Fifo::default(), Fifo::default());
+        while !waiting.is_empty() {
+            let node = waiting.pop(cx.ops());
+            let lpn = cx.ops()[node].lpn;
+            let is_here = part.is_none_or(|part| self.flash_page_of(cx, lpn) == part);
+            let line = if is_here { &mut arrived } else { &mut others };
+            line.push(cx.ops(), node);
+        }
+        self.pages[page].readers = others;
+        cx.tasks().push(Task::Translate(arrived, TransactionId::NONE));
+        cx.tasks().push(serve());
+    }
+
+    /// Requests an update of a translation page. `node` continues after the page has been programmed; it is `NONE` if
+    /// nobody waits.
+    pub(super) fn ask_update(&mut self, cx: &mut dyn Context, page: u32, node: TransactionId) {
+        let batch = self.state.batch;
+        if cx.ftl().is_read_only() {
+            if node.is_some() {
+                let waits = Fifo::of(cx.ops(), node);
+                cx.tasks().push(updated(waits));
+            }
+            return;
+        }
+        let entry = &mut self.pages[page];
+        if node.is_none() {
+            entry.owed = if batch { 1 } else { entry.owed + 1 };
+        } else {
+            entry.writers.push(cx.ops(), node);
+        }
+        if entry.state == State::Idle {
+            self.update(cx, page);
+        }
+    }
+
+    fn wants_update(&mut self, page: u32) -> bool {
+        let page = self.page(page);
+        page.moving || page.owed > 0 || !page.writers.is_empty()
+    }
+
+    /// Begins an update: by reading the translation page, unless all of it is known.
+    fn update(&mut self, cx: &mut dyn Context, page: u32) {
+        if !self.read_to_update(cx, page) {
+            self.program_map(cx, page);
+        }
+    }
+
+    /// Reads a translation page that is to be updated. Returns `false` if all of it is known.
+    pub(super) fn read_to_update(&mut self, cx: &mut dyn Context, page: u32) -> bool {
+        let is_known = self.state.is_wholly_cached(page);
+        let Some(place) = self.state.place(page).filter(|_| !is_known) else { return false };
+        self.page(page).state = State::Reading;
+        let (pages, cause) = (cx.ftl().shape().pages_per_program, self.update_cause(cx, page));
+        self.read_map(cx, page, place, pages, cause);
+        true
+    }
+
+    /// Whom an update is for: the one who has waited longest.
+    fn update_cause(&mut self, cx: &mut dyn Context, page: u32) -> MapCause {
+        let Page { writers, owed, .. } = *self.page(page);
+        match writers.first() {
+            TransactionId::NONE if owed > 0 => MapCause::Eviction,
+            TransactionId::NONE => MapCause::MapCleaning,
+            node if cx.ops()[node].kind == Kind::MapHold => MapCause::Cleaning,
+            _ => MapCause::Eviction,
+        }
+    }
+
+    /// The controller holds a translation page as it is to be programmed.
+    fn program_map(&mut self, cx: &mut dyn Context, page: u32) {
+        if cx.ftl().is_read_only() {
+            return self.drop_map_update(cx, page);
+        }
+        if self.page(page).moving {
+            return self.program_moving(cx, page);
+        }
+        let plane = cx.ftl().map_home(page);
+        self.page(page).state = State::Stalled;
+        self.stalled[plane].push_back(page);
+        self.unstall_map(cx, plane);
+        self.reclaim(cx, plane);
+        self.serve_readers(cx, page);
+    }
+
+    /// Queues a translation page that is being moved. It may use the reserve of its region.
+    pub(super) fn program_moving(&mut self, cx: &mut dyn Context, page: u32) {
+        self.queue_map(cx, page);
+        self.serve_readers(cx, page);
+    }
+
+    /// Lets those go on who wait for an entry of a translation page that the controller holds.
+    fn serve_readers(&mut self, cx: &mut dyn Context, page: u32) {
+        if !self.page(page).readers.is_empty() {
+            self.entries_here(cx, page, None);
+        }
+    }
+
+    pub(super) fn queue_map(&mut self, cx: &mut dyn Context, page: u32) {
+        self.page(page).state = State::Queued;
+        let class = class_of(self.update_cause(cx, page), Class::MapProgram);
+        let mut write = Transaction::new(Kind::MapWrite, class).of_map_page(page);
+        write.plane = cx.ftl().map_home(page);
+        cx.queue(write);
+    }
+
+    /// Lets as many translation pages be programmed as there is room for.
+    pub(super) fn unstall_map(&mut self, cx: &mut dyn Context, plane: PlaneId) {
+        let mut room = self.room_for_updates(cx.ftl(), plane);
+        while room > 0 {
+            let Some(page) = self.stalled[plane].pop_front() else { return };
+            if self.page(page).state == State::Stalled {
+                room -= 1;
+                self.queue_map(cx, page);
+            }
+        }
+    }
+
+    /// Translation pages for which there is room. What a failed block still holds goes before: its end frees none, so
+    /// that nothing else may take the room that it was chosen for.
+    fn room_for_updates(&self, ftl: &Ftl, plane: PlaneId) -> u32 {
+        let blocks = &ftl.blocks;
+        let victim = self.jobs[plane].victim.map(|victim| blocks.block(victim));
+        let kept = victim.filter(|block| block.failed).map_or(0, |block| u32::from(block.valid));
+        let room = blocks.units_for(blocks.region(plane, Role::Map), Claim::Write { besides: kept });
+        room / ftl.shape().units_per_program
+    }
+
+    /// Binds an update of a translation page; with it all who have asked for one by now. Where there is no room, it
+    /// waits.
+    pub(super) fn start_map_write(&mut self, cx: &mut dyn Context, id: TransactionId) -> Option<Bound> {
+        let (page, class) = (cx.ops()[id].map_page(), cx.ops()[id].class);
+        let plane = cx.ftl().map_home(page);
+        if cx.ftl().is_read_only() {
+            cx.ops().remove(id);
+            self.drop_map_update(cx, page);
+            return None;
+        }
+        if !self.page(page).moving && self.room_for_updates(cx.ftl(), plane) == 0 {
+            cx.ops().remove(id);
+            self.page(page).state = State::Stalled;
+            self.stalled[plane].push_back(page);
+            self.reclaim(cx, plane);
+            return None;
+        }
+        let cause = self.update_cause(cx, page);
+        let free = cx.ftl().blocks.free_blocks(plane, Role::Map);
+        let place = cx.ftl().bind_map(page, cause);
+        cx.ops()[id].place = place;
+        let batch = self.state.batch;
+        let entry = &mut self.pages[page];
+        entry.state = State::Programming;
+        if batch {
+            (entry.taken, entry.owed) = (std::mem::take(&mut entry.writers), 0);
+            self.state.cmt.clean_page(page);
+        } else if !entry.writers.is_empty() {
+            let node = entry.writers.pop(cx.ops());
+            entry.taken.push(cx.ops(), node);
+        } else {
+            entry.owed = entry.owed.saturating_sub(1);
+        }
+        if cx.ftl().blocks.free_blocks(plane, Role::Map) != free {
+            self.reclaim(cx, plane);
+        }
+        Some(Bound { class, plane, place })
+    }
+
+    /// A program of a translation page has ended.
+    pub(super) fn finish_map_write(&mut self, cx: &mut dyn Context, id: TransactionId) {
+        let write = cx.ops().remove(id);
+        let (place, page) = (write.place, write.map_page());
+        self.note_programmed(cx.ftl(), page, place);
+        let taken = std::mem::take(&mut self.page(page).taken);
+        cx.tasks().push(updated(taken));
+        cx.tasks().push(Task::MapProgrammed(page, place));
+    }
+
+    /// Those whose update is in flash have gone on: others need the translation page, or nobody does.
+    pub(super) fn page_programmed(&mut self, cx: &mut dyn Context, page: u32, place: Ppn) {
+        let blocks = &cx.ftl().blocks;
+        let plane = blocks.plane_of(blocks.block_of(place));
+        if std::mem::take(&mut self.page(page).moving) {
+            self.jobs[plane].waiting = false;
+        }
+        match (self.wants_update(page), self.state.batch) {
+            // The controller still holds it.
+            (true, true) => self.program_map(cx, page),
+            (true, false) => self.update(cx, page),
+            (false, _) => self.page(page).state = State::Idle,
+        }
+    }
+
+    /// Resumes transactions that waited for an update. Runs the tasks of each one before the next.
+    pub(super) fn updated(&mut self, cx: &mut dyn Context, mut waiting: Fifo) {
+        while !waiting.is_empty() {
+            let node = waiting.pop(cx.ops());
+            if cx.ops()[node].kind == Kind::MapHold {
+                let held = cx.ops().remove(node).dependency;
+                cx.release(held);
+            } else {
+                self.evicted(cx, node);
+            }
+            if cx.tasks().any_new() {
+                return cx.tasks().push(updated(waiting));
+            }
+        }
+    }
+
+    /// The program of a translation page has failed: the controller still holds it, and who waits for it goes on
+    /// waiting.
+    pub(super) fn write_map_again(&mut self, cx: &mut dyn Context, id: TransactionId) {
+        let page = cx.ops().remove(id).map_page();
+        let entry = &mut self.pages[page];
+        entry.state = State::Queued;
+        let taken = std::mem::take(&mut entry.taken);
+        if taken.is_empty() && !entry.moving {
+            entry.owed += 1;
+        }
+        entry.writers.put_before(cx.ops(), taken);
+        if cx.ftl().is_read_only() {
+            return self.drop_map_update(cx, page);
+        }
+        self.queue_map(cx, page);
+    }
+
+    /// A device that takes no writes keeps what has changed of a translation page in the controller: who waits for its
+    /// update goes on.
+    fn drop_map_update(&mut self, cx: &mut dyn Context, page: u32) {
+        let entry = self.page(page);
+        (entry.state, entry.owed, entry.moving) = (State::Idle, 0, false);
+        let mut waiting = std::mem::take(&mut entry.writers);
+        let taken = std::mem::take(&mut entry.taken);
+        waiting.put_before(cx.ops(), taken);
+        self.entries_here(cx, page, None);
+        cx.tasks().push(updated(waiting));
+    }
+
+    /// The same for all translation pages that wait for room.
+    pub(super) fn drop_map_updates(&mut self, cx: &mut dyn Context) {
+        let stalled: Vec<u32> = self.stalled.iter_mut().flat_map(std::mem::take).collect();
+        for page in stalled {
+            if self.page(page).state == State::Stalled {
+                self.drop_map_update(cx, page);
+            }
+        }
+    }
+}
+
+/// Returns the task that resumes the operations which waited for an update.
+fn updated(waiting: Fifo) -> Task {
+    Task::Scheme(Call { step: step::UPDATED, line: waiting, ..Call::default() })
+}
+
+/// What scheduling sees of traffic for a cause; `of_host` where the host waits for it.
+fn class_of(cause: MapCause, of_host: Class) -> Class {
+    match cause {
+        MapCause::Miss | MapCause::Eviction | MapCause::Functional => of_host,
+        MapCause::Cleaning => Class::Gc,
+        MapCause::MapCleaning => Class::UrgentGc,
+    }
+}
+
+pub(super) fn cause_of(number: u16) -> MapCause {
+    const CAUSES: [MapCause; 4] = [MapCause::Miss, MapCause::Eviction, MapCause::Cleaning, MapCause::MapCleaning];
+    CAUSES[usize::from(number)]
+}

@@ -1,0 +1,179 @@
+//! Blocks of translation pages are reclaimed, and victims of data wait for the updates that their units need.
+
+use super::pages::State;
+use super::{Dftl, step};
+use crate::ftl::Ftl;
+use crate::ftl::mapping::{Context, TRANSLATION};
+use crate::ftl::space::{Claim, InHand, RESERVE, Role};
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
+
+/// The garbage collection of a plane's blocks of translation pages: one victim at a time, page by page.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reclaim {
+    pub(super) victim: Option<BlockId>,
+    cursor: u32,
+    /// A translation page of the victim is on its way elsewhere.
+    pub(super) waiting: bool,
+    pub(super) doomed: u32,
+}
+
+impl Reclaim {
+    /// Returns what is still to be programmed.
+    pub(super) fn in_hand(&self, ftl: &Ftl) -> InHand {
+        let victim = self.victim.map(|victim| ftl.blocks.block(victim));
+        InHand {
+            units: victim.map_or(0, |victim| u32::from(victim.valid)),
+            awaiting_erase: self.doomed,
+            coming: self.doomed + u32::from(victim.is_some_and(|victim| !victim.failed)),
+            ..InHand::default()
+        }
+    }
+}
+
+impl Dftl {
+    /// Takes the next step of reclaiming a plane's blocks of translation pages, if it needs one.
+    pub(super) fn reclaim(&mut self, cx: &mut dyn Context, plane: PlaneId) {
+        if cx.ftl().is_read_only() {
+            return;
+        }
+        while !self.jobs[plane].waiting {
+            let Some(victim) = self.map_victim(cx, plane) else { return };
+            let ftl = cx.ftl();
+            let (end, group) =
+                (ftl.blocks.first_unit(victim).0 + ftl.blocks.data_units(), ftl.shape().units_per_program);
+            let job = &mut self.jobs[plane];
+            let mut units = (job.cursor..end).step_by(group as usize);
+            if let Some(unit) = units.find(|&unit| ftl.blocks.is_valid(Ppn(unit))) {
+                (job.cursor, job.waiting) = (unit, true);
+                let page = ftl.map.owner(Ppn(unit)) & !TRANSLATION;
+                return self.move_map(cx, page);
+            }
+            let failed = ftl.blocks.block(victim).failed;
+            job.victim = None;
+            job.doomed += u32::from(!failed);
+            ftl.blocks.doom(victim);
+            if ftl.blocks.can_erase(victim) {
+                cx.erase(victim);
+            }
+            if failed {
+                self.unstall_map(cx, plane);
+            }
+        }
+    }
+
+    /// The victim that is being moved, or the next one where free blocks are few and all of it would find room.
+    fn map_victim(&mut self, cx: &mut dyn Context, plane: PlaneId) -> Option<BlockId> {
+        let (ftl, job) = (cx.ftl(), &mut self.jobs[plane]);
+        if job.victim.is_some() {
+            return job.victim;
+        }
+        let (region, free) = (ftl.blocks.region(plane, Role::Map), ftl.blocks.free_blocks(plane, Role::Map));
+        let may_take = |claim| ftl.blocks.may_take(region, claim);
+        let takes_victim = may_take(Claim::Victim(InHand::default()));
+        let failed = ftl.faults.as_ref().and_then(|_| ftl.first_failed(plane, Role::Map)).filter(|&failed| {
+            may_take(Claim::Failed { hand: InHand::default(), valid: u32::from(ftl.blocks.block(failed).valid) })
+        });
+        let victim = if let Some(failed) = failed {
+            ftl.take_failed(failed);
+            failed
+        } else if free + job.doomed <= RESERVE && takes_victim {
+            let victim = ftl.blocks.take_victim(region, 0)?;
+            ftl.counters.map.victims += 1;
+            victim
+        } else {
+            return None;
+        };
+        (job.victim, job.cursor) = (Some(victim), ftl.blocks.first_unit(victim).0);
+        job.victim
+    }
+
+    /// Moves a translation page: by an update, which may use the room that is kept for this.
+    fn move_map(&mut self, cx: &mut dyn Context, page: u32) {
+        let entry = self.page(page);
+        entry.moving = true;
+        match entry.state {
+            State::Idle => {
+                if !self.read_to_update(cx, page) {
+                    self.program_moving(cx, page);
+                }
+            }
+            State::Stalled => self.queue_map(cx, page),
+            State::Fetching | State::Reading | State::Queued | State::Programming => {}
+        }
+    }
+
+    /// Cleaning has moved a unit out of the block of `from`: its entry changes, in the cache or in flash. The block is
+    /// not erased before.
+    pub(super) fn entry_moved(&mut self, cx: &mut dyn Context, lpn: Lpn, from: Ppn) {
+        let (ftl, state) = (cx.ftl(), &mut self.state);
+        if lpn.0 >= ftl.host_units || (state.lazy && state.cmt.change(lpn)) {
+            return;
+        }
+        let (page, victim) = (state.page_of(lpn), ftl.blocks.block_of(from));
+        let moved = &mut self.moved[ftl.blocks.plane_of(victim)];
+        if !moved.iter().rev().any(|&(block, _)| block == victim.0) {
+            ftl.blocks.depend(from);
+        }
+        moved.push((victim.0, page));
+    }
+
+    /// Lets each victim that has been moved as a whole wait for the updates that follow from that.
+    pub(super) fn hold_moved(&mut self, cx: &mut dyn Context, plane: PlaneId) {
+        let mut holds = Fifo::default();
+        let mut moved = std::mem::take(&mut self.moved[plane]);
+        moved.sort_unstable();
+        if self.state.batch {
+            moved.dedup();
+        }
+        for of_victim in moved.chunk_by(|a, b| a.0 == b.0) {
+            let victim = BlockId(of_victim[0].0);
+            if cx.is_moving(plane, victim) {
+                self.moved[plane].extend(of_victim);
+                continue;
+            }
+            for &(_, page) in of_victim {
+                let first = cx.ftl().blocks.first_unit(victim);
+                cx.ftl().blocks.depend(first);
+                let mut hold = Transaction::new(Kind::MapHold, Class::Gc).of_map_page(page);
+                hold.dependency = victim;
+                let hold = cx.ops().insert(hold);
+                holds.push(cx.ops(), hold);
+            }
+        }
+        // Its room serves the next time.
+        let kept = &mut self.moved[plane];
+        if kept.is_empty() {
+            moved.clear();
+            *kept = moved;
+        }
+        if !holds.is_empty() {
+            cx.tasks().push(ask(holds, BlockId::NONE));
+        }
+    }
+
+    /// Asks for the update that each of these victims waits for. What one sets off comes before the next one. The
+    /// victim whose last update has been asked for is `moved`, or `NONE`.
+    pub(super) fn ask_updates(&mut self, cx: &mut dyn Context, mut holds: Fifo, moved: BlockId) {
+        if moved.is_some() {
+            cx.release(moved);
+        }
+        if !cx.tasks().any_new() && !holds.is_empty() {
+            let hold = holds.pop(cx.ops());
+            let (page, victim) = (cx.ops()[hold].map_page(), cx.ops()[hold].dependency);
+            self.ask_update(cx, page, hold);
+            let next = holds.first();
+            let is_last = next.is_none() || cx.ops()[next].dependency != victim;
+            return cx.tasks().push(ask(holds, if is_last { victim } else { BlockId::NONE }));
+        }
+        if !holds.is_empty() {
+            cx.tasks().push(ask(holds, BlockId::NONE));
+        }
+    }
+}
+
+/// Returns the task that requests the updates of `holds`. The last update of `moved`, if it is not `NONE`, has been
+/// requested.
+fn ask(holds: Fifo, moved: BlockId) -> Task {
+    Task::Scheme(Call { step: step::ASK, number: moved.0, line: holds })
+}
