@@ -182,7 +182,7 @@ fn states_that_logical_blocks_cannot_be_in_are_refused() {
     let stale = refused(Precondition::Stale(0.51));
     assert!(stale.contains("give at most stale=0.500"), "{stale}");
     let aged = refused(Precondition::Aged(0.2));
-    assert!(aged.contains("aged=0.2: with block mapping") && aged.contains("steady"), "{aged}");
+    assert!(aged.contains("aged=0.2: with this mapping scheme") && aged.contains("steady"), "{aged}");
 }
 
 /// Two logical blocks on the planes of a die are written together when both wait for it: two transfers, and the time of

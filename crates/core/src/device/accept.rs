@@ -590,7 +590,7 @@ impl Device {
         }
         self.land_records(id);
         self.done_at_once(id);
-        // Block mapping lets go of writes that were trimmed while they waited.
+        // A scheme with blocks of its own drops writes that were trimmed while they waited.
         self.admit();
     }
 
