@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use common::{build, device_config, drain};
 use floatgate_core::config::{DeviceConfig, load};
 use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::Recovery;
-use floatgate_core::ftl::flash::{Bad, FlashEvent, FlashImage, Source, UnitState};
+use floatgate_core::durability::Recovery;
+use floatgate_core::durability::flash::{Bad, FlashEvent, FlashImage, Source, UnitState};
 use floatgate_core::metrics::counters::ProgramCause;
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
@@ -134,7 +134,7 @@ fn used(config: &DeviceConfig, writes: u64) -> (Device, Kept) {
     precondition(&mut device, Precondition::Fill, 1, &mut |_| true).expect("it is filled");
     let mut flash = Kept::new(config);
     device.make_durable_with(|event, own| flash.apply(event, own)).expect("it is at rest");
-    let (mut rng, mut told) = (Rng::new(1, "checkpoint"), floatgate_core::ftl::flash::Outbox::default());
+    let (mut rng, mut told) = (Rng::new(1, "checkpoint"), floatgate_core::durability::flash::Outbox::default());
     let (units, sectors) = (config.logical_units(), config.sectors_per_unit());
     for _ in 0..writes.div_ceil(32) {
         for _ in 0..32 {

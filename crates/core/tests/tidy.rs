@@ -159,9 +159,14 @@ const CORE: Layers = &[
     (
         "durability",
         &[
-            ("sim", "ids of blocks, units and requests"),
+            ("sim", "ids, requests and random numbers"),
             ("config", "sizes of the journal and of the checkpoint"),
+            ("metrics::counters", "programs have causes"),
+            ("work", "writes that are in flight"),
+            ("nand::media", "what the flash holds"),
             ("ftl", "where units are, and which blocks wait"),
+            ("cache", "what the buffer holds"),
+            ("host::requests::Part", "the units that a request touches"),
             ("state", "the journal and the checkpoint are saved"),
         ],
     ),
@@ -176,6 +181,7 @@ const CORE: Layers = &[
             ("ftl", "where units are"),
             ("cache", "what the buffer holds"),
             ("host", "requests in progress"),
+            ("durability", "what changes in flash"),
         ],
     ),
     (

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use floatgate_core::config::FaultPlace;
 use floatgate_core::device::{Device, Options as DeviceOptions};
-use floatgate_core::ftl::flash::Outbox;
+use floatgate_core::durability::flash::Outbox;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::profile::Profile;
 use floatgate_core::metrics::results::Results;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use floatgate_core::config::{self, DeviceConfig};
 use floatgate_core::device::{Device, Options as DeviceOptions};
-use floatgate_core::ftl::flash::{Record, RecordKind};
+use floatgate_core::durability::flash::{Record, RecordKind};
 use floatgate_core::precondition::{Precondition, precondition};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use floatgate_serve::client::Client;

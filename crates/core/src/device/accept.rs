@@ -442,7 +442,6 @@ impl Device {
         let written = Written { sectors, stream, placement, ..Written::default() };
         write.temperature = self.ftl.classify(part.lpn, before, written);
         self.write_through(part, write.version);
-        self.note_accepted(request, part, before);
         self.start_on_write(write, part.lpn, before, Origin::Host(part));
     }
 
@@ -469,7 +468,6 @@ impl Device {
         } else {
             write.temperature = self.ftl.class_of(pick.lpn);
         }
-        self.note_written_out(Some(pick.entry).filter(|&entry| entry != Pick::PADDING), before);
         self.start_on_write(write, Lpn(pick.lpn), before, Origin::Buffer(pick));
     }
 
@@ -497,7 +495,6 @@ impl Device {
         let id = self.transactions.insert(write);
         self.observe_accepted(id, before, origin);
         self.ftl.map.set_slot(lpn, id);
-        self.note_slot(id);
         // It may start before this returns, and its data leave the memory then.
         if let (Origin::Buffer(pick), Some(buffer)) = (origin, &mut self.buffer) {
             *buffer.flights.entry(id) = Some(pick);
@@ -620,7 +617,7 @@ impl Device {
 
     /// Takes a unit out of the map, and notes so for the journal.
     fn unmap(&mut self, lpn: Lpn) {
-        let sequence = self.note_trimmed(lpn);
+        let sequence = self.observe_trimmed(lpn);
         let stale = match self.ftl.map.get(lpn) {
             Location::Unmapped => return,
             Location::Flash(ppn) => Some(ppn),

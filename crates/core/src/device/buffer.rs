@@ -203,17 +203,16 @@ impl Device {
         let pending = &mut self.front.requests[id];
         pending.remaining += 1;
         pending.start = pending.start.min(self.now);
-        self.note_buffered(request, part);
+        self.observe_buffering(id, part);
         let list = self.list_of(part.lpn);
         let Some(buffer) = &mut self.buffer else { return };
         buffer.counts.writes_back += 1;
         let entry = buffer.write(part.lpn, part.first, part.end, version, Some(list));
-        if let Some(durable) = &mut self.ftl.durable {
-            durable.note_in_buffer(entry);
-        }
+        self.observe_buffered(entry);
         if !must_land {
             return self.access_memory(sectors, Then { request: id, reply: 0 });
         }
+        let Some(buffer) = &mut self.buffer else { return };
         buffer.counts.fua_waited += 1;
         if buffer.dram.takes_time() {
             buffer.dram.pass(self.now, sectors);

@@ -3,6 +3,7 @@
 
 use super::Device;
 use crate::config::FaultPlace;
+use crate::durability::flash::FlashEvent;
 use crate::ftl::space::{BlockState, Claim, Role};
 use crate::metrics::attribution::Part as TimePart;
 use crate::metrics::counters::ReadCause;
@@ -65,6 +66,7 @@ impl Device {
     pub(super) fn program_failed(&mut self, place: Ppn, units: u32, with_data: u32) {
         let block = self.ftl.blocks.block_of(place);
         self.ftl.program_failed(place, units, with_data);
+        self.observe_flash(FlashEvent::ProgramFailed { place, units });
         self.check_spare(self.ftl.blocks.plane_of(block));
         self.rest_failed(block);
     }
@@ -111,7 +113,7 @@ impl Device {
     }
 
     /// Returns the transactions that are linked behind `first`, itself included.
-    fn chain(&self, first: TransactionId) -> impl Iterator<Item = TransactionId> + '_ {
+    pub(super) fn chain(&self, first: TransactionId) -> impl Iterator<Item = TransactionId> + '_ {
         let next = |&id: &TransactionId| Some(self.transactions[id].next).filter(|next| next.is_some());
         std::iter::successors(Some(first), next)
     }

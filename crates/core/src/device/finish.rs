@@ -1,6 +1,7 @@
 //! Ending operations: what has been read goes to the host, what has been programmed becomes valid.
 
 use super::{Device, Mutant};
+use crate::durability::flash::FlashEvent;
 use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::Location;
 use crate::ftl::space::{BlockState, Role};
@@ -149,7 +150,7 @@ impl Device {
         if self.program_fails(self.start_of_program(place), self.ftl.shape().units_per_program) {
             return self.write_again(first);
         }
-        self.ftl.told_end(self.start_of_program(place), self.ftl.shape().units_per_program);
+        self.observe_programmed(self.start_of_program(place), self.ftl.shape().units_per_program, first);
         self.finish_writes_of(place, first);
     }
 
@@ -177,9 +178,6 @@ impl Device {
     fn finish_write(&mut self, id: TransactionId) {
         let write = self.transactions[id];
         let Transaction { lpn, place, .. } = write;
-        if !self.ftl.shape().hooks.places {
-            self.observe_programmed(id);
-        }
         if write.spoiled {
             self.ftl.mark_lost(place);
         }
@@ -293,7 +291,7 @@ impl Device {
         if self.program_fails(place, self.ftl.shape().units_per_program) {
             return self.program_failed(place, self.ftl.shape().units_per_program, 0);
         }
-        self.ftl.told_end(place, self.ftl.shape().units_per_program);
+        self.observe_programmed(place, self.ftl.shape().units_per_program, TransactionId::NONE);
         if dependency.is_some() {
             return self.release(dependency);
         }
@@ -316,7 +314,7 @@ impl Device {
         if self.program_fails(place, self.ftl.shape().units_per_program) {
             return self.copy_again(plane, place);
         }
-        self.ftl.told_end(place, self.ftl.shape().units_per_program);
+        self.observe_programmed(place, self.ftl.shape().units_per_program, TransactionId::NONE);
         let count = std::mem::take(&mut self.jobs[plane].writing);
         for index in 0..count {
             let copy = self.jobs[plane].copies[index];
@@ -339,7 +337,7 @@ impl Device {
         if self.program_fails(place, self.ftl.shape().units_per_page.divisor()) {
             return self.move_back_again(plane, place);
         }
-        self.ftl.told_end(place, self.ftl.shape().units_per_page.divisor());
+        self.observe_programmed(place, self.ftl.shape().units_per_page.divisor(), TransactionId::NONE);
         for index in 0..self.jobs[plane].back.len() {
             let copy = self.jobs[plane].back[index];
             self.finish_copy(copy);
@@ -384,7 +382,9 @@ impl Device {
         self.ftl.blocks.invalidate(from);
         self.ftl.blocks.validate(to);
         self.ftl.note_moved(lpn);
-        self.anchor(lpn, to);
+        if self.durability.is_some() {
+            self.anchor(lpn, to);
+        }
         match self.ftl.map.get(lpn) {
             Location::Flash(ppn) => {
                 debug_assert_eq!(ppn, from, "a valid unit is mapped");
@@ -413,8 +413,11 @@ impl Device {
         let failed = self.ftl.faults.is_some() && self.ftl.erase_fails(block);
         if failed {
             self.ftl.erase_failed(block);
+            self.observe_flash(FlashEvent::EraseFailed { block });
         } else {
             self.ftl.erase_now(block);
+            let erases = self.ftl.blocks.block(block).erases;
+            self.observe_flash(FlashEvent::EraseEnded { block, erases });
         }
         if role == Role::Map {
             return self.map_erased(plane, failed);

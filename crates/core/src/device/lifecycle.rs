@@ -1,11 +1,14 @@
 //! The lifecycle of requests and transactions: at each of its stages, observers are shown what has happened.
 
-use super::Device;
+use super::{Device, Mutant};
+use crate::durability::events::Program;
+use crate::durability::flash::FlashEvent;
 use crate::ftl::mapping::Location;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
+use crate::metrics::counters::ProgramCause;
 use crate::observe::{Observers, Origin, View};
-use crate::sim::id::{LunId, Ppn, RequestId, TransactionId, UnitId};
+use crate::sim::id::{Lpn, LunId, PlaneId, Ppn, RequestId, TransactionId, UnitId};
 use crate::sim::request::Request;
 use crate::sim::time::Time;
 
@@ -34,8 +37,8 @@ stages! {
     observe_request => spent_by_request(id: RequestId, part: TimePart);
     /// See [`Observers::spent`].
     observe_spent => spent(id: TransactionId, part: TimePart);
-    /// See [`Observers::accepted`].
-    observe_accepted => accepted(id: TransactionId, before: Location, origin: Origin);
+    /// See [`Observers::buffered`].
+    observe_buffered => buffered(entry: u32);
     /// See [`Observers::read_began`].
     observe_read => read_began(id: TransactionId, part: Part, place: Ppn, from: TransactionId);
     /// See [`Observers::read_joined`].
@@ -48,6 +51,8 @@ stages! {
     observe_slot_read_ended => slot_read_ended(id: TransactionId, slot: TransactionId);
     /// See [`Observers::completed`].
     observe_completed => completed(write: TransactionId, older: TransactionId);
+    /// See [`Observers::bound`].
+    observe_bound => bound(id: TransactionId, old: Ppn);
     /// See [`Observers::pooled`].
     observe_pooled => pooled(id: TransactionId);
     /// See [`Observers::stalled`].
@@ -74,6 +79,7 @@ impl Device {
             array: &self.array,
             ftl: &self.ftl,
             buffer: self.buffer.as_deref(),
+            durability: self.durability.as_deref(),
         };
         Some((observers, view))
     }
@@ -87,11 +93,114 @@ impl Device {
         }
     }
 
-    /// Shows observers that a write is in flash at the place that it was bound to.
+    /// See [`Observers::accepted`].
     #[inline(always)]
-    pub(super) fn observe_programmed(&mut self, id: TransactionId) {
-        if let Some(observers) = self.observers.as_deref() {
-            observers.programmed(&self.transactions[id], id, &mut self.ftl.media);
+    pub(super) fn observe_accepted(&mut self, id: TransactionId, before: Location, origin: Origin) {
+        if self.observers.is_some() {
+            self.show_accepted(id, before, origin);
         }
+    }
+
+    #[inline(never)]
+    fn show_accepted(&mut self, id: TransactionId, before: Location, origin: Origin) {
+        let is_numbered = matches!(origin, Origin::Host(_)) && self.is_durable();
+        let sequence = if is_numbered { self.ftl.next_sequence() } else { 0 };
+        if let Some((observers, view)) = self.observed() {
+            observers.accepted(&view, id, before, origin, sequence);
+        }
+    }
+
+    /// See [`Observers::buffering`].
+    #[inline]
+    pub(super) fn observe_buffering(&mut self, id: RequestId, part: Part) {
+        if self.is_durable() {
+            let sequence = self.ftl.next_sequence();
+            if let Some((observers, view)) = self.observed() {
+                observers.buffering(&view, id, part, sequence);
+            }
+        }
+    }
+
+    /// Shows observers that a program of the writes that are chained behind `writes` begins.
+    #[inline(always)]
+    pub(super) fn observe_writes(&mut self, first: Ppn, units: u32, cause: ProgramCause, writes: TransactionId) {
+        if let Some((observers, view)) = self.observed() {
+            observers.program_began(&view, &Program { first, units, cause, writes, copies: &[], renumbers: None });
+        }
+    }
+
+    /// Shows observers that a program of garbage collection begins: through the controller, or within the plane.
+    #[inline]
+    pub(super) fn observe_copies(&mut self, plane: PlaneId, first: Ppn, units: u32, back: bool) {
+        if self.is_durable() {
+            self.show_copies(plane, first, units, back);
+        }
+    }
+
+    #[inline(never)]
+    fn show_copies(&mut self, plane: PlaneId, first: Ppn, units: u32, back: bool) {
+        let renumbers = self.options.mutant == Mutant::RenumberCopies;
+        let renumbers = renumbers.then(|| self.ftl.next_sequence());
+        let job = &self.jobs[plane];
+        let copies = if back { job.back.clone() } else { job.copies[..job.writing].to_vec() };
+        if let Some((observers, view)) = self.observed() {
+            let (cause, writes) = (ProgramCause::Gc, TransactionId::NONE);
+            observers.program_began(&view, &Program { first, units, cause, writes, copies: &copies, renumbers });
+        }
+    }
+
+    /// Shows observers that the program of a translation page begins.
+    #[inline]
+    pub(super) fn observe_map_write(&mut self, page: u32, place: Ppn) {
+        if self.is_durable() {
+            let (group, sequence) = (self.ftl.shape().units_per_program, self.ftl.next_sequence());
+            if let Some(log) = self.log_mut() {
+                log.begin_map(page, place, group, sequence);
+            }
+        }
+    }
+
+    /// Shows observers that the program of a block's summary begins.
+    #[inline]
+    pub(super) fn observe_summary(&mut self, place: Ppn) {
+        if let Some(log) = self.observers.as_deref_mut().and_then(|observers| observers.log.as_mut()) {
+            log.begin_summary(&self.ftl, place);
+        }
+    }
+
+    /// See [`Observers::programmed`]. The contents of what the scheme has placed are stored by
+    /// [`Device::store_program`].
+    #[inline(always)]
+    pub(super) fn observe_programmed(&mut self, place: Ppn, units: u32, writes: TransactionId) {
+        if let Some(observers) = self.observers.as_deref_mut() {
+            let places = self.ftl.shape().hooks.places;
+            let media = self.ftl.media.as_mut().filter(|_| !places);
+            observers.programmed((place, units), writes, &self.transactions, media);
+        }
+    }
+
+    /// Shows observers that something has changed in flash, or that what is there has another meaning.
+    #[inline]
+    pub(super) fn observe_flash(&mut self, event: FlashEvent) {
+        if let Some(log) = self.log_mut() {
+            log.tell(event);
+        }
+    }
+
+    /// A unit is deallocated. Returns the number of the trim, or 0 if nobody needs it.
+    #[inline]
+    pub(super) fn observe_trimmed(&mut self, lpn: Lpn) -> u64 {
+        if self.observers.is_none() && self.durability.is_none() { 0 } else { self.show_trimmed(lpn) }
+    }
+
+    #[inline(never)]
+    fn show_trimmed(&mut self, lpn: Lpn) -> u64 {
+        let has_journal = self.durability.as_ref().is_some_and(|durability| durability.journal.is_some());
+        if !has_journal && !self.is_durable() {
+            return 0;
+        }
+        let sequence = self.ftl.next_sequence();
+        self.observe_flash(FlashEvent::Trimmed { lpn, sequence });
+        sequence
     }
 }

@@ -138,9 +138,10 @@ impl Device {
         let planes = config.total_planes();
         let mut ftl = Ftl::new(&config, options.seed, options.verify)?;
         ftl.blocks.ignore_dependants = options.mutant == Mutant::EraseEarly;
-        if let Some(checkpoint) = &mut ftl.checkpoint {
-            checkpoint.trusts_erased = options.mutant == Mutant::TrustErased;
-            checkpoint.takes_open = options.mutant == Mutant::AccountEarly;
+        let mut durability = Durability::new(&config);
+        if let Some(checkpoint) = durability.as_mut().and_then(|durability| durability.checkpoint.as_mut()) {
+            checkpoint.layout.trusts_erased = options.mutant == Mutant::TrustErased;
+            checkpoint.layout.takes_open = options.mutant == Mutant::AccountEarly;
         }
         let dynamic = ftl.home(crate::sim::id::Lpn(0)).is_none();
         if options.attribution {
@@ -157,8 +158,8 @@ impl Device {
                 .map(Box::new),
             dispatch,
             jobs: Table::new(planes, Job::new(choices_take_time)),
-            durability: Durability::new(&config).map(Box::new),
-            binding_sets_off: ftl.shape().hooks.entries || config.journal_units() > 0 || ftl.checkpoint.is_some(),
+            binding_sets_off: ftl.shape().hooks.entries || durability.is_some(),
+            durability: durability.map(Box::new),
             observers: Observers::new(&config, options.attribution, options.verify).map(Box::new),
             tasks: Tasks::default(),
             ftl,
@@ -200,7 +201,7 @@ impl Device {
     /// The FTL, for functional mode. Nothing may be in progress, and the buffer must hold nothing that flash does not:
     /// see [`Device::write_out_buffer`].
     pub fn ftl_mut(&mut self) -> &mut Ftl {
-        debug_assert!(self.is_idle());
+        debug_assert!(self.is_idle() && !self.is_durable(), "functional mode is not in the flash log");
         if let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| !buffer.is_empty()) {
             buffer.clear();
         }

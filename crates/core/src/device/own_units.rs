@@ -2,7 +2,8 @@
 //! at their end. What is in them, and what waits for them, is in `durability/`.
 
 use super::{Device, Mutant};
-use crate::ftl::flash::FlashEvent;
+use crate::durability::account::Layout;
+use crate::durability::flash::FlashEvent;
 use crate::ftl::mapping::Location;
 use crate::ftl::space::{BlockState, Claim, Role};
 use crate::metrics::attribution::Part as TimePart;
@@ -31,20 +32,10 @@ impl Device {
         if let Some(checkpoint) = &mut durability.checkpoint
             && checkpoint.count()
         {
-            let parts = checkpoint.begin(&self.ftl);
-            self.write_parts(parts);
+            let (layout, parts) = (checkpoint.layout, checkpoint.begin(&self.ftl));
+            // They are queued together, so that they fill programs.
+            self.while_holding(true, |device| parts.into_iter().for_each(|part| device.write_own(layout.unit(part))));
         }
-    }
-
-    /// Writes parts of the checkpoint. They are queued together, so that they fill programs.
-    fn write_parts(&mut self, parts: Vec<u32>) {
-        self.while_holding(true, |device| {
-            for part in parts {
-                let Some(checkpoint) = &device.ftl.checkpoint else { return };
-                let lpn = checkpoint.unit(part);
-                device.write_own(lpn);
-            }
-        });
     }
 
     /// Returns the number of trims whose records are not in flash, and `None` without a trim journal
@@ -112,9 +103,6 @@ impl Device {
     /// Writes a unit of the device's own.
     fn write_own(&mut self, lpn: Lpn) {
         let sequence = self.ftl.next_sequence();
-        if let Some(durable) = &mut self.ftl.durable {
-            durable.set_coming(sequence, true);
-        }
         let before = self.ftl.map.get(lpn);
         let mut write = Transaction::new(Kind::Write, Class::HostProgram);
         (write.lpn, write.complete) = (lpn, true);
@@ -122,9 +110,8 @@ impl Device {
             write.source = place;
         }
         let id = self.transactions.insert(write);
-        self.observe_accepted(id, before, Origin::Own);
+        self.observe_accepted(id, before, Origin::Own(sequence));
         self.ftl.map.set_slot(lpn, id);
-        self.note_slot(id);
         self.place_own(id);
     }
 
@@ -143,7 +130,13 @@ impl Device {
     /// Whether a logical unit holds a part of the checkpoint.
     #[inline]
     pub(super) fn is_of_checkpoint(&self, lpn: Lpn) -> bool {
-        self.ftl.checkpoint.is_some_and(|checkpoint| lpn.0 >= checkpoint.first)
+        self.checkpoint_layout().is_some_and(|layout| layout.has(lpn))
+    }
+
+    /// Returns the layout of the checkpoint, if there is one.
+    #[inline]
+    fn checkpoint_layout(&self) -> Option<Layout> {
+        Some(self.durability.as_ref()?.checkpoint.as_ref()?.layout)
     }
 
     /// Returns the planes that a unit of the device's own may go to: its home, or those of its pool. A unit of the
@@ -271,9 +264,7 @@ impl Device {
     fn journal_ended(&mut self) {
         let journal = self.durability.as_mut().and_then(|durability| durability.journal.as_mut());
         let Some((free, upto)) = journal.and_then(|journal| journal.end_write()) else { return };
-        if let Some(durable) = &mut self.ftl.durable {
-            durable.tell(FlashEvent::Journalled { sequence: upto });
-        }
+        self.observe_flash(FlashEvent::Journalled { sequence: upto });
         free.into_iter().for_each(|block| self.release(block));
         self.end_journal_flushes(upto);
         let Some(durability) = &self.durability else { return };
@@ -296,7 +287,7 @@ impl Device {
 
     /// A part of the checkpoint is in flash.
     fn checkpoint_ended(&mut self, lpn: Lpn, place: Ppn) {
-        let part = self.ftl.checkpoint.and_then(|layout| layout.part(lpn));
+        let part = self.checkpoint_layout().and_then(|layout| layout.part(lpn));
         let checkpoint = self.durability.as_mut().and_then(|durability| durability.checkpoint.as_mut());
         if let (Some(checkpoint), Some(part)) = (checkpoint, part) {
             checkpoint.end(part);
@@ -304,17 +295,10 @@ impl Device {
         self.anchor(lpn, place);
     }
 
-    /// Returns the bytes of a part of the checkpoint that is written now; none if `lpn` holds something else.
-    pub(super) fn checkpoint_page(&self, lpn: u32) -> Option<Vec<u8>> {
-        let part = self.ftl.checkpoint.as_ref()?.part(Lpn(lpn))?;
-        Some(self.ftl.checkpoint_part(part))
-    }
-
     /// The medium notes where a part of the checkpoint is.
     pub(super) fn anchor(&mut self, lpn: Lpn, place: Ppn) {
-        let Some(part) = self.ftl.checkpoint.and_then(|checkpoint| checkpoint.part(lpn)) else { return };
-        if let Some(durable) = &mut self.ftl.durable {
-            durable.tell(FlashEvent::Anchored { part, place });
+        if let Some(part) = self.checkpoint_layout().and_then(|layout| layout.part(lpn)) {
+            self.observe_flash(FlashEvent::Anchored { part, place });
         }
     }
 }

@@ -32,6 +32,15 @@ impl Device {
         self.put(at, self.program(class, plane, place, tag))
     }
 
+    /// Binds the program of a translation page. Returns `false` if there is nothing to program.
+    pub(super) fn start_map_write(&mut self, id: TransactionId, at: Spot) -> bool {
+        self.start_placed(id, at, |scheme, device| {
+            let bound = scheme.bind_map_write(device, id)?;
+            device.observe_map_write(device.transactions[id].map_page(), bound.place);
+            Some(bound)
+        })
+    }
+
     /// Stores the contents of a program that the scheme has placed, in the order of places. `first` is the first host
     /// write of the program, or `NONE`.
     pub(super) fn store_program(&mut self, start: Ppn, first: TransactionId) {

@@ -2,7 +2,7 @@
 
 use super::{Device, Mutant};
 use crate::config::advanced::Waste;
-use crate::ftl::flash::FlashEvent;
+use crate::durability::flash::FlashEvent;
 use crate::ftl::mapping::PADDING;
 use crate::ftl::space::Role;
 use crate::metrics::counters::{ProgramCause, ReadCause};
@@ -260,7 +260,7 @@ impl Device {
             Kind::MergeRead => self.start_read(id, ReadCause::Merge, at),
             Kind::MergeWrite => self.start_placed(id, at, |scheme, device| scheme.bind_copies(device, id)),
             Kind::MapRead => self.start_map_read(id, at),
-            Kind::MapWrite => self.start_placed(id, at, |scheme, device| scheme.bind_map_write(device, id)),
+            Kind::MapWrite => self.start_map_write(id, at),
             Kind::SlotRead | Kind::Translate | Kind::MapHold => unreachable!("they wait for others, not for LUNs"),
         }
     }
@@ -387,7 +387,6 @@ impl Device {
         let frontier = if lent { blocks.gc_frontier(plane) } else { blocks.frontier_for_host(plane, class) };
         let first = self.ftl.blocks.advance(frontier, group);
         let mut count = 1;
-        let mut only_checkpoint = self.is_of_checkpoint(self.transactions[id].lpn);
         self.bind(id, first);
         let mut last = id;
         while count < group && !lent {
@@ -396,25 +395,19 @@ impl Device {
                 break;
             }
             self.bind(more, Ppn(first.0 + count));
-            only_checkpoint &= self.is_of_checkpoint(self.transactions[more].lpn);
             self.transactions[last].next = more;
             last = more;
             count += 1;
         }
         self.transactions[last].next = TransactionId::NONE;
         self.pad(first, count);
-        let journal = count == 1 && self.is_of_journal(self.transactions[id].lpn);
-        let cause = match (journal, only_checkpoint) {
-            (true, _) => ProgramCause::Journal,
-            (_, true) => ProgramCause::Checkpoint,
-            _ => ProgramCause::Host,
-        };
+        let cause = if self.durability.is_some() { self.cause_of(id, count) } else { ProgramCause::Host };
         let is_elsewhere = || lent || frontier != self.ftl.blocks.host_frontier(plane, class);
         if cause == ProgramCause::Host && self.ftl.classes.is_some() && is_elsewhere() {
             self.ftl.note_elsewhere(class, count);
         }
         self.ftl.note_program(cause, count);
-        self.note_program(first, group, cause, id, &[]);
+        self.observe_writes(first, group, cause, id);
         if self.ftl.blocks.free_blocks(plane, Role::Data) != stock {
             self.block_taken(plane);
             if !has_room {
@@ -429,6 +422,15 @@ impl Device {
         }
         let tag = self.front.tag_of(self.transactions[id].request());
         self.put(at, self.program(Class::HostProgram, plane, first, tag))
+    }
+
+    /// Returns the cause of a program of `count` writes: those that are chained behind `first`.
+    fn cause_of(&self, first: TransactionId, count: u32) -> ProgramCause {
+        if count == 1 && self.is_of_journal(self.transactions[first].lpn) {
+            return ProgramCause::Journal;
+        }
+        let is_checkpoint = self.chain(first).all(|id| self.is_of_checkpoint(self.transactions[id].lpn));
+        if is_checkpoint { ProgramCause::Checkpoint } else { ProgramCause::Host }
     }
 
     /// Takes the next write that can fill the program of a write of this class to `plane`: from the queue of the plane,
@@ -458,7 +460,7 @@ impl Device {
             self.ftl.counters.units_superseded += 1;
             let block = self.ftl.blocks.depend(old);
             self.transactions[id].dependency = block;
-            self.note_bound(id, old);
+            self.observe_bound(id, old);
         }
     }
 
@@ -507,7 +509,7 @@ impl Device {
         self.pad(first, count as u32);
         self.ftl.note_program(ProgramCause::Gc, count as u32);
         self.transactions[id].place = first;
-        self.note_copies(plane, first, group, false);
+        self.observe_copies(plane, first, group, false);
         if self.ftl.blocks.free_blocks(plane, Role::Data) != stock || self.ftl.shape().single_frontier {
             self.ftl.refresh_ready(plane);
         }
@@ -548,7 +550,7 @@ impl Device {
         }
         self.ftl.note_copy_back(job.back.len() as u32);
         self.transactions[id].place = to;
-        self.note_copies(plane, to, page_units, true);
+        self.observe_copies(plane, to, page_units, true);
         if self.ftl.blocks.free_blocks(plane, Role::Data) != stock || shape.single_frontier {
             self.ftl.refresh_ready(plane);
         }
@@ -615,9 +617,7 @@ impl Device {
             self.options.mutant == Mutant::EraseEarly || self.ftl.blocks.can_erase(erase.block()),
             "nothing that others depend on is erased"
         );
-        if let Some(durable) = &mut self.ftl.durable {
-            durable.tell(FlashEvent::EraseBegun { block: erase.block() });
-        }
+        self.observe_flash(FlashEvent::EraseBegun { block: erase.block() });
         let timing = self.array.timing();
         let operation = Operation {
             kind: array::Kind::Erase,
@@ -639,7 +639,7 @@ impl Device {
     fn start_summary(&mut self, id: TransactionId, at: Spot) -> bool {
         let summary = self.transactions[id];
         self.ftl.note_summary();
-        self.ftl.told_summary(summary.place);
+        self.observe_summary(summary.place);
         let mut operation = self.program(Class::Summary, summary.plane, summary.place, u64::MAX);
         operation.pages = 1;
         operation.data = self.array.timing().summary_in;

@@ -117,6 +117,7 @@ impl Device {
             self.program_failed(place, group, group);
             return self.with_scheme(|scheme, device| scheme.map_write_failed(device, id));
         }
+        self.observe_programmed(place, group, TransactionId::NONE);
         self.with_scheme(|scheme, device| scheme.map_write_ended(device, id));
     }
 

@@ -2,10 +2,10 @@
 //!
 //! A part of it is a mapping unit of the device's own, behind those of the journal. For so many units that the host
 //! writes a part is written, as many at once as fill a program: the next, round and round, that is about a closed block
-//! whose account is not in it. `ftl/checkpoint.rs` has what is in a part, docs/decisions/0025-checkpoint.md why.
+//! whose account is not in it. `account.rs` has what is in a part, docs/decisions/0025-checkpoint.md why.
 
+use super::account::Layout;
 use crate::config::DeviceConfig;
-use crate::config::checkpoint::Parts;
 use crate::ftl::Ftl;
 use crate::sim::id::{BlockId, TransactionId};
 use crate::sim::table::Table;
@@ -17,7 +17,8 @@ const LOOK: u32 = 256;
 /// The writing of the checkpoint.
 #[derive(Clone, Debug)]
 pub struct Checkpointing {
-    parts: Parts,
+    /// Where its parts are, and what is in them.
+    pub layout: Layout,
     /// Units of the host for each part.
     interval: u64,
     /// Units that the host writes before the next is due.
@@ -37,13 +38,13 @@ impl Checkpointing {
     /// Creates what writes the checkpoint of an empty device; `None` if the device keeps none.
     pub fn new(config: &DeviceConfig) -> Option<Checkpointing> {
         let interval = (config.durability.checkpoint?.0 / config.unit_bytes()).max(1);
-        let parts = Parts::of(config);
+        let layout = Layout::of(config)?;
         Some(Checkpointing {
-            parts,
+            layout,
             interval,
             left: interval,
             cursor: 0,
-            noted: Table::new(parts.blocks, 0),
+            noted: Table::new(layout.parts.blocks, 0),
             writing: Vec::new(),
             most: (config.total_planes() * config.units_per_program()) as usize,
             stalled: Vec::new(),
@@ -64,8 +65,8 @@ impl Checkpointing {
 
     /// Whether a part is about a closed block whose account is not in it.
     fn is_behind(&self, part: u32, ftl: &Ftl) -> bool {
-        let mut blocks = self.parts.blocks_of(part).map(BlockId);
-        blocks.any(|block| ftl.has_account(block) && self.noted[block] != mark(ftl, block))
+        let mut blocks = self.layout.parts.blocks_of(part).map(BlockId);
+        blocks.any(|block| self.layout.has_account(ftl, block) && self.noted[block] != mark(ftl, block))
     }
 
     /// Counts a unit that the host wrote. Returns `true` if parts are due, and may be written.
@@ -90,15 +91,17 @@ impl Checkpointing {
 
     /// The next parts to be written: of a block all of them.
     fn take(&mut self, ftl: &Ftl) -> Vec<u32> {
-        let (count, most) = (self.parts.count(), ftl.shape().units_per_program);
+        let (count, most) = (self.layout.parts.count(), ftl.shape().units_per_program);
         let mut taken: Vec<u32> = Vec::new();
-        for _ in 0..count.div_ceil(self.parts.pieces).min(LOOK) {
+        for _ in 0..count.div_ceil(self.layout.parts.pieces).min(LOOK) {
             let part = self.cursor;
-            self.cursor = (part + self.parts.pieces) % count;
-            let pieces = part..part + self.parts.pieces;
+            self.cursor = (part + self.layout.parts.pieces) % count;
+            let pieces = part..part + self.layout.parts.pieces;
             let is_written = self.writing.iter().any(|writing| pieces.contains(writing));
             if self.is_behind(part, ftl) && !is_written {
-                for block in self.parts.blocks_of(part).map(BlockId).filter(|&block| ftl.has_account(block)) {
+                for block in
+                    self.layout.parts.blocks_of(part).map(BlockId).filter(|&block| self.layout.has_account(ftl, block))
+                {
                     self.noted[block] = mark(ftl, block);
                 }
                 taken.extend(pieces);
@@ -113,14 +116,15 @@ impl Checkpointing {
     /// Writes what is known of it for a saved state.
     pub fn save(&self, out: &mut Writer) -> Result<(), StateError> {
         out.u64(self.left)?;
-        out.u32(self.cursor / self.parts.pieces)?;
+        out.u32(self.cursor / self.layout.parts.pieces)?;
         self.noted.iter().try_for_each(|&noted| out.u32(noted))
     }
 
     /// Reads what [`Checkpointing::save`] wrote.
     pub fn load(&mut self, input: &mut Reader) -> Result<(), StateError> {
         self.left = input.count("units before the next part")?;
-        self.cursor = input.below(self.parts.count().div_ceil(self.parts.pieces), "part")? * self.parts.pieces;
+        self.cursor = input.below(self.layout.parts.count().div_ceil(self.layout.parts.pieces), "part")?
+            * self.layout.parts.pieces;
         for noted in &mut self.noted {
             *noted = input.u32()?;
         }

@@ -1,10 +1,19 @@
-//! What makes data and trims outlive a power cut: the journal of trims and the checkpoint.
+//! What makes data and trims outlive a power cut: the journal of trims, the checkpoint, the flash log, and recovery.
+//! See docs/model/durability.md.
 //!
 //! The component says which units of its own have to be written. The router writes them, as it does units of the host.
 
+pub mod account;
 pub mod checkpoint;
+pub mod events;
+pub mod flash;
 pub mod journal;
+pub mod log;
+pub mod memory;
+mod recovery;
 mod trims;
+
+pub use recovery::{Rebuild, RecoverError, Recovery, Scan};
 
 use crate::config::DeviceConfig;
 use crate::ftl::Ftl;
@@ -13,6 +22,7 @@ use crate::sim::id::{BlockId, Lpn, Ppn, TransactionId};
 use crate::state::{Reader, StateError, Writer};
 use checkpoint::Checkpointing;
 use journal::Journal;
+use log::FlashLog;
 
 /// The journal and the checkpoint of a device that has either, or that was recovered.
 #[derive(Clone, Debug, Default)]
@@ -87,6 +97,15 @@ impl Durability {
                 let plane = ftl.blocks.plane_of(ftl.blocks.block_of(place));
                 journal.note_guest(lpn, plane, ftl.home(lpn).is_some_and(|home| home != plane));
             }
+        }
+    }
+
+    /// Returns the bytes of a unit of the device's own as they are to be written; `None` if `lpn` is the host's.
+    pub fn page(&self, lpn: u32, ftl: &Ftl, log: &FlashLog) -> Option<Vec<u8>> {
+        let layout = self.checkpoint.as_ref().map(|checkpoint| checkpoint.layout);
+        match layout.and_then(|layout| Some((layout, layout.part(Lpn(lpn))?))) {
+            Some((layout, part)) => Some(layout.page(part, ftl, log)),
+            None => self.journal.as_ref()?.page(lpn),
         }
     }
 

@@ -7,7 +7,6 @@ use std::ops::Range;
 
 use super::Ftl;
 use super::allocation::AllocationConfig;
-use super::flash::FlashEvent;
 use super::gc::job::Job;
 use super::space::{BlockState, InHand, RESERVE, Role};
 use crate::config::{DeviceConfig, FaultKind, FaultPlace};
@@ -203,7 +202,7 @@ impl Ftl {
         self.note_factory_bad(bad.len() as u64);
     }
 
-    pub(super) fn note_factory_bad(&mut self, blocks: u64) {
+    pub(crate) fn note_factory_bad(&mut self, blocks: u64) {
         if let Some(faults) = &mut self.faults {
             faults.factory_bad = blocks;
         }
@@ -308,7 +307,7 @@ impl Ftl {
     }
 
     /// Whether anything in a block cannot be read.
-    pub(super) fn has_lost(&self, block: BlockId) -> bool {
+    pub(crate) fn has_lost(&self, block: BlockId) -> bool {
         let places = || self.blocks.first_unit(block).0..self.blocks.first_unit(BlockId(block.0 + 1)).0;
         self.faults.as_ref().is_some_and(|faults| faults.lost.range(places()).next().is_some())
     }
@@ -329,9 +328,6 @@ impl Ftl {
         let block = self.blocks.block_of(place);
         self.counters.faults.programs_failed += 1;
         self.counters.faults.units_failed += u64::from(with_data);
-        if let Some(durable) = &mut self.durable {
-            durable.tell(FlashEvent::ProgramFailed { place, units });
-        }
         let plane = self.blocks.plane_of(block);
         let (is_new, left) = self.blocks.fail(block);
         for unit in (place.0..place.0 + units).chain(left) {
@@ -397,9 +393,6 @@ impl Ftl {
         self.forget_lost(block);
         self.blocks.fail(block);
         self.blocks.set_bad(block);
-        if let Some(durable) = &mut self.durable {
-            durable.tell(FlashEvent::EraseFailed { block });
-        }
         self.replace_block(self.blocks.plane_of(block), role);
     }
 

@@ -5,27 +5,16 @@
 //! timed mode the router calls the same steps one by one, as the array gets to them.
 
 pub mod allocation;
-pub mod checkpoint;
-pub mod durable;
 pub mod faults;
-pub mod flash;
 pub mod gc;
 pub mod mapping;
-pub mod memory;
 pub mod partial;
-mod recovery;
 mod saving;
 pub mod space;
 pub mod temperature;
 
-pub(crate) use recovery::Scan;
-pub use recovery::{RecoverError, Recovery};
-
 use allocation::{Allocation, AllocationConfig, PlaneSet};
-use checkpoint::Checkpoint;
-use durable::Durable;
 use faults::Faults;
-use flash::FlashEvent;
 use gc::trigger::Trigger;
 use mapping::{Hooks, Location, MappingScheme, PADDING, PageMap};
 use partial::{PartialUnits, Update};
@@ -61,16 +50,12 @@ pub struct Ftl {
     pub counters: Counters,
     /// Contents, when they are verified.
     pub media: Option<Media>,
-    /// What is told of flash, where it outlives power cuts.
-    pub durable: Option<Box<Durable>>,
     /// What fails, where anything does.
     pub faults: Option<Box<Faults>>,
     /// Writes and trims that were numbered.
     pub sequence: u64,
     /// Logical units of the host; those behind them are the device's own.
     pub host_units: u32,
-    /// The checkpoint, where one is kept.
-    pub checkpoint: Option<Checkpoint>,
     shape: Shape,
     /// Planes that take host writes, by position in the allocation's order; only for schemes without a home.
     ready: PlaneSet,
@@ -171,11 +156,9 @@ impl Ftl {
             classes: Classes::new(device, seed)?,
             counters: Counters::default(),
             media: verify.then(|| Media::new(device)),
-            durable: None,
             faults: Faults::new(device, seed).map(Box::new),
             sequence: 0,
             host_units: device.logical_units() as u32,
-            checkpoint: Checkpoint::of(device),
             least_erased: PlaneSet::new(planes),
             ready,
             copies: Vec::with_capacity(device.units_per_block() as usize),
@@ -231,7 +214,7 @@ impl Ftl {
         }
     }
 
-    fn change_entry_now(&mut self, lpn: Lpn) {
+    pub(crate) fn change_entry_now(&mut self, lpn: Lpn) {
         if let Some(scheme) = &mut self.scheme {
             scheme.change_entry_now(lpn);
         }
@@ -587,8 +570,6 @@ impl Ftl {
             let block = self.blocks.block_of(place);
             if self.shape.summary {
                 self.note_summary();
-                self.told_summary(Ppn(place.0 + 1));
-                self.told_end(Ppn(place.0 + 1), self.shape.units_per_program);
             }
             self.blocks.close(block);
             if self.blocks.takes_host(at) {
@@ -623,8 +604,19 @@ impl Ftl {
             self.pay_map(self.blocks.plane_of(block));
         }
         self.counters.blocks_erased += 1;
-        if let Some(durable) = &mut self.durable {
-            durable.tell(FlashEvent::EraseEnded { block, erases: self.blocks.block(block).erases });
+    }
+
+    /// Returns the number of the next write or trim.
+    pub fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    /// Returns the place of the newest version of a unit in flash, if nothing newer is in flight.
+    pub fn place_in_flash(&self, lpn: Lpn) -> Option<Ppn> {
+        match self.map.get(lpn) {
+            Location::Flash(place) => Some(place),
+            _ => None,
         }
     }
 
@@ -645,7 +637,7 @@ impl Ftl {
     /// Fills up pages and wordlines that functional writes have begun, so that timed writes start with whole ones.
     pub fn seal(&mut self) {
         if self.shape.hooks.places {
-            return self.with_scheme(|scheme, ftl| scheme.seal(ftl));
+            return self.with_scheme(|scheme, ftl| scheme.seal(ftl, &mut |_, _, _| {}));
         }
         let group = self.shape.units_per_program;
         for plane in (0..self.shape.planes).map(PlaneId) {
@@ -661,7 +653,7 @@ impl Ftl {
             self.pad(self.blocks.gc_frontier(plane), group);
             self.refresh_ready(plane);
         }
-        self.with_scheme(|scheme, ftl| scheme.seal(ftl));
+        self.with_scheme(|scheme, ftl| scheme.seal(ftl, &mut |_, _, _| {}));
     }
 
     /// Fills up what a frontier has begun of a group of units.

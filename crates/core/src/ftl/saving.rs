@@ -93,7 +93,6 @@ impl Ftl {
         *self = other.clone();
         self.shape = shape;
         // Another device keeps its flash.
-        self.durable = None;
     }
 
     /// By block, how many of its units have been written.

@@ -8,6 +8,9 @@ pub mod trails;
 
 use crate::cache::{Buffer, Pick};
 use crate::config::DeviceConfig;
+use crate::durability::Durability;
+use crate::durability::events::{Program, Units};
+use crate::durability::log::FlashLog;
 use crate::ftl::Ftl;
 use crate::ftl::mapping::Location;
 use crate::host::front::Front;
@@ -18,7 +21,7 @@ use crate::nand::media::Media;
 use crate::sim::id::{LunId, Ppn, RequestId, TransactionId, UnitId};
 use crate::sim::request::Request;
 use crate::sim::time::Time;
-use crate::work::{Kind, Transaction, Transactions};
+use crate::work::{Kind, Transactions};
 use contents::Contents;
 use trails::Trails;
 
@@ -37,6 +40,14 @@ pub struct View<'a> {
     pub ftl: &'a Ftl,
     /// The buffer, if the device has one.
     pub buffer: Option<&'a Buffer>,
+    /// The journal and the checkpoint, if the device has either.
+    pub durability: Option<&'a Durability>,
+}
+
+impl<'a> View<'a> {
+    fn units(&self) -> Units<'a> {
+        Units { ftl: self.ftl, transactions: self.transactions }
+    }
 }
 
 /// Where the data of a write come from.
@@ -46,8 +57,8 @@ pub enum Origin {
     Host(Part),
     /// A unit of the buffer.
     Buffer(Pick),
-    /// The device itself.
-    Own,
+    /// The device itself, with a number.
+    Own(u64),
 }
 
 /// The observers of a device.
@@ -57,6 +68,8 @@ pub struct Observers {
     pub trails: Option<Trails>,
     /// The contents of sectors in the controller, with verification.
     pub contents: Option<Contents>,
+    /// What changes in flash, of a durable device.
+    pub log: Option<Box<FlashLog>>,
 }
 
 impl Observers {
@@ -64,7 +77,7 @@ impl Observers {
     pub fn new(config: &DeviceConfig, attribution: bool, verify: bool) -> Option<Observers> {
         let trails = attribution.then(|| Trails::new(config));
         let contents = verify.then(|| Contents::new(config.sectors_per_unit()));
-        (attribution || verify).then_some(Observers { trails, contents })
+        (attribution || verify).then_some(Observers { trails, contents, log: None })
     }
 
     /// A request was refused at once.
@@ -104,9 +117,21 @@ impl Observers {
         }
     }
 
-    /// A write has got a slot. `before` is what the map says of its unit.
+    /// A write has got a slot. `before` is what the map says of its unit, and `sequence` the number of a write of the
+    /// host to a durable device.
     #[inline(never)]
-    pub fn accepted(&mut self, view: &View, id: TransactionId, before: Location, origin: Origin) {
+    pub fn accepted(&mut self, view: &View, id: TransactionId, before: Location, origin: Origin, sequence: u64) {
+        if let Some(log) = &mut self.log {
+            match origin {
+                Origin::Host(part) => {
+                    let request = &view.front.requests[view.transactions[id].request()].request;
+                    log.accept(view.units(), request, part, before, sequence);
+                }
+                Origin::Buffer(pick) => log.write_out(Some(pick.entry).filter(|&entry| entry != Pick::PADDING), before),
+                Origin::Own(sequence) => log.set_coming(sequence, true),
+            }
+            log.take_slot(id);
+        }
         if let Some(trails) = &mut self.trails {
             let write = &view.transactions[id];
             let (owner, sectors) = (write.request(), u32::from(write.end - write.first));
@@ -118,6 +143,22 @@ impl Observers {
         }
         if let Some(contents) = &mut self.contents {
             contents.fill_slot(view, id, before, origin);
+        }
+    }
+
+    /// The buffer is about to take a part of a write, which has a number.
+    #[inline(never)]
+    pub fn buffering(&mut self, view: &View, id: RequestId, part: Part, sequence: u64) {
+        if let (Some(log), Some(buffer)) = (&mut self.log, view.buffer) {
+            log.accept_in_buffer(view.units(), buffer, &view.front.requests[id].request, part, sequence);
+        }
+    }
+
+    /// An entry of the buffer has taken the write that was accepted last.
+    #[inline(never)]
+    pub fn buffered(&mut self, _: &View, entry: u32) {
+        if let Some(log) = &mut self.log {
+            log.note_in_buffer(entry);
         }
     }
 
@@ -222,6 +263,22 @@ impl Observers {
         }
     }
 
+    /// A write is bound, and supersedes what a place holds.
+    #[inline(never)]
+    pub fn bound(&mut self, _: &View, id: TransactionId, old: Ppn) {
+        if let Some(log) = &mut self.log {
+            log.slot(id).replaces = Some(old);
+        }
+    }
+
+    /// A program begins.
+    #[inline(never)]
+    pub fn program_began(&mut self, view: &View, program: &Program) {
+        if let Some(log) = &mut self.log {
+            log.begin_program(view.units(), view.durability, program);
+        }
+    }
+
     /// The operation of a unit of `lun` has ended, for `first` and those that were bound with it.
     #[inline(never)]
     pub fn ended(&mut self, view: &View, unit: UnitId, lun: LunId, first: TransactionId) {
@@ -252,11 +309,24 @@ impl Observers {
         }
     }
 
-    /// A write is in flash at the place that it was bound to.
+    /// A program has ended, and its places hold what they should. `writes` is the first of its writes, or `NONE`.
     #[inline(never)]
-    pub fn programmed(&self, write: &Transaction, id: TransactionId, media: &mut Option<Media>) {
+    pub fn programmed(
+        &mut self,
+        (place, units): (Ppn, u32),
+        writes: TransactionId,
+        transactions: &Transactions,
+        media: Option<&mut Media>,
+    ) {
+        if let Some(log) = &mut self.log {
+            log.end(place, units);
+        }
         if let (Some(contents), Some(media)) = (&self.contents, media) {
-            media.program(write.place, contents.slot(id));
+            let mut id = writes;
+            while id.is_some() {
+                media.program(transactions[id].place, contents.slot(id));
+                id = transactions[id].next;
+            }
         }
     }
 

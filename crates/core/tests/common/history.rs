@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, inspect_state};
-use floatgate_core::ftl::flash::{Before, FlashEvent, FlashImage, Outbox, Record, Source, UnitState};
-use floatgate_core::ftl::memory::MemoryFlash;
+use floatgate_core::durability::flash::{Before, FlashEvent, FlashImage, Outbox, Record, Source, UnitState};
+use floatgate_core::durability::memory::MemoryFlash;
 use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::results::Results;
 use floatgate_core::metrics::series::Sample;

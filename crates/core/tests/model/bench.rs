@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use floatgate_core::device::{Device, Mutant, Options};
-use floatgate_core::ftl::flash::Keep;
+use floatgate_core::durability::flash::Keep;
 use floatgate_core::metrics::summary::{Precondition, Reached};
 use floatgate_core::nand::probe::Probe;
 use floatgate_core::sim::request::{Completion, Operation, Request, Status};

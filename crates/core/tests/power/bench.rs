@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Mutant, Options};
-use floatgate_core::ftl::flash::Keep;
-use floatgate_core::ftl::memory::{InFlight, MemoryFlash};
-use floatgate_core::ftl::{Ftl, Recovery};
+use floatgate_core::durability::Recovery;
+use floatgate_core::durability::flash::Keep;
+use floatgate_core::durability::memory::{InFlight, MemoryFlash};
+use floatgate_core::ftl::Ftl;
 use floatgate_core::metrics::counters::ProgramCause;
 use floatgate_core::nand::probe::Probe;
 use floatgate_core::sim::id::{BlockId, Lpn};
@@ -352,7 +353,7 @@ impl Bench {
     }
 
     fn erases(&self, flash: &mut MemoryFlash) -> Vec<u32> {
-        use floatgate_core::ftl::flash::FlashImage;
+        use floatgate_core::durability::flash::FlashImage;
         let blocks = self.config.total_blocks();
         (0..blocks).map(|block| flash.erases(BlockId(block)).expect("it is in memory")).collect()
     }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use floatgate_core::config::DeviceConfig;
-use floatgate_core::ftl::flash::{Bad, Record, RecordKind};
+use floatgate_core::durability::flash::{Bad, Record, RecordKind};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -2,7 +2,7 @@
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::checkpoint::Parts;
-use floatgate_core::ftl::flash::{Bad, Record};
+use floatgate_core::durability::flash::{Bad, Record};
 use floatgate_core::sim::id::{BlockId, Ppn};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -272,7 +272,7 @@ pub fn is_erased(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
     use floatgate_core::config::load;
-    use floatgate_core::ftl::flash::RecordKind;
+    use floatgate_core::durability::flash::RecordKind;
 
     #[test]
     fn blocks_lie_one_behind_the_other() {

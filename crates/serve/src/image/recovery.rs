@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::device::{Device, Options};
-use floatgate_core::ftl::flash::{Bad, FlashImage, Outbox, RecordKind, Saved, UnitState};
+use floatgate_core::durability::flash::{Bad, FlashImage, Outbox, RecordKind, Saved, UnitState};
 use floatgate_core::sim::id::{BlockId, Lpn, Ppn};
 use floatgate_core::sim::time::Time;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
@@ -39,7 +39,7 @@ pub struct Opened {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recovered {
     /// As the device has it.
-    pub device: floatgate_core::ftl::Recovery,
+    pub device: floatgate_core::durability::Recovery,
     /// What it took here.
     pub wall: Wall,
     /// The device had been shut down: all that was accepted was in flash.

@@ -30,6 +30,9 @@ pub struct Hooks {
     pub places: bool,
 }
 
+/// Called with the number of a translation page and its place.
+pub type Written<'a> = dyn FnMut(&mut Ftl, u32, Ppn) + 'a;
+
 /// A program that a scheme has bound to its place.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
@@ -187,8 +190,9 @@ pub trait Mapping {
     /// The entry of a unit has changed.
     fn change_entry_now(&mut self, _lpn: Lpn) {}
 
-    /// Completes programs that have begun, and writes translation pages that have changed.
-    fn seal(&mut self, _ftl: &mut Ftl) {}
+    /// Completes programs that have begun, and writes translation pages that have changed. Calls `written` after each
+    /// of these pages.
+    fn seal(&mut self, _ftl: &mut Ftl, _written: &mut Written) {}
 
     // Saved states, reports and tests.
 

@@ -12,7 +12,7 @@ impl Space {
     }
 
     /// Takes blocks out of the stock of a new device, or of one that is made anew.
-    pub(in crate::ftl) fn mark_bad(&mut self, bad: &[BlockId]) {
+    pub(crate) fn mark_bad(&mut self, bad: &[BlockId]) {
         for &id in bad {
             self.blocks[id.index()] = Block { state: BlockState::Bad, failed: true, ..self.blocks[id.index()] };
             let plane = self.plane_of(id);
@@ -25,7 +25,7 @@ impl Space {
     }
 
     /// A new device has no bad blocks: others are found.
-    pub(in crate::ftl) fn forget_bad(&mut self) {
+    pub(crate) fn forget_bad(&mut self) {
         for block in self.blocks.iter_mut().filter(|block| block.failed) {
             *block = Block::default();
         }

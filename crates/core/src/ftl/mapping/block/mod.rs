@@ -11,7 +11,7 @@ mod programs;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::{Bound, Context, Hooks, Location, Mapping, Needs, SchemeOptions};
+use super::{Bound, Context, Hooks, Location, Mapping, Needs, SchemeOptions, Written};
 use crate::config::DeviceConfig;
 use crate::config::advanced::Waste;
 use crate::config::units::Duration;
@@ -219,7 +219,7 @@ impl Mapping for Block {
         self.drop_old_now(ftl, self.map.split(lpn).0);
     }
 
-    fn seal(&mut self, ftl: &mut Ftl) {
+    fn seal(&mut self, ftl: &mut Ftl, _: &mut Written) {
         self.seal_blocks(ftl);
     }
 

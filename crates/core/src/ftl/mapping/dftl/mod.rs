@@ -10,7 +10,7 @@ mod reclaim;
 
 use std::collections::VecDeque;
 
-use super::{Bound, Context, Hooks, Mapping, Needs, SchemeOptions, TRANSLATION, Translation};
+use super::{Bound, Context, Hooks, Mapping, Needs, SchemeOptions, TRANSLATION, Translation, Written};
 use crate::config::DeviceConfig;
 use crate::config::units::Bytes;
 use crate::ftl::Ftl;
@@ -263,8 +263,8 @@ impl Mapping for Dftl {
         self.state.note_changed(lpn);
     }
 
-    fn seal(&mut self, ftl: &mut Ftl) {
-        self.write_changed_map(ftl);
+    fn seal(&mut self, ftl: &mut Ftl, written: &mut Written) {
+        self.write_changed_map(ftl, written);
     }
 
     fn in_progress(&self, _: &Ftl) -> Option<String> {

@@ -3,6 +3,7 @@
 
 use super::{Dftl, TRANSLATION};
 use crate::ftl::Ftl;
+use crate::ftl::mapping::Written;
 use crate::ftl::space::{Claim, RESERVE, Role};
 use crate::metrics::counters::{MapCause, ProgramCause, ReadCause};
 use crate::sim::id::{PlaneId, Ppn};
@@ -22,7 +23,6 @@ impl Ftl {
             self.map.set_owner(Ppn(unit), TRANSLATION | page);
         }
         self.note_program(ProgramCause::Map, group);
-        self.told_map(page, place, group);
         self.counters.map.programs[cause as usize] += 1;
         place
     }
@@ -32,7 +32,6 @@ impl Dftl {
     /// A translation page has been programmed: what it was before is stale.
     pub(super) fn note_programmed(&mut self, ftl: &mut Ftl, page: u32, place: Ppn) {
         let group = ftl.shape().units_per_program;
-        ftl.told_end(place, group);
         let old = self.state.set_place(page, place);
         if let Some(media) = &mut ftl.media {
             (place.0..place.0 + group).for_each(|unit| media.write(Ppn(unit), None, None));
@@ -44,24 +43,26 @@ impl Dftl {
         (place.0..place.0 + group).for_each(|unit| ftl.blocks.validate(Ppn(unit)));
     }
 
-    /// Writes the translation pages that functional writes have changed.
-    pub(super) fn write_changed_map(&mut self, ftl: &mut Ftl) {
+    /// Writes the translation pages that functional writes have changed. Calls `written` after each.
+    pub(super) fn write_changed_map(&mut self, ftl: &mut Ftl, written: &mut Written) {
         for page in 0..self.state.pages() {
             if self.state.take_changed(page) {
                 let plane = ftl.map_home(page);
                 if !ftl.blocks.may_take(ftl.blocks.region(plane, Role::Map), Claim::WRITE) {
                     self.clean_map_now(ftl, plane);
                 }
-                self.write_map_now(ftl, page, MapCause::Functional);
+                let place = self.write_map_now(ftl, page, MapCause::Functional);
+                written(ftl, page, place);
             }
         }
     }
 
-    fn write_map_now(&mut self, ftl: &mut Ftl, page: u32, cause: MapCause) {
+    fn write_map_now(&mut self, ftl: &mut Ftl, page: u32, cause: MapCause) -> Ppn {
         let place = ftl.bind_map(page, cause);
         self.note_programmed(ftl, page, place);
         let group = ftl.shape().units_per_program;
         ftl.close_if_full(Ppn(place.0 + group - 1), ftl.blocks.map_frontier(ftl.map_home(page)));
+        place
     }
 
     /// Reclaims blocks of translation pages until one can be written beside the reserve.

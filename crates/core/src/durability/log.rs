@@ -1,14 +1,16 @@
-//! What a durable device remembers beside its map: the numbers of writes, and what it has told of flash.
+//! The flash log: events for every change to flash, and what they need to know beside the map, such as the numbers of
+//! writes.
 
 use std::collections::BTreeMap;
 
-use super::Ftl;
+use super::account::Layout;
 use super::flash::{FlashEvent, Keep, Outbox, Record, RecordKind, Source};
-use super::mapping::{PADDING, TRANSLATION};
 use super::memory::MemoryFlash;
 use crate::config::DeviceConfig;
+use crate::ftl::Ftl;
+use crate::ftl::mapping::{PADDING, TRANSLATION};
 use crate::metrics::counters::ProgramCause;
-use crate::sim::id::{BlockId, Lpn, Ppn, TransactionId};
+use crate::sim::id::{BlockId, Ppn, TransactionId};
 use crate::sim::memory::zeroed_words;
 use crate::sim::table::Table;
 
@@ -32,9 +34,9 @@ pub struct Buffered {
     pub taken: bool,
 }
 
-/// What a durable device remembers.
+/// The flash log of a durable device.
 #[derive(Clone, Debug)]
-pub struct Durable {
+pub struct FlashLog {
     outbox: Outbox,
     memory: Option<Box<MemoryFlash>>,
     /// By place: the number of the write that it holds.
@@ -52,13 +54,17 @@ pub struct Durable {
     /// The write that takes a slot next.
     pub coming: Slot,
     units_per_block: u32,
+    /// Logical units of the host.
+    host_units: u32,
+    /// The first logical unit of the checkpoint.
+    checkpoint: u32,
 }
 
-impl Durable {
+impl FlashLog {
     /// Nothing is told yet.
-    pub fn new(device: &DeviceConfig, keep: Keep) -> Durable {
+    pub fn new(device: &DeviceConfig, keep: Keep) -> FlashLog {
         let units = device.total_blocks() as usize * device.units_per_block() as usize;
-        Durable {
+        FlashLog {
             outbox: Outbox::default(),
             memory: (keep == Keep::Memory).then(|| Box::new(MemoryFlash::new(device))),
             sequences: zeroed_words(units),
@@ -69,6 +75,8 @@ impl Durable {
             buffered: vec![Buffered::default(); device.buffer_units() as usize],
             coming: Slot::default(),
             units_per_block: device.units_per_block(),
+            host_units: device.logical_units() as u32,
+            checkpoint: Layout::of(device).map_or(u32::MAX, |layout| layout.first),
         }
     }
 
@@ -82,7 +90,7 @@ impl Durable {
         self.memory.as_deref()
     }
 
-    /// See [`Durable::memory`].
+    /// See [`FlashLog::memory`].
     pub fn take_memory(&mut self) -> Option<MemoryFlash> {
         self.memory.take().map(|flash| *flash)
     }
@@ -184,143 +192,122 @@ impl Durable {
     pub fn pad(&mut self, places: std::ops::Range<u32>) {
         places.for_each(|place| self.unit(Ppn(place), Record::default(), Source::Nothing));
     }
-}
 
-impl Ftl {
-    /// The number of the next write or trim.
-    pub fn next_sequence(&mut self) -> u64 {
-        self.sequence += 1;
-        self.sequence
+    /// Returns what a logical unit holds.
+    pub fn kind_of(&self, lpn: u32) -> RecordKind {
+        match lpn {
+            lpn if lpn < self.host_units => RecordKind::Data,
+            lpn if lpn < self.checkpoint => RecordKind::Journal,
+            _ => RecordKind::Checkpoint,
+        }
     }
 
-    /// The record of a place: of a logical unit, or of a part of the map.
-    pub fn record_of(&self, owner: u32, sequence: u64) -> Record {
+    /// Returns the record of a place: of a logical unit, or of a part of the map.
+    fn record_of(&self, ftl: &Ftl, owner: u32, sequence: u64) -> Record {
         if owner & TRANSLATION != 0 {
             return Record { kind: RecordKind::Map, lpn: owner & !TRANSLATION, sequence, ..Record::default() };
         }
-        let lpn = owner;
-        let kind = self.kind_of(lpn);
-        let sectors = if lpn < self.host_units { self.partial.mask(lpn) } else { 0 };
-        Record { kind, lpn, sequence, sectors, opened: 0 }
+        let sectors = if owner < self.host_units { ftl.partial.mask(owner) } else { 0 };
+        Record { kind: self.kind_of(owner), lpn: owner, sequence, sectors, opened: 0 }
     }
 
-    /// A program has ended.
-    #[inline]
-    pub fn told_end(&mut self, place: Ppn, units: u32) {
-        if let Some(durable) = &mut self.durable {
-            durable.tell(FlashEvent::ProgramEnded { place, units });
-        }
-    }
-
-    /// The record of what takes the place of a unit that cannot be read, or of one that can.
-    pub fn record_or_loss(&self, lpn: u32, sequence: u64, is_lost: bool) -> Record {
-        let record = self.record_of(lpn, sequence);
+    /// Returns the record of what takes the place of a unit that cannot be read, or of one that can.
+    pub fn record_or_loss(&self, ftl: &Ftl, lpn: u32, sequence: u64, is_lost: bool) -> Record {
+        let record = self.record_of(ftl, lpn, sequence);
         let kind = if is_lost && record.kind == RecordKind::Data { RecordKind::Lost } else { record.kind };
         Record { kind, ..record }
     }
 
-    /// A program of a part of the map begins.
-    pub fn told_map(&mut self, page: u32, place: Ppn, units: u32) {
-        if self.durable.is_none() {
-            return;
-        }
-        let sequence = self.next_sequence();
-        let Some(durable) = &mut self.durable else { return };
-        durable.begin(place, units, ProgramCause::Map);
+    /// Reports that a program has ended.
+    pub fn end(&mut self, place: Ppn, units: u32) {
+        self.tell(FlashEvent::ProgramEnded { place, units });
+    }
+
+    /// Reports that the program of a translation page begins, which gets a number.
+    pub fn begin_map(&mut self, page: u32, place: Ppn, units: u32, sequence: u64) {
+        self.begin(place, units, ProgramCause::Map);
         let record = Record { kind: RecordKind::Map, lpn: page, sequence, ..Record::default() };
-        (place.0..place.0 + units).for_each(|place| durable.unit(Ppn(place), record, Source::Nothing));
+        (place.0..place.0 + units).for_each(|place| self.unit(Ppn(place), record, Source::Nothing));
     }
 
-    /// A program of a block's summary begins.
-    pub fn told_summary(&mut self, place: Ppn) {
-        if self.durable.is_none() {
-            return;
-        }
-        let bytes = self.summary_of(self.blocks.block_of(place));
-        let group = self.shape.units_per_program;
-        let Some(durable) = &mut self.durable else { return };
-        durable.begin(place, group, ProgramCause::Summary);
-        let source = if bytes.is_empty() { Source::Nothing } else { durable.own(&bytes) };
-        durable.unit(place, Record { kind: RecordKind::Summary, ..Record::default() }, source);
-        durable.pad(place.0 + 1..place.0 + group);
+    /// Reports that the program of a block's summary begins.
+    pub fn begin_summary(&mut self, ftl: &Ftl, place: Ppn) {
+        let bytes = self.summary_of(ftl, ftl.blocks.block_of(place));
+        let group = ftl.shape().units_per_program;
+        self.begin(place, group, ProgramCause::Summary);
+        let source = if bytes.is_empty() { Source::Nothing } else { self.own(&bytes) };
+        self.unit(place, Record { kind: RecordKind::Summary, ..Record::default() }, source);
+        self.pad(place.0 + 1..place.0 + group);
     }
 
-    /// What a block's summary holds: a record for each unit of data. Nothing where that does not fit a unit: it is as
-    /// if there was no summary then.
-    fn summary_of(&self, block: BlockId) -> Vec<u8> {
-        let Some(durable) = &self.durable else { return Vec::new() };
-        let (first, units) = (self.blocks.first_unit(block).0, self.blocks.data_units());
-        let room = u64::from(self.shape.sectors_per_unit) * 512;
+    /// Returns what a block's summary holds: a record for each unit of data. Nothing if that does not fit a unit: it is
+    /// as if there was no summary then.
+    fn summary_of(&self, ftl: &Ftl, block: BlockId) -> Vec<u8> {
+        let (first, units) = (ftl.blocks.first_unit(block).0, ftl.blocks.data_units());
+        let room = u64::from(ftl.shape().sectors_per_unit) * 512;
         if u64::from(units) * Record::BYTES as u64 > room {
             return Vec::new();
         }
         let mut bytes = Vec::with_capacity(units as usize * Record::BYTES);
         for place in (first..first + units).map(Ppn) {
-            let (owner, sequence) = (self.map.owner(place), durable.sequence(place));
+            let (owner, sequence) = (ftl.map.owner(place), self.sequence(place));
             let record = match owner {
                 PADDING => Record::default(),
                 _ if sequence == 0 => Record::default(),
                 owner => {
-                    let record = self.record_or_loss(owner, sequence, self.is_lost(place));
-                    Record { sectors: durable.sectors(place), ..record }
+                    let record = self.record_or_loss(ftl, owner, sequence, ftl.is_lost(place));
+                    Record { sectors: self.sectors(place), ..record }
                 }
             };
-            bytes.extend(Record { opened: durable.opened[block.index()], ..record }.to_bytes());
+            bytes.extend(Record { opened: self.opened[block.index()], ..record }.to_bytes());
         }
         bytes
     }
 
-    /// Tells what preconditioning has left in a block: how often it was erased, valid units with new numbers, and
-    /// nothing of what is stale. `own` are the bytes of the device's own units.
-    pub fn tell_block(&mut self, block: BlockId, own: impl Fn(u32) -> Option<Vec<u8>>) {
-        self.tell_written(block, own);
+    /// Reports what preconditioning has left in a block: how often it was erased, valid units with new numbers, and
+    /// nothing of what is invalid. `own` returns the bytes of the device's own units.
+    pub fn tell_block(&mut self, ftl: &mut Ftl, block: BlockId, own: impl Fn(u32) -> Option<Vec<u8>>) {
+        self.tell_written(ftl, block, own);
         // What it holds is there all the same.
-        if let (true, Some(durable)) = (self.blocks.block(block).failed, &mut self.durable) {
-            durable.tell(FlashEvent::FactoryBad { block });
+        if ftl.blocks.block(block).failed {
+            self.tell(FlashEvent::FactoryBad { block });
         }
     }
 
-    fn tell_written(&mut self, block: BlockId, own: impl Fn(u32) -> Option<Vec<u8>>) {
-        let group = self.shape.units_per_program;
-        let (first, written) = (self.blocks.first_unit(block).0, self.blocks.written_of(block));
-        let erases = self.blocks.block(block).erases;
-        if let Some(durable) = self.durable.as_mut().filter(|_| erases > 0) {
-            durable.tell(FlashEvent::EraseEnded { block, erases });
+    fn tell_written(&mut self, ftl: &mut Ftl, block: BlockId, own: impl Fn(u32) -> Option<Vec<u8>>) {
+        let group = ftl.shape().units_per_program;
+        let (first, written) = (ftl.blocks.first_unit(block).0, ftl.blocks.written_of(block));
+        let erases = ftl.blocks.block(block).erases;
+        if erases > 0 {
+            self.tell(FlashEvent::EraseEnded { block, erases });
         }
         for place in (first..first + written).step_by(group as usize).map(Ppn) {
-            self.tell_left(place, group, &own);
+            self.tell_left(ftl, place, group, &own);
         }
-        if self.shape.summary && written == self.blocks.data_units() && written > 0 {
-            self.told_summary(Ppn(first + written));
-            self.told_end(Ppn(first + written), group);
+        if ftl.shape().summary && written == ftl.blocks.data_units() && written > 0 {
+            self.tell_summary(ftl, Ppn(first + written));
         }
     }
 
-    fn tell_left(&mut self, first: Ppn, group: u32, own: &impl Fn(u32) -> Option<Vec<u8>>) {
-        if let Some(durable) = &mut self.durable {
-            durable.begin(first, group, ProgramCause::Host);
-        }
+    /// Reports a block's summary that has been programmed at once.
+    pub fn tell_summary(&mut self, ftl: &Ftl, place: Ppn) {
+        self.begin_summary(ftl, place);
+        self.end(place, ftl.shape().units_per_program);
+    }
+
+    fn tell_left(&mut self, ftl: &mut Ftl, first: Ppn, group: u32, own: &impl Fn(u32) -> Option<Vec<u8>>) {
+        self.begin(first, group, ProgramCause::Host);
         for place in (first.0..first.0 + group).map(Ppn) {
-            let owner = self.map.owner(place);
-            let sequence = self.next_sequence();
+            let owner = ftl.map.owner(place);
+            let sequence = ftl.next_sequence();
             let record = match owner {
-                _ if !self.blocks.is_valid(place) => Record::default(),
-                owner => self.record_or_loss(owner, sequence, self.is_lost(place)),
+                _ if !ftl.blocks.is_valid(place) => Record::default(),
+                owner => self.record_or_loss(ftl, owner, sequence, ftl.is_lost(place)),
             };
-            if let Some(durable) = &mut self.durable {
-                let bytes = if record.kind == RecordKind::Journal { own(record.lpn) } else { None };
-                let source = bytes.map_or(Source::Nothing, |bytes| durable.own(&bytes));
-                durable.unit(place, record, source);
-            }
+            let bytes = if record.kind == RecordKind::Journal { own(record.lpn) } else { None };
+            let source = bytes.map_or(Source::Nothing, |bytes| self.own(&bytes));
+            self.unit(place, record, source);
         }
-        self.told_end(first, group);
-    }
-
-    /// The place of the newest version of a unit in flash, if nothing newer is on its way.
-    pub fn place_in_flash(&self, lpn: Lpn) -> Option<Ppn> {
-        match self.map.get(lpn) {
-            super::mapping::Location::Flash(place) => Some(place),
-            _ => None,
-        }
+        self.end(first, group);
     }
 }

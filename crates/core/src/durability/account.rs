@@ -3,17 +3,20 @@
 //! A closed block does not change until its erase, so an account is right as long as its block has been erased as often
 //! as it says. Whether a unit is valid is not in it: numbers of writes tell.
 
-use super::Ftl;
+use std::ops::Range;
+
 use super::flash::{Record, RecordKind};
-use super::mapping::{PADDING, TRANSLATION};
-use super::space::BlockState;
+use super::log::FlashLog;
 use crate::config::DeviceConfig;
 use crate::config::checkpoint::Parts;
+use crate::ftl::Ftl;
+use crate::ftl::mapping::{PADDING, TRANSLATION};
+use crate::ftl::space::BlockState;
 use crate::sim::id::{BlockId, Lpn, Ppn};
 
-/// The checkpoint of a device that keeps one.
+/// Where the checkpoint of a device is, and what is in it.
 #[derive(Clone, Copy, Debug)]
-pub struct Checkpoint {
+pub struct Layout {
     /// Which blocks each part is about.
     pub parts: Parts,
     /// The logical unit of its first part.
@@ -28,7 +31,7 @@ pub struct Checkpoint {
 
 /// What a part says of a block, or of a piece of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Account {
+pub struct Account {
     /// How often the block had been erased.
     pub erases: u32,
     /// The number of its opening.
@@ -42,12 +45,12 @@ pub(super) struct Account {
 /// Marks a unit that is followed by its mask; logical units are below.
 const PARTLY: u32 = 1 << 31;
 
-impl Checkpoint {
-    /// Of a device, if it keeps one.
-    pub fn of(device: &DeviceConfig) -> Option<Checkpoint> {
+impl Layout {
+    /// Returns the layout of the checkpoint of a device, if it keeps one.
+    pub fn of(device: &DeviceConfig) -> Option<Layout> {
         device.durability.checkpoint.as_ref()?;
         let first = (device.logical_units() + device.journal_units()) as u32;
-        Some(Checkpoint { parts: Parts::of(device), first, trusts_erased: false, takes_open: false })
+        Some(Layout { parts: Parts::of(device), first, trusts_erased: false, takes_open: false })
     }
 
     /// The part that is in a logical unit.
@@ -68,10 +71,72 @@ impl Checkpoint {
     }
 
     /// The accounts in the bytes of a part, one for each of its blocks; none where they are no such part.
-    pub(super) fn accounts(&self, part: u32, bytes: &[u8]) -> Option<Vec<Option<Account>>> {
+    pub fn accounts(&self, part: u32, bytes: &[u8]) -> Option<Vec<Option<Account>>> {
         let mut bytes = bytes.strip_prefix(&self.head(part)[..])?;
         let units = self.parts.units_of(part).len();
         self.parts.blocks_of(part).map(|_| read_account(&mut bytes, units)).collect()
+    }
+
+    /// Returns `true` if a logical unit holds a part of the checkpoint.
+    #[inline]
+    pub fn has(&self, lpn: Lpn) -> bool {
+        lpn.0 >= self.first
+    }
+
+    /// Returns `true` if an account of a block can be made. It does not say of a unit that it is lost: such blocks are
+    /// read.
+    #[inline]
+    pub fn has_account(&self, ftl: &Ftl, block: BlockId) -> bool {
+        let state = ftl.blocks.block(block).state;
+        (state == BlockState::Closed || (self.takes_open && state == BlockState::Open)) && !ftl.has_lost(block)
+    }
+
+    /// Returns the bytes of a part of the checkpoint as of now.
+    pub fn page(&self, part: u32, ftl: &Ftl, log: &FlashLog) -> Vec<u8> {
+        let parts = &self.parts;
+        let mut bytes = Vec::with_capacity(parts.bytes);
+        bytes.extend_from_slice(&self.head(part));
+        let blocks = parts.blocks_of(part);
+        for block in blocks.clone() {
+            // Those behind it have room to say at least that they are not there.
+            let room = parts.bytes - bytes.len() - 4 * (blocks.end - block - 1) as usize;
+            let account = self.account(BlockId(block), parts.units_of(part), ftl, log);
+            match account.filter(|account| account.len() <= room) {
+                Some(account) => bytes.extend_from_slice(&account),
+                None => bytes.extend_from_slice(&[0; 4]),
+            }
+        }
+        bytes
+    }
+
+    fn account(&self, block: BlockId, units: Range<u32>, ftl: &Ftl, log: &FlashLog) -> Option<Vec<u8>> {
+        if !self.has_account(ftl, block) {
+            return None;
+        }
+        let first = ftl.blocks.first_unit(block).0;
+        let places = || (first + units.start..first + units.end).map(Ppn);
+        let numbers = || places().map(|place| log.sequence(place)).filter(|&sequence| sequence > 0);
+        let (lowest, highest) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
+        u32::try_from(highest - lowest).ok()?;
+        let mut bytes = ftl.blocks.block(block).erases.checked_add(1)?.to_le_bytes().to_vec();
+        for figure in [log.opened[block.index()], lowest, highest] {
+            bytes.extend_from_slice(&figure.to_le_bytes());
+        }
+        for place in places() {
+            let (owner, sequence) = (ftl.map.owner(place), log.sequence(place));
+            if owner & TRANSLATION != 0 || sequence == 0 {
+                bytes.extend_from_slice(&PADDING.to_le_bytes());
+                continue;
+            }
+            let sectors = log.sectors(place);
+            let partly = if sectors == 0 { 0 } else { PARTLY };
+            bytes.extend_from_slice(&(owner | partly).to_le_bytes());
+            bytes.extend_from_slice(&((sequence - lowest) as u32).to_le_bytes());
+            if sectors != 0 {
+                bytes.extend_from_slice(&sectors.to_le_bytes());
+            }
+        }
+        Some(bytes)
     }
 }
 
@@ -98,70 +163,4 @@ fn read_account(bytes: &mut &[u8], units: usize) -> Option<Option<Account>> {
         records.push(Record { kind: RecordKind::Data, lpn: lpn & !PARTLY, sequence, sectors, opened });
     }
     Some(Some(Account { erases, opened, highest, records }))
-}
-
-impl Ftl {
-    /// What a logical unit holds.
-    pub(super) fn kind_of(&self, lpn: u32) -> RecordKind {
-        let first = self.checkpoint.map_or(u32::MAX, |checkpoint| checkpoint.first);
-        match lpn {
-            lpn if lpn < self.host_units => RecordKind::Data,
-            lpn if lpn < first => RecordKind::Journal,
-            _ => RecordKind::Checkpoint,
-        }
-    }
-
-    /// Whether an account of a block can be made. It does not say of a unit that it is lost: such blocks are read.
-    #[inline]
-    pub fn has_account(&self, block: BlockId) -> bool {
-        let state = self.blocks.block(block).state;
-        let takes_open = self.checkpoint.is_some_and(|checkpoint| checkpoint.takes_open);
-        (state == BlockState::Closed || (takes_open && state == BlockState::Open)) && !self.has_lost(block)
-    }
-
-    /// The bytes of a part of the checkpoint as of now.
-    pub fn checkpoint_part(&self, part: u32) -> Vec<u8> {
-        let Some(checkpoint) = &self.checkpoint else { return Vec::new() };
-        let parts = &checkpoint.parts;
-        let mut bytes = Vec::with_capacity(parts.bytes);
-        bytes.extend_from_slice(&checkpoint.head(part));
-        let blocks = parts.blocks_of(part);
-        for block in blocks.clone() {
-            // Those behind it have room to say at least that they are not there.
-            let room = parts.bytes - bytes.len() - 4 * (blocks.end - block - 1) as usize;
-            match self.account(BlockId(block), parts.units_of(part)).filter(|account| account.len() <= room) {
-                Some(account) => bytes.extend_from_slice(&account),
-                None => bytes.extend_from_slice(&[0; 4]),
-            }
-        }
-        bytes
-    }
-
-    fn account(&self, block: BlockId, units: std::ops::Range<u32>) -> Option<Vec<u8>> {
-        let durable = self.durable.as_ref().filter(|_| self.has_account(block))?;
-        let first = self.blocks.first_unit(block).0;
-        let places = || (first + units.start..first + units.end).map(Ppn);
-        let numbers = || places().map(|place| durable.sequence(place)).filter(|&sequence| sequence > 0);
-        let (lowest, highest) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
-        u32::try_from(highest - lowest).ok()?;
-        let mut bytes = self.blocks.block(block).erases.checked_add(1)?.to_le_bytes().to_vec();
-        for figure in [durable.opened[block.index()], lowest, highest] {
-            bytes.extend_from_slice(&figure.to_le_bytes());
-        }
-        for place in places() {
-            let (owner, sequence) = (self.map.owner(place), durable.sequence(place));
-            if owner & TRANSLATION != 0 || sequence == 0 {
-                bytes.extend_from_slice(&PADDING.to_le_bytes());
-                continue;
-            }
-            let sectors = durable.sectors(place);
-            let partly = if sectors == 0 { 0 } else { PARTLY };
-            bytes.extend_from_slice(&(owner | partly).to_le_bytes());
-            bytes.extend_from_slice(&((sequence - lowest) as u32).to_le_bytes());
-            if sectors != 0 {
-                bytes.extend_from_slice(&sectors.to_le_bytes());
-            }
-        }
-        Some(bytes)
-    }
 }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Ftl;
-use super::checkpoint::Account;
-use super::durable::Durable;
-use super::flash::{Bad, FlashEvent, FlashImage, Record, RecordKind, UnitState};
-use super::mapping::{Location, PADDING};
-use super::space::{RESERVE, Role};
+use super::Durability;
+use super::account::{Account, Layout};
+use super::flash::{Bad, FlashEvent, FlashImage, Record, RecordKind, Saved, UnitState};
+use super::journal::Journal;
+use super::log::FlashLog;
+use crate::ftl::Ftl;
+use crate::ftl::mapping::{Location, PADDING, PageMap};
+use crate::ftl::space::{RESERVE, Role};
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
 /// Why a device cannot be made of what is in flash.
@@ -67,7 +69,7 @@ pub struct Recovery {
 
 /// What has been found and is not settled.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+struct Found {
     /// Second copies of what is mapped, by unit.
     others: BTreeMap<u32, Vec<Ppn>>,
     /// Which sectors were ever written, by place, of units that are not whole.
@@ -89,10 +91,64 @@ pub(super) struct Found {
     accounted: Vec<BlockId>,
 }
 
-impl Ftl {
+/// A device that is made of what is in flash: an empty one, of which nothing but the configuration is known.
+#[derive(Debug)]
+pub struct Rebuild<'a> {
+    /// The translation layer.
+    pub ftl: &'a mut Ftl,
+    /// The log, which learns what is in flash, and reports what the recovery does there.
+    pub log: &'a mut FlashLog,
+    /// The journal and the checkpoint.
+    pub durability: &'a mut Durability,
+}
+
+impl Rebuild<'_> {
+    fn layout(&self) -> Option<Layout> {
+        self.durability.checkpoint.as_ref().map(|checkpoint| checkpoint.layout)
+    }
+
+    /// Reads flash: the newest version of each unit is mapped. Returns what was found, and the writes that memory with
+    /// power-loss protection held.
+    pub fn read(
+        &mut self,
+        flash: &mut dyn FlashImage,
+        report: &mut Recovery,
+    ) -> Result<(Scan, BTreeMap<u32, u64>), RecoverError> {
+        let mut scan = self.scan(flash, report)?;
+        self.read_journal(flash, &mut scan, report)?;
+        let writes = self.take_saved(flash, &mut scan, report)?;
+        self.settle(&mut scan, report)?;
+        self.durability.find_guests(self.ftl);
+        self.fill_contents(flash);
+        Ok((scan, writes))
+    }
+
+    /// Writes the translation pages anew, and continues with the checkpoint that was found. Parts that are elsewhere
+    /// now, as of several copies, are reported.
+    pub fn complete(
+        &mut self,
+        flash: &mut dyn FlashImage,
+        scan: &Scan,
+        report: &mut Recovery,
+    ) -> Result<(), RecoverError> {
+        report.map_pages_written = self.write_map_anew();
+        self.durability.is_recovered = true;
+        let Some(checkpoint) = &mut self.durability.checkpoint else { return Ok(()) };
+        let layout = checkpoint.layout;
+        for part in 0..layout.parts.count() {
+            let place = self.ftl.place_in_flash(layout.unit(part));
+            if let Some(place) = place
+                && flash.anchor(part).map_err(RecoverError::Flash)? != Some(place)
+            {
+                self.log.tell(FlashEvent::Anchored { part, place });
+            }
+        }
+        checkpoint.adopt(&scan.accounted, self.ftl);
+        Ok(())
+    }
     /// Reads flash into a new translation layer that is durable: the newest version of each unit is mapped.
-    pub(crate) fn scan(&mut self, flash: &mut dyn FlashImage, report: &mut Recovery) -> Result<Scan, RecoverError> {
-        let blocks = self.blocks.all().len() as u32;
+    fn scan(&mut self, flash: &mut dyn FlashImage, report: &mut Recovery) -> Result<Scan, RecoverError> {
+        let blocks = self.ftl.blocks.all().len() as u32;
         let mut found = Found { used: vec![false; blocks as usize], ..Found::default() };
         let mut pages = vec![0u32; blocks as usize];
         for block in (0..blocks).map(BlockId) {
@@ -111,9 +167,9 @@ impl Ftl {
             report.pages_read += u64::from(pages[block.index()]);
         }
         found.part = None;
-        self.sequence = self.sequence.max(found.highest);
+        self.ftl.sequence = self.ftl.sequence.max(found.highest);
         let wholes = std::mem::take(&mut found.wholes);
-        report.pages_read += wholes.len() as u64 * u64::from(self.shape.pages_per_unit);
+        report.pages_read += wholes.len() as u64 * u64::from(self.ftl.shape().pages_per_unit);
         let accounted = std::mem::take(&mut found.accounted);
         report.blocks_accounted = accounted.len() as u64;
         Ok(Scan { found, pages, wholes, accounted, erased: Vec::new() })
@@ -127,8 +183,8 @@ impl Ftl {
         found: &mut Found,
         report: &mut Recovery,
     ) -> Result<bool, RecoverError> {
-        let Some(checkpoint) = self.checkpoint else { return Ok(false) };
-        let mut records = Vec::with_capacity(self.blocks.data_units() as usize);
+        let Some(checkpoint) = self.layout() else { return Ok(false) };
+        let mut records = Vec::with_capacity(self.ftl.blocks.data_units() as usize);
         for part in checkpoint.parts.parts_of(block.0) {
             self.read_part(flash, part, found, report)?;
             let index = (block.0 - checkpoint.parts.blocks_of(part).start) as usize;
@@ -140,9 +196,9 @@ impl Ftl {
             found.highest = found.highest.max(account.highest);
             records.extend(account.records);
         }
-        let first = self.blocks.first_unit(block).0;
+        let first = self.ftl.blocks.first_unit(block).0;
         for (place, record) in (first..).map(Ppn).zip(records) {
-            let kind = if record.sequence == 0 { RecordKind::Padding } else { self.kind_of(record.lpn) };
+            let kind = if record.sequence == 0 { RecordKind::Padding } else { self.log.kind_of(record.lpn) };
             self.found(place, Record { kind, ..record }, found)?;
         }
         found.used[block.index()] = true;
@@ -158,13 +214,13 @@ impl Ftl {
         found: &mut Found,
         report: &mut Recovery,
     ) -> Result<(), RecoverError> {
-        let Some(checkpoint) = self.checkpoint else { return Ok(()) };
+        let Some(checkpoint) = self.layout() else { return Ok(()) };
         if found.part.as_ref().is_some_and(|(known, _)| *known == part) {
             return Ok(());
         }
         found.part = Some((part, Vec::new()));
         let place = flash.anchor(part).map_err(RecoverError::Flash)?;
-        let units = self.blocks.all().len() as u32 * self.blocks.units_per_block();
+        let units = self.ftl.blocks.all().len() as u32 * self.ftl.blocks.units_per_block();
         let Some(place) = place.filter(|place| place.0 < units) else { return Ok(()) };
         found.wholes.push(place);
         report.checkpoint_parts += 1;
@@ -188,7 +244,7 @@ impl Ftl {
         found: &mut Found,
         report: &mut Recovery,
     ) -> Result<u32, RecoverError> {
-        let first = self.blocks.first_unit(block);
+        let first = self.ftl.blocks.first_unit(block);
         let unit = |flash: &mut dyn FlashImage, place| flash.unit(place).map_err(RecoverError::Flash);
         // Programs go through a block in order, from its first place on.
         if unit(flash, first)? == UnitState::Erased {
@@ -196,8 +252,8 @@ impl Ftl {
             return Ok(1);
         }
         found.used[block.index()] = true;
-        let (units, group) = (self.blocks.data_units(), self.shape.units_per_program);
-        if self.shape.summary {
+        let (units, group) = (self.ftl.blocks.data_units(), self.ftl.shape().units_per_program);
+        if self.ftl.shape().summary {
             let mut bytes = Vec::new();
             let place = Ppn(first.0 + units);
             if let UnitState::Holds(Record { kind: RecordKind::Summary, .. }) = unit(flash, place)? {
@@ -220,50 +276,49 @@ impl Ftl {
         for offset in 0..units {
             let place = Ppn(first.0 + offset);
             match unit(flash, place)? {
-                UnitState::Erased => self.map.set_owner(place, PADDING),
+                UnitState::Erased => self.ftl.map.set_owner(place, PADDING),
                 UnitState::Torn => {
-                    self.map.set_owner(place, PADDING);
+                    self.ftl.map.set_owner(place, PADDING);
                     report.torn_units += 1;
                     report.torn_programs += u64::from(offset.is_multiple_of(group));
                 }
                 UnitState::Holds(record) => self.found(place, record, found)?,
             }
         }
-        Ok(self.shape.units_per_page.divide(units) * self.shape.pages_per_unit)
+        Ok(self.ftl.shape().units_per_page.divide(units) * self.ftl.shape().pages_per_unit)
     }
 
     /// A unit has been found.
     fn found(&mut self, place: Ppn, record: Record, found: &mut Found) -> Result<(), RecoverError> {
-        let block = self.blocks.block_of(place);
-        self.map.set_owner(place, PADDING);
+        let block = self.ftl.blocks.block_of(place);
+        self.ftl.map.set_owner(place, PADDING);
         found.highest = found.highest.max(record.sequence);
-        let Some(durable) = &mut self.durable else { return Ok(()) };
-        durable.note_opened(block, record.opened);
-        durable.set_record(place, &record);
-        let first = self.checkpoint.map_or(self.map.all(), |checkpoint| checkpoint.first);
+        self.log.note_opened(block, record.opened);
+        self.log.set_record(place, &record);
+        let first = self.layout().map_or(self.ftl.map.all(), |checkpoint| checkpoint.first);
         match record.kind {
-            RecordKind::Data if record.lpn < self.host_units => {}
-            RecordKind::Lost if record.lpn < self.host_units => found.lost.push(place),
-            RecordKind::Journal if (self.host_units..first).contains(&record.lpn) => {}
-            RecordKind::Checkpoint if (first..self.map.all()).contains(&record.lpn) => {}
+            RecordKind::Data if record.lpn < self.ftl.host_units => {}
+            RecordKind::Lost if record.lpn < self.ftl.host_units => found.lost.push(place),
+            RecordKind::Journal if (self.ftl.host_units..first).contains(&record.lpn) => {}
+            RecordKind::Checkpoint if (first..self.ftl.map.all()).contains(&record.lpn) => {}
             RecordKind::Data | RecordKind::Lost => return Err(foreign("it holds units beyond the end of the device")),
             // A journal or a checkpoint that the device does not keep any more.
             _ => return Ok(()),
         }
-        self.map.set_owner(place, record.lpn);
+        self.ftl.map.set_owner(place, record.lpn);
         if record.sectors != 0 {
             found.sectors.insert(place.0, record.sectors);
         }
         let lpn = Lpn(record.lpn);
-        let Location::Flash(held) = self.map.get(lpn) else {
-            self.map.set_flash(lpn, place);
+        let Location::Flash(held) = self.ftl.map.get(lpn) else {
+            self.ftl.map.set_flash(lpn, place);
             return Ok(());
         };
-        match record.sequence.cmp(&durable.sequence(held)) {
+        match record.sequence.cmp(&self.log.sequence(held)) {
             std::cmp::Ordering::Less => {}
             std::cmp::Ordering::Equal => found.others.entry(lpn.0).or_default().push(place),
             std::cmp::Ordering::Greater => {
-                self.map.set_flash(lpn, place);
+                self.ftl.map.set_flash(lpn, place);
                 found.others.remove(&lpn.0);
             }
         }
@@ -271,33 +326,30 @@ impl Ftl {
     }
 
     /// A unit was trimmed with a number: it is unmapped unless it was written later.
-    pub(crate) fn recover_trim(&mut self, lpn: Lpn, sequence: u64, scan: &mut Scan) -> bool {
-        self.sequence = self.sequence.max(sequence);
-        let Location::Flash(place) = self.map.get(lpn) else { return false };
-        let older = self.durable.as_ref().is_some_and(|durable| durable.sequence(place) < sequence);
+    fn recover_trim(&mut self, lpn: Lpn, sequence: u64, scan: &mut Scan) -> bool {
+        self.ftl.sequence = self.ftl.sequence.max(sequence);
+        let Location::Flash(place) = self.ftl.map.get(lpn) else { return false };
+        let older = self.log.sequence(place) < sequence;
         if older {
-            self.map.unmap(lpn);
+            self.ftl.map.unmap(lpn);
             scan.found.others.remove(&lpn.0);
         }
         older
     }
 
     /// Settles what was found: one place for each unit, blocks that hold nothing are erased, the others are closed.
-    pub(crate) fn settle(&mut self, scan: &mut Scan, report: &mut Recovery) -> Result<(), RecoverError> {
+    fn settle(&mut self, scan: &mut Scan, report: &mut Recovery) -> Result<(), RecoverError> {
         let found = &mut scan.found;
         report.duplicates = found.others.values().map(|others| others.len() as u64).sum();
         let mut used: Vec<BlockId> =
             (0..found.used.len()).filter(|&b| found.used[b]).map(|b| BlockId(b as u32)).collect();
-        let opened = |durable: &Option<Box<Durable>>, block: BlockId| {
-            durable.as_ref().map_or(0, |durable| durable.opened[block.index()])
-        };
-        used.sort_by_key(|&block| (opened(&self.durable, block), block));
+        used.sort_by_key(|&block| (self.log.opened[block.index()], block));
         // The youngest first: a half-filled block of copies goes rather than the block that they were read from.
         let mut closed = Vec::with_capacity(used.len());
         self.adopt_bad(&found.bad, report.factory_bad);
         for &block in used.iter().rev() {
             if self.move_to_others(block, found) {
-                if !self.blocks.block(block).failed {
+                if !self.ftl.blocks.block(block).failed {
                     scan.erased.push(block);
                 }
             } else {
@@ -305,27 +357,28 @@ impl Ftl {
             }
         }
         closed.reverse();
-        for lpn in 0..self.map.all() {
-            if let Location::Flash(place) = self.map.get(Lpn(lpn)) {
-                self.blocks.validate(place);
-                report.units_mapped += u64::from(lpn < self.host_units);
+        for lpn in 0..self.ftl.map.all() {
+            if let Location::Flash(place) = self.ftl.map.get(Lpn(lpn)) {
+                self.ftl.blocks.validate(place);
+                report.units_mapped += u64::from(lpn < self.ftl.host_units);
                 if let Some(&mask) = found.sectors.get(&place.0) {
-                    self.partial.restore(lpn, mask);
+                    self.ftl.partial.restore(lpn, mask);
                 }
             }
         }
-        self.blocks.clock = self.sequence;
+        self.ftl.blocks.clock = self.ftl.sequence;
         for place in std::mem::take(&mut scan.found.lost) {
-            self.mark_lost(place);
+            self.ftl.mark_lost(place);
         }
         self.erase_found(scan, report);
-        self.blocks.restore(&closed, &scan.found.erases);
+        self.ftl.blocks.restore(&closed, &scan.found.erases);
         self.count_found(closed.len() as u64);
         self.empty_found(&closed);
-        (0..self.shape.planes).for_each(|plane| self.refresh_ready(PlaneId(plane)));
+        (0..self.ftl.shape().planes).for_each(|plane| self.ftl.refresh_ready(PlaneId(plane)));
         // With blocks that fail it takes no writes.
-        let stuck = |&plane: &PlaneId| self.faults.is_none() && self.blocks.free_blocks(plane, Role::Data) < RESERVE;
-        (0..self.shape.planes)
+        let stuck =
+            |&plane: &PlaneId| self.ftl.faults.is_none() && self.ftl.blocks.free_blocks(plane, Role::Data) < RESERVE;
+        (0..self.ftl.shape().planes)
             .map(PlaneId)
             .find(stuck)
             .map_or(Ok(()), |plane| Err(foreign(&format!("plane {} has no free block, and none to gain", plane.0))))
@@ -333,32 +386,32 @@ impl Ftl {
 
     /// The medium says which blocks are bad, and not the seed. Those with data keep it until they are emptied.
     fn adopt_bad(&mut self, bad: &[BlockId], factory: u64) {
-        self.blocks.forget_bad();
-        self.blocks.mark_bad(bad);
-        self.note_factory_bad(factory);
+        self.ftl.blocks.forget_bad();
+        self.ftl.blocks.mark_bad(bad);
+        self.ftl.note_factory_bad(factory);
     }
 
     /// Blocks with data that have failed are to be emptied.
     fn empty_found(&mut self, closed: &[BlockId]) {
-        for &block in closed.iter().filter(|block| self.blocks.block(**block).failed).collect::<Vec<_>>() {
-            self.empty_failed(block);
+        for &block in closed.iter().filter(|block| self.ftl.blocks.block(**block).failed).collect::<Vec<_>>() {
+            self.ftl.empty_failed(block);
         }
     }
 
     /// Maps all units of a block that are elsewhere too to there; whether it holds nothing then.
     fn move_to_others(&mut self, block: BlockId, found: &mut Found) -> bool {
-        let first = self.blocks.first_unit(block).0;
-        let units = || (first..first + self.blocks.data_units()).map(Ppn);
-        let mapped = |map: &super::PageMap, place| {
+        let first = self.ftl.blocks.first_unit(block).0;
+        let units = || (first..first + self.ftl.blocks.data_units()).map(Ppn);
+        let mapped = |map: &PageMap, place| {
             let lpn = map.owner(place);
             (lpn != PADDING && map.get(Lpn(lpn)) == Location::Flash(place)).then_some(lpn)
         };
         // A unit may be in a block twice.
         let elsewhere = |lpn: u32| {
             let others = found.others.get(&lpn).into_iter().flatten();
-            others.copied().find(|&other| self.blocks.block_of(other) != block)
+            others.copied().find(|&other| self.ftl.blocks.block_of(other) != block)
         };
-        let held: Vec<u32> = units().filter_map(|place| mapped(&self.map, place)).collect();
+        let held: Vec<u32> = units().filter_map(|place| mapped(&self.ftl.map, place)).collect();
         let all = held.iter().all(|&lpn| elsewhere(lpn).is_some());
         let moves: Vec<(u32, Option<Ppn>)> = held.iter().map(|&lpn| (lpn, elsewhere(lpn))).collect();
         if !all {
@@ -366,15 +419,15 @@ impl Ftl {
         }
         for (lpn, place) in moves {
             if let Some(place) = place {
-                self.map.set_flash(Lpn(lpn), place);
+                self.ftl.map.set_flash(Lpn(lpn), place);
             }
         }
-        let in_block = |place: &Ppn| self.blocks.block_of(*place) == block;
-        for place in (first..first + self.blocks.data_units()).map(Ppn) {
-            let lpn = self.map.owner(place);
+        let in_block = |place: &Ppn| self.ftl.blocks.block_of(*place) == block;
+        for place in (first..first + self.ftl.blocks.data_units()).map(Ppn) {
+            let lpn = self.ftl.map.owner(place);
             if let Some(others) = found.others.get_mut(&lpn) {
                 others.retain(|other| !in_block(other));
-                if let Location::Flash(place) = self.map.get(Lpn(lpn)) {
+                if let Location::Flash(place) = self.ftl.map.get(Lpn(lpn)) {
                     others.retain(|other| *other != place);
                 }
             }
@@ -387,39 +440,125 @@ impl Ftl {
             report.blocks_erased += 1;
             let erases = &mut scan.found.erases[block.index()];
             *erases = erases.saturating_add(1);
-            if let Some(durable) = &mut self.durable {
-                durable.tell(FlashEvent::EraseBegun { block });
-                durable.tell(FlashEvent::EraseEnded { block, erases: *erases });
-            }
+            self.log.tell(FlashEvent::EraseBegun { block });
+            self.log.tell(FlashEvent::EraseEnded { block, erases: *erases });
         }
     }
 
     /// The books begin with what is there: what is valid was programmed, and the rest of its blocks is padding.
     fn count_found(&mut self, closed: u64) {
-        let valid = self.blocks.valid_data();
-        self.counters.units_programmed = valid;
-        self.counters.units_padded = closed * u64::from(self.blocks.data_units()) - valid;
+        let valid = self.ftl.blocks.valid_data();
+        self.ftl.counters.units_programmed = valid;
+        self.ftl.counters.units_padded = closed * u64::from(self.ftl.blocks.data_units()) - valid;
     }
 
     /// Whether all translation pages have room: not in a device that takes no writes.
     fn can_write_map(&self) -> bool {
-        let has_room = |plane| self.blocks.free_blocks(PlaneId(plane), Role::Map) == self.shape.map_blocks;
-        !self.is_read_only() && (0..self.shape.planes).all(has_room)
+        let has_room = |plane| self.ftl.blocks.free_blocks(PlaneId(plane), Role::Map) == self.ftl.shape().map_blocks;
+        !self.ftl.is_read_only() && (0..self.ftl.shape().planes).all(has_room)
     }
 
     /// Writes all translation pages that have entries: what was of them in flash has been erased.
-    pub(crate) fn write_map_anew(&mut self) -> u64 {
-        if !self.shape.hooks.entries || !self.can_write_map() {
+    fn write_map_anew(&mut self) -> u64 {
+        if !self.ftl.shape().hooks.entries || !self.can_write_map() {
             return 0;
         }
-        let before = self.counters.map.programs;
-        for lpn in 0..self.host_units {
-            if self.map.get(Lpn(lpn)) != Location::Unmapped {
-                self.change_entry_now(Lpn(lpn));
+        let before = self.ftl.counters.map.programs;
+        for lpn in 0..self.ftl.host_units {
+            if self.ftl.map.get(Lpn(lpn)) != Location::Unmapped {
+                self.ftl.change_entry_now(Lpn(lpn));
             }
         }
-        self.with_scheme(|scheme, ftl| scheme.seal(ftl));
-        self.counters.map.programs.iter().zip(before).map(|(now, before)| now - before).sum()
+        let log = &mut *self.log;
+        let mut written = |ftl: &mut Ftl, page, place: Ppn| {
+            let (group, sequence) = (ftl.shape().units_per_program, ftl.next_sequence());
+            log.begin_map(page, place, group, sequence);
+            log.end(place, group);
+            let end = Ppn(place.0 + group);
+            if ftl.shape().summary && ftl.blocks.ends_data(end) {
+                log.tell_summary(ftl, end);
+            }
+        };
+        self.ftl.with_scheme(|scheme, ftl| scheme.seal(ftl, &mut written));
+        self.ftl.counters.map.programs.iter().zip(before).map(|(now, before)| now - before).sum()
+    }
+
+    fn read_journal(
+        &mut self,
+        flash: &mut dyn FlashImage,
+        scan: &mut Scan,
+        report: &mut Recovery,
+    ) -> Result<(), RecoverError> {
+        let first = self.ftl.host_units;
+        let all = self.layout().map_or(self.ftl.map.all(), |checkpoint| checkpoint.first);
+        let mut pages = Vec::new();
+        for lpn in first..all {
+            let Location::Flash(place) = self.ftl.map.get(Lpn(lpn)) else { continue };
+            let mut bytes = Vec::new();
+            flash.own(place, &mut bytes).map_err(RecoverError::Flash)?;
+            let records = Journal::records(&bytes);
+            let records = records.filter(|records| records.iter().all(|&(lpn, _)| lpn < first));
+            let broken = || RecoverError::Foreign(format!("unit {} of the journal holds no records", lpn - first));
+            pages.push((lpn - first, records.ok_or_else(broken)?));
+        }
+        for &(lpn, sequence) in pages.iter().flat_map(|(_, records)| records) {
+            report.journal_records += 1;
+            report.units_trimmed += u64::from(self.recover_trim(Lpn(lpn), sequence, scan));
+        }
+        let Some(journal) = &mut self.durability.journal else { return Ok(()) };
+        for (slot, records) in pages {
+            // A record matters while no newer version is in flash.
+            journal.adopt(slot, records, |lpn, _| self.ftl.map.get(Lpn(lpn)) == Location::Unmapped);
+        }
+        Ok(())
+    }
+
+    /// What memory held that survived: trims are applied, writes are returned, the newest of each unit.
+    fn take_saved(
+        &mut self,
+        flash: &mut dyn FlashImage,
+        scan: &mut Scan,
+        report: &mut Recovery,
+    ) -> Result<BTreeMap<u32, u64>, RecoverError> {
+        let mut writes: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut trims: BTreeMap<u32, u64> = BTreeMap::new();
+        for saved in flash.saved().map_err(RecoverError::Flash)? {
+            let (of, lpn, sequence) = match saved {
+                Saved::Write { lpn, sequence } => (&mut writes, lpn, sequence),
+                Saved::Trim { lpn, sequence } => (&mut trims, lpn, sequence),
+            };
+            if lpn.0 >= self.ftl.host_units {
+                return Err(RecoverError::Foreign("memory held units beyond the end of the device".to_owned()));
+            }
+            let newest = of.entry(lpn.0).or_default();
+            *newest = sequence.max(*newest);
+            self.ftl.sequence = self.ftl.sequence.max(sequence);
+        }
+        for (&lpn, &sequence) in &trims {
+            report.units_trimmed += u64::from(self.recover_trim(Lpn(lpn), sequence, scan));
+            writes.retain(|written, number| *written != lpn || *number > sequence);
+            if let Some(journal) =
+                self.durability.journal.as_mut().filter(|_| self.ftl.map.get(Lpn(lpn)) == Location::Unmapped)
+            {
+                journal.adopt_waiting(Lpn(lpn), sequence);
+            }
+        }
+        Ok(writes)
+    }
+
+    /// With verification: the contents of flash.
+    fn fill_contents(&mut self, flash: &mut dyn FlashImage) {
+        let Some(media) = &mut self.ftl.media else { return };
+        for block in (0..self.ftl.blocks.all().len() as u32).map(BlockId) {
+            let first = self.ftl.blocks.first_unit(block).0;
+            for place in (first..first + self.ftl.blocks.data_units()).map(Ppn) {
+                if self.ftl.blocks.is_valid(place)
+                    && let Some(versions) = flash.versions(place)
+                {
+                    media.program(place, &versions);
+                }
+            }
+        }
     }
 }
 
@@ -429,14 +568,14 @@ fn foreign(what: &str) -> RecoverError {
 
 /// What reading flash has brought.
 #[derive(Debug, Default)]
-pub(crate) struct Scan {
+pub struct Scan {
     found: Found,
     /// By block, pages read.
-    pub(crate) pages: Vec<u32>,
+    pub pages: Vec<u32>,
     /// Units that were read with all that they hold.
-    pub(crate) wholes: Vec<Ppn>,
+    pub wholes: Vec<Ppn>,
     /// Blocks that were taken from the checkpoint.
-    pub(crate) accounted: Vec<BlockId>,
+    pub accounted: Vec<BlockId>,
     /// Blocks that are erased.
-    pub(crate) erased: Vec<BlockId>,
+    pub erased: Vec<BlockId>,
 }

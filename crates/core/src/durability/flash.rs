@@ -4,7 +4,7 @@
 //! program that keeps payload applies them to its store before it answers the host; [`super::memory::MemoryFlash`]
 //! does so in memory. A recovery reads a [`FlashImage`] and nothing else.
 
-pub use super::faults::Bad;
+pub use crate::ftl::faults::Bad;
 use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Lpn, Ppn};
 
