@@ -117,7 +117,7 @@ impl Context for Device {
         self.dispatch(operation);
     }
 
-    fn queue_write(&mut self, id: TransactionId) {
+    fn line_up(&mut self, id: TransactionId) {
         self.line_up(id);
     }
 

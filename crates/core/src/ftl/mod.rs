@@ -8,6 +8,7 @@ pub mod allocation;
 pub mod faults;
 pub mod gc;
 pub mod mapping;
+pub mod mover;
 pub mod partial;
 mod saving;
 pub mod space;

@@ -18,8 +18,8 @@ pub trait Context {
     /// Queues a new operation for its plane.
     fn queue(&mut self, operation: Transaction);
 
-    /// Queues a host write for its plane, which a scheme has kept waiting.
-    fn queue_write(&mut self, id: TransactionId);
+    /// Queues an operation for its plane: a host write that a scheme has kept waiting, or one of the scheme's own.
+    fn line_up(&mut self, id: TransactionId);
 
     /// Notes that a host write waits for the scheme.
     fn note_waiting(&mut self, id: TransactionId);

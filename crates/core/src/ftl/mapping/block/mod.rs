@@ -161,7 +161,7 @@ impl Mapping for Block {
 
     fn source_of(&self, ftl: &Ftl, place: Ppn) -> Option<Ppn> {
         let (number, _) = self.map.split(Lpn(ftl.map.owner(place)));
-        self.jobs[number].copies.iter().find(|copy| copy.to == place).map(|copy| copy.from)
+        self.jobs[number].gather.source_of(place)
     }
 
     fn copy_read(&mut self, cx: &mut dyn Context, number: u32) {

@@ -5,7 +5,7 @@ use super::{Block, block_home};
 use crate::ftl::Ftl;
 use crate::ftl::mapping::{Location, PADDING};
 use crate::ftl::space::Role;
-use crate::metrics::counters::{ProgramCause, ReadCause};
+use crate::metrics::counters::ProgramCause;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
 
 impl Block {
@@ -75,19 +75,8 @@ impl Block {
                 self.program_at(ftl, number, offset, PADDING, ProgramCause::Padding);
                 continue;
             };
-            let page = ftl.shape().units_per_page.divide(from.0);
-            if std::mem::replace(&mut last_page, page) != page {
-                ftl.note_read(ReadCause::Merge, ftl.shape().pages_per_unit);
-            }
-            let lpn = ftl.map.owner(from);
-            let place = self.program_at(ftl, number, offset, lpn, ProgramCause::Merge);
-            if let Some(media) = &mut ftl.media {
-                media.copy(from, place);
-            }
-            ftl.blocks.invalidate(from);
-            ftl.map.set_flash(Lpn(lpn), place);
-            ftl.blocks.validate(place);
-            ftl.counters.units_moved += 1;
+            let place = self.program_at(ftl, number, offset, ftl.map.owner(from), ProgramCause::Merge);
+            ftl.copy_now(from, place, &mut last_page);
         }
     }
 

@@ -4,11 +4,11 @@
 use super::map::{LogicalBlock, NOWHERE};
 use super::{Block, block_home, step};
 use crate::ftl::Ftl;
-use crate::ftl::gc::job::Copy;
 use crate::ftl::mapping::{Bound, Context, PADDING};
+use crate::ftl::mover::Gather;
 use crate::ftl::space::{Claim, Role};
 use crate::metrics::counters::ProgramCause;
-use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
+use crate::sim::id::{BlockId, PlaneId, Ppn, TransactionId};
 use crate::work::{Call, Class, Fifo, Kind, Task, Transaction};
 
 /// Bytes that are kept of a logical block here.
@@ -26,9 +26,7 @@ pub(super) struct Job {
     /// Writes that are not bound.
     pending: Fifo,
     /// Units that the program on its way copies.
-    pub(super) copies: Vec<Copy>,
-    /// Reads of those that have not ended.
-    reads: u32,
+    pub(super) gather: Gather,
 }
 
 impl Block {
@@ -144,72 +142,55 @@ impl Block {
         self.free_blocks(cx, plane);
     }
 
-    /// The pending writes of the program at the next offset of a logical block, as many as there are, are taken out.
-    fn take_pending(&mut self, cx: &mut dyn Context, number: u32, most: usize, into: &mut Vec<(u32, TransactionId)>) {
-        let (next, group) = (self.logical(number).next, cx.ftl().shape().units_per_program);
+    /// Takes out the pending writes of the program at the next offset of a logical block, `most` at most.
+    fn take_pending(&mut self, cx: &mut dyn Context, number: u32, most: u32, into: &mut Vec<(u32, TransactionId)>) {
+        let group = cx.ftl().shape().units_per_program;
+        let (next, ops) = (self.logical(number).next, cx.ops());
         let mut pending = std::mem::take(&mut self.job(number).pending);
         let mut others = Fifo::default();
-        while !pending.is_empty() {
-            let id = pending.pop(cx.ops());
-            let (_, offset) = self.map.split(cx.ops()[id].lpn);
-            let free = !cx.ops()[id].trimmed && into.iter().all(|&(other, _)| other != offset);
-            if free && (next..next + group).contains(&offset) && into.len() < most {
+        while into.len() < most.min(group) as usize && !pending.is_empty() {
+            let id = pending.pop(ops);
+            let (_, offset) = self.map.split(ops[id].lpn);
+            let free = !ops[id].trimmed && into.iter().all(|&(other, _)| other != offset);
+            if free && (next..next + group).contains(&offset) {
                 into.push((offset, id));
             } else {
-                others.push(cx.ops(), id);
+                others.push(ops, id);
             }
         }
-        self.job(number).pending = others;
+        pending.put_before(ops, others);
+        self.job(number).pending = pending;
     }
 
     /// Reads what the next program of a logical block has to copy.
     fn prepare_program(&mut self, cx: &mut dyn Context, number: u32) {
         let (next, group) = (self.logical(number).next, cx.ftl().shape().units_per_program);
         self.job(number).busy = true;
-        let mut open: Option<Transaction> = None;
         for offset in next..next + group {
-            let Some(from) = self.old_place(cx.ftl(), number, offset) else { continue };
-            if self.is_pending(cx, number, offset) {
-                continue;
-            }
-            let block = cx.ftl().blocks.depend(from);
-            let lpn = cx.ftl().map.owner(from);
-            self.job(number).copies.push(Copy { lpn, from, to: Ppn(0) });
-            let per_page = cx.ftl().shape().units_per_page;
-            match &mut open {
-                Some(read) if per_page.divide(read.place.0) == per_page.divide(from.0) => read.units += 1,
-                _ => {
-                    let mut read = Transaction::new(Kind::MergeRead, Class::Gc).of_logical_block(number);
-                    (read.plane, read.place) = (cx.ftl().blocks.plane_of(block), from);
-                    read.units = cx.ftl().shape().pages_per_unit as u16;
-                    self.job(number).reads += 1;
-                    if let Some(whole) = open.replace(read) {
-                        cx.queue(whole);
-                    }
-                }
+            if let Some(from) = self.old_place(cx.ftl(), number, offset)
+                && !self.is_pending(cx, number, offset)
+            {
+                self.job(number).gather.add(cx, number, from);
             }
         }
-        match open {
-            Some(last) => cx.queue(last),
-            None => self.queue_program(cx, number),
+        if self.job(number).gather.is_ready(cx) {
+            self.queue_program(cx, number);
         }
     }
 
     /// Whether a write of an offset is pending: its unit need not be copied.
     fn is_pending(&mut self, cx: &mut dyn Context, number: u32, offset: u32) -> bool {
-        let first = number * self.map.units();
+        let (first, ops) = (number * self.map.units(), cx.ops());
         let mut id = self.job(number).pending.first();
-        while id.is_some() && (cx.ops()[id].trimmed || cx.ops()[id].lpn.0 != first + offset) {
-            id = cx.ops()[id].next;
+        while id.is_some() && (ops[id].trimmed || ops[id].lpn.0 != first + offset) {
+            id = ops[id].next;
         }
         id.is_some()
     }
 
     /// A read of units to be copied has ended.
     pub(super) fn finish_read(&mut self, cx: &mut dyn Context, number: u32) {
-        let job = self.job(number);
-        job.reads -= 1;
-        if job.reads == 0 {
+        if self.job(number).gather.read_ended() {
             self.queue_program(cx, number);
         }
     }
@@ -222,7 +203,7 @@ impl Block {
         self.writes = writes;
         if let Some((_, id)) = first {
             cx.note_resumed(id);
-            return cx.queue_write(id);
+            return cx.line_up(id);
         }
         let mut merge = Transaction::new(Kind::MergeWrite, Class::Gc).of_logical_block(number);
         merge.plane = block_home(cx.ftl(), number);
@@ -234,7 +215,7 @@ impl Block {
         let (number, offset) = self.map.split(cx.ops()[id].lpn);
         let mut writes = std::mem::take(&mut self.writes);
         writes.push((offset, id));
-        self.take_pending(cx, number, usize::MAX, &mut writes);
+        self.take_pending(cx, number, u32::MAX, &mut writes);
         for &(_, other) in &writes[1..] {
             cx.note_resumed(other);
         }
@@ -253,45 +234,30 @@ impl Block {
         class: Class,
     ) -> Bound {
         let (LogicalBlock { current, next, .. }, group) = (*self.logical(number), cx.ftl().shape().units_per_program);
-        let start = Ppn(cx.ftl().blocks.first_unit(BlockId(current)).0 + next);
-        (0..group).for_each(|unit| cx.ftl().map.set_owner(Ppn(start.0 + unit), PADDING));
+        let ftl = cx.ftl();
+        let start = Ppn(ftl.blocks.first_unit(BlockId(current)).0 + next);
+        (start.0..start.0 + group).for_each(|unit| ftl.map.set_owner(Ppn(unit), PADDING));
         for (index, &(offset, id)) in writes.iter().enumerate() {
             cx.bind(id, Ppn(start.0 + offset - next));
             cx.ops()[id].next = writes.get(index + 1).map_or(TransactionId::NONE, |&(_, id)| id);
         }
-        // What was superseded since it was read, or is superseded by these writes, is not copied.
-        let mut copies = std::mem::take(&mut self.job(number).copies);
-        copies.retain_mut(|copy| {
-            let (_, offset) = self.map.split(Lpn(copy.lpn));
-            copy.to = Ppn(start.0 + offset - next);
-            if cx.ftl().blocks.is_valid(copy.from) && cx.ftl().map.owner(copy.to) == PADDING {
-                cx.ftl().map.set_owner(copy.to, copy.lpn);
-                return true;
-            }
-            let block = cx.ftl().blocks.block_of(copy.from);
-            cx.release(block);
-            false
-        });
+        let (map, gather) = (&self.map, &mut self.jobs[number].gather);
+        gather.bind(cx, |lpn| Ppn(start.0 + map.split(lpn).1 - next));
         let cause = if writes.is_empty() { ProgramCause::Merge } else { ProgramCause::Host };
-        cx.ftl().note_program(cause, (writes.len() + copies.len()) as u32);
+        cx.ftl().note_program(cause, (writes.len() + gather.copies().len()) as u32);
         let logical = &mut self.map.logical[number as usize];
         logical.next = next + group;
-        logical.note_program(copies.iter().map(|copy| copy.to.0 - start.0 + next), writes.iter().map(|write| write.0));
-        self.job(number).copies = copies;
+        let copied = gather.copies().iter().map(|copy| copy.to.0 - start.0 + next);
+        logical.note_program(copied, writes.iter().map(|write| write.0));
         let plane = block_home(cx.ftl(), number);
         Bound { class, plane, place: start }
     }
 
     /// A program of a logical block has ended, and its writes with it.
     pub(super) fn finish_in_block(&mut self, cx: &mut dyn Context, number: u32, start: Ppn) {
-        let mut copies = std::mem::take(&mut self.job(number).copies);
-        for copy in copies.drain(..) {
-            cx.map_copy(Lpn(copy.lpn), copy.from, copy.to);
-            let block = cx.ftl().blocks.block_of(copy.from);
-            cx.release(block);
-        }
         let job = self.job(number);
-        (job.copies, job.busy) = (copies, false);
+        job.gather.end(cx);
+        job.busy = false;
         cx.program_ended(start);
         self.go_on_in_block(cx, number);
         let plane = block_home(cx.ftl(), number);
