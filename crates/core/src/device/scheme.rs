@@ -2,7 +2,7 @@
 
 use super::Device;
 use crate::ftl::Ftl;
-use crate::ftl::mapping::{Bound, Context, MappingScheme, PADDING};
+use crate::ftl::mapping::{Bound, Context, MappingInTime, PADDING};
 use crate::ftl::space::Role;
 use crate::metrics::attribution::Part as TimePart;
 use crate::nand::array::Spot;
@@ -12,9 +12,9 @@ use crate::work::{Kind, Tasks, Transaction, Transactions};
 impl Device {
     /// Calls the mapping scheme.
     #[inline]
-    pub(super) fn with_scheme<T>(&mut self, call: impl FnOnce(&mut MappingScheme, &mut Device) -> T) -> T {
+    pub(super) fn with_scheme<T>(&mut self, call: impl FnOnce(&mut dyn MappingInTime<Device>, &mut Device) -> T) -> T {
         let mut scheme = self.ftl.take_scheme();
-        let result = call(&mut scheme, self);
+        let result = call(scheme.in_time(), self);
         self.ftl.put_scheme(scheme);
         result
     }
@@ -24,7 +24,7 @@ impl Device {
         &mut self,
         id: TransactionId,
         at: Spot,
-        bind: impl FnOnce(&mut MappingScheme, &mut Device) -> Option<Bound>,
+        bind: impl FnOnce(&mut dyn MappingInTime<Device>, &mut Device) -> Option<Bound>,
     ) -> bool {
         let Some(Bound { class, plane, place }) = self.with_scheme(bind) else { return false };
         let write = &self.transactions[id];

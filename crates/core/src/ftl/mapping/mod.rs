@@ -44,21 +44,14 @@ pub struct Bound {
     pub place: Ppn,
 }
 
-/// A mapping scheme with its state.
+/// A mapping scheme: its state, and what it does without time.
 ///
-/// The defaults are those of page mapping. A method gets the FTL without the scheme, and in time the [`Context`],
-/// through which the scheme queues operations. A step that has to run later is a [`Call`], a task.
+/// The defaults are those of page mapping. A method gets the FTL without the scheme.
 pub trait Mapping {
     /// Returns the stages in which the scheme takes part.
     fn hooks(&self) -> Hooks {
         Hooks::default()
     }
-
-    /// Runs a task of the scheme.
-    fn call(&mut self, _cx: &mut dyn Context, _call: Call) {}
-
-    /// Nothing is written any more, because the device has become read-only.
-    fn stop(&mut self, _cx: &mut dyn Context) {}
 
     // Entries and translation pages.
 
@@ -67,49 +60,8 @@ pub trait Mapping {
         true
     }
 
-    /// Has an operation wait for its map entry. A [`Task::Translate`](crate::work::Task::Translate) resumes it.
-    fn await_entry(&mut self, _cx: &mut dyn Context, _id: TransactionId) {}
-
     /// The entry that an operation has waited for is in the controller.
     fn load_entry(&mut self, _lpn: Lpn) {}
-
-    /// The entry of a unit has changed.
-    fn change_entry(&mut self, _cx: &mut dyn Context, _lpn: Lpn) {}
-
-    /// Garbage collection has moved a unit from a place.
-    fn note_moved(&mut self, _cx: &mut dyn Context, _lpn: Lpn, _from: Ppn) {}
-
-    /// Has victims of a plane that have been moved as a whole wait for the updates of their entries.
-    fn update_moved(&mut self, _cx: &mut dyn Context, _plane: PlaneId) {}
-
-    /// A read of a translation page starts.
-    fn map_read_started(&mut self, _cx: &mut dyn Context, _id: TransactionId) {}
-
-    /// A read of a translation page has ended.
-    fn map_read_ended(&mut self, _cx: &mut dyn Context, _id: TransactionId) {}
-
-    /// Binds a program of a translation page. Returns `None` if there is nothing to program, or no room.
-    fn bind_map_write(&mut self, _cx: &mut dyn Context, _id: TransactionId) -> Option<Bound> {
-        None
-    }
-
-    /// A program of a translation page has ended.
-    fn map_write_ended(&mut self, _cx: &mut dyn Context, _id: TransactionId) {}
-
-    /// A program of a translation page has failed, and its block is given up.
-    fn map_write_failed(&mut self, _cx: &mut dyn Context, _id: TransactionId) {}
-
-    /// The operations that waited for a translation page to be programmed have been resumed.
-    fn map_programmed(&mut self, _cx: &mut dyn Context, _page: u32, _place: Ppn) {}
-
-    /// Frees blocks of translation pages in a plane, if there are too few.
-    fn clean_map(&mut self, _cx: &mut dyn Context, _plane: PlaneId) {}
-
-    /// A block of translation pages has been erased. The plane may use it after this.
-    fn map_erased(&mut self, _cx: &mut dyn Context, _plane: PlaneId) {}
-
-    /// Translation pages of a plane have got free blocks.
-    fn map_gains(&mut self, _cx: &mut dyn Context, _plane: PlaneId) {}
 
     /// Returns what garbage collection of translation pages in a plane still has to program.
     fn map_in_hand(&self, _ftl: &Ftl, _plane: PlaneId) -> InHand {
@@ -128,21 +80,8 @@ pub trait Mapping {
         None
     }
 
-    /// A host write has all its data and waits for its place.
-    fn place(&mut self, _cx: &mut dyn Context, _id: TransactionId) {}
-
     /// Returns the place that a write of the host or of the scheme would be bound to now.
     fn target(&self, _ftl: &Ftl, _lpn: Lpn, _number: Option<u32>) -> Option<Ppn> {
-        None
-    }
-
-    /// Binds a host write, with the writes and copies that share its program.
-    fn bind_write(&mut self, _cx: &mut dyn Context, _id: TransactionId) -> Option<Bound> {
-        None
-    }
-
-    /// Binds a program of copies.
-    fn bind_copies(&mut self, _cx: &mut dyn Context, _id: TransactionId) -> Option<Bound> {
         None
     }
 
@@ -150,21 +89,6 @@ pub trait Mapping {
     fn source_of(&self, _ftl: &Ftl, _place: Ppn) -> Option<Ppn> {
         None
     }
-
-    /// A read of units to be copied has ended.
-    fn copy_read(&mut self, _cx: &mut dyn Context, _number: u32) {}
-
-    /// A program has ended that held a host write of `lpn`.
-    fn write_ended(&mut self, _cx: &mut dyn Context, _lpn: Lpn, _start: Ppn) {}
-
-    /// A program of copies has ended.
-    fn copies_ended(&mut self, _cx: &mut dyn Context, _number: u32, _start: Ppn) {}
-
-    /// A unit in flash was trimmed.
-    fn trimmed(&mut self, _cx: &mut dyn Context, _lpn: Lpn) {}
-
-    /// A block has been erased.
-    fn erased(&mut self, _cx: &mut dyn Context, _plane: PlaneId) {}
 
     /// Tells of each block that belongs to the scheme, and how many of its units have been programmed.
     fn blocks(&self, _ftl: &Ftl, _found: &mut dyn FnMut(BlockId, u32)) {}
@@ -228,6 +152,92 @@ pub trait Mapping {
     }
 }
 
+/// A mapping scheme in time. The scheme queues operations through the [`Context`]. A step that has to run later is a
+/// [`Call`], a task.
+///
+/// The defaults are those of page mapping. The trait is generic, so that the compiler sees through the context of the
+/// device. A scheme of another program gets a `dyn Context`.
+pub trait MappingInTime<C: Context + ?Sized>: Mapping {
+    /// Runs a task of the scheme.
+    fn call(&mut self, _cx: &mut C, _call: Call) {}
+
+    /// Nothing is written any more, because the device has become read-only.
+    fn stop(&mut self, _cx: &mut C) {}
+
+    // Entries and translation pages.
+
+    /// Has an operation wait for its map entry. A [`Task::Translate`](crate::work::Task::Translate) resumes it.
+    fn await_entry(&mut self, _cx: &mut C, _id: TransactionId) {}
+
+    /// The entry of a unit has changed.
+    fn change_entry(&mut self, _cx: &mut C, _lpn: Lpn) {}
+
+    /// Garbage collection has moved a unit from a place.
+    fn note_moved(&mut self, _cx: &mut C, _lpn: Lpn, _from: Ppn) {}
+
+    /// Has victims of a plane that have been moved as a whole wait for the updates of their entries.
+    fn update_moved(&mut self, _cx: &mut C, _plane: PlaneId) {}
+
+    /// A read of a translation page starts.
+    fn map_read_started(&mut self, _cx: &mut C, _id: TransactionId) {}
+
+    /// A read of a translation page has ended.
+    fn map_read_ended(&mut self, _cx: &mut C, _id: TransactionId) {}
+
+    /// Binds a program of a translation page. Returns `None` if there is nothing to program, or no room.
+    fn bind_map_write(&mut self, _cx: &mut C, _id: TransactionId) -> Option<Bound> {
+        None
+    }
+
+    /// A program of a translation page has ended.
+    fn map_write_ended(&mut self, _cx: &mut C, _id: TransactionId) {}
+
+    /// A program of a translation page has failed, and its block is given up.
+    fn map_write_failed(&mut self, _cx: &mut C, _id: TransactionId) {}
+
+    /// The operations that waited for a translation page to be programmed have been resumed.
+    fn map_programmed(&mut self, _cx: &mut C, _page: u32, _place: Ppn) {}
+
+    /// Frees blocks of translation pages in a plane, if there are too few.
+    fn clean_map(&mut self, _cx: &mut C, _plane: PlaneId) {}
+
+    /// A block of translation pages has been erased. The plane may use it after this.
+    fn map_erased(&mut self, _cx: &mut C, _plane: PlaneId) {}
+
+    /// Translation pages of a plane have got free blocks.
+    fn map_gains(&mut self, _cx: &mut C, _plane: PlaneId) {}
+
+    // Places.
+
+    /// A host write has all its data and waits for its place.
+    fn place(&mut self, _cx: &mut C, _id: TransactionId) {}
+
+    /// Binds a host write, with the writes and copies that share its program.
+    fn bind_write(&mut self, _cx: &mut C, _id: TransactionId) -> Option<Bound> {
+        None
+    }
+
+    /// Binds a program of copies.
+    fn bind_copies(&mut self, _cx: &mut C, _id: TransactionId) -> Option<Bound> {
+        None
+    }
+
+    /// A read of units to be copied has ended.
+    fn copy_read(&mut self, _cx: &mut C, _number: u32) {}
+
+    /// A program has ended that held a host write of `lpn`.
+    fn write_ended(&mut self, _cx: &mut C, _lpn: Lpn, _start: Ppn) {}
+
+    /// A program of copies has ended.
+    fn copies_ended(&mut self, _cx: &mut C, _number: u32, _start: Ppn) {}
+
+    /// A unit in flash was trimmed.
+    fn trimmed(&mut self, _cx: &mut C, _lpn: Lpn) {}
+
+    /// A block has been erased.
+    fn erased(&mut self, _cx: &mut C, _plane: PlaneId) {}
+}
+
 policy_family! {
     /// How the place of a logical unit is found.
     MappingScheme / MappingConfig: dyn Mapping {
@@ -243,6 +253,18 @@ policy_family! {
 impl Default for MappingConfig {
     fn default() -> Self {
         MappingConfig::Page(Default::default())
+    }
+}
+
+impl MappingScheme {
+    /// Returns the scheme in time.
+    #[inline]
+    pub fn in_time<C: Context>(&mut self) -> &mut dyn MappingInTime<C> {
+        match self {
+            MappingScheme::Page(scheme) => scheme,
+            MappingScheme::Dftl(scheme) => scheme,
+            MappingScheme::Block(scheme) => scheme,
+        }
     }
 }
 

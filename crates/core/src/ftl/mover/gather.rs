@@ -27,7 +27,7 @@ impl Default for Gather {
 impl Gather {
     /// Adds the unit at a place to the next program. Units of a page that are added one after the other are read
     /// together. The scheme is told of the end of each read with `number`.
-    pub fn add(&mut self, cx: &mut dyn Context, number: u32, from: Ppn) {
+    pub fn add(&mut self, cx: &mut (impl Context + ?Sized), number: u32, from: Ppn) {
         let ftl = cx.ftl();
         let (block, per_page) = (ftl.blocks.depend(from), ftl.shape().units_per_page);
         self.copies.push(Copy { lpn: ftl.map.owner(from), from, to: Ppn(0) });
@@ -48,7 +48,7 @@ impl Gather {
     }
 
     /// Queues the last read. Returns `true` if no unit was added, so that there is nothing to wait for.
-    pub fn is_ready(&mut self, cx: &mut dyn Context) -> bool {
+    pub fn is_ready(&mut self, cx: &mut (impl Context + ?Sized)) -> bool {
         if self.open.is_some() {
             cx.line_up(std::mem::replace(&mut self.open, TransactionId::NONE));
         }
@@ -63,7 +63,7 @@ impl Gather {
 
     /// Binds the copies. A unit that has been overwritten or trimmed since it was read is dropped, and so is one whose
     /// place a write of the host has taken: a place is free if its owner is [`PADDING`].
-    pub fn bind(&mut self, cx: &mut dyn Context, place_of: impl Fn(Lpn) -> Ppn) {
+    pub fn bind(&mut self, cx: &mut (impl Context + ?Sized), place_of: impl Fn(Lpn) -> Ppn) {
         self.copies.retain_mut(|copy| {
             let ftl = cx.ftl();
             copy.to = place_of(Lpn(copy.lpn));
@@ -88,7 +88,7 @@ impl Gather {
     }
 
     /// The program has ended: the map moves to the copies.
-    pub fn end(&mut self, cx: &mut dyn Context) {
+    pub fn end(&mut self, cx: &mut (impl Context + ?Sized)) {
         for copy in self.copies.drain(..) {
             cx.map_copy(Lpn(copy.lpn), copy.from, copy.to);
             let block = cx.ftl().blocks.block_of(copy.from);

@@ -11,7 +11,7 @@ mod programs;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::{Bound, Context, Hooks, Location, Mapping, Needs, SchemeOptions, Written};
+use super::{Bound, Context, Hooks, Location, Mapping, MappingInTime, Needs, SchemeOptions, Written};
 use crate::config::DeviceConfig;
 use crate::config::advanced::Waste;
 use crate::config::units::Duration;
@@ -125,21 +125,8 @@ impl Mapping for Block {
         Hooks { entries: false, places: true }
     }
 
-    fn call(&mut self, cx: &mut dyn Context, call: Call) {
-        match call.step {
-            step::GO_ON => self.go_on_in_block(cx, call.number),
-            step::GIVE_BLOCKS => self.give_blocks(cx, PlaneId(call.number)),
-            _ => self.free_blocks(cx, PlaneId(call.number)),
-        }
-    }
-
     fn home(&self, ftl: &Ftl, lpn: Lpn) -> Option<PlaneId> {
         Some(block_home(ftl, self.map.split(lpn).0))
-    }
-
-    fn place(&mut self, cx: &mut dyn Context, id: TransactionId) {
-        let number = self.await_offset(cx, id);
-        self.go_on_in_block(cx, number);
     }
 
     fn target(&self, ftl: &Ftl, lpn: Lpn, number: Option<u32>) -> Option<Ppn> {
@@ -148,44 +135,9 @@ impl Mapping for Block {
         Some(Ppn(ftl.blocks.first_unit(BlockId(current)).0 + next))
     }
 
-    fn bind_write(&mut self, cx: &mut dyn Context, id: TransactionId) -> Option<Bound> {
-        Some(self.bind_with_others(cx, id))
-    }
-
-    fn bind_copies(&mut self, cx: &mut dyn Context, id: TransactionId) -> Option<Bound> {
-        let merge = cx.ops()[id];
-        let bound = self.bind_program(cx, merge.logical_block(), &[], merge.class);
-        cx.ops()[id].place = bound.place;
-        Some(bound)
-    }
-
     fn source_of(&self, ftl: &Ftl, place: Ppn) -> Option<Ppn> {
         let (number, _) = self.map.split(Lpn(ftl.map.owner(place)));
         self.jobs[number].gather.source_of(place)
-    }
-
-    fn copy_read(&mut self, cx: &mut dyn Context, number: u32) {
-        self.finish_read(cx, number);
-    }
-
-    fn write_ended(&mut self, cx: &mut dyn Context, lpn: Lpn, start: Ppn) {
-        self.finish_in_block(cx, self.map.split(lpn).0, start);
-    }
-
-    fn copies_ended(&mut self, cx: &mut dyn Context, number: u32, start: Ppn) {
-        self.finish_in_block(cx, number, start);
-    }
-
-    fn trimmed(&mut self, cx: &mut dyn Context, lpn: Lpn) {
-        let (number, _) = self.map.split(lpn);
-        self.go_on_in_block(cx, number);
-        let plane = block_home(cx.ftl(), number);
-        cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
-    }
-
-    fn erased(&mut self, cx: &mut dyn Context, plane: PlaneId) {
-        self.doomed[plane] -= 1;
-        self.give_blocks(cx, plane);
     }
 
     fn blocks(&self, ftl: &Ftl, found: &mut dyn FnMut(BlockId, u32)) {
@@ -262,5 +214,55 @@ impl Mapping for Block {
 
     fn recount(&self, ftl: &Ftl) -> Result<(), String> {
         self.recount_blocks(ftl)
+    }
+}
+
+impl<C: Context + ?Sized> MappingInTime<C> for Block {
+    fn call(&mut self, cx: &mut C, call: Call) {
+        match call.step {
+            step::GO_ON => self.go_on_in_block(cx, call.number),
+            step::GIVE_BLOCKS => self.give_blocks(cx, PlaneId(call.number)),
+            _ => self.free_blocks(cx, PlaneId(call.number)),
+        }
+    }
+
+    fn place(&mut self, cx: &mut C, id: TransactionId) {
+        let number = self.await_offset(cx, id);
+        self.go_on_in_block(cx, number);
+    }
+
+    fn bind_write(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
+        Some(self.bind_with_others(cx, id))
+    }
+
+    fn bind_copies(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
+        let merge = cx.ops()[id];
+        let bound = self.bind_program(cx, merge.logical_block(), &[], merge.class);
+        cx.ops()[id].place = bound.place;
+        Some(bound)
+    }
+
+    fn copy_read(&mut self, cx: &mut C, number: u32) {
+        self.finish_read(cx, number);
+    }
+
+    fn write_ended(&mut self, cx: &mut C, lpn: Lpn, start: Ppn) {
+        self.finish_in_block(cx, self.map.split(lpn).0, start);
+    }
+
+    fn copies_ended(&mut self, cx: &mut C, number: u32, start: Ppn) {
+        self.finish_in_block(cx, number, start);
+    }
+
+    fn trimmed(&mut self, cx: &mut C, lpn: Lpn) {
+        let (number, _) = self.map.split(lpn);
+        self.go_on_in_block(cx, number);
+        let plane = block_home(cx.ftl(), number);
+        cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
+    }
+
+    fn erased(&mut self, cx: &mut C, plane: PlaneId) {
+        self.doomed[plane] -= 1;
+        self.give_blocks(cx, plane);
     }
 }

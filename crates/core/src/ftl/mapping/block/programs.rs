@@ -35,7 +35,7 @@ impl Block {
     }
 
     /// Lets a write wait for its offset, and returns its logical block.
-    pub(super) fn await_offset(&mut self, cx: &mut dyn Context, id: TransactionId) -> u32 {
+    pub(super) fn await_offset(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) -> u32 {
         let (number, _) = self.map.split(cx.ops()[id].lpn);
         cx.ops()[id].plane = block_home(cx.ftl(), number);
         self.jobs[number].pending.push(cx.ops(), id);
@@ -45,7 +45,7 @@ impl Block {
 
     /// Takes the next step with a logical block: towards the write that has waited longest, or towards one block that
     /// holds all.
-    pub(super) fn go_on_in_block(&mut self, cx: &mut dyn Context, number: u32) {
+    pub(super) fn go_on_in_block(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         self.drop_trimmed(cx, number);
         if self.job(number).busy || self.job(number).waiting {
             return;
@@ -76,7 +76,7 @@ impl Block {
 
     /// Pending writes that were trimmed have no place to go to: a newer write of the unit may have it. They are done.
     /// Their slots are free: others are admitted when the event has been handled.
-    fn drop_trimmed(&mut self, cx: &mut dyn Context, number: u32) {
+    fn drop_trimmed(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         loop {
             let id = self.job(number).pending.first();
             if id.is_none() || !cx.ops()[id].trimmed {
@@ -94,14 +94,14 @@ impl Block {
     }
 
     /// A logical block takes a free block.
-    fn renew(&mut self, cx: &mut dyn Context, number: u32, plane: PlaneId) {
+    fn renew(&mut self, cx: &mut (impl Context + ?Sized), number: u32, plane: PlaneId) {
         self.renew_block(cx.ftl(), number, plane);
         cx.tasks().push(call(step::GO_ON, number));
         cx.tasks().push(call(step::FREE_BLOCKS, plane.0));
     }
 
     /// Lets go of an old block that holds nothing valid.
-    fn drop_old(&mut self, cx: &mut dyn Context, number: u32) {
+    fn drop_old(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         let Some(old) = self.take_old(cx.ftl(), number) else { return };
         let plane = block_home(cx.ftl(), number);
         self.job(number).merge = false;
@@ -119,7 +119,7 @@ impl Block {
     }
 
     /// Merges the logical block that has had two blocks for the longest time, where free blocks are few; one at a time.
-    pub(super) fn free_blocks(&mut self, cx: &mut dyn Context, plane: PlaneId) {
+    pub(super) fn free_blocks(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         let coming = cx.ftl().blocks.free_blocks(plane, Role::Data) + self.doomed[plane];
         if coming > cx.ftl().shape().soft || self.merging[plane].is_some() {
             return;
@@ -131,7 +131,7 @@ impl Block {
     }
 
     /// Gives free blocks to waiting logical blocks. Runs the tasks of each one before the next.
-    pub(super) fn give_blocks(&mut self, cx: &mut dyn Context, plane: PlaneId) {
+    pub(super) fn give_blocks(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         if Block::has_free_block(cx.ftl(), plane)
             && let Some(number) = self.waiting[plane].pop_front()
         {
@@ -143,7 +143,13 @@ impl Block {
     }
 
     /// Takes out the pending writes of the program at the next offset of a logical block, `most` at most.
-    fn take_pending(&mut self, cx: &mut dyn Context, number: u32, most: u32, into: &mut Vec<(u32, TransactionId)>) {
+    fn take_pending(
+        &mut self,
+        cx: &mut (impl Context + ?Sized),
+        number: u32,
+        most: u32,
+        into: &mut Vec<(u32, TransactionId)>,
+    ) {
         let group = cx.ftl().shape().units_per_program;
         let (next, ops) = (self.logical(number).next, cx.ops());
         let mut pending = std::mem::take(&mut self.job(number).pending);
@@ -163,7 +169,7 @@ impl Block {
     }
 
     /// Reads what the next program of a logical block has to copy.
-    fn prepare_program(&mut self, cx: &mut dyn Context, number: u32) {
+    fn prepare_program(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         let (next, group) = (self.logical(number).next, cx.ftl().shape().units_per_program);
         self.job(number).busy = true;
         for offset in next..next + group {
@@ -179,7 +185,7 @@ impl Block {
     }
 
     /// Whether a write of an offset is pending: its unit need not be copied.
-    fn is_pending(&mut self, cx: &mut dyn Context, number: u32, offset: u32) -> bool {
+    fn is_pending(&mut self, cx: &mut (impl Context + ?Sized), number: u32, offset: u32) -> bool {
         let (first, ops) = (number * self.map.units(), cx.ops());
         let mut id = self.job(number).pending.first();
         while id.is_some() && (ops[id].trimmed || ops[id].lpn.0 != first + offset) {
@@ -189,14 +195,14 @@ impl Block {
     }
 
     /// A read of units to be copied has ended.
-    pub(super) fn finish_read(&mut self, cx: &mut dyn Context, number: u32) {
+    pub(super) fn finish_read(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         if self.job(number).gather.read_ended() {
             self.queue_program(cx, number);
         }
     }
 
     /// The next program of a logical block waits for its LUN: as a write of the host, where it holds any.
-    fn queue_program(&mut self, cx: &mut dyn Context, number: u32) {
+    fn queue_program(&mut self, cx: &mut (impl Context + ?Sized), number: u32) {
         let mut writes = std::mem::take(&mut self.writes);
         self.take_pending(cx, number, 1, &mut writes);
         let first = writes.pop();
@@ -211,7 +217,7 @@ impl Block {
     }
 
     /// Binds a write with all others of its program, and what is copied beside them.
-    pub(super) fn bind_with_others(&mut self, cx: &mut dyn Context, id: TransactionId) -> Bound {
+    pub(super) fn bind_with_others(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) -> Bound {
         let (number, offset) = self.map.split(cx.ops()[id].lpn);
         let mut writes = std::mem::take(&mut self.writes);
         writes.push((offset, id));
@@ -228,7 +234,7 @@ impl Block {
     /// Binds the next program of a logical block: these writes, and what is copied beside them.
     pub(super) fn bind_program(
         &mut self,
-        cx: &mut dyn Context,
+        cx: &mut (impl Context + ?Sized),
         number: u32,
         writes: &[(u32, TransactionId)],
         class: Class,
@@ -254,7 +260,7 @@ impl Block {
     }
 
     /// A program of a logical block has ended, and its writes with it.
-    pub(super) fn finish_in_block(&mut self, cx: &mut dyn Context, number: u32, start: Ppn) {
+    pub(super) fn finish_in_block(&mut self, cx: &mut (impl Context + ?Sized), number: u32, start: Ppn) {
         let job = self.job(number);
         job.gather.end(cx);
         job.busy = false;

@@ -9,7 +9,7 @@ use crate::work::{Call, Fifo, Task};
 impl Dftl {
     /// Takes a place in the cache for the entry that `node` needs: a free one, or that of an evicted entry, which is
     /// written back first when it is newer than in flash. Those who find none are `in_turn` later.
-    pub(super) fn seek(&mut self, cx: &mut dyn Context, node: TransactionId, in_turn: bool) {
+    pub(super) fn seek(&mut self, cx: &mut (impl Context + ?Sized), node: TransactionId, in_turn: bool) {
         let lpn = cx.ops()[node].lpn;
         if !in_turn && !self.line.is_empty() {
             return self.line.push(cx.ops(), node);
@@ -37,7 +37,7 @@ impl Dftl {
     }
 
     /// Evicts an entry: `None` when there is none to evict, else the translation page that has to be updated, if any.
-    fn evict(&mut self, cx: &mut dyn Context) -> Option<Option<u32>> {
+    fn evict(&mut self, cx: &mut (impl Context + ?Sized)) -> Option<Option<u32>> {
         let evicted = self.state.cmt.evict()?;
         let page = evicted.dirty.then(|| self.state.page_of(evicted.lpn));
         let counters = &mut cx.ftl().counters.map;
@@ -46,7 +46,7 @@ impl Dftl {
     }
 
     /// What was evicted for `node` is in flash.
-    pub(super) fn evicted(&mut self, cx: &mut dyn Context, node: TransactionId) {
+    pub(super) fn evicted(&mut self, cx: &mut (impl Context + ?Sized), node: TransactionId) {
         let lpn = cx.ops()[node].lpn;
         match self.state.cmt.segment(lpn) {
             Some(Segment::Loading) => self.fetch(cx, node),
@@ -56,13 +56,13 @@ impl Dftl {
     }
 
     /// The entry that `node` waited for is there.
-    fn entry_found(&mut self, cx: &mut dyn Context, node: TransactionId) {
+    fn entry_found(&mut self, cx: &mut (impl Context + ?Sized), node: TransactionId) {
         let arrived = Fifo::of(cx.ops(), node);
         cx.tasks().push(Task::Translate(arrived, TransactionId::NONE));
     }
 
     /// Lets those who wait for a place in the cache have it.
-    pub(super) fn serve_line(&mut self, cx: &mut dyn Context) {
+    pub(super) fn serve_line(&mut self, cx: &mut (impl Context + ?Sized)) {
         if !self.line.is_empty() && self.state.cmt.can_take() {
             let node = self.line.pop(cx.ops());
             self.seek(cx, node, true);
@@ -71,7 +71,7 @@ impl Dftl {
     }
 
     /// The entry of `lpn` has changed: in the cache where it is there or finds a place, else in flash.
-    pub(super) fn entry_changed(&mut self, cx: &mut dyn Context, lpn: Lpn) {
+    pub(super) fn entry_changed(&mut self, cx: &mut (impl Context + ?Sized), lpn: Lpn) {
         if self.state.cmt.change(lpn) {
             return;
         }

@@ -10,7 +10,7 @@ mod reclaim;
 
 use std::collections::VecDeque;
 
-use super::{Bound, Context, Hooks, Mapping, Needs, SchemeOptions, TRANSLATION, Translation, Written};
+use super::{Bound, Context, Hooks, Mapping, MappingInTime, Needs, SchemeOptions, TRANSLATION, Translation, Written};
 use crate::config::DeviceConfig;
 use crate::config::units::Bytes;
 use crate::ftl::Ftl;
@@ -172,83 +172,12 @@ impl Mapping for Dftl {
         Hooks { entries: true, places: false }
     }
 
-    fn call(&mut self, cx: &mut dyn Context, call: Call) {
-        match call.step {
-            step::SERVE => self.serve_line(cx),
-            step::FETCHED => self.map_fetched(cx, call.number),
-            step::UPDATED => self.updated(cx, call.line),
-            _ => self.ask_updates(cx, call.line, BlockId(call.number)),
-        }
-    }
-
-    fn stop(&mut self, cx: &mut dyn Context) {
-        self.drop_map_updates(cx);
-    }
-
     fn use_entry(&mut self, lpn: Lpn) -> bool {
         self.state.cmt.touch(lpn)
     }
 
-    fn await_entry(&mut self, cx: &mut dyn Context, id: TransactionId) {
-        cx.ftl().counters.map.misses += 1;
-        self.seek(cx, id, false);
-    }
-
     fn load_entry(&mut self, lpn: Lpn) {
         self.state.cmt.load(lpn);
-    }
-
-    fn change_entry(&mut self, cx: &mut dyn Context, lpn: Lpn) {
-        self.entry_changed(cx, lpn);
-    }
-
-    fn note_moved(&mut self, cx: &mut dyn Context, lpn: Lpn, from: Ppn) {
-        self.entry_moved(cx, lpn, from);
-    }
-
-    fn update_moved(&mut self, cx: &mut dyn Context, plane: PlaneId) {
-        if !self.moved[plane].is_empty() {
-            self.hold_moved(cx, plane);
-        }
-    }
-
-    fn map_read_started(&mut self, cx: &mut dyn Context, id: TransactionId) {
-        let read = cx.ops()[id];
-        cx.ftl().note_map_read(pages::cause_of(read.first), u32::from(read.units));
-    }
-
-    fn map_read_ended(&mut self, cx: &mut dyn Context, id: TransactionId) {
-        self.finish_map_read(cx, id);
-    }
-
-    fn bind_map_write(&mut self, cx: &mut dyn Context, id: TransactionId) -> Option<Bound> {
-        self.start_map_write(cx, id)
-    }
-
-    fn map_write_ended(&mut self, cx: &mut dyn Context, id: TransactionId) {
-        self.finish_map_write(cx, id);
-    }
-
-    fn map_write_failed(&mut self, cx: &mut dyn Context, id: TransactionId) {
-        self.write_map_again(cx, id);
-    }
-
-    fn map_programmed(&mut self, cx: &mut dyn Context, page: u32, place: Ppn) {
-        self.page_programmed(cx, page, place);
-    }
-
-    fn clean_map(&mut self, cx: &mut dyn Context, plane: PlaneId) {
-        self.reclaim(cx, plane);
-    }
-
-    fn map_erased(&mut self, _: &mut dyn Context, plane: PlaneId) {
-        let doomed = &mut self.jobs[plane].doomed;
-        *doomed = doomed.saturating_sub(1);
-    }
-
-    fn map_gains(&mut self, cx: &mut dyn Context, plane: PlaneId) {
-        self.unstall_map(cx, plane);
-        self.reclaim(cx, plane);
     }
 
     fn map_in_hand(&self, ftl: &Ftl, plane: PlaneId) -> InHand {
@@ -298,5 +227,78 @@ impl Mapping for Dftl {
 
     fn describe(&self) -> String {
         self.describe_pages()
+    }
+}
+
+impl<C: Context + ?Sized> MappingInTime<C> for Dftl {
+    fn call(&mut self, cx: &mut C, call: Call) {
+        match call.step {
+            step::SERVE => self.serve_line(cx),
+            step::FETCHED => self.map_fetched(cx, call.number),
+            step::UPDATED => self.updated(cx, call.line),
+            _ => self.ask_updates(cx, call.line, BlockId(call.number)),
+        }
+    }
+
+    fn stop(&mut self, cx: &mut C) {
+        self.drop_map_updates(cx);
+    }
+
+    fn await_entry(&mut self, cx: &mut C, id: TransactionId) {
+        cx.ftl().counters.map.misses += 1;
+        self.seek(cx, id, false);
+    }
+
+    fn change_entry(&mut self, cx: &mut C, lpn: Lpn) {
+        self.entry_changed(cx, lpn);
+    }
+
+    fn note_moved(&mut self, cx: &mut C, lpn: Lpn, from: Ppn) {
+        self.entry_moved(cx, lpn, from);
+    }
+
+    fn update_moved(&mut self, cx: &mut C, plane: PlaneId) {
+        if !self.moved[plane].is_empty() {
+            self.hold_moved(cx, plane);
+        }
+    }
+
+    fn map_read_started(&mut self, cx: &mut C, id: TransactionId) {
+        let read = cx.ops()[id];
+        cx.ftl().note_map_read(pages::cause_of(read.first), u32::from(read.units));
+    }
+
+    fn map_read_ended(&mut self, cx: &mut C, id: TransactionId) {
+        self.finish_map_read(cx, id);
+    }
+
+    fn bind_map_write(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {
+        self.start_map_write(cx, id)
+    }
+
+    fn map_write_ended(&mut self, cx: &mut C, id: TransactionId) {
+        self.finish_map_write(cx, id);
+    }
+
+    fn map_write_failed(&mut self, cx: &mut C, id: TransactionId) {
+        self.write_map_again(cx, id);
+    }
+
+    fn map_programmed(&mut self, cx: &mut C, page: u32, place: Ppn) {
+        self.page_programmed(cx, page, place);
+    }
+
+    fn clean_map(&mut self, cx: &mut C, plane: PlaneId) {
+        self.reclaim(cx, plane);
+    }
+
+    fn map_erased(&mut self, _: &mut C, plane: PlaneId) {
+        let doomed = &mut self.jobs[plane].doomed;
+        *doomed = doomed.saturating_sub(1);
+    }
+
+    fn map_gains(&mut self, cx: &mut C, plane: PlaneId) {
+        self.unstall_map(cx, plane);
+        self.reclaim(cx, plane);
     }
 }

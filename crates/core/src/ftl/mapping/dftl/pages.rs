@@ -65,7 +65,7 @@ impl Dftl {
     }
 
     /// Someone needs the entry of `lpn`, whose place in the cache is taken: `node` goes on when it is there.
-    pub(super) fn fetch(&mut self, cx: &mut dyn Context, node: TransactionId) {
+    pub(super) fn fetch(&mut self, cx: &mut (impl Context + ?Sized), node: TransactionId) {
         let lpn = cx.ops()[node].lpn;
         let page = self.state.page_of(lpn);
         self.await_page(cx, node, page);
@@ -79,7 +79,7 @@ impl Dftl {
     }
 
     /// Lets `node` wait for an entry of a translation page, unless the controller holds that.
-    pub(super) fn await_page(&mut self, cx: &mut dyn Context, node: TransactionId, page: u32) {
+    pub(super) fn await_page(&mut self, cx: &mut (impl Context + ?Sized), node: TransactionId, page: u32) {
         let entry = &mut self.pages[page];
         entry.readers.push(cx.ops(), node);
         if matches!(entry.state, State::Stalled | State::Queued | State::Programming) {
@@ -88,12 +88,12 @@ impl Dftl {
     }
 
     /// Which flash page of its translation page holds an entry.
-    fn flash_page_of(&mut self, cx: &mut dyn Context, lpn: Lpn) -> u32 {
+    fn flash_page_of(&mut self, cx: &mut (impl Context + ?Sized), lpn: Lpn) -> u32 {
         let (pages, state) = (u64::from(cx.ftl().shape().pages_per_program), &self.state);
         (u64::from(state.entry_in_page(lpn)) * pages / u64::from(state.entries_per_page())) as u32
     }
 
-    fn read_entry(&mut self, cx: &mut dyn Context, page: u32, place: Ppn, lpn: Lpn) {
+    fn read_entry(&mut self, cx: &mut (impl Context + ?Sized), page: u32, place: Ppn, lpn: Lpn) {
         let part = self.flash_page_of(cx, lpn);
         let shape = *cx.ftl().shape();
         let skip = if shape.pages_per_unit > 1 { 0 } else { part * shape.units_per_page.divisor() };
@@ -102,7 +102,7 @@ impl Dftl {
         self.read_map(cx, page, Ppn(place.0 + skip), 1, MapCause::Miss);
     }
 
-    fn read_map(&mut self, cx: &mut dyn Context, page: u32, place: Ppn, pages: u32, cause: MapCause) {
+    fn read_map(&mut self, cx: &mut (impl Context + ?Sized), page: u32, place: Ppn, pages: u32, cause: MapCause) {
         let block = cx.ftl().blocks.depend(place);
         let mut read = Transaction::new(Kind::MapRead, class_of(cause, Class::MapRead)).of_map_page(page);
         (read.place, read.dependency) = (place, block);
@@ -111,7 +111,7 @@ impl Dftl {
         cx.queue(read);
     }
 
-    pub(super) fn finish_map_read(&mut self, cx: &mut dyn Context, id: TransactionId) {
+    pub(super) fn finish_map_read(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) {
         let read = cx.ops().remove(id);
         let page = read.map_page();
         cx.release(read.dependency);
@@ -125,7 +125,7 @@ impl Dftl {
     }
 
     /// Those who waited for entries that were fetched have gone on: others need the translation page, or nobody does.
-    pub(super) fn map_fetched(&mut self, cx: &mut dyn Context, page: u32) {
+    pub(super) fn map_fetched(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
         let is_whole = cx.ftl().shape().pages_per_program == 1;
         let next = self.page(page).readers.first();
         if next.is_some() {
@@ -143,7 +143,7 @@ impl Dftl {
 
     /// Entries of a translation page are in the controller, all or those in one of its flash pages: who waits for them
     /// goes on. Reads of one request that go to one flash page are joined.
-    fn entries_here(&mut self, cx: &mut dyn Context, page: u32, part: Option<u32>) {
+    fn entries_here(&mut self, cx: &mut (impl Context + ?Sized), page: u32, part: Option<u32>) {
         let mut waiting = std::mem::take(&mut self.page(page).readers);
         let (mut arrived, mut others) = (Fifo::default(), Fifo::default());
         while !waiting.is_empty() {
@@ -160,7 +160,7 @@ impl Dftl {
 
     /// Requests an update of a translation page. `node` continues after the page has been programmed; it is `NONE` if
     /// nobody waits.
-    pub(super) fn ask_update(&mut self, cx: &mut dyn Context, page: u32, node: TransactionId) {
+    pub(super) fn ask_update(&mut self, cx: &mut (impl Context + ?Sized), page: u32, node: TransactionId) {
         let batch = self.state.batch;
         if cx.ftl().is_read_only() {
             if node.is_some() {
@@ -186,14 +186,14 @@ impl Dftl {
     }
 
     /// Begins an update: by reading the translation page, unless all of it is known.
-    fn update(&mut self, cx: &mut dyn Context, page: u32) {
+    fn update(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
         if !self.read_to_update(cx, page) {
             self.program_map(cx, page);
         }
     }
 
     /// Reads a translation page that is to be updated. Returns `false` if all of it is known.
-    pub(super) fn read_to_update(&mut self, cx: &mut dyn Context, page: u32) -> bool {
+    pub(super) fn read_to_update(&mut self, cx: &mut (impl Context + ?Sized), page: u32) -> bool {
         let is_known = self.state.is_wholly_cached(page);
         let Some(place) = self.state.place(page).filter(|_| !is_known) else { return false };
         self.page(page).state = State::Reading;
@@ -203,7 +203,7 @@ impl Dftl {
     }
 
     /// Whom an update is for: the one who has waited longest.
-    fn update_cause(&mut self, cx: &mut dyn Context, page: u32) -> MapCause {
+    fn update_cause(&mut self, cx: &mut (impl Context + ?Sized), page: u32) -> MapCause {
         let Page { writers, owed, .. } = *self.page(page);
         match writers.first() {
             TransactionId::NONE if owed > 0 => MapCause::Eviction,
@@ -214,7 +214,7 @@ impl Dftl {
     }
 
     /// The controller holds a translation page as it is to be programmed.
-    fn program_map(&mut self, cx: &mut dyn Context, page: u32) {
+    fn program_map(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
         if cx.ftl().is_read_only() {
             return self.drop_map_update(cx, page);
         }
@@ -230,19 +230,19 @@ impl Dftl {
     }
 
     /// Queues a translation page that is being moved. It may use the reserve of its region.
-    pub(super) fn program_moving(&mut self, cx: &mut dyn Context, page: u32) {
+    pub(super) fn program_moving(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
         self.queue_map(cx, page);
         self.serve_readers(cx, page);
     }
 
     /// Lets those go on who wait for an entry of a translation page that the controller holds.
-    fn serve_readers(&mut self, cx: &mut dyn Context, page: u32) {
+    fn serve_readers(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
         if !self.page(page).readers.is_empty() {
             self.entries_here(cx, page, None);
         }
     }
 
-    pub(super) fn queue_map(&mut self, cx: &mut dyn Context, page: u32) {
+    pub(super) fn queue_map(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
         self.page(page).state = State::Queued;
         let class = class_of(self.update_cause(cx, page), Class::MapProgram);
         let mut write = Transaction::new(Kind::MapWrite, class).of_map_page(page);
@@ -251,7 +251,7 @@ impl Dftl {
     }
 
     /// Lets as many translation pages be programmed as there is room for.
-    pub(super) fn unstall_map(&mut self, cx: &mut dyn Context, plane: PlaneId) {
+    pub(super) fn unstall_map(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         let mut room = self.room_for_updates(cx.ftl(), plane);
         while room > 0 {
             let Some(page) = self.stalled[plane].pop_front() else { return };
@@ -274,7 +274,7 @@ impl Dftl {
 
     /// Binds an update of a translation page; with it all who have asked for one by now. Where there is no room, it
     /// waits.
-    pub(super) fn start_map_write(&mut self, cx: &mut dyn Context, id: TransactionId) -> Option<Bound> {
+    pub(super) fn start_map_write(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) -> Option<Bound> {
         let (page, class) = (cx.ops()[id].map_page(), cx.ops()[id].class);
         let plane = cx.ftl().map_home(page);
         if cx.ftl().is_read_only() {
@@ -312,7 +312,7 @@ impl Dftl {
     }
 
     /// A program of a translation page has ended.
-    pub(super) fn finish_map_write(&mut self, cx: &mut dyn Context, id: TransactionId) {
+    pub(super) fn finish_map_write(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) {
         let write = cx.ops().remove(id);
         let (place, page) = (write.place, write.map_page());
         self.note_programmed(cx.ftl(), page, place);
@@ -322,7 +322,7 @@ impl Dftl {
     }
 
     /// Those whose update is in flash have gone on: others need the translation page, or nobody does.
-    pub(super) fn page_programmed(&mut self, cx: &mut dyn Context, page: u32, place: Ppn) {
+    pub(super) fn page_programmed(&mut self, cx: &mut (impl Context + ?Sized), page: u32, place: Ppn) {
         let blocks = &cx.ftl().blocks;
         let plane = blocks.plane_of(blocks.block_of(place));
         if std::mem::take(&mut self.page(page).moving) {
@@ -337,7 +337,7 @@ impl Dftl {
     }
 
     /// Resumes transactions that waited for an update. Runs the tasks of each one before the next.
-    pub(super) fn updated(&mut self, cx: &mut dyn Context, mut waiting: Fifo) {
+    pub(super) fn updated(&mut self, cx: &mut (impl Context + ?Sized), mut waiting: Fifo) {
         while !waiting.is_empty() {
             let node = waiting.pop(cx.ops());
             if cx.ops()[node].kind == Kind::MapHold {
@@ -354,7 +354,7 @@ impl Dftl {
 
     /// The program of a translation page has failed: the controller still holds it, and who waits for it goes on
     /// waiting.
-    pub(super) fn write_map_again(&mut self, cx: &mut dyn Context, id: TransactionId) {
+    pub(super) fn write_map_again(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) {
         let page = cx.ops().remove(id).map_page();
         let entry = &mut self.pages[page];
         entry.state = State::Queued;
@@ -371,7 +371,7 @@ impl Dftl {
 
     /// A device that takes no writes keeps what has changed of a translation page in the controller: who waits for its
     /// update goes on.
-    fn drop_map_update(&mut self, cx: &mut dyn Context, page: u32) {
+    fn drop_map_update(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
         let entry = self.page(page);
         (entry.state, entry.owed, entry.moving) = (State::Idle, 0, false);
         let mut waiting = std::mem::take(&mut entry.writers);
@@ -382,7 +382,7 @@ impl Dftl {
     }
 
     /// The same for all translation pages that wait for room.
-    pub(super) fn drop_map_updates(&mut self, cx: &mut dyn Context) {
+    pub(super) fn drop_map_updates(&mut self, cx: &mut (impl Context + ?Sized)) {
         let stalled: Vec<u32> = self.stalled.iter_mut().flat_map(std::mem::take).collect();
         for page in stalled {
             if self.page(page).state == State::Stalled {

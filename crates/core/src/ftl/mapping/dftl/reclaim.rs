@@ -33,7 +33,7 @@ impl Reclaim {
 
 impl Dftl {
     /// Takes the next step of reclaiming a plane's blocks of translation pages, if it needs one.
-    pub(super) fn reclaim(&mut self, cx: &mut dyn Context, plane: PlaneId) {
+    pub(super) fn reclaim(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         if cx.ftl().is_read_only() {
             return;
         }
@@ -63,7 +63,7 @@ impl Dftl {
     }
 
     /// The victim that is being moved, or the next one where free blocks are few and all of it would find room.
-    fn map_victim(&mut self, cx: &mut dyn Context, plane: PlaneId) -> Option<BlockId> {
+    fn map_victim(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) -> Option<BlockId> {
         let (ftl, job) = (cx.ftl(), &mut self.jobs[plane]);
         if job.victim.is_some() {
             return job.victim;
@@ -89,7 +89,7 @@ impl Dftl {
     }
 
     /// Moves a translation page: by an update, which may use the room that is kept for this.
-    fn move_map(&mut self, cx: &mut dyn Context, page: u32) {
+    fn move_map(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
         let entry = self.page(page);
         entry.moving = true;
         match entry.state {
@@ -105,7 +105,7 @@ impl Dftl {
 
     /// Cleaning has moved a unit out of the block of `from`: its entry changes, in the cache or in flash. The block is
     /// not erased before.
-    pub(super) fn entry_moved(&mut self, cx: &mut dyn Context, lpn: Lpn, from: Ppn) {
+    pub(super) fn entry_moved(&mut self, cx: &mut (impl Context + ?Sized), lpn: Lpn, from: Ppn) {
         let (ftl, state) = (cx.ftl(), &mut self.state);
         if lpn.0 >= ftl.host_units || (state.lazy && state.cmt.change(lpn)) {
             return;
@@ -119,7 +119,7 @@ impl Dftl {
     }
 
     /// Lets each victim that has been moved as a whole wait for the updates that follow from that.
-    pub(super) fn hold_moved(&mut self, cx: &mut dyn Context, plane: PlaneId) {
+    pub(super) fn hold_moved(&mut self, cx: &mut (impl Context + ?Sized), plane: PlaneId) {
         let mut holds = Fifo::default();
         let mut moved = std::mem::take(&mut self.moved[plane]);
         moved.sort_unstable();
@@ -154,7 +154,7 @@ impl Dftl {
 
     /// Asks for the update that each of these victims waits for. What one sets off comes before the next one. The
     /// victim whose last update has been asked for is `moved`, or `NONE`.
-    pub(super) fn ask_updates(&mut self, cx: &mut dyn Context, mut holds: Fifo, moved: BlockId) {
+    pub(super) fn ask_updates(&mut self, cx: &mut (impl Context + ?Sized), mut holds: Fifo, moved: BlockId) {
         if moved.is_some() {
             cx.release(moved);
         }
