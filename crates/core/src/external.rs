@@ -4,10 +4,15 @@
 //! [`Provider`] that makes it. What it answers is checked before it is used. When it fails, or answers what cannot be,
 //! the device remembers that as a [`Fault`] and goes on with a choice of its own, so that it stays whole; whoever runs
 //! it asks for the fault now and then, and stops. So nothing is asked where all policies are built in.
+//!
+//! A provider may also list its policies as [`Offer`]s. Then device files name them like built-in ones,
+//! `gc.victim = "coldest"`, and the schema and the suggestions in errors include them. `examples/policies` is a program
+//! with such a provider.
 
 use std::fmt;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -85,10 +90,100 @@ impl Wanted<'_> {
         let Wanted { path, config, .. } = self;
         Arc::new(Refused(format!("the program that runs the device has no policy `{}` for `{path}`", config.name)))
     }
+
+    /// Returns the options of the policy.
+    ///
+    /// # Errors
+    ///
+    /// An option has an unknown name or a wrong value. Options of a policy with an [`Offer`] were checked before.
+    pub fn options<O: DeserializeOwned>(&self) -> Result<O, Cause> {
+        read_options(&self.config.options).map_err(|what| Arc::new(Refused(what)) as Cause)
+    }
+}
+
+fn read_options<O: DeserializeOwned>(options: &Map<String, Value>) -> Result<O, String> {
+    serde_json::from_value(Value::Object(options.clone())).map_err(|error| error.to_string())
+}
+
+/// Policy of a provider that device files name like a built-in one.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    path: &'static str,
+    name: &'static str,
+    doc: &'static str,
+    source: &'static str,
+    /// JSON schema of the options.
+    options: Value,
+    check: fn(&Map<String, Value>) -> Result<(), String>,
+}
+
+impl Offer {
+    /// Offers the policy `name` for the key `path`, such as `gc.victim`. `doc` is a sentence for the schema, and `O`
+    /// the type of its options.
+    ///
+    /// All options need a default, as with `#[serde(default, deny_unknown_fields)]`, because the name alone stands for
+    /// the policy with its default options.
+    pub fn new<O: DeserializeOwned + schemars::JsonSchema>(
+        path: &'static str,
+        name: &'static str,
+        doc: &'static str,
+    ) -> Offer {
+        let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
+            settings.inline_subschemas = true;
+            settings.meta_schema = None;
+        });
+        let options = settings.into_generator().into_root_schema_for::<O>().into();
+        let check = |options: &Map<String, Value>| read_options::<O>(options).map(drop);
+        Offer { path, name, doc, source: "", options, check }
+    }
+
+    /// Sets what distinguishes devices and results with this implementation from those with others, such as the version
+    /// of its crate.
+    pub fn with_source(self, source: &'static str) -> Offer {
+        Offer { source, ..self }
+    }
+
+    /// Returns the key that names the policy.
+    pub fn path(&self) -> &'static str {
+        self.path
+    }
+
+    /// Returns the name of the policy.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns a sentence about the policy.
+    pub fn doc(&self) -> &'static str {
+        self.doc
+    }
+
+    /// Returns what distinguishes the implementation from others.
+    pub fn source(&self) -> &'static str {
+        self.source
+    }
+
+    /// Returns the JSON schema of the options.
+    pub fn options(&self) -> &Value {
+        &self.options
+    }
+
+    /// Checks options.
+    ///
+    /// # Errors
+    ///
+    /// The invalid option, and what is wrong with it.
+    pub fn check(&self, options: &Map<String, Value>) -> Result<(), String> {
+        (self.check)(options)
+    }
 }
 
 /// Makes policies by their names. A program that has no policies of a family leaves out its method.
 pub trait Provider: Send + Sync {
+    /// Lists the policies that device files name like built-in ones. A name of a built-in policy remains that policy's.
+    fn offers(&self) -> Vec<Offer> {
+        Vec::new()
+    }
     /// Makes what chooses victims.
     fn victim(&self, wanted: Wanted) -> Result<Box<dyn ExternalVictim>, Cause> {
         Err(wanted.unknown())
@@ -128,6 +223,11 @@ impl Externals {
     /// By this program.
     pub fn by(provider: Arc<dyn Provider>) -> Externals {
         Externals(Some(provider))
+    }
+
+    /// Returns the policies that device files name like built-in ones.
+    pub fn offers(&self) -> Vec<Offer> {
+        self.0.as_ref().map(|provider| provider.offers()).unwrap_or_default()
     }
 
     /// Who makes the policy, or why there is none.

@@ -125,6 +125,15 @@ fn collect_leaves(value: &DeValue<'_>, path: &str, paths: &mut Vec<String>) {
     }
 }
 
+/// The value at `path`.
+pub(super) fn value_at<'a, 't>(table: &'a mut DeTable<'t>, path: &str) -> Option<&'a mut Spanned<DeValue<'t>>> {
+    let Some((first, rest)) = path.split_once('.') else { return table.get_mut(path) };
+    match table.get_mut(first)?.get_mut() {
+        DeValue::Table(below) => value_at(below, rest),
+        _ => None,
+    }
+}
+
 /// The span of the value at `path`.
 pub(super) fn span_of(table: &DeTable<'_>, path: &str) -> Option<Range<usize>> {
     let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));

@@ -1,5 +1,6 @@
 //! From a name or a file, and overrides, to a checked device.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -13,7 +14,8 @@ use super::origin::{Origin, Texts};
 use super::page;
 use super::schema::Schema;
 use super::structure::{LISTED, Structure};
-use super::{DeviceConfig, builtin, builtin_names, did_you_mean};
+use super::{DeviceConfig, builtin, builtin_names, did_you_mean, offered};
+use crate::external::{ExternalConfig, Externals, Offer};
 use crate::sim::text::{read_text, shortened, shown};
 
 /// Loads a device: a built-in one by its name, or a file by its path; then the overrides, in order, each as
@@ -25,9 +27,14 @@ use crate::sim::text::{read_text, shortened, shown};
 /// # Ok::<(), floatgate_core::config::ConfigError>(())
 /// ```
 pub fn load(name_or_path: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
+    load_with(&Externals::default(), name_or_path, overrides)
+}
+
+/// As [`load`], for a program with policies of its own, which the device may name.
+pub fn load_with(makers: &Externals, name_or_path: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
     match builtin(name_or_path) {
-        Some(device) => read_all(Origin::Builtin(device.name.to_owned()), device.text, overrides),
-        None => from_toml(&file_text(name_or_path)?, name_or_path, overrides),
+        Some(device) => read_all(makers, Origin::Builtin(device.name.to_owned()), device.text, overrides),
+        None => from_toml_with(makers, &file_text(name_or_path)?, name_or_path, overrides),
     }
 }
 
@@ -68,15 +75,29 @@ pub fn base_in(text: &str) -> Option<String> {
 const EMPTY: &str = "the device file is empty; begin one with base = \"tiny\" or another built-in device, or take all of \
                      one with `floatgate device show tiny --toml`";
 
+/// End of the path of options of a policy of another program.
+const OPTIONS: &str = ".external.options";
+
 /// As [`load`], from the text of a device file; `path` is what errors call it.
 pub fn from_toml(text: &str, path: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
-    read_all(Origin::File(path.to_owned()), text, overrides)
+    from_toml_with(&Externals::default(), text, path, overrides)
 }
 
-fn read_all(origin: Origin, text: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
-    match read_once(origin.clone(), text, overrides) {
+/// As [`from_toml`], for a program with policies of its own, which the device may name.
+pub fn from_toml_with(
+    makers: &Externals,
+    text: &str,
+    path: &str,
+    overrides: &[String],
+) -> Result<DeviceConfig, ConfigError> {
+    read_all(makers, Origin::File(path.to_owned()), text, overrides)
+}
+
+fn read_all(makers: &Externals, origin: Origin, text: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
+    let read = |overrides: &[String]| read_once(makers, origin.clone(), text, overrides);
+    match read(overrides) {
         Err(ConfigError::Refused(problems)) if !overrides.is_empty() => {
-            let problems = problems.into_iter().map(|problem| blamed(problem, &origin, text, overrides));
+            let problems = problems.into_iter().map(|problem| blamed(problem, read, overrides));
             Err(ConfigError::Refused(problems.collect()))
         }
         read => read,
@@ -85,11 +106,15 @@ fn read_all(origin: Origin, text: &str, overrides: &[String]) -> Result<DeviceCo
 
 /// A problem of a key that no override gives, as one of the overrides without which it is not there: the user has not
 /// written the line that it would point to.
-fn blamed(problem: Problem, origin: &Origin, text: &str, overrides: &[String]) -> Problem {
+fn blamed(
+    problem: Problem,
+    read: impl Fn(&[String]) -> Result<DeviceConfig, ConfigError>,
+    overrides: &[String],
+) -> Problem {
     if problem.place.as_ref().is_some_and(Place::is_override) {
         return problem;
     }
-    let persists = |overrides: &[String]| match read_once(origin.clone(), text, overrides) {
+    let persists = |overrides: &[String]| match read(overrides) {
         Ok(_) => false,
         Err(error) => error.problems().iter().any(|other| other.path == problem.path),
     };
@@ -119,13 +144,18 @@ fn blamed(problem: Problem, origin: &Origin, text: &str, overrides: &[String]) -
 }
 
 /// As [`read_all`]; problems have the places of their keys, wherever those are.
-fn read_once(origin: Origin, text: &str, overrides: &[String]) -> Result<DeviceConfig, ConfigError> {
+fn read_once(
+    makers: &Externals,
+    origin: Origin,
+    text: &str,
+    overrides: &[String],
+) -> Result<DeviceConfig, ConfigError> {
     let malformed = |problem| ConfigError::Malformed(vec![problem]);
     let overrides =
         overrides.iter().map(|text| Override::new(text)).collect::<Result<Vec<_>, _>>().map_err(malformed)?;
-    let mut loader = Loader { schema: Schema::new(), texts: Texts::default(), problems: Vec::new() };
+    let mut loader = Loader { schema: Schema::with(makers), texts: Texts::default(), problems: Vec::new() };
     let table = loader.layers(origin, text, &overrides).map_err(malformed)?;
-    loader.device(table)
+    Ok(DeviceConfig { makers: makers.clone(), ..loader.device(table)? })
 }
 
 struct Loader {
@@ -163,7 +193,12 @@ impl Loader {
             }
             return Err(ConfigError::Malformed(problems));
         }
+        offered::translate(&mut table, &self.schema.offers);
         let mut device = self.read(&table).map_err(|problem| ConfigError::Malformed(vec![problem]))?;
+        let problems = self.problems_of_offered(&device);
+        if !problems.is_empty() {
+            return Err(ConfigError::Malformed(self.placed(problems, &table)));
+        }
         page::count_pages(&mut device, table_of(&mut table, "geometry").is_some_and(|g| g.contains_key("pages")))
             .map_err(|problem| ConfigError::Refused(self.placed(vec![problem], &table)))?;
         match device.check() {
@@ -252,7 +287,10 @@ impl Loader {
         let all = self.schema.paths();
         let known: BTreeSet<&str> = all.iter().flat_map(|path| upwards(path)).collect();
         let names: Vec<&str> = known.iter().copied().collect();
-        let unknown: Vec<_> = sources.keys().filter(|key| !known.contains(key.get_ref().as_ref())).collect();
+        // The schema does not know the options of policies of other programs.
+        let of_external = |key: &str| upwards(key).any(|above| known.contains(above) && above.ends_with(OPTIONS));
+        let is_known = |key: &str| known.contains(key) || of_external(key);
+        let unknown: Vec<_> = sources.keys().filter(|key| !is_known(key.get_ref())).collect();
         for key in unknown.iter().take(LISTED) {
             let name = shown(key.get_ref());
             let hint = did_you_mean(key.get_ref(), &names);
@@ -278,6 +316,17 @@ impl Loader {
             let message = if path.is_empty() { what } else { format!("`{path}`: {what}") };
             self.texts.problem(&path, &message, span)
         })
+    }
+
+    /// The problems with options of the program's own policies.
+    fn problems_of_offered(&self, device: &DeviceConfig) -> Vec<Problem> {
+        let externals = device.externals().into_iter();
+        let problem = |(path, config): (&'static str, Cow<'_, ExternalConfig>)| {
+            let offered = |offer: &&Offer| (offer.path(), offer.name()) == (path, config.name.as_str());
+            let what = self.schema.offers.iter().find(offered)?.check(&config.options).err()?;
+            Some(Problem::new(path, format!("`{path}`: `{}`: {}", config.name, shortened(&what))))
+        };
+        externals.filter_map(problem).collect()
     }
 
     /// What serde says of a value, without the names of Rust's types.

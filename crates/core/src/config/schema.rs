@@ -7,12 +7,17 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::figures::ABOUT;
-use super::{DeviceConfig, builtin_names, did_you_mean};
-use crate::external::EXTERNAL;
+use super::{DeviceConfig, builtin_names, did_you_mean, offered};
+use crate::external::{EXTERNAL, Externals, Offer};
 
 /// The JSON schema of a device file, for editors: that of [`DeviceConfig`], and `base`.
 pub fn json_schema() -> Value {
-    let mut root = Schema::new().root;
+    json_schema_with(&Externals::default())
+}
+
+/// Returns the JSON schema of the device files of a program with policies of its own.
+pub fn json_schema_with(makers: &Externals) -> Value {
+    let mut root = Schema::with(makers).root;
     let tables = tables_with_required_keys(&root);
     let Some(object) = root.as_object_mut() else { return root };
     // A table that may be left out has its required keys where it is there.
@@ -74,6 +79,8 @@ fn tables_with_required_keys(root: &Value) -> Vec<(String, String, Value)> {
 /// The schema of [`DeviceConfig`] as a tree of keys.
 pub(super) struct Schema {
     root: Value,
+    /// Policies of the program that loads the device, as far as their names are free.
+    pub offers: Vec<Offer>,
 }
 
 /// What may stand at a key.
@@ -115,7 +122,15 @@ impl Schema {
         if let Some(pages) = root["$defs"]["Geometry"]["properties"]["pages"].as_object_mut() {
             pages.remove("default");
         }
-        Schema { root }
+        Schema { root, offers: Vec::new() }
+    }
+
+    /// The schema with policies of the program that loads the device.
+    pub fn with(makers: &Externals) -> Schema {
+        let mut schema = Schema::new();
+        schema.offers = makers.offers();
+        schema.offers.retain(|offer| offered::extend(&mut schema.root, offer));
+        schema
     }
 
     /// The node of the whole file.

@@ -1,0 +1,94 @@
+//! Policies of the program that loads a device, under names like those of built-in ones.
+//!
+//! The schema has them beside the built-in policies, so that keys are checked and names suggested as for those. In the
+//! device they are external policies: `victim = "coldest"` stands for `victim = { external = { name = "coldest" } }`.
+
+use serde_json::{Value, json};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::layer::{keep, value_at};
+use super::load::table_of;
+use crate::external::{EXTERNAL, Offer};
+
+/// Adds a policy to the schema. Returns `false` if its key names no family of policies, or its name is taken.
+pub(super) fn extend(root: &mut Value, offer: &Offer) -> bool {
+    let Some(choices) = choices_at(root, offer.path()) else { return false };
+    let has = |choice: &Value, name: &str| choice["properties"].get(name).is_some();
+    if !choices.iter().any(|choice| has(choice, EXTERNAL)) || choices.iter().any(|choice| has(choice, offer.name())) {
+        return false;
+    }
+    let doc = offer.doc();
+    choices.push(json!({ "description": doc, "const": offer.name() }));
+    choices.push(json!({
+        "description": doc,
+        "type": "object", "properties": { offer.name(): offer.options() },
+        "required": [offer.name()], "additionalProperties": false,
+    }));
+    true
+}
+
+/// The alternatives of the choice at a path.
+fn choices_at<'a>(root: &'a mut Value, path: &str) -> Option<&'a mut Vec<Value>> {
+    let mut definition: Option<String> = None;
+    for key in path.split('.') {
+        let node = definition.as_ref().map_or(&*root, |name| &root["$defs"][name]);
+        let field = &node["properties"][key];
+        definition = Some(field["$ref"].as_str()?.strip_prefix("#/$defs/")?.to_owned());
+    }
+    root["$defs"].get_mut(definition?)?["anyOf"].as_array_mut()
+}
+
+/// Writes the policies of the program that a device names, and the keys of their sources, as external ones.
+pub(super) fn translate(table: &mut DeTable<'_>, offers: &[Offer]) {
+    for offer in offers {
+        let translated = value_at(table, offer.path()).is_some_and(|value| make_external(value, offer));
+        if translated && let Some(sources) = table_of(table, "sources") {
+            rename_sources(sources, offer);
+        }
+    }
+}
+
+/// Returns `true` if a value names the policy, and was translated.
+fn make_external(value: &mut Spanned<DeValue<'_>>, offer: &Offer) -> bool {
+    let span = value.span();
+    let options = match value.get_mut() {
+        DeValue::String(name) if name == offer.name() => DeTable::new(),
+        DeValue::Table(choice) => match choice.remove(offer.name()).map(Spanned::into_inner) {
+            Some(DeValue::Table(options)) => options,
+            _ => return false,
+        },
+        _ => return false,
+    };
+    let key = |name: &'static str| Spanned::new(span.clone(), name.into());
+    let text = |text: &'static str| Spanned::new(span.clone(), DeValue::String(text.into()));
+    let mut policy = DeTable::new();
+    policy.insert(key("name"), text(offer.name()));
+    if !offer.source().is_empty() {
+        policy.insert(key("source"), text(offer.source()));
+    }
+    policy.insert(key("options"), Spanned::new(span.clone(), DeValue::Table(options)));
+    let mut external = DeTable::new();
+    external.insert(key(EXTERNAL), Spanned::new(span.clone(), DeValue::Table(policy)));
+    *value.get_mut() = DeValue::Table(external);
+    true
+}
+
+/// The source of an option is also that of the policy.
+fn rename_sources(sources: &mut DeTable<'_>, offer: &Offer) {
+    let named = format!("{}.{}", offer.path(), offer.name());
+    let external = format!("{}.{EXTERNAL}", offer.path());
+    let below = |key: &str| key.strip_prefix(&named).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let of_policy: Vec<_> = sources.iter().filter(|(key, _)| below(key.get_ref())).collect();
+    let renamed: Vec<_> = of_policy
+        .into_iter()
+        .flat_map(|(key, source)| {
+            let option = key.get_ref().strip_prefix(named.as_str()).filter(|rest| !rest.is_empty());
+            let of_option = option.map(|rest| format!("{external}.options{rest}"));
+            let new_key = |name: String| (Spanned::new(key.span(), name.into()), source.clone());
+            std::iter::once(external.clone()).chain(of_option).map(new_key).collect::<Vec<_>>()
+        })
+        .collect();
+    keep(sources, |key| !below(key));
+    sources.extend(renamed);
+}
