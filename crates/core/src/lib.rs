@@ -5,6 +5,7 @@ pub use floatgate_sim as sim;
 
 pub mod cache;
 pub mod config;
+pub mod contract;
 pub mod device;
 mod dispatch;
 pub mod durability;

@@ -6,11 +6,12 @@ mod common;
 use std::sync::{Arc, Mutex};
 
 use common::{Load, build, device_config, drain, fill, submit, units};
-use floatgate_core::config::DeviceConfig;
+use floatgate_core::config::{DeviceConfig, load_with};
+use floatgate_core::contract;
 use floatgate_core::device::{Device, Options};
 use floatgate_core::external::{
     Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalScheduler, ExternalTrigger,
-    ExternalVictim, ExternalWear, Externals, Placing, Provider, Wanted, Written,
+    ExternalVictim, ExternalWear, Externals, Offer, Placing, Provider, Wanted, Written,
 };
 use floatgate_core::ftl::space::{BlockView, RegionView};
 use floatgate_core::metrics::summary::{Precondition as SavedFrom, Reached};
@@ -349,6 +350,45 @@ fn what_cannot_be_is_refused_by_the_name_of_the_policy() {
         assert!(error.starts_with(&format!("{path} `{name}`: ")) && error.contains(says), "{error}");
         assert_eq!(device.fault().map(ToString::to_string), Some(error));
     }
+}
+
+/// Offers a policy under a name.
+struct Named(&'static str, &'static str);
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NoOptions {}
+
+impl Provider for Named {
+    fn offers(&self) -> Vec<Offer> {
+        vec![Offer::new::<NoOptions>(self.0, self.1, "The first block.")]
+    }
+    fn victim(&self, wanted: Wanted) -> Result<Box<dyn ExternalVictim>, Cause> {
+        Ok(Box::new(Does::of(wanted)?))
+    }
+}
+
+#[test]
+fn an_offer_does_not_replace_a_built_in_policy() {
+    let load = |path, name, set: &str| {
+        let makers = Externals::by(Arc::new(Named(path, name)));
+        load_with(&makers, "tiny", &[set.to_owned()]).map_err(|error| error.to_string())
+    };
+    let first = load("gc.victim", "first", "gc.victim=first").unwrap();
+    assert_eq!((first.gc.victim.name(), first.externals().len()), ("first", 1));
+    assert!(load("gc.victim", "fifo", "gc.victim=fifo").unwrap().externals().is_empty());
+    assert!(load("gc", "first", "gc.victim=first").unwrap_err().contains("unknown name `first`"));
+    assert!(load("gc.victim", "first", "gc.victim.first.one=1").unwrap_err().contains("`gc.victim.first` has no keys"));
+}
+
+#[test]
+fn a_contract_sees_all_that_is_offered() {
+    contract::offers(&Externals::by(Arc::new(Named("gc.victim", "first"))));
+    let broken = |path, name| {
+        std::panic::catch_unwind(|| contract::offers(&Externals::by(Arc::new(Named(path, name))))).is_err()
+    };
+    assert!(broken("gc.victim", "fifo"), "the name is taken");
+    assert!(broken("gc.victim", "behind"), "it chooses what is not there");
 }
 
 /// A scheduler that prefers writes lets garbage collection wait until they find no room. The writes leave the queue

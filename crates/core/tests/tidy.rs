@@ -242,6 +242,19 @@ const CORE: Layers = &[
             ("nand::array::DieTime", "as above"),
         ],
     ),
+    (
+        "contract",
+        &[
+            ("sim", "what policies decide on has ids and times"),
+            ("config", "policies are made for a device"),
+            ("device", "a device with a policy serves requests"),
+            ("external::Externals", "policies may be another program's"),
+            ("ftl", "victims are blocks"),
+            ("scheduler::RANKS", "schedulers rank classes"),
+            ("state", "policies are saved and loaded"),
+            ("work::Class", "schedulers rank classes"),
+        ],
+    ),
 ];
 
 /// Functions that may be longer than [`LONGEST_FUNCTION`], by file and name, and why: tables, not control flow.

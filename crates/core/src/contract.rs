@@ -1,0 +1,229 @@
+//! Laws that all policies of a family obey, as checks for tests.
+//!
+//! `tests/contract.rs` runs them over the built-in policies. A program with policies of its own runs [`offers`] in a
+//! test, which checks all that its provider offers. Each function panics with the name of the policy if it breaks a law.
+
+use std::collections::BTreeMap;
+
+use crate::config::{DeviceConfig, load_with};
+use crate::device::{Device, Options};
+use crate::external::Externals;
+use crate::ftl::gc::victim::Victim;
+use crate::ftl::space::{Role, Space};
+use crate::scheduler::RANKS;
+use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn};
+use crate::sim::request::{Operation, Request};
+use crate::sim::rng::Rng;
+use crate::sim::time::Time;
+use crate::state::{Reader, StateError, Writer};
+use crate::work::Class;
+
+/// Checks all policies that a program offers: that devices can name them, their laws, and that a device with them
+/// completes all requests, twice in the same way.
+///
+/// # Panics
+///
+/// A policy breaks a law.
+pub fn offers(makers: &Externals) {
+    for offer in makers.offers() {
+        let (path, name) = (offer.path(), offer.name());
+        let is_buffered = path.starts_with("buffer.");
+        let small = ["geometry.blocks=16", "capacity={ spare = 0.5 }"].map(str::to_owned).into_iter();
+        let buffer = is_buffered.then(|| "buffer.capacity=256KiB".to_owned());
+        let overrides: Vec<String> = small.chain(buffer).chain([format!("{path}={name}")]).collect();
+        let device = load_with(makers, "tiny", &overrides).unwrap_or_else(|error| panic!("{path}={name}: {error}"));
+        let is_named = device.externals().iter().any(|(key, config)| (*key, config.name.as_str()) == (path, name));
+        assert!(is_named, "{path}={name} is another policy: its name is taken, or its key names no policy");
+        match path {
+            "gc.victim" => victim(&device),
+            "buffer.eviction" => eviction(&device),
+            "allocation" => allocation(&device),
+            "scheduler" => scheduler(&device),
+            _ => {}
+        }
+        assert_eq!(work(&device), work(&device), "{path}={name}: another run has another result");
+    }
+}
+
+/// Fills a small device, then writes and reads at random. Returns the time of the last completion.
+fn work(config: &DeviceConfig) -> Time {
+    let mut device = Device::new(config.clone(), Options::default()).unwrap_or_else(|error| panic!("{error}"));
+    let (units, per_unit) = (config.logical_units(), config.sectors_per_unit());
+    (0..units as u32).for_each(|lpn| device.ftl_mut().write_whole(Lpn(lpn)));
+    device.ftl_mut().seal();
+    let (mut rng, mut completions, requests) = (Rng::new(5, "contract"), Vec::new(), 4_000);
+    for tag in 0..requests {
+        let operation = if rng.below(3) == 0 { Operation::Read } else { Operation::Write };
+        let lba = rng.below(units) * u64::from(per_unit);
+        let now = device.now();
+        device.submit(now, Request { tag, ..Request::new(now, operation, lba, per_unit) });
+        while device.outstanding() >= 16 {
+            let Some(at) = device.next_event_time() else { break };
+            device.advance_to(at);
+        }
+    }
+    while let Some(at) = device.next_event_time() {
+        device.advance_to(at);
+    }
+    device.take_completions(&mut completions);
+    assert_eq!(completions.len() as u64, requests, "{}", device.explain_stall());
+    assert!(device.fault().is_none(), "{}", device.fault().map(ToString::to_string).unwrap_or_default());
+    device.check_invariants().unwrap_or_else(|what| panic!("{what}"));
+    completions.iter().map(|completion| completion.finish).max().unwrap_or_default()
+}
+
+/// Checks that a scheduler ranks every class, and does not let the host stop what frees space.
+///
+/// # Panics
+///
+/// The scheduler breaks a law.
+pub fn scheduler(device: &DeviceConfig) {
+    let name = device.scheduler.name();
+    let scheduler = device.scheduler.build(device, 1).expect("defaults are valid");
+    for class in Class::ALL {
+        assert!(usize::from(scheduler.rank(class)) < RANKS, "{name}: {class:?}");
+    }
+    // Without these, nothing could be written any more.
+    assert!(scheduler.rank(Class::UrgentGc) <= scheduler.rank(Class::HostProgram), "{name}");
+    assert!(scheduler.rank(Class::Summary) <= scheduler.rank(Class::HostProgram), "{name}");
+}
+
+/// Checks that an allocation scheme has a home for all pages or for none.
+///
+/// # Panics
+///
+/// The scheme breaks a law.
+pub fn allocation(device: &DeviceConfig) {
+    let name = device.allocation.name();
+    let scheme = device.allocation.build(device, 1).expect("defaults are valid");
+    let pages = (device.logical_units() / u64::from(device.units_per_page())).min(1_000) as u32;
+    let homes = (0..pages).filter(|&stripe| scheme.home(stripe).is_some()).count() as u32;
+    assert!(homes == 0 || homes == pages, "{name}");
+    assert_eq!(scheme.order().len(), device.total_planes(), "{name}");
+}
+
+/// Checks an eviction policy: inserts, accesses, cleans, removes and evicts units at random. A model of the contents says
+/// what may be evicted.
+///
+/// # Panics
+///
+/// The policy breaks a law, or the device has no buffer.
+pub fn eviction(device: &DeviceConfig) {
+    let config = &device.buffer.as_ref().expect("a device with a buffer").eviction;
+    let mut policy = config.build(device, 7).expect("defaults are valid");
+    let units = device.buffer_units();
+    let mut there: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut free: Vec<u32> = (0..units).collect();
+    let (mut rng, mut victims, mut taken) = (Rng::new(3, "contract"), Vec::new(), 0);
+    for _ in 0..50_000 {
+        let unit = rng.below(200) as u32;
+        match (rng.below(8), there.get(&unit).copied()) {
+            (0, _) => {
+                policy.take(&mut victims);
+                assert_eq!(victims.is_empty(), there.is_empty(), "{}: nothing is taken of something", config.name());
+                taken += victims.len();
+                let held = |entry: u32| there.iter().find(|(_, held)| **held == entry).map(|(unit, _)| *unit);
+                let units: Vec<u32> = victims.iter().map(|&entry| held(entry).expect("it is there")).collect();
+                assert!(units.is_sorted(), "{}: {units:?} are not in order", config.name());
+                for (unit, entry) in units.into_iter().zip(victims.drain(..)) {
+                    assert!(there.remove(&unit).is_some(), "{}: taken twice", config.name());
+                    free.push(entry);
+                }
+            }
+            (1, Some(entry)) => {
+                policy.on_remove(entry);
+                there.remove(&unit);
+                free.push(entry);
+            }
+            (2, Some(entry)) => policy.on_clean(entry),
+            (3..5, Some(entry)) => policy.on_access(entry, true, true),
+            (_, Some(entry)) => policy.on_access(entry, false, false),
+            (kind, None) => {
+                let Some(entry) = free.pop() else { continue };
+                policy.on_insert(entry, Lpn(unit), kind % 2 == 0, kind % 2 == 1);
+                there.insert(unit, entry);
+            }
+        }
+    }
+    assert!(taken > 2_000, "{}: only {taken} taken", config.name());
+}
+
+/// Fills the next block of a plane and closes it with `valid` valid units.
+pub fn close(space: &mut Space, plane: PlaneId, valid: u32) -> BlockId {
+    let first = space.advance(space.host_frontier(plane, 0), space.data_units());
+    (first.0..first.0 + valid).for_each(|unit| space.validate(Ppn(unit)));
+    let block = space.block_of(first);
+    space.close(block);
+    block
+}
+
+/// Returns the same victim policy, by way of a saved state if it can be saved.
+fn saved_and_loaded(victim: &Victim, device: &DeviceConfig) -> Victim {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes).expect("it is in memory");
+    match writer.section("victim", |out| victim.save(out)) {
+        Err(StateError::Policy(_)) => return victim.clone(),
+        saved => saved.expect("it is in memory"),
+    }
+    writer.finish().expect("it is in memory");
+    let mut loaded = device.gc.victim.build(device, 99).expect("defaults are valid");
+    let mut input = &bytes[..];
+    let mut reader = Reader::new(&mut input).expect("it was just saved");
+    reader.section("victim", |input| loaded.load(input)).expect("it was just saved");
+    reader.finish().expect("it was just saved");
+    loaded
+}
+
+/// Checks a victim policy: closes, shrinks and takes blocks at random. A model of the closed blocks says what may be
+/// taken. A twin that is saved and loaded, or cloned, chooses the same.
+///
+/// # Panics
+///
+/// The policy breaks a law.
+pub fn victim(device: &DeviceConfig) {
+    let name = device.gc.victim.name();
+    let mut space = Space::new(device, 7, false).expect("defaults are valid");
+    let mut twin = device.gc.victim.build(device, 7).expect("defaults are valid");
+    let full = device.data_units_per_block();
+    let mut candidates: Vec<Option<u32>> = vec![None; device.total_blocks() as usize];
+    let mut rng = Rng::new(3, "contract");
+    let mut taken = 0;
+    for clock in 0..20_000 {
+        space.clock = clock;
+        let block = BlockId(rng.below(u64::from(device.total_blocks())) as u32);
+        let plane = space.plane_of(block);
+        let region = space.region(plane, Role::Data);
+        match (rng.below(4), candidates[block.index()]) {
+            (0, _) => {
+                let of_plane = plane.0 * device.geometry.blocks..(plane.0 + 1) * device.geometry.blocks;
+                let any = of_plane.clone().any(|b| candidates[b as usize].is_some_and(|valid| valid < full));
+                let expected = any.then(|| twin.choose(&space.view(region))).flatten();
+                let chosen = space.take_victim(region, 0);
+                assert_eq!(chosen, expected, "{name}: another one when loaded");
+                assert_eq!(chosen.is_some(), any, "{name}: a victim if some block would gain anything");
+                let Some(chosen) = chosen else { continue };
+                assert!(of_plane.contains(&chosen.0), "{name}: not of the plane");
+                assert!(candidates[chosen.index()].take().is_some(), "{name}: no candidate");
+                space.invalidate_all(chosen);
+                space.doom(chosen);
+                space.erased(chosen);
+                taken += 1;
+            }
+            (1, _) if space.free_blocks(plane, Role::Data) > 0 => {
+                let valid = rng.below(u64::from(full) + 1) as u32;
+                candidates[close(&mut space, plane, valid).index()] = Some(valid);
+            }
+            (_, Some(valid)) if valid > 0 => {
+                candidates[block.index()] = Some(valid - 1);
+                space.invalidate(Ppn(space.first_unit(block).0 + valid - 1));
+            }
+            _ => {}
+        }
+        if clock % 2_000 == 1_999 {
+            twin = saved_and_loaded(&twin, device);
+        }
+    }
+    space.recount().expect("the space counts right");
+    assert!(space.fault().is_none(), "{name}: {}", space.fault().map(ToString::to_string).unwrap_or_default());
+    assert!(taken > 1_000, "{name}: only {taken} victims");
+}
