@@ -6,6 +6,7 @@ use std::io::Write;
 use clap::Subcommand;
 use floatgate_core::config::{self, BUILTINS, ConfigError, DeviceConfig};
 use floatgate_core::device::{Options, needed};
+use floatgate_core::external::Externals;
 use floatgate_core::nand::timing::Timing;
 use floatgate_core::sim::text::{escaped, escaped_lines};
 use floatgate_core::sim::time::Time;
@@ -47,17 +48,20 @@ pub struct Selection {
     /// Change a figure, like geometry.channels=8 or gc.victim=fifo
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub overrides: Vec<String>,
+    /// Policies of the program.
+    #[arg(skip)]
+    pub makers: Externals,
 }
 
 impl Selection {
     /// Loads and checks the device.
     pub fn load(&self) -> Result<DeviceConfig, ConfigError> {
-        config::load(&self.device, &self.overrides)
+        config::load_with(&self.makers, &self.device, &self.overrides)
     }
 
     /// Returns the device for the specification of a run.
     pub fn spec(&self) -> DeviceSpec {
-        DeviceSpec::named(&self.device, &self.overrides)
+        DeviceSpec::named(&self.device, &self.overrides).with_makers(self.makers.clone())
     }
 }
 
@@ -72,8 +76,18 @@ struct Format {
     json: bool,
 }
 
-/// Runs the command.
-pub fn run(args: Args) -> anyhow::Result<()> {
+impl Args {
+    /// Returns the device that is selected, if the command is about one.
+    pub fn selection(&mut self) -> Option<&mut Selection> {
+        match &mut self.command {
+            Command::Show { device, .. } | Command::Check { device } => Some(device),
+            Command::List | Command::Schema => None,
+        }
+    }
+}
+
+/// Runs the command in a program with policies of its own.
+pub fn run(args: Args, makers: &Externals) -> anyhow::Result<()> {
     let out = &mut std::io::stdout().lock();
     match args.command {
         Command::List => list(out)?,
@@ -96,7 +110,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             writeln!(out, "{path}: {name} is a device, digest {}", config.digest())?;
             writeln!(out, "simulating it takes {memory} of memory when it is full")?;
         }
-        Command::Schema => writeln!(out, "{}", serde_json::to_string_pretty(&config::json_schema())?)?,
+        Command::Schema => writeln!(out, "{}", serde_json::to_string_pretty(&config::json_schema_with(makers))?)?,
     }
     Ok(out.flush()?)
 }

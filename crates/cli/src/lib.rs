@@ -24,6 +24,7 @@ use std::io::Write;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use failure::Failure;
+use floatgate_core::external::Externals;
 
 /// An SSD you can take apart: a fast, deterministic simulator of flash SSDs.
 #[derive(Parser)]
@@ -108,10 +109,33 @@ fn is_help_of_serve(arguments: &[OsString]) -> bool {
     }
 }
 
+impl Command {
+    /// Lets the device that is selected, if there is one, name policies of the program.
+    fn bring(&mut self, makers: &Externals) {
+        let selection = match self {
+            Command::Run(args) => Some(&mut args.device),
+            Command::Serve(args) => Some(&mut args.device),
+            Command::Vm(args) => Some(&mut args.serve.device),
+            Command::Device(args) => args.selection(),
+            _ => None,
+        };
+        if let Some(selection) = selection {
+            selection.makers = makers.clone();
+        }
+    }
+}
+
 /// Does what the command line asks for, the program's name before it, and returns the status to exit with.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    main_with(Externals::default(), arguments)
+}
+
+/// As [`main`], for a program with policies of its own: devices name them like built-in ones, in files and by `--set`.
+///
+/// Commands of the Python package run without them, and so do states and images that are inspected.
+pub fn main_with(makers: Externals, arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let command = match Cli::try_parse_from(&arguments) {
+    let mut command = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli.command,
         Err(error) => {
             // Help, too, comes this way. Where nobody reads it, there is nobody to tell.
@@ -122,6 +146,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             return error.exit_code().try_into().unwrap_or(2);
         }
     };
+    command.bring(&makers);
     let done = match command {
         Command::Run(args) => run::run(&args, given(&arguments)),
         Command::Serve(args) => serve::run(&args),
@@ -132,7 +157,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Compare(args) => compare::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Draw(args) => draw::run(&args),
-        Command::Device(args) => device::run(args).map_err(Failure::from),
+        Command::Device(args) => device::run(args, &makers).map_err(Failure::from),
         Command::State(args) => state::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Sweep(args) => python::run("sweep", &args),

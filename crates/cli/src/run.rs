@@ -31,7 +31,7 @@ use progress::Terminal;
 #[derive(Clone, clap::Args)]
 pub struct RunArgs {
     #[command(flatten)]
-    device: Selection,
+    pub(crate) device: Selection,
     /// A job in fio's words, like 'rw=randread bs=4k iodepth=32 number_ios=100k', a job file of fio's, or a trace file
     /// (- for standard input); or several of them, which run beside each other
     ///

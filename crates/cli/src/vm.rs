@@ -55,7 +55,7 @@ enum Accel {
 #[derive(Clone, clap::Args)]
 pub struct VmArgs {
     #[command(flatten)]
-    serve: ServeArgs,
+    pub(crate) serve: ServeArgs,
     /// Run COMMAND in the guest's shell, which finds the disk's name in $SSD, and exit with its status; without it, the
     /// shell is yours
     #[arg(long, value_name = "COMMAND", help_heading = "Guest")]

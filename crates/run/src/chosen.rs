@@ -1,6 +1,7 @@
 //! Device of a run: how it is named, and its configuration.
 
 use floatgate_core::config::{self, ConfigError, DeviceConfig};
+use floatgate_core::external::Externals;
 use serde::{Deserialize, Serialize};
 
 /// Specification of the device of a run.
@@ -12,6 +13,9 @@ pub struct DeviceSpec {
     /// Parameters to change, as `--set` takes them: `gc.victim=fifo`.
     #[serde(default)]
     pub overrides: Vec<String>,
+    /// Policies of the program that loads the device. They are not stored with the specification.
+    #[serde(skip)]
+    pub makers: Externals,
 }
 
 /// Origin of the configuration of a device.
@@ -32,13 +36,22 @@ pub enum DeviceSource {
 impl DeviceSpec {
     /// Names a built-in device, or a device file by its path.
     pub fn named(name_or_path: &str, overrides: &[String]) -> DeviceSpec {
-        DeviceSpec { source: DeviceSource::Named(name_or_path.to_owned()), overrides: overrides.to_vec() }
+        DeviceSpec::from(DeviceSource::Named(name_or_path.to_owned()), overrides)
     }
 
     /// Gives the text of a device file, which errors call `called`.
     pub fn text(text: &str, called: &str, overrides: &[String]) -> DeviceSpec {
         let source = DeviceSource::Text { text: text.to_owned(), called: called.to_owned() };
-        DeviceSpec { source, overrides: overrides.to_vec() }
+        DeviceSpec::from(source, overrides)
+    }
+
+    fn from(source: DeviceSource, overrides: &[String]) -> DeviceSpec {
+        DeviceSpec { source, overrides: overrides.to_vec(), makers: Externals::default() }
+    }
+
+    /// Lets the device name policies of the program that loads it.
+    pub fn with_makers(self, makers: Externals) -> DeviceSpec {
+        DeviceSpec { makers, ..self }
     }
 
     /// Returns the name of the device in errors: that of a built-in device, the path of a file, or that of a text.
@@ -54,7 +67,7 @@ impl DeviceSpec {
             DeviceSource::Named(name) => match config::builtin(name) {
                 Some(device) => {
                     let base = Some(device.name.to_owned());
-                    self.load_with(base, |overrides| config::load(device.name, overrides))
+                    self.load_with(base, |overrides| config::load_with(&self.makers, device.name, overrides))
                 }
                 None => {
                     let text = config::file_text(name)?;
@@ -66,7 +79,7 @@ impl DeviceSpec {
     }
 
     fn load_text(&self, text: &str) -> Result<Chosen, ConfigError> {
-        let load = |overrides: &[String]| config::from_toml(text, self.called(), overrides);
+        let load = |overrides: &[String]| config::from_toml_with(&self.makers, text, self.called(), overrides);
         self.load_with(config::base_in(text), load)
     }
 
