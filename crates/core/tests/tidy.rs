@@ -398,7 +398,7 @@ const CRATES: &[(&str, &[&str], &[&str])] = &[
         &[],
     ),
     ("py", &["floatgate-core", "floatgate-report", "floatgate-run", "floatgate-workload"], &[]),
-    ("wheel", &["floatgate", "floatgate-py"], &[]),
+    ("wheel", &["floatgate", "floatgate-core", "floatgate-py"], &[]),
 ];
 
 /// A crate that depends on more is built again more often, so that each dependency is a decision.

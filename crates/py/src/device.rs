@@ -15,6 +15,7 @@ use floatgate_run::chosen::{Chosen, DeviceSpec};
 use pyo3::prelude::*;
 
 use crate::errors::{config_error, exception};
+use crate::makers;
 use crate::policies::Policies;
 
 /// A device that has passed its checks.
@@ -23,7 +24,8 @@ pub struct DeviceConfig {
     pub(crate) chosen: Chosen,
 }
 
-fn load(py: Python<'_>, spec: &DeviceSpec) -> PyResult<DeviceConfig> {
+fn load(py: Python<'_>, spec: DeviceSpec) -> PyResult<DeviceConfig> {
+    let spec = spec.with_makers(makers());
     spec.load().map(|chosen| DeviceConfig { chosen }).map_err(|error| config_error(py, &error))
 }
 
@@ -32,19 +34,22 @@ impl DeviceConfig {
     /// A built-in device by its name, or a file by its path.
     #[staticmethod]
     fn load(py: Python<'_>, name_or_path: &str, overrides: Vec<String>) -> PyResult<DeviceConfig> {
-        load(py, &DeviceSpec::named(name_or_path, &overrides))
+        load(py, DeviceSpec::named(name_or_path, &overrides))
     }
 
     /// From the text of a device file.
     #[staticmethod]
     fn from_toml(py: Python<'_>, text: &str, called: &str, overrides: Vec<String>) -> PyResult<DeviceConfig> {
-        load(py, &DeviceSpec::text(text, called, &overrides))
+        load(py, DeviceSpec::text(text, called, &overrides))
     }
 
-    /// Its policies that are not the simulator's own: the path of the key, the name, the digest of the source, and the
-    /// options as JSON.
+    /// Its policies that are neither the simulator's own nor the extension module's: the path of the key, the name, the
+    /// digest of the source, and the options as JSON.
     fn externals(&self) -> Vec<(&'static str, String, String, String)> {
+        let offers = makers().offers();
+        let is_offered = |path, name: &str| offers.iter().any(|offer| (offer.path(), offer.name()) == (path, name));
         let policies = self.chosen.config.externals().into_iter();
+        let policies = policies.filter(|(path, config)| !is_offered(path, &config.name));
         let told = policies.map(|(path, config)| {
             let options = serde_json::Value::from(config.options.clone()).to_string();
             (path, config.name.clone(), config.source.clone(), options)
@@ -55,7 +60,7 @@ impl DeviceConfig {
     /// The same device, with what makes those policies, by the path of the key.
     fn with_policies(&self, makers: BTreeMap<String, Py<PyAny>>) -> DeviceConfig {
         let mut chosen = self.chosen.clone();
-        chosen.config.makers = Externals::by(Arc::new(Policies(makers)));
+        chosen.config.makers = Externals::by(Arc::new(Policies { makers, others: chosen.config.makers }));
         DeviceConfig { chosen }
     }
 
@@ -120,18 +125,22 @@ impl DeviceConfig {
     }
 }
 
-/// The names of the simulator's own policies of a family, which is the path of its key.
+/// The names of the policies of a family, which is the path of its key: the simulator's own, and the extension
+/// module's.
 #[pyfunction]
 pub fn policy_names(path: &str) -> Vec<&'static str> {
-    match path {
-        "allocation" => AllocationConfig::NAMES.to_vec(),
-        "gc.trigger" => TriggerConfig::NAMES.to_vec(),
-        "gc.victim" => VictimConfig::NAMES.to_vec(),
-        "buffer.eviction" => EvictionConfig::NAMES.to_vec(),
-        "scheduler" => SchedulerConfig::NAMES.to_vec(),
-        "temperature" => TemperatureConfig::NAMES.to_vec(),
-        _ => Vec::new(),
-    }
+    let own = match path {
+        "allocation" => AllocationConfig::NAMES,
+        "gc.trigger" => TriggerConfig::NAMES,
+        "gc.victim" => VictimConfig::NAMES,
+        "buffer.eviction" => EvictionConfig::NAMES,
+        "scheduler" => SchedulerConfig::NAMES,
+        "temperature" => TemperatureConfig::NAMES,
+        _ => &[],
+    };
+    let offers = makers().offers().into_iter();
+    let offered = offers.filter(|offer| offer.path() == path).map(|offer| offer.name());
+    own.iter().copied().chain(offered).collect()
 }
 
 /// The names of the built-in devices.

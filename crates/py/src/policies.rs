@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use floatgate_core::external::{
     Cause, ExternalAllocation, ExternalClassifier, ExternalEviction, ExternalScheduler, ExternalTrigger,
-    ExternalVictim, Placing, Provider, Wanted, Written,
+    ExternalVictim, ExternalWear, Externals, Placing, Provider, Wanted, Written,
 };
 use floatgate_core::ftl::space::{BlockView, RegionView};
 use floatgate_core::sim::id::PlaneId;
@@ -18,13 +18,23 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// Makers of policies, by the path of their key.
-pub struct Policies(pub BTreeMap<String, Py<PyAny>>);
+/// Policies of a device: those in Python, and those of the extension module.
+pub struct Policies {
+    /// Makers of policies in Python, by the path of their key.
+    pub makers: BTreeMap<String, Py<PyAny>>,
+    /// Makers of the others.
+    pub others: Externals,
+}
 
 impl Policies {
+    /// Returns what makes the policy that is wanted if it is not in Python.
+    fn other(&self, wanted: Wanted) -> Option<&dyn Provider> {
+        if self.makers.contains_key(wanted.path) { None } else { self.others.provider(wanted).ok() }
+    }
+
     /// Makes the policy that is wanted.
     fn make(&self, py: Python<'_>, wanted: Wanted) -> PyResult<Py<PyAny>> {
-        let maker = self.0.get(wanted.path).ok_or_else(|| {
+        let maker = self.makers.get(wanted.path).ok_or_else(|| {
             PyTypeError::new_err(format!("{} `{}` is no policy of this device", wanted.path, wanted.config.name))
         })?;
         let options = serde_json::Value::from(wanted.config.options.clone()).to_string();
@@ -48,14 +58,27 @@ fn fork(py: Python<'_>, policy: &Py<PyAny>) -> PyResult<Py<PyAny>> {
 
 impl Provider for Policies {
     fn victim(&self, wanted: Wanted) -> Result<Box<dyn ExternalVictim>, Cause> {
+        if let Some(other) = self.other(wanted) {
+            return other.victim(wanted);
+        }
         python(|py| Ok(Box::new(Victim(self.make(py, wanted)?)) as Box<dyn ExternalVictim>))
     }
 
     fn trigger(&self, wanted: Wanted) -> Result<Box<dyn ExternalTrigger>, Cause> {
+        if let Some(other) = self.other(wanted) {
+            return other.trigger(wanted);
+        }
         python(|py| Ok(Box::new(Trigger(self.make(py, wanted)?)) as Box<dyn ExternalTrigger>))
     }
 
+    fn wear(&self, wanted: Wanted) -> Result<Box<dyn ExternalWear>, Cause> {
+        self.other(wanted).map_or_else(|| Err(wanted.unknown()), |other| other.wear(wanted))
+    }
+
     fn allocation(&self, wanted: Wanted, pages: u32) -> Result<Placing, Cause> {
+        if let Some(other) = self.other(wanted) {
+            return other.allocation(wanted, pages);
+        }
         python(|py| {
             let policy = self.make(py, wanted)?;
             if !policy.getattr(py, "_is_static")?.extract::<bool>(py)? {
@@ -70,10 +93,16 @@ impl Provider for Policies {
     }
 
     fn classifier(&self, wanted: Wanted) -> Result<Box<dyn ExternalClassifier>, Cause> {
+        if let Some(other) = self.other(wanted) {
+            return other.classifier(wanted);
+        }
         python(|py| Ok(Box::new(Classifier(self.make(py, wanted)?)) as Box<dyn ExternalClassifier>))
     }
 
     fn eviction(&self, wanted: Wanted, entries: u32) -> Result<Box<dyn ExternalEviction>, Cause> {
+        if let Some(other) = self.other(wanted) {
+            return other.eviction(wanted, entries);
+        }
         python(|py| {
             let units = Units(Mutex::new(Table { clock: 0, units: vec![None; entries as usize] }));
             let eviction = Eviction::new(py, self.make(py, wanted)?, Py::new(py, units)?)?;
@@ -82,6 +111,9 @@ impl Provider for Policies {
     }
 
     fn scheduler(&self, wanted: Wanted) -> Result<Box<dyn ExternalScheduler>, Cause> {
+        if let Some(other) = self.other(wanted) {
+            return other.scheduler(wanted);
+        }
         python(|py| {
             let policy = self.make(py, wanted)?;
             let (looks, reconsiders) = policy.call_method0(py, "_looks")?.extract(py)?;

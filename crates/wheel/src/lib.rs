@@ -18,23 +18,12 @@ fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
 mod _floatgate {
     #[pymodule_export]
     use crate::command;
-    #[pymodule_export]
-    use floatgate_py::device::{DeviceConfig, builtin_names, policy_names};
-    #[pymodule_export]
-    use floatgate_py::errors::provoke_panic;
-    #[pymodule_export]
-    use floatgate_py::policies::Units;
-    #[pymodule_export]
-    use floatgate_py::result::{check_result, check_summary, check_table, compare, report, seal};
-    #[pymodule_export]
-    use floatgate_py::run::run;
-    #[pymodule_export]
-    use floatgate_py::simulator::{Simulator, state_info};
 
+    use floatgate_core::external::Externals;
     use pyo3::prelude::*;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        floatgate_py::fill(module, Externals::default())
     }
 }
