@@ -8,10 +8,13 @@ CARGO ?= cargo
 # Of the whole workspace, so that libraries have the features that its tests give them, and are built once for both.
 BUILD = $(CARGO) build --workspace --bin floatgate --locked
 FLOATGATE := $(or $(CARGO_TARGET_DIR),target)/release/floatgate
-RUST_FILES = find crates fuzz/fuzz_targets -name '*.rs' -print0
+RUST_FILES = find crates examples fuzz/fuzz_targets -name '*.rs' -print0
 # The program of the tests' own profile, and the environment that the Python package is tested in.
 PROGRAM = $(abspath $(or $(CARGO_TARGET_DIR),target)/debug/floatgate)
 PYTHON = $(or $(CARGO_TARGET_DIR),target)/python
+# The extension module of the example, with the features that it was built with for the package.
+TEST_EXAMPLE = $(CARGO) build --package floatgate-example-python --features extension-module --locked && \
+	scripts/test_example.sh $(PYTHON) $(or $(CARGO_TARGET_DIR),target)
 COLUMNS = $(or $(CARGO_TARGET_DIR),target)/columns
 
 # What the demo runs: make demo DEVICE=... TRACE=... OPTIONS=...
@@ -60,6 +63,7 @@ test: check ## All that must hold: format, lints, documentation, tests, and the 
 	python3 -B -m unittest discover --start-directory scripts
 	$(CARGO) test --workspace --locked
 	FLOATGATE=$(PROGRAM) scripts/test_python.sh $(PYTHON)
+	$(TEST_EXAMPLE)
 	scripts/check_monitor.sh $(PROGRAM)
 	FLOATGATE_CASES=$(FAST_CASES) FLOATGATE_POWER_CUTS=2000 \
 		$(CARGO) test --release --package floatgate-core --locked $(addprefix --test ,$(RELEASE)) -- $(DIGESTS)
@@ -69,6 +73,10 @@ test-python: ## The tests of the Python package alone, in an environment below t
 	@scripts/prerequisites.sh test
 	$(BUILD)
 	FLOATGATE=$(PROGRAM) scripts/test_python.sh $(PYTHON)
+
+.PHONY: test-example
+test-example: test-python ## The tests of the Python package, and of the example that adds policies to it
+	$(TEST_EXAMPLE)
 
 .PHONY: test-cluster
 test-cluster: ## Sweeps on a real cluster of Ray, of which a worker dies; installs Ray, 80 MB, below the build directory

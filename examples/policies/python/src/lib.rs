@@ -1,0 +1,26 @@
+//! Extension module of the Python package `floatgate` with the policies of this example. It takes the place of the one
+//! in `crates/wheel`, and has all that is in that.
+
+use std::ffi::OsString;
+
+use pyo3::prelude::*;
+
+/// Runs a command line, which starts with the name of the program, and returns the exit status.
+#[pyfunction]
+fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+    py.detach(|| floatgate_cli::main_with(example_policies::makers(), arguments))
+}
+
+/// Bindings of the simulator, and the policies.
+#[pymodule]
+mod _floatgate {
+    #[pymodule_export]
+    use crate::command;
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        floatgate_py::fill(module, example_policies::makers())
+    }
+}

@@ -1,0 +1,48 @@
+"""The policies of this example, from Python."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import floatgate as fg
+from floatgate import _floatgate
+
+JOB = "rw=randrw rwmixread=70 bs=4k iodepth=16 number_ios=4000"
+
+
+class NewestFirst(fg.policies.Scheduler):
+    def rank(self, cls):
+        return 0
+
+    def pick(self, queue, now):
+        return len(queue) - 1
+
+
+class Policies(unittest.TestCase):
+    def test_devices_name_them_like_built_in_ones(self):
+        plain = fg.Device("tiny")
+        other = plain.with_options({"gc.victim": "cost-age-times", "scheduler": {"deadline": {"read": "1ms"}}})
+        results = [fg.run(device, JOB, precondition="steady").summary for device in (plain, other)]
+        self.assertNotEqual(*[result.requests.write.latency_us.p99 for result in results])
+        self.assertEqual(other.config["gc"]["victim"]["external"]["name"], "cost-age-times")
+
+    def test_a_device_may_have_policies_of_both_kinds(self):
+        device = fg.Device("tiny", {"gc.victim": "cost-age-times", "scheduler": NewestFirst})
+        self.assertEqual(list(device.policies), ["scheduler"])
+        self.assertEqual(fg.run(device, JOB).summary.requests.all.count, 4000)
+
+    def test_errors_suggest_them(self):
+        with self.assertRaisesRegex(fg.ConfigError, "did you mean `deadline`"):
+            fg.Device("tiny", {"scheduler": "deadlin"})
+        with self.assertRaisesRegex(fg.OptionError, "take another name"):
+            fg.policies.register("deadline")(NewestFirst)
+
+    def test_the_command_knows_them(self):
+        with tempfile.TemporaryDirectory() as directory:
+            words = ["run", "tiny", JOB, "--set", "gc.victim=cost-age-times", "--out", directory + "/result"]
+            self.assertEqual(_floatgate.command(["floatgate", *words]), 0)
+            self.assertTrue((Path(directory) / "result" / "summary.json").is_file())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,90 @@
+//! Cost-age-times: what reclaiming a block costs, against its age, times its erases.
+
+use floatgate_core::external::{Cause, ExternalVictim};
+use floatgate_core::ftl::space::RegionView;
+use floatgate_core::sim::id::BlockId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Options of `cost-age-times`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CostAgeTimesOptions {
+    /// Start of a block's age.
+    pub since: Since,
+}
+
+/// Start of a block's age.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Since {
+    /// When the block was full, as in the paper.
+    #[default]
+    Closed,
+    /// When one of its units became invalid last, as with `cost-benefit`.
+    Changed,
+}
+
+/// Takes the block with the least u / (1 - u) * erases / age, where u is its share of valid units (Chiang and Chang,
+/// "Cleaning policies in mobile computers using flash memory", Journal of Systems and Software 48(3), 1999).
+///
+/// u / (1 - u) is the cost: units to copy for each unit that is gained. Age is the number of host writes since the
+/// block was full. Counting erases levels wear: of two blocks with the same cost and age, the less worn one is taken.
+/// An unworn block counts as erased once, since otherwise all of them would be equal (assumed). The paper maps ages to
+/// a few levels, so that a very old block is not taken whatever it costs; here the age counts as it is.
+#[derive(Clone, Debug)]
+pub struct CostAgeTimes {
+    since: Since,
+}
+
+/// Cost of a block as a fraction, so that blocks are compared exactly.
+#[derive(Clone, Copy)]
+struct Score {
+    /// Valid units times erases.
+    cost: u128,
+    /// Invalid units times age; at least 1.
+    gain: u128,
+}
+
+impl Score {
+    fn is_below(self, other: Score) -> bool {
+        self.cost * other.gain < other.cost * self.gain
+    }
+}
+
+impl CostAgeTimes {
+    pub fn new(options: CostAgeTimesOptions) -> CostAgeTimes {
+        CostAgeTimes { since: options.since }
+    }
+
+    /// Returns the score of a block, or `None` if it has no invalid unit.
+    fn score(&self, view: &RegionView, block: BlockId) -> Option<Score> {
+        let known = view.block(block);
+        let start = match self.since {
+            Since::Closed => known.age.closed,
+            Since::Changed => known.age.changed,
+        };
+        let age = u128::from(view.clock() - start) + 1;
+        let gain = u128::from(view.units() - known.valid) * age;
+        (gain > 0).then(|| Score { cost: u128::from(known.valid) * u128::from(known.erases.max(1)), gain })
+    }
+}
+
+impl ExternalVictim for CostAgeTimes {
+    fn choose(&mut self, view: &RegionView) -> Result<i64, Cause> {
+        let mut best: Option<(Score, i64)> = None;
+        for (block, position) in view.closed_blocks().zip(0..) {
+            // Blocks come in the order of their valid units: of equal scores, the first one has the fewest.
+            if let Some(score) = self.score(view, block)
+                && best.is_none_or(|(least, _)| score.is_below(least))
+            {
+                best = Some((score, position));
+            }
+        }
+        Ok(best.map_or(0, |(_, position)| position))
+    }
+
+    fn fork(&self) -> Result<Box<dyn ExternalVictim>, Cause> {
+        Ok(Box::new(self.clone()))
+    }
+}

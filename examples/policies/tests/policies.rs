@@ -1,0 +1,165 @@
+//! The policies behave as described, and a program with them names them like built-in ones.
+
+use std::process::Command;
+
+use example_policies::makers;
+use floatgate_core::config::{DeviceConfig, from_toml_with, json_schema_with, load_with};
+use floatgate_core::contract::{self, close};
+use floatgate_core::external::Externals;
+use floatgate_core::ftl::space::{Role, Space};
+use floatgate_core::sim::id::{LunId, PlaneId, TransactionId};
+use floatgate_core::sim::time::Time;
+use floatgate_core::work::{Class, LunQueue, Queued};
+use floatgate_run::chosen::DeviceSpec;
+use floatgate_run::front::Quiet;
+use floatgate_run::session::Session;
+use floatgate_run::spec::RunSpec;
+use floatgate_run::traces::Traces;
+
+fn device(overrides: &[&str]) -> Result<DeviceConfig, String> {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    load_with(&makers(), "tiny", &overrides).map_err(|error| error.to_string())
+}
+
+#[test]
+fn all_policies_obey_the_laws_of_their_families() {
+    assert_eq!(makers().offers().len(), 2);
+    contract::offers(&makers());
+}
+
+/// Which of two blocks with 16 and 32 valid units of 64 is taken first. The second one is closed `younger` writes
+/// after the first one. Their costs are 16 / 48 = 1 / 3 and 32 / 32 = 1.
+fn first_victim(ages: [u64; 2], erases: u32, options: &str) -> u32 {
+    let victim = format!("gc.victim={{ cost-age-times = {{ {options} }} }}");
+    let set = ["geometry.blocks=16", "geometry.pages=64", "capacity={ spare = 0.5 }", "gc.soft_threshold=1", &victim];
+    let mut space = Space::new(&device(&set).unwrap(), 1, false).unwrap();
+    let (plane, now) = (PlaneId(0), 1_000);
+    for _ in 0..erases {
+        // The first block is worn: it is the only one that is filled and erased, and is free again at the end.
+        let block = close(&mut space, plane, 0);
+        space.take_victim(space.region(plane, Role::Data), 0).unwrap();
+        space.doom(block);
+        space.erased(block);
+    }
+    let mut blocks = Vec::new();
+    for (age, valid) in ages.into_iter().zip([16, 32]) {
+        space.clock = now + 1 - age;
+        blocks.push(close(&mut space, plane, valid));
+    }
+    space.clock = now;
+    let victim = space.take_victim(space.region(plane, Role::Data), 0).unwrap();
+    blocks.iter().position(|block| *block == victim).unwrap() as u32
+}
+
+/// (1 / 3) / age of the first block, and 1 / age of the second.
+#[test]
+fn cost_and_age_decide() {
+    assert_eq!(first_victim([100, 100], 0, ""), 0);
+    assert_eq!(first_victim([100, 299], 0, ""), 0, "1 / 300 is below 1 / 299");
+    assert_eq!(first_victim([100, 301], 0, ""), 1, "1 / 301 is below 1 / 300");
+    // Here no unit has become invalid after the closing, so both starts of the age are equal.
+    assert_eq!(first_victim([100, 301], 0, "since = \"changed\""), 1);
+}
+
+fn queued(class: Class, since_us: u64, number: u32) -> Queued {
+    let (id, plane) = (TransactionId(number), PlaneId(0));
+    Queued { id, class, rank: 0, plane, since: Time::from_us(since_us), request: None, stream: None }
+}
+
+fn picked(makers: &Externals, waiting: &[(Class, u64)], now_us: u64) -> u32 {
+    let set = ["scheduler={ deadline = { read = \"1ms\", write = \"5ms\" } }".to_owned()];
+    let config = load_with(makers, "tiny", &set).unwrap();
+    let mut scheduler = config.scheduler.build(&config, 1).unwrap();
+    let queue: Vec<Queued> = waiting.iter().zip(0..).map(|((class, since), n)| queued(*class, *since, n)).collect();
+    scheduler.pick(&LunQueue::new(LunId(0), &queue), Time::from_us(now_us)).unwrap().0
+}
+
+#[test]
+fn deadlines_come_before_reads() {
+    use Class::{Gc, HostProgram, HostRead, UrgentGc};
+    let pick = |waiting: &[(Class, u64)], now| picked(&makers(), waiting, now);
+    let queue = [(Gc, 0), (HostProgram, 0), (HostRead, 4_500)];
+    assert_eq!(pick(&queue, 4_999), 2, "reads first");
+    assert_eq!(pick(&queue, 5_000), 1, "the write is due");
+    assert_eq!(pick(&[(HostProgram, 0), (HostRead, 3_000)], 9_000), 1, "the read was due before the write");
+    assert_eq!(pick(&[(Gc, 0), (HostProgram, 1)], 10), 0, "otherwise in order");
+    assert_eq!(pick(&[(HostProgram, 0), (UrgentGc, 8_000)], 9_000), 1, "space comes first");
+}
+
+#[test]
+fn devices_name_them_like_built_in_ones() {
+    let config = device(&["gc.victim=cost-age-times", "scheduler.deadline.read=1ms"]).unwrap();
+    assert_eq!((config.gc.victim.name(), config.scheduler.name()), ("cost-age-times", "deadline"));
+    assert_eq!(config.externals()[1].1.options["read"], "1ms");
+    let source = |path: &str| config.sources.get(path).map(String::as_str);
+    assert!(source("gc.victim.external.name").is_some() && source("scheduler.external.options.read").is_some());
+    // What a result holds is a device of this program again.
+    let text = toml::to_string(&config.resolved()).unwrap();
+    let again = from_toml_with(&makers(), &text, "again.toml", &[]).unwrap();
+    assert_eq!((again.digest(), again.externals()), (config.digest(), config.externals()));
+    let later = device(&["scheduler.deadline.read=1ms", "scheduler=fcfs"]).unwrap();
+    assert_eq!(later.scheduler.name(), "fcfs");
+}
+
+#[test]
+fn errors_suggest_them() {
+    for (set, says) in [
+        ("gc.victim=cost-age-time", "did you mean `cost-age-times`? one of greedy, fifo"),
+        ("scheduler=dedline", "unknown name `dedline`, did you mean `deadline`?"),
+        ("scheduler.deadline.reads=1ms", "unknown key `scheduler.deadline.reads`"),
+        ("scheduler.deadline.read=soon", "`scheduler`: `deadline`: "),
+        ("gc.victim.cost-age-times.since=never", "unknown name `never`: one of closed, changed"),
+    ] {
+        let error = device(&[set]).unwrap_err();
+        assert!(error.contains(says), "{error}");
+    }
+    let plain = floatgate_core::config::load("tiny", &["scheduler=deadline".to_owned()]).unwrap_err().to_string();
+    assert!(plain.contains("unknown name `deadline`"), "only this program has it: {plain}");
+}
+
+#[test]
+fn the_schema_has_them() {
+    let schema = json_schema_with(&makers()).to_string();
+    assert!(schema.contains("cost-age-times") && schema.contains("Longest wait of a write"));
+    assert!(!json_schema_with(&Externals::default()).to_string().contains("cost-age-times"));
+}
+
+/// Runs a workload, as a program without a command line does.
+fn write_amplification(overrides: &[&str]) -> f64 {
+    let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_owned()).collect();
+    let device = DeviceSpec::named("tiny", &overrides).with_makers(makers());
+    let job = "rw=randwrite random_distribution=zoned:90/10:10/90 bs=4k number_ios=20k iodepth=4";
+    let mut spec = RunSpec::new(device, vec![job.to_owned()]);
+    spec.state = floatgate_run::spec::StateSpec::Precondition("fill".to_owned());
+    let traces = Traces::default();
+    let chosen = spec.device.load().unwrap();
+    let Ok(session) = Session::open(&spec, &traces, chosen, &Quiet) else { panic!("the run cannot start") };
+    let Ok(finished) = session.run_into_directory(&Quiet) else { panic!("the run failed") };
+    finished.summary.write_amplification.expect("the host has written")
+}
+
+#[test]
+fn a_session_runs_with_them() {
+    let greedy = write_amplification(&[]);
+    let cat = write_amplification(&["gc.victim=cost-age-times"]);
+    assert_ne!(greedy, cat);
+    assert!(cat < 1.5 * greedy, "cost-age-times copies {cat}, greedy {greedy} units for each write");
+}
+
+#[test]
+fn the_command_knows_them() {
+    let command = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_floatgate-policies")).args(arguments).output().unwrap();
+        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        (output.status.code(), text)
+    };
+    let set = ["--set", "gc.victim=cost-age-times", "--set", "scheduler.deadline.write=5ms"];
+    let (status, text) = command(&[&["run", "tiny", "rw=randrw bs=4k number_ios=2k"][..], &set].concat());
+    assert_eq!(status, Some(0), "{text}");
+    let (_, text) = command(&[&["device", "show", "tiny"][..], &set].concat());
+    assert!(text.contains("gc.victim.external.name") && text.contains("cost-age-times"), "{text}");
+    let (status, text) = command(&["run", "tiny", "rw=read", "--set", "gc.victim=cost-age-time"]);
+    assert!(status == Some(2) && text.contains("did you mean `cost-age-times`?"), "{text}");
+    let (_, text) = command(&["device", "schema"]);
+    assert!(text.contains("\"cost-age-times\"") && text.contains("\"deadline\""), "{text}");
+}
