@@ -144,6 +144,7 @@ const CORE: Layers = &[
             ("ftl::allocation", "pools, and the order of planes"),
         ],
     ),
+    ("host", &[("sim", "what a host sends, and when"), ("config", "the queue, the link, and the cores")]),
     (
         "cache",
         &[
@@ -153,9 +154,11 @@ const CORE: Layers = &[
             ("policy", "eviction is a policy"),
             ("policy_family", "eviction is a policy"),
             ("metrics", "hits are counted"),
+            ("work", "reads bring what it keeps, and writes carry what it writes out"),
+            ("ftl", "what a read has brought may have moved"),
+            ("host::requests::Part", "the units that a request touches"),
         ],
     ),
-    ("host", &[("sim", "what a host sends, and when"), ("config", "the queue, the link, and the cores")]),
     (
         "durability",
         &[

@@ -1,9 +1,10 @@
 //! The buffer in the controller's memory: which units it holds, which of their sectors, and which of them flash does
-//! not have. It decides what is written out; the router makes operations of that.
+//! not have. It decides what is written out; the router makes operations of that. `traffic` is what the router calls.
 
 pub mod dram;
 pub mod eviction;
 mod flush;
+mod traffic;
 
 use std::collections::VecDeque;
 
@@ -14,6 +15,7 @@ use crate::sim::id::{Lpn, RequestId, TransactionId};
 use crate::sim::list;
 use crate::sim::memory::{prefetch, zeroed};
 use crate::sim::table::Table;
+use crate::sim::time::Time;
 use dram::Dram;
 use eviction::Eviction;
 use flush::Barriers;
@@ -159,7 +161,7 @@ pub struct Buffer {
     /// Entries that go, or whose unit has gone, and that are not free yet.
     coming: u32,
     /// Units of host writes that wait for room.
-    pub waiting: u32,
+    waiting: u32,
     above_low_water: bool,
     high: u32,
     low: u32,
@@ -173,13 +175,17 @@ pub struct Buffer {
     /// Sector versions by entry, for verification.
     contents: Option<Vec<Vec<u32>>>,
     /// By transaction: of a read from flash the units of the page that it was for.
-    pub reads: Vec<u64>,
+    reads: Vec<u64>,
     /// By transaction: what a write of the buffer writes out.
-    pub flights: Table<TransactionId, Option<Pick>>,
+    flights: Table<TransactionId, Option<Pick>>,
     /// Units that are on a core before they are written.
-    pub picked: VecDeque<Pick>,
+    picked: VecDeque<Pick>,
     /// The memory's port.
-    pub dram: Dram,
+    dram: Dram,
+    /// Flash hands over the sectors that were asked for, not whole pages.
+    moves_sectors: bool,
+    /// The time without requests after which all dirty units are written out.
+    idle: Option<Time>,
     /// What was counted.
     pub counts: BufferCounts,
 }
@@ -223,6 +229,8 @@ impl Buffer {
             flights: Table::default(),
             picked: VecDeque::new(),
             dram: Dram::new(config, sectors),
+            moves_sectors: device.bus.partial_transfer,
+            idle: config.idle.map(|idle| idle.time()),
             counts: BufferCounts::default(),
         }))
     }

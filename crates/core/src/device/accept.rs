@@ -410,7 +410,7 @@ impl Device {
         pending.admitted += 1;
         let request = pending.request;
         if let (true, Some(buffer)) = (back, &mut self.buffer) {
-            buffer.waiting -= 1;
+            buffer.end_wait();
         }
         if request.operation == Operation::WriteZeroes && self.is_whole(part) {
             self.observe_request(id, TimePart::Buffer);
@@ -462,22 +462,14 @@ impl Device {
             let own = buffer.sectors_of(pick.entry);
             let update = self.ftl.partial.write_set(pick.lpn, mapped, own);
             self.ftl.note_update(update);
-            let own = own.iter().map(|word| word.count_ones()).sum();
+            let own = buffer.sectors_in(&pick);
             self.note_kept(&mut write, pick.lpn, own, update);
-            write.temperature = self.classify_buffered(pick, before);
+            let written = Written { sectors: own, ..Written::default() };
+            write.temperature = self.ftl.classify(Lpn(pick.lpn), before, written);
         } else {
             write.temperature = self.ftl.class_of(pick.lpn);
         }
         self.start_on_write(write, Lpn(pick.lpn), before, Origin::Buffer(pick));
-    }
-
-    /// The class of a unit that the buffer writes out.
-    fn classify_buffered(&mut self, pick: Pick, before: Location) -> u8 {
-        let sectors = self
-            .buffer
-            .as_deref()
-            .map_or(0, |buffer| buffer.sectors_of(pick.entry).iter().map(|word| word.count_ones()).sum());
-        self.ftl.classify(Lpn(pick.lpn), before, Written { sectors, ..Written::default() })
     }
 
     /// A write takes its slot: the map shows it, and it waits for what it needs.
@@ -497,7 +489,7 @@ impl Device {
         self.ftl.map.set_slot(lpn, id);
         // It may start before this returns, and its data leave the memory then.
         if let (Origin::Buffer(pick), Some(buffer)) = (origin, &mut self.buffer) {
-            *buffer.flights.entry(id) = Some(pick);
+            buffer.take_off(id, pick);
         }
         match before {
             Location::Slot(older) => {

@@ -6,7 +6,6 @@ use super::Device;
 use super::timers::Timer;
 use crate::cache::dram::Then;
 use crate::cache::{Buffer, Found, Pick};
-use crate::ftl::mapping::Location;
 use crate::host::cores::Work;
 use crate::host::requests::Part;
 use crate::metrics::attribution::Part as TimePart;
@@ -59,7 +58,10 @@ impl Device {
                 }
             }
             missed = index + 1..index + 1;
-            self.answer_from_buffer(id, entry, part);
+            if let Some(buffer) = &mut self.buffer {
+                buffer.hit(entry);
+            }
+            self.answer_from_buffer(id, part);
         }
         if !missed.is_empty() {
             self.look_up_units(id, missed);
@@ -67,14 +69,11 @@ impl Device {
     }
 
     /// The buffer answers a part of a read.
-    fn answer_from_buffer(&mut self, id: RequestId, entry: u32, part: Part) {
+    fn answer_from_buffer(&mut self, id: RequestId, part: Part) {
         self.observe_buffer_read(id, part);
         let sectors = part.end - part.first;
         let pending = &mut self.front.requests[id];
         pending.start = pending.start.min(self.now);
-        let Some(buffer) = &mut self.buffer else { return };
-        buffer.counts.reads_hit += 1;
-        buffer.touch(entry);
         self.access_memory(sectors, Then { request: id, reply: sectors });
     }
 
@@ -82,83 +81,33 @@ impl Device {
     #[inline]
     pub(super) fn read_buffer(&mut self, id: RequestId, part: Part) -> bool {
         let Some(buffer) = &mut self.buffer else { return false };
-        match buffer.find(part.lpn, part.first, part.end) {
-            Found::Whole(entry) => {
-                self.answer_from_buffer(id, entry, part);
+        match buffer.read(part) {
+            Found::Whole(_) => {
+                self.answer_from_buffer(id, part);
                 true
             }
-            Found::Partly(entry) => {
-                buffer.counts.reads_partly += 1;
-                buffer.touch(entry);
+            Found::Partly(_) => {
                 self.observe_buffer_read(id, part);
                 false
             }
-            Found::Nothing => {
-                buffer.counts.reads_missed += 1;
-                false
-            }
+            Found::Nothing => false,
         }
     }
 
     /// Notes that a read from flash is for a unit, which the buffer may keep then.
     #[inline]
-    pub(super) fn note_read_unit(&mut self, read: TransactionId, ppn: Ppn, is_new: bool) {
-        let Some(buffer) = &mut self.buffer else { return };
-        if buffer.reads.len() <= read.index() {
-            buffer.reads.resize(read.index() + 1, 0);
+    pub(super) fn note_read_unit(&mut self, read: TransactionId, ppn: Ppn, is_first: bool) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.note_read(read, self.ftl.shape().units_per_page.divide_with_rest(ppn.0).1, is_first);
         }
-        let (_, in_page) = self.ftl.shape().units_per_page.divide_with_rest(ppn.0);
-        let units = &mut buffer.reads[read.index()];
-        *units = if is_new { 0 } else { *units } | 1 << in_page;
     }
 
-    /// What a read from flash brings goes into the buffer, if nothing newer has come meanwhile.
-    pub(super) fn fill_buffer(&mut self, read: TransactionId) {
-        if !self.buffer.as_deref().is_some_and(Buffer::keeps_reads) {
-            return;
-        }
-        let transaction = self.transactions[read];
-        let Transaction { place, lpn, units, .. } = transaction;
-        let request = self.front.requests[transaction.request()].request;
-        if units == 1 || self.ftl.shape().pages_per_unit > 1 {
-            if self.ftl.map.get(lpn) == Location::Flash(place) {
-                self.fill_unit(&request, lpn, place);
-            }
-            return self.admit();
-        }
-        let per_page = self.ftl.shape().units_per_page;
-        let first = per_page.divide(place.0) * per_page.divisor();
-        let units = self.buffer.as_deref().map_or(0, |buffer| buffer.reads[read.index()]);
-        for in_page in (0..per_page.divisor()).filter(|unit| units >> unit & 1 == 1) {
-            let ppn = Ppn(first + in_page);
-            let lpn = Lpn(self.ftl.map.owner(ppn));
-            if self.ftl.blocks.is_valid(ppn) && self.ftl.map.get(lpn) == Location::Flash(ppn) {
-                self.fill_unit(&request, lpn, ppn);
-            }
-        }
-        self.admit();
-    }
-
-    /// Fills the buffer with a unit: all of it, the pages that were read of one that spans pages, or the sectors that
-    /// were moved.
-    fn fill_unit(&mut self, request: &Request, lpn: Lpn, ppn: Ppn) {
-        let shape = *self.ftl.shape();
-        let per_unit = shape.sectors_per_unit;
-        let (mut first, mut end) = (0, per_unit);
-        if shape.pages_per_unit > 1 || self.config.bus.partial_transfer {
-            let per_page = if shape.pages_per_unit > 1 { per_unit / shape.pages_per_unit } else { 1 };
-            let start = u64::from(lpn.0) * u64::from(per_unit);
-            let last = (request.lba + u64::from(request.sectors)).min(start + u64::from(per_unit));
-            first = (request.lba.max(start) - start) as u32 / per_page * per_page;
-            end = ((last - start) as u32).next_multiple_of(per_page);
-        }
-        let versions = self.ftl.media.as_ref().map(|media| media.read(ppn));
-        let Some(buffer) = &mut self.buffer else { return };
-        if buffer.entry_of(lpn).is_none() {
-            buffer.make_room_for_fill();
-        }
-        if buffer.fill(lpn, first, end, versions) && buffer.dram.takes_time() {
-            buffer.dram.pass(self.now, end - first);
+    /// What a read from flash brings goes into the buffer, if that keeps reads.
+    pub(super) fn fill_buffer(&mut self, id: TransactionId) {
+        if let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| buffer.keeps_reads()) {
+            let read = &self.transactions[id];
+            buffer.keep_read(id, read, &self.front.requests[read.request()].request, &self.ftl, self.now);
+            self.admit();
         }
     }
 
@@ -171,8 +120,8 @@ impl Device {
             self.front.unadmitted.push_back(id);
         }
         pending.arrived += units;
-        if let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| buffer.writes_back()) {
-            buffer.waiting += units;
+        if let Some(buffer) = &mut self.buffer {
+            buffer.wait_for_room(units);
         }
         self.admit();
     }
@@ -206,18 +155,13 @@ impl Device {
         self.observe_buffering(id, part);
         let list = self.list_of(part.lpn);
         let Some(buffer) = &mut self.buffer else { return };
-        buffer.counts.writes_back += 1;
-        let entry = buffer.write(part.lpn, part.first, part.end, version, Some(list));
+        let entry = buffer.accept(part, version, list);
         self.observe_buffered(entry);
         if !must_land {
             return self.access_memory(sectors, Then { request: id, reply: 0 });
         }
         let Some(buffer) = &mut self.buffer else { return };
-        buffer.counts.fua_waited += 1;
-        if buffer.dram.takes_time() {
-            buffer.dram.pass(self.now, sectors);
-        }
-        let pick = buffer.pick(entry, id);
+        let pick = buffer.pick_for(entry, id, sectors, self.now);
         self.pick_up(pick);
         let more = self.complete_begun();
         self.write_out_picked(1 + more);
@@ -225,23 +169,15 @@ impl Device {
 
     /// With write-through: the buffer keeps a copy of what goes to flash.
     pub(super) fn write_through(&mut self, part: Part, version: u32) {
-        let Some(buffer) = &mut self.buffer else { return };
-        if !buffer.has_room(part.lpn) {
-            buffer.make_room_for_fill();
-        }
-        // What is evicted is clean, so that there is room at once.
-        debug_assert!(buffer.has_room(part.lpn));
-        buffer.write(part.lpn, part.first, part.end, version, None);
-        buffer.make_room();
-        if buffer.dram.takes_time() {
-            buffer.dram.pass(self.now, part.end - part.first);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.copy_write(part, version, self.now);
         }
     }
 
     /// Whether the buffer has something to write out, or to make room for.
     #[inline]
     pub(super) fn buffer_is_at_rest(&self) -> bool {
-        self.buffer.as_deref().is_none_or(|buffer| !buffer.has_out() && buffer.waiting == 0)
+        self.buffer.as_deref().is_none_or(Buffer::is_at_rest)
     }
 
     /// Returns the number of units that the buffer has room for.
@@ -286,30 +222,18 @@ impl Device {
         true
     }
 
-    /// Picks the dirty units that would fill the program of `lpn`, of `list`: those of its flash page, and of the pages
-    /// that share its wordline where the address says so.
+    /// Picks the dirty units that would fill the program of `lpn`, of `list`. Returns their number.
     fn pick_companions(&mut self, lpn: Lpn, list: Option<u16>) -> u32 {
-        let shape = *self.ftl.shape();
-        let page = shape.units_per_page.divide(lpn.0);
-        let per_program = if shape.pages_per_unit > 1 { 1 } else { shape.pages_per_program };
-        // Static allocation goes round all planes; with a dynamic one any pages share a wordline, so take neighbours.
-        let stride = if self.dispatch.dynamic { 1 } else { shape.planes };
-        let first = page - page / stride % per_program * stride;
         let mut count = 0;
-        for index in 0..per_program {
-            let from = u64::from(first + index * stride) * u64::from(shape.units_per_page.divisor());
-            for unit in from..from + u64::from(shape.units_per_page.divisor()) {
-                if self.slots_free == 0 || self.is_complete(list) {
-                    return count;
-                }
-                let Some(buffer) = &mut self.buffer else { return count };
-                let Some(pick) = u32::try_from(unit).ok().and_then(|unit| buffer.pick_companion(Lpn(unit))) else {
-                    continue;
-                };
-                buffer.counts.companions += 1;
-                self.pick_up(pick);
-                count += 1;
+        for unit in Buffer::companions(lpn, self.ftl.shape(), self.dispatch.dynamic) {
+            if self.slots_free == 0 || self.is_complete(list) {
+                return count;
             }
+            let Some(buffer) = &mut self.buffer else { return count };
+            let Some(pick) = buffer.pick_companion(unit) else { continue };
+            buffer.counts.companions += 1;
+            self.pick_up(pick);
+            count += 1;
         }
         count
     }
@@ -352,34 +276,24 @@ impl Device {
 
     /// Makes a write of a picked unit; false where there is nothing to write any more.
     fn write_picked(&mut self, pick: Pick) -> bool {
-        let lpn = Lpn(pick.lpn);
-        let Some(buffer) = &mut self.buffer else { return false };
-        let before = self.ftl.map.get(lpn);
-        let padding = pick.entry == Pick::PADDING;
-        if buffer.is_void(&pick) || (padding && !matches!(before, Location::Flash(_))) {
-            return false;
+        let before = self.ftl.map.get(Lpn(pick.lpn));
+        let is_left = self.buffer.as_mut().is_some_and(|buffer| buffer.begin_write(&pick, before));
+        if is_left {
+            self.write_unit_of_buffer(pick, before);
         }
-        buffer.counts.written_out += 1;
-        buffer.counts.padding += u64::from(padding);
-        self.write_unit_of_buffer(pick, before);
-        true
+        is_left
     }
 
-    /// Moves the data of a write of the buffer out of the controller's memory, which occupies the memory's port.
+    /// A write is bound. If it is the buffer's, its data move out of the controller's memory, which occupies the
+    /// memory's port.
+    ///
+    /// Asks for what the end of the write will touch, and the beginning of the next one of its plane. They wait for so
+    /// long that what was looked up when they were picked is far from the processor again.
     #[inline]
-    pub(super) fn fetch_from_memory(&mut self, id: TransactionId) {
-        let Some(buffer) = self.buffer.as_deref_mut().filter(|buffer| buffer.dram.takes_time()) else { return };
-        if buffer.flights.get(id).is_some_and(Option::is_some) {
-            buffer.dram.pass(self.now, self.ftl.shape().sectors_per_unit);
-        }
-    }
-
-    /// Asks for what the end of a write of the buffer will touch, and the beginning of the next one of its plane. They
-    /// wait for so long that what was looked up when they were picked is far from the processor again.
-    #[inline]
-    pub(super) fn prefetch_for_buffer(&self, id: TransactionId, lpn: u32) {
-        let Some(buffer) = &self.buffer else { return };
-        self.ftl.map.prefetch(Lpn(lpn));
+    pub(super) fn fetch_from_memory(&mut self, id: TransactionId, lpn: Lpn) {
+        let Some(buffer) = &mut self.buffer else { return };
+        buffer.fetch(id, self.ftl.shape().sectors_per_unit, self.now);
+        self.ftl.map.prefetch(lpn);
         buffer.prefetch_landing(id);
         let plane = self.transactions[id].plane;
         let next = self.dispatch.waiting.first(
@@ -400,13 +314,14 @@ impl Device {
     /// A write of a unit has ended, if it was the buffer's.
     #[inline]
     pub(super) fn finish_flight(&mut self, id: TransactionId) {
-        let Some(buffer) = &mut self.buffer else { return };
-        if let Some(pick) = buffer.flights.get_mut(id).and_then(Option::take) {
-            self.landed(pick);
+        if let Some(buffer) = &mut self.buffer
+            && buffer.land(id)
+        {
+            self.end_flushes();
         }
     }
 
-    /// A picked unit is in flash, or need not go there any more.
+    /// A picked unit need not go to flash any more.
     fn landed(&mut self, pick: Pick) {
         if let Some(buffer) = &mut self.buffer {
             buffer.landed(&pick);
@@ -418,9 +333,7 @@ impl Device {
 
     /// A flush waits for all that the buffer was given before it; false where that is in flash.
     pub(super) fn flush(&mut self, id: RequestId) -> bool {
-        let Some(buffer) = &mut self.buffer else { return false };
-        let waits = buffer.wait_for_all(id);
-        buffer.counts.flushes_waited += u64::from(waits);
+        let waits = self.buffer.as_mut().is_some_and(|buffer| buffer.flush(id));
         if waits {
             self.admit();
         }
@@ -451,10 +364,9 @@ impl Device {
     /// Sectors cross the memory's port, and then something goes on.
     fn access_memory(&mut self, sectors: u32, then: Then) {
         let Some(buffer) = &mut self.buffer else { return };
-        if !buffer.dram.takes_time() {
+        if let Some(then) = buffer.access(sectors, then, self.now) {
             return self.crossed(then);
         }
-        buffer.dram.access(self.now, sectors, then);
         // The first in line stays the first.
         if self.timer(Timer::Memory).is_none() {
             self.arm_memory();
@@ -462,14 +374,14 @@ impl Device {
     }
 
     fn arm_memory(&mut self) {
-        if let Some(at) = self.buffer.as_deref().and_then(|buffer| buffer.dram.next()) {
+        if let Some(at) = self.buffer.as_deref().and_then(Buffer::next_access) {
             self.set_timer(Timer::Memory, at);
         }
     }
 
     /// Accesses to the memory are over.
     pub(super) fn memory_event(&mut self) {
-        while let Some(then) = self.buffer.as_deref_mut().and_then(|buffer| buffer.dram.take(self.now)) {
+        while let Some(then) = self.buffer.as_deref_mut().and_then(|buffer| buffer.end_access(self.now)) {
             self.observe_request(then.request, TimePart::Buffer);
             self.crossed(then);
         }
@@ -486,9 +398,12 @@ impl Device {
     /// The last request in progress is answered: the buffer is written out when none comes for a while.
     #[inline]
     pub(super) fn note_rest(&mut self) {
-        let Some(idle) = self.config.active_buffer().and_then(|buffer| buffer.idle) else { return };
-        if self.outstanding() == 0 && self.buffer.as_deref().is_some_and(Buffer::has_dirty) {
-            self.set_timer(Timer::BufferIdle, self.now.later(idle.time()));
+        let Some(buffer) = &self.buffer else { return };
+        if let Some(idle) = buffer.idle()
+            && self.outstanding() == 0
+            && buffer.has_dirty()
+        {
+            self.set_timer(Timer::BufferIdle, self.now.later(idle));
         }
     }
 
@@ -501,6 +416,6 @@ impl Device {
 
     /// Time for which the memory's port has worked until `at`.
     pub fn memory_time(&self, at: Time) -> Time {
-        self.buffer.as_deref().map_or(Time::ZERO, |buffer| buffer.dram.worked(at))
+        self.buffer.as_deref().map_or(Time::ZERO, |buffer| buffer.memory_time(at))
     }
 }

@@ -385,7 +385,7 @@ impl Device {
         pending.admitted += 1;
         pending.status = Status::ReadOnly;
         if let (true, Some(buffer)) = (back, &mut self.buffer) {
-            buffer.waiting -= 1;
+            buffer.end_wait();
         }
         self.observe_request(id, TimePart::Buffer);
     }

@@ -61,13 +61,13 @@ impl Device {
             }
         }
         if let Some(buffer) = &mut self.buffer {
-            buffer.picked.push_back(pick);
+            buffer.queue(pick);
         }
     }
 
     /// Dequeues the next unit of [`Device::pick_up`].
     pub(super) fn next_picked(&mut self) -> Option<Pick> {
-        let pick = self.buffer.as_deref_mut()?.picked.pop_front()?;
+        let pick = self.buffer.as_deref_mut()?.next_queued()?;
         let number = usize::from(self.list_of(Lpn(pick.lpn)));
         if let Some(filling) = self.dispatch.filling.as_deref_mut().filter(|filling| filling.is_completed) {
             filling.stages[number].coming -= 1;
@@ -117,7 +117,7 @@ impl Device {
     fn more_is_coming(&self) -> bool {
         let Some(buffer) = self.buffer.as_deref() else { return false };
         let hands_over = buffer.has_out() && self.has_slots_for(buffer.next_list()) && !self.ftl.is_read_only();
-        !buffer.picked.is_empty() || hands_over
+        buffer.has_queued() || hands_over
     }
 
     /// Queues the writes of a stage.

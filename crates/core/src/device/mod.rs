@@ -349,7 +349,7 @@ impl Device {
             self.slots_free,
             if stalled.is_empty() { "none".to_owned() } else { stalled.join(", ") },
             self.dispatch.pool.lines.iter().any(waiting),
-            self.buffer().map_or(0, |buffer| buffer.waiting),
+            self.buffer().map_or(0, Buffer::waiting),
             self.ftl.scheme().describe(),
             if self.ftl.is_read_only() { "it takes no writes" } else { "it takes writes" },
         )

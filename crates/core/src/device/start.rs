@@ -453,8 +453,7 @@ impl Device {
         let old = std::mem::replace(&mut write.source, Ppn::NONE);
         let lpn = write.lpn;
         self.ftl.map.set_owner(place, lpn.0);
-        self.fetch_from_memory(id);
-        self.prefetch_for_buffer(id, lpn.0);
+        self.fetch_from_memory(id, lpn);
         if old.is_some() {
             self.ftl.blocks.invalidate(old);
             self.ftl.counters.units_superseded += 1;

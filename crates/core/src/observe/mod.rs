@@ -350,3 +350,89 @@ impl Observers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::DeviceConfig;
+    use crate::metrics::attribution::Breakdown;
+    use crate::sim::request::Operation;
+    use crate::work::{Class, Transaction};
+
+    /// The parts of a device that nothing happens in.
+    struct Parts {
+        front: Front,
+        transactions: Transactions,
+        array: Array,
+        ftl: Ftl,
+    }
+
+    impl Parts {
+        fn new(config: &DeviceConfig) -> Parts {
+            let (front, array) = (Front::new(config), Array::new(config, 0));
+            Parts { front, transactions: Transactions::default(), array, ftl: Ftl::new(config, 1, true).unwrap() }
+        }
+
+        fn at(&self, now: u64) -> View<'_> {
+            let Parts { front, transactions, array, ftl } = self;
+            View { now: Time(now), front, transactions, array, ftl, buffer: None, durability: None }
+        }
+    }
+
+    fn request(operation: Operation) -> Request {
+        Request {
+            tag: 7,
+            arrival: Time(5),
+            operation,
+            lba: 0,
+            sectors: 8,
+            stream: 0,
+            namespace: 1,
+            placement: 0,
+            fua: false,
+        }
+    }
+
+    const PART: Part = Part { lpn: crate::sim::id::Lpn(0), first: 0, end: 8, offset: 0 };
+
+    #[test]
+    fn a_device_without_any_has_no_observers() {
+        let config = crate::config::load("tiny", &[]).unwrap();
+        assert!(Observers::new(&config, false, false).is_none());
+    }
+
+    #[test]
+    fn the_parts_of_a_breakdown_add_up_to_the_latency() {
+        let config = crate::config::load("tiny", &["buffer.capacity=16KiB".to_owned()]).unwrap();
+        let mut parts = Parts::new(&config);
+        let mut observers = Observers::new(&config, true, false).unwrap();
+        let id = parts.front.enter(request(Operation::Flush));
+        observers.entered(&parts.at(20), id, Time(20));
+        observers.spent_by_request(&parts.at(50), id, TimePart::Buffer);
+        observers.answered(&parts.at(50), id, TransactionId::NONE, Time(60));
+        let mut breakdowns = Vec::new();
+        observers.trails.as_mut().unwrap().take_breakdowns(&mut breakdowns);
+        let [Breakdown { parts, channels: 0 }] = breakdowns[..] else { panic!("one request has completed") };
+        let time = |part: TimePart| parts[part as usize].0;
+        assert_eq!([TimePart::HostQueue, TimePart::Buffer, TimePart::Link].map(time), [15, 30, 10]);
+        assert_eq!(parts.iter().map(|part| part.0).sum::<u64>(), 55);
+    }
+
+    #[test]
+    fn a_read_returns_what_the_slot_of_a_write_holds() {
+        let config = crate::config::load("tiny", &[]).unwrap();
+        let mut parts = Parts::new(&config);
+        let mut observers = Observers::new(&config, true, true).unwrap();
+        let [write, read] = [Operation::Write, Operation::Read].map(|operation| parts.front.enter(request(operation)));
+        for id in [write, read] {
+            observers.entered(&parts.at(20), id, Time(20));
+        }
+        let mut slot = Transaction::new(Kind::Write, Class::HostProgram).of_request(write);
+        (slot.complete, slot.end, slot.version) = (true, 8, 9);
+        let slot = parts.transactions.insert(slot);
+        observers.accepted(&parts.at(20), slot, Location::Unmapped, Origin::Host(PART), 0);
+        observers.slot_read(&parts.at(20), read, slot, PART);
+        observers.answered(&parts.at(20), read, TransactionId::NONE, Time(20));
+        assert_eq!(observers.contents.as_mut().unwrap().take_done(), [(7, vec![9; 8])]);
+    }
+}

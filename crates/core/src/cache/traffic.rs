@@ -1,0 +1,346 @@
+//! Requests and the buffer: what they read and write in it, what leaves it for flash, and the port of its memory.
+
+use super::dram::Then;
+use super::{Buffer, Found, Pick};
+use crate::ftl::mapping::Location;
+use crate::ftl::{Ftl, Shape};
+use crate::host::requests::Part;
+use crate::sim::id::{Lpn, Ppn, RequestId, TransactionId};
+use crate::sim::request::Request;
+use crate::sim::time::Time;
+use crate::work::Transaction;
+
+impl Buffer {
+    // Reads.
+
+    /// Reads a part of a request: returns what the buffer has of it, and counts that.
+    #[inline]
+    pub fn read(&mut self, part: Part) -> Found {
+        let found = self.find(part.lpn, part.first, part.end);
+        match found {
+            Found::Whole(entry) => self.hit(entry),
+            Found::Partly(entry) => {
+                self.counts.reads_partly += 1;
+                self.touch(entry);
+            }
+            Found::Nothing => self.counts.reads_missed += 1,
+        }
+        found
+    }
+
+    /// Reads a part of a request that an entry holds.
+    pub fn hit(&mut self, entry: u32) {
+        self.counts.reads_hit += 1;
+        self.touch(entry);
+    }
+
+    /// Records that a read from flash is for a unit of its page, which the buffer may keep then. `is_first` is true for
+    /// its first unit.
+    #[inline]
+    pub fn note_read(&mut self, read: TransactionId, in_page: u32, is_first: bool) {
+        if self.reads.len() <= read.index() {
+            self.reads.resize(read.index() + 1, 0);
+        }
+        let units = &mut self.reads[read.index()];
+        *units = if is_first { 0 } else { *units } | 1 << in_page;
+    }
+
+    /// Keeps what a read of flash has brought for a request, as far as nothing newer has come in the meantime.
+    pub fn keep_read(&mut self, id: TransactionId, read: &Transaction, request: &Request, ftl: &Ftl, now: Time) {
+        let Transaction { place, lpn, units, .. } = *read;
+        if units == 1 || ftl.shape().pages_per_unit > 1 {
+            if ftl.map.get(lpn) == Location::Flash(place) {
+                self.keep_unit(request, lpn, place, ftl, now);
+            }
+            return;
+        }
+        let per_page = ftl.shape().units_per_page;
+        let first = per_page.divide(place.0) * per_page.divisor();
+        let units = self.reads[id.index()];
+        for in_page in (0..per_page.divisor()).filter(|unit| units >> unit & 1 == 1) {
+            let ppn = Ppn(first + in_page);
+            let lpn = Lpn(ftl.map.owner(ppn));
+            if ftl.blocks.is_valid(ppn) && ftl.map.get(lpn) == Location::Flash(ppn) {
+                self.keep_unit(request, lpn, ppn, ftl, now);
+            }
+        }
+    }
+
+    /// Keeps a unit: all of it, the pages that were read of one that spans pages, or the sectors that were moved.
+    fn keep_unit(&mut self, request: &Request, lpn: Lpn, place: Ppn, ftl: &Ftl, now: Time) {
+        let shape = ftl.shape();
+        let per_unit = shape.sectors_per_unit;
+        let (mut first, mut end) = (0, per_unit);
+        if shape.pages_per_unit > 1 || self.moves_sectors {
+            let per_page = if shape.pages_per_unit > 1 { per_unit / shape.pages_per_unit } else { 1 };
+            let start = u64::from(lpn.0) * u64::from(per_unit);
+            let last = (request.lba + u64::from(request.sectors)).min(start + u64::from(per_unit));
+            first = (request.lba.max(start) - start) as u32 / per_page * per_page;
+            end = ((last - start) as u32).next_multiple_of(per_page);
+        }
+        if self.entry_of(lpn).is_none() {
+            self.make_room_for_fill();
+        }
+        if self.fill(lpn, first, end, ftl.media.as_ref().map(|media| media.read(place))) {
+            self.pass(end - first, now);
+        }
+    }
+
+    // Writes.
+
+    /// Lets units of a write wait for room.
+    pub fn wait_for_room(&mut self, units: u32) {
+        if self.write_back {
+            self.waiting += units;
+        }
+    }
+
+    /// Ends the wait of a unit of a write: it is written, or refused.
+    pub fn end_wait(&mut self) {
+        self.waiting -= 1;
+    }
+
+    /// Returns the number of units that wait for room.
+    pub fn waiting(&self) -> u32 {
+        self.waiting
+    }
+
+    /// Returns `true` if the buffer has nothing to write out, and need not make room.
+    #[inline]
+    pub fn is_at_rest(&self) -> bool {
+        !self.has_out() && self.waiting == 0
+    }
+
+    /// Stores a part of a host write, which is done then, and adds its unit to a list of dirty units. Returns the
+    /// entry.
+    pub fn accept(&mut self, part: Part, version: u32, list: u16) -> u32 {
+        self.counts.writes_back += 1;
+        self.write(part.lpn, part.first, part.end, version, Some(list))
+    }
+
+    /// Picks a unit for a request that waits until flash has it, and of which `sectors` have been stored.
+    pub fn pick_for(&mut self, entry: u32, request: RequestId, sectors: u32, now: Time) -> Pick {
+        self.counts.fua_waited += 1;
+        self.pass(sectors, now);
+        self.pick(entry, request)
+    }
+
+    /// Stores a copy of a part of a write that goes to flash.
+    pub fn copy_write(&mut self, part: Part, version: u32, now: Time) {
+        if !self.has_room(part.lpn) {
+            self.make_room_for_fill();
+        }
+        // What is evicted is clean, so that there is room at once.
+        debug_assert!(self.has_room(part.lpn));
+        self.write(part.lpn, part.first, part.end, version, None);
+        self.make_room();
+        self.pass(part.end - part.first, now);
+    }
+
+    // Writing out.
+
+    /// Returns the units that would fill the program of `lpn`: those of its flash page, and of the pages that share its
+    /// wordline if the address says so.
+    pub fn companions(lpn: Lpn, shape: &Shape, is_dynamic: bool) -> impl Iterator<Item = Lpn> + use<> {
+        let (per_page, page) = (shape.units_per_page.divisor(), shape.units_per_page.divide(lpn.0));
+        let per_program = if shape.pages_per_unit > 1 { 1 } else { shape.pages_per_program };
+        // Static allocation goes round all planes. With a dynamic one, any pages share a wordline: take neighbors.
+        let stride = if is_dynamic { 1 } else { shape.planes };
+        let first = page - page / stride % per_program * stride;
+        let units = (0..per_program).flat_map(move |index| {
+            let from = u64::from(first + index * stride) * u64::from(per_page);
+            from..from + u64::from(per_page)
+        });
+        units.filter_map(|unit| u32::try_from(unit).ok().map(Lpn))
+    }
+
+    /// Queues a unit that was picked, until a write is made of it.
+    pub fn queue(&mut self, pick: Pick) {
+        self.picked.push_back(pick);
+    }
+
+    /// Takes the next unit of [`Buffer::queue`].
+    pub fn next_queued(&mut self) -> Option<Pick> {
+        self.picked.pop_front()
+    }
+
+    /// Returns `true` if picked units are queued.
+    pub fn has_queued(&self) -> bool {
+        !self.picked.is_empty()
+    }
+
+    /// Begins to write out a picked unit, of which the map says `before`. Returns `false` if there is nothing to write
+    /// any more.
+    pub fn begin_write(&mut self, pick: &Pick, before: Location) -> bool {
+        let is_padding = pick.entry == Pick::PADDING;
+        if self.is_void(pick) || (is_padding && !matches!(before, Location::Flash(_))) {
+            return false;
+        }
+        self.counts.written_out += 1;
+        self.counts.padding += u64::from(is_padding);
+        true
+    }
+
+    /// Returns the number of sectors that the buffer holds of a picked unit.
+    pub fn sectors_in(&self, pick: &Pick) -> u32 {
+        self.sectors_of(pick.entry).iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// A picked unit has become a write.
+    pub fn take_off(&mut self, write: TransactionId, pick: Pick) {
+        *self.flights.entry(write) = Some(pick);
+    }
+
+    /// Moves the data of a write out of the memory, if it is the buffer's.
+    #[inline]
+    pub fn fetch(&mut self, write: TransactionId, sectors: u32, now: Time) {
+        if self.dram.takes_time() && self.flights.get(write).is_some_and(Option::is_some) {
+            self.dram.pass(now, sectors);
+        }
+    }
+
+    /// Ends a write that is in flash. Returns `true` if it was the buffer's: flushes may wait for nothing else.
+    #[inline]
+    pub fn land(&mut self, write: TransactionId) -> bool {
+        let Some(pick) = self.flights.get_mut(write).and_then(Option::take) else { return false };
+        self.landed(&pick);
+        true
+    }
+
+    /// Lets a flush wait for all that the buffer was given before it. Returns `false` if that is in flash.
+    pub fn flush(&mut self, request: RequestId) -> bool {
+        let waits = self.wait_for_all(request);
+        self.counts.flushes_waited += u64::from(waits);
+        waits
+    }
+
+    // Time.
+
+    /// Moves sectors through the memory's port, for which nothing waits.
+    fn pass(&mut self, sectors: u32, now: Time) {
+        if self.dram.takes_time() {
+            self.dram.pass(now, sectors);
+        }
+    }
+
+    /// Moves sectors through the memory's port. Returns what comes then, unless it comes later: see
+    /// [`Buffer::next_access`].
+    pub fn access(&mut self, sectors: u32, then: Then, now: Time) -> Option<Then> {
+        if !self.dram.takes_time() {
+            return Some(then);
+        }
+        self.dram.access(now, sectors, then);
+        None
+    }
+
+    /// Returns the time at which the next access to the memory ends.
+    pub fn next_access(&self) -> Option<Time> {
+        self.dram.next()
+    }
+
+    /// Takes what comes after an access to the memory that has ended by `now`.
+    pub fn end_access(&mut self, now: Time) -> Option<Then> {
+        self.dram.take(now)
+    }
+
+    /// Returns the time for which the memory's port has worked until `at`.
+    pub fn memory_time(&self, at: Time) -> Time {
+        self.dram.worked(at)
+    }
+
+    /// Returns the time without requests after which all dirty units are written out.
+    #[inline]
+    pub fn idle(&self) -> Option<Time> {
+        self.idle
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::request::Operation;
+    use crate::work::{Class, Kind};
+
+    const WRITE: TransactionId = TransactionId(0);
+    const REQUEST: RequestId = RequestId(0);
+
+    fn buffer(overrides: &[&str]) -> (Buffer, Ftl) {
+        let overrides: Vec<String> = overrides.iter().map(|option| (*option).to_owned()).collect();
+        let config = crate::config::load("tiny", &overrides).unwrap();
+        (Buffer::new(&config, 1, 1, false).unwrap().unwrap(), Ftl::new(&config, 1, false).unwrap())
+    }
+
+    fn part(lpn: u32) -> Part {
+        Part { lpn: Lpn(lpn), first: 0, end: 8, offset: 0 }
+    }
+
+    #[test]
+    fn a_flush_waits_until_what_was_written_has_landed() {
+        let (mut buffer, ftl) = buffer(&["buffer.capacity=16KiB"]);
+        assert!(!buffer.flush(REQUEST), "there is nothing to wait for");
+        buffer.wait_for_room(1);
+        buffer.end_wait();
+        let entry = buffer.accept(part(3), 1, 0);
+        assert!(matches!(buffer.read(part(3)), Found::Whole(found) if found == entry));
+        assert!(buffer.flush(REQUEST) && buffer.has_out());
+
+        let pick = buffer.pick_next().unwrap();
+        buffer.queue(pick);
+        assert_eq!(buffer.next_queued(), Some(pick));
+        assert!(buffer.begin_write(&pick, ftl.map.get(Lpn(3))));
+        buffer.take_off(WRITE, pick);
+        assert_eq!(buffer.take_waiter(), None);
+        assert!(buffer.land(WRITE) && !buffer.land(WRITE));
+        assert_eq!(buffer.take_waiter(), Some(REQUEST));
+        assert_eq!((buffer.counts.written_out, buffer.is_clean()), (1, true));
+        buffer.recount().unwrap();
+    }
+
+    #[test]
+    fn a_unit_that_was_trimmed_is_not_written() {
+        let (mut buffer, ftl) = buffer(&["buffer.capacity=16KiB"]);
+        let entry = buffer.accept(part(3), 1, 0);
+        let pick = buffer.pick_for(entry, REQUEST, 8, Time::ZERO);
+        buffer.forget(Lpn(3));
+        assert!(!buffer.begin_write(&pick, ftl.map.get(Lpn(3))));
+    }
+
+    #[test]
+    fn what_was_read_is_kept_unless_something_newer_is_in_flash() {
+        let (mut buffer, mut ftl) = buffer(&["buffer.capacity=16KiB"]);
+        ftl.write(Lpn(3), 0, 8, 1);
+        let place = ftl.place_in_flash(Lpn(3)).unwrap();
+        let mut read = Transaction::new(Kind::HostRead, Class::HostRead);
+        (read.place, read.lpn) = (place, Lpn(3));
+        let request = Request {
+            tag: 0,
+            arrival: Time::ZERO,
+            operation: Operation::Read,
+            lba: 24,
+            sectors: 8,
+            stream: 0,
+            namespace: 1,
+            placement: 0,
+            fua: false,
+        };
+        buffer.keep_read(WRITE, &read, &request, &ftl, Time::ZERO);
+        assert!(matches!(buffer.read(part(3)), Found::Whole(_)));
+        ftl.write(Lpn(4), 0, 8, 1);
+        read.lpn = Lpn(4);
+        buffer.keep_read(WRITE, &read, &request, &ftl, Time::ZERO);
+        assert_eq!(buffer.read(part(4)), Found::Nothing, "the unit is elsewhere");
+    }
+
+    #[test]
+    fn accesses_use_the_port_one_after_another() {
+        let (mut buffer, _) = buffer(&["buffer.capacity=16KiB", "buffer.bandwidth=4096MB/s", "buffer.latency=1us"]);
+        let then = |request| Then { request: RequestId(request), reply: 8 };
+        assert_eq!(buffer.access(8, then(0), Time::ZERO), None);
+        assert_eq!(buffer.access(8, then(1), Time::ZERO), None);
+        assert_eq!(buffer.next_access(), Some(Time(2_000_000)));
+        assert_eq!(buffer.end_access(Time(2_000_000)), Some(then(0)));
+        assert_eq!(buffer.end_access(Time(2_000_000)), None);
+        assert_eq!(buffer.end_access(Time(3_000_000)), Some(then(1)));
+        assert_eq!(buffer.memory_time(Time(3_000_000)), Time(2_000_000));
+    }
+}
