@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
+use super::Device;
 use super::timers::Timer;
-use super::{Device, Mutant};
 use crate::cache::Pick;
-use crate::dispatch::AFTER_HELD;
 use crate::external::Written;
 use crate::ftl::mapping::Location;
 use crate::ftl::partial::Update;
@@ -98,7 +97,7 @@ impl Device {
             Operation::Read => {
                 let units = 0..self.front.units_of(id);
                 self.front.requests[id].remaining += units.end;
-                self.note_host_read();
+                self.dispatch.note_host_read(self.now);
                 // Looking it up searches the buffer once more: where no time passes in between, one unit needs no
                 // search before that. Several are read in the runs between those that are there.
                 match self.buffer {
@@ -343,7 +342,7 @@ impl Device {
         }
         self.tasks.hold();
         let result = act(self);
-        self.release_held();
+        self.dispatch.release_held(&mut self.tasks);
         result
     }
 
@@ -352,19 +351,8 @@ impl Device {
     pub(super) fn release_behind(&mut self, holds: bool) {
         match holds {
             true if self.tasks.any_new() => self.tasks.push(Task::Release),
-            true => self.release_held(),
+            true => self.dispatch.release_held(&mut self.tasks),
             false => {}
-        }
-    }
-
-    pub(super) fn release_held(&mut self) {
-        self.dispatch.orders += AFTER_HELD;
-        if self.options.mutant == Mutant::SwapTasks {
-            self.tasks.swap_held();
-        }
-        self.tasks.release();
-        if self.dispatch.dynamic {
-            self.offer_pools();
         }
     }
 

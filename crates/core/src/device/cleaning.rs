@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use super::Device;
+use crate::dispatch;
 use crate::ftl::gc::job::Step;
 use crate::ftl::space::{Claim, Role};
 use crate::host::cores::Work;
 use crate::nand::array::LunState;
-use crate::sim::id::{BlockId, LunId, PlaneId, TransactionId};
+use crate::sim::id::{BlockId, PlaneId, TransactionId};
 use crate::work::{Class, Fifo, Kind, Task, Transaction};
 
 impl Device {
@@ -43,15 +44,7 @@ impl Device {
         let lun = self.array.lun_of(plane);
         self.ftl.shape().paces
             && self.cleaning_class(plane) == Class::Gc
-            && !(self.array.state(lun) == LunState::Idle && self.first_for(lun).is_none())
-    }
-
-    /// With `gc.pace = "proportional"`: continues garbage collection in the planes of a die that is idle.
-    #[cold]
-    pub(super) fn clean_idle(&mut self, lun: LunId) {
-        let holds = self.dispatch.merging.any && self.tasks.hold_unless_held();
-        self.clean_idle_rest(self.array.planes_of(lun));
-        self.release_behind(holds);
+            && !(self.array.state(lun) == LunState::Idle && dispatch::first_for(self, lun).is_none())
     }
 
     /// Continues garbage collection in the remaining planes of a die. Runs the tasks of each plane before the next one.

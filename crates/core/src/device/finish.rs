@@ -13,15 +13,14 @@ use crate::work::{Class, Kind, Task, Transaction};
 impl Device {
     /// The data of one plane that works together with others have left.
     pub(super) fn finish_member(&mut self, unit: UnitId) {
-        let id = self.dispatch.running[unit];
-        self.dispatch.running[unit] = self.transactions[id].next;
+        let id = self.dispatch.member_ended(unit, &self.transactions);
         self.observe_member_ended(unit, id);
         self.finish_one(id);
     }
 
     /// The operation of a unit of `lun` has ended.
     pub(super) fn finish(&mut self, unit: UnitId, lun: LunId) {
-        let id = std::mem::replace(&mut self.dispatch.running[unit], TransactionId::NONE);
+        let id = self.dispatch.ended(unit);
         self.observe_ended(unit, lun, id);
         self.finish_one(id);
     }

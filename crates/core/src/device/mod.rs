@@ -10,6 +10,7 @@
 //! moves what is in the way. This file routes the events between the layers, which do not know each other.
 
 mod accept;
+mod binder;
 mod buffer;
 mod cleaning;
 mod durable;
@@ -19,9 +20,6 @@ mod finish;
 mod firmware;
 mod foresee;
 mod lifecycle;
-mod looking;
-mod merge;
-mod overlap;
 mod own_units;
 mod pool;
 mod recover;
@@ -36,7 +34,7 @@ mod watch;
 
 use crate::cache::Buffer;
 use crate::config::DeviceConfig;
-use crate::dispatch::{Dispatch, Filling};
+use crate::dispatch::{self, Dispatch, Filling};
 use crate::durability::Durability;
 use crate::external::Fault;
 use crate::ftl::Ftl;
@@ -45,15 +43,15 @@ use crate::ftl::space::Role;
 use crate::host::cores::Work;
 use crate::host::front::Front;
 use crate::metrics::attribution::Breakdown;
-use crate::nand::array::{Array, LunState};
+use crate::nand::array::Array;
 use crate::nand::ledger::Ledger;
 use crate::observe::Observers;
 use crate::scheduler::Scheduler;
-use crate::sim::id::{BlockId, ChannelId, LunId, PlaneId, RequestId, TransactionId, UnitId};
+use crate::sim::id::{BlockId, PlaneId, RequestId, TransactionId};
 use crate::sim::request::{Completion, Request};
 use crate::sim::table::Table;
 use crate::sim::time::Time;
-use crate::work::{Fifo, Task, Tasks, Transaction, Transactions};
+use crate::work::{Fifo, Tasks, Transaction, Transactions};
 pub use saving::{Head, inspect_state};
 pub use size::{Needed, needed};
 use timers::Timer;
@@ -120,8 +118,6 @@ pub struct Device {
     jobs: Table<PlaneId, Job>,
     /// The journal and the checkpoint, if the device has either or was recovered.
     durability: Option<Box<Durability>>,
-    /// True if binding an operation may set off others: the map, a journal or a checkpoint is in flash.
-    binding_sets_off: bool,
     /// Those that watch the lifecycle of requests and transactions, if there are any.
     observers: Option<Box<Observers>>,
     /// Deferred calls.
@@ -148,7 +144,10 @@ impl Device {
             let pools = if dynamic { ftl.allocation.pools() } else { 0 };
             array.set_ledger(Ledger::new(array.luns(), array.units_per_lun(), config.geometry.channels, pools));
         }
-        let dispatch = Dispatch::new(&config, scheduler, dynamic.then_some(&ftl.allocation), &array);
+        let mut dispatch = Dispatch::new(&config, scheduler, dynamic.then_some(&ftl.allocation), &array);
+        dispatch.binding_sets_off = ftl.shape().hooks.entries || durability.is_some();
+        dispatch.loses_tasks = options.mutant == Mutant::LoseTask;
+        dispatch.swaps_tasks = options.mutant == Mutant::SwapTasks;
         let mut device = Device {
             now: Time::ZERO,
             front: Front::new(&config),
@@ -158,7 +157,6 @@ impl Device {
                 .map(Box::new),
             dispatch,
             jobs: Table::new(planes, Job::new(choices_take_time)),
-            binding_sets_off: ftl.shape().hooks.entries || durability.is_some(),
             durability: durability.map(Box::new),
             observers: Observers::new(&config, options.attribution, options.verify).map(Box::new),
             tasks: Tasks::default(),
@@ -251,7 +249,9 @@ impl Device {
         if self.durability.is_some() {
             self.clean_recovered();
         }
-        self.forget_host_reads();
+        if self.dispatch.overlapping.program && self.is_idle() {
+            self.dispatch.forget_host_reads();
+        }
         if self.has_room() {
             self.enter(now, request);
             self.run_tasks();
@@ -402,31 +402,10 @@ impl Device {
         Ok(())
     }
 
-    /// Adds a transaction to the lines of its plane's LUN.
+    /// Adds a transaction to the queue of its plane.
     #[inline]
     fn line_up(&mut self, id: TransactionId) {
-        let transaction = &mut self.transactions[id];
-        transaction.order = self.dispatch.orders;
-        self.dispatch.orders += 1;
-        let plane = transaction.plane;
-        let lun = self.array.lun_of(plane);
-        let rank = self.dispatch.ranks[transaction.class as usize];
-        self.dispatch.waiting.push(lun, plane, rank, &mut self.transactions, id);
-        self.watch_line_up(id, lun);
-        let state = self.array.state(lun);
-        if state == LunState::Busy
-            && self.dispatch.waiting.first(lun, plane, rank) != id
-            && !self.picks_at_work(lun, id)
-        {
-            return; // Behind others it changes nothing for a LUN that works.
-        }
-        if self.tasks.holds() {
-            if self.options.mutant != Mutant::LoseTask || !self.dispatch.orders.is_multiple_of(16) {
-                self.tasks.hold_back(lun);
-            }
-        } else if state == LunState::Idle || self.dispatch.looks_at_work {
-            self.tasks.push(Task::Start(lun));
-        }
+        dispatch::enqueue(self, id);
     }
 
     /// Adds a new transaction that is bound to a plane.
@@ -454,36 +433,6 @@ impl Device {
         }
     }
 
-    /// Goes on with a unit that needs its channel in the middle of an operation.
-    #[inline]
-    fn go_on(&mut self, unit: UnitId, rank: u8) {
-        let channel = self.array.channel_of_unit(unit);
-        if self.array.channel_is_idle(channel, self.now) {
-            return self.resume(unit);
-        }
-        self.array.request_more(unit, rank, self.now);
-        self.serve_channel(channel);
-    }
-
-    /// A unit has its channel in the middle of an operation.
-    #[inline]
-    fn resume(&mut self, unit: UnitId) {
-        if self.dispatch.overlapping.read {
-            self.read_ahead(unit);
-        }
-        self.array.resume(unit, self.now)
-    }
-
-    /// Grants a channel to those that wait for it, until one of them takes it.
-    fn serve_channel(&mut self, channel: ChannelId) {
-        while let Some(unit) = self.array.grant(channel, self.now) {
-            self.serve_unit(unit);
-            if self.tasks.any_new() {
-                return self.tasks.push(Task::Grant(channel));
-            }
-        }
-    }
-
     fn link_event(&mut self) {
         if let Some((request, last)) = self.front.arrive() {
             self.arm_link();
@@ -495,16 +444,6 @@ impl Device {
         if let Some(at) = self.front.next_arrival() {
             self.set_timer(Timer::Link, at);
         }
-    }
-
-    /// A LUN takes commands again, unless some of its units still work. Returns `true` if it does.
-    #[inline(always)]
-    fn set_idle(&mut self, lun: LunId) -> bool {
-        let is_idle = self.array.set_idle(lun);
-        if is_idle {
-            self.note_idle(lun, true);
-        }
-        is_idle
     }
 
     /// A request of which all is done, its last part by a transaction or `NONE`: the controller answers it.

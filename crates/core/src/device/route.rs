@@ -5,6 +5,7 @@
 
 use super::Device;
 use super::timers::Timer;
+use crate::dispatch;
 use crate::nand::array::{Outcome, Owner};
 use crate::sim::time::Time;
 use crate::work::Task;
@@ -18,29 +19,29 @@ impl Device {
         self.now = at;
         match self.array.owner(resource) {
             Owner::Unit(unit) => match self.array.unit_event(unit, at) {
-                Outcome::WantsChannel(rank) => self.go_on(unit, rank),
+                Outcome::WantsChannel(rank) => dispatch::go_on(self, unit, rank),
                 Outcome::MemberOut(rank) => {
                     self.finish_member(unit);
                     self.run_tasks();
-                    self.go_on(unit, rank);
+                    dispatch::go_on(self, unit, rank);
                 }
                 Outcome::GoesOn => {}
-                Outcome::CellsWork => self.overlap(self.array.lun_of_unit(unit)),
+                Outcome::CellsWork => dispatch::overlap(self, self.array.lun_of_unit(unit)),
                 Outcome::Done => {
                     let lun = self.array.lun_of_unit(unit);
                     self.finish(unit, lun);
                     self.run_tasks();
-                    if self.dispatch.overlapping.any && self.go_on_overlapping(unit, lun) {
+                    if self.dispatch.overlapping.any && dispatch::go_on_overlapping(self, unit, lun) {
                         self.run_tasks();
                         return self.admit_from_host();
                     }
-                    if self.set_idle(lun) {
-                        self.look(lun);
+                    if dispatch::set_idle(self, lun) {
+                        dispatch::start_idle(self, lun);
                     }
                 }
-                Outcome::Suspended => self.serve_suspended(unit, self.array.lun_of_unit(unit)),
+                Outcome::Suspended => dispatch::serve_suspended(self, unit, self.array.lun_of_unit(unit)),
             },
-            Owner::Channel(channel) => self.serve_channel(channel),
+            Owner::Channel(channel) => dispatch::grant(self, channel),
             Owner::Other(number) => match Timer::of(number) {
                 Timer::Link => self.link_event(),
                 Timer::Completion => self.return_event(),
@@ -71,7 +72,7 @@ impl Device {
     fn run_all_tasks(&mut self) {
         while let Some(task) = self.tasks.pop() {
             match task {
-                Task::Start(lun) => self.kick(lun),
+                Task::Start(lun) => dispatch::notify(self, lun),
                 other => self.run_other(other),
             }
         }
@@ -82,10 +83,10 @@ impl Device {
     #[inline(never)]
     fn run_other(&mut self, task: Task) {
         match task {
-            Task::Start(lun) => self.kick(lun),
+            Task::Start(lun) => dispatch::notify(self, lun),
             Task::Scheme(call) => self.with_scheme(|scheme, device| scheme.call(device, call)),
-            Task::Offer(pool) => self.offer_pool(pool),
-            Task::Release => self.release_held(),
+            Task::Offer(pool) => dispatch::offer_pool(self, pool),
+            Task::Release => self.dispatch.release_held(&mut self.tasks),
             Task::Read(reading) => self.read_rest(reading),
             Task::Search(id, first, end) => self.search_buffer(id, first..end),
             Task::Admit => self.admit_now(),
@@ -95,7 +96,7 @@ impl Device {
             Task::Trim(id, index) => self.trim_rest(id, index),
             Task::ReleaseUrgent => self.release_urgent(),
             Task::EndRead(id) => self.end_read(id),
-            Task::Grant(channel) => self.serve_channel(channel),
+            Task::Grant(channel) => dispatch::grant(self, channel),
             Task::Finish(id) => self.finish_merged(id),
             Task::FinishWrites(place, id) => self.finish_writes_of(place, id),
             Task::Translate(arrived, open) => self.translate_rest(arrived, open),

@@ -6,247 +6,16 @@ use crate::durability::flash::FlashEvent;
 use crate::ftl::mapping::PADDING;
 use crate::ftl::space::Role;
 use crate::metrics::counters::{ProgramCause, ReadCause};
-use crate::nand::array::{self, Cycles, LunState, Operation, Spot};
-use crate::scheduler::RANKS;
-use crate::sim::id::{LunId, PlaneId, Ppn, RequestId, TransactionId, UnitId};
+use crate::nand::array::{self, Operation, Spot};
+use crate::sim::id::{PlaneId, Ppn, RequestId, TransactionId};
 use crate::sim::time::Time;
-use crate::work::{Class, Kind, Task, Transaction};
+use crate::work::{Class, Kind, Transaction};
 
 impl Device {
-    /// A unit has been granted its channel, or its LUN has.
-    pub(super) fn serve_unit(&mut self, unit: UnitId) {
-        let lun = self.array.lun_of_unit(unit);
-        if self.array.state(lun) != LunState::Requesting {
-            return if self.array.asks(unit) { self.ahead_granted(unit) } else { self.resume(unit) };
-        }
-        // It was granted the channel for what was first in line when it asked. What is more urgent and came later is
-        // its next operation: this one holds the LUN since then.
-        let next = self.next_of(lun, self.array.rank(lun));
-        self.start_or_rest(unit, lun, next, true);
-    }
-
-    /// Starts a LUN, if there is anything to start.
-    fn start_or_rest(&mut self, unit: UnitId, lun: LunId, next: Option<(u8, TransactionId)>, has_channel: bool) {
-        let started = if self.binding_sets_off {
-            self.alone(|device| device.start_if_any(unit, lun, next, has_channel))
-        } else {
-            self.start_if_any(unit, lun, next, has_channel)
-        };
-        if !started && (!has_channel || self.ftl.shape().paces) {
-            // What needed no channel turned out to be none; what comes behind it may need one.
-            self.tasks.push(Task::Start(lun));
-        }
-    }
-
-    /// Starts a LUN, or sets it idle if there is nothing to start. Returns `true` if it has started.
-    #[inline(always)]
-    fn start_if_any(&mut self, unit: UnitId, lun: LunId, next: Option<(u8, TransactionId)>, has_channel: bool) -> bool {
-        let started = self.start(lun, next, has_channel);
-        if !started {
-            self.rest(unit, lun);
-        }
-        started
-    }
-
-    /// Binds something, and books its channel, if binding may set off operations on other LUNs: those hear of them
-    /// afterwards.
-    #[inline(never)]
-    pub(super) fn alone<T>(&mut self, act: impl FnOnce(&mut Device) -> T) -> T {
-        self.while_holding(self.binding_sets_off, act)
-    }
-
-    /// A LUN that could start something finds nothing.
-    fn rest(&mut self, unit: UnitId, lun: LunId) {
-        if self.dispatch.overlapping.any && self.array.is_suspended(unit) {
-            return self.resume_suspended(unit);
-        }
-        self.set_idle(lun);
-    }
-
-    /// Lets a LUN look at what waits for it.
-    #[inline(always)]
-    pub(super) fn kick(&mut self, lun: LunId) {
-        match self.array.state(lun) {
-            LunState::Idle => self.look(lun),
-            LunState::Busy if self.dispatch.overlapping.any => self.overlap(lun),
-            LunState::Requesting if self.dispatch.reconsiders => self.reconsider(lun),
-            _ => {}
-        }
-    }
-
-    /// Starts an idle LUN on the first operation that waits for it, or queues it for its channel.
-    #[inline]
-    pub(super) fn look(&mut self, lun: LunId) {
-        if let Some((rank, id)) = self.next_for(lun) {
-            self.kick_for(lun, rank, id);
-        } else if self.ftl.shape().paces {
-            self.clean_idle(lun);
-        }
-    }
-
-    /// Starts a LUN that waits for its channel on a more urgent operation that has arrived meanwhile.
-    fn reconsider(&mut self, lun: LunId) {
-        let Some((rank, id)) = self.choose_own(lun) else { return };
-        if rank < self.array.rank(lun) {
-            self.array.withdraw(lun, self.now);
-            self.note_idle(lun, true);
-            self.kick_for(lun, rank, id);
-        }
-    }
-
-    /// Starts a LUN that takes commands on `id`, the first that waits for it, or lines it up for its channel.
-    pub(super) fn kick_for(&mut self, lun: LunId, rank: u8, id: TransactionId) {
-        let timing = self.array.timing();
-        let needs_channel = match self.transactions[id].kind {
-            Kind::HostRead | Kind::RmwRead | Kind::GcRead | Kind::CopyBack | Kind::MapRead | Kind::MergeRead => {
-                timing.read_command > Time::ZERO
-            }
-            Kind::Erase => timing.erase_command > Time::ZERO,
-            _ => true,
-        };
-        let channel = self.array.channel_of(lun);
-        let has_channel = self.array.channel_is_idle(channel, self.now);
-        if !needs_channel || has_channel {
-            return self.start_or_rest(UnitId(lun.0 * self.array.units_per_lun()), lun, Some((rank, id)), has_channel);
-        }
-        let is_program = array::Kind::from(self.transactions[id].kind) == array::Kind::Program;
-        let cycles = if is_program { Cycles::Data } else { Cycles::Command };
-        self.array.request_start(lun, rank, cycles, self.now);
-        self.note_idle(lun, false);
-        self.serve_channel(channel);
-    }
-
-    /// Returns the transaction that `lun` takes next, with its rank: what the scheduler picks if it looks, otherwise
-    /// the first by rank.
-    #[inline(always)]
-    pub(super) fn next_for(&mut self, lun: LunId) -> Option<(u8, TransactionId)> {
-        if self.dispatch.chooses { self.choose_next(lun) } else { self.first_own(lun) }
-    }
-
-    /// Returns the transaction of `rank` that `lun` takes next, with its rank.
-    #[inline]
-    fn next_of(&mut self, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
-        if self.dispatch.chooses {
-            return self.choose_next_of(lun, rank);
-        }
-        let own = self.first_of_own(lun, rank);
-        own.is_some().then_some((rank, own))
-    }
-
-    /// Removes `id`, the choice of a LUN, from the queue of the LUN.
-    #[inline(always)]
-    pub(super) fn take_next(&mut self, lun: LunId, rank: u8, id: TransactionId) {
-        if self.dispatch.chooses {
-            return self.take_chosen(lun, rank, id);
-        }
-        self.dispatch.waiting.pop(lun, self.transactions[id].plane, rank, &mut self.transactions);
-    }
-
-    /// The transaction that `lun` takes next, and its rank: of its own lines or of the pool, by rank, then by age.
-    #[inline(always)]
-    pub(super) fn first_for(&self, lun: LunId) -> Option<(u8, TransactionId)> {
-        if self.dispatch.dynamic { self.first_with_pool(lun) } else { self.first_own(lun) }
-    }
-
-    /// The transaction of `rank` that `lun` takes next, with its rank.
-    pub(super) fn first_of(&self, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
-        let own = self.first_of_own(lun, rank);
-        if self.dispatch.dynamic && rank == self.dispatch.ranks[Class::HostProgram as usize] {
-            return self.or_of_pool(lun, rank, own);
-        }
-        own.is_some().then_some((rank, own))
-    }
-
-    /// The first transaction in the lines of `lun`, with its rank.
-    #[inline(always)]
-    pub(super) fn first_own(&self, lun: LunId) -> Option<(u8, TransactionId)> {
-        let rank = self.dispatch.waiting.rank_of_first(lun)?;
-        Some((rank, self.first_of_own(lun, rank)))
-    }
-
-    /// The first transaction of `rank` in the lines of `lun`, or `NONE`.
-    #[inline(always)]
-    fn first_of_own(&self, lun: LunId, rank: u8) -> TransactionId {
-        self.dispatch.waiting.oldest(lun, rank)
-    }
-
-    pub(super) fn first_with_pool(&self, lun: LunId) -> Option<(u8, TransactionId)> {
-        let (rank, own) = self.first_own(lun).unwrap_or((RANKS as u8, TransactionId::NONE));
-        self.or_of_pool(lun, rank, own)
-    }
-
-    /// `own`, where that is not `NONE`, or the write of the pool that goes before it.
-    fn or_of_pool(&self, lun: LunId, rank: u8, own: TransactionId) -> Option<(u8, TransactionId)> {
-        let (pooled, id) = (
-            self.dispatch.ranks[Class::HostProgram as usize],
-            self.first_of_pool(PlaneId(self.array.planes_of(lun).start)),
-        );
-        let turn = |rank: u8, id: TransactionId| (rank, self.transactions[id].order);
-        let earlier = id.is_some() && (own.is_none() || turn(pooled, id) < turn(rank, own));
-        if earlier && self.has_ready_plane(lun) {
-            return Some((pooled, id));
-        }
-        own.is_some().then_some((rank, own))
-    }
-
-    /// Starts the next command of a LUN, `next` where that is known; false when there is none that can start.
-    #[inline(always)]
-    fn start(&mut self, lun: LunId, next: Option<(u8, TransactionId)>, has_channel: bool) -> bool {
-        // What binding sets off must not start the LUN a second time.
-        self.array.set_binding(lun);
-        self.note_idle(lun, false);
-        let next = if next.is_some() { next } else { self.next_for(lun) };
-        next.is_some_and(|(rank, id)| self.start_from(lun, rank, id, has_channel))
-    }
-
-    /// Starts a LUN on `id`, or where that cannot start or need not on what comes behind it.
-    #[inline(never)]
-    fn start_from(&mut self, lun: LunId, mut rank: u8, mut id: TransactionId, has_channel: bool) -> bool {
-        loop {
-            if self.dispatch.overlapping.any && self.only_reads(lun) && self.transactions[id].kind != Kind::HostRead {
-                return false;
-            }
-            self.take_next(lun, rank, id);
-            if self.start_one(lun, rank, id) {
-                if self.dispatch.overlapping.any {
-                    self.overlap(lun);
-                }
-                return true;
-            }
-            if !has_channel {
-                return false;
-            }
-            let Some(next) = self.next_for(lun) else { return false };
-            (rank, id) = next;
-        }
-    }
-
-    /// Starts a LUN on `id`, with what other planes or dies do together with it; whether it could.
-    #[inline(always)]
-    fn start_one(&mut self, lun: LunId, rank: u8, id: TransactionId) -> bool {
-        if self.dispatch.merging.blind {
-            self.level(id, rank);
-        }
-        let plane = self.transactions[id].plane;
-        let unit = self.array.unit_of(plane);
-        if !self.bind_transaction(id, rank, Spot::Unit(unit)) {
-            return false;
-        }
-        // Mostly nothing else waits.
-        if self.dispatch.merging.any && self.others_wait(lun, plane, rank) {
-            self.start_merged(lun, rank, id, unit);
-            return true;
-        }
-        self.dispatch.running[unit] = id;
-        self.array.start(unit, self.now);
-        self.watch_start(unit);
-        true
-    }
-
     /// Puts together `at` a spot what the array does for a transaction that is first in line, with its place; false
     /// where it turns out that it cannot start or need not.
     #[inline(always)]
-    fn bind_transaction(&mut self, id: TransactionId, rank: u8, at: Spot) -> bool {
+    pub(super) fn bind_transaction(&mut self, id: TransactionId, rank: u8, at: Spot) -> bool {
         self.transactions[id].next = TransactionId::NONE;
         match self.transactions[id].kind {
             Kind::HostRead => self.start_read(id, ReadCause::Host, at),
@@ -265,22 +34,11 @@ impl Device {
         }
     }
 
-    /// The same, not inlined, for what is merged or overlaps with others.
-    #[inline(never)]
-    pub(super) fn bind_to_merge(&mut self, id: TransactionId, rank: u8, at: Spot) -> bool {
-        self.bind_transaction(id, rank, at)
-    }
-
     /// An operation is put together, and can start.
     #[inline(always)]
     pub(super) fn put(&mut self, at: Spot, operation: Operation) -> bool {
         *self.array.draft_mut(at) = operation;
         true
-    }
-
-    /// Whether a LUN takes reads of the host only, because what it does is suspended.
-    fn only_reads(&self, lun: LunId) -> bool {
-        self.array.is_suspended(UnitId(lun.0))
     }
 
     /// Notes that a request is served from now on.
@@ -390,7 +148,8 @@ impl Device {
         self.bind(id, first);
         let mut last = id;
         while count < group && !lent {
-            let more = self.pop_companion(rank, plane, class);
+            let key = (self.array.lun_of(plane), plane, rank);
+            let more = self.dispatch.take_companion(&mut self.transactions, key, class);
             if more.is_none() {
                 break;
             }
@@ -431,17 +190,6 @@ impl Device {
         }
         let is_checkpoint = self.chain(first).all(|id| self.is_of_checkpoint(self.transactions[id].lpn));
         if is_checkpoint { ProgramCause::Checkpoint } else { ProgramCause::Host }
-    }
-
-    /// Takes the next write that can fill the program of a write of this class to `plane`: from the queue of the plane,
-    /// where operations of other kinds may wait between the writes, or from the pool. Returns `NONE` without one.
-    fn pop_companion(&mut self, rank: u8, plane: PlaneId, class: u8) -> TransactionId {
-        let key = (self.array.lun_of(plane), plane, rank);
-        let id = self.dispatch.waiting.pop_suitable(key, &mut self.transactions, |transactions, id| {
-            let Transaction { kind, temperature, .. } = transactions[id];
-            kind == Kind::Write && temperature == class
-        });
-        if id.is_some() { id } else { self.take_of_class(plane, class) }
     }
 
     /// Gives a write its place: what it supersedes is stale from now on, and kept until the program has ended.

@@ -6,7 +6,7 @@ use crate::metrics::series::Sample;
 use crate::metrics::summary::FaultState;
 use crate::nand::array::{self, Operation};
 use crate::nand::probe::{Lane, Phase, Slice};
-use crate::sim::id::{LunId, PlaneId, TransactionId, UnitId};
+use crate::sim::id::{LunId, PlaneId, TransactionId};
 use crate::sim::time::Time;
 use crate::work::Kind;
 
@@ -41,16 +41,8 @@ impl Device {
         self.array.is_watched()
     }
 
-    /// A transaction lines up for a LUN.
-    #[inline(always)]
-    pub(super) fn watch_line_up(&mut self, id: TransactionId, lun: LunId) {
-        if self.is_watched() {
-            self.show_line_up(id, lun);
-        }
-    }
-
     #[inline(never)]
-    fn show_line_up(&mut self, id: TransactionId, lun: LunId) {
+    pub(super) fn show_line_up(&mut self, id: TransactionId, lun: LunId) {
         if let Some((observers, view)) = self.observed() {
             observers.lined_up(&view, id, lun);
         }
@@ -67,18 +59,11 @@ impl Device {
 
     #[inline(never)]
     fn tell_lined_up(&mut self, id: TransactionId) {
-        self.note_arrival(id);
+        if let Some(looking) = &mut self.dispatch.looking {
+            looking.note_arrival(id, self.now);
+        }
         if let Some(probe) = self.array.probe_mut() {
             probe.lined_up(id, self.now);
-        }
-    }
-
-    /// The operation of a unit has started, for a transaction and those that were bound with it.
-    #[inline(always)]
-    pub(super) fn watch_start(&mut self, unit: UnitId) {
-        if self.array.probe().is_some() {
-            let operation = *self.array.operation(unit);
-            self.show_waits(self.dispatch.running[unit], &operation);
         }
     }
 

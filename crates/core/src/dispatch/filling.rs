@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::merging::Merging;
+use super::join::Merging;
 use crate::config::DeviceConfig;
 use crate::sim::time::Time;
 use crate::work::Fifo;

@@ -3,25 +3,31 @@
 //! The FTL decides where an operation goes, and the array how long it takes. Dispatch decides which operation starts
 //! next on a LUN, which ones join its command, and which overlap with it.
 
+mod binder;
 mod filling;
+mod join;
 mod looking;
-mod merging;
-mod overlapping;
+mod next;
+mod overlap;
 mod pool;
+mod start;
 mod waiting;
 
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, GcPace};
 use crate::ftl::allocation::Allocation;
-use crate::nand::array::Array;
+use crate::nand::array::{Array, LunState};
 use crate::scheduler::Scheduler;
 use crate::sim::id::{PlaneId, TransactionId, UnitId};
 use crate::sim::table::Table;
-use crate::work::{Class, Fifo};
+use crate::work::{Class, Fifo, Task, Tasks, Transactions};
+pub(crate) use binder::{Address, Binder, Parts, Target, View};
 pub(crate) use filling::Filling;
-pub(crate) use looking::Looking;
-pub(crate) use merging::Merging;
-pub(crate) use overlapping::Overlapping;
-pub(crate) use pool::{AFTER_HELD, Pool};
+pub(crate) use join::{Merging, reads_a_page};
+use looking::{Looking, picks_at_work};
+pub(crate) use next::first_for;
+pub(crate) use overlap::{Overlapping, go_on_overlapping, overlap, serve_suspended};
+pub(crate) use pool::{AFTER_HELD, Pool, offer_pool};
+pub(crate) use start::{go_on, grant, notify, set_idle, start_idle};
 pub(crate) use waiting::Waiting;
 
 /// The state of dispatch.
@@ -58,6 +64,15 @@ pub(crate) struct Dispatch {
     pub(crate) orders: u64,
     /// True with dynamic allocation: writes wait in pools.
     pub(crate) dynamic: bool,
+    /// Mapping units of a program.
+    units_per_program: u32,
+    /// True with `gc.pace = "proportional"`: a LUN without work is offered to garbage collection.
+    paces: bool,
+    /// True if binding a transaction may set off others: the map, a journal or a checkpoint is in flash.
+    pub(crate) binding_sets_off: bool,
+    /// Deliberate defects, to show that tests find them.
+    pub(crate) loses_tasks: bool,
+    pub(crate) swaps_tasks: bool,
 }
 
 impl Dispatch {
@@ -91,6 +106,66 @@ impl Dispatch {
             merging,
             orders: 0,
             dynamic: pools.is_some(),
+            units_per_program: config.units_per_program(),
+            paces: config.gc.pace == GcPace::Proportional,
+            binding_sets_off: false,
+            loses_tasks: false,
+            swaps_tasks: false,
         }
+    }
+
+    /// Returns the first of the transactions that an execution unit has worked on, which does not any more.
+    #[inline]
+    pub(crate) fn ended(&mut self, unit: UnitId) -> TransactionId {
+        std::mem::replace(&mut self.running[unit], TransactionId::NONE)
+    }
+
+    /// Returns the transaction of the plane whose data have left, while other planes of its execution unit still work.
+    #[inline]
+    pub(crate) fn member_ended(&mut self, unit: UnitId, transactions: &Transactions) -> TransactionId {
+        let id = self.running[unit];
+        self.running[unit] = transactions[id].next;
+        id
+    }
+
+    /// Notifies the LUNs that were held back, and the idle LUNs of writes in pools.
+    pub(crate) fn release_held(&mut self, tasks: &mut Tasks) {
+        self.orders += AFTER_HELD;
+        if self.swaps_tasks {
+            tasks.swap_held();
+        }
+        tasks.release();
+        if self.dynamic {
+            self.offer_pools(tasks);
+        }
+    }
+}
+
+/// Adds a transaction to the queue of its plane, and notifies the LUN if that could change what the LUN does.
+#[inline]
+pub(crate) fn enqueue(b: &mut impl Binder, id: TransactionId) {
+    let Parts { dispatch, transactions, array, .. } = b.parts();
+    let transaction = &mut transactions[id];
+    transaction.order = dispatch.orders;
+    dispatch.orders += 1;
+    let plane = transaction.plane;
+    let lun = array.lun_of(plane);
+    let rank = dispatch.ranks[transaction.class as usize];
+    dispatch.waiting.push(lun, plane, rank, transactions, id);
+    if array.is_watched() {
+        b.show_queued(id, lun);
+    }
+    let View { dispatch, array, .. } = b.view();
+    let state = array.state(lun);
+    if state == LunState::Busy && dispatch.waiting.first(lun, plane, rank) != id && !picks_at_work(b, lun, id) {
+        return; // Behind others it changes nothing for a LUN that works.
+    }
+    let Parts { dispatch, tasks, .. } = b.parts();
+    if tasks.holds() {
+        if !dispatch.loses_tasks || !dispatch.orders.is_multiple_of(16) {
+            tasks.hold_back(lun);
+        }
+    } else if state == LunState::Idle || dispatch.looks_at_work {
+        tasks.push(Task::Start(lun));
     }
 }

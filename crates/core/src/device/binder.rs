@@ -1,0 +1,145 @@
+//! The device as dispatch sees it: the parts that dispatch works with, and what the FTL knows of operations that are
+//! not bound yet.
+
+use super::Device;
+use crate::dispatch::{Address, Binder, Parts, Target, View, reads_a_page};
+use crate::ftl::allocation::PlaneSet;
+use crate::ftl::space::FrontierId;
+use crate::metrics::counters::ProgramCause;
+use crate::nand::array::{self, Operation, Spot};
+use crate::sim::id::{BlockId, LunId, PlaneId, Ppn, TransactionId};
+use crate::work::Kind;
+
+impl Binder for Device {
+    #[inline(always)]
+    fn view(&self) -> View<'_> {
+        View { dispatch: &self.dispatch, transactions: &self.transactions, array: &self.array, now: self.now }
+    }
+
+    #[inline(always)]
+    fn parts(&mut self) -> Parts<'_> {
+        Parts {
+            dispatch: &mut self.dispatch,
+            transactions: &mut self.transactions,
+            array: &mut self.array,
+            tasks: &mut self.tasks,
+            now: self.now,
+        }
+    }
+
+    #[inline(always)]
+    fn bind(&mut self, id: TransactionId, rank: u8, at: Spot) -> bool {
+        self.bind_transaction(id, rank, at)
+    }
+
+    fn takes(&self, plane: PlaneId, id: TransactionId) -> bool {
+        match if id.is_none() { Kind::Write } else { self.transactions[id].kind } {
+            Kind::Write => self.ftl.shape().hooks.places || self.ftl.blocks.takes_host_write(plane),
+            // Otherwise it turns out to be a read.
+            Kind::CopyBack => self.stays_copy_back(plane),
+            _ => true,
+        }
+    }
+
+    fn target(&self, plane: PlaneId, id: TransactionId) -> Target {
+        let transaction = &self.transactions[id];
+        let kind = array::Kind::from(transaction.kind);
+        let frontier = match transaction.kind {
+            Kind::Write | Kind::MergeWrite if self.ftl.shape().hooks.places => {
+                let number = (transaction.kind == Kind::MergeWrite).then(|| transaction.logical_block());
+                let place = self.ftl.scheme().target(&self.ftl, transaction.lpn, number);
+                return place.map_or(Target::Alone, |place| Target::At(self.address_of(place, kind)));
+            }
+            Kind::Write => self.ftl.blocks.frontier_for_host(plane, transaction.temperature),
+            Kind::GcWrite => self.frontier_of_copies(plane),
+            Kind::CopyBack => self.ftl.blocks.gc_frontier(plane),
+            Kind::MapWrite => self.ftl.blocks.map_frontier(plane),
+            Kind::MapRead if !reads_a_page(transaction) => return Target::Alone,
+            // Its transfer is not as long as that of data.
+            Kind::Summary => return Target::Alone,
+            _ => return Target::At(self.address_of(transaction.place, kind)),
+        };
+        match self.ftl.blocks.next_place(frontier) {
+            Some(place) => Target::At(self.address_of(place, kind)),
+            None => Target::Opens(self.ftl.blocks.next_opened(frontier)),
+        }
+    }
+
+    fn address_of(&self, place: Ppn, kind: array::Kind) -> Address {
+        let blocks = &self.ftl.blocks;
+        if kind == array::Kind::Erase {
+            return (blocks.index_in_plane(BlockId(place.0)), 0);
+        }
+        let page = self.ftl.shape().units_per_page.divide(blocks.offset_in_block(place));
+        (blocks.index_in_plane(blocks.block_of(place)), page)
+    }
+
+    fn source_of(&self, plane: PlaneId) -> Option<Address> {
+        let copy = self.jobs[plane].back.first()?;
+        Some(self.address_of(copy.from, array::Kind::CopyBack))
+    }
+
+    fn next_write(&self, plane: PlaneId, class: u8) -> Option<Address> {
+        let place = self.ftl.blocks.next_place(self.ftl.blocks.frontier_for_host(plane, class))?;
+        Some(self.address_of(place, array::Kind::Program))
+    }
+
+    fn next_opened(&self, plane: PlaneId, class: u8) -> Option<u32> {
+        self.ftl.blocks.next_opened(self.ftl.blocks.frontier_for_host(plane, class))
+    }
+
+    fn skip_to(&mut self, plane: PlaneId, class: u8, page: u32) {
+        let frontier = self.ftl.blocks.frontier_for_host(plane, class);
+        let Some(place) = self.ftl.blocks.next_place(frontier) else { return };
+        let end = page * self.ftl.shape().units_per_page.divisor();
+        let count = end - self.ftl.blocks.offset_in_block(place);
+        if count > 0 {
+            self.ftl.waste(frontier, count, ProgramCause::WasteAlignment);
+        }
+    }
+
+    #[inline]
+    fn ready(&self) -> &PlaneSet {
+        self.ftl.ready()
+    }
+
+    fn choose(&mut self, pool: u32) -> Option<PlaneId> {
+        self.ftl.choose(pool, &self.dispatch.pool.candidates)
+    }
+
+    fn took(&mut self, plane: PlaneId) {
+        self.ftl.allocation.took(plane);
+    }
+
+    fn erases_that_count(&self, plane: PlaneId) -> u32 {
+        if self.ftl.allocation.by_erases() { self.ftl.blocks.erases_of_next(plane) } else { 0 }
+    }
+
+    fn request_of(&self, id: TransactionId) -> Option<(u64, u16)> {
+        let transaction = &self.transactions[id];
+        let request = match transaction.kind {
+            Kind::HostRead | Kind::Write => transaction.request(),
+            Kind::RmwRead => self.transactions[transaction.write()].request(),
+            _ => return None,
+        };
+        let request = request.is_some().then(|| self.front.requests[request].request)?;
+        Some((request.tag, request.stream))
+    }
+
+    fn show_queued(&mut self, id: TransactionId, lun: LunId) {
+        self.show_line_up(id, lun);
+    }
+
+    fn show_started(&mut self, first: TransactionId, operation: &Operation) {
+        self.show_waits(first, operation);
+    }
+}
+
+impl Device {
+    /// The frontier that what cleaning has read goes to next.
+    fn frontier_of_copies(&self, plane: PlaneId) -> FrontierId {
+        let copies = &self.jobs[plane].copies;
+        let first = copies.iter().find(|copy| self.ftl.blocks.is_valid(copy.from));
+        self.ftl.blocks.frontier_for_moved(plane, first.map_or(0, |copy| self.ftl.class_of(copy.lpn)))
+    }
+}

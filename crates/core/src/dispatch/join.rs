@@ -1,0 +1,366 @@
+//! Which waiting operations join the command of a LUN: those of other planes of the die in a multi-plane command, those
+//! of other dies of the chip in an interleaved one.
+//!
+//! What joins is the first in the queue of its plane, with the rank and of the kind of the one that leads. Hu et al.
+//! 2011, Section 2.2; docs/model/commands.md has the rules.
+
+use super::binder::{Address, Target};
+use super::start::begin;
+use super::{Binder, Dispatch, Parts, View};
+use crate::config::DeviceConfig;
+use crate::config::advanced::{Waste, Wise};
+use crate::nand::array::{self, Member, Operation, Spot};
+use crate::sim::id::{LunId, PlaneId, Ppn, TransactionId, UnitId};
+use crate::sim::memory::Divider;
+use crate::work::{Kind, Transaction, Transactions};
+
+/// Which operations are merged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Merging {
+    /// By [`array::Kind`]: whether planes work together.
+    pub(crate) planes: [bool; array::Kind::COUNT],
+    /// Pages are wasted so that planes can be programmed together.
+    pub(crate) blind: bool,
+    /// Block addresses must be equal too.
+    pub(crate) strict: bool,
+    /// Planes that can work together.
+    pub(crate) group: Divider,
+    /// Dies of a chip.
+    per_chip: u32,
+    /// Dies of a chip work together.
+    pub(crate) interleave: bool,
+    /// Whether anything is merged at all.
+    pub(crate) any: bool,
+}
+
+impl Merging {
+    pub(crate) fn new(device: &DeviceConfig) -> Merging {
+        let advanced = &device.nand.advanced;
+        let mut planes = [false; array::Kind::COUNT];
+        planes[array::Kind::Read as usize] = advanced.multi_plane_read != Wise::Off;
+        planes[array::Kind::Program as usize] = advanced.multi_plane_program != Waste::Off;
+        planes[array::Kind::Erase as usize] = advanced.multi_plane_erase != Wise::Off;
+        // It reads in all planes and programs in all.
+        planes[array::Kind::CopyBack as usize] = advanced.copy_back != Waste::Off
+            && advanced.multi_plane_program != Waste::Off
+            && advanced.multi_plane_read != Wise::Off;
+        let any = advanced.merges();
+        Merging {
+            planes,
+            blind: advanced.multi_plane_program == Waste::Blind,
+            strict: advanced.strict,
+            group: Divider::new(if advanced.plane_pairs { 2 } else { device.geometry.planes }),
+            per_chip: device.geometry.dies,
+            interleave: advanced.interleave,
+            any,
+        }
+    }
+
+    /// Returns the number of planes that one program command can fill.
+    pub(crate) fn planes_per_program(&self) -> u32 {
+        if self.planes[array::Kind::Program as usize] { self.group.divisor() } else { 1 }
+    }
+
+    /// The planes that can work together with `plane`, itself among them.
+    #[inline]
+    pub(crate) fn group_of(&self, plane: PlaneId) -> std::ops::Range<u32> {
+        let first = plane.0 - self.place_in_group(plane);
+        first..first + self.group.divisor()
+    }
+
+    /// Returns the planes whose pages are programmed together with those of `plane`, itself included.
+    #[inline]
+    pub(crate) fn planes_together(&self, plane: PlaneId) -> impl Iterator<Item = PlaneId> + use<> {
+        let is_alone = !self.planes[array::Kind::Program as usize];
+        let planes = if is_alone { plane.0..plane.0 + 1 } else { self.group_of(plane) };
+        planes.map(PlaneId)
+    }
+
+    /// The other planes that can work together with `plane`.
+    #[inline]
+    pub(crate) fn others_of(&self, plane: PlaneId) -> impl Iterator<Item = PlaneId> + use<> {
+        let own = self.place_in_group(plane);
+        let first = plane.0 - own;
+        // Which of them it is can hardly be guessed: no branch.
+        (0..self.group.divisor() - 1).map(move |index| PlaneId(first + index + u32::from(index >= own)))
+    }
+
+    /// The number of a plane among those that it can work together with.
+    #[inline]
+    pub(crate) fn place_in_group(&self, plane: PlaneId) -> u32 {
+        self.group.divide_with_rest(plane.0).1
+    }
+}
+
+impl Dispatch {
+    /// Returns `true` if anything waits with `rank` for a LUN, or in the pool of its plane.
+    #[inline(always)]
+    pub(super) fn others_wait(&self, lun: LunId, plane: PlaneId, rank: u8) -> bool {
+        self.waiting.any(lun, rank) || self.first_of_pool(plane) != TransactionId::NONE
+    }
+}
+
+/// Starts the command of `lun` that `lead`, drafted at `unit`, leads, with what can join it.
+#[inline(never)]
+pub(super) fn start_merged(b: &mut impl Binder, lun: LunId, rank: u8, lead: TransactionId, unit: UnitId) {
+    let View { dispatch, array, .. } = b.view();
+    let (kind, merging) = (array.draft(Spot::Unit(unit)).kind, dispatch.merging);
+    let mut planes = start_unit(b, unit, rank, lead);
+    let mut dies = 1;
+    if merging.interleave {
+        // Of the same chip: a LUN may be a package of several.
+        let first = unit.0 / merging.per_chip * merging.per_chip;
+        for other in (first..first + merging.per_chip).map(UnitId).filter(|&other| other != unit) {
+            b.parts().array.set_binding(lun);
+            if let Some(id) = join_unit(b, other, rank, kind) {
+                planes += start_unit(b, other, rank, id);
+                dies += 1;
+            }
+        }
+        b.parts().array.set_busy(lun);
+    }
+    b.parts().array.note_merged(kind, dies, planes);
+}
+
+/// Starts a unit on `lead`, with other planes of it. Returns the number of planes that work.
+fn start_unit(b: &mut impl Binder, unit: UnitId, rank: u8, lead: TransactionId) -> u32 {
+    join_planes_for(b, unit, rank, lead, Spot::Unit(unit));
+    let members = b.view().array.draft(Spot::Unit(unit)).members;
+    begin(b, unit, lead);
+    members
+}
+
+/// Binds what joins `lead`, drafted `at` a spot, in other planes of its die, if planes work together on such
+/// operations.
+#[inline]
+pub(super) fn join_planes_for(b: &mut impl Binder, unit: UnitId, rank: u8, lead: TransactionId, at: Spot) {
+    let View { dispatch, array, .. } = b.view();
+    let Operation { kind, pages, plane, .. } = *array.draft(at);
+    let one_page = kind != array::Kind::Read || pages == 1;
+    if dispatch.merging.planes[kind as usize] && one_page && dispatch.others_wait(array.lun_of_unit(unit), plane, rank)
+    {
+        join_planes(b, unit, rank, lead, at, |_| true);
+    }
+}
+
+/// Binds what joins `lead`, which is loaded ahead, in the planes that a unit works in now.
+pub(super) fn join_at_work(b: &mut impl Binder, unit: UnitId, rank: u8, lead: TransactionId) {
+    let View { dispatch, array, .. } = b.view();
+    let merging = dispatch.merging;
+    let mut at_work = 0u64;
+    array.planes_at_work(unit).for_each(|(plane, _)| at_work |= 1 << merging.place_in_group(plane));
+    let works = |plane| at_work >> merging.place_in_group(plane) & 1 == 1;
+    join_planes(b, unit, rank, lead, Spot::Ahead(unit), works);
+}
+
+/// Binds what joins `lead`, drafted `at` a spot, in other planes of its group that are `allowed`.
+fn join_planes(
+    b: &mut impl Binder,
+    unit: UnitId,
+    rank: u8,
+    lead: TransactionId,
+    at: Spot,
+    allowed: impl Fn(PlaneId) -> bool,
+) {
+    let Parts { dispatch, transactions, array, .. } = b.parts();
+    let (merging, mut last) = (dispatch.merging, last_of(transactions, lead));
+    let Operation { kind, plane: own, place, data, tag, .. } = *array.draft(at);
+    array.set_member(unit, 0, Member { plane: own, data, tag, place });
+    let address = b.address_of(Ppn(place), kind);
+    let moves = kind == array::Kind::CopyBack;
+    let source = moves.then(|| source_of(b, merging, own)).flatten();
+    for plane in merging.others_of(own) {
+        if !allowed(plane) || !suits(b, plane, rank, kind, address) {
+            continue;
+        }
+        if moves && source_of(b, merging, plane) != source {
+            continue;
+        }
+        let id = take_for(b, plane, rank, kind);
+        if !bind_beside(b, id, rank, Spot::Member) {
+            continue;
+        }
+        let Parts { transactions, array, .. } = b.parts();
+        array.join(unit, at);
+        transactions[last].next = id;
+        last = last_of(transactions, id);
+    }
+}
+
+/// Returns the last of the transactions that are bound together with `id`.
+fn last_of(transactions: &Transactions, mut id: TransactionId) -> TransactionId {
+    while transactions[id].next.is_some() {
+        id = transactions[id].next;
+    }
+    id
+}
+
+/// Returns `true` if a transaction reads one flash page. A translation page may be several.
+pub(crate) fn reads_a_page(transaction: &Transaction) -> bool {
+    let Transaction { kind, units, .. } = *transaction;
+    array::Kind::from(kind) == array::Kind::Read && (kind != Kind::MapRead || units == 1)
+}
+
+/// Calls [`Binder::bind`] out of line, for what joins or overlaps.
+#[inline(never)]
+pub(super) fn bind_beside(b: &mut impl Binder, id: TransactionId, rank: u8, at: Spot) -> bool {
+    b.bind(id, rank, at)
+}
+
+/// Binds the first operation of `kind` that waits for a unit, and returns it.
+fn join_unit(b: &mut impl Binder, unit: UnitId, rank: u8, kind: array::Kind) -> Option<TransactionId> {
+    loop {
+        let View { dispatch, transactions, array, .. } = b.view();
+        let planes = array.planes_of_unit(unit).map(PlaneId);
+        let plane = planes.filter(|&plane| waits_for(b, plane, rank, kind)).min_by_key(|&plane| {
+            let id = first_in(b.view(), plane, rank);
+            if id.is_none() { u64::MAX } else { transactions[id].order }
+        })?;
+        let levels = kind == array::Kind::Program && dispatch.merging.blind;
+        let id = take_for(b, plane, rank, kind);
+        if levels {
+            level(b, id, rank);
+        }
+        if bind_beside(b, id, rank, Spot::Unit(unit)) {
+            return Some(id);
+        }
+    }
+}
+
+/// Returns `true` if an operation of `kind` and `rank` is the first that waits for `plane`, or could be taken from the
+/// pool.
+#[inline]
+fn waits_for(b: &impl Binder, plane: PlaneId, rank: u8, kind: array::Kind) -> bool {
+    is_of(b, first_in(b.view(), plane, rank), plane, rank, kind)
+}
+
+/// Returns `true` if `id`, the first that waits for `plane`, is an operation of `kind`. If it is `NONE`, returns `true`
+/// if a write could be taken from the pool.
+fn is_of(b: &impl Binder, id: TransactionId, plane: PlaneId, rank: u8, kind: array::Kind) -> bool {
+    if id.is_none() {
+        return kind == array::Kind::Program && pool_waits_for(b, plane, rank);
+    }
+    array::Kind::from(b.view().transactions[id].kind) == kind && b.takes(plane, id)
+}
+
+/// Returns `true` if a write of the pool could go to `plane`, with operations of `rank`.
+fn pool_waits_for(b: &impl Binder, plane: PlaneId, rank: u8) -> bool {
+    let dispatch = b.view().dispatch;
+    rank == dispatch.rank_of_writes()
+        && dispatch.first_of_pool(plane) != TransactionId::NONE
+        && b.takes(plane, TransactionId::NONE)
+}
+
+/// Returns the first transaction that waits with `rank` in the queue of `plane`, or `NONE`.
+#[inline]
+fn first_in(View { dispatch, array, .. }: View, plane: PlaneId, rank: u8) -> TransactionId {
+    dispatch.waiting.first(array.lun_of(plane), plane, rank)
+}
+
+/// Returns the temperature class of `id`, a write that waits for `plane`, or of the first one in the pool if `id` is
+/// `NONE`.
+pub(super) fn class_of(View { dispatch, transactions, .. }: View, plane: PlaneId, id: TransactionId) -> u8 {
+    let first = if id.is_none() { dispatch.first_of_pool(plane) } else { id };
+    if first.is_none() { 0 } else { transactions[first].temperature }
+}
+
+/// Returns the address that copy-backs in several planes must share: of the page that is moved within `plane` next.
+fn source_of(b: &impl Binder, merging: Merging, plane: PlaneId) -> Option<Address> {
+    let (block, page) = b.source_of(plane)?;
+    Some(if merging.strict { (block, page) } else { (0, page) })
+}
+
+/// Returns `true` if the first that waits for `plane` may join an operation of `kind` at an address.
+fn suits(b: &impl Binder, plane: PlaneId, rank: u8, kind: array::Kind, (block, page): Address) -> bool {
+    let view = b.view();
+    let id = first_in(view, plane, rank);
+    if !is_of(b, id, plane, rank, kind) {
+        return false;
+    }
+    let is_strict = view.dispatch.merging.strict;
+    match b.target(plane, if id.is_none() { view.dispatch.first_of_pool(plane) } else { id }) {
+        Target::At((other_block, other_page)) => other_page == page && (other_block == block || !is_strict),
+        Target::Opens(other_block) => page == 0 && (other_block == Some(block) || !is_strict),
+        Target::Alone => false,
+    }
+}
+
+/// Returns `true` if the next host writes to two planes of a die could be programmed together.
+pub(super) fn may_program_together(b: &impl Binder, one: PlaneId, other: PlaneId) -> bool {
+    let view = b.view();
+    let merging = &view.dispatch.merging;
+    if !merging.planes[array::Kind::Program as usize] || !merging.group_of(one).contains(&other.0) {
+        return false;
+    }
+    let rank = view.dispatch.rank_of_writes();
+    let class = |plane| class_of(view, plane, first_in(view, plane, rank));
+    let (class_of_one, class_of_other) = (class(one), class(other));
+    match (b.next_write(one, class_of_one), b.next_write(other, class_of_other)) {
+        (Some(a), Some(b)) => (a.1 == b.1 || merging.blind) && (a.0 == b.0 || !merging.strict),
+        (None, None) => true,
+        (Some((block, page)), None) => {
+            page == 0 && (!merging.strict || b.next_opened(other, class_of_other) == Some(block))
+        }
+        (None, Some((block, page))) => {
+            page == 0 && (!merging.strict || b.next_opened(one, class_of_one) == Some(block))
+        }
+    }
+}
+
+/// Takes the first that waits for `plane` out of its queue, or the oldest out of the pool.
+fn take_for(b: &mut impl Binder, plane: PlaneId, rank: u8, kind: array::Kind) -> TransactionId {
+    let Parts { dispatch, transactions, array, .. } = b.parts();
+    let id = dispatch.waiting.pop(array.lun_of(plane), plane, rank, transactions);
+    if id.is_some() {
+        return id;
+    }
+    debug_assert_eq!(kind, array::Kind::Program);
+    let id = dispatch.take_from_pool(transactions, plane);
+    b.took(plane);
+    id
+}
+
+/// With `nand.advanced.multi_plane_program = "blind"`: skips pages in the planes of a die that are behind, so that they
+/// can be programmed together with the write `lead`, which has a plane and no place yet. Only if both are in the middle
+/// of a block, with equal addresses if that is required. The rest of a block is never given up.
+pub(super) fn level(b: &mut impl Binder, lead: TransactionId, rank: u8) {
+    let view = b.view();
+    let View { dispatch, transactions, .. } = view;
+    if transactions[lead].kind != Kind::Write {
+        return;
+    }
+    let (merging, own) = (dispatch.merging, transactions[lead].plane);
+    let Some((block, page)) = b.next_write(own, transactions[lead].temperature) else { return };
+    let mut in_pool = dispatch.pool_count(transactions, own, merging.group.divisor() * dispatch.units_per_program);
+    let mut chosen = 0u64;
+    let mut highest = page;
+    for plane in merging.others_of(own) {
+        let id = first_in(view, plane, rank);
+        let from_pool = id.is_none() && in_pool > 0 && pool_waits_for(b, plane, rank);
+        let writes = id.is_some() && transactions[id].kind == Kind::Write;
+        if !(from_pool || writes) || !b.takes(plane, id) {
+            continue;
+        }
+        let Some((other_block, other_page)) = b.next_write(plane, class_of(view, plane, id)) else { continue };
+        if merging.strict && other_block != block {
+            continue;
+        }
+        if from_pool {
+            in_pool = in_pool.saturating_sub(dispatch.units_per_program);
+        }
+        chosen |= 1 << merging.place_in_group(plane);
+        highest = highest.max(other_page);
+    }
+    if chosen == 0 {
+        return;
+    }
+    chosen |= 1 << merging.place_in_group(own);
+    for plane in merging.group_of(own).map(PlaneId) {
+        if chosen >> merging.place_in_group(plane) & 1 == 1 {
+            let view = b.view();
+            let first = if plane == own { lead } else { first_in(view, plane, rank) };
+            let class = class_of(view, plane, first);
+            b.skip_to(plane, class, highest);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Which transaction a LUN takes next: by rank and age, out of its own queues or of its pool.
+//!
+//! If a scheduler looks, it chooses instead (`looking.rs`).
+
+use super::looking::{choose_next, choose_next_of};
+use super::pool::{choose_plane, has_ready_plane};
+use super::{Binder, Dispatch, Parts, View};
+use crate::scheduler::RANKS;
+use crate::sim::id::{LunId, PlaneId, TransactionId};
+use crate::work::Class;
+
+impl Dispatch {
+    /// Returns the first transaction in the queues of a LUN, with its rank.
+    #[inline(always)]
+    pub(super) fn first_own(&self, lun: LunId) -> Option<(u8, TransactionId)> {
+        let rank = self.waiting.rank_of_first(lun)?;
+        Some((rank, self.waiting.oldest(lun, rank)))
+    }
+
+    /// Returns the rank of host writes.
+    #[inline]
+    pub(crate) fn rank_of_writes(&self) -> u8 {
+        self.ranks[Class::HostProgram as usize]
+    }
+}
+
+/// Returns the transaction that `lun` takes next, with its rank: the scheduler's choice if it looks, otherwise the
+/// first by rank.
+#[inline(always)]
+pub(super) fn next_for(b: &mut impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
+    let dispatch = b.view().dispatch;
+    if dispatch.chooses { choose_next(b, lun) } else { dispatch.first_own(lun) }
+}
+
+/// Returns the transaction of `rank` that `lun` takes next, with its rank.
+#[inline]
+pub(super) fn next_of(b: &mut impl Binder, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
+    let dispatch = b.view().dispatch;
+    if dispatch.chooses {
+        return choose_next_of(b, lun, rank);
+    }
+    let own = dispatch.waiting.oldest(lun, rank);
+    own.is_some().then_some((rank, own))
+}
+
+/// Removes `id`, which a LUN takes next, from its queue.
+#[inline(always)]
+pub(super) fn take_next(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) {
+    let Parts { dispatch, transactions, .. } = b.parts();
+    if dispatch.chooses {
+        return take_chosen(b, lun, rank, id);
+    }
+    dispatch.waiting.pop(lun, transactions[id].plane, rank, transactions);
+}
+
+/// Removes `id`, which a LUN takes next, from its queue. A write of the pool takes a plane of the LUN.
+#[inline(never)]
+fn take_chosen(b: &mut impl Binder, lun: LunId, rank: u8, id: TransactionId) {
+    let View { dispatch, array, .. } = b.view();
+    if id == dispatch.first_of_pool(PlaneId(array.planes_of(lun).start)) {
+        let plane = choose_plane(b, lun);
+        let Parts { dispatch, transactions, .. } = b.parts();
+        dispatch.take_from_pool(transactions, plane);
+        b.took(plane);
+    } else {
+        let Parts { dispatch, transactions, .. } = b.parts();
+        dispatch.waiting.remove(lun, transactions[id].plane, rank, transactions, id);
+    }
+}
+
+/// Returns the transaction that is first by rank, then by age, for `lun`, of its own queues or of its pool.
+#[inline(always)]
+pub(crate) fn first_for(b: &impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
+    let dispatch = b.view().dispatch;
+    if dispatch.dynamic { first_with_pool(b, lun) } else { dispatch.first_own(lun) }
+}
+
+/// Returns the transaction of `rank` that is first for `lun`, with its rank.
+pub(super) fn first_of(b: &impl Binder, lun: LunId, rank: u8) -> Option<(u8, TransactionId)> {
+    let dispatch = b.view().dispatch;
+    let own = dispatch.waiting.oldest(lun, rank);
+    if dispatch.dynamic && rank == dispatch.rank_of_writes() {
+        return or_of_pool(b, lun, rank, own);
+    }
+    own.is_some().then_some((rank, own))
+}
+
+/// See [`first_for`].
+pub(super) fn first_with_pool(b: &impl Binder, lun: LunId) -> Option<(u8, TransactionId)> {
+    let (rank, own) = b.view().dispatch.first_own(lun).unwrap_or((RANKS as u8, TransactionId::NONE));
+    or_of_pool(b, lun, rank, own)
+}
+
+/// Returns `own`, unless that is `NONE` or the first write of the pool of `lun` goes before it.
+fn or_of_pool(b: &impl Binder, lun: LunId, rank: u8, own: TransactionId) -> Option<(u8, TransactionId)> {
+    let View { dispatch, transactions, array, .. } = b.view();
+    let (pooled, id) = (dispatch.rank_of_writes(), dispatch.first_of_pool(PlaneId(array.planes_of(lun).start)));
+    let turn = |rank: u8, id: TransactionId| (rank, transactions[id].order);
+    let is_earlier = id.is_some() && (own.is_none() || turn(pooled, id) < turn(rank, own));
+    if is_earlier && has_ready_plane(b, lun) {
+        return Some((pooled, id));
+    }
+    own.is_some().then_some((rank, own))
+}

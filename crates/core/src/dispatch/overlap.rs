@@ -1,0 +1,290 @@
+//! Operations of one execution unit that overlap: the next one in the cache register, and reads that interrupt.
+
+use super::binder::Address;
+use super::join::{bind_beside, class_of, join_at_work, join_planes_for, reads_a_page};
+use super::next::{next_for, take_next};
+use super::pool::any_plane_is_idle;
+use super::start::start_or_request;
+use super::{Binder, Dispatch, Parts, View};
+use crate::config::advanced::Suspend;
+use crate::config::{DeviceConfig, Frontiers};
+use crate::nand::array::{self, Operation, Spot};
+use crate::nand::ledger::Holder;
+use crate::nand::timing::Timing;
+use crate::sim::id::{LunId, PlaneId, Ppn, TransactionId, UnitId};
+use crate::sim::time::Time;
+use crate::work::{Kind, Task, Transactions};
+
+/// Which operations overlap.
+#[derive(Clone, Debug)]
+pub(crate) struct Overlapping {
+    pub(crate) read: bool,
+    pub(crate) program: bool,
+    /// Whether anything overlaps at all.
+    pub(crate) any: bool,
+    /// Time without host reads after which programs of the pool are loaded ahead: [`QUIET_PROGRAMS`].
+    pub(crate) quiet: Time,
+    /// Time at which `quiet` has passed since the last host read.
+    pub(crate) quiet_from: Time,
+    /// Writes of the host go to the blocks of copies.
+    pub(crate) shared: bool,
+    suspend: Suspend,
+}
+
+/// Program times without a host read after which pooled writes are loaded ahead. A program with another one loaded
+/// behind it cannot be suspended, so that a read waits for both; what that gains is the time of the transfer.
+const QUIET_PROGRAMS: u64 = 50;
+
+impl Overlapping {
+    pub(crate) fn new(device: &DeviceConfig) -> Overlapping {
+        let advanced = &device.nand.advanced;
+        Overlapping {
+            read: advanced.cache_read,
+            program: advanced.cache_program,
+            any: advanced.overlaps(),
+            quiet: Time(Timing::new(device).program(0).0.saturating_mul(QUIET_PROGRAMS)),
+            quiet_from: Time::ZERO,
+            shared: device.gc.frontiers == Frontiers::Single || device.temperature.classes() > 1,
+            suspend: advanced.suspend.clone(),
+        }
+    }
+}
+
+impl Dispatch {
+    /// Notes a host read.
+    #[inline]
+    pub(crate) fn note_host_read(&mut self, now: Time) {
+        if self.overlapping.program {
+            self.overlapping.quiet_from = now.later(self.overlapping.quiet);
+        }
+    }
+
+    /// Forgets the last host read of a device that has been idle since, as one whose state is loaded has none.
+    pub(crate) fn forget_host_reads(&mut self) {
+        self.overlapping.quiet_from = Time::ZERO;
+    }
+}
+
+/// Starts what waits for a LUN that works and can overlap with what it does. Execution units are LUNs here
+/// (config/check.rs).
+#[inline]
+pub(crate) fn overlap(b: &mut impl Binder, lun: LunId) {
+    let unit = UnitId(lun.0);
+    // Mostly nothing waits, or something overlaps already.
+    if b.view().array.may_overlap(unit)
+        && let Some((rank, id)) = next_for(b, lun)
+    {
+        overlap_with(b, lun, unit, rank, id);
+    }
+}
+
+/// Suspends a unit for a read if its cells work. Otherwise the array reports when they do.
+fn suspend(b: &mut impl Binder, unit: UnitId) {
+    let Parts { dispatch, array, now, .. } = b.parts();
+    if !array.await_cells(unit, now) {
+        dispatch.suspended[unit] = std::mem::replace(&mut dispatch.running[unit], TransactionId::NONE);
+        array.suspend(unit, &dispatch.overlapping.suspend, now);
+    }
+}
+
+/// Returns `true` if writes could fill the block of the program that a unit works for: none goes where copies go,
+/// unless they share their frontiers.
+#[inline]
+fn writes_may_follow(View { dispatch, array, .. }: View, unit: UnitId) -> bool {
+    let overlapping = &dispatch.overlapping;
+    overlapping.program && (overlapping.shared || !array.operation(unit).class.is_cleaning())
+}
+
+/// Overlaps `id`, which a LUN that works takes next, with what it does, if that is possible.
+fn overlap_with(b: &mut impl Binder, lun: LunId, unit: UnitId, rank: u8, id: TransactionId) {
+    let view = b.view();
+    match view.transactions[id].kind {
+        Kind::HostRead if view.array.may_suspend(unit, &view.dispatch.overlapping.suspend, view.now) => {
+            suspend(b, unit);
+        }
+        Kind::Write if writes_may_follow(view, unit) && follows(b, unit, rank, id) => {
+            let Parts { array, tasks, now, .. } = b.parts();
+            let channel = array.channel_of(lun);
+            if array.channel_is_idle(channel, now) {
+                return program_ahead(b, unit, rank, id);
+            }
+            array.ask_ahead(unit, rank);
+            tasks.push(Task::Grant(channel));
+        }
+        _ => {}
+    }
+}
+
+/// Returns `true` if the write `id`, and those queued for the other planes of a running program, fill the next page of
+/// the same blocks, so that the cache register takes them. Writes of the pool do so only if no plane is idle.
+fn follows(b: &impl Binder, unit: UnitId, rank: u8, id: TransactionId) -> bool {
+    let view = b.view();
+    let View { dispatch, transactions, array, .. } = view;
+    if array.operation(unit).kind != array::Kind::Program {
+        return false;
+    }
+    let planes = array.planes_at_work(unit);
+    let lun = array.lun_of_unit(unit);
+    let is_pooled = id == dispatch.first_of_pool(PlaneId(array.planes_of_unit(unit).start));
+    let is_there = if is_pooled {
+        pool_fills(b, planes.clone())
+    } else {
+        planes.clone().any(|(plane, _)| plane == transactions[id].plane)
+    };
+    is_there
+        && planes.clone().all(|(plane, place)| {
+            // The chosen one need not be the first of its plane.
+            let is_own = !is_pooled && plane == transactions[id].plane;
+            let waiting = if is_own { id } else { dispatch.waiting.first(lun, plane, rank) };
+            let is_next = if is_pooled {
+                waiting.is_none()
+            } else {
+                waiting.is_some() && transactions[waiting].kind == Kind::Write && transactions[waiting].plane == plane
+            };
+            let (block, page) = b.address_of(place, array::Kind::Program);
+            let follows = |(next_block, next_page): Address| next_block == block && next_page > page;
+            is_next
+                && b.takes(plane, waiting)
+                && b.next_write(plane, class_of(view, plane, waiting)).is_some_and(follows)
+        })
+}
+
+/// Returns `true` if the pool has writes for a program in each of these planes, no idle plane takes them, and there
+/// have been no host reads for a while.
+fn pool_fills(b: &impl Binder, mut planes: impl Iterator<Item = (PlaneId, Ppn)>) -> bool {
+    let View { dispatch, transactions, now, .. } = b.view();
+    let Some((plane, _)) = planes.next() else { return false };
+    let others = planes.count() as u32;
+    let needed = (1 + others) * dispatch.units_per_program;
+    let is_quiet = now >= dispatch.overlapping.quiet_from;
+    is_quiet && !any_plane_is_idle(b) && (others == 0 || dispatch.pool_count(transactions, plane, needed) == needed)
+}
+
+/// Loads the data of the next program while the cells work for the last one.
+fn program_ahead(b: &mut impl Binder, unit: UnitId, rank: u8, id: TransactionId) {
+    let Parts { dispatch, tasks, .. } = b.parts();
+    let holds = dispatch.holds_to_bind(tasks);
+    bind_ahead(b, unit, rank, id);
+    if holds {
+        let Parts { dispatch, tasks, .. } = b.parts();
+        dispatch.release_held(tasks);
+    }
+}
+
+fn bind_ahead(b: &mut impl Binder, unit: UnitId, rank: u8, id: TransactionId) {
+    let Parts { dispatch, transactions, array, .. } = b.parts();
+    let lun = array.lun_of_unit(unit);
+    let lead = array.operation(unit).plane;
+    let planes = array.planes_at_work(unit).count() as u32;
+    if id == dispatch.first_of_pool(lead) {
+        dispatch.take_from_pool(transactions, lead);
+        b.took(lead);
+    } else {
+        take_next(b, lun, rank, id);
+    }
+    if !bind_beside(b, id, rank, Spot::Ahead(unit)) {
+        return;
+    }
+    if planes > 1 {
+        join_at_work(b, unit, rank, id);
+    }
+    begin_ahead(b, unit, id);
+}
+
+fn begin_ahead(b: &mut impl Binder, unit: UnitId, id: TransactionId) {
+    let Parts { dispatch, array, now, .. } = b.parts();
+    dispatch.ahead[unit] = id;
+    let Operation { kind, members, .. } = *array.draft(Spot::Ahead(unit));
+    array.note_merged(kind, 1, members);
+    array.start_ahead(unit, now);
+    if array.probe().is_some() {
+        let operation = *array.draft(Spot::Ahead(unit));
+        b.show_started(id, &operation);
+    }
+}
+
+/// Loads the next program of a unit that has asked for its channel for that and is granted it.
+pub(super) fn ahead_granted(b: &mut impl Binder, unit: UnitId) {
+    b.parts().array.stop_asking(unit);
+    let lun = b.view().array.lun_of_unit(unit);
+    if let Some((rank, id)) = next_for(b, lun)
+        && b.view().array.may_overlap(unit)
+        && b.view().transactions[id].kind == Kind::Write
+        && follows(b, unit, rank, id)
+    {
+        return program_ahead(b, unit, rank, id);
+    }
+    // What came meanwhile goes first: a read.
+    overlap(b, lun);
+}
+
+/// Starts the next read of a unit when the data of a read, or of one of its planes, leave.
+#[inline]
+pub(super) fn read_ahead(b: &mut impl Binder, unit: UnitId) {
+    let array = b.view().array;
+    let lun = array.lun_of_unit(unit);
+    if array.can_read_ahead(unit)
+        && let Some((rank, id)) = next_for(b, lun)
+        && reads_a_page(&b.view().transactions[id])
+    {
+        begin_read_ahead(b, lun, unit, rank, id);
+    }
+}
+
+fn begin_read_ahead(b: &mut impl Binder, lun: LunId, unit: UnitId, rank: u8, id: TransactionId) {
+    take_next(b, lun, rank, id);
+    if !bind_beside(b, id, rank, Spot::Ahead(unit)) {
+        return;
+    }
+    b.parts().array.set_members_aside(unit);
+    join_planes_for(b, unit, rank, id, Spot::Ahead(unit));
+    begin_ahead(b, unit, id);
+}
+
+/// Continues a unit whose operation has ended with what overlaps with it. Returns `false` if nothing does.
+pub(crate) fn go_on_overlapping(b: &mut impl Binder, unit: UnitId, lun: LunId) -> bool {
+    let Parts { dispatch, transactions, array, now, .. } = b.parts();
+    if array.has_ahead(unit) {
+        let id = std::mem::replace(&mut dispatch.ahead[unit], TransactionId::NONE);
+        dispatch.running[unit] = id;
+        array.go_ahead(unit, holder_of(transactions, id), now);
+        overlap(b, lun);
+        return true;
+    }
+    if array.is_suspended(unit) {
+        array.set_suspended(lun);
+        serve_suspended(b, unit, lun);
+        return true;
+    }
+    if array.asks(unit) {
+        array.ask_to_start(unit, lun, now);
+        return true;
+    }
+    false
+}
+
+fn holder_of(transactions: &Transactions, id: TransactionId) -> Holder {
+    if transactions[id].class.is_cleaning() { Holder::Cleaning } else { Holder::Host }
+}
+
+/// Serves reads of the host while the cells of a unit rest, and resumes them after that.
+pub(crate) fn serve_suspended(b: &mut impl Binder, unit: UnitId, lun: LunId) {
+    let first = next_for(b, lun);
+    let Parts { dispatch, transactions, array, .. } = b.parts();
+    let limit = dispatch.overlapping.suspend.limit;
+    match first.filter(|&(_, id)| transactions[id].kind == Kind::HostRead) {
+        Some((rank, id)) if array.hold_back(unit, limit) => start_or_request(b, lun, rank, id),
+        _ => resume_suspended(b, unit),
+    }
+}
+
+/// Resumes what a unit has suspended.
+pub(super) fn resume_suspended(b: &mut impl Binder, unit: UnitId) {
+    let Parts { dispatch, transactions, array, now, .. } = b.parts();
+    let id = std::mem::replace(&mut dispatch.suspended[unit], TransactionId::NONE);
+    dispatch.running[unit] = id;
+    array.resume_suspended(unit, &dispatch.overlapping.suspend, holder_of(transactions, id), now);
+    // What came meanwhile may take the cache register.
+    let lun = array.lun_of_unit(unit);
+    overlap(b, lun);
+}
