@@ -36,7 +36,7 @@ impl Device {
                 let number = self.transactions.remove(id).logical_block();
                 self.with_scheme(|scheme, device| scheme.copy_read(device, number));
             }
-            Kind::MapRead => self.with_scheme(|scheme, device| scheme.map_read_ended(device, id)),
+            Kind::MapRead => self.finish_map_read(id),
             Kind::Write
             | Kind::GcWrite
             | Kind::CopyBack

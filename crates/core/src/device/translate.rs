@@ -110,6 +110,18 @@ impl Device {
         self.put(at, self.read(&read, u32::from(read.units), self.array.timing().page_out, u64::MAX))
     }
 
+    /// Ends a read of a translation page.
+    pub(super) fn finish_map_read(&mut self, id: TransactionId) {
+        let resumed = self.with_scheme(|scheme, device| scheme.map_read_ended(device, id));
+        let Some((arrived, then)) = resumed else { return };
+        if self.tasks.any_new() {
+            self.tasks.push(Task::Translate(arrived, TransactionId::NONE));
+        } else {
+            self.translate_rest(arrived, TransactionId::NONE);
+        }
+        self.tasks.push(Task::Scheme(then));
+    }
+
     /// Ends a program of a translation page.
     pub(super) fn finish_map_write(&mut self, id: TransactionId) {
         let (place, group) = (self.transactions[id].place, self.ftl.shape().units_per_program);

@@ -15,7 +15,7 @@ use crate::config::DeviceConfig;
 use crate::policy_family;
 use crate::sim::id::{BlockId, Lpn, PlaneId, Ppn, TransactionId};
 use crate::state::{Reader, StateError, Writer};
-use crate::work::{Call, Class};
+use crate::work::{Call, Class, Fifo};
 pub use context::Context;
 pub use map::{Location, PADDING, PageMap, TRANSLATION};
 pub use needs::{Needs, SchemeOptions, Translation};
@@ -181,8 +181,11 @@ pub trait MappingInTime<C: Context + ?Sized>: Mapping {
     /// A read of a translation page starts.
     fn map_read_started(&mut self, _cx: &mut C, _id: TransactionId) {}
 
-    /// A read of a translation page has ended.
-    fn map_read_ended(&mut self, _cx: &mut C, _id: TransactionId) {}
+    /// A read of a translation page has ended. Returns the operations that have waited for its entries, and the step
+    /// that follows when they have been resumed.
+    fn map_read_ended(&mut self, _cx: &mut C, _id: TransactionId) -> Option<(Fifo, Call)> {
+        None
+    }
 
     /// Binds a program of a translation page. Returns `None` if there is nothing to program, or no room.
     fn bind_map_write(&mut self, _cx: &mut C, _id: TransactionId) -> Option<Bound> {
@@ -256,7 +259,26 @@ impl Default for MappingConfig {
     }
 }
 
+// These are called for each unit. Called through the trait, they are not inlined.
 impl MappingScheme {
+    /// See [`Mapping::use_entry`].
+    #[inline]
+    pub fn use_entry(&mut self, lpn: Lpn) -> bool {
+        match self {
+            MappingScheme::Dftl(scheme) => scheme.use_entry(lpn),
+            scheme => Mapping::use_entry(&mut **scheme, lpn),
+        }
+    }
+
+    /// See [`Mapping::change_entry_now`].
+    #[inline]
+    pub fn change_entry_now(&mut self, lpn: Lpn) {
+        match self {
+            MappingScheme::Dftl(scheme) => scheme.change_entry_now(lpn),
+            scheme => Mapping::change_entry_now(&mut **scheme, lpn),
+        }
+    }
+
     /// Returns the scheme in time.
     #[inline]
     pub fn in_time<C: Context>(&mut self) -> &mut dyn MappingInTime<C> {

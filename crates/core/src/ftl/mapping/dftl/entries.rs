@@ -61,11 +61,20 @@ impl Dftl {
         cx.tasks().push(Task::Translate(arrived, TransactionId::NONE));
     }
 
-    /// Lets those who wait for a place in the cache have it.
-    pub(super) fn serve_line(&mut self, cx: &mut (impl Context + ?Sized)) {
-        if !self.line.is_empty() && self.state.cmt.can_take() {
+    /// Gives a place in the cache to the operation that has waited longest for one. Returns `false` if none waits, or if
+    /// there is no place.
+    pub(super) fn serve_next(&mut self, cx: &mut (impl Context + ?Sized)) -> bool {
+        let can_serve = !self.line.is_empty() && self.state.cmt.can_take();
+        if can_serve {
             let node = self.line.pop(cx.ops());
             self.seek(cx, node, true);
+        }
+        can_serve
+    }
+
+    /// Gives places in the cache to the operations that wait for one. Runs the tasks of each one before the next.
+    pub(super) fn serve_line(&mut self, cx: &mut (impl Context + ?Sized)) {
+        if self.serve_next(cx) {
             cx.tasks().push(serve());
         }
     }

@@ -115,7 +115,7 @@ pub struct Dftl {
 mod step {
     /// Operations that wait for a place in the cache take one.
     pub(super) const SERVE: u8 = 0;
-    /// The operations that waited for entries of a page which has been fetched have been resumed.
+    /// A page has been fetched, and the operations that waited for its entries have been resumed.
     pub(super) const FETCHED: u8 = 1;
     /// The update that operations waited for is in flash.
     pub(super) const UPDATED: u8 = 2;
@@ -234,7 +234,7 @@ impl<C: Context + ?Sized> MappingInTime<C> for Dftl {
     fn call(&mut self, cx: &mut C, call: Call) {
         match call.step {
             step::SERVE => self.serve_line(cx),
-            step::FETCHED => self.map_fetched(cx, call.number),
+            step::FETCHED => self.fetched(cx, call.number),
             step::UPDATED => self.updated(cx, call.line),
             _ => self.ask_updates(cx, call.line, BlockId(call.number)),
         }
@@ -268,8 +268,8 @@ impl<C: Context + ?Sized> MappingInTime<C> for Dftl {
         cx.ftl().note_map_read(pages::cause_of(read.first), u32::from(read.units));
     }
 
-    fn map_read_ended(&mut self, cx: &mut C, id: TransactionId) {
-        self.finish_map_read(cx, id);
+    fn map_read_ended(&mut self, cx: &mut C, id: TransactionId) -> Option<(Fifo, Call)> {
+        self.finish_map_read(cx, id)
     }
 
     fn bind_map_write(&mut self, cx: &mut C, id: TransactionId) -> Option<Bound> {

@@ -111,17 +111,31 @@ impl Dftl {
         cx.queue(read);
     }
 
-    pub(super) fn finish_map_read(&mut self, cx: &mut (impl Context + ?Sized), id: TransactionId) {
+    pub(super) fn finish_map_read(
+        &mut self,
+        cx: &mut (impl Context + ?Sized),
+        id: TransactionId,
+    ) -> Option<(Fifo, Call)> {
         let read = cx.ops().remove(id);
         let page = read.map_page();
         cx.release(read.dependency);
         let Page { state, part, .. } = *self.page(page);
         if state == State::Reading {
-            return self.program_map(cx, page);
+            self.program_map(cx, page);
+            return None;
         }
         let is_whole = cx.ftl().shape().pages_per_program == 1;
-        self.entries_here(cx, page, Some(part).filter(|_| !is_whole));
-        cx.tasks().push(Task::Scheme(Call { step: step::FETCHED, number: page, ..Call::default() }));
+        let arrived = self.take_readers(cx, page, Some(part).filter(|_| !is_whole));
+        Some((arrived, fetched(page)))
+    }
+
+    /// The operations that waited for entries of a page which has been fetched have been resumed. Those that wait for a
+    /// place in the cache come before the page goes on.
+    pub(super) fn fetched(&mut self, cx: &mut (impl Context + ?Sized), page: u32) {
+        if self.serve_next(cx) {
+            return cx.tasks().push(Task::Scheme(fetched(page)));
+        }
+        self.map_fetched(cx, page);
     }
 
     /// Those who waited for entries that were fetched have gone on: others need the translation page, or nobody does.
@@ -144,18 +158,28 @@ impl Dftl {
     /// Entries of a translation page are in the controller, all or those in one of its flash pages: who waits for them
     /// goes on. Reads of one request that go to one flash page are joined.
     fn entries_here(&mut self, cx: &mut (impl Context + ?Sized), page: u32, part: Option<u32>) {
+        let arrived = self.take_readers(cx, page, part);
+        cx.tasks().push(Task::Translate(arrived, TransactionId::NONE));
+        cx.tasks().push(serve());
+    }
+
+    /// Takes out the operations that wait for entries of a translation page, for all or for those in one of its flash
+    /// pages.
+    fn take_readers(&mut self, cx: &mut (impl Context + ?Sized), page: u32, part: Option<u32>) -> Fifo {
         let mut waiting = std::mem::take(&mut self.page(page).readers);
+        if part.is_none() {
+            return waiting;
+        }
         let (mut arrived, mut others) = (Fifo::default(), Fifo::default());
         while !waiting.is_empty() {
             let node = waiting.pop(cx.ops());
             let lpn = cx.ops()[node].lpn;
-            let is_here = part.is_none_or(|part| self.flash_page_of(cx, lpn) == part);
+            let is_here = part == Some(self.flash_page_of(cx, lpn));
             let line = if is_here { &mut arrived } else { &mut others };
             line.push(cx.ops(), node);
         }
         self.pages[page].readers = others;
-        cx.tasks().push(Task::Translate(arrived, TransactionId::NONE));
-        cx.tasks().push(serve());
+        arrived
     }
 
     /// Requests an update of a translation page. `node` continues after the page has been programmed; it is `NONE` if
@@ -390,6 +414,11 @@ impl Dftl {
             }
         }
     }
+}
+
+/// Returns the step after the operations that waited for entries of a page have been resumed.
+fn fetched(page: u32) -> Call {
+    Call { step: step::FETCHED, number: page, ..Call::default() }
 }
 
 /// Returns the task that resumes the operations which waited for an update.
