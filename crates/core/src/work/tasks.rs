@@ -140,8 +140,17 @@ impl Tasks {
     }
 
     /// Pushes a [`Task::Start`] for each LUN that was held back, in their order.
+    #[inline]
     pub fn release(&mut self) {
         self.holds = false;
+        // Mostly there are none.
+        if !self.held.is_empty() {
+            self.push_held();
+        }
+    }
+
+    #[inline(never)]
+    fn push_held(&mut self) {
         self.stack.extend(self.held.drain(..).map(Task::Start));
     }
 
