@@ -169,3 +169,302 @@ pub(crate) fn enqueue(b: &mut impl Binder, id: TransactionId) {
         tasks.push(Task::Start(lun));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::DeviceConfig;
+    use crate::ftl::allocation::PlaneSet;
+    use crate::nand::array::{self, Operation, Outcome, Owner, Spot};
+    use crate::sim::id::{Lpn, LunId, Ppn};
+    use crate::sim::time::Time;
+    use crate::work::{Kind, Transaction};
+
+    /// Distance between the physical addresses of planes.
+    const PLANE: u32 = 1000;
+
+    /// Dispatch and an array, with an FTL that only counts pages: each plane has one block that never fills.
+    struct Bench {
+        dispatch: Dispatch,
+        transactions: Transactions,
+        array: Array,
+        tasks: Tasks,
+        now: Time,
+        allocation: Allocation,
+        /// The next page of each plane.
+        next: Vec<u32>,
+        ready: PlaneSet,
+        /// Transactions that turn out to need no operation.
+        void: Vec<TransactionId>,
+        /// Transactions in the order in which they ended.
+        ended: Vec<TransactionId>,
+    }
+
+    impl Binder for Bench {
+        fn view(&self) -> View<'_> {
+            View { dispatch: &self.dispatch, transactions: &self.transactions, array: &self.array, now: self.now }
+        }
+
+        fn parts(&mut self) -> Parts<'_> {
+            Parts {
+                dispatch: &mut self.dispatch,
+                transactions: &mut self.transactions,
+                array: &mut self.array,
+                tasks: &mut self.tasks,
+                now: self.now,
+            }
+        }
+
+        fn bind(&mut self, id: TransactionId, _: u8, at: Spot) -> bool {
+            if self.void.contains(&id) {
+                return false;
+            }
+            let transaction = &mut self.transactions[id];
+            transaction.next = TransactionId::NONE;
+            let (plane, class) = (transaction.plane, transaction.class);
+            let timing = self.array.timing();
+            let kind = array::Kind::from(transaction.kind);
+            let (data, cell) = match kind {
+                array::Kind::Program => {
+                    transaction.place = Ppn(plane.0 * PLANE + self.next[plane.index()]);
+                    self.next[plane.index()] += 1;
+                    (timing.program_in, timing.program(0))
+                }
+                _ => (timing.page_out, timing.read(0)),
+            };
+            let place = transaction.place.0;
+            let rank = self.dispatch.ranks[class as usize];
+            *self.array.draft_mut(at) =
+                Operation { kind, class, rank, plane, members: 1, pages: 1, data, cell, place, ..Operation::default() };
+            true
+        }
+
+        fn takes(&self, _: PlaneId, _: TransactionId) -> bool {
+            true
+        }
+
+        fn target(&self, plane: PlaneId, id: TransactionId) -> Target {
+            match self.transactions[id].kind {
+                Kind::Write => Target::At((0, self.next[plane.index()])),
+                _ => Target::At(self.address_of(self.transactions[id].place, array::Kind::Read)),
+            }
+        }
+
+        fn address_of(&self, place: Ppn, _: array::Kind) -> Address {
+            (0, place.0 % PLANE)
+        }
+
+        fn source_of(&self, _: PlaneId) -> Option<Address> {
+            None
+        }
+
+        fn next_write(&self, plane: PlaneId, _: u8) -> Option<Address> {
+            Some((0, self.next[plane.index()]))
+        }
+
+        fn next_opened(&self, _: PlaneId, _: u8) -> Option<u32> {
+            None
+        }
+
+        fn skip_to(&mut self, plane: PlaneId, _: u8, page: u32) {
+            self.next[plane.index()] = page;
+        }
+
+        fn ready(&self) -> &PlaneSet {
+            &self.ready
+        }
+
+        fn choose(&mut self, pool: u32) -> Option<PlaneId> {
+            self.allocation.choose(pool, &self.dispatch.pool.candidates)
+        }
+
+        fn took(&mut self, _: PlaneId) {}
+
+        fn erases_that_count(&self, _: PlaneId) -> u32 {
+            0
+        }
+
+        fn request_of(&self, _: TransactionId) -> Option<(u64, u16)> {
+            None
+        }
+
+        fn show_queued(&mut self, _: TransactionId, _: LunId) {}
+
+        fn show_started(&mut self, _: TransactionId, _: &Operation) {}
+    }
+
+    impl Bench {
+        /// Builds the dispatch of `tiny` with options.
+        fn new(options: &[&str]) -> Bench {
+            let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+            let config: DeviceConfig = crate::config::load("tiny", &options).unwrap();
+            let scheduler = config.scheduler.build(&config, 1).unwrap();
+            let allocation = config.allocation.build(&config, 1).unwrap();
+            let (array, planes) = (Array::new(&config, 0), config.total_planes());
+            let is_dynamic = allocation.home(0).is_none();
+            let mut ready = PlaneSet::new(planes);
+            (0..planes).for_each(|position| ready.set(position, true));
+            Bench {
+                dispatch: Dispatch::new(&config, scheduler, is_dynamic.then_some(&allocation), &array),
+                transactions: Transactions::default(),
+                array,
+                tasks: Tasks::default(),
+                now: Time::ZERO,
+                allocation,
+                next: vec![0; planes as usize],
+                ready,
+                void: Vec::new(),
+                ended: Vec::new(),
+            }
+        }
+
+        fn transaction(&mut self, kind: Kind, class: Class, plane: PlaneId) -> TransactionId {
+            let mut transaction = Transaction::new(kind, class);
+            (transaction.plane, transaction.lpn) = (plane, Lpn(0));
+            self.transactions.insert(transaction)
+        }
+
+        fn write(&mut self, plane: u32) -> TransactionId {
+            let id = self.transaction(Kind::Write, Class::HostProgram, PlaneId(plane));
+            enqueue(self, id);
+            id
+        }
+
+        fn read(&mut self, plane: u32, page: u32) -> TransactionId {
+            let id = self.transaction(Kind::HostRead, Class::HostRead, PlaneId(plane));
+            self.transactions[id].place = Ppn(plane * PLANE + page);
+            enqueue(self, id);
+            id
+        }
+
+        fn run_tasks(&mut self) {
+            while let Some(task) = self.tasks.pop() {
+                match task {
+                    Task::Start(lun) => notify(self, lun),
+                    Task::Offer(pool) => offer_pool(self, pool),
+                    Task::Grant(channel) => grant(self, channel),
+                    other => unreachable!("dispatch pushes no {other:?}"),
+                }
+            }
+        }
+
+        /// Lets the array work up to `until`, like the router of a device.
+        fn run_until(&mut self, until: Time) {
+            self.run_tasks();
+            while let Some((at, resource)) = self.array.events().pop(until) {
+                self.now = at;
+                match self.array.owner(resource) {
+                    Owner::Unit(unit) => self.unit_event(unit),
+                    Owner::Channel(channel) => grant(self, channel),
+                    Owner::Other(_) => unreachable!("there are no timers"),
+                }
+                self.run_tasks();
+            }
+            self.now = self.now.max(until.min(Time(u64::MAX / 2)));
+        }
+
+        fn unit_event(&mut self, unit: UnitId) {
+            let lun = self.array.lun_of_unit(unit);
+            match self.array.unit_event(unit, self.now) {
+                Outcome::WantsChannel(rank) => go_on(self, unit, rank),
+                Outcome::MemberOut(rank) => {
+                    let id = self.dispatch.member_ended(unit, &self.transactions);
+                    self.ended.push(id);
+                    go_on(self, unit, rank);
+                }
+                Outcome::GoesOn => {}
+                Outcome::CellsWork => overlap(self, lun),
+                Outcome::Suspended => serve_suspended(self, unit, lun),
+                Outcome::Done => {
+                    let mut id = self.dispatch.ended(unit);
+                    while id.is_some() {
+                        self.ended.push(id);
+                        id = self.transactions[id].next;
+                    }
+                    if !(self.dispatch.overlapping.any && go_on_overlapping(self, unit, lun)) && set_idle(self, lun) {
+                        start_idle(self, lun);
+                    }
+                }
+            }
+        }
+
+        fn run(&mut self) {
+            self.run_until(Time::NEVER);
+        }
+    }
+
+    #[test]
+    fn a_lun_starts_by_rank_and_then_by_age() {
+        let mut bench = Bench::new(&["scheduler=read-first"]);
+        let writes = [0, 1, 0].map(|plane| bench.write(plane));
+        bench.run_until(Time(1));
+        let reads = [1, 0].map(|plane| bench.read(plane, 7));
+        bench.run();
+        assert_eq!(bench.ended, [writes[0], reads[0], reads[1], writes[1], writes[2]]);
+        assert_eq!(bench.next[..2], [2, 1]);
+    }
+
+    #[test]
+    fn a_transaction_without_an_operation_gives_way_to_the_next_one() {
+        let mut bench = Bench::new(&[]);
+        bench.tasks.hold();
+        let ids = [0, 0, 1].map(|plane| bench.write(plane));
+        bench.void.extend(&ids[..2]);
+        let Bench { dispatch, tasks, .. } = &mut bench;
+        dispatch.release_held(tasks);
+        bench.run();
+        assert_eq!(bench.ended, [ids[2]]);
+        let idle = bench.array.state(LunId(0));
+        assert_eq!((idle, bench.dispatch.running[UnitId(0)]), (LunState::Idle, TransactionId::NONE));
+    }
+
+    #[test]
+    fn reads_of_a_page_with_the_same_number_share_a_command() {
+        for (page, merged) in [(5, true), (6, false)] {
+            let mut bench = Bench::new(&["nand.advanced.multi_plane_read=wise"]);
+            bench.tasks.hold();
+            let ids = [bench.read(0, 5), bench.read(1, page)];
+            let Bench { dispatch, tasks, .. } = &mut bench;
+            dispatch.release_held(tasks);
+            bench.run_tasks();
+            let unit = bench.array.unit_of(PlaneId(0));
+            assert_eq!(bench.dispatch.running[unit], ids[0]);
+            assert_eq!(bench.transactions[ids[0]].next == ids[1], merged);
+            bench.run();
+            assert_eq!(bench.ended, ids);
+        }
+    }
+
+    #[test]
+    fn a_read_suspends_a_program() {
+        let suspend = "nand.advanced.suspend={ program = true, latency = \"20us\", resume = \"10us\" }";
+        let mut bench = Bench::new(&[suspend, "scheduler=read-first", "nand.concurrency=die"]);
+        let write = bench.write(0);
+        bench.run_until(Time::from_us(100));
+        let read = bench.read(0, 0);
+        bench.run();
+        assert_eq!(bench.ended, [read, write]);
+    }
+
+    #[test]
+    fn the_writes_of_a_pool_go_to_idle_luns_with_room() {
+        let mut bench = Bench::new(&["allocation=dynamic"]);
+        // One LUN has no room, and of another one a single plane.
+        for plane in [0, 1, 2] {
+            bench.ready.set(bench.allocation.order().position(PlaneId(plane)), false);
+        }
+        for _ in 0..4 {
+            let id = bench.transaction(Kind::Write, Class::HostProgram, PlaneId::NONE);
+            let Bench { dispatch, transactions, tasks, .. } = &mut bench;
+            dispatch.pool_write(transactions, tasks, 0, id);
+            bench.run_tasks();
+        }
+        bench.run();
+        let mut planes: Vec<u32> = bench.ended.iter().map(|&id| bench.transactions[id].plane.0).collect();
+        planes.sort_unstable();
+        assert_eq!(planes.len(), 4);
+        let luns: Vec<u32> = planes.iter().map(|&plane| bench.array.lun_of(PlaneId(plane)).0).collect();
+        assert!(planes.iter().all(|plane| ![0, 1, 2].contains(plane)), "{planes:?}");
+        assert!([1, 2, 3].iter().all(|lun| luns.contains(lun)), "{luns:?}");
+    }
+}
