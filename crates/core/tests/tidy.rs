@@ -471,36 +471,32 @@ fn functions_fit_a_screen() {
 #[test]
 fn methods_of_the_device_do_not_call_each_other_in_a_cycle() {
     let mut calls: BTreeMap<String, (String, BTreeSet<String>)> = BTreeMap::new();
-    for (path, text) in rust_files().iter().filter(|(path, _)| path.starts_with("crates/core/src/device/")) {
+    let mut add = |name: String, path: &str, line: usize, called: BTreeSet<String>| {
+        calls.entry(name).or_insert((format!("{path}:{line}"), BTreeSet::new())).1.extend(called);
+    };
+    for (path, text) in &rust_files() {
         let code = without_test_modules(&code_only(text));
-        for Function { name, line, body, .. } in methods(&code, "Device") {
-            calls.entry(name).or_insert((format!("{path}:{line}"), BTreeSet::new())).1.extend(called(&body));
-        }
-        // A mapping scheme may call all of its context.
-        for Function { line, body, .. } in methods(&code, "Context for Device") {
-            let scheme = calls.entry("with_scheme".to_owned());
-            scheme.or_insert((format!("{path}:{line}"), BTreeSet::new())).1.extend(called(&body));
-        }
-    }
-    assert!(calls.len() > 300, "the methods of the device are found");
-    let cycles = in_cycles(&calls.iter().map(|(name, (_, calls))| (name.as_str(), calls)).collect());
-    report(&cycles.iter().map(|name| format!("{}: `{name}` is in a cycle", calls[*name].0)).collect::<Vec<_>>());
-}
-
-/// A mapping scheme is the folder of its own: nothing else depends on which one a device has.
-#[test]
-fn schemes_are_named_in_their_folders_only() {
-    let names = ["dftl", "DFTL", "Dftl", "block mapping", "Block mapping", "MappingConfig::", "MappingScheme::"];
-    let mut found = Vec::new();
-    for (path, text) in rust_files() {
-        let is_source = path.contains("/src/") && !path.starts_with("crates/core/src/ftl/mapping/");
-        for (number, line) in text.lines().enumerate().filter(|_| is_source) {
-            for name in names.iter().filter(|name| line.contains(*name)) {
-                found.push(format!("{path}:{}: `{name}` belongs in ftl/mapping/", number + 1));
+        if path.starts_with("crates/core/src/device/") {
+            for Function { name, line, body, .. } in methods(&code, "Device") {
+                add(name, path, line, called_by_device(&body));
+            }
+            // A mapping scheme may call all of its context.
+            for Function { line, body, .. } in methods(&code, "Context for Device") {
+                add("with_scheme".to_owned(), path, line, called_by_device(&body));
+            }
+            for Function { name, line, body, .. } in methods(&code, "Binder for Device") {
+                add(format!("Binder::{name}"), path, line, called_by_device(&body));
+            }
+        } else if path.starts_with("crates/core/src/dispatch/") {
+            for Function { name, line, body, .. } in functions(&code) {
+                add(format!("dispatch::{name}"), path, line, called_by_dispatch(&body));
             }
         }
     }
-    report(&found);
+    assert!(calls.len() > 300, "the methods of the device are found");
+    assert!(calls["dispatch::start_one"].1.contains("Binder::bind"), "the functions of dispatch are found");
+    let cycles = in_cycles(&calls.iter().map(|(name, (_, calls))| (name.as_str(), calls)).collect());
+    report(&cycles.iter().map(|name| format!("{}: `{name}` is in a cycle", calls[*name].0)).collect::<Vec<_>>());
 }
 
 #[test]
@@ -782,19 +778,33 @@ fn methods(code: &str, of: &str) -> Vec<Function> {
     methods.collect()
 }
 
-/// The names of the methods of `self`, or of the `device` of a closure, that a body calls.
-fn called(body: &str) -> BTreeSet<String> {
+/// The names of the methods of `self`, or of the `device` of a closure, that a body calls, and of the functions of
+/// dispatch.
+fn called_by_device(body: &str) -> BTreeSet<String> {
+    let prefixes = [("self.", ""), ("device.", ""), ("dispatch::", "dispatch::")];
     let body: String = body.chars().filter(|c| !c.is_whitespace()).collect();
-    let names = ["self.", "device."].map(|receiver| {
-        let behind = body.match_indices(receiver).map(|(at, _)| &body[at + receiver.len()..]);
-        let name = |text: &str| text.chars().take_while(|c| in_name(*c)).collect::<String>();
-        behind
-            .map(|text| (name(text), text))
-            .filter(|(name, text)| text[name.len()..].starts_with('('))
-            .map(|(name, _)| name)
-            .collect::<Vec<_>>()
-    });
-    names.into_iter().flatten().collect()
+    called(&body).filter_map(|(before, name)| name_of_callee(&prefixes, before, name)).collect()
+}
+
+/// The names of the functions of dispatch that a body there calls, and those of its binder.
+fn called_by_dispatch(body: &str) -> BTreeSet<String> {
+    let prefixes = [("b.", "Binder::"), ("self.", "dispatch::"), ("dispatch.", "dispatch::")];
+    let of_module =
+        |before: &str, name: &str| (!before.ends_with(['.', ':', '!'])).then(|| format!("dispatch::{name}"));
+    let callee = |(before, name)| name_of_callee(&prefixes, before, name).or_else(|| of_module(before, name));
+    called(body).filter_map(callee).collect()
+}
+
+/// The calls in a body: what is before the name of the function, and the name.
+fn called(body: &str) -> impl Iterator<Item = (&str, &str)> {
+    let calls = body.match_indices('(').map(|(at, _)| body[..at].split_at(body[..at].trim_end_matches(in_name).len()));
+    calls.filter(|(_, name)| !name.is_empty())
+}
+
+/// The name of a function with what its prefix stands for, if it has one of `prefixes`.
+fn name_of_callee(prefixes: &[(&str, &str)], before: &str, name: &str) -> Option<String> {
+    let is_whole = |prefix: &str| before.strip_suffix(prefix).is_some_and(|rest| !rest.ends_with(in_name));
+    prefixes.iter().find(|(prefix, _)| is_whole(prefix)).map(|(_, meaning)| format!("{meaning}{name}"))
 }
 
 /// The nodes of a graph that lie on a cycle, or between two cycles.
@@ -878,9 +888,14 @@ fn the_checks_see_what_they_look_for() {
 
     let code =
         "fn a() {}\nimpl X {\n fn b() {\n self\n .c();\n }\n fn c() { device.d().b() }\n}\nimpl Y {\n fn e() {}\n}\n";
-    let found: Vec<_> = methods(code, "X").into_iter().map(|m| (m.name, m.line, called(&m.body))).collect();
+    let found: Vec<_> = methods(code, "X").into_iter().map(|m| (m.name, m.line, called_by_device(&m.body))).collect();
     let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
     assert_eq!(found, [("b".to_owned(), 3, set(&["c"])), ("c".to_owned(), 7, set(&["d"]))]);
+    let body = "{ e(b, b.f(), x.g()); self.h(); dispatch.i(); Some(j::k()) }";
+    assert_eq!(called_by_device(body), set(&["h"]));
+    let of_dispatch = ["Binder::f", "dispatch::Some", "dispatch::e", "dispatch::h", "dispatch::i"];
+    assert_eq!(called_by_dispatch(body), set(&of_dispatch));
+    assert_eq!(called_by_device("{ dispatch::l(self); }"), set(&["dispatch::l"]));
     let (to_b, to_a, to_d, nothing) = (set(&["b"]), set(&["a", "c"]), set(&["d"]), set(&[]));
     let edges = BTreeMap::from([("a", &to_b), ("b", &to_a), ("c", &to_d), ("d", &nothing)]);
     assert_eq!(in_cycles(&edges), BTreeSet::from(["a", "b"]));

@@ -8,7 +8,6 @@ use crate::ftl::allocation::{Allocation, PlaneSet};
 use crate::nand::array::Array;
 use crate::sim::id::{ChannelId, LunId, PlaneId, TransactionId};
 use crate::sim::table::Table;
-use crate::sim::time::Time;
 use crate::work::{Fifo, Kind, Task, Tasks, Transaction, Transactions};
 
 /// Distance in the order between what is queued for LUNs during a hold and the writes of a pool that are queued with
@@ -167,19 +166,6 @@ impl Dispatch {
     pub(super) fn offer_pools(&self, tasks: &mut Tasks) {
         (0..self.pool.lines.len() as u32).for_each(|pool| tasks.push(Task::Offer(pool)));
     }
-
-    /// Makes the planes of idle LUNs of idle channels the candidates: those with room if nothing is merged. Otherwise,
-    /// another plane of the LUN may take what is dealt to one.
-    fn find_idle_planes(&mut self, array: &Array, now: Time) {
-        let Pool { candidates, of_channel, idle, .. } = &mut self.pool;
-        candidates.clear();
-        for (channel, planes) in of_channel.iter().enumerate() {
-            if array.channel_is_idle(ChannelId(channel as u32), now) {
-                candidates.union_with(planes);
-            }
-        }
-        candidates.intersect_with(idle);
-    }
 }
 
 /// Offers the writes of a pool to idle LUNs, in the order of the allocation.
@@ -207,10 +193,18 @@ pub(crate) fn offer_pool(b: &mut impl Binder, pool: u32) {
     request_for_pool(b, pool);
 }
 
-/// See [`Dispatch::find_idle_planes`].
+/// Makes the planes of idle LUNs of idle channels the candidates: those with room if nothing is merged. Otherwise,
+/// another plane of the LUN may take what is dealt to one.
 fn find_idle_planes(b: &mut impl Binder) {
     let Parts { dispatch, array, now, .. } = b.parts();
-    dispatch.find_idle_planes(array, now);
+    let Pool { candidates, of_channel, idle, .. } = &mut dispatch.pool;
+    candidates.clear();
+    for (channel, planes) in of_channel.iter().enumerate() {
+        if array.channel_is_idle(ChannelId(channel as u32), now) {
+            candidates.union_with(planes);
+        }
+    }
+    candidates.intersect_with(idle);
     if !dispatch.merging.any {
         keep_ready(b);
     }
