@@ -5,9 +5,9 @@
 //! over these three calls. At one instant internal events come first, to exhaustion, then completions, then
 //! submissions.
 //!
-//! The way of a request through the device is the way of the files here: `accept` takes it apart into transactions,
-//! `start` binds a transaction to a place when its die and channel are granted, `finish` ends it, and `cleaning`
-//! moves what is in the way. This file routes the events between the layers, which do not know each other.
+//! A request passes through these files: `accept` splits it into transactions, `start` binds a transaction to a
+//! physical address when `dispatch` starts it, `finish` completes it, and `cleaning` frees space for further writes.
+//! `route` passes events and tasks to the components, which do not know each other.
 
 mod accept;
 mod binder;
