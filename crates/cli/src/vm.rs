@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::config::units::Bytes;
-use floatgate_guest::machine::{PREFIX, check_qemu};
+use floatgate_guest::qemu::check_qemu;
+use floatgate_guest::scratch::PREFIX;
 use floatgate_guest::{Accelerator, Cache, Disk, Ended, Guest, GuestError, Machine, Running, Scratch};
 use floatgate_serve::monitor::Monitor;
 use floatgate_serve::{Address, Server};

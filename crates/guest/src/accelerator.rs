@@ -9,19 +9,11 @@ use std::time::Duration;
 
 use crate::GuestError;
 use crate::archive::{Archive, Entry};
-use crate::machine::{PREFIX, boot, bound_to_us};
 use crate::packages::Cache;
-use crate::scratch::Scratch;
+pub use crate::qemu::Accelerator;
+use crate::qemu::{QEMU, boot, bound_to_us};
+use crate::scratch::{PREFIX, Scratch};
 use crate::system::Guest;
-
-/// What runs instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accelerator {
-    /// The processor itself.
-    Kvm,
-    /// QEMU, some 10 to 30 times slower. Time in the guest has little to do with that of a real machine.
-    Tcg,
-}
 
 /// How long a kernel may take to its first program by KVM. A processor takes less than 2 s.
 const PROBE: Duration = Duration::from_secs(8);
@@ -30,14 +22,6 @@ const PROBE: Duration = Duration::from_secs(8);
 const BOOTS: &str = "boots\n";
 
 impl Accelerator {
-    /// As QEMU has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Accelerator::Kvm => "kvm",
-            Accelerator::Tcg => "tcg",
-        }
-    }
-
     /// KVM where it boots the guest's kernel; with the reason where it does not. `say` hears of the one long wait.
     pub fn best(cache: &Cache, guest: &Guest, say: impl Fn(&str)) -> Result<(Accelerator, String), GuestError> {
         if let Err(error) = fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
@@ -76,9 +60,8 @@ fn probe(guest: &Guest) -> Result<String, GuestError> {
     let mut command = bound_to_us();
     command.args(boot(guest, &initrd, Accelerator::Kvm)).args(["-m", "256M", "-serial"]);
     command.arg(format!("file:{}", console.display())).stdin(Stdio::null()).stderr(Stdio::null());
-    let mut child = command
-        .spawn()
-        .map_err(|error| GuestError::Failed { program: crate::machine::QEMU.to_owned(), said: error.to_string() })?;
+    let mut child =
+        command.spawn().map_err(|error| GuestError::Failed { program: QEMU.to_owned(), said: error.to_string() })?;
     for _ in 0..PROBE.as_millis() / 50 {
         if let Ok(Some(ended)) = child.try_wait() {
             let booted = fs::read_to_string(&console).unwrap_or_default().contains(PANIC);

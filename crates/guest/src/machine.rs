@@ -3,22 +3,16 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 
 use serde_json::json;
 
 use crate::GuestError;
-use crate::accelerator::Accelerator;
 use crate::archive::{Archive, Entry};
-use crate::scratch::Scratch;
+use crate::qemu::{Accelerator, QEMU, boot, bound_to_us, missing};
+use crate::scratch::{PREFIX, Scratch};
 use crate::system::Guest;
 use crate::tool::tail;
-
-/// The program.
-pub const QEMU: &str = "qemu-system-x86_64";
-
-/// Prefix of the temporary directories of machines.
-pub const PREFIX: &str = "floatgate-vm-";
 
 /// The disk of a machine, and how it comes to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,49 +177,6 @@ impl Machine<'_> {
         }
         all.extend(self.disk.arguments());
         all
-    }
-}
-
-/// What every machine is told: a kernel whose panic ends QEMU, no devices of its own, no window.
-pub(crate) fn boot(guest: &Guest, initrd: &Path, accelerator: Accelerator) -> Vec<String> {
-    let (kernel, initrd) = (guest.kernel.to_string_lossy(), initrd.to_string_lossy());
-    let cpu = if accelerator == Accelerator::Kvm { "host" } else { "max" };
-    // Where the host is busy, a kernel that counts ticks while QEMU does not run takes the timer for broken, and
-    // panics.
-    let console = "console=ttyS0 quiet panic=-1 no_timer_check rdinit=/init";
-    ["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-accel", accelerator.name(), "-cpu", cpu]
-        .into_iter()
-        .chain(["-kernel", &kernel, "-initrd", &initrd, "-append", console])
-        .map(str::to_owned)
-        .collect()
-}
-
-/// QEMU, which the kernel ends when this program is killed, where util-linux is there to arrange it.
-pub(crate) fn bound_to_us() -> Command {
-    let dies_with_us =
-        Command::new("setpriv").args(["--pdeathsig", "KILL", "--", "true"]).stderr(Stdio::null()).status();
-    if dies_with_us.is_ok_and(|status| status.success()) {
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--", QEMU]);
-        command
-    } else {
-        Command::new(QEMU)
-    }
-}
-
-/// Whether QEMU is there at all.
-pub fn check_qemu() -> Result<(), GuestError> {
-    Command::new(QEMU).arg("--version").stdout(Stdio::null()).status().map(|_| ()).map_err(missing)
-}
-
-fn missing(error: io::Error) -> GuestError {
-    match error.kind() {
-        io::ErrorKind::NotFound => GuestError::Missing {
-            program: QEMU.to_owned(),
-            purpose: "runs the guest",
-            remedy: "Debian has it in the package qemu-system-x86",
-        },
-        _ => GuestError::Failed { program: QEMU.to_owned(), said: error.to_string() },
     }
 }
 

@@ -13,6 +13,9 @@ use tempfile::TempDir;
 
 use crate::GuestError;
 
+/// Prefix of the temporary directories of machines.
+pub const PREFIX: &str = "floatgate-vm-";
+
 /// The name of the file that is locked.
 const LOCK: &str = "lock";
 
