@@ -7,7 +7,7 @@ use floatgate_core::config::ConfigError;
 use floatgate_core::sim::text::escaped_lines;
 use floatgate_run::front::Stopped;
 
-use crate::run::interrupt;
+use crate::signal;
 
 /// Why the command did not do what was asked.
 #[derive(Debug)]
@@ -83,9 +83,9 @@ pub fn exit_status(done: Result<(), Failure>) -> u8 {
         Ok(()) | Err(Failure::NobodyListens) => return 0,
         Err(Failure::Mistake(error)) => (2, format!("error: {error:#}")),
         Err(Failure::Fault(error)) => (1, format!("error: {error:#}")),
-        Err(Failure::Ended) => return interrupt::status(),
+        Err(Failure::Ended) => return signal::status(),
         Err(Failure::Status(status)) => return status,
-        Err(Failure::Interrupted(what)) => (interrupt::status(), format!("interrupted: {what}")),
+        Err(Failure::Interrupted(what)) => (signal::status(), format!("interrupted: {what}")),
     };
     say(&text);
     status

@@ -11,6 +11,7 @@ mod python;
 mod report;
 mod run;
 mod serve;
+mod signal;
 mod state;
 mod text;
 mod top;

@@ -139,6 +139,27 @@ pub fn number(value: f64) -> String {
     }
 }
 
+/// Requests per second: without decimals where there are many.
+pub fn rate(value: f64) -> String {
+    if value >= 100.0 { grouped(value.round() as u64) } else { decimals(value) }
+}
+
+/// A number with as many decimals as are of interest; at least two digits that are not 0.
+pub fn decimals(value: f64) -> String {
+    let digits = match value.abs() {
+        v if v >= 1000.0 => return grouped(value.round() as u64),
+        v if v >= 10.0 => 1,
+        v => leading_zeros(v) + 2,
+    };
+    format!("{value:.digits$}")
+}
+
+/// Zeros behind the point, before the first digit that is none; 0 for 0 itself, and at most 9.
+pub fn leading_zeros(value: f64) -> usize {
+    let limits = std::iter::successors(Some(0.1), |limit| Some(limit / 10.0)).take(9);
+    limits.take_while(|limit| value > 0.0 && value < *limit).count()
+}
+
 /// A share in percent; a dash where there is none.
 pub fn percent(share: Option<f64>) -> String {
     match share.map(|share| share * 100.0) {

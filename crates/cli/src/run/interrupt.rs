@@ -1,6 +1,6 @@
 //! Ctrl-C, SIGTERM and SIGHUP: once to end in order, twice to stop at once.
 
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::Ordering;
 
 use floatgate_run::output::Wait;
 use floatgate_workload::file::Stop;
@@ -8,9 +8,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::failure::{Failure, say};
-
-/// The first signal that asked this process to end; 0 if there was none. Signals are the process's, and so is this.
-static FIRST: AtomicI32 = AtomicI32::new(0);
+use crate::signal::{FIRST, status_of};
 
 /// Whether the user has asked to end.
 #[derive(Clone, Debug)]
@@ -56,16 +54,4 @@ impl Interrupt {
     pub fn wait(&self) -> Wait {
         Wait::new(self.stop(), say)
     }
-}
-
-/// Returns the exit status that shells have for the signal that ended this, Ctrl-C if none did.
-pub fn status() -> u8 {
-    match FIRST.load(Ordering::Relaxed) {
-        0 => status_of(SIGINT),
-        signal => status_of(signal),
-    }
-}
-
-fn status_of(signal: i32) -> u8 {
-    (128 + signal) as u8
 }

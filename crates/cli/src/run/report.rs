@@ -9,7 +9,7 @@ use floatgate_workload::synthetic::looks_like_job;
 
 use super::progress::short;
 use super::why;
-use crate::text::{Page, Table};
+use crate::text::{Page, Table, decimals, leading_zeros, rate};
 
 /// The result as text. `descriptions` say what the sources do; warnings may have been said elsewhere.
 pub fn text(summary: &Summary, descriptions: &[String], with_warnings: bool) -> String {
@@ -160,27 +160,6 @@ impl RequestTable {
             time(latency.max),
         ]);
     }
-}
-
-/// A number with as many decimals as are of interest; at least two digits that are not 0.
-fn decimals(value: f64) -> String {
-    let digits = match value.abs() {
-        v if v >= 1000.0 => return grouped(value.round() as u64),
-        v if v >= 10.0 => 1,
-        v => leading_zeros(v) + 2,
-    };
-    format!("{value:.digits$}")
-}
-
-/// Zeros behind the point, before the first digit that is none; 0 for 0 itself, and at most 9.
-fn leading_zeros(value: f64) -> usize {
-    let limits = std::iter::successors(Some(0.1), |limit| Some(limit / 10.0)).take(9);
-    limits.take_while(|limit| value > 0.0 && value < *limit).count()
-}
-
-/// Requests per second: without decimals where there are many.
-pub fn rate(value: f64) -> String {
-    if value >= 100.0 { grouped(value.round() as u64) } else { decimals(value) }
 }
 
 /// A share in percent, with a digit behind the point or as many as the first that is not 0 needs.
