@@ -27,7 +27,7 @@ use crate::clock::{Clock, Speed, Wall, set_timer_slack};
 use crate::engine::{Cost, Engine, Pace, Port};
 use crate::nbd::session::Export;
 use crate::payload::memory::Memory;
-use crate::server::{Bell, spawn};
+use crate::threads::{Bell, spawn};
 use crate::vhost::blk::Disk;
 use crate::{nbd, vhost};
 

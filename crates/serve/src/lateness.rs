@@ -4,7 +4,7 @@ use floatgate_core::metrics::latency::Latency;
 use floatgate_core::metrics::summary::{LateCauses, Live, LiveFront};
 
 use crate::clock::Wall;
-use crate::engine::Cost;
+use crate::cost::Cost;
 
 /// An answer counts as late when it was sent later than its time by more than this share of its own latency.
 pub const TOLERANCE: f64 = 0.05;

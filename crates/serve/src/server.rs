@@ -1,7 +1,6 @@
 //! Starting and ending: the threads that serve sockets, and what is left afterwards.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,12 +9,12 @@ use std::thread::JoinHandle;
 use floatgate_core::device::{Device, Options as DeviceOptions};
 use floatgate_core::metrics::summary::Live;
 use floatgate_core::run::Outcome;
-use rustix::event::{EventfdFlags, eventfd};
 
 use crate::address::Address;
 use crate::calibrate::{Calibration, calibrate, nbd_cost, vhost_cost};
 use crate::clock::{Clock, Speed, Wall};
 use crate::engine::{Cost, Engine, Pace, PowerCut, Waker};
+use crate::error::ServeError;
 use crate::image::{Recovered, Store};
 use crate::nbd::listen::Listener;
 use crate::nbd::session::Export;
@@ -23,6 +22,7 @@ use crate::payload::memory::Memory;
 use crate::record::Recorder;
 use crate::roster::Roster;
 use crate::sockets::Sockets;
+use crate::threads::{Bell, spawn};
 use crate::vhost::blk::Disk;
 use crate::{nbd, vhost};
 
@@ -44,65 +44,6 @@ pub struct Options {
     pub recorder: Option<Recorder>,
     /// The image that the device is in, and the options that it was made with.
     pub image: Option<(Store, DeviceOptions)>,
-}
-
-/// Why a device cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The address can be reached from other machines.
-    #[error(
-        "{address} can be reached from other machines, which are not asked who they are; if that is wanted, add \
-         --allow-remote {}",
-        ip_of(address)
-    )]
-    Remote {
-        /// Which.
-        address: Address,
-    },
-    /// The socket cannot be opened.
-    #[error("cannot listen at {0}: {1}")]
-    Listen(Address, io::Error),
-    /// The device tells nothing about the time of requests.
-    #[error("a device has to be made with attribution to be served")]
-    NoAttribution,
-    /// The system has no thread, socket or descriptor left.
-    #[error("cannot serve: {0}")]
-    System(#[from] io::Error),
-}
-
-fn ip_of(address: &Address) -> String {
-    match address {
-        Address::Tcp(address) => address.ip().to_string(),
-        Address::Unix(_) => String::new(),
-    }
-}
-
-/// Wakes a thread that waits for sockets.
-#[derive(Debug)]
-pub struct Bell(OwnedFd);
-
-impl Bell {
-    /// A bell that does not ring.
-    pub fn new() -> io::Result<Bell> {
-        Ok(Bell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
-    }
-
-    /// Wakes the thread, now or when it waits next.
-    pub fn ring(&self) {
-        // It can only fail where it rings already.
-        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
-    }
-
-    /// Ends the ringing.
-    pub fn silence(&self) {
-        let _ = rustix::io::read(&self.0, &mut [0; 8]);
-    }
-}
-
-impl AsFd for Bell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
 }
 
 /// A device that is being served.
@@ -161,10 +102,6 @@ pub struct Costs {
     /// Of vhost-user.
     pub vhost_user: Cost,
 }
-
-/// The names of front ends, as streams of requests and in results.
-pub(crate) const NBD: &str = "nbd";
-pub(crate) const VHOST_USER: &str = "vhost-user";
 
 impl Server {
     /// Begins to serve a device to who connects to these sockets, or has done so.
@@ -233,8 +170,9 @@ impl Server {
                 engine.set_cost(port, cost);
                 Ok((port, bell))
             };
-            let nbd_port = if nbd.is_empty() { None } else { Some(add(NBD, self.costs.nbd)?) };
-            let vhost_port = vhost_user.is_some().then(|| add(VHOST_USER, self.costs.vhost_user)).transpose()?;
+            let nbd_port = if nbd.is_empty() { None } else { Some(add(nbd::front::NBD, self.costs.nbd)?) };
+            let vhost_port =
+                vhost_user.is_some().then(|| add(vhost::front::VHOST_USER, self.costs.vhost_user)).transpose()?;
             (nbd_port, vhost_port)
         };
         let (spin, disk) = (self.calibration.spin, disk_of(&export, queues));
@@ -244,7 +182,7 @@ impl Server {
             let parts = nbd::front::Parts { engine, port, export, listeners, bell, stop, spin, idle_limit };
             let mut front = nbd::front::Front::new(parts);
             front.enter_clients(self.roster.clone());
-            self.fronts.push((spawn(NBD, move || front.run())?, ringer));
+            self.fronts.push((spawn(nbd::front::NBD, move || front.run())?, ringer));
         }
         if let (_, Some((port, bell))) = &ports {
             let (engine, bell, stop) = (Arc::clone(&self.engine), Arc::clone(bell), Arc::clone(&self.stop));
@@ -252,7 +190,7 @@ impl Server {
             let parts = vhost::front::Parts { engine, port, disk, listener, bell, stop, spin, idle_limit };
             let mut front = vhost::front::Front::new(parts);
             front.enter_clients(self.roster.clone());
-            self.fronts.push((spawn(VHOST_USER, move || front.run())?, ringer));
+            self.fronts.push((spawn(vhost::front::VHOST_USER, move || front.run())?, ringer));
         }
         Ok(())
     }
@@ -342,8 +280,8 @@ impl Server {
         };
         let served = engine.finish(complete);
         let deducted = |name: &str| match name {
-            NBD => costs.nbd,
-            VHOST_USER => costs.vhost_user,
+            nbd::front::NBD => costs.nbd,
+            vhost::front::VHOST_USER => costs.vhost_user,
             _ => Cost::default(),
         };
         let fronts = served.fronts.iter().map(|(name, lateness)| lateness.front(name, &deducted(name))).collect();
@@ -385,15 +323,6 @@ fn export_of(device: &Device) -> Export {
 fn disk_of(export: &Export, queues: u16) -> Disk {
     let Export { name, bytes, unit, read_only, .. } = export.clone();
     Disk { name, bytes, unit, queues: queues.max(1), read_only }
-}
-
-/// Starts a thread.
-pub(crate) fn spawn<T: Send + 'static>(
-    name: &str,
-    run: impl FnOnce() -> T + Send + 'static,
-) -> io::Result<JoinHandle<T>> {
-    #[expect(clippy::disallowed_methods, reason = "sockets are served beside the simulation, which one thread owns")]
-    std::thread::Builder::new().name(name.to_owned()).spawn(run)
 }
 
 fn pause(span: std::time::Duration) {

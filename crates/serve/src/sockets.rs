@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use crate::address::Address;
+use crate::error::ServeError;
 use crate::nbd::listen::{Listener, check_path};
-use crate::server::ServeError;
 
 /// Which sockets there are to be.
 #[derive(Clone, Debug, Default)]

@@ -7,28 +7,15 @@ use std::collections::BinaryHeap;
 
 use floatgate_core::config::DeviceConfig;
 use floatgate_core::ftl::space::Block;
-use floatgate_core::metrics::attribution::Breakdown;
 use floatgate_core::metrics::counters::Counters;
 use floatgate_core::metrics::series::{Answered, Sample, Series, Width, Window};
-use floatgate_core::sim::request::{Completion, Operation};
+use floatgate_core::sim::request::Operation;
 use floatgate_core::sim::time::Time;
 
+use super::watched::{ENDLESS, Watch};
 use super::{Engine, Pace, Port, Waiting};
 use crate::clock::{Speed, Wall};
 use crate::lateness::Counts;
-
-/// A window ends when it is looked at, not by itself.
-const ENDLESS: Time = Time(1 << 62);
-
-/// What is noted between two looks.
-pub(super) struct Watch {
-    series: Series,
-    sample: Sample,
-    /// Request times picoseconds, and up to when they were counted.
-    outstanding: u128,
-    counted_until: Time,
-    late: Answered,
-}
 
 /// What a monitor sees at an instant.
 #[derive(Default)]
@@ -76,34 +63,6 @@ pub struct Totals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this server answers as fast as it can and has no clock; start it without --no-delay")]
 pub struct NotTimed;
-
-impl Watch {
-    fn new() -> Watch {
-        Watch {
-            series: Series::new(Width::Fixed(ENDLESS)),
-            sample: Sample::default(),
-            outstanding: 0,
-            counted_until: Time::ZERO,
-            late: Answered::default(),
-        }
-    }
-
-    /// Begins anew, with the device of now.
-    pub(super) fn begin(&mut self, sample: &Sample) {
-        self.series = Series::new(Width::Fixed(ENDLESS));
-        self.series.look(sample);
-        self.counted_until = sample.at;
-        self.outstanding = sample.outstanding;
-    }
-
-    pub(super) fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
-        self.series.completed(completion, breakdown);
-    }
-
-    pub(super) fn late_by(&mut self, span: Wall) {
-        self.late.note(span.as_time());
-    }
-}
 
 impl Engine {
     /// Begins to note what a monitor wants to know; anew, where it has begun.

@@ -17,7 +17,7 @@ use super::ImageError;
 use super::disk::{Clocked, Disk};
 use super::header::{self, Header};
 use super::layout::{
-    GRAIN, Layout, Mark, SAVED_HEAD, SLOT, Slot, SlotState, Stored, TORN, anchor, entry, is_erased, read_anchor,
+    GRAIN, Layout, Mark, ROOM, SAVED_HEAD, SLOT, Slot, SlotState, Stored, TORN, anchor, entry, is_erased, read_anchor,
     read_entry,
 };
 use super::repair::repair;
@@ -551,14 +551,14 @@ fn is_new(disk: &dyn Disk, layout: &Layout) -> Result<bool, ImageError> {
     }
     let mut magic = [0; header::MAGIC.len()];
     disk.read(0, &mut magic[..header::MAGIC.len().min(size as usize)])?;
-    Ok(is_erased(&magic) && size == layout.end() && disk.allocated()? < header::ROOM)
+    Ok(is_erased(&magic) && size == layout.end() && disk.allocated()? < ROOM)
 }
 
 /// Checks that a file is the image of a device. Returns its last use, `None` if its making was interrupted, and how
 /// many records were restored.
 fn check(disk: &mut dyn Disk, layout: &Layout, config: &DeviceConfig) -> Result<(Option<State>, u64), ImageError> {
     let size = disk.size()?;
-    let mut bytes = vec![0; size.min(header::ROOM - GRAIN) as usize];
+    let mut bytes = vec![0; size.min(ROOM - GRAIN) as usize];
     disk.read(0, &mut bytes)?;
     Header::parse(&bytes)?.check(config)?;
     if size < layout.end() {

@@ -6,16 +6,10 @@ use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::ImageError;
-use super::layout::GRAIN;
+use super::layout::{GRAIN, ROOM, VERSION};
 
 /// The first bytes of a file.
 pub const MAGIC: [u8; 8] = *b"FGIMAGE\n";
-
-/// The form of the file, raised when older programs cannot read it any more.
-pub const VERSION: u32 = 2;
-
-/// Where the table of erase counts begins. The header has the room before it but its last grain.
-pub const ROOM: u64 = 1 << 20;
 
 /// Bytes before the text of the header: magic, version, length.
 const FIXED: usize = 16;

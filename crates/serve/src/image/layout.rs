@@ -6,7 +6,11 @@ use floatgate_core::durability::flash::{Bad, Record};
 use floatgate_core::sim::id::{BlockId, Ppn};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::header;
+/// The form of the file, raised when older programs cannot read it any more.
+pub const VERSION: u32 = 2;
+
+/// Where the table of erase counts begins. The header has the room before it but its last grain.
+pub const ROOM: u64 = 1 << 20;
 
 /// Files take room in pieces of this size, and holes are made of whole ones.
 pub const GRAIN: u64 = 4096;
@@ -48,17 +52,17 @@ impl Layout {
         let stride = slots + grains(u64::from(units) * unit);
         let parts = Parts::of(config).count();
         let tables = grains(u64::from(blocks) * ENTRY) + grains(u64::from(parts) * ENTRY);
-        Layout { unit, units, blocks, parts, slots, stride, first: header::ROOM + tables }
+        Layout { unit, units, blocks, parts, slots, stride, first: ROOM + tables }
     }
 
     /// What the file says of its state: the last grain before the table.
     pub fn state(&self) -> u64 {
-        header::ROOM - GRAIN
+        ROOM - GRAIN
     }
 
     /// The entry of a block in the table.
     pub fn entry(&self, block: u32) -> u64 {
-        header::ROOM + u64::from(block) * ENTRY
+        ROOM + u64::from(block) * ENTRY
     }
 
     /// Bytes of the table.

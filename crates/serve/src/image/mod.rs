@@ -6,7 +6,9 @@
 //! [`repair`] restores damaged records.
 //! `docs/reference/image.md` has the form of the file, `docs/decisions/0019-image.md` why it is like this.
 
+mod damage;
 pub mod disk;
+mod error;
 pub mod flash;
 pub mod header;
 pub mod layout;
@@ -16,51 +18,7 @@ pub mod saved;
 pub mod store;
 pub mod waiting;
 
-use std::io;
-
-use floatgate_core::state::Difference;
-
-pub use recovery::{Damage, ImageAt, Opened, Recovered};
+pub use damage::Damage;
+pub use error::ImageError;
+pub use recovery::{ImageAt, Opened, Recovered};
 pub use store::Store;
-
-/// Why an image cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ImageError {
-    /// The file cannot be read or written.
-    #[error("{0}")]
-    Io(#[from] io::Error),
-    /// It is something else.
-    #[error(
-        "it is no image: it does not begin with FGIMAGE, and it is not empty; name a file that is not there to begin one"
-    )]
-    NoImage,
-    /// It is one of another version.
-    #[error(
-        "it has version {0} of the form, and this program reads version {version}: use the Floatgate that made it",
-        version = header::VERSION
-    )]
-    Version(u32),
-    /// It is damaged, or was not written by this program.
-    #[error("it is damaged: {0}")]
-    Damaged(String),
-    /// Records cannot be read.
-    #[error(
-        "it is damaged: {0} records cannot be read, so that it is not known whose data are lost; restore a copy of it, or \
-         add --image-salvage to serve the rest: what is lost then reads as older data, or as zeros"
-    )]
-    Lost(u64),
-    /// It is that of another device.
-    #[error("it is the image of another device: {}", listed(.0))]
-    Differs(Vec<Difference>),
-    /// The device has no way to outlive a power cut.
-    #[error("{0}")]
-    Device(String),
-    /// Another program has it.
-    #[error("it is in use by another server: end that first")]
-    InUse,
-}
-
-fn listed(differences: &[Difference]) -> String {
-    let one = |d: &Difference| format!("`{}` was {} when it was made, and is {} here", d.path, d.saved, d.asked);
-    differences.iter().map(one).collect::<Vec<_>>().join("; ")
-}

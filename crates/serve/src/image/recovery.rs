@@ -12,6 +12,7 @@ use floatgate_core::sim::time::Time;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::ImageError;
+use super::damage::Damage;
 use super::disk::{Disk, SystemFile};
 use super::flash::{Flash, State};
 use super::layout::{GRAIN, SAVED_HEAD, SLOT, Slot, SlotState, Stored, is_erased};
@@ -48,36 +49,6 @@ pub struct Recovered {
     pub payload_checked: bool,
     /// Damage that was found in the file.
     pub damage: Damage,
-}
-
-/// Damage that recoveries found in a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Damage {
-    /// Records of which one or two bits were wrong, and that were restored.
-    pub repaired: u64,
-    /// Records that could not be restored; only with salvage.
-    pub records_lost: u64,
-    /// Units with damaged payload; only where all payload was checked.
-    pub payload_lost: u64,
-}
-
-impl Damage {
-    /// Takes over what a further recovery found. What could not be restored is found again each time.
-    fn update(&mut self, other: Damage) {
-        self.repaired += other.repaired;
-        self.records_lost = self.records_lost.max(other.records_lost);
-        self.payload_lost = self.payload_lost.max(other.payload_lost);
-    }
-
-    /// Describes each kind of damage that there is.
-    pub fn warnings(&self) -> impl Iterator<Item = String> {
-        let Damage { repaired, records_lost, payload_lost } = *self;
-        let of = |count: u64, what: &str| (count > 0).then(|| format!("{what}: {count}"));
-        let repaired = of(repaired, "damaged records of the image that were restored (check its disk)");
-        let records = of(records_lost, "damaged records of the image, whose units read as older data or as zeros");
-        let payload = of(payload_lost, "damaged units of the image, reads of which get an I/O error");
-        [repaired, records, payload].into_iter().flatten()
-    }
 }
 
 impl Display for Recovered {

@@ -11,8 +11,8 @@ use floatgate_core::sim::request::SECTOR;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::ImageError;
+use super::damage::Damage;
 use super::flash::{Content, Flash, ReadError};
-use super::recovery::Damage;
 use super::saved::{Entry, Places};
 use super::waiting::{Version, Waiting};
 use crate::clock::Wall;

@@ -31,10 +31,12 @@ use tokio::sync::{Notify, watch};
 use crate::address::Address;
 use crate::clock::Wall;
 use crate::engine::{Engine, Look};
+use crate::error::ServeError;
 use crate::nbd::listen::private_socket;
 use crate::roster::Roster;
-use crate::server::{ServeError, Server, spawn};
+use crate::server::Server;
 use crate::sockets::Sockets;
+use crate::threads::spawn;
 use blocks::{Painter, SLICE};
 use frame::{Frame, Info, Preparing};
 

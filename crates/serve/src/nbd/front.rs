@@ -23,7 +23,10 @@ use crate::lateness::Asking;
 use crate::payload::PayloadError;
 use crate::rhythm::{Farewell, Rhythm, lock, timeout};
 use crate::roster::Roster;
-use crate::server::{Bell, NBD};
+use crate::threads::Bell;
+
+/// Name of this frontend in results.
+pub(crate) const NBD: &str = "nbd";
 
 /// Clients that are served at a time. Another one takes the place of one that is idle, or is refused.
 const MOST_CLIENTS: usize = 64;

@@ -28,7 +28,10 @@ use crate::nbd::connection::Stream;
 use crate::nbd::listen::Listener;
 use crate::rhythm::{Farewell, Rhythm, lock, timeout};
 use crate::roster::{Peer, Roster};
-use crate::server::{Bell, VHOST_USER};
+use crate::threads::Bell;
+
+/// Name of this frontend in results.
+pub(crate) const VHOST_USER: &str = "vhost-user";
 
 /// Clients at a time. Another one takes the place of one that is idle, or is turned away.
 const MOST_CLIENTS: usize = 8;

@@ -1,0 +1,49 @@
+//! What is noted for a monitor between two looks.
+
+use floatgate_core::metrics::attribution::Breakdown;
+use floatgate_core::metrics::series::{Answered, Sample, Series, Width};
+use floatgate_core::sim::request::Completion;
+use floatgate_core::sim::time::Time;
+
+use crate::clock::Wall;
+
+/// A window ends when it is looked at, not by itself.
+pub(super) const ENDLESS: Time = Time(1 << 62);
+
+/// What is noted between two looks.
+pub(super) struct Watch {
+    pub(super) series: Series,
+    pub(super) sample: Sample,
+    /// Request times picoseconds, and up to when they were counted.
+    pub(super) outstanding: u128,
+    pub(super) counted_until: Time,
+    pub(super) late: Answered,
+}
+
+impl Watch {
+    pub(super) fn new() -> Watch {
+        Watch {
+            series: Series::new(Width::Fixed(ENDLESS)),
+            sample: Sample::default(),
+            outstanding: 0,
+            counted_until: Time::ZERO,
+            late: Answered::default(),
+        }
+    }
+
+    /// Begins anew, with the device of now.
+    pub(super) fn begin(&mut self, sample: &Sample) {
+        self.series = Series::new(Width::Fixed(ENDLESS));
+        self.series.look(sample);
+        self.counted_until = sample.at;
+        self.outstanding = sample.outstanding;
+    }
+
+    pub(super) fn completed(&mut self, completion: &Completion, breakdown: Option<&Breakdown>) {
+        self.series.completed(completion, breakdown);
+    }
+
+    pub(super) fn late_by(&mut self, span: Wall) {
+        self.late.note(span.as_time());
+    }
+}
