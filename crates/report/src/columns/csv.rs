@@ -8,7 +8,7 @@ use floatgate_core::sim::request::{Completion, Request};
 use floatgate_core::sim::text;
 use floatgate_core::sim::time::Time;
 
-use super::requests::{Record, operation_of, status_name, status_of};
+use super::record::{Record, operation_of, status_name, status_of};
 
 /// The columns before those of the parts.
 const COLUMNS: &str = "number,stream,operation,status,lba,sectors,arrival_ns,start_ns,finish_ns,waiting_us,service_us,\

@@ -7,50 +7,16 @@ use anyhow::Result;
 use floatgate_core::sim::time::Time;
 use serde_json::Value;
 
+use super::own::{Own, Phase, Span, us};
 use super::{Asked, Blocker, OperationStory, OrderStory, PhaseStory, TimelineStory, WaitStory, order};
 use crate::digests::Checked;
 use crate::timeline::{BUS, Covered, ps, read_timeline};
-
-/// A span of time in picoseconds.
-type Span = (u64, u64);
-
-pub(super) fn us(ps: u64) -> f64 {
-    ps as f64 / 1e6
-}
 
 /// The requests that an event is for.
 fn requests_of(args: &Value) -> Vec<u64> {
     match args["requests"].as_array() {
         Some(all) => all.iter().filter_map(Value::as_u64).collect(),
         None => args["request"].as_u64().into_iter().collect(),
-    }
-}
-
-/// A phase of an operation, from the timeline.
-#[derive(Clone, Debug)]
-struct Phase {
-    name: String,
-    on_bus: bool,
-    span: Span,
-}
-
-/// An operation of the request.
-#[derive(Clone, Debug)]
-pub(super) struct Own {
-    pub(super) what: String,
-    channel: u64,
-    place: Value,
-    requests: Vec<u64>,
-    wait: Span,
-    phases: Vec<Phase>,
-    /// The logical page of the last of the request's mapping units in it, and when that was in line.
-    pub(super) last_unit: (u64, u64),
-}
-
-impl Own {
-    /// When it ended.
-    pub(super) fn end(&self) -> u64 {
-        self.phases.iter().map(|phase| phase.span.1).max().unwrap_or(self.wait.1)
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::Result;
 use floatgate_core::sim::request::Operation;
 
-use super::blame::{Own, us};
+use super::own::{Own, us};
 use super::{Asked, OlderStory, OrderStory};
 use crate::timeline::{ps, read_timeline};
 

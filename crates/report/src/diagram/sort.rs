@@ -1,0 +1,71 @@
+//! Kinds of boxes.
+
+use floatgate_core::nand::array::Kind;
+use floatgate_core::nand::probe::Phase;
+
+/// What a box stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sort {
+    Switch,
+    Command,
+    DataIn,
+    DataOut,
+    Read,
+    Program,
+    Erase,
+}
+
+impl Sort {
+    /// A phase of an operation; of the cells of a copy-back, `second` is the program.
+    pub(super) fn of(kind: Kind, phase: Phase, second: bool) -> Sort {
+        match (phase, kind) {
+            (Phase::Switch, _) => Sort::Switch,
+            (Phase::Data, Kind::Read) => Sort::DataOut,
+            (Phase::Data, _) => Sort::DataIn,
+            (Phase::Cell, Kind::Read) => Sort::Read,
+            (Phase::Cell, Kind::Program) => Sort::Program,
+            (Phase::Cell, Kind::CopyBack) if second => Sort::Program,
+            (Phase::Cell, Kind::CopyBack) => Sort::Read,
+            (Phase::Cell, Kind::Erase) => Sort::Erase,
+            (Phase::Command | Phase::Wait, _) => Sort::Command,
+        }
+    }
+
+    /// As data sheets have it.
+    pub(super) const fn label(self) -> &'static str {
+        match self {
+            Sort::Switch => "SW",
+            Sort::Command => "CMD",
+            Sort::DataIn => "DIN",
+            Sort::DataOut => "DOUT",
+            Sort::Read => "tR",
+            Sort::Program => "tPROG",
+            Sort::Erase => "tBERS",
+        }
+    }
+
+    pub(super) const fn meaning(self) -> &'static str {
+        match self {
+            Sort::Switch => "turning to another chip or channel",
+            Sort::Command => "command and address cycles",
+            Sort::DataIn => "data in",
+            Sort::DataOut => "data out",
+            Sort::Read => "cells to register",
+            Sort::Program => "register to cells",
+            Sort::Erase => "block erase",
+        }
+    }
+
+    /// Its name in the style sheet.
+    pub(super) const fn class(self) -> &'static str {
+        match self {
+            Sort::Switch => "switch",
+            Sort::Command => "command",
+            Sort::DataIn => "data-in",
+            Sort::DataOut => "data-out",
+            Sort::Read => "read",
+            Sort::Program => "program",
+            Sort::Erase => "erase",
+        }
+    }
+}
