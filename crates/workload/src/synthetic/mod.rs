@@ -11,6 +11,7 @@
 
 mod address;
 mod arrival;
+mod base;
 mod describe;
 mod draw;
 mod jobfile;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::arrival::Process;
-use super::values::Base;
+use super::base::Base;
 
 /// What a job does, by fio's names of `rw`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

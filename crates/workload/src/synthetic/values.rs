@@ -3,6 +3,7 @@
 //! Nothing here knows the device; what must fit it is checked where a job is built.
 
 use super::arrival::Process;
+pub use super::base::Base;
 use super::options::*;
 use crate::sim::text::shown;
 
@@ -43,16 +44,6 @@ fn scaled(text: &str, factor: impl Fn(&str) -> Option<u64>) -> Option<u64> {
     let (value, over, suffix) = decimal(text)?;
     let product = u128::from(value) * u128::from(factor(&suffix)?);
     (product % u128::from(over) == 0).then_some(product / u128::from(over)).and_then(|n| u64::try_from(n).ok())
-}
-
-/// What fio's suffixes mean, its `kb_base`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Base {
-    /// 1024: `k` is 1024 and, the other way round than the standards have it, `ki` is 1000 (HOWTO, "Parameter types").
-    #[default]
-    Binary,
-    /// 1000: `k` is 1000 and `ki` is 1024, as in the standards.
-    Decimal,
 }
 
 impl Base {

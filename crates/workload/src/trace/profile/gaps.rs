@@ -69,7 +69,7 @@ impl GapMoments {
             peak_to_mean: burst.peak_to_mean,
         });
         Arrivals {
-            gap_us: super::said(&self.us),
+            gap_us: super::report::said(&self.us),
             median_us: self.gaps.quantile(0.5).map(|ps| ps / 1e6),
             p99_us: self.gaps.quantile(0.99).map(|ps| ps / 1e6),
             zero: (count > 0).then(|| self.zero as f64 / count as f64),

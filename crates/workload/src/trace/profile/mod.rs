@@ -209,7 +209,7 @@ impl OfOperation {
             requests,
             share: requests as f64 / all as f64,
             bytes: self.sectors.saturating_mul(SECTOR),
-            size_kib: said(&self.kib),
+            size_kib: report::said(&self.kib),
             sizes: self.sizes.counts().map(|(sectors, requests)| SizeCount { sectors, requests }).collect(),
             sequential: share(runs.requests),
             run_mean: runs.runs.mean(),
@@ -219,17 +219,6 @@ impl OfOperation {
             whole_pages: share(self.whole),
             hot: counts.and_then(|counts| hot_shares(counts)),
         }
-    }
-}
-
-/// Moments as they are reported.
-fn said(moments: &moments::Moments) -> Moments {
-    Moments {
-        mean: moments.mean(),
-        deviation: moments.variance().map(|variance| variance.max(0.0).sqrt()),
-        variation: moments.variation(),
-        min: moments.ends().map(|(least, _)| least),
-        max: moments.ends().map(|(_, greatest)| greatest),
     }
 }
 

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::moments;
+
 /// The value of `schema` in profiles of this form; the number is raised when a field changes its meaning or goes.
 pub const SCHEMA: &str = "floatgate-profile-1";
 
@@ -260,5 +262,16 @@ impl Profile {
     /// The profile of an operation, if it occurs.
     pub fn operation(&self, name: &str) -> Option<&OperationProfile> {
         self.operations.iter().find(|one| one.operation == name)
+    }
+}
+
+/// Moments as they are reported.
+pub(super) fn said(moments: &moments::Moments) -> Moments {
+    Moments {
+        mean: moments.mean(),
+        deviation: moments.variance().map(|variance| variance.max(0.0).sqrt()),
+        variation: moments.variation(),
+        min: moments.ends().map(|(least, _)| least),
+        max: moments.ends().map(|(_, greatest)| greatest),
     }
 }
