@@ -9,6 +9,8 @@
 //! `gc.victim = "coldest"`, and the schema and the suggestions in errors include them. `examples/policies` is a program
 //! with such a provider.
 
+mod fault;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,6 +22,7 @@ use crate::ftl::space::RegionView;
 use crate::sim::id::BlockId;
 use crate::sim::time::Time;
 use crate::work::{Class, LunQueue};
+pub use fault::{Cause, Fault};
 
 /// Classes of units that a device tells apart at most: each has an open block in every plane.
 pub const MAX_CLASSES: u32 = 4;
@@ -41,31 +44,6 @@ pub struct ExternalConfig {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(with = "std::collections::BTreeMap<String, Value>")]
     pub options: Map<String, Value>,
-}
-
-/// Why an external policy has no answer.
-pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
-
-/// An external policy has failed, or has answered what cannot be.
-#[derive(Clone, Debug)]
-pub struct Fault {
-    who: String,
-    cause: Cause,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}: {}", self.who, self.cause)
-    }
-}
-
-impl std::error::Error for Fault {}
-
-impl Fault {
-    /// What the policy has raised, or what is wrong with its answer.
-    pub fn cause(&self) -> &(dyn std::error::Error + 'static) {
-        self.cause.as_ref()
-    }
 }
 
 /// An answer that breaks the contract.
@@ -440,7 +418,7 @@ impl<T: ?Sized> Guard<T> {
 
     fn fail(&mut self, cause: Cause) {
         self.policy = None;
-        self.fault.get_or_insert(Fault { who: self.who.clone(), cause });
+        self.fault.get_or_insert(Fault::new(self.who.clone(), cause));
     }
 
     /// What went wrong.
