@@ -433,7 +433,7 @@ impl Check<'_> {
             self.in_range(&format!("faults.{name}_rate"), rate, 0.0..=1.0, "it is a share of operations");
         }
         for place in &faults.places {
-            if let Some((name, count)) = place.beyond(device) {
+            if let Some((name, count)) = device.lacks(place) {
                 let what = format!("the device has {count} {name} there, numbered from 0");
                 self.refuse("faults.places", place, &what);
             }

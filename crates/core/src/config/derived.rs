@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::checkpoint::Parts;
-use super::{BlockSummary, BufferConfig, BusProtocol, Capacity, Concurrency, DeviceConfig};
+use super::{BlockSummary, BufferConfig, BusProtocol, Capacity, Concurrency, DeviceConfig, FaultPlace};
 use crate::cache::eviction::EvictionConfig;
 use crate::external::ExternalConfig;
 use crate::ftl::allocation::AllocationConfig;
@@ -40,6 +40,17 @@ impl DeviceConfig {
             found.push(("temperature", Cow::Owned(config.policy())));
         }
         found
+    }
+
+    /// Returns what the device has too little of for a place of a fault, and how many it has.
+    pub fn lacks(&self, place: &FaultPlace) -> Option<(&'static str, u32)> {
+        let numbers = [
+            ("planes", place.plane, self.total_planes()),
+            ("blocks", place.block, self.geometry.blocks),
+            ("pages", place.page, self.geometry.pages),
+        ];
+        let beyond = |&(_, number, count): &(_, Option<u32>, u32)| number.is_some_and(|number| number >= count);
+        numbers.into_iter().find(beyond).map(|(name, _, count)| (name, count))
     }
 
     /// Planes of the device.

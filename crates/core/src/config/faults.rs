@@ -6,7 +6,6 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::DeviceConfig;
 use super::units::BlockCount;
 
 /// What fails. Without this table nothing does.
@@ -89,18 +88,6 @@ impl FaultPlace {
             && self.plane.is_none_or(|of| of == plane)
             && self.block.is_none_or(|of| of == block)
             && self.page.is_none_or(|of| pages.contains(&of))
-    }
-
-    /// Where a device has no such place: what there is too little of, and how many the device has.
-    pub fn beyond(&self, device: &DeviceConfig) -> Option<(&'static str, u32)> {
-        let g = &device.geometry;
-        let numbers = [
-            ("planes", self.plane, device.total_planes()),
-            ("blocks", self.block, g.blocks),
-            ("pages", self.page, g.pages),
-        ];
-        let beyond = |&(_, number, count): &(_, Option<u32>, u32)| number.is_some_and(|number| number >= count);
-        numbers.into_iter().find(beyond).map(|(name, _, count)| (name, count))
     }
 }
 

@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::DeviceConfig;
-use super::load::covers;
-use super::schema::join;
+use super::path::{ABOUT, covers, join};
 use super::units::{Bytes, Duration};
 
 /// One key of a device.
@@ -59,9 +58,6 @@ impl DeviceConfig {
         }
     }
 }
-
-/// Keys that say something about the device file, not about the device.
-pub(super) const ABOUT: [&str; 5] = ["base", "name", "version", "description", "sources"];
 
 fn collect(value: &Value, path: &str, figures: &mut Vec<(String, Value)>) {
     match value {

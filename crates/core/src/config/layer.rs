@@ -8,9 +8,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::Problem;
-use super::figures::ABOUT;
 use super::origin::{Origin, Texts, moved_table};
-use super::schema::{Schema, Shape, join};
+use super::path::{ABOUT, join};
+use super::schema::{Schema, Shape};
 use crate::sim::text::{shortened, shown};
 
 /// Lays `over` on `under`: tables are merged, all else is replaced. Of a choice only one can be, so another one
@@ -122,6 +122,14 @@ fn collect_leaves(value: &DeValue<'_>, path: &str, paths: &mut Vec<String>) {
             table.iter().for_each(|(key, value)| collect_leaves(value.get_ref(), &join(path, key.get_ref()), paths));
         }
         _ => paths.push(path.to_owned()),
+    }
+}
+
+/// The table at a key of the top level.
+pub(super) fn table_of<'a, 't>(table: &'a mut DeTable<'t>, key: &str) -> Option<&'a mut DeTable<'t>> {
+    match table.get_mut(key)?.get_mut() {
+        DeValue::Table(below) => Some(below),
+        _ => None,
     }
 }
 

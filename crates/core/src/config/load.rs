@@ -9,9 +9,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ConfigError, Place, Problem};
-use super::layer::{Override, keep, leaf_paths, merge, path_at, span_of};
+use super::layer::{Override, keep, leaf_paths, merge, path_at, span_of, table_of};
 use super::origin::{Origin, Texts};
 use super::page;
+use super::path::upwards;
 use super::schema::Schema;
 use super::structure::{LISTED, Structure};
 use super::{DeviceConfig, builtin, builtin_names, did_you_mean, offered};
@@ -352,22 +353,4 @@ impl Loader {
 
 fn sources_of<'a, 't>(table: &'a mut DeTable<'t>) -> Option<&'a mut DeTable<'t>> {
     table_of(table, "sources")
-}
-
-/// The table at a key of the top level.
-pub(super) fn table_of<'a, 't>(table: &'a mut DeTable<'t>, key: &str) -> Option<&'a mut DeTable<'t>> {
-    match table.get_mut(key)?.get_mut() {
-        DeValue::Table(below) => Some(below),
-        _ => None,
-    }
-}
-
-/// Returns a path and its ancestors: `a.b.c`, `a.b` and `a`.
-pub(super) fn upwards(path: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(Some(path), |path| path.rsplit_once('.').map(|(above, _)| above))
-}
-
-/// Whether `path` is `key` or below it.
-pub(super) fn covers(key: &str, path: &str) -> bool {
-    path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -17,11 +17,13 @@ mod load;
 mod offered;
 mod origin;
 mod page;
+mod path;
 mod reference;
 mod reserve;
 mod schema;
 mod shape;
 mod structure;
+mod suggestion;
 pub mod units;
 
 use std::collections::BTreeMap;
@@ -40,7 +42,6 @@ use crate::ftl::gc::wear::WearConfig;
 use crate::ftl::mapping::MappingConfig;
 use crate::ftl::temperature::TemperatureConfig;
 use crate::scheduler::SchedulerConfig;
-use crate::sim::text::{SHOWN, shown};
 pub use builtin::{BUILTINS, Builtin, builtin, builtin_names};
 pub use error::{ConfigError, Place, Problem};
 pub use faults::{FaultKind, FaultPlace, FaultsConfig};
@@ -49,6 +50,7 @@ pub use load::{base_in, file_text, from_toml, from_toml_with, load, load_with};
 pub use reference::{example, reference_page};
 pub use schema::{json_schema, json_schema_with, options};
 pub use shape::{Shape, shapes_state};
+pub use suggestion::{did_you_mean, unknown_variant};
 use units::{Bandwidth, BlockCount, Bytes, Duration, FirmwareCost, Frequency, OneOrMany, TransferRate};
 
 /// One SSD.
@@ -613,21 +615,5 @@ pub struct Host {
 impl Default for Host {
     fn default() -> Self {
         Host { queue_depth: 65_536, link_bandwidth: None, link_latency: Duration::default() }
-    }
-}
-
-/// The error for a name that is none of `known`, with the nearest one.
-pub fn unknown_variant<E: serde::de::Error>(name: &str, known: &[&str]) -> E {
-    E::custom(format!("unknown name `{}`{}: one of {}", shown(name), did_you_mean(name, known), known.join(", ")))
-}
-
-/// ", did you mean `x`?", or nothing when none is near.
-pub fn did_you_mean(name: &str, known: &[&str]) -> String {
-    // The distance takes time by the product of the lengths, and nothing long resembles a name.
-    let known = if name.len() > SHOWN { &[] } else { known };
-    let near = known.iter().map(|k| (strsim::damerau_levenshtein(name, k), k)).min();
-    match near {
-        Some((distance, k)) if distance <= k.len().max(3) / 3 + 1 => format!(", did you mean `{k}`?"),
-        _ => String::new(),
     }
 }

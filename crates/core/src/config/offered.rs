@@ -3,41 +3,11 @@
 //! The schema has them beside the built-in policies, so that keys are checked and names suggested as for those. In the
 //! device they are external policies: `victim = "coldest"` stands for `victim = { external = { name = "coldest" } }`.
 
-use serde_json::{Value, json};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::layer::{keep, value_at};
-use super::load::table_of;
+use super::layer::{keep, table_of, value_at};
 use crate::external::{EXTERNAL, Offer};
-
-/// Adds a policy to the schema. Returns `false` if its key names no family of policies, or its name is taken.
-pub(super) fn extend(root: &mut Value, offer: &Offer) -> bool {
-    let Some(choices) = choices_at(root, offer.path()) else { return false };
-    let has = |choice: &Value, name: &str| choice["properties"].get(name).is_some();
-    if !choices.iter().any(|choice| has(choice, EXTERNAL)) || choices.iter().any(|choice| has(choice, offer.name())) {
-        return false;
-    }
-    let doc = offer.doc();
-    choices.push(json!({ "description": doc, "const": offer.name() }));
-    choices.push(json!({
-        "description": doc,
-        "type": "object", "properties": { offer.name(): offer.options() },
-        "required": [offer.name()], "additionalProperties": false,
-    }));
-    true
-}
-
-/// The alternatives of the choice at a path.
-fn choices_at<'a>(root: &'a mut Value, path: &str) -> Option<&'a mut Vec<Value>> {
-    let mut definition: Option<String> = None;
-    for key in path.split('.') {
-        let node = definition.as_ref().map_or(&*root, |name| &root["$defs"][name]);
-        let field = &node["properties"][key];
-        definition = Some(field["$ref"].as_str()?.strip_prefix("#/$defs/")?.to_owned());
-    }
-    root["$defs"].get_mut(definition?)?["anyOf"].as_array_mut()
-}
 
 /// Writes the policies of the program that a device names, and the keys of their sources, as external ones.
 pub(super) fn translate(table: &mut DeTable<'_>, offers: &[Offer]) {

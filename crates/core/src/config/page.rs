@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::DeviceConfig;
 use super::error::Problem;
-use super::load::table_of;
+use super::layer::table_of;
 
 const PAGES: &str = "geometry.pages";
 const BLOCK_SIZE: &str = "geometry.block_size";

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::schema::{BASE_DOC, Schema, Shape, Variant, join};
+use super::path::join;
+use super::schema::{BASE_DOC, Schema, Shape, Variant};
 use super::{BUILTINS, builtin};
 
 const INTRODUCTION: &str = "\

@@ -6,8 +6,8 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::figures::ABOUT;
-use super::{DeviceConfig, builtin_names, did_you_mean, offered};
+use super::path::{ABOUT, join};
+use super::{DeviceConfig, builtin_names, did_you_mean};
 use crate::external::{EXTERNAL, Externals, Offer};
 
 /// The JSON schema of a device file, for editors: that of [`DeviceConfig`], and `base`.
@@ -129,7 +129,7 @@ impl Schema {
     pub fn with(makers: &Externals) -> Schema {
         let mut schema = Schema::new();
         schema.offers = makers.offers();
-        schema.offers.retain(|offer| offered::extend(&mut schema.root, offer));
+        schema.offers.retain(|offer| extend(&mut schema.root, offer));
         schema
     }
 
@@ -238,6 +238,34 @@ impl Schema {
     }
 }
 
+/// Adds a policy to the schema. Returns `false` if its key names no family of policies, or its name is taken.
+fn extend(root: &mut Value, offer: &Offer) -> bool {
+    let Some(choices) = choices_at(root, offer.path()) else { return false };
+    let has = |choice: &Value, name: &str| choice["properties"].get(name).is_some();
+    if !choices.iter().any(|choice| has(choice, EXTERNAL)) || choices.iter().any(|choice| has(choice, offer.name())) {
+        return false;
+    }
+    let doc = offer.doc();
+    choices.push(json!({ "description": doc, "const": offer.name() }));
+    choices.push(json!({
+        "description": doc,
+        "type": "object", "properties": { offer.name(): offer.options() },
+        "required": [offer.name()], "additionalProperties": false,
+    }));
+    true
+}
+
+/// The alternatives of the choice at a path.
+fn choices_at<'a>(root: &'a mut Value, path: &str) -> Option<&'a mut Vec<Value>> {
+    let mut definition: Option<String> = None;
+    for key in path.split('.') {
+        let node = definition.as_ref().map_or(&*root, |name| &root["$defs"][name]);
+        let field = &node["properties"][key];
+        definition = Some(field["$ref"].as_str()?.strip_prefix("#/$defs/")?.to_owned());
+    }
+    root["$defs"].get_mut(definition?)?["anyOf"].as_array_mut()
+}
+
 /// The variants, when all alternatives are names, or tables of one name.
 fn choice(alternatives: &[Value]) -> Option<Vec<Variant<'_>>> {
     let mut variants: Vec<Variant<'_>> = Vec::new();
@@ -260,9 +288,4 @@ fn choice(alternatives: &[Value]) -> Option<Vec<Variant<'_>>> {
         }
     }
     Some(variants)
-}
-
-/// `a.b`, or `b` at the top.
-pub(super) fn join(prefix: &str, key: &str) -> String {
-    if prefix.is_empty() { key.to_owned() } else { format!("{prefix}.{key}") }
 }

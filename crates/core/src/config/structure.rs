@@ -11,7 +11,8 @@ use toml::de::{DeTable, DeValue};
 use super::did_you_mean;
 use super::error::Problem;
 use super::origin::Texts;
-use super::schema::{Field, Schema, Shape, Variant, join};
+use super::path::join;
+use super::schema::{Field, Schema, Shape, Variant};
 use crate::sim::text::shown;
 
 /// Finds unknown keys, missing keys, and values where tables belong or the other way round.

@@ -17,7 +17,7 @@ impl Device {
     /// Has the next operation of this kind at this place fail, once. An error where the device file has no `[faults]`,
     /// where there is no such place, or where too many have not come.
     pub fn fail_next(&mut self, place: FaultPlace) -> Result<(), String> {
-        if let Some((name, count)) = place.beyond(&self.config) {
+        if let Some((name, count)) = self.config.lacks(&place) {
             return Err(format!("{place}: the device has {count} {name} there, numbered from 0"));
         }
         let none = "the device keeps nothing in reserve for what fails: give it a table [faults], empty or not \
